@@ -1,0 +1,238 @@
+//! Holds: questions of a run that wait for an answer, and what an answer does.
+
+use crate::digest::Digest;
+use crate::id::{HoldId, OptionId, PhaseId, TaskKey};
+use crate::run::command::Actor;
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// A question that waits for an answer, or is being settled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hold {
+    /// Its id.
+    pub id: HoldId,
+    /// What kind of question it is.
+    pub kind: HoldKind,
+    /// What it is about.
+    pub scope: Scope,
+    /// The question, as shown.
+    pub prompt: String,
+    /// What else must be said with it: errors, warnings, what changed.
+    pub notes: Vec<String>,
+    /// The files that the answer is about, as they were when it was opened or reopened.
+    pub files: Vec<ShownFile>,
+    /// What may be answered.
+    pub options: Vec<Choice>,
+    /// Whether the run waits for it.
+    pub blocking: bool,
+    /// How many people must agree.
+    pub quorum: u32,
+    /// Raised each time it is opened again; an answer names the revision that was seen.
+    pub revision: u32,
+    /// Where it stands.
+    pub state: HoldState,
+    /// The answers to the present revision.
+    pub answers: Vec<Answer>,
+    /// When it was opened first.
+    pub opened_at: Timestamp,
+    /// When it was opened last.
+    pub since: Timestamp,
+}
+
+/// What kind of question a hold is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HoldKind {
+    /// A declared checkpoint was reached.
+    Checkpoint,
+    /// Tasks were cut off, and a person says what becomes of them.
+    Interrupted,
+    /// A task or gate failed, and a person says what becomes of it.
+    Failed,
+}
+
+impl HoldKind {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Checkpoint => "checkpoint",
+            Self::Interrupted => "interrupted",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// What a hold is about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// The whole run.
+    Run,
+    /// An execution of a phase.
+    Phase {
+        /// The phase.
+        phase: PhaseId,
+        /// Its execution.
+        iteration: u32,
+    },
+    /// Some tasks of one phase.
+    Tasks(Vec<TaskKey>),
+    /// A gate of a phase.
+    Gate {
+        /// The phase.
+        phase: PhaseId,
+        /// Its execution.
+        iteration: u32,
+        /// The gate.
+        gate: crate::id::GateId,
+    },
+}
+
+impl Scope {
+    /// The phase that it lies in.
+    pub fn phase(&self) -> Option<&PhaseId> {
+        match self {
+            Self::Run => None,
+            Self::Phase { phase, .. } | Self::Gate { phase, .. } => Some(phase),
+            Self::Tasks(keys) => keys.first().map(|key| &key.phase),
+        }
+    }
+}
+
+/// Where a hold stands. A hold that was opened again is open, with a higher revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HoldState {
+    /// It waits for an answer.
+    Open,
+    /// It has its answer, and what was seen is compared with what is there now.
+    Checking,
+    /// Its answer has taken effect.
+    Settled,
+    /// It no longer matters.
+    Void,
+}
+
+impl HoldState {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Checking => "checking",
+            Self::Settled => "settled",
+            Self::Void => "void",
+        }
+    }
+}
+
+/// Something that may be answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// Unique in its hold; made from the label.
+    pub id: OptionId,
+    /// What people read.
+    pub label: String,
+    /// Whether feedback is asked for.
+    pub with_feedback: bool,
+    /// What choosing it does.
+    pub action: Action,
+}
+
+/// What choosing an option does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// The run goes on.
+    Continue,
+    /// The run goes back to this phase.
+    RepeatPhase(PhaseId),
+    /// These later phases are passed over.
+    SkipPhases(Vec<PhaseId>),
+    /// The run ends here.
+    Abort,
+    /// What was cut off or failed runs again.
+    Rerun,
+    /// What was cut off or failed counts as done.
+    CountAsDone,
+}
+
+impl Action {
+    /// The word for it in files and records.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Continue => "continue",
+            Self::RepeatPhase(_) => "repeat_phase",
+            Self::SkipPhases(_) => "skip_phases",
+            Self::Abort => "abort",
+            Self::Rerun => "rerun",
+            Self::CountAsDone => "count_as_done",
+        }
+    }
+
+    /// Whether it lets the run go past what was shown, so that what was shown must still be so.
+    pub fn goes_on(&self) -> bool {
+        match self {
+            Self::Continue | Self::SkipPhases(_) | Self::CountAsDone => true,
+            Self::RepeatPhase(_) | Self::Abort | Self::Rerun => false,
+        }
+    }
+}
+
+/// What somebody said to a hold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The option.
+    pub option: OptionId,
+    /// What was said with it.
+    pub feedback: Option<String>,
+    /// Who said it, and by which way.
+    pub actor: Actor,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A file that a decision is about, as it was at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownFile {
+    /// Relative to the root, as people would name it.
+    pub path: String,
+    /// What was there.
+    pub seen: Seen,
+    /// Why its bytes are not kept, when they are not.
+    #[serde(default)]
+    pub not_kept: Option<String>,
+}
+
+/// What was found under a path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Seen {
+    /// Nothing.
+    Absent,
+    /// A file with these bytes.
+    File {
+        /// Digest of its bytes.
+        digest: Digest,
+        /// Its length in bytes.
+        bytes: u64,
+    },
+    /// A folder; the digest is of its listing, with the digests of all that is in it.
+    Directory {
+        /// Digest of its listing.
+        digest: Digest,
+        /// How many files are in it.
+        files: u64,
+    },
+    /// Something that cannot be read or may not be shown, and why.
+    Unreadable(String),
+}
+
+impl Seen {
+    /// The digest, where there is something.
+    pub fn digest(&self) -> Option<Digest> {
+        match self {
+            Self::File { digest, .. } | Self::Directory { digest, .. } => Some(*digest),
+            Self::Absent | Self::Unreadable(_) => None,
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Names of things. Each kind of id is its own type, so that one cannot stand where another is meant.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub String);
+
+        impl $name {
+            /// Names something.
+            pub fn new(text: impl Into<String>) -> Self {
+                Self(text.into())
+            }
+            /// The id as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.to_owned())
+            }
+        }
+        impl std::borrow::Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+    };
+}
+
+text_id! {
+    /// A run: eight random base32 characters.
+    RunId
+}
+text_id! {
+    /// A hold: eight random base32 characters.
+    HoldId
+}
+text_id! {
+    /// A timer that belongs to a run.
+    TimerId
+}
+text_id! {
+    /// A command, given once by whoever sends it, so that sending it again changes nothing.
+    CommandId
+}
+text_id! {
+    /// A process that drives runs.
+    DriverId
+}
+text_id! {
+    /// A phase, unique in its workflow.
+    PhaseId
+}
+text_id! {
+    /// A task, unique in its phase.
+    TaskId
+}
+text_id! {
+    /// A gate, unique in its phase.
+    GateId
+}
+text_id! {
+    /// An option of a hold, unique in its hold.
+    OptionId
+}
+
+/// Which task of which iteration of which phase; `item` tells the tasks of a fan-out apart.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TaskKey {
+    /// The phase.
+    pub phase: PhaseId,
+    /// The phase's execution, counted from 1.
+    pub iteration: u32,
+    /// The task.
+    pub task: TaskId,
+    /// The item of a fan-out that this task works on.
+    #[serde(default)]
+    pub item: Option<String>,
+}
+
+impl TaskKey {
+    /// The address that people type: `phase/task`, with `[item]` in a fan-out.
+    pub fn address(&self) -> String {
+        match &self.item {
+            None => format!("{}/{}", self.phase, self.task),
+            Some(item) => format!("{}/{}[{item}]", self.phase, self.task),
+        }
+    }
+}
+
+/// Makes ids from a random seed that came with a command, so that the engine itself needs no randomness.
+#[derive(Clone, Debug)]
+pub struct IdSource {
+    seed: [u8; 16],
+    made: u32,
+}
+
+const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstvwxyz0123456789";
+
+impl IdSource {
+    /// Ids that follow from this seed.
+    pub fn new(seed: [u8; 16]) -> Self {
+        Self { seed, made: 0 }
+    }
+
+    /// The next id: eight base32 characters, forty random bits.
+    pub fn next_id(&mut self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.seed);
+        hasher.update(&self.made.to_le_bytes());
+        self.made += 1;
+        hasher.finalize().as_bytes()[..8].iter().map(|byte| ALPHABET[usize::from(byte % 32)] as char).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_follow_from_the_seed_and_differ() {
+        let mut one = IdSource::new([7; 16]);
+        let mut two = IdSource::new([7; 16]);
+        let first = one.next_id();
+        assert_eq!(first, two.next_id());
+        assert_eq!(first.len(), 8);
+        assert_ne!(first, one.next_id());
+    }
+}

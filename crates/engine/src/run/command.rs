@@ -1,0 +1,218 @@
+//! Commands: what is asked of a run, by whom and when. Everything that happens to a run begins as one.
+
+use crate::datum::Datum;
+use crate::digest::Digest;
+use crate::hold::ShownFile;
+use crate::id::{CommandId, DriverId, GateId, HoldId, PhaseId, RunId, TaskKey, TimerId};
+use crate::run::event::{ConditionOutcome, Failure, FrozenFile, Origin, OutputFile, Preset, RefusedAttempt, RunKind};
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A command with its envelope.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// Given by whoever sends it, so that sending it again changes nothing; outcomes of effects need none.
+    pub id: Option<CommandId>,
+    /// Who asks.
+    pub actor: Actor,
+    /// When.
+    pub at: Timestamp,
+    /// Random bytes from which the ids of new things are made.
+    pub seed: [u8; 16],
+    /// What is asked.
+    pub body: Body,
+}
+
+/// Who asks, and by which way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Actor {
+    /// What they may do.
+    pub credential: Credential,
+    /// What they are called.
+    pub name: String,
+    /// How they came.
+    pub way: Way,
+    /// Whether a controlling terminal was there.
+    pub terminal: bool,
+    /// The task that the command came out of, where it did.
+    pub inside_task: Option<String>,
+}
+
+impl Actor {
+    /// Lockgate itself, carrying out what was decided.
+    pub fn driver() -> Self {
+        Self { credential: Credential::System, name: "lockgate".into(), way: Way::Driver, terminal: false, inside_task: None }
+    }
+}
+
+/// What an actor may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Credential {
+    /// May answer.
+    Person,
+    /// May work, never answer.
+    Agent,
+    /// May look.
+    Viewer,
+    /// May answer and manage.
+    Admin,
+    /// Lockgate itself.
+    System,
+}
+
+/// How a command came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// Typed at a prompt that showed the hold.
+    Prompt,
+    /// A command line.
+    Command,
+    /// Given in advance, unseen.
+    Preset,
+    /// Lockgate's own loop.
+    Driver,
+}
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// Begin a run.
+    Create(Box<Create>),
+    /// A process begins to drive the run: what was cut off is found and dealt with.
+    TakeOver {
+        /// Who drives now.
+        driver: DriverId,
+    },
+    /// An attempt of a task has ended.
+    TaskEnded {
+        /// Which task.
+        key: TaskKey,
+        /// Which attempt.
+        attempt: u32,
+        /// How.
+        outcome: TaskOutcome,
+    },
+    /// An attempt of a gate has ended.
+    GateEnded {
+        /// The phase.
+        phase: PhaseId,
+        /// Its execution.
+        iteration: u32,
+        /// Which gate.
+        gate: GateId,
+        /// Which attempt.
+        attempt: u32,
+        /// Why it failed, when it did.
+        failure: Option<Failure>,
+    },
+    /// A checkpoint's condition was evaluated.
+    ConditionEvaluated {
+        /// The phase.
+        phase: PhaseId,
+        /// Its execution.
+        iteration: u32,
+        /// The result.
+        outcome: ConditionOutcome,
+    },
+    /// A checkpoint was made ready to be shown.
+    Shown {
+        /// The phase.
+        phase: PhaseId,
+        /// Its execution.
+        iteration: u32,
+        /// The question, with values filled in.
+        prompt: String,
+        /// The files as they are now.
+        files: Vec<ShownFile>,
+        /// What else must be said.
+        notes: Vec<String>,
+    },
+    /// The files of an answered hold were looked at again.
+    Rechecked {
+        /// The hold.
+        hold: HoldId,
+        /// The revision that was answered.
+        revision: u32,
+        /// The files as they are now.
+        files: Vec<ShownFile>,
+        /// The differences, for people.
+        differences: Vec<String>,
+    },
+    /// A moment has come.
+    TimerDue {
+        /// Which.
+        timer: TimerId,
+    },
+    /// An answer to a hold.
+    Answer {
+        /// The hold.
+        hold: HoldId,
+        /// The revision that was seen; absent where the hold was shown first, or shows no files.
+        revision: Option<u32>,
+        /// The option: its id, its label or its number.
+        option: String,
+        /// What is said with it.
+        feedback: Option<String>,
+    },
+    /// Answers in advance.
+    GivePresets {
+        /// The answers, in order.
+        presets: Vec<Preset>,
+    },
+    /// The process that drives is being stopped; what was under way has been ended.
+    Interrupt {
+        /// The signal's name.
+        signal: String,
+    },
+    /// End the run for good.
+    Cancel {
+        /// Why.
+        reason: Option<String>,
+    },
+    /// Somebody tried what they may not do.
+    RecordRefusal(RefusedAttempt),
+}
+
+/// How a run begins.
+#[derive(Clone, Debug)]
+pub struct Create {
+    /// Its id.
+    pub run: RunId,
+    /// What it is.
+    pub kind: RunKind,
+    /// Where it came from.
+    pub origin: Origin,
+    /// Digest of the compiled definition.
+    pub definition: Digest,
+    /// The files that the definition was made from.
+    pub files: Vec<FrozenFile>,
+    /// What it is about.
+    pub feature: Option<String>,
+    /// Flags, without their dashes.
+    pub flags: Vec<String>,
+    /// Values of the definition and of the command line together.
+    pub vars: BTreeMap<String, Datum>,
+    /// Where outputs go, relative to the root.
+    pub output_dir: String,
+    /// Answers in advance.
+    pub presets: Vec<Preset>,
+    /// Who drives it.
+    pub driver: DriverId,
+}
+
+/// How an attempt of a task ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TaskOutcome {
+    /// Well.
+    Finished {
+        /// What a script returned.
+        result: Option<Datum>,
+        /// The files it left behind.
+        outputs: Vec<OutputFile>,
+    },
+    /// Badly.
+    Failed(Failure),
+}

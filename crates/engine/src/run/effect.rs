@@ -1,0 +1,65 @@
+//! Effects: what should be under way in the outside world. They are derived from the state, never stored.
+
+use crate::id::{GateId, HoldId, PhaseId, TaskKey, TimerId};
+use crate::time::Timestamp;
+
+/// Something that should be under way. The list is closed; one function performs each.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Effect {
+    /// An attempt of a task that has started. Ends as `TaskEnded`.
+    Task {
+        /// Which task.
+        key: TaskKey,
+        /// Which attempt.
+        attempt: u32,
+    },
+    /// An attempt of a gate that has started. Ends as `GateEnded`.
+    Gate {
+        /// The phase.
+        phase: PhaseId,
+        /// Its execution.
+        iteration: u32,
+        /// Which gate.
+        gate: GateId,
+        /// Which attempt.
+        attempt: u32,
+    },
+    /// Evaluate a checkpoint's condition. Ends as `ConditionEvaluated`.
+    Evaluate {
+        /// The phase.
+        phase: PhaseId,
+        /// Its execution.
+        iteration: u32,
+    },
+    /// Make a checkpoint ready to be shown: fill in the prompt, digest and keep the files. Ends as `Shown`.
+    Show {
+        /// The phase.
+        phase: PhaseId,
+        /// Its execution.
+        iteration: u32,
+    },
+    /// Look again at the files of an answered hold. Ends as `Rechecked`.
+    Recheck {
+        /// The hold.
+        hold: HoldId,
+        /// The revision that was answered.
+        revision: u32,
+    },
+    /// Wait until a moment. Ends as `TimerDue`.
+    Wake {
+        /// Which timer.
+        timer: TimerId,
+        /// When.
+        due: Timestamp,
+    },
+}
+
+impl Effect {
+    /// Whether it only reads, so that it may be performed before the events that call for it are durable.
+    pub fn only_reads(&self) -> bool {
+        match self {
+            Self::Show { .. } | Self::Recheck { .. } => true,
+            Self::Task { .. } | Self::Gate { .. } | Self::Evaluate { .. } | Self::Wake { .. } => false,
+        }
+    }
+}

@@ -1,0 +1,442 @@
+//! Events: the facts of a run. The history of them is the truth; everything else is a view.
+//!
+//! They are stored in a compact form where fields are told apart by their place: new fields go to the end and have a default.
+
+use crate::datum::Datum;
+use crate::digest::Digest;
+use crate::hold::{Choice, HoldKind, Scope, ShownFile};
+use crate::id::{CommandId, DriverId, GateId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey, TimerId};
+use crate::run::command::Actor;
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// An event with who caused it and when.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// When.
+    pub at: Timestamp,
+    /// Who; nobody but Lockgate itself when absent.
+    pub actor: Option<Box<Actor>>,
+    /// The command that it follows from, where that had an id.
+    pub cause: Option<CommandId>,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// The run began.
+    Created(Box<Created>),
+    /// Answers were given in advance.
+    PresetsGiven {
+        /// The answers, in order.
+        presets: Vec<Preset>,
+    },
+    /// A process took the run over.
+    Resumed {
+        /// Who drives now.
+        driver: DriverId,
+    },
+    /// The process that drove was stopped.
+    Interrupted {
+        /// The signal's name.
+        signal: String,
+    },
+    /// A phase was passed over, being on the skip list.
+    PhaseSkipped {
+        /// The phase.
+        phase: PhaseId,
+    },
+    /// A phase began.
+    PhaseStarted {
+        /// The phase.
+        phase: PhaseId,
+        /// Its execution, counted from 1.
+        iteration: u32,
+        /// What was said when it was asked for again.
+        feedback: Option<String>,
+    },
+    /// What a phase will do.
+    TasksPlanned {
+        /// The phase.
+        phase: PhaseId,
+        /// Its execution.
+        iteration: u32,
+        /// The tasks.
+        tasks: Vec<PlannedTask>,
+    },
+    /// An attempt of a task began.
+    TaskStarted {
+        /// Which task.
+        key: TaskKey,
+        /// Which attempt, counted from 1.
+        attempt: u32,
+        /// Why there is this attempt.
+        reason: AttemptReason,
+    },
+    /// A task is done.
+    TaskFinished {
+        /// Which task.
+        key: TaskKey,
+        /// Which attempt.
+        attempt: u32,
+        /// What a script returned.
+        result: Option<Datum>,
+        /// The files it left behind.
+        outputs: Vec<OutputFile>,
+    },
+    /// An attempt of a task failed.
+    TaskFailed {
+        /// Which task.
+        key: TaskKey,
+        /// Which attempt.
+        attempt: u32,
+        /// Why.
+        failure: Failure,
+    },
+    /// A failed task will be tried again.
+    RetryScheduled {
+        /// Which task.
+        key: TaskKey,
+        /// The timer that wakes it.
+        timer: TimerId,
+        /// When.
+        due: Timestamp,
+    },
+    /// An attempt of a task was cut off.
+    TaskInterrupted {
+        /// Which task.
+        key: TaskKey,
+        /// Which attempt.
+        attempt: u32,
+    },
+    /// A task counts as done without having finished.
+    TaskSkipped {
+        /// Which task.
+        key: TaskKey,
+        /// Why.
+        reason: String,
+    },
+    /// An attempt of a gate began.
+    GateStarted {
+        /// The phase.
+        phase: PhaseId,
+        /// Its execution.
+        iteration: u32,
+        /// Which gate.
+        gate: GateId,
+        /// Which attempt.
+        attempt: u32,
+    },
+    /// A gate passed.
+    GatePassed {
+        /// The phase.
+        phase: PhaseId,
+        /// Its execution.
+        iteration: u32,
+        /// Which gate.
+        gate: GateId,
+        /// Which attempt.
+        attempt: u32,
+    },
+    /// A gate failed.
+    GateFailed {
+        /// The phase.
+        phase: PhaseId,
+        /// Its execution.
+        iteration: u32,
+        /// Which gate.
+        gate: GateId,
+        /// Which attempt.
+        attempt: u32,
+        /// Why.
+        failure: Failure,
+    },
+    /// A gate that failed counts as passed, because a person said so.
+    GateWaived {
+        /// The phase.
+        phase: PhaseId,
+        /// Its execution.
+        iteration: u32,
+        /// Which gate.
+        gate: GateId,
+    },
+    /// A checkpoint's condition was evaluated.
+    ConditionEvaluated {
+        /// The phase.
+        phase: PhaseId,
+        /// Its execution.
+        iteration: u32,
+        /// The result.
+        outcome: ConditionOutcome,
+    },
+    /// A question waits.
+    HoldOpened(Box<HoldOpened>),
+    /// A question was answered.
+    Answered {
+        /// The hold.
+        hold: HoldId,
+        /// The option.
+        option: OptionId,
+        /// What was said with it.
+        feedback: Option<String>,
+        /// The revision that was answered.
+        revision: u32,
+    },
+    /// What was shown had changed before the answer took effect: the question waits again.
+    HoldReopened {
+        /// The hold.
+        hold: HoldId,
+        /// Its new revision.
+        revision: u32,
+        /// The files as they are now.
+        files: Vec<ShownFile>,
+        /// The differences, for people.
+        differences: Vec<String>,
+    },
+    /// An answer took effect.
+    HoldSettled {
+        /// The hold.
+        hold: HoldId,
+    },
+    /// A question no longer matters.
+    HoldVoided {
+        /// The hold.
+        hold: HoldId,
+        /// Why.
+        reason: String,
+    },
+    /// Somebody tried what they may not do.
+    AttemptRefused(RefusedAttempt),
+    /// A phase is done.
+    PhaseCompleted {
+        /// The phase.
+        phase: PhaseId,
+        /// Its execution.
+        iteration: u32,
+    },
+    /// The run goes back to a phase.
+    PhaseRepeated {
+        /// The phase that it leaves.
+        from: PhaseId,
+        /// The phase that it goes back to.
+        target: PhaseId,
+        /// What was said with it.
+        feedback: Option<String>,
+    },
+    /// Phases were put on the skip list.
+    PhasesSkipListed {
+        /// The phases.
+        phases: Vec<PhaseId>,
+    },
+    /// The run failed; resuming it tries again what failed.
+    Failed {
+        /// Why, in one line.
+        message: String,
+    },
+    /// A person ended the run at a hold.
+    Aborted {
+        /// The hold.
+        hold: HoldId,
+    },
+    /// Somebody ended the run.
+    Cancelled {
+        /// Why.
+        reason: Option<String>,
+    },
+    /// All phases are done.
+    Completed,
+}
+
+/// How a run began.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Created {
+    /// Its id.
+    pub run: RunId,
+    /// What it is.
+    pub kind: RunKind,
+    /// Where it came from.
+    pub origin: Origin,
+    /// Digest of the compiled definition, which is a stored value.
+    pub definition: Digest,
+    /// The files that the definition was made from.
+    pub files: Vec<FrozenFile>,
+    /// What it is about.
+    pub feature: Option<String>,
+    /// Flags, without their dashes.
+    pub flags: Vec<String>,
+    /// Values of the definition and of the command line together.
+    pub vars: BTreeMap<String, Datum>,
+    /// Where outputs go, relative to the root.
+    pub output_dir: String,
+    /// Who drives it.
+    pub driver: DriverId,
+}
+
+/// What a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunKind {
+    /// An execution of a workflow.
+    Workflow,
+    /// A stage machine that an agent drives.
+    Plan,
+}
+
+impl RunKind {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Workflow => "workflow",
+            Self::Plan => "plan",
+        }
+    }
+}
+
+/// Where a run came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// It is new.
+    New,
+}
+
+/// A file that a definition was made from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrozenFile {
+    /// Relative to the root where it lies under it.
+    pub path: String,
+    /// Digest of its bytes, which are a stored value.
+    pub digest: Digest,
+}
+
+/// An answer in advance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Preset {
+    /// A phase id, a task address or a hold id.
+    pub selector: String,
+    /// The option: its id, its label or its number.
+    pub option: String,
+    /// What is said with it.
+    pub feedback: Option<String>,
+}
+
+/// A task that a phase will do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlannedTask {
+    /// The task.
+    pub task: TaskId,
+    /// The item of a fan-out that it works on.
+    pub item: Option<String>,
+}
+
+/// Why there is an attempt. Only failures spend `retry.attempts`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AttemptReason {
+    /// The task had not run.
+    First,
+    /// The last attempt failed.
+    Retry,
+    /// The last attempt was cut off.
+    Interrupted,
+    /// The last attempt lacked a login.
+    Auth,
+    /// A person found issues with the last attempt.
+    Feedback,
+}
+
+/// A file that a task left behind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputFile {
+    /// Relative to the output directory.
+    pub path: String,
+    /// Digest of its bytes.
+    pub digest: Digest,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// Whether its bytes are a stored value, so that another machine can go on; else only the digest is known.
+    pub stored: bool,
+}
+
+/// Why a task or gate failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What kind of failure.
+    pub kind: FailureKind,
+    /// In one line.
+    pub message: String,
+    /// The last lines of output, secrets masked.
+    pub tail: String,
+}
+
+/// What kind of failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// A process ended with this code.
+    Exit(i32),
+    /// A process was ended by this signal.
+    Signal(i32),
+    /// It took too long.
+    Timeout,
+    /// A script threw, or used too much.
+    Script,
+    /// It could not be started.
+    Start,
+    /// A declared output is not there.
+    Output,
+    /// It was cut off, and `on_interrupt` says that this is a failure.
+    Interrupted,
+    /// It was ended because something else failed first.
+    Stopped,
+}
+
+/// The result of a condition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConditionOutcome {
+    /// The checkpoint is shown.
+    True,
+    /// The checkpoint is passed over.
+    False,
+    /// It could not be evaluated.
+    Error(String),
+}
+
+/// A question that begins to wait.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HoldOpened {
+    /// Its id.
+    pub hold: HoldId,
+    /// What kind of question it is.
+    pub kind: HoldKind,
+    /// What it is about.
+    pub scope: Scope,
+    /// The question.
+    pub prompt: String,
+    /// The files that the answer is about.
+    pub files: Vec<ShownFile>,
+    /// What may be answered.
+    pub options: Vec<Choice>,
+    /// What else must be said with it.
+    pub notes: Vec<String>,
+    /// Whether the run waits for it.
+    pub blocking: bool,
+    /// How many people must agree.
+    pub quorum: u32,
+}
+
+/// An attempt to do what one may not do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedAttempt {
+    /// What was tried: `answer`, `cancel`, `preset`.
+    pub what: String,
+    /// The hold, where one was named.
+    pub hold: Option<HoldId>,
+    /// Why it was refused.
+    pub reason: String,
+}

@@ -1,0 +1,94 @@
+//! Moments and durations. The engine never asks what time it is: a moment comes with each command.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use std::fmt;
+use std::time::Duration;
+
+/// A moment in UTC, in milliseconds: a number in stored forms, ISO 8601 where people read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// A moment so many milliseconds after the epoch.
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis)
+    }
+    /// Milliseconds since the epoch.
+    pub const fn as_millis(self) -> i64 {
+        self.0
+    }
+    /// The moment `duration` later.
+    #[must_use]
+    pub fn plus(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
+    }
+    /// How long after `earlier` this is; zero when it is not after.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_millisecond(self.0) {
+            Ok(moment) => write!(f, "{moment:.3}"),
+            Err(_) => write!(f, "{}ms", self.0),
+        }
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if serializer.is_human_readable() { serializer.collect_str(self) } else { serializer.serialize_i64(self.0) }
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if deserializer.is_human_readable() {
+            let text = String::deserialize(deserializer)?;
+            let moment: jiff::Timestamp = text.parse().map_err(D::Error::custom)?;
+            Ok(Self(moment.as_millisecond()))
+        } else {
+            i64::deserialize(deserializer).map(Self)
+        }
+    }
+}
+
+/// Reads a duration as people write it: `30s`, `1h 30m`, `PT30M`; a bare number is refused because its unit is a guess.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let parsed: Result<jiff::SignedDuration, _> = text.trim().parse();
+    let days = text.trim().strip_suffix('d').and_then(|n| n.trim().parse::<u64>().ok());
+    if let Some(days) = days {
+        return Ok(Duration::from_secs(days.saturating_mul(86_400)));
+    }
+    match parsed {
+        Ok(signed) => Duration::try_from(signed).map_err(|_| format!("{text:?} is negative")),
+        Err(_) => Err(format!("{text:?} is not a duration; write it as 30s, 5m, 1h 30m or PT30M")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_in_both_notations() {
+        assert_eq!(parse_duration("30m"), Ok(Duration::from_secs(1800)));
+        assert_eq!(parse_duration("PT30M"), Ok(Duration::from_secs(1800)));
+        assert_eq!(parse_duration("1h 30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse_duration("2d"), Ok(Duration::from_secs(172_800)));
+        assert!(parse_duration("30").is_err());
+        assert!(parse_duration("-5s").is_err());
+        assert!(parse_duration("soon").is_err());
+    }
+
+    #[test]
+    fn moments_are_iso_8601_for_people() {
+        let moment = Timestamp::from_millis(1_761_919_200_000);
+        assert_eq!(moment.to_string(), "2025-10-31T14:00:00.000Z");
+        let text = serde_json::to_string(&moment).unwrap();
+        assert_eq!(serde_json::from_str::<Timestamp>(&text).unwrap(), moment);
+    }
+}
