@@ -236,3 +236,26 @@ impl Seen {
         }
     }
 }
+
+impl Hold {
+    /// Whether a selector means this hold: its id, its phase (a declared checkpoint), or the address of its task or gate.
+    pub fn is_meant_by(&self, selector: &str) -> bool {
+        if self.id.as_str() == selector {
+            return true;
+        }
+        match &self.scope {
+            Scope::Run => false,
+            Scope::Phase { phase, .. } => phase.as_str() == selector,
+            Scope::Tasks(keys) => keys.iter().any(|key| key.address() == selector || key.task.as_str() == selector),
+            Scope::Gate { phase, gate, .. } => format!("{phase}/{gate}") == selector,
+        }
+    }
+
+    /// The option that somebody means: by its id, its label in any case, or its number.
+    pub fn option(&self, named: &str) -> Option<&Choice> {
+        let named = named.trim();
+        let by_name = |choice: &&Choice| choice.id.as_str() == named || choice.label.to_lowercase() == named.to_lowercase();
+        let by_number = || named.parse::<usize>().ok().and_then(|number| self.options.get(number.checked_sub(1)?));
+        self.options.iter().find(by_name).or_else(by_number)
+    }
+}

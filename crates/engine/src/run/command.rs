@@ -20,6 +20,10 @@ pub struct Command {
     pub at: Timestamp,
     /// Random bytes from which the ids of new things are made.
     pub seed: [u8; 16],
+    /// Whether whoever asks also drives the run, so that what follows from it begins at once.
+    pub driving: bool,
+    /// Whether a person is believed only at a controlling terminal.
+    pub require_terminal: bool,
     /// What is asked.
     pub body: Body,
 }

@@ -226,6 +226,8 @@ pub enum Event {
         target: PhaseId,
         /// What was said with it.
         feedback: Option<String>,
+        /// Whether a failure asked for it, not a person.
+        by_itself: bool,
     },
     /// Phases were put on the skip list.
     PhasesSkipListed {

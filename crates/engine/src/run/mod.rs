@@ -1,7 +1,20 @@
 //! What a run is and may become: `decide` turns a command into events, `apply` folds events into the state, `pending` says what remains to be done.
 
+pub mod apply;
 pub mod command;
 pub mod commit;
+pub mod decide;
 pub mod effect;
 pub mod event;
+mod follow;
+pub mod history;
 pub mod index;
+mod pending;
+pub mod phase;
+pub mod refusal;
+pub mod state;
+pub mod view;
+
+pub use decide::{create, decide, handle};
+pub use refusal::Refusal;
+pub use state::{End, Run, Status};

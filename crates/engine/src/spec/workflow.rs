@@ -7,6 +7,9 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+/// The id of the task that a phase's main script becomes.
+pub const MAIN_TASK: &str = "main";
+
 /// A workflow: phases in order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Workflow {

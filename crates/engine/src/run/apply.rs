@@ -1,0 +1,382 @@
+//! Folding events into the state. Nothing is decided here: what an event says is so.
+
+use crate::digest::Digest;
+use crate::hold::{Action, Answer, Hold, HoldState, Scope, ShownFile};
+use crate::id::{HoldId, PhaseId, TaskKey};
+use crate::run::command::{Actor, Way};
+use crate::run::event::{AttemptReason, ConditionOutcome, Created, Entry, Event, HoldOpened};
+use crate::run::phase::PhaseRun;
+use crate::run::state::{Decision, Deliverable, End, GateRun, GateState, GivenPreset, Listed, Run, Status, TaskState, Touched};
+use crate::spec::workflow::{MAIN_TASK, OnInterrupt, Workflow};
+use crate::time::Timestamp;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// An event that does not fit the state it is applied to: the history is not one that Lockgate wrote.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the history does not fit together: {0}")]
+pub struct Misfit(pub String);
+
+impl Run {
+    /// The state after a run's first event.
+    pub fn begin(created: &Created, workflow: Arc<Workflow>, at: Timestamp) -> Self {
+        let mut run = Self {
+            id: created.run.clone(),
+            kind: created.kind,
+            definition: created.definition,
+            workflow,
+            files: created.files.clone(),
+            feature: created.feature.clone(),
+            flags: created.flags.clone(),
+            vars: created.vars.clone(),
+            output_dir: created.output_dir.clone(),
+            driver: created.driver.clone(),
+            started_at: at,
+            version: 0,
+            next_seq: 1,
+            head: Digest::ZERO,
+            position: 0,
+            current: None,
+            completed: Vec::new(),
+            iteration_counts: BTreeMap::new(),
+            skip_list: Vec::new(),
+            feedback: None,
+            repeats_by_itself: 0,
+            subagents_spawned: 0,
+            outputs: BTreeMap::new(),
+            deliverables: Vec::new(),
+            holds: BTreeMap::new(),
+            decisions: Vec::new(),
+            presets: Vec::new(),
+            warnings: Vec::new(),
+            stopping: false,
+            end: None,
+            listed: Listed { status: Status::Running, phase: None, changed_at: at },
+            touched: Touched::default(),
+        };
+        run.touched.refers_to.push(created.definition);
+        run.touched.refers_to.extend(created.files.iter().map(|file| file.digest));
+        run.touched.refers_to.extend(created.vars.values().filter_map(|datum| datum.stored()));
+        run
+    }
+
+    /// Folds one event into the state. The first event of a run is not applied but begins it, with [`Run::begin`].
+    pub fn apply(&mut self, entry: &Entry) -> Result<(), Misfit> {
+        let at = entry.at;
+        match &entry.event {
+            Event::Created(_) => return Err(Misfit("a run is created twice".into())),
+            Event::PresetsGiven { presets } => {
+                let actor = entry.actor.as_deref().cloned().unwrap_or_else(Actor::driver);
+                let given = presets.iter().cloned();
+                self.presets.extend(given.map(|preset| GivenPreset { preset, actor: actor.clone() }));
+            }
+            Event::Resumed { driver } => self.resumed(driver.clone()),
+            Event::Interrupted { .. } => self.stopping = true,
+            Event::PhaseSkipped { .. } => self.position += 1,
+            Event::PhaseStarted { phase, iteration, feedback } => self.phase_started(phase, *iteration, feedback.clone(), at)?,
+            Event::TasksPlanned { tasks, .. } => {
+                let workflow = self.workflow.clone();
+                let phase = self.phase_under_way()?;
+                let declared = workflow.phases.get(phase.position).ok_or_else(|| Misfit("no such phase".into()))?;
+                phase.plan(declared, tasks);
+            }
+            Event::TaskStarted { key, attempt, .. } => {
+                self.timer_gone(key)?;
+                if *attempt == 1 && key.task.as_str() != MAIN_TASK {
+                    self.subagents_spawned += 1;
+                }
+                self.task(key, at, |task| {
+                    task.attempts = *attempt;
+                    task.hold = None;
+                    TaskState::Running
+                })?;
+            }
+            Event::TaskFinished { key, result, outputs, .. } => {
+                self.task(key, at, |_| TaskState::Done)?;
+                if let Some(datum) = result {
+                    self.touched.refers_to.extend(datum.stored());
+                    self.outputs.entry(key.phase.clone()).or_default().insert(key.task.clone(), datum.clone());
+                }
+                for file in outputs {
+                    if file.stored {
+                        self.touched.refers_to.push(file.digest);
+                    }
+                    self.deliverables.retain(|known| known.file.path != file.path || known.key.phase != key.phase);
+                    self.deliverables.push(Deliverable { key: key.clone(), file: file.clone(), at });
+                }
+            }
+            Event::TaskFailed { key, failure, .. } => {
+                self.timer_gone(key)?;
+                self.task(key, at, |task| {
+                    task.failures += 1;
+                    TaskState::Failed(failure.clone())
+                })?;
+            }
+            Event::RetryScheduled { key, timer, due } => {
+                self.touched.timers.push((timer.clone(), *due, key.clone()));
+                self.task(key, at, |task| {
+                    task.next_reason = AttemptReason::Retry;
+                    TaskState::Backoff { timer: timer.clone(), due: *due }
+                })?;
+            }
+            Event::TaskInterrupted { key, .. } => self.task_interrupted(key, at)?,
+            Event::TaskSkipped { key, .. } => self.task(key, at, |task| {
+                task.hold = None;
+                TaskState::Skipped
+            })?,
+            Event::GateStarted { gate, attempt, .. } => {
+                let gate = self.gate(gate.as_str())?;
+                gate.attempts = *attempt;
+                gate.hold = None;
+                gate.state = GateState::Running;
+            }
+            Event::GatePassed { gate, .. } => self.gate(gate.as_str())?.state = GateState::Passed,
+            Event::GateFailed { gate, failure, .. } => {
+                self.gate(gate.as_str())?.state = GateState::Failed(failure.clone());
+            }
+            Event::GateWaived { gate, .. } => {
+                let gate = self.gate(gate.as_str())?;
+                gate.hold = None;
+                gate.state = GateState::Waived;
+            }
+            Event::ConditionEvaluated { phase, outcome, .. } => {
+                self.phase_under_way()?.checkpoint.condition = Some(outcome.clone());
+                if let ConditionOutcome::Error(error) = outcome {
+                    self.warnings.push(format!("the condition of the checkpoint of phase \"{phase}\" failed: {error}"));
+                }
+            }
+            Event::HoldOpened(opened) => self.hold_opened(opened, at)?,
+            Event::Answered { hold, option, feedback, .. } => {
+                let actor = entry.actor.as_deref().cloned().unwrap_or_else(Actor::driver);
+                if actor.way == Way::Preset {
+                    self.preset_used(hold);
+                }
+                let hold = self.hold(hold)?;
+                hold.answers.push(Answer { option: option.clone(), feedback: feedback.clone(), actor, at });
+                hold.state = HoldState::Checking;
+                let id = hold.id.clone();
+                self.touched.holds.push(id);
+            }
+            Event::HoldReopened { hold, revision, files, differences } => {
+                self.refer_to_files(files);
+                let hold = self.hold(hold)?;
+                hold.revision = *revision;
+                hold.files = files.clone();
+                hold.notes = differences.clone();
+                hold.answers.clear();
+                hold.state = HoldState::Open;
+                hold.since = at;
+                let id = hold.id.clone();
+                self.touched.holds.push(id);
+            }
+            Event::HoldSettled { hold } => {
+                let hold = self.close(hold, HoldState::Settled)?;
+                self.decisions.extend(decision(&hold));
+            }
+            Event::HoldVoided { hold, .. } => {
+                self.close(hold, HoldState::Void)?;
+            }
+            Event::AttemptRefused(refused) => {
+                let who = entry.actor.as_deref().and_then(|actor| actor.inside_task.clone());
+                let who = who.map_or_else(|| "somebody".to_owned(), |task| format!("task {task}"));
+                self.warnings.push(format!("{who} tried to {} and was refused: {}", refused.what, refused.reason));
+            }
+            Event::PhaseCompleted { phase, .. } => {
+                self.position = self.phase_under_way()?.position + 1;
+                self.current = None;
+                self.repeats_by_itself = 0;
+                self.completed.push(phase.clone());
+            }
+            Event::PhaseRepeated { target, feedback, by_itself, .. } => {
+                self.phase_repeated(target, feedback.clone(), *by_itself)?;
+            }
+            Event::PhasesSkipListed { phases } => {
+                for phase in phases {
+                    if !self.skip_list.contains(phase) {
+                        self.skip_list.push(phase.clone());
+                    }
+                }
+            }
+            Event::Failed { message } => self.end = Some(End::Failed(message.clone())),
+            Event::Aborted { .. } => self.end = Some(End::Aborted),
+            Event::Cancelled { .. } => self.end = Some(End::Cancelled),
+            Event::Completed => self.end = Some(End::Complete),
+        }
+        Ok(())
+    }
+
+    fn resumed(&mut self, driver: crate::id::DriverId) {
+        self.driver = driver;
+        self.stopping = false;
+        if matches!(self.end, Some(End::Failed(_))) {
+            self.end = None;
+        }
+        let Some(phase) = &mut self.current else { return };
+        let failed: Vec<usize> = phase.troubled().collect();
+        for index in failed {
+            let task = &mut phase.tasks[index];
+            if matches!(task.state, TaskState::Failed(_)) && task.hold.is_none() {
+                task.failures = 0;
+                task.next_reason = AttemptReason::Retry;
+                phase.set(index, TaskState::Waiting);
+            }
+        }
+        for gate in &mut phase.gates {
+            if matches!(gate.state, GateState::Running | GateState::Failed(_)) && gate.hold.is_none() {
+                gate.state = GateState::Waiting;
+            }
+        }
+    }
+
+    fn phase_started(&mut self, phase: &PhaseId, iteration: u32, feedback: Option<String>, at: Timestamp) -> Result<(), Misfit> {
+        let workflow = self.workflow.clone();
+        let position = workflow.position(phase.as_str()).ok_or_else(|| Misfit(format!("there is no phase {phase}")))?;
+        self.position = position;
+        self.feedback = None;
+        self.iteration_counts.insert(phase.clone(), iteration);
+        self.current = Some(PhaseRun::begin(&workflow.phases[position], position, iteration, feedback, at));
+        Ok(())
+    }
+
+    fn phase_repeated(&mut self, target: &PhaseId, feedback: Option<String>, by_itself: bool) -> Result<(), Misfit> {
+        let workflow = self.workflow.clone();
+        let position = workflow.position(target.as_str()).ok_or_else(|| Misfit(format!("there is no phase {target}")))?;
+        self.repeats_by_itself = if by_itself { self.repeats_by_itself + 1 } else { 0 };
+        self.position = position;
+        self.current = None;
+        self.feedback = feedback;
+        self.skip_list.retain(|skipped| skipped != target);
+        self.completed.retain(|done| workflow.position(done.as_str()).is_some_and(|at| at < position));
+        Ok(())
+    }
+
+    fn task_interrupted(&mut self, key: &TaskKey, at: Timestamp) -> Result<(), Misfit> {
+        let workflow = self.workflow.clone();
+        let phase = self.phase_under_way()?;
+        let index = phase.find(key).ok_or_else(|| Misfit(format!("there is no task {}", key.address())))?;
+        let declared = phase.declared(&workflow.phases[phase.position], index);
+        let on_interrupt = declared.map_or(OnInterrupt::Ask, |task| task.on_interrupt);
+        self.task(key, at, |task| {
+            task.next_reason = AttemptReason::Interrupted;
+            match on_interrupt {
+                OnInterrupt::Rerun => TaskState::Waiting,
+                OnInterrupt::Ask | OnInterrupt::Fail => TaskState::Interrupted,
+            }
+        })
+    }
+
+    fn hold_opened(&mut self, opened: &HoldOpened, at: Timestamp) -> Result<(), Misfit> {
+        self.refer_to_files(&opened.files);
+        match &opened.scope {
+            Scope::Run => {}
+            Scope::Phase { .. } => self.phase_under_way()?.checkpoint.hold = Some(opened.hold.clone()),
+            Scope::Tasks(keys) => {
+                let phase = self.phase_under_way()?;
+                for key in keys {
+                    let index = phase.find(key).ok_or_else(|| Misfit(format!("there is no task {}", key.address())))?;
+                    phase.tasks[index].hold = Some(opened.hold.clone());
+                }
+            }
+            Scope::Gate { gate, .. } => self.gate(gate.as_str())?.hold = Some(opened.hold.clone()),
+        }
+        self.touched.holds.push(opened.hold.clone());
+        let hold = Hold {
+            id: opened.hold.clone(),
+            kind: opened.kind,
+            scope: opened.scope.clone(),
+            prompt: opened.prompt.clone(),
+            notes: opened.notes.clone(),
+            files: opened.files.clone(),
+            options: opened.options.clone(),
+            blocking: opened.blocking,
+            quorum: opened.quorum,
+            revision: 1,
+            state: HoldState::Open,
+            answers: Vec::new(),
+            opened_at: at,
+            since: at,
+        };
+        self.holds.insert(opened.hold.clone(), hold);
+        Ok(())
+    }
+
+    fn close(&mut self, hold: &HoldId, state: HoldState) -> Result<Hold, Misfit> {
+        let mut hold = self.holds.remove(hold).ok_or_else(|| Misfit(format!("there is no open hold {hold}")))?;
+        hold.state = state;
+        self.touched.closed.push(hold.clone());
+        Ok(hold)
+    }
+
+    fn refer_to_files(&mut self, files: &[ShownFile]) {
+        let kept = files.iter().filter(|file| file.not_kept.is_none());
+        self.touched.refers_to.extend(kept.filter_map(|file| file.seen.digest()));
+    }
+
+    fn preset_used(&mut self, hold: &HoldId) {
+        let Some(hold) = self.holds.get(hold) else { return };
+        if let Some(index) = self.presets.iter().position(|given| hold.is_meant_by(&given.preset.selector)) {
+            self.presets.remove(index);
+        }
+    }
+
+    fn timer_gone(&mut self, key: &TaskKey) -> Result<(), Misfit> {
+        let phase = self.phase_under_way()?;
+        let index = phase.find(key).ok_or_else(|| Misfit(format!("there is no task {}", key.address())))?;
+        if let TaskState::Backoff { timer, .. } = &phase.tasks[index].state {
+            let timer = timer.clone();
+            self.touched.timers_gone.push(timer);
+        }
+        Ok(())
+    }
+
+    fn phase_under_way(&mut self) -> Result<&mut PhaseRun, Misfit> {
+        self.current.as_mut().ok_or_else(|| Misfit("no phase is under way".into()))
+    }
+
+    fn gate(&mut self, gate: &str) -> Result<&mut GateRun, Misfit> {
+        let mut gates = self.phase_under_way()?.gates.iter_mut();
+        gates.find(|candidate| candidate.gate.as_str() == gate).ok_or_else(|| Misfit(format!("there is no gate {gate}")))
+    }
+
+    fn hold(&mut self, hold: &HoldId) -> Result<&mut Hold, Misfit> {
+        self.holds.get_mut(hold).ok_or_else(|| Misfit(format!("there is no open hold {hold}")))
+    }
+
+    fn task(
+        &mut self,
+        key: &TaskKey,
+        at: Timestamp,
+        change: impl FnOnce(&mut crate::run::phase::TaskRun) -> TaskState,
+    ) -> Result<(), Misfit> {
+        let phase = self.phase_under_way()?;
+        let index = phase.find(key).ok_or_else(|| Misfit(format!("there is no task {}", key.address())))?;
+        phase.tasks[index].since = Some(at);
+        let state = change(&mut phase.tasks[index]);
+        phase.set(index, state);
+        Ok(())
+    }
+}
+
+fn decision(hold: &Hold) -> Option<Decision> {
+    let answer = hold.answers.last()?;
+    let choice = hold.options.iter().find(|choice| choice.id == answer.option)?;
+    let (target, skipped) = match &choice.action {
+        Action::RepeatPhase(target) => (Some(target.clone()), Vec::new()),
+        Action::SkipPhases(phases) => (None, phases.clone()),
+        Action::Continue | Action::Abort | Action::Rerun | Action::CountAsDone => (None, Vec::new()),
+    };
+    Some(Decision {
+        hold: hold.id.clone(),
+        checkpoint: hold.kind == crate::hold::HoldKind::Checkpoint,
+        phase: hold.scope.phase().cloned(),
+        option: choice.id.clone(),
+        label: choice.label.clone(),
+        action: choice.action.word().to_owned(),
+        target,
+        skipped,
+        feedback: answer.feedback.clone(),
+        revision: hold.revision,
+        actor: answer.actor.clone(),
+        at: answer.at,
+    })
+}

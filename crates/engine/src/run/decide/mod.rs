@@ -1,0 +1,143 @@
+//! What a command means for a run: the events that follow from it, or a refusal.
+
+mod answer;
+mod end;
+mod work;
+
+pub(in crate::run) use end::void_others;
+
+use crate::id::IdSource;
+use crate::run::command::{Actor, Body, Command, Create};
+use crate::run::event::{Created, Entry, Event};
+use crate::run::follow::{self, Step};
+use crate::run::refusal::{Refusal, may_decide};
+use crate::run::state::{End, Run};
+use crate::spec::workflow::Workflow;
+use std::sync::Arc;
+
+/// Begins a run: its state and its first events.
+pub fn create(command: &Command, workflow: Arc<Workflow>) -> Result<(Run, Vec<Entry>), Refusal> {
+    let Body::Create(create) = &command.body else { unreachable!("only `Create` begins a run") };
+    if !create.presets.is_empty() {
+        may_decide(&command.actor, command.require_terminal, "answer in advance")?;
+    }
+    let created = created(create);
+    let mut run = Run::begin(&created, workflow, command.at);
+    let mut entries = vec![entry(command, Event::Created(Box::new(created)))];
+    if !create.presets.is_empty() {
+        let given = entry(command, Event::PresetsGiven { presets: create.presets.clone() });
+        apply(&mut run, &given);
+        entries.push(given);
+    }
+    follow(&mut run, command, &mut entries);
+    Ok((run, entries))
+}
+
+/// Carries out a command: decides, folds what was decided into the state and, for whoever drives, lets follow what follows.
+/// The state is then ahead of the store by these events; if they cannot be stored, it must be loaded anew.
+pub fn handle(run: &mut Run, command: &Command) -> Result<Vec<Entry>, Refusal> {
+    let events = decide(run, command)?;
+    let mut entries: Vec<Entry> = Vec::with_capacity(events.len() + 1);
+    for event in events {
+        let entry = entry(command, event);
+        apply(run, &entry);
+        entries.push(entry);
+    }
+    if command.driving {
+        follow(run, command, &mut entries);
+    }
+    Ok(entries)
+}
+
+/// What a command means for a run, by itself: the direct events, or a refusal.
+pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
+    let ended = |run: &Run| run.end.is_some();
+    match &command.body {
+        Body::Create(_) => Err(Refusal::Ended { status: "under way" }),
+        Body::TakeOver { driver } => end::take_over(run, driver),
+        Body::TaskEnded { .. } | Body::GateEnded { .. } if ended(run) || run.stopping => Ok(Vec::new()),
+        Body::TaskEnded { key, attempt, outcome } => {
+            let mut ids = IdSource::new(command.seed);
+            Ok(work::task_ended(run, key, *attempt, outcome, command.at, &mut ids))
+        }
+        Body::GateEnded { phase, iteration, gate, attempt, failure } => {
+            Ok(work::gate_ended(run, (phase, *iteration), gate, *attempt, failure.as_ref()))
+        }
+        Body::ConditionEvaluated { phase, iteration, outcome } => {
+            let expected = run.current.as_ref().is_some_and(|current| {
+                current.id == *phase && current.iteration == *iteration && current.checkpoint.condition.is_none()
+            });
+            let event = Event::ConditionEvaluated { phase: phase.clone(), iteration: *iteration, outcome: outcome.clone() };
+            Ok(if expected && !ended(run) { vec![event] } else { Vec::new() })
+        }
+        Body::Shown { phase, iteration, prompt, files, notes } => {
+            let mut ids = IdSource::new(command.seed);
+            Ok(answer::shown(run, (phase, *iteration), prompt, files, notes, &mut ids))
+        }
+        Body::Rechecked { hold, revision, files, differences } => Ok(answer::rechecked(run, hold, *revision, files, differences)),
+        Body::TimerDue { .. } => Ok(Vec::new()),
+        Body::Answer { hold, revision, option, feedback } => {
+            answer::answer(run, command, hold, *revision, option, feedback.clone())
+        }
+        Body::GivePresets { presets } => {
+            may_decide(&command.actor, command.require_terminal, "answer in advance")?;
+            Ok(vec![Event::PresetsGiven { presets: presets.clone() }])
+        }
+        Body::Interrupt { signal } => Ok(end::interrupt(run, signal)),
+        Body::Cancel { reason } => {
+            may_decide(&command.actor, command.require_terminal, "cancel a run")?;
+            end::cancel(run, reason.clone())
+        }
+        Body::RecordRefusal(refused) => Ok(vec![Event::AttemptRefused(refused.clone())]),
+    }
+}
+
+fn follow(run: &mut Run, command: &Command, entries: &mut Vec<Entry>) {
+    let mut ids = IdSource::new(command.seed);
+    // Direct events may have used ids of this seed; those that follow must differ.
+    ids.skip_to(entries.len() as u32 + 1_000);
+    loop {
+        let steps = follow::next(run, command.at, &mut ids);
+        if steps.is_empty() {
+            return;
+        }
+        for Step { actor, event } in steps {
+            let entry = Entry { at: command.at, actor: actor.map(Box::new), cause: command.id.clone(), event };
+            apply(run, &entry);
+            entries.push(entry);
+        }
+    }
+}
+
+fn entry(command: &Command, event: Event) -> Entry {
+    let actor = (command.actor != Actor::driver()).then(|| Box::new(command.actor.clone()));
+    Entry { at: command.at, actor, cause: command.id.clone(), event }
+}
+
+fn apply(run: &mut Run, entry: &Entry) {
+    run.apply(entry).expect("what was decided fits the state that it was decided on");
+}
+
+fn created(create: &Create) -> Created {
+    Created {
+        run: create.run.clone(),
+        kind: create.kind,
+        origin: create.origin.clone(),
+        definition: create.definition,
+        files: create.files.clone(),
+        feature: create.feature.clone(),
+        flags: create.flags.clone(),
+        vars: create.vars.clone(),
+        output_dir: create.output_dir.clone(),
+        driver: create.driver.clone(),
+    }
+}
+
+pub(super) fn status_word(end: &End) -> &'static str {
+    match end {
+        End::Complete => "complete",
+        End::Failed(_) => "failed",
+        End::Aborted => "aborted",
+        End::Cancelled => "cancelled",
+    }
+}

@@ -1,0 +1,209 @@
+//! Between the state and its stored forms: sealing commits, reading them back, the folded state, the definition.
+
+use crate::digest::Digest;
+use crate::hold::Hold;
+use crate::run::apply::Misfit;
+use crate::run::commit::{Commit, CommitError, Sealed};
+use crate::run::event::{Created, Entry, Event};
+use crate::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
+use crate::run::state::{Listed, Run, Touched};
+use crate::spec::workflow::Workflow;
+use crate::time::Timestamp;
+use serde_json::json;
+use std::sync::Arc;
+
+/// The stored form of folded states and definitions that this release writes.
+pub const STATE_FORMAT: u8 = 1;
+
+/// Why a history cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HistoryError {
+    /// A commit cannot be read.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    /// The events do not fit together.
+    #[error(transparent)]
+    Misfit(#[from] Misfit),
+    /// The history does not begin as one must.
+    #[error("the history does not begin with the run's creation")]
+    NoBeginning,
+    /// A folded state or definition cannot be read.
+    #[error("the stored {what} cannot be read: {detail}")]
+    Unreadable {
+        /// Which.
+        what: &'static str,
+        /// Why.
+        detail: String,
+    },
+}
+
+/// The event that a history begins with.
+pub fn created(first: &Sealed) -> Result<(Created, Timestamp), HistoryError> {
+    match first.open()?.entries.into_iter().next() {
+        Some(Entry { at, event: Event::Created(created), .. }) => Ok((*created, at)),
+        Some(_) | None => Err(HistoryError::NoBeginning),
+    }
+}
+
+impl Run {
+    /// Puts events that were already applied into a commit, with the index rows that ride along.
+    pub fn seal(&mut self, entries: Vec<Entry>) -> (Sealed, IndexRows) {
+        let commit = Commit { first_seq: self.next_seq, entries };
+        let sealed = commit.seal(&self.id, self.version + 1, self.head);
+        let rows = self.committed(&commit, &sealed);
+        (sealed, rows)
+    }
+
+    /// The state after a history's first commit.
+    pub fn first(sealed: &Sealed, workflow: Arc<Workflow>) -> Result<(Self, IndexRows), HistoryError> {
+        let (created, at) = created(sealed)?;
+        let mut run = Self::begin(&created, workflow, at);
+        let commit = sealed.open()?;
+        for entry in &commit.entries[1..] {
+            run.apply(entry)?;
+        }
+        let rows = run.committed(&commit, sealed);
+        Ok((run, rows))
+    }
+
+    /// Folds a commit of the store into the state; gives the index rows that were stored with it.
+    pub fn apply_commit(&mut self, sealed: &Sealed) -> Result<IndexRows, HistoryError> {
+        let commit = sealed.open()?;
+        for entry in &commit.entries {
+            self.apply(entry)?;
+        }
+        Ok(self.committed(&commit, sealed))
+    }
+
+    fn committed(&mut self, commit: &Commit, sealed: &Sealed) -> IndexRows {
+        self.version = sealed.version;
+        self.head = sealed.hash;
+        self.next_seq = commit.first_seq + commit.entries.len() as u64;
+        let at = commit.entries.last().map_or(self.listed.changed_at, |entry| entry.at);
+        self.index_rows(at)
+    }
+
+    fn index_rows(&mut self, at: Timestamp) -> IndexRows {
+        let touched = std::mem::replace(&mut self.touched, Touched::default());
+        let (status, phase) = (self.status(), self.current.as_ref().map(|phase| phase.id.clone()));
+        let changed = self.version == 1 || status != self.listed.status || phase != self.listed.phase;
+        if changed {
+            self.listed = Listed { status, phase, changed_at: at };
+        }
+        let open = touched.holds.iter().filter_map(|hold| self.holds.get(hold));
+        let target = |key: &crate::id::TaskKey| key.address();
+        IndexRows {
+            run: changed.then(|| self.run_row()),
+            holds: open.chain(&touched.closed).map(|hold| self.hold_row(hold)).collect(),
+            timers: touched
+                .timers
+                .iter()
+                .filter(|(timer, _, _)| !touched.timers_gone.contains(timer))
+                .map(|(timer, due, key)| TimerRow {
+                    timer: timer.clone(),
+                    run: self.id.clone(),
+                    due: *due,
+                    kind: "retry".into(),
+                    target: target(key),
+                })
+                .collect(),
+            timers_gone: touched.timers_gone,
+            refers_to: touched.refers_to,
+        }
+    }
+
+    fn run_row(&self) -> RunRow {
+        RunRow {
+            run: self.id.clone(),
+            kind: self.kind.word().into(),
+            workflow: self.workflow.name.clone(),
+            feature: self.feature.clone(),
+            status: self.listed.status.word().into(),
+            phase: self.listed.phase.as_ref().map(ToString::to_string),
+            created_at: self.started_at,
+            changed_at: self.listed.changed_at,
+            parent: None,
+        }
+    }
+
+    fn hold_row(&self, hold: &Hold) -> HoldRow {
+        HoldRow {
+            hold: hold.id.clone(),
+            run: self.id.clone(),
+            kind: hold.kind.word().into(),
+            state: hold.state,
+            revision: hold.revision,
+            since: hold.since,
+            shown: hold_shown(hold).to_string(),
+        }
+    }
+
+    /// The folded state, to be stored beside the history.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        to_bytes(self)
+    }
+
+    /// Reads a folded state; its definition, a stored value, must then be put in with [`Run::attach`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, HistoryError> {
+        from_bytes(bytes, "state")
+    }
+
+    /// Puts in the definition after the folded state was read.
+    pub fn attach(&mut self, workflow: Arc<Workflow>) -> Result<(), HistoryError> {
+        if let Some(phase) = &mut self.current {
+            let declared = workflow.phases.get(phase.position);
+            phase.look_up(declared.ok_or_else(|| Misfit("the phase under way is not in the definition".into()))?);
+        }
+        self.workflow = workflow;
+        Ok(())
+    }
+}
+
+impl Workflow {
+    /// The stored form of a definition.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        to_bytes(self)
+    }
+
+    /// Reads a stored definition.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, HistoryError> {
+        from_bytes(bytes, "definition")
+    }
+}
+
+/// What lists show of a hold.
+pub fn hold_shown(hold: &Hold) -> serde_json::Value {
+    let options = hold.options.iter();
+    let files = hold.files.iter();
+    json!({
+        "phase": hold.scope.phase(),
+        "tasks": match &hold.scope {
+            crate::hold::Scope::Tasks(keys) => keys.iter().map(|key| key.address()).collect(),
+            crate::hold::Scope::Gate { phase, gate, .. } => vec![format!("{phase}/{gate}")],
+            crate::hold::Scope::Run | crate::hold::Scope::Phase { .. } => Vec::new(),
+        },
+        "prompt": hold.prompt,
+        "options": options.map(|choice| json!({"id": choice.id, "label": choice.label})).collect::<Vec<_>>(),
+        "files": files.map(|file| json!({"path": file.path, "digest": file.seen.digest()})).collect::<Vec<_>>(),
+    })
+}
+
+fn to_bytes(value: &impl serde::Serialize) -> Vec<u8> {
+    let mut bytes = vec![STATE_FORMAT];
+    rmp_serde::encode::write(&mut bytes, value).expect("states and definitions always have a stored form");
+    bytes
+}
+
+fn from_bytes<T: serde::de::DeserializeOwned>(bytes: &[u8], what: &'static str) -> Result<T, HistoryError> {
+    let unreadable = |detail: String| HistoryError::Unreadable { what, detail };
+    match bytes.split_first() {
+        Some((&STATE_FORMAT, rest)) => rmp_serde::from_slice(rest).map_err(|error| unreadable(error.to_string())),
+        Some((format, _)) => Err(unreadable(format!("it has format {format}, and this release reads {STATE_FORMAT}"))),
+        None => Err(unreadable("it is empty".into())),
+    }
+}
+
+/// The digest under which a definition is stored.
+pub fn definition_digest(bytes: &[u8]) -> Digest {
+    Digest::of(bytes)
+}

@@ -1,0 +1,53 @@
+//! What should be under way in the outside world, derived from the state: after a crash, the same function says what remains.
+
+use crate::hold::HoldState;
+use crate::run::effect::Effect;
+use crate::run::follow;
+use crate::run::state::{GateState, Run, TaskState};
+
+impl Run {
+    /// The effects that should be under way now. What is under way and not in this list must be ended.
+    pub fn pending(&self) -> Vec<Effect> {
+        if self.end.is_some() || self.stopping {
+            return Vec::new();
+        }
+        let mut effects = Vec::new();
+        for hold in self.holds.values() {
+            if hold.state == HoldState::Checking && follow::needs_second_look(hold) {
+                effects.push(Effect::Recheck { hold: hold.id.clone(), revision: hold.revision });
+            }
+        }
+        let Some(phase) = &self.current else { return effects };
+        for index in phase.running() {
+            let task = &phase.tasks[index];
+            match &task.state {
+                TaskState::Running => effects.push(Effect::Task { key: phase.key(index), attempt: task.attempts }),
+                TaskState::Backoff { timer, due } => effects.push(Effect::Wake { timer: timer.clone(), due: *due }),
+                TaskState::Waiting | TaskState::Interrupted | TaskState::Failed(_) | TaskState::Done | TaskState::Skipped => {}
+            }
+        }
+        if !phase.tasks_done() {
+            return effects;
+        }
+        for gate in phase.gates.iter().filter(|gate| gate.state == GateState::Running) {
+            effects.push(Effect::Gate {
+                phase: phase.id.clone(),
+                iteration: phase.iteration,
+                gate: gate.gate.clone(),
+                attempt: gate.attempts,
+            });
+        }
+        if phase.gates.iter().any(|gate| !matches!(gate.state, GateState::Passed | GateState::Waived)) {
+            return effects;
+        }
+        let declared = &self.workflow.phases[phase.position];
+        let (id, iteration) = (phase.id.clone(), phase.iteration);
+        let conditional = declared.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.condition.is_some());
+        if conditional && phase.checkpoint.condition.is_none() {
+            effects.push(Effect::Evaluate { phase: id, iteration });
+        } else if follow::must_show(phase, declared) {
+            effects.push(Effect::Show { phase: id, iteration });
+        }
+        effects
+    }
+}

@@ -1,0 +1,132 @@
+//! Refusals: what the rules say no to. They are results, not errors; nothing has changed when one comes back.
+
+use crate::hold::Choice;
+use crate::id::HoldId;
+use crate::run::command::{Actor, Credential};
+use crate::run::state::Decision;
+use crate::time::Timestamp;
+
+/// Why a command was refused.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Refusal {
+    /// Answers need a person.
+    #[error("only a person may {what}, and {} is none", .actor.name)]
+    NotAPerson {
+        /// What was tried.
+        what: String,
+        /// Who tried.
+        actor: Actor,
+    },
+    /// What runs inside a task may not decide about runs.
+    #[error("this command runs inside task {task}, and what runs inside a task may not {what}")]
+    InsideTask {
+        /// What was tried.
+        what: String,
+        /// The task.
+        task: String,
+    },
+    /// A person is believed only at a terminal.
+    #[error("there is no controlling terminal, and without one nobody may {what}")]
+    NoTerminal {
+        /// What was tried.
+        what: String,
+    },
+    /// There is no such hold in this run.
+    #[error("there is no hold {hold} in this run")]
+    NoSuchHold {
+        /// What was named.
+        hold: HoldId,
+    },
+    /// The hold no longer matters.
+    #[error("hold {hold} no longer waits: the run has ended")]
+    RunEnded {
+        /// What was named.
+        hold: HoldId,
+    },
+    /// The same answer was given before: nothing to do.
+    #[error("this answer was already given by {} at {at}", .by.name)]
+    AlreadyAnswered {
+        /// Who gave it.
+        by: Actor,
+        /// When.
+        at: Timestamp,
+    },
+    /// Another answer was given before.
+    #[error("{} answered \"{recorded}\" at {at}; \"{given}\" came later and was not recorded", .by.name)]
+    AnswerConflicts {
+        /// The label of the recorded answer.
+        recorded: String,
+        /// The option that was given now.
+        given: String,
+        /// Who gave the recorded one.
+        by: Actor,
+        /// When.
+        at: Timestamp,
+    },
+    /// What was seen is no longer what is there.
+    #[error("hold {hold} has been opened again since: revision {given} was answered, revision {current} waits")]
+    StaleRevision {
+        /// The hold.
+        hold: HoldId,
+        /// The revision that was seen.
+        given: u32,
+        /// The revision that waits.
+        current: u32,
+    },
+    /// The answer does not say what was seen.
+    #[error("hold {hold} shows files, so its answer must name the revision that was seen: {hold}@{current}")]
+    RevisionNeeded {
+        /// The hold.
+        hold: HoldId,
+        /// The revision that waits.
+        current: u32,
+    },
+    /// The hold has no such option.
+    #[error("\"{given}\" is no option of hold {hold}")]
+    NoSuchOption {
+        /// The hold.
+        hold: HoldId,
+        /// What was given.
+        given: String,
+        /// What there is.
+        options: Vec<Choice>,
+    },
+    /// The run has ended, and that cannot be changed.
+    #[error("the run is {status} already")]
+    Ended {
+        /// How it ended.
+        status: &'static str,
+    },
+}
+
+/// Whether an actor may decide about runs.
+pub fn may_decide(actor: &Actor, require_terminal: bool, what: &str) -> Result<(), Refusal> {
+    let what = what.to_owned();
+    if let Some(task) = &actor.inside_task {
+        return Err(Refusal::InsideTask { what, task: task.clone() });
+    }
+    match actor.credential {
+        Credential::Person | Credential::Admin => {}
+        Credential::Agent | Credential::Viewer | Credential::System => {
+            return Err(Refusal::NotAPerson { what, actor: actor.clone() });
+        }
+    }
+    if require_terminal && !actor.terminal {
+        return Err(Refusal::NoTerminal { what });
+    }
+    Ok(())
+}
+
+pub(super) fn settled_before(decision: &Decision, option: &str, feedback: Option<&str>) -> Refusal {
+    let same = decision.option.as_str() == option || decision.label.to_lowercase() == option.trim().to_lowercase();
+    let said_the_same = feedback.is_none() || feedback == decision.feedback.as_deref();
+    if same && said_the_same {
+        return Refusal::AlreadyAnswered { by: decision.actor.clone(), at: decision.at };
+    }
+    Refusal::AnswerConflicts {
+        recorded: decision.label.clone(),
+        given: option.to_owned(),
+        by: decision.actor.clone(),
+        at: decision.at,
+    }
+}

@@ -1,0 +1,320 @@
+//! The state of a run: what its history amounts to. Only `apply` changes it.
+
+use crate::datum::Datum;
+use crate::digest::Digest;
+use crate::hold::{Hold, HoldState};
+use crate::id::{DriverId, GateId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey, TimerId};
+use crate::run::command::Actor;
+use crate::run::event::{ConditionOutcome, Failure, FrozenFile, OutputFile, Preset, RunKind};
+use crate::run::phase::PhaseRun;
+use crate::spec::workflow::{Mode, Workflow};
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A run, as far as its history has been applied. It may be ahead of the store by the commit that is being appended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Its id.
+    pub id: RunId,
+    /// What it is.
+    pub kind: RunKind,
+    /// Digest of the definition that is frozen with it.
+    pub definition: Digest,
+    /// The definition itself; a stored value, so not part of the folded state.
+    #[serde(skip, default = "no_workflow")]
+    pub workflow: Arc<Workflow>,
+    /// The files that the definition was made from.
+    pub files: Vec<FrozenFile>,
+    /// What it is about.
+    pub feature: Option<String>,
+    /// Flags, without their dashes.
+    pub flags: Vec<String>,
+    /// Values that scripts, conditions and templates see.
+    pub vars: BTreeMap<String, Datum>,
+    /// Where outputs go, relative to the root.
+    pub output_dir: String,
+    /// Who drives it, or drove it last.
+    pub driver: DriverId,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// How many commits its history has.
+    pub version: u64,
+    /// The number of the next event.
+    pub next_seq: u64,
+    /// The hash of the last commit.
+    pub head: Digest,
+    /// Where in the definition's order the run is.
+    pub position: usize,
+    /// The phase under way.
+    pub current: Option<PhaseRun>,
+    /// Phases that are done, in the order in which they were.
+    pub completed: Vec<PhaseId>,
+    /// How often each phase was executed.
+    pub iteration_counts: BTreeMap<PhaseId, u32>,
+    /// Phases to be passed over.
+    pub skip_list: Vec<PhaseId>,
+    /// What was said when a phase was asked for again, until that phase starts.
+    pub feedback: Option<String>,
+    /// How often the present phase was repeated without a person asking for it.
+    pub repeats_by_itself: u32,
+    /// How many tasks were begun, main scripts left out; the sources call them subagents.
+    pub subagents_spawned: u32,
+    /// What scripts returned, by phase and task.
+    pub outputs: BTreeMap<PhaseId, BTreeMap<TaskId, Datum>>,
+    /// Files that tasks left behind.
+    pub deliverables: Vec<Deliverable>,
+    /// Questions that wait or are being settled.
+    pub holds: BTreeMap<HoldId, Hold>,
+    /// Questions that were settled, and how.
+    pub decisions: Vec<Decision>,
+    /// Answers in advance that were not used yet.
+    pub presets: Vec<GivenPreset>,
+    /// What people should know about this run.
+    pub warnings: Vec<String>,
+    /// Whether the process that drove it is being stopped, so that nothing new may start.
+    pub stopping: bool,
+    /// How it ended.
+    pub end: Option<End>,
+    /// What its row in lists says.
+    pub listed: Listed,
+    /// What the commit that is being made changes in the index.
+    #[serde(skip)]
+    pub(super) touched: Touched,
+}
+
+fn no_workflow() -> Arc<Workflow> {
+    Arc::new(Workflow {
+        name: String::new(),
+        description: None,
+        version: None,
+        execution_mode: Mode::default(),
+        output_dir: None,
+        vars: BTreeMap::new(),
+        secrets: BTreeMap::new(),
+        max_parallel: None,
+        phases: Vec::new(),
+    })
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// All phases are done.
+    Complete,
+    /// Something failed; resuming tries it again.
+    Failed(String),
+    /// A person ended it at a hold.
+    Aborted,
+    /// Somebody ended it.
+    Cancelled,
+}
+
+/// Where a run stands, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Something runs or can start.
+    Running,
+    /// A blocking hold is open, and nothing runs or can start.
+    Waiting,
+    /// Something failed.
+    Failed,
+    /// A person ended it at a hold.
+    Aborted,
+    /// Somebody ended it.
+    Cancelled,
+    /// All phases are done.
+    Complete,
+}
+
+impl Status {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Failed => "failed",
+            Self::Aborted => "aborted",
+            Self::Cancelled => "cancelled",
+            Self::Complete => "complete",
+        }
+    }
+}
+
+/// A file that a task left behind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deliverable {
+    /// The task.
+    pub key: TaskKey,
+    /// The file.
+    pub file: OutputFile,
+    /// When the task was done.
+    pub at: Timestamp,
+}
+
+/// A question that was settled, and how.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// The hold.
+    pub hold: HoldId,
+    /// Whether it was a declared checkpoint.
+    pub checkpoint: bool,
+    /// The phase that it lay in.
+    pub phase: Option<PhaseId>,
+    /// The option.
+    pub option: OptionId,
+    /// What people read on it.
+    pub label: String,
+    /// The word for what it did.
+    pub action: String,
+    /// The phase that was gone back to.
+    pub target: Option<PhaseId>,
+    /// The phases that were put on the skip list.
+    pub skipped: Vec<PhaseId>,
+    /// What was said with it.
+    pub feedback: Option<String>,
+    /// The revision that was answered.
+    pub revision: u32,
+    /// Who answered, and by which way.
+    pub actor: Actor,
+    /// When it was answered.
+    pub at: Timestamp,
+}
+
+/// An answer in advance and who gave it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GivenPreset {
+    /// The answer.
+    pub preset: Preset,
+    /// Who gave it.
+    pub actor: Actor,
+}
+
+/// What a run's row in lists says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Listed {
+    /// Where the run stands.
+    pub status: Status,
+    /// The phase it is in.
+    pub phase: Option<PhaseId>,
+    /// When the row last changed.
+    pub changed_at: Timestamp,
+}
+
+/// What the commit that is being made changes in the index.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Touched {
+    pub(super) holds: Vec<HoldId>,
+    pub(super) closed: Vec<Hold>,
+    pub(super) timers: Vec<(TimerId, Timestamp, TaskKey)>,
+    pub(super) timers_gone: Vec<TimerId>,
+    pub(super) refers_to: Vec<Digest>,
+}
+
+/// Where a task stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskState {
+    /// It has not started, or will start again.
+    Waiting,
+    /// An attempt is under way.
+    Running,
+    /// It failed and will be tried again at a moment.
+    Backoff {
+        /// The timer.
+        timer: TimerId,
+        /// The moment.
+        due: Timestamp,
+    },
+    /// It was cut off, and a person is to decide.
+    Interrupted,
+    /// Its last try failed.
+    Failed(Failure),
+    /// It is done.
+    Done,
+    /// It counts as done.
+    Skipped,
+}
+
+impl TaskState {
+    /// The word for it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Running => "running",
+            Self::Backoff { .. } => "backoff",
+            Self::Interrupted => "interrupted",
+            Self::Failed(_) => "failed",
+            Self::Done => "done",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+/// Where a gate stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateRun {
+    /// Which gate.
+    pub gate: GateId,
+    /// How many attempts there were.
+    pub attempts: u32,
+    /// Where it stands.
+    pub state: GateState,
+    /// The hold that asks about its failure.
+    pub hold: Option<HoldId>,
+}
+
+/// Where a gate stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GateState {
+    /// It has not run, or will run again.
+    Waiting,
+    /// It runs.
+    Running,
+    /// It passed.
+    Passed,
+    /// It failed.
+    Failed(Failure),
+    /// It failed, and a person let it pass.
+    Waived,
+}
+
+/// Where a phase's checkpoint stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckpointRun {
+    /// What its condition gave.
+    pub condition: Option<ConditionOutcome>,
+    /// The hold that it opened.
+    pub hold: Option<HoldId>,
+}
+
+impl Run {
+    /// Where the run stands, in one word.
+    pub fn status(&self) -> Status {
+        match &self.end {
+            Some(End::Complete) => Status::Complete,
+            Some(End::Failed(_)) => Status::Failed,
+            Some(End::Aborted) => Status::Aborted,
+            Some(End::Cancelled) => Status::Cancelled,
+            None if self.waits_for_people() => Status::Waiting,
+            None => Status::Running,
+        }
+    }
+
+    fn waits_for_people(&self) -> bool {
+        let asked = self.holds.values().any(|hold| hold.blocking && hold.state == HoldState::Open);
+        let settling = self.holds.values().any(|hold| hold.state == HoldState::Checking);
+        asked && !settling && self.current.as_ref().is_none_or(|phase| phase.is_still())
+    }
+
+    /// The open holds, oldest first.
+    pub fn open_holds(&self) -> Vec<&Hold> {
+        let mut open: Vec<&Hold> = self.holds.values().filter(|hold| hold.state == HoldState::Open).collect();
+        open.sort_by_key(|hold| (hold.opened_at, hold.id.clone()));
+        open
+    }
+}
