@@ -1,0 +1,155 @@
+//! What changed between two moments at which files were looked at, for people.
+
+use super::listing::{Line, parse};
+use super::preview::text_of;
+use super::size::size_text;
+use lockgate_engine::digest::Digest;
+use lockgate_engine::hold::{Seen, ShownFile};
+use similar::TextDiff;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// How many lines of difference are given for one file, and for all together: they become part of the run's history.
+const LINES_OF_A_FILE: usize = 200;
+const LINES_IN_ALL: usize = 2_000;
+
+/// How many characters of one line are given: a line of a generated file can be the whole file.
+const CHARACTERS_OF_A_LINE: usize = 500;
+
+/// How long to look for the shortest difference; after that a longer one is as good.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// Finds a kept value by its digest.
+type Value<'a> = &'a dyn Fn(&Digest) -> Option<Vec<u8>>;
+
+/// The differences between what was shown and what is there now, one text for each file that changed.
+pub fn differences(before: &[ShownFile], after: &[ShownFile], value: &dyn Fn(&Digest) -> Option<Vec<u8>>) -> Vec<String> {
+    let now: BTreeMap<&str, &ShownFile> = after.iter().map(|file| (file.path.as_str(), file)).collect();
+    let known: BTreeSet<&str> = before.iter().map(|file| file.path.as_str()).collect();
+    let nothing = |path: &str| ShownFile { path: path.to_owned(), seen: Seen::Absent, not_kept: None };
+    let changed = before.iter().filter_map(|old| match now.get(old.path.as_str()) {
+        Some(new) => difference(old, new, value),
+        None => difference(old, &nothing(&old.path), value),
+    });
+    let appeared = after
+        .iter()
+        .filter(|file| !known.contains(file.path.as_str()))
+        .filter_map(|new| difference(&nothing(&new.path), new, value));
+    let mut left = LINES_IN_ALL;
+    changed
+        .chain(appeared)
+        .map(|text| {
+            let lines = text.lines().count();
+            if lines > left {
+                return text.lines().next().map(|first| format!("{first} (more is not shown)")).unwrap_or_default();
+            }
+            left -= lines;
+            text
+        })
+        .collect()
+}
+
+fn difference(old: &ShownFile, new: &ShownFile, value: Value<'_>) -> Option<String> {
+    let path = &new.path;
+    match (&old.seen, &new.seen) {
+        (Seen::Absent, Seen::Absent) => None,
+        (Seen::Unreadable(was), Seen::Unreadable(is)) if was == is => None,
+        (Seen::File { digest: was, bytes: old_bytes }, Seen::File { digest: is, bytes: new_bytes }) => {
+            let sizes = format!("{}, was {}", size_text(*new_bytes), size_text(*old_bytes));
+            (was != is).then(|| content_difference(old, new, (was, is), &sizes, value))
+        }
+        (Seen::Directory { digest: was, .. }, Seen::Directory { digest: is, .. }) => {
+            (was != is).then(|| match (value(was), value(is)) {
+                (Some(was), Some(is)) => listing_difference(path, &String::from_utf8_lossy(&was), &String::from_utf8_lossy(&is)),
+                _ => format!("{path}/ changed (which files is not known: {})", not_kept(old, new)),
+            })
+        }
+        (Seen::Absent, is) => Some(format!("{path} appeared: {}", words(is))),
+        (was, Seen::Absent) => Some(format!("{path} vanished: it was {}", words(was))),
+        (
+            was @ (Seen::File { .. } | Seen::Directory { .. } | Seen::Unreadable(_)),
+            is @ (Seen::File { .. } | Seen::Directory { .. } | Seen::Unreadable(_)),
+        ) => Some(format!("{path} changed: it was {}, and is now {}", words(was), words(is))),
+    }
+}
+
+fn content_difference(old: &ShownFile, new: &ShownFile, (was, is): (&Digest, &Digest), sizes: &str, value: Value<'_>) -> String {
+    let path = &new.path;
+    let (Some(old_bytes), Some(new_bytes)) = (value(was), value(is)) else {
+        return format!("{path} changed ({sizes}; the difference is not shown: {})", not_kept(old, new));
+    };
+    let (Some(old_text), Some(new_text)) = (text_of(&old_bytes), text_of(&new_bytes)) else {
+        return format!("{path} changed (binary, {sizes})");
+    };
+    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(old_text, new_text);
+    let mut unified = diff.unified_diff();
+    let text = unified.context_radius(3).header(&format!("{path} (as shown)"), &format!("{path} (now)")).to_string();
+    let mut lines = vec![format!("{path} changed ({sizes})")];
+    lines.extend(text.lines().map(|line| shortened(line, CHARACTERS_OF_A_LINE)));
+    capped(lines, "lines")
+}
+
+fn listing_difference(path: &str, was: &str, is: &str) -> String {
+    let (was, is) = (parse(was), parse(is));
+    let paths: BTreeSet<&str> = was.keys().chain(is.keys()).copied().collect();
+    let changes = paths.into_iter().filter_map(|path| match (was.get(path), is.get(path)) {
+        (Some(was), Some(is)) if was == is => None,
+        (Some(was), Some(is)) => Some(format!("  changed {path} ({})", change(was, is))),
+        (None, Some(is)) => Some(format!("  added   {path} ({})", is.words())),
+        (Some(was), None) => Some(format!("  removed {path} ({})", was.words())),
+        (None, None) => None,
+    });
+    let mut lines = vec![String::new()];
+    lines.extend(changes.map(|line| shortened(&line, CHARACTERS_OF_A_LINE)));
+    lines[0] = format!("{path}/ changed: {}", counted(lines.len() - 1, "thing in it"));
+    capped(lines, "changes")
+}
+
+fn change(was: &Line<'_>, is: &Line<'_>) -> String {
+    let (old, new) = (was.words(), is.words());
+    if old == new { format!("{new}, other content") } else { format!("{new}, was {old}") }
+}
+
+/// At most so many lines, and how many are missing.
+fn capped(mut lines: Vec<String>, what: &str) -> String {
+    // The first line is the heading.
+    if lines.len() - 1 > LINES_OF_A_FILE {
+        let missing = lines.len() - 1 - LINES_OF_A_FILE;
+        lines.truncate(1 + LINES_OF_A_FILE);
+        lines.push(format!("… {missing} more {what}"));
+    }
+    lines.join("\n")
+}
+
+/// The beginning of a line, and how much is missing.
+pub(super) fn shortened(line: &str, most: usize) -> String {
+    match line.char_indices().nth(most) {
+        None => line.to_owned(),
+        Some((end, _)) => format!("{}… ({} more characters)", &line[..end], line[end..].chars().count()),
+    }
+}
+
+fn not_kept(old: &ShownFile, new: &ShownFile) -> String {
+    let reason = new.not_kept.as_deref().or(old.not_kept.as_deref());
+    reason.map_or_else(|| "its content was not kept".to_owned(), |reason| format!("its content is not kept, {reason}"))
+}
+
+/// What was found, in a few words.
+fn words(seen: &Seen) -> String {
+    match seen {
+        Seen::Absent => "not there".to_owned(),
+        Seen::File { bytes, .. } => format!("a file of {}", size_text(*bytes)),
+        Seen::Directory { files, .. } => {
+            format!("a folder with {}", counted(usize::try_from(*files).unwrap_or(usize::MAX), "file"))
+        }
+        Seen::Unreadable(why) => format!("unreadable ({why})"),
+    }
+}
+
+pub(super) fn counted(count: usize, thing: &str) -> String {
+    match (count, thing.split_once(' ')) {
+        (1, _) => format!("1 {thing}"),
+        (_, Some((noun, rest))) => format!("{count} {noun}s {rest}"),
+        (_, None) => format!("{count} {thing}s"),
+    }
+}

@@ -1,0 +1,119 @@
+//! Opens what is there, without following it out of its folder and without waiting for it.
+
+use super::places::{Folder, joined};
+use cap_std::fs::{Dir, File, FileType, FileTypeExt, OpenOptions, OpenOptionsExt};
+use lockgate_engine::digest::Digest;
+use rustix::fs::OFlags;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// What is under a path.
+pub(super) enum Look {
+    Absent,
+    File(File),
+    Directory(Dir),
+    Unreadable(String),
+}
+
+/// Looks at one path in a folder.
+pub(super) fn look(folder: &Folder, parts: &[String]) -> Look {
+    match &folder.dir {
+        Ok(None) => Look::Absent,
+        Ok(Some(dir)) => look_in(dir, &joined(parts)).unwrap_or_else(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Look::Absent,
+            _ => Look::Unreadable(reason(&error)),
+        }),
+        Err(why) => Look::Unreadable(why.clone()),
+    }
+}
+
+fn look_in(dir: &Dir, path: &Path) -> io::Result<Look> {
+    let kind = dir.metadata(path)?.file_type();
+    if kind.is_dir() {
+        return dir.open_dir(path).map(Look::Directory);
+    }
+    if !kind.is_file() {
+        return Ok(Look::Unreadable(format!("it is {}, not a file", special(kind))));
+    }
+    open_file(dir, path, OFlags::NONBLOCK).map(|file| match file {
+        Ok(file) => Look::File(file),
+        Err(kind) => Look::Unreadable(format!("it is {}, not a file", special(kind))),
+    })
+}
+
+/// Opens a regular file. It was one a moment ago; where it has become a pipe since, opening must not wait for a writer.
+pub(super) fn open_file(dir: &Dir, path: &Path, flags: OFlags) -> io::Result<Result<File, FileType>> {
+    let mut options = OpenOptions::new();
+    let flags = flags | OFlags::NONBLOCK;
+    options.read(true).custom_flags(flags.bits().cast_signed());
+    let file = dir.open_with(path, &options)?;
+    let kind = file.metadata()?.file_type();
+    Ok(if kind.is_file() { Ok(file) } else { Err(kind) })
+}
+
+/// What something is that is neither file nor folder.
+pub(super) fn special(kind: FileType) -> &'static str {
+    if kind.is_fifo() {
+        "a named pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else if kind.is_block_device() || kind.is_char_device() {
+        "a device"
+    } else if kind.is_dir() {
+        "a folder"
+    } else if kind.is_symlink() {
+        "a symbolic link"
+    } else {
+        "something special"
+    }
+}
+
+/// Why something could not be opened or read, in words that stay the same from one look to the next.
+pub(super) fn reason(error: &io::Error) -> String {
+    let number = error.raw_os_error();
+    if error.kind() == io::ErrorKind::PermissionDenied && number.is_none() {
+        return "a symbolic link leads out of its folder (one with an absolute target counts as such)".to_owned();
+    }
+    if number == Some(rustix::io::Errno::LOOP.raw_os_error()) {
+        return "symbolic links lead in a circle".to_owned();
+    }
+    if error.kind() == io::ErrorKind::PermissionDenied {
+        return "permission denied".to_owned();
+    }
+    error.to_string()
+}
+
+/// What was read of a file.
+pub(super) struct Contents {
+    pub(super) digest: Digest,
+    pub(super) bytes: u64,
+    /// The bytes, where they are few enough to be kept.
+    pub(super) kept: Option<Vec<u8>>,
+}
+
+/// Reads a file once, digesting all of it and keeping up to `keep` bytes; nothing when it has more than `most`.
+pub(super) fn read(file: &mut impl Read, keep: u64, most: u64) -> io::Result<Option<Contents>> {
+    let mut hasher = blake3::Hasher::new();
+    let mut buffer = vec![0; 64 * 1024];
+    let mut kept = Some(Vec::new());
+    let mut bytes: u64 = 0;
+    loop {
+        let count = match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        bytes += count as u64;
+        if bytes > most {
+            return Ok(None);
+        }
+        hasher.update(&buffer[..count]);
+        if bytes > keep {
+            kept = None;
+        } else if let Some(kept) = &mut kept {
+            kept.extend_from_slice(&buffer[..count]);
+        }
+    }
+    Ok(Some(Contents { digest: Digest(*hasher.finalize().as_bytes()), bytes, kept }))
+}

@@ -1,0 +1,33 @@
+//! The files that a run shows, reads and leaves behind.
+//!
+//! Everything is opened relative to a folder that is held open, so that neither `..` nor a symbolic link leads out of it,
+//! also when the way changes between looking and opening.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | `places` | which file a path means |
+//! | `look` | opens what is there without following it out, and without waiting for it |
+//! | `listing` | the text that a folder's digest is of |
+//! | `observe` | digests and keeps what a decision is about |
+//! | `differences` | what changed between two such moments, for people |
+//! | `preview` | size and first lines, for people |
+//! | `outputs` | what a task leaves behind, and reading and writing inside the output directory |
+//! | `atomic` | writing a file so that it is there whole or not at all |
+
+mod atomic;
+mod differences;
+mod listing;
+mod look;
+mod observe;
+mod outputs;
+mod places;
+mod preview;
+mod size;
+
+pub use atomic::write_atomically;
+pub use differences::differences;
+pub use observe::{Caps, ContainsSecret, Observed, observe, observe_again};
+pub use outputs::{MissingOutput, MissingOutputs, Outputs, collect_outputs, output_exists, read_output, write_output};
+pub use places::{Places, Refused};
+pub use preview::{Preview, preview};
+pub use size::size_text;

@@ -1,0 +1,139 @@
+//! Digests what a decision is about, and keeps its bytes, so that an approval is bound to what was seen.
+
+use super::listing::list;
+use super::look::{Look, look, read, reason};
+use super::places::{Opened, Places, Side};
+use super::size::size_text;
+use lockgate_engine::digest::Digest;
+use lockgate_engine::hold::{Seen, ShownFile};
+use std::collections::BTreeSet;
+
+/// Whether these bytes hold a secret, so that they must not be kept.
+pub type ContainsSecret<'a> = &'a dyn Fn(&[u8]) -> bool;
+
+/// How much is looked at. What lies beyond is [`Seen::Unreadable`], with the reason: an approval is not bound to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caps {
+    /// The largest file whose bytes are kept; of a larger one only the digest is.
+    pub kept_bytes: u64,
+    /// The largest file that is digested.
+    pub file_bytes: u64,
+    /// How many files and folders may be below a folder.
+    pub folder_things: usize,
+    /// How many bytes the files below a folder may have together.
+    pub folder_bytes: u64,
+}
+
+impl Default for Caps {
+    fn default() -> Self {
+        Self { kept_bytes: 1_000_000, file_bytes: 4_000_000_000, folder_things: 2_000, folder_bytes: 64_000_000 }
+    }
+}
+
+/// What was found under some paths.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// One for each path, in their order; the same file twice is there once.
+    pub files: Vec<ShownFile>,
+    /// The bytes to keep, by digest: of each file, and of each folder its listing.
+    pub values: Vec<(Digest, Vec<u8>)>,
+}
+
+/// Looks at the files that paths in `show_files` mean. Found ones are named by where they lie; of absent ones the path
+/// stays as it was written.
+pub fn observe(places: &Places, paths: &[String], caps: &Caps, contains_secret: ContainsSecret<'_>) -> Observed {
+    let opened = places.open();
+    let mut looking = Looking::new(&opened, caps, contains_secret);
+    for path in paths {
+        let candidates = opened.shown(path);
+        looking.at(path, candidates);
+    }
+    looking.observed
+}
+
+/// Looks again at files that were shown: exactly where each was found; where nothing was, wherever it may have appeared.
+pub fn observe_again(places: &Places, before: &[ShownFile], caps: &Caps, contains_secret: ContainsSecret<'_>) -> Observed {
+    let opened = places.open();
+    let mut looking = Looking::new(&opened, caps, contains_secret);
+    for file in before {
+        let candidates = match file.seen {
+            Seen::File { .. } | Seen::Directory { .. } => opened.exact(&file.path).map(|exact| vec![exact]),
+            Seen::Absent | Seen::Unreadable(_) => opened.shown(&file.path),
+        };
+        looking.at(&file.path, candidates);
+    }
+    looking.observed
+}
+
+struct Looking<'a> {
+    opened: &'a Opened<'a>,
+    caps: &'a Caps,
+    contains_secret: ContainsSecret<'a>,
+    named: BTreeSet<String>,
+    kept: BTreeSet<Digest>,
+    observed: Observed,
+}
+
+impl<'a> Looking<'a> {
+    fn new(opened: &'a Opened<'a>, caps: &'a Caps, contains_secret: ContainsSecret<'a>) -> Self {
+        Self { opened, caps, contains_secret, named: BTreeSet::new(), kept: BTreeSet::new(), observed: Observed::default() }
+    }
+
+    /// Adds the first of the candidates that is there.
+    fn at(&mut self, path: &str, candidates: Result<Vec<(Side, Vec<String>)>, String>) {
+        let candidates = match candidates {
+            Ok(candidates) => candidates,
+            Err(why) => return self.add(path.to_owned(), Seen::Unreadable(why), None),
+        };
+        for (side, parts) in &candidates {
+            let folder = self.opened.folder(*side);
+            let (seen, not_kept) = match look(folder, parts) {
+                Look::Absent => continue,
+                Look::Unreadable(why) => (Seen::Unreadable(why), None),
+                Look::File(mut file) => match read(&mut file, self.caps.kept_bytes, self.caps.file_bytes) {
+                    Ok(Some(contents)) => {
+                        let not_kept = self.keep(contents.digest, contents.kept);
+                        (Seen::File { digest: contents.digest, bytes: contents.bytes }, not_kept)
+                    }
+                    Ok(None) => (Seen::Unreadable(format!("it is larger than {}", size_text(self.caps.file_bytes))), None),
+                    Err(error) => (Seen::Unreadable(reason(&error)), None),
+                },
+                Look::Directory(dir) => match list(&dir, self.caps.folder_things, self.caps.folder_bytes) {
+                    Ok(listing) => {
+                        let digest = Digest::of(listing.text.as_bytes());
+                        let not_kept = self.keep(digest, Some(listing.text.into_bytes()));
+                        (Seen::Directory { digest, files: listing.files }, not_kept)
+                    }
+                    Err(why) => (Seen::Unreadable(why), None),
+                },
+            };
+            return self.add(folder.shown(parts), seen, not_kept);
+        }
+        // A path that may mean two places keeps meaning both until something is there.
+        let absent = match candidates.as_slice() {
+            [(side, parts)] => self.opened.folder(*side).shown(parts),
+            _ => path.to_owned(),
+        };
+        self.add(absent, Seen::Absent, None);
+    }
+
+    fn add(&mut self, path: String, seen: Seen, not_kept: Option<String>) {
+        if self.named.insert(path.clone()) {
+            self.observed.files.push(ShownFile { path, seen, not_kept });
+        }
+    }
+
+    /// Keeps bytes, or says why not.
+    fn keep(&mut self, digest: Digest, bytes: Option<Vec<u8>>) -> Option<String> {
+        let Some(bytes) = bytes else {
+            return Some(format!("larger than {}", size_text(self.caps.kept_bytes)));
+        };
+        if (self.contains_secret)(&bytes) {
+            return Some("contains a secret".to_owned());
+        }
+        if self.kept.insert(digest) {
+            self.observed.values.push((digest, bytes));
+        }
+        None
+    }
+}

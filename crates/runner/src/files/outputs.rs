@@ -1,0 +1,215 @@
+//! What a task leaves behind, and reading and writing inside the output directory.
+
+use super::atomic::{sync_folder, write_in};
+use super::listing::walk;
+use super::look::{Look, look, open_file, read, reason};
+use super::observe::ContainsSecret;
+use super::places::{Opened, Places, Refused, Side, joined};
+use super::size::size_text;
+use cap_std::fs::{Dir, File};
+use lockgate_engine::digest::Digest;
+use lockgate_engine::run::event::OutputFile;
+use rustix::fs::OFlags;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// How many files and folders may be below a folder that is declared as an output: each file is named in the history.
+const MOST_THINGS: usize = 2_000;
+
+/// What a task left behind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outputs {
+    /// The files, in the order in which they were declared.
+    pub files: Vec<OutputFile>,
+    /// The bytes of those that are stored, by digest.
+    pub values: Vec<(Digest, Vec<u8>)>,
+}
+
+/// A declared output that is not there as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingOutput {
+    /// The path as it was declared.
+    pub path: String,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// All declared outputs that are not there as they should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingOutputs {
+    /// Each of them.
+    pub missing: Vec<MissingOutput>,
+    /// Where they were looked for.
+    pub looked_in: PathBuf,
+}
+
+impl fmt::Display for MissingOutputs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the task did not leave its declared outputs in {}", self.looked_in.display())?;
+        for MissingOutput { path, reason } in &self.missing {
+            write!(f, "\n  {path:?}: {reason}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for MissingOutputs {}
+
+/// Makes the declared outputs durable and digests them. Bytes are kept while they fit into `keep_limit` together, and never
+/// those that contain a secret. A folder means all regular files below it.
+pub fn collect_outputs(
+    places: &Places,
+    declared: &[String],
+    keep_limit: u64,
+    contains_secret: ContainsSecret<'_>,
+) -> Result<Outputs, MissingOutputs> {
+    let opened = places.open();
+    let folder = opened.folder(Side::Output);
+    let mut collecting = Collecting::new(keep_limit, contains_secret);
+    let mut missing = Vec::new();
+    for path in declared {
+        let collected = opened.output(path).and_then(|parts| match look(folder, &parts) {
+            Look::Absent => Err(opened.hint(&parts).unwrap_or_else(|| "nothing is there".to_owned())),
+            Look::Unreadable(why) => Err(why),
+            Look::File(file) => collecting.file(&joined(&parts), file),
+            Look::Directory(dir) => collecting.folder(&parts.iter().collect::<PathBuf>(), &dir),
+        });
+        if let Err(reason) = collected {
+            missing.push(MissingOutput { path: path.clone(), reason });
+        }
+    }
+    if missing.is_empty()
+        && let Ok(Some(dir)) = &folder.dir
+        && let Err(reason) = collecting.sync_folders(dir, &opened)
+    {
+        missing.push(MissingOutput { path: ".".to_owned(), reason });
+    }
+    if missing.is_empty() { Ok(collecting.outputs) } else { Err(MissingOutputs { missing, looked_in: places.output_path() }) }
+}
+
+struct Collecting<'a> {
+    left: u64,
+    contains_secret: ContainsSecret<'a>,
+    named: BTreeSet<String>,
+    kept: BTreeSet<Digest>,
+    folders: BTreeSet<PathBuf>,
+    outputs: Outputs,
+}
+
+impl<'a> Collecting<'a> {
+    fn new(keep_limit: u64, contains_secret: ContainsSecret<'a>) -> Self {
+        Self {
+            left: keep_limit,
+            contains_secret,
+            named: BTreeSet::new(),
+            kept: BTreeSet::new(),
+            folders: BTreeSet::new(),
+            outputs: Outputs::default(),
+        }
+    }
+
+    fn folder(&mut self, path: &Path, dir: &Dir) -> Result<(), String> {
+        let mut files = 0;
+        for below in walk(dir, MOST_THINGS, &|_| true)? {
+            if !below.kind.is_file() {
+                continue;
+            }
+            let named = path.join(&below.path);
+            match open_file(dir, &below.path, OFlags::NOFOLLOW) {
+                Ok(Ok(file)) => self.file(&named, file)?,
+                Ok(Err(_)) => return Err(format!("{} changed while it was read", named.display())),
+                Err(error) => return Err(format!("{} cannot be read: {}", named.display(), reason(&error))),
+            }
+            files += 1;
+        }
+        if files == 0 { Err("it is a folder with no file in it".to_owned()) } else { Ok(()) }
+    }
+
+    fn file(&mut self, path: &Path, mut file: File) -> Result<(), String> {
+        let name = path.to_str().ok_or_else(|| format!("the name {} is not valid UTF-8", path.display()))?;
+        if !self.named.insert(name.to_owned()) {
+            return Ok(());
+        }
+        file.sync_all().map_err(|error| format!("{name} could not be made durable: {}", reason(&error)))?;
+        self.folders.extend(path.ancestors().skip(1).map(Path::to_path_buf));
+        let contents = read(&mut file, self.left, u64::MAX)
+            .map_err(|error| format!("{name} cannot be read: {}", reason(&error)))?
+            .ok_or_else(|| format!("{name} has no end"))?;
+        let stored = self.kept.contains(&contents.digest)
+            || contents.kept.is_some_and(|bytes| {
+                let keep = !(self.contains_secret)(&bytes);
+                if keep {
+                    self.left -= contents.bytes;
+                    self.kept.insert(contents.digest);
+                    self.outputs.values.push((contents.digest, bytes));
+                }
+                keep
+            });
+        let output = OutputFile { path: name.to_owned(), digest: contents.digest, bytes: contents.bytes, stored };
+        self.outputs.files.push(output);
+        Ok(())
+    }
+
+    /// Makes the names of the files durable, up to the output directory and from there to the root.
+    fn sync_folders(&self, output: &Dir, opened: &Opened<'_>) -> Result<(), String> {
+        if self.folders.is_empty() {
+            return Ok(());
+        }
+        let inside = self.folders.iter().map(|path| (output, path.clone()));
+        for (base, path) in inside.chain(opened.above_output()) {
+            let path = if path.as_os_str().is_empty() { Path::new(".") } else { &path };
+            let synced = base.open_dir(path).and_then(|folder| sync_folder(&folder));
+            synced.map_err(|error| format!("the folder {} could not be made durable: {}", path.display(), reason(&error)))?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads a file inside the output directory, up to `most` bytes; nothing when it is not there.
+pub fn read_output(places: &Places, path: &str, most: u64) -> Result<Option<Vec<u8>>, Refused> {
+    let opened = places.open();
+    let parts = opened.output(path).map_err(|why| Refused::new(path, why))?;
+    match look(opened.folder(Side::Output), &parts) {
+        Look::Absent => Ok(None),
+        Look::Unreadable(why) => Err(Refused::new(path, why)),
+        Look::Directory(_) => Err(Refused::new(path, "it is a folder, not a file")),
+        Look::File(mut file) => match read(&mut file, most, most) {
+            Ok(Some(contents)) => Ok(contents.kept),
+            Ok(None) => Err(Refused::new(path, format!("it is larger than {}", size_text(most)))),
+            Err(error) => Err(Refused::new(path, reason(&error))),
+        },
+    }
+}
+
+/// Whether a file or folder is inside the output directory.
+pub fn output_exists(places: &Places, path: &str) -> Result<bool, Refused> {
+    let opened = places.open();
+    let parts = opened.output(path).map_err(|why| Refused::new(path, why))?;
+    match look(opened.folder(Side::Output), &parts) {
+        Look::Absent => Ok(false),
+        Look::File(_) | Look::Directory(_) => Ok(true),
+        Look::Unreadable(why) => Err(Refused::new(path, why)),
+    }
+}
+
+/// Writes a file inside the output directory, whole or not at all, making the folders that it needs. Gives the path inside
+/// the output directory.
+pub fn write_output(places: &Places, path: &str, bytes: &[u8]) -> Result<String, Refused> {
+    let refused = |why: String| Refused::new(path, why);
+    let base = places.make_output_dir().map_err(refused)?;
+    let mut parts = places.open().output(path).map_err(refused)?;
+    let inside = parts.join("/");
+    let name = parts.pop().ok_or_else(|| refused("it is the output directory itself, not a file".to_owned()))?;
+    let failed = |error: std::io::Error| refused(format!("it cannot be written: {}", reason(&error)));
+    let folder = joined(&parts);
+    if !parts.is_empty() {
+        base.create_dir_all(&folder).map_err(failed)?;
+    }
+    let folder = base.open_dir(&folder).map_err(failed)?;
+    if folder.symlink_metadata(&name).is_ok_and(|metadata| metadata.is_dir()) {
+        return Err(refused("it is a folder, not a file".to_owned()));
+    }
+    write_in(&folder, Path::new(&name), bytes).map_err(failed)?;
+    Ok(inside)
+}

@@ -1,0 +1,258 @@
+//! Which file a path means: inside the output directory, or under the root.
+
+use super::look::reason;
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+/// Where the files of a run may lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// The project's folder.
+    pub root: PathBuf,
+    /// Where outputs go: absolute, or relative to the root.
+    pub output_dir: PathBuf,
+    /// What the run is about; as the first part of a path it means the output directory itself.
+    pub feature: Option<String>,
+}
+
+/// A path that may not be used, or cannot be, and why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path:?}: {reason}")]
+pub struct Refused {
+    /// The path as it was written.
+    pub path: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Refused {
+    pub(super) fn new(path: &str, reason: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), reason: reason.into() }
+    }
+}
+
+/// One of the two folders, held open.
+pub(super) struct Folder {
+    /// Nothing when the folder is not there (yet), which makes everything in it absent; or why it cannot be used.
+    pub(super) dir: Result<Option<Dir>, String>,
+    /// What stands before a path in it so that it is relative to the root, or absolute when it lies outside.
+    prefix: String,
+}
+
+impl Folder {
+    /// The name of something in this folder, as people would type it at the root.
+    pub(super) fn shown(&self, parts: &[String]) -> String {
+        let inside = parts.join("/");
+        match (self.prefix.as_str(), inside.as_str()) {
+            ("", "") => ".".to_owned(),
+            ("", _) => inside,
+            (prefix, "") => prefix.to_owned(),
+            (prefix, _) => format!("{}/{inside}", prefix.trim_end_matches('/')),
+        }
+    }
+}
+
+/// Which of the two folders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Output,
+    Root,
+}
+
+/// Both folders, held open.
+pub(super) struct Opened<'a> {
+    places: &'a Places,
+    output: Folder,
+    root: Folder,
+    /// The parts of the output directory's path under the root; nothing when it lies outside, or is the root.
+    output_parts: Vec<String>,
+}
+
+impl Places {
+    /// The output directory's path in full.
+    pub fn output_path(&self) -> PathBuf {
+        self.root.join(&self.output_dir)
+    }
+
+    /// Opens both folders, the output directory from the root where it lies under it: a task that replaces it by a link
+    /// to somewhere else finds that nobody follows.
+    pub(super) fn open(&self) -> Opened<'_> {
+        let root = Dir::open_ambient_dir(&self.root, ambient_authority());
+        let output = self.output_path();
+        let (output_dir, prefix, output_parts) = match (&root, output.strip_prefix(&self.root)) {
+            (Ok(root), Ok(inside)) => match parts_of(inside) {
+                Ok(parts) => (open_folder(root.open_dir(joined(&parts)), "the output directory"), parts.join("/"), parts),
+                Err(why) => {
+                    (Err(format!("the output directory cannot be used: {why}")), inside.display().to_string(), Vec::new())
+                }
+            },
+            (Err(_), Ok(inside)) => (Ok(None), inside.display().to_string(), Vec::new()),
+            (_, Err(_)) => {
+                let opened = Dir::open_ambient_dir(&output, ambient_authority());
+                (open_folder(opened, "the output directory"), output.display().to_string(), Vec::new())
+            }
+        };
+        let root =
+            root.map(Some).map_err(|error| format!("the root {} cannot be opened: {}", self.root.display(), reason(&error)));
+        Opened {
+            places: self,
+            output: Folder { dir: output_dir, prefix },
+            root: Folder { dir: root, prefix: String::new() },
+            output_parts,
+        }
+    }
+
+    /// The output directory, held open, made first where it is missing.
+    pub(super) fn make_output_dir(&self) -> Result<Dir, String> {
+        let output = self.output_path();
+        let failed = |error: io::Error| format!("the output directory {} cannot be made: {}", output.display(), reason(&error));
+        match output.strip_prefix(&self.root) {
+            Ok(inside) => {
+                let root = Dir::open_ambient_dir(&self.root, ambient_authority()).map_err(failed)?;
+                let inside = joined(&parts_of(inside)?);
+                if inside != Path::new(".") {
+                    root.create_dir_all(&inside).map_err(failed)?;
+                }
+                root.open_dir(&inside).map_err(failed)
+            }
+            Err(_) => {
+                std::fs::create_dir_all(&output).map_err(failed)?;
+                Dir::open_ambient_dir(&output, ambient_authority()).map_err(failed)
+            }
+        }
+    }
+}
+
+impl Opened<'_> {
+    /// One of the two folders.
+    pub(super) fn folder(&self, side: Side) -> &Folder {
+        match side {
+            Side::Output => &self.output,
+            Side::Root => &self.root,
+        }
+    }
+
+    /// The files that a path in `show_files` may mean, the first that is there being meant.
+    pub(super) fn shown(&self, path: &str) -> Result<Vec<(Side, Vec<String>)>, String> {
+        let exact = self.exact(path)?;
+        if Path::new(path).is_absolute() || exact.0 == Side::Output {
+            return Ok(vec![exact]);
+        }
+        let (side, parts) = exact;
+        Ok(vec![(Side::Output, self.without_feature(parts.clone())), (side, parts)])
+    }
+
+    /// The one file that a path relative to the root, or an absolute one, means.
+    pub(super) fn exact(&self, path: &str) -> Result<(Side, Vec<String>), String> {
+        if Path::new(path).is_absolute() {
+            return self
+                .inside(path, &[(Side::Output, self.places.output_path()), (Side::Root, self.places.root.clone())])
+                .ok_or_else(|| {
+                    "it lies outside the root and the output directory, and only files inside these can be shown".to_owned()
+                })?;
+        }
+        let parts = checked_parts(path)?;
+        if !self.output_parts.is_empty() && parts.starts_with(&self.output_parts) {
+            return Ok((Side::Output, parts[self.output_parts.len()..].to_vec()));
+        }
+        Ok((Side::Root, parts))
+    }
+
+    /// What a path means inside the output directory.
+    pub(super) fn output(&self, path: &str) -> Result<Vec<String>, String> {
+        if Path::new(path).is_absolute() {
+            let (_, parts) = self
+                .inside(path, &[(Side::Output, self.places.output_path())])
+                .ok_or_else(|| "it lies outside the output directory; name it relative to that".to_owned())??;
+            return Ok(parts);
+        }
+        Ok(self.without_feature(checked_parts(path)?))
+    }
+
+    /// The folders between the root and the output directory, the root included, where it lies under it.
+    pub(super) fn above_output(&self) -> impl Iterator<Item = (&Dir, PathBuf)> {
+        let root = self.root.dir.as_ref().ok().and_then(Option::as_ref);
+        let above = (0..self.output_parts.len()).map(|count| joined(&self.output_parts[..count]));
+        above.filter_map(move |path| root.map(|root| (root, path)))
+    }
+
+    /// What to write instead, when somebody named an output as seen from the root.
+    pub(super) fn hint(&self, parts: &[String]) -> Option<String> {
+        (!self.output_parts.is_empty() && parts.len() > self.output_parts.len() && parts.starts_with(&self.output_parts))
+            .then(|| format!("paths begin in the output directory: write {:?}", parts[self.output_parts.len()..].join("/")))
+    }
+
+    /// Where an absolute path lies, in the first of these folders that holds it, by its own or by its real name.
+    fn inside(&self, path: &str, folders: &[(Side, PathBuf)]) -> Option<Result<(Side, Vec<String>), String>> {
+        folders.iter().find_map(|(side, folder)| {
+            let real = folder.canonicalize().ok();
+            [Some(folder.as_path()), real.as_deref()]
+                .into_iter()
+                .flatten()
+                .find_map(|folder| Path::new(path).strip_prefix(folder).ok())
+                .map(|inside| Ok((*side, parts_of(inside)?)))
+        })
+    }
+
+    /// Takes the feature's name off, unless the output directory has something of its own under that name.
+    fn without_feature(&self, parts: Vec<String>) -> Vec<String> {
+        let feature = self.places.feature.as_deref().and_then(|feature| checked_parts(feature).ok()).unwrap_or_default();
+        if feature.is_empty() || !parts.starts_with(&feature) {
+            return parts;
+        }
+        let rest = parts[feature.len()..].to_vec();
+        let taken = match &self.output.dir {
+            Ok(Some(dir)) => match dir.metadata(joined(&feature)) {
+                Ok(metadata) => metadata.is_dir() || rest.is_empty(),
+                // What cannot be looked at is not nothing: opening it then says what is wrong.
+                Err(error) => !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
+            },
+            Ok(None) | Err(_) => false,
+        };
+        if taken { parts } else { rest }
+    }
+}
+
+fn open_folder(opened: io::Result<Dir>, what: &str) -> Result<Option<Dir>, String> {
+    match opened {
+        Ok(dir) => Ok(Some(dir)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("{what} cannot be opened: {}", reason(&error))),
+    }
+}
+
+/// The parts of a path that somebody wrote.
+fn checked_parts(path: &str) -> Result<Vec<String>, String> {
+    if path.trim().is_empty() {
+        return Err("the path is empty".to_owned());
+    }
+    if path.contains('\0') {
+        return Err("a path cannot hold a NUL character".to_owned());
+    }
+    parts_of(Path::new(path))
+}
+
+fn parts_of(path: &Path) -> Result<Vec<String>, String> {
+    let mut parts = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(part) => match part.to_str() {
+                Some(part) => parts.push(part.to_owned()),
+                None => return Err("the path is not valid UTF-8".to_owned()),
+            },
+            Component::CurDir => {}
+            Component::ParentDir => {
+                return Err("`..` is not allowed in it; name the file from the root or the output directory".to_owned());
+            }
+            Component::RootDir | Component::Prefix(_) => return Err("an absolute path is not allowed here".to_owned()),
+        }
+    }
+    Ok(parts)
+}
+
+/// The path that these parts make, `.` when there are none.
+pub(super) fn joined(parts: &[String]) -> PathBuf {
+    if parts.is_empty() { PathBuf::from(".") } else { parts.iter().collect() }
+}

@@ -1,0 +1,58 @@
+//! Size and first lines of a file, for people who decide about it.
+
+use super::differences::{counted, shortened};
+use super::listing::parse;
+use super::size::size_text;
+use lockgate_engine::hold::{Seen, ShownFile};
+
+/// How many characters of one line are shown.
+const CHARACTERS_OF_A_LINE: usize = 200;
+
+/// What to show of a file. Control characters are as they were: whoever prints it neutralises them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preview {
+    /// What it is and how large, in a few words.
+    pub size: String,
+    /// Its first lines; of a folder, the first files in it.
+    pub lines: Vec<String>,
+    /// How many lines there are beyond these.
+    pub more: usize,
+}
+
+/// What to show of a file, from its kept bytes (of a folder: its listing).
+pub fn preview(file: &ShownFile, bytes: Option<&[u8]>, lines: usize) -> Preview {
+    let bare = |size: String| Preview { size, lines: Vec::new(), more: 0 };
+    let not_kept = file.not_kept.as_deref().unwrap_or("its content was not kept");
+    match &file.seen {
+        Seen::Absent => bare("not there".to_owned()),
+        Seen::Unreadable(why) => bare(format!("cannot be shown, and is not bound to the answer: {why}")),
+        Seen::File { bytes: size, .. } => match bytes.map(text_of) {
+            None => bare(format!("{}, not shown: {not_kept}", size_text(*size))),
+            Some(None) => bare(format!("{}, binary", size_text(*size))),
+            Some(Some(text)) => first(size_text(*size), text.lines().map(str::to_owned), lines),
+        },
+        Seen::Directory { files, .. } => {
+            let size = format!("folder with {}", counted(usize::try_from(*files).unwrap_or(usize::MAX), "file"));
+            match bytes.and_then(text_of) {
+                None => bare(format!("{size}, not shown: {not_kept}")),
+                Some(listing) => {
+                    let names = parse(listing).into_iter().filter(|(_, line)| line.what != "folder");
+                    first(size, names.map(|(path, line)| format!("{path} ({})", line.words())), lines)
+                }
+            }
+        }
+    }
+}
+
+fn first(size: String, mut all: impl Iterator<Item = String>, most: usize) -> Preview {
+    let lines = all.by_ref().take(most).map(|line| shortened(&line, CHARACTERS_OF_A_LINE)).collect();
+    Preview { size, lines, more: all.count() }
+}
+
+/// Bytes as text, where they are text.
+pub(super) fn text_of(bytes: &[u8]) -> Option<&str> {
+    if bytes.contains(&0) {
+        return None;
+    }
+    std::str::from_utf8(bytes).ok()
+}

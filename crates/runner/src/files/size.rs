@@ -1,0 +1,36 @@
+//! Sizes as people read them.
+
+/// A number of bytes as people read it: `812 B`, `1.2 kB`, `64 MB`.
+pub fn size_text(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
+    if bytes < 1000 {
+        return format!("{bytes} B");
+    }
+    // Tenths, rounded down: a file just below a limit is never shown as being at it.
+    let mut tenths = bytes / 100;
+    let mut unit = 0;
+    while tenths >= 10_000 && unit + 1 < UNITS.len() {
+        tenths /= 1000;
+        unit += 1;
+    }
+    match tenths % 10 {
+        0 => format!("{} {}", tenths / 10, UNITS[unit]),
+        tenth => format!("{}.{tenth} {}", tenths / 10, UNITS[unit]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size_text;
+
+    #[test]
+    fn sizes_are_read_in_the_unit_that_fits() {
+        assert_eq!(size_text(0), "0 B");
+        assert_eq!(size_text(999), "999 B");
+        assert_eq!(size_text(1000), "1 kB");
+        assert_eq!(size_text(1234), "1.2 kB");
+        assert_eq!(size_text(999_999), "999.9 kB");
+        assert_eq!(size_text(64_000_000), "64 MB");
+        assert_eq!(size_text(u64::MAX), "18446744 TB");
+    }
+}

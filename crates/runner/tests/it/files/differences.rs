@@ -1,0 +1,158 @@
+//! What people read when something changed after it was shown.
+
+use super::{Project, no_secret, owned};
+use lockgate_engine::digest::Digest;
+use lockgate_runner::files::{Caps, ContainsSecret, Observed, differences, observe, observe_again};
+
+/// What is said when `paths` are shown, `change` happens, and they are looked at again.
+fn said_with(project: &Project, paths: &[&str], contains: ContainsSecret<'_>, change: impl FnOnce(&Project)) -> Vec<String> {
+    let before = observe(&project.places, &owned(paths), &Caps::default(), contains);
+    change(project);
+    let after = observe_again(&project.places, &before.files, &Caps::default(), contains);
+    between(&before, &after)
+}
+
+fn said(project: &Project, paths: &[&str], change: impl FnOnce(&Project)) -> Vec<String> {
+    said_with(project, paths, &no_secret, change)
+}
+
+fn between(before: &Observed, after: &Observed) -> Vec<String> {
+    let value = |digest: &Digest| {
+        before.values.iter().chain(&after.values).find(|(kept, _)| kept == digest).map(|(_, bytes)| bytes.clone())
+    };
+    differences(&before.files, &after.files, &value)
+}
+
+#[test]
+fn nothing_changed_means_nothing_said() {
+    let project = Project::new();
+    project.write("a.txt", "a");
+    project.write("src/b.txt", "b");
+    project.pipe("pipe");
+    assert_eq!(said(&project, &["a.txt", "src", "nothing", "pipe", "../out"], |_| ()), Vec::<String>::new());
+}
+
+#[test]
+fn a_changed_text_is_told_as_a_unified_difference() {
+    let project = Project::new();
+    project.write("a.txt", "one\ntwo\nthree\n");
+    let said = said(&project, &["a.txt"], |project| project.write("a.txt", "one\n2\nthree\n"));
+    let expected =
+        "a.txt changed (12 B, was 14 B)\n--- a.txt (as shown)\n+++ a.txt (now)\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three";
+    assert_eq!(said, [expected]);
+}
+
+#[test]
+fn a_long_difference_is_cut_and_says_how_much_is_missing() {
+    let project = Project::new();
+    project.write("a.txt", "old\n".repeat(1000));
+    project.write("line.txt", "x".repeat(10_000));
+    let said = said(&project, &["a.txt", "line.txt"], |project| {
+        project.write("a.txt", "new\n".repeat(1000));
+        project.write("line.txt", "y".repeat(10_000));
+    });
+    assert_eq!(said[0].lines().count(), 202, "heading, 200 lines, and what is missing");
+    assert_eq!(said[0].lines().last(), Some("… 1803 more lines"));
+    assert!(said[1].contains("more characters)"));
+    assert!(said[1].len() < 2_000, "{}", said[1].len());
+}
+
+#[test]
+fn many_differences_together_are_cut_too() {
+    let project = Project::new();
+    let names: Vec<String> = (0..30).map(|number| format!("{number}.txt")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    names.iter().for_each(|name| project.write(name, "old\n".repeat(100)));
+    let said = said(&project, &names, |project| names.iter().for_each(|name| project.write(name, "new\n".repeat(100))));
+    assert_eq!(said.len(), 30, "each file is named");
+    assert!(said.iter().map(|text| text.lines().count()).sum::<usize>() <= 2_030);
+    assert_eq!(said[29], "29.txt changed (400 B, was 400 B) (more is not shown)");
+}
+
+#[test]
+fn binary_and_large_files_are_told_in_one_line() {
+    let project = Project::new();
+    project.write("a.bin", b"\0a");
+    project.write("b.bin", b"\xff\xfe");
+    project.write("large.txt", "x".repeat(2_000_000));
+    let said = said(&project, &["a.bin", "b.bin", "large.txt"], |project| {
+        project.write("a.bin", b"\0bc");
+        project.write("b.bin", "text");
+        project.write("large.txt", "y".repeat(2_000_000));
+    });
+    let expected = [
+        "a.bin changed (binary, 3 B, was 2 B)",
+        "b.bin changed (binary, 4 B, was 2 B)",
+        "large.txt changed (2 MB, was 2 MB; the difference is not shown: its content is not kept, larger than 1 MB)",
+    ];
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn a_secret_is_in_no_difference() {
+    let project = Project::new();
+    project.write("a.txt", "nothing to hide\n");
+    let contains = |bytes: &[u8]| bytes.windows(7).any(|window| window == b"hunter2");
+    let said = said_with(&project, &["a.txt"], &contains, |project| project.write("a.txt", "hunter2\n"));
+    assert_eq!(said, ["a.txt changed (8 B, was 16 B; the difference is not shown: its content is not kept, contains a secret)"]);
+}
+
+#[test]
+fn files_that_appear_vanish_or_become_something_else_are_told() {
+    let project = Project::new();
+    project.write("gone.txt", "gone");
+    project.write("out/gone.txt", "gone too");
+    project.write("kind", "file");
+    project.write("src/inner", "");
+    project.write("pipe", "file");
+    let paths = ["new.txt", "later.txt", "gone.txt", "kind", "src", "pipe"];
+    let said = said(&project, &paths, |project| {
+        project.write("new.txt", "new");
+        project.write("out/later.txt", "later");
+        std::fs::remove_file(project.path("out/gone.txt")).unwrap();
+        std::fs::remove_file(project.path("kind")).unwrap();
+        project.write("kind/inner", "");
+        std::fs::remove_dir_all(project.path("src")).unwrap();
+        std::fs::remove_file(project.path("pipe")).unwrap();
+        project.pipe("pipe");
+    });
+    let expected = [
+        "new.txt appeared: a file of 3 B",
+        "out/gone.txt vanished: it was a file of 8 B",
+        "kind changed: it was a file of 4 B, and is now a folder with 1 file",
+        "src vanished: it was a folder with 1 file",
+        "pipe changed: it was a file of 4 B, and is now unreadable (it is a named pipe, not a file)",
+        "out/later.txt appeared: a file of 5 B",
+    ];
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn a_changed_folder_names_the_files_that_changed() {
+    let project = Project::new();
+    for (path, text) in [("src/same.txt", "same"), ("src/size.txt", "1"), ("src/text.txt", "1"), ("src/old.txt", "1")] {
+        project.write(path, text);
+    }
+    project.link("same.txt", "src/link");
+    let said = said(&project, &["src"], |project| {
+        project.write("src/size.txt", "12");
+        project.write("src/text.txt", "2");
+        std::fs::remove_file(project.path("src/old.txt")).unwrap();
+        project.write("src/deep/new.txt", "new");
+        std::fs::remove_file(project.path("src/link")).unwrap();
+        project.link("size.txt", "src/link");
+    });
+    let expected = "src/ changed: 6 things in it\n  added   deep (a folder)\n  added   deep/new.txt (3 B)\n  \
+                    changed link (a link to size.txt, was a link to same.txt)\n  removed old.txt (1 B)\n  \
+                    changed size.txt (2 B, was 1 B)\n  changed text.txt (1 B, other content)";
+    assert_eq!(said, [expected]);
+}
+
+#[test]
+fn a_folder_whose_listing_is_not_kept_is_told_in_one_line() {
+    let project = Project::new();
+    project.write("src/hunter2", "1");
+    let contains = |bytes: &[u8]| bytes.windows(7).any(|window| window == b"hunter2");
+    let said = said_with(&project, &["src"], &contains, |project| project.write("src/hunter2", "2"));
+    assert_eq!(said, ["src/ changed (which files is not known: its content is not kept, contains a secret)"]);
+}

@@ -1,0 +1,93 @@
+//! Claims about the files that a run shows, reads and leaves behind, on real folders.
+
+mod confinement;
+mod differences;
+mod folders;
+mod outputs;
+mod shown;
+
+use lockgate_engine::digest::Digest;
+use lockgate_engine::hold::{Seen, ShownFile};
+use lockgate_runner::files::{Caps, Observed, Places, observe};
+use std::path::{Path, PathBuf};
+
+/// A root with an output directory `out`, and a folder outside both.
+struct Project {
+    folder: tempfile::TempDir,
+    places: Places,
+}
+
+impl Project {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("root/out")).unwrap();
+        std::fs::create_dir_all(folder.path().join("outside")).unwrap();
+        let places = Places { root: folder.path().join("root"), output_dir: PathBuf::from("out"), feature: None };
+        let project = Self { folder, places };
+        project.write("../outside/secret.txt", "outside");
+        project
+    }
+
+    fn with_feature(feature: &str) -> Self {
+        let mut project = Self::new();
+        project.places.feature = Some(feature.to_owned());
+        project
+    }
+
+    /// A path under the root.
+    fn path(&self, path: &str) -> PathBuf {
+        self.places.root.join(path)
+    }
+
+    fn outside(&self) -> PathBuf {
+        self.folder.path().join("outside")
+    }
+
+    fn write(&self, path: &str, text: impl AsRef<[u8]>) {
+        let path = self.path(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn link(&self, target: impl AsRef<Path>, path: &str) {
+        std::os::unix::fs::symlink(target, self.path(path)).unwrap();
+    }
+
+    fn pipe(&self, path: &str) {
+        rustix::fs::mknodat(rustix::fs::CWD, self.path(path), rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+    }
+
+    fn observe(&self, paths: &[&str]) -> Observed {
+        self.observe_with(paths, &Caps::default())
+    }
+
+    fn observe_with(&self, paths: &[&str], caps: &Caps) -> Observed {
+        observe(&self.places, &owned(paths), caps, &no_secret)
+    }
+
+    fn seen(&self, path: &str) -> ShownFile {
+        let mut files = self.observe(&[path]).files;
+        assert_eq!(files.len(), 1);
+        files.remove(0)
+    }
+}
+
+fn owned(paths: &[&str]) -> Vec<String> {
+    paths.iter().map(|path| (*path).to_owned()).collect()
+}
+
+fn no_secret(_: &[u8]) -> bool {
+    false
+}
+
+fn a_file(text: &str) -> Seen {
+    Seen::File { digest: Digest::of(text.as_bytes()), bytes: text.len() as u64 }
+}
+
+/// Why something could not be read; it is a failure of the test when it could.
+fn why(file: &ShownFile) -> &str {
+    match &file.seen {
+        Seen::Unreadable(why) => why,
+        Seen::Absent | Seen::File { .. } | Seen::Directory { .. } => panic!("{file:?} was read"),
+    }
+}

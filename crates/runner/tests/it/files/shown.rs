@@ -1,0 +1,150 @@
+//! Which files `show_files` means, and what is kept of them.
+
+use super::{Project, a_file, owned, why};
+use lockgate_engine::digest::Digest;
+use lockgate_engine::hold::Seen;
+use lockgate_runner::files::{Caps, observe, observe_again, preview};
+use std::path::PathBuf;
+
+#[test]
+fn a_file_under_the_root_is_shown_by_its_path_from_the_root() {
+    let project = Project::new();
+    project.write("src/main.rs", "fn main() {}");
+    let observed = project.observe(&["./src//main.rs"]);
+    assert_eq!(observed.files[0].path, "src/main.rs");
+    assert_eq!(observed.files[0].seen, a_file("fn main() {}"));
+    assert_eq!(observed.values, [(Digest::of(b"fn main() {}"), b"fn main() {}".to_vec())]);
+}
+
+#[test]
+fn the_output_directory_wins_when_both_have_the_file() {
+    let project = Project::new();
+    project.write("report.md", "root");
+    assert_eq!(project.seen("report.md").seen, a_file("root"));
+    project.write("out/report.md", "output");
+    let seen = project.seen("report.md");
+    assert_eq!((seen.path.as_str(), seen.seen), ("out/report.md", a_file("output")));
+}
+
+#[test]
+fn a_path_may_name_the_output_directory_as_seen_from_the_root_or_in_full() {
+    let project = Project::new();
+    project.write("out/report.md", "output");
+    project.write("src/main.rs", "code");
+    let in_full = project.path("out/report.md").display().to_string();
+    let in_root = project.path("src/main.rs").display().to_string();
+    let observed = project.observe(&["out/report.md", &in_full, &in_root]);
+    let paths: Vec<_> = observed.files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(paths, ["out/report.md", "src/main.rs"], "the same file twice is there once");
+}
+
+#[test]
+fn an_output_directory_outside_the_root_is_named_in_full_and_found_again() {
+    let mut project = Project::new();
+    project.places.output_dir = project.outside();
+    let observed = project.observe(&["secret.txt"]);
+    assert_eq!(observed.files[0].path, project.outside().join("secret.txt").display().to_string());
+    assert_eq!(observed.files[0].seen, a_file("outside"));
+    assert_eq!(observe_again(&project.places, &observed.files, &Caps::default(), &|_| false), observed);
+}
+
+#[test]
+fn the_features_name_at_the_front_is_the_output_directory() {
+    let project = Project::with_feature("login");
+    project.write("out/plan.md", "plan");
+    assert_eq!(project.seen("login/plan.md").path, "out/plan.md");
+    assert_eq!(project.seen("login").path, "out");
+    project.write("out/login/plan.md", "deeper");
+    assert_eq!(project.seen("login/plan.md").path, "out/login/plan.md", "a folder of that name comes first");
+}
+
+#[test]
+fn an_absent_file_is_absent_and_keeps_meaning_both_places() {
+    let project = Project::new();
+    let before = project.observe(&["notes.md"]).files;
+    assert_eq!((before[0].path.as_str(), &before[0].seen), ("notes.md", &Seen::Absent));
+    for (place, path) in [("notes.md", "notes.md"), ("out/notes.md", "out/notes.md")] {
+        project.write(place, "now");
+        let after = observe_again(&project.places, &before, &Caps::default(), &|_| false).files;
+        assert_eq!((after[0].path.as_str(), &after[0].seen), (path, &a_file("now")));
+    }
+}
+
+#[test]
+fn a_missing_output_directory_makes_its_files_absent() {
+    let mut project = Project::new();
+    project.places.output_dir = PathBuf::from("not/yet");
+    project.write("a.txt", "root");
+    assert_eq!(project.seen("a.txt").seen, a_file("root"));
+    assert_eq!(project.seen("not/yet/a.txt").seen, Seen::Absent);
+}
+
+#[test]
+fn looking_again_looks_where_the_file_was_found() {
+    let project = Project::new();
+    project.write("src/main.rs", "shown");
+    let before = project.observe(&["src/main.rs"]);
+    project.write("out/src/main.rs", "another file of that name");
+    assert_eq!(observe_again(&project.places, &before.files, &Caps::default(), &|_| false), before);
+    project.write("src/main.rs", "changed");
+    let after = observe_again(&project.places, &before.files, &Caps::default(), &|_| false).files;
+    assert_eq!((after[0].path.as_str(), &after[0].seen), ("src/main.rs", &a_file("changed")));
+}
+
+#[test]
+fn a_large_file_is_digested_and_not_kept() {
+    let project = Project::new();
+    let text = "x".repeat(1_000_001);
+    project.write("large.txt", &text);
+    project.write("just.txt", &text[..1_000_000]);
+    let observed = project.observe(&["large.txt", "just.txt"]);
+    assert_eq!(observed.files[0].seen, a_file(&text));
+    assert_eq!(observed.files[0].not_kept.as_deref(), Some("larger than 1 MB"));
+    assert_eq!(observed.files[1].not_kept, None);
+    assert_eq!(observed.values.len(), 1);
+}
+
+#[test]
+fn a_file_beyond_the_largest_that_is_digested_says_so() {
+    let project = Project::new();
+    project.write("large.txt", "12345");
+    let caps = Caps { file_bytes: 4, ..Caps::default() };
+    assert_eq!(why(&project.observe_with(&["large.txt"], &caps).files[0]), "it is larger than 4 B");
+}
+
+#[test]
+fn a_file_with_a_secret_is_digested_and_not_kept() {
+    let project = Project::new();
+    project.write("token.txt", "the token is hunter2!");
+    project.write("names/hunter2.txt", "");
+    let contains = |bytes: &[u8]| bytes.windows(7).any(|window| window == b"hunter2");
+    let observed = observe(&project.places, &owned(&["token.txt", "names"]), &Caps::default(), &contains);
+    for file in &observed.files {
+        assert!(file.seen.digest().is_some());
+        assert_eq!(file.not_kept.as_deref(), Some("contains a secret"));
+        assert_eq!(preview(file, None, 5).lines, Vec::<String>::new());
+    }
+    assert_eq!(observed.values, []);
+}
+
+#[test]
+fn a_preview_gives_the_size_and_the_first_lines() {
+    let project = Project::new();
+    project.write("a.txt", format!("one\ntwo\n{}\nfour\n", "3".repeat(300)));
+    project.write("b.bin", b"\0\x01");
+    project.write("folder/inner/c.txt", "c");
+    let observed = project.observe(&["a.txt", "b.bin", "folder", "nothing", "../x"]);
+    let value = |digest| observed.values.iter().find(|(kept, _)| Some(*kept) == digest).map(|(_, bytes)| bytes.as_slice());
+    let shown: Vec<_> = observed.files.iter().map(|file| preview(file, value(file.seen.digest()), 3)).collect();
+    assert_eq!(shown[0].size, "314 B");
+    assert_eq!(shown[0].lines[..2], ["one", "two"]);
+    assert!(shown[0].lines[2].ends_with("… (100 more characters)"));
+    assert_eq!(shown[0].more, 1);
+    assert_eq!(shown[1].size, "2 B, binary");
+    assert_eq!(
+        (shown[2].size.as_str(), shown[2].lines.as_slice()),
+        ("folder with 1 file", &["inner/c.txt (1 B)".to_owned()][..])
+    );
+    assert_eq!(shown[3].size, "not there");
+    assert!(shown[4].size.contains("`..` is not allowed"), "{:?}", shown[4]);
+}

@@ -1,0 +1,3 @@
+//! Tests of the runner from outside, against real folders.
+
+mod files;
