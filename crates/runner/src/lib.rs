@@ -2,6 +2,8 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
+//! | [`root`] | where a project's state lies, and the names of the files in it |
 //! | [`files`] | the files that a run shows, reads and leaves behind |
 
 pub mod files;
+pub mod root;

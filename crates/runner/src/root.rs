@@ -1,0 +1,306 @@
+//! The root of a project: the folder that holds `.lockgate/`, where all state lies, and the names of the files in it.
+
+use crate::files::{Places, write_atomically};
+use lockgate_engine::digest::Digest;
+use lockgate_engine::id::{GateId, PhaseId, RunId, TaskKey};
+use std::io;
+use std::path::{Path, PathBuf};
+
+const FOLDER: &str = ".lockgate";
+
+/// State is never committed by accident; the settings may be.
+const IGNORED: &str = "*\n!.gitignore\n!config.yaml\n";
+
+/// How long the readable part of a file name made from an id may be.
+const READABLE: usize = 40;
+
+/// The folder that holds `.lockgate/`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    dir: PathBuf,
+}
+
+/// A task or gate that is executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// A task.
+    Task(&'a TaskKey),
+    /// A gate of an execution of a phase.
+    Gate {
+        /// The phase.
+        phase: &'a PhaseId,
+        /// Its execution.
+        iteration: u32,
+        /// The gate.
+        gate: &'a GateId,
+    },
+}
+
+/// Why the folder for the state cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RootError {
+    /// The root itself is not a folder.
+    #[error("{} is not a folder that exists; name one with --root", path.display())]
+    NoFolder {
+        /// The root.
+        path: PathBuf,
+    },
+    /// Something else stands where a folder is needed.
+    #[error("{} is not a folder, and Lockgate keeps its state there; move it away", path.display())]
+    InTheWay {
+        /// What is in the way.
+        path: PathBuf,
+    },
+    /// The folder cannot be made or written.
+    #[error("{} cannot be written: {source}; Lockgate keeps its state there: make the folder writable, or choose another with --root", path.display())]
+    Unwritable {
+        /// What could not be written.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Root {
+    /// The nearest root at or above a folder.
+    pub fn find(start: &Path) -> Option<Self> {
+        // The real path: above `a/b/..` lies `a`'s parent, not `a/b`.
+        let start = real(start);
+        start.ancestors().find(|dir| dir.join(FOLDER).is_dir()).map(|dir| Self { dir: dir.to_path_buf() })
+    }
+
+    /// The root at this folder, whether or not anything is there yet.
+    pub fn at(dir: &Path) -> Self {
+        Self { dir: real(dir) }
+    }
+
+    /// Makes `.lockgate/` with its `.gitignore`, where they are missing.
+    pub fn prepare(&self) -> Result<(), RootError> {
+        if !self.dir.is_dir() {
+            return Err(RootError::NoFolder { path: self.dir.clone() });
+        }
+        let unwritable = |source| RootError::Unwritable { path: self.folder(), source };
+        if !self.folder().is_dir() {
+            make_folder(&self.folder())?;
+            // What is kept in a folder lasts no longer than the folder's own name.
+            std::fs::File::open(&self.dir).and_then(|dir| dir.sync_all()).map_err(unwritable)?;
+        }
+        let ignore = self.folder().join(".gitignore");
+        if ignore.symlink_metadata().is_err() {
+            write_atomically(&ignore, IGNORED.as_bytes()).map_err(unwritable)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the folders of a run: for logs, locks and outputs.
+    pub fn prepare_run(&self, run: &RunId) -> Result<(), RootError> {
+        let folder = self.run_folder(run);
+        [folder.join("logs"), folder.join("locks"), folder.join("out")].iter().try_for_each(|folder| make_folder(folder))
+    }
+
+    /// The project's folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Where all state lies.
+    pub fn folder(&self) -> PathBuf {
+        self.dir.join(FOLDER)
+    }
+
+    /// The settings.
+    pub fn config_file(&self) -> PathBuf {
+        self.folder().join("config.yaml")
+    }
+
+    /// The database.
+    pub fn database_file(&self) -> PathBuf {
+        self.folder().join("lockgate.db")
+    }
+
+    /// What belongs to one run.
+    pub fn run_folder(&self, run: &RunId) -> PathBuf {
+        self.folder().join("runs").join(file_name(run.as_str()))
+    }
+
+    /// What an attempt of a task or gate printed.
+    pub fn log_file(&self, run: &RunId, step: Step<'_>, attempt: u32) -> PathBuf {
+        self.run_folder(run).join("logs").join(format!("{}.{attempt}.log", step.file_name()))
+    }
+
+    /// What an attempt of a task or gate holds locked while it lives.
+    pub fn lock_file(&self, run: &RunId, step: Step<'_>, attempt: u32) -> PathBuf {
+        self.run_folder(run).join("locks").join(format!("{}.{attempt}.lock", step.file_name()))
+    }
+
+    /// Where the outputs of a run go unless its workflow says otherwise, relative to the root.
+    pub fn default_output_dir(&self, run: &RunId) -> String {
+        format!("{FOLDER}/runs/{}/out", file_name(run.as_str()))
+    }
+
+    /// Where the files of a run may lie.
+    pub fn places(&self, output_dir: &str, feature: Option<&str>) -> Places {
+        Places { root: self.dir.clone(), output_dir: PathBuf::from(output_dir), feature: feature.map(str::to_owned) }
+    }
+}
+
+impl Step<'_> {
+    /// Different for every different step; dots stand only between the parts.
+    fn file_name(&self) -> String {
+        match self {
+            Self::Task(TaskKey { phase, iteration, task, item }) => {
+                let item = item.as_deref().map(|item| format!(".{}", file_name(item))).unwrap_or_default();
+                format!("{}.{iteration}.task.{}{item}", file_name(phase.as_str()), file_name(task.as_str()))
+            }
+            Self::Gate { phase, iteration, gate } => {
+                format!("{}.{iteration}.gate.{}", file_name(phase.as_str()), file_name(gate.as_str()))
+            }
+        }
+    }
+}
+
+/// An id as part of a file name: itself where that is safe everywhere, else its readable part with a digest, so that two
+/// ids that differ only in what was lost (case, punctuation, a long end) stay apart.
+fn file_name(id: &str) -> String {
+    let plain = |character: char| matches!(character, 'a'..='z' | '0'..='9' | '-' | '_');
+    if !id.is_empty() && id.len() <= READABLE && id.chars().all(plain) {
+        return id.to_owned();
+    }
+    let lower = id.to_lowercase();
+    let readable: String = lower.chars().take(READABLE).map(|character| if plain(character) { character } else { '_' }).collect();
+    let digest = Digest::of(id.as_bytes()).to_string();
+    format!("{readable}~{}", &digest[..16])
+}
+
+/// The path without links and dots where it can be had.
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_path_buf())
+}
+
+fn make_folder(path: &Path) -> Result<(), RootError> {
+    match std::fs::create_dir_all(path) {
+        Ok(()) => Ok(()),
+        Err(source) => Err(match path.ancestors().find(|path| path.symlink_metadata().is_ok() && !path.is_dir()) {
+            Some(other) => RootError::InTheWay { path: other.to_path_buf() },
+            None => RootError::Unwritable { path: path.to_path_buf(), source },
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(task: &str, item: Option<&str>) -> TaskKey {
+        TaskKey { phase: "build".into(), iteration: 2, task: task.into(), item: item.map(str::to_owned) }
+    }
+
+    #[test]
+    fn the_root_is_found_upwards_and_only_where_the_folder_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        let deep = top.join("a/b/c");
+        std::fs::create_dir_all(&deep).unwrap();
+        std::fs::write(top.join("a/b/.lockgate"), "a file of that name is not it").unwrap();
+        Root::at(&top).prepare().unwrap();
+        assert_eq!(Root::find(&deep), Some(Root::at(&top)));
+        Root::at(&deep).prepare().unwrap();
+        assert_eq!(Root::find(&deep), Some(Root::at(&deep)));
+        assert_eq!(Root::find(&deep.join("..")), Some(Root::at(&top)), "what lies below is not above");
+        assert_eq!(Root::find(&top.join("a")).map(|root| root.dir().to_path_buf()), Some(top));
+    }
+
+    #[test]
+    fn preparing_keeps_state_out_of_git_and_changes_nothing_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        assert!(!root.folder().exists(), "naming a root makes nothing");
+        root.prepare().unwrap();
+        let ignore = root.folder().join(".gitignore");
+        assert_eq!(std::fs::read_to_string(&ignore).unwrap(), "*\n!.gitignore\n!config.yaml\n");
+        std::fs::write(&ignore, "mine").unwrap();
+        root.prepare().unwrap();
+        assert_eq!(std::fs::read_to_string(&ignore).unwrap(), "mine");
+    }
+
+    #[test]
+    fn what_is_in_the_way_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        std::fs::write(root.folder(), "").unwrap();
+        let error = root.prepare().unwrap_err();
+        assert!(matches!(&error, RootError::InTheWay { path } if *path == root.folder()), "{error}");
+        std::fs::remove_file(root.folder()).unwrap();
+        std::os::unix::fs::symlink("nowhere", root.folder()).unwrap();
+        assert!(matches!(root.prepare(), Err(RootError::InTheWay { .. })));
+        let error = Root::at(&folder.path().join("missing")).prepare().unwrap_err();
+        assert!(matches!(&error, RootError::NoFolder { .. }) && error.to_string().contains("--root"), "{error}");
+    }
+
+    #[test]
+    fn a_runs_folder_that_cannot_be_made_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        root.prepare().unwrap();
+        std::fs::write(root.folder().join("runs"), "").unwrap();
+        let error = root.prepare_run(&RunId::new("abcdefgh")).unwrap_err();
+        assert!(matches!(&error, RootError::InTheWay { path } if *path == root.folder().join("runs")), "{error}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_folder_that_cannot_be_written_is_told_with_what_to_do() {
+        // Nobody makes folders there, not even who may do everything.
+        let error = Root::at(Path::new("/proc")).prepare().unwrap_err();
+        assert!(matches!(&error, RootError::Unwritable { .. }) && error.to_string().contains("--root"), "{error}");
+    }
+
+    #[test]
+    fn files_of_a_run_lie_in_its_folder_and_each_attempt_has_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, run) = (Root::at(folder.path()), RunId::new("abcdefgh"));
+        root.prepare_run(&run).unwrap();
+        let gate = GateId::new("lint");
+        let phase = PhaseId::new("build");
+        let (task, item, odd) = (key("lint", None), key("lint", Some("a.b")), key("../../x", None));
+        let steps = [
+            Step::Task(&task),
+            Step::Task(&item),
+            Step::Task(&odd),
+            Step::Gate { phase: &phase, iteration: 2, gate: &gate },
+            Step::Gate { phase: &phase, iteration: 1, gate: &gate },
+        ];
+        assert_eq!(root.log_file(&run, steps[0], 1), root.run_folder(&run).join("logs/build.2.task.lint.1.log"));
+        let mut names = std::collections::BTreeSet::new();
+        for step in steps {
+            for attempt in 1..3 {
+                let (log, lock) = (root.log_file(&run, step, attempt), root.lock_file(&run, step, attempt));
+                std::fs::write(&log, "").unwrap();
+                std::fs::write(&lock, "").unwrap();
+                names.extend([log, lock]);
+            }
+        }
+        assert_eq!(names.len(), 20);
+        let places = root.places(&root.default_output_dir(&run), None);
+        assert_eq!(places.output_path(), root.run_folder(&run).join("out"));
+        assert!(places.output_path().is_dir());
+    }
+
+    #[test]
+    fn plain_ids_are_their_own_file_names() {
+        assert_eq!(file_name("build-2_fast"), "build-2_fast");
+    }
+
+    #[test]
+    fn no_id_leads_out_or_meets_another() {
+        let long = "x".repeat(300);
+        let longer = "x".repeat(301);
+        let ids = ["", ".", "..", "../..", "a/b", "a_b", "a.b", "A_b", "a\0b", "a~b", "ä", "Ä", &long, &longer];
+        let names: std::collections::BTreeSet<String> = ids.iter().map(|id| file_name(id)).collect();
+        assert_eq!(names.len(), ids.len());
+        for name in names {
+            assert!(name.len() <= READABLE + 17, "{name}");
+            assert!(name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'~')), "{name}");
+        }
+    }
+}
