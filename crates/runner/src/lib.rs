@@ -3,7 +3,9 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`root`] | where a project's state lies, and the names of the files in it |
+//! | [`config`] | the settings in `.lockgate/config.yaml` |
 //! | [`files`] | the files that a run shows, reads and leaves behind |
 
+pub mod config;
 pub mod files;
 pub mod root;
