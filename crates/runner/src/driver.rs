@@ -1,0 +1,474 @@
+//! Driving a run: outcomes become commands, commands become commits, and after each commit what should be under way is begun.
+//!
+//! The state in memory is ahead of the store by the commit that is being appended. Nothing with an effect outside begins before that
+//! commit is durable; when it cannot be appended, the state is read anew and the commands are decided again.
+
+use crate::load::{LoadError, catch_up, load};
+use crate::world::{Performed, Stop, World};
+use futures::{FutureExt, StreamExt};
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use lockgate_engine::digest::Digest;
+use lockgate_engine::id::{CommandId, RunId};
+use lockgate_engine::run::command::{Actor, Body, Command, Create, TaskOutcome};
+use lockgate_engine::run::effect::Effect;
+use lockgate_engine::run::event::Entry;
+use lockgate_engine::run::{Refusal, Run, Status, create, handle};
+use lockgate_engine::spec::workflow::Workflow;
+use lockgate_store::{Append, AppendError, ClaimError, DriverInfo, StoreError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// How long a driver waits for an outcome before it looks whether somebody else changed the run.
+const LOOK_AFTER: Duration = Duration::from_millis(2);
+
+/// Folded states smaller than this are not worth refreshing sooner.
+const FOLD_AT_LEAST: usize = 16 * 1024;
+
+/// Why driving stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Paused {
+    /// The run has ended; its status says how.
+    Ended,
+    /// A person must answer.
+    Waiting,
+    /// It was asked to stop; what was under way has been ended and the state is saved.
+    Interrupted,
+}
+
+/// What went wrong while driving. The history is as good as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    /// Another live process drives the run.
+    #[error("run {run} is driven by process {} on {} since {}", .by.pid, .by.host, .by.since)]
+    DrivenBy {
+        /// The run.
+        run: RunId,
+        /// Who drives it.
+        by: DriverInfo,
+    },
+    /// Another process took the run over.
+    #[error("another process has taken run {0} over")]
+    TakenOver(RunId),
+    /// The rules say no.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The run cannot be read.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What an earlier driver left behind could not be ended.
+    #[error("what was left running of run {run} could not be ended: {detail}")]
+    Orphans {
+        /// The run.
+        run: RunId,
+        /// Why.
+        detail: String,
+    },
+}
+
+impl From<ClaimError> for StoreOrDriven {
+    fn from(error: ClaimError) -> Self {
+        match error {
+            ClaimError::DrivenBy(by) => Self::Driven(by),
+            ClaimError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+enum StoreOrDriven {
+    Driven(DriverInfo),
+    Store(StoreError),
+}
+
+/// Asks a driver to stop, and says why.
+#[derive(Clone, Debug, Default)]
+pub struct Halt {
+    stop: Stop,
+    signal: Arc<OnceLock<String>>,
+}
+
+impl Halt {
+    /// Asks the driver to stop because of this signal; the first one counts.
+    pub fn halt(&self, signal: &str) {
+        let _ = self.signal.set(signal.to_owned());
+        self.stop.stop();
+    }
+
+    /// The signal, once there was one.
+    pub fn signal(&self) -> Option<&str> {
+        self.signal.get().map(String::as_str)
+    }
+}
+
+/// Hears what happens, in order, after it is durable.
+pub trait Listener: Send {
+    /// A commit became durable.
+    fn committed(&mut self, run: &Run, entries: &[Entry]);
+}
+
+impl Listener for () {
+    fn committed(&mut self, _: &Run, _: &[Entry]) {}
+}
+
+/// A run that this process drives.
+pub struct Driver {
+    world: World,
+    run: Run,
+    epoch: u64,
+    under_way: BTreeMap<Effect, Stop>,
+    outcomes: FuturesUnordered<BoxFuture<'static, (Effect, Performed)>>,
+    fold_size: usize,
+    since_fold: usize,
+    listener: Box<dyn Listener>,
+}
+
+/// A command that waits to be decided, with the values it refers to.
+struct Waiting {
+    command: Command,
+    values: Vec<(Digest, Vec<u8>)>,
+}
+
+impl Driver {
+    /// Begins a run and drives it from here on.
+    pub async fn create(
+        world: World,
+        actor: Actor,
+        body: Create,
+        workflow: Arc<Workflow>,
+        values: Vec<(Digest, Vec<u8>)>,
+        require_terminal: bool,
+        mut listener: Box<dyn Listener>,
+    ) -> Result<Self, DriveError> {
+        let mut command = command(&world, actor, Body::Create(Box::new(body)), require_terminal);
+        command.id = Some(command_id(&world));
+        let (mut run, mut entries) = create(&command, workflow)?;
+        let mut values = values;
+        read_ahead(&world, &mut run, &mut entries, &mut values).await;
+        let heard = entries.clone();
+        let (commit, index) = run.seal(entries);
+        let append = Append {
+            run: run.id.clone(),
+            expected: 0,
+            epoch: None,
+            claim: Some(world.store.driver().clone()),
+            commit,
+            values,
+            index,
+            fold: None,
+        };
+        match world.store.append(append).await {
+            Ok(()) => {}
+            Err(AppendError::Store(error)) => return Err(error.into()),
+            Err(AppendError::Conflict | AppendError::Fenced) => {
+                return Err(StoreError::Io(format!("run {} exists already", run.id)).into());
+            }
+        }
+        listener.committed(&run, &heard);
+        Ok(Self::new(world, run, 1, listener))
+    }
+
+    /// Takes a run over and drives it from here on: what its last driver left running is ended, and what was cut off is dealt with.
+    pub async fn resume(world: World, run: &RunId, actor: Actor, listener: Box<dyn Listener>) -> Result<Self, DriveError> {
+        let epoch = match world.store.claim(run).await.map_err(StoreOrDriven::from) {
+            Ok(epoch) => epoch,
+            Err(StoreOrDriven::Driven(by)) => return Err(DriveError::DrivenBy { run: run.clone(), by }),
+            Err(StoreOrDriven::Store(error)) => return Err(error.into()),
+        };
+        let state = load(&*world.store, run).await?;
+        let orphans = world.perform.end_orphans(&state).await;
+        orphans.map_err(|detail| DriveError::Orphans { run: run.clone(), detail })?;
+        let mut driver = Self::new(world, state, epoch, listener);
+        let body = Body::TakeOver { driver: driver.world.store.driver().clone() };
+        driver.submit(actor, body, false).await?;
+        Ok(driver)
+    }
+
+    fn new(world: World, run: Run, epoch: u64, listener: Box<dyn Listener>) -> Self {
+        Self {
+            world,
+            run,
+            epoch,
+            under_way: BTreeMap::new(),
+            outcomes: FuturesUnordered::new(),
+            fold_size: 0,
+            since_fold: 0,
+            listener,
+        }
+    }
+
+    /// The run as it stands.
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// Carries out a command of somebody at this process.
+    pub async fn submit(&mut self, actor: Actor, body: Body, require_terminal: bool) -> Result<(), DriveError> {
+        let mut command = command(&self.world, actor, body, require_terminal);
+        command.id = Some(command_id(&self.world));
+        self.commit(vec![Waiting { command, values: Vec::new() }]).await
+    }
+
+    /// Drives until the run ends, waits for people, or is asked to stop. Whatever comes back, nothing is under way any more.
+    pub async fn drive(&mut self, halt: &Halt) -> Result<Paused, DriveError> {
+        let paused = self.drive_on(halt).await;
+        if paused.is_err() {
+            self.end_all().await;
+        }
+        paused
+    }
+
+    async fn drive_on(&mut self, halt: &Halt) -> Result<Paused, DriveError> {
+        self.begin_pending();
+        loop {
+            match self.run.status() {
+                Status::Complete | Status::Failed | Status::Aborted | Status::Cancelled => {
+                    self.end_all().await;
+                    return Ok(Paused::Ended);
+                }
+                Status::Waiting if self.under_way.is_empty() => return Ok(Paused::Waiting),
+                Status::Waiting | Status::Running => {}
+            }
+            let mut ready = Vec::new();
+            while let Some(Some((effect, performed))) = self.outcomes.next().now_or_never() {
+                ready.push(self.outcome(effect, performed));
+            }
+            if ready.is_empty() {
+                match self.wait(halt).await? {
+                    Some(waiting) => ready.push(waiting),
+                    None if halt.stop.is_stopped() => return self.interrupt(halt).await,
+                    None => {
+                        self.begin_pending();
+                        continue;
+                    }
+                }
+            }
+            self.commit(ready).await?;
+            if halt.stop.is_stopped() {
+                return self.interrupt(halt).await;
+            }
+        }
+    }
+
+    /// Waits for the next outcome; gives none when the driver is asked to stop or somebody else changed the run.
+    async fn wait(&mut self, halt: &Halt) -> Result<Option<Waiting>, DriveError> {
+        // Most scripts are done sooner than it takes to look what others did.
+        tokio::select! {
+            biased;
+            Some((effect, performed)) = self.outcomes.next() => return Ok(Some(self.outcome(effect, performed))),
+            () = halt.stop.stopped() => return Ok(None),
+            () = tokio::time::sleep(LOOK_AFTER) => {}
+        }
+        let mut marker = self.world.store.changes()?;
+        loop {
+            if catch_up(&*self.world.store, &mut self.run).await? {
+                return Ok(None);
+            }
+            let store = self.world.store.clone();
+            tokio::select! {
+                biased;
+                Some((effect, performed)) = self.outcomes.next() => return Ok(Some(self.outcome(effect, performed))),
+                () = halt.stop.stopped() => return Ok(None),
+                changed = store.changed(marker) => marker = changed?,
+            }
+        }
+    }
+
+    /// Ends what is under way and records that it was cut off, save for what had finished by then.
+    async fn interrupt(&mut self, halt: &Halt) -> Result<Paused, DriveError> {
+        let mut last = self.end_all().await;
+        let signal = halt.signal().unwrap_or("stopped").to_owned();
+        let command = command(&self.world, Actor::driver(), Body::Interrupt { signal }, false);
+        last.push(Waiting { command, values: Vec::new() });
+        self.commit(last).await?;
+        Ok(if self.run.end.is_some() { Paused::Ended } else { Paused::Interrupted })
+    }
+
+    /// Ends what is under way; gives what had finished all the same, to be recorded without letting anything follow from it.
+    async fn end_all(&mut self) -> Vec<Waiting> {
+        for stop in self.under_way.values() {
+            stop.stop();
+        }
+        let mut finished = Vec::new();
+        while let Some((effect, performed)) = self.outcomes.next().await {
+            let well = matches!(
+                performed.body,
+                Body::TaskEnded { outcome: TaskOutcome::Finished { .. }, .. } | Body::GateEnded { failure: None, .. }
+            );
+            let mut waiting = self.outcome(effect, performed);
+            waiting.command.driving = false;
+            if well {
+                finished.push(waiting);
+            }
+        }
+        self.under_way.clear();
+        finished
+    }
+
+    fn outcome(&mut self, effect: Effect, performed: Performed) -> Waiting {
+        self.under_way.remove(&effect);
+        let command = command(&self.world, Actor::driver(), performed.body, false);
+        Waiting { command, values: performed.values }
+    }
+
+    /// Decides commands, makes what follows durable in one commit, then begins what should be under way.
+    async fn commit(&mut self, waiting: Vec<Waiting>) -> Result<(), DriveError> {
+        loop {
+            let mut entries = Vec::new();
+            let mut values = Vec::new();
+            let mut refusal = None;
+            for waiting in &waiting {
+                match handle(&mut self.run, &waiting.command) {
+                    Ok(decided) if decided.is_empty() => {}
+                    Ok(decided) => {
+                        entries.extend(decided);
+                        values.extend(waiting.values.iter().cloned());
+                    }
+                    Err(refused) => refusal = Some(refused),
+                }
+            }
+            read_ahead(&self.world, &mut self.run, &mut entries, &mut values).await;
+            if !entries.is_empty() && !self.append(entries, values).await? {
+                continue;
+            }
+            self.begin_pending();
+            return refusal.map_or(Ok(()), |refused| Err(refused.into()));
+        }
+    }
+
+    /// Appends what was decided; gives false, with the state read anew, when somebody else's commit came first.
+    async fn append(&mut self, entries: Vec<Entry>, values: Vec<(Digest, Vec<u8>)>) -> Result<bool, DriveError> {
+        let heard = entries.clone();
+        let expected = self.run.version;
+        let (commit, index) = self.run.seal(entries);
+        let hash = commit.hash;
+        self.since_fold += commit.payload.len();
+        let fold = (self.since_fold > self.fold_size.max(FOLD_AT_LEAST)).then(|| self.run.to_bytes());
+        let folded = fold.as_ref().map(Vec::len);
+        let run = self.run.id.clone();
+        let append = Append { run: run.clone(), expected, epoch: Some(self.epoch), claim: None, commit, values, index, fold };
+        match self.world.store.append(append).await {
+            Ok(()) => {}
+            Err(AppendError::Fenced) => return Err(DriveError::TakenOver(run)),
+            Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => {
+                self.run = load(&*self.world.store, &run).await?;
+                if self.run.head != hash {
+                    if self.run.version > expected {
+                        return Ok(false);
+                    }
+                    return Err(error.into());
+                }
+            }
+            Err(AppendError::Store(error)) => return Err(error.into()),
+            Err(AppendError::Conflict) => {
+                self.run = load(&*self.world.store, &run).await?;
+                return Ok(false);
+            }
+        }
+        if let Some(size) = folded {
+            self.fold_size = size;
+            self.since_fold = 0;
+        }
+        self.listener.committed(&self.run, &heard);
+        Ok(true)
+    }
+
+    /// Begins what should be under way and is not, and ends what is under way and should not be.
+    fn begin_pending(&mut self) {
+        let pending = self.run.pending();
+        if self.under_way.keys().any(|effect| !pending.contains(effect)) {
+            self.under_way.retain(|effect, stop| {
+                let wanted = pending.contains(effect);
+                if !wanted {
+                    stop.stop();
+                }
+                wanted
+            });
+        }
+        for effect in pending {
+            if self.under_way.contains_key(&effect) {
+                continue;
+            }
+            let stop = Stop::new();
+            let future = self.begin(&effect, stop.clone());
+            self.under_way.insert(effect.clone(), stop);
+            self.outcomes.push(Box::pin(async move { (effect, future.await) }));
+        }
+    }
+
+    fn begin(&self, effect: &Effect, stop: Stop) -> BoxFuture<'static, Performed> {
+        match effect {
+            Effect::Wake { timer, due } => {
+                let (timer, sleep) = (timer.clone(), self.world.clock.sleep_until(*due));
+                Box::pin(async move {
+                    tokio::select! {
+                        () = sleep => {}
+                        () = stop.stopped() => {}
+                    }
+                    Body::TimerDue { timer }.into()
+                })
+            }
+            Effect::Task { .. } | Effect::Gate { .. } | Effect::Evaluate { .. } | Effect::Show { .. } | Effect::Recheck { .. } => {
+                self.world.perform.begin(&self.run, effect, stop)
+            }
+        }
+    }
+}
+
+/// Performs what only reads before the commit, so that its result rides along: a hold opens in the commit of the work that led to it,
+/// and an answer takes effect in its own.
+async fn read_ahead(world: &World, run: &mut Run, entries: &mut Vec<Entry>, values: &mut Vec<(Digest, Vec<u8>)>) {
+    loop {
+        let Some(effect) = run.pending().into_iter().find(Effect::only_reads) else { return };
+        let performed = world.perform.begin(run, &effect, Stop::new()).await;
+        let command = command(world, Actor::driver(), performed.body, false);
+        match handle(run, &command) {
+            Ok(decided) if !decided.is_empty() => {
+                entries.extend(decided);
+                values.extend(performed.values);
+            }
+            Ok(_) | Err(_) => return,
+        }
+    }
+}
+
+/// Carries out a command on a run that this process does not drive: an answer, a cancellation.
+pub async fn submit(
+    world: &World,
+    run: &RunId,
+    actor: Actor,
+    body: Body,
+    require_terminal: bool,
+) -> Result<Run, DriveError> {
+    let mut command = command(world, actor, body, require_terminal);
+    command.id = Some(command_id(world));
+    command.driving = false;
+    loop {
+        let mut state = load(&*world.store, run).await?;
+        let expected = state.version;
+        let entries = handle(&mut state, &command)?;
+        if entries.is_empty() {
+            return Ok(state);
+        }
+        let (commit, index) = state.seal(entries);
+        let append =
+            Append { run: run.clone(), expected, epoch: None, claim: None, commit, values: Vec::new(), index, fold: None };
+        match world.store.append(append).await {
+            Ok(()) => return Ok(state),
+            Err(AppendError::Conflict) => {}
+            Err(AppendError::Fenced) => return Err(DriveError::TakenOver(run.clone())),
+            Err(AppendError::Store(error)) => return Err(error.into()),
+        }
+    }
+}
+
+fn command(world: &World, actor: Actor, body: Body, require_terminal: bool) -> Command {
+    Command { id: None, actor, at: world.clock.now(), seed: world.clock.seed(), driving: true, require_terminal, body }
+}
+
+fn command_id(world: &World) -> CommandId {
+    CommandId::new(lockgate_engine::id::IdSource::new(world.clock.seed()).next_id())
+}

@@ -1,0 +1,92 @@
+//! Reading a run from the store: its folded state and the commits after it.
+
+use lockgate_engine::digest::Digest;
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::Run;
+use lockgate_engine::run::history::{HistoryError, created};
+use lockgate_engine::spec::workflow::Workflow;
+use lockgate_store::{Store, StoreError};
+use std::sync::Arc;
+
+/// Why a run could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The history cannot be read.
+    #[error("run {run}: {error}; `lockgate verify {run}` says more")]
+    History {
+        /// The run.
+        run: RunId,
+        /// Why.
+        error: HistoryError,
+    },
+    /// A stored value is missing.
+    #[error("run {run}: its stored value {digest} is missing; `lockgate verify {run}` says more")]
+    ValueMissing {
+        /// The run.
+        run: RunId,
+        /// The value.
+        digest: Digest,
+    },
+}
+
+/// Reads a run.
+pub async fn load(store: &dyn Store, run: &RunId) -> Result<Run, LoadError> {
+    let history = |error: HistoryError| LoadError::History { run: run.clone(), error };
+    let loaded = store.load(run).await?.ok_or_else(|| StoreError::NoRun(run.clone()))?;
+    let mut commits = loaded.commits.iter();
+    let mut state = match loaded.fold {
+        // A folded state is only a shortcut: one that this release cannot read is passed over.
+        Some(fold) => match Run::from_bytes(&fold.state) {
+            Ok(mut state) => {
+                let workflow = definition(store, run, state.definition).await?;
+                state.attach(workflow).map_err(history)?;
+                state
+            }
+            Err(_) => return replay(store, run).await,
+        },
+        None => {
+            let first = commits.next().ok_or(HistoryError::NoBeginning).map_err(history)?;
+            let (created, _) = created(first).map_err(history)?;
+            let workflow = definition(store, run, created.definition).await?;
+            Run::first(first, workflow).map_err(history)?.0
+        }
+    };
+    for commit in commits {
+        state.apply_commit(commit).map_err(history)?;
+    }
+    Ok(state)
+}
+
+/// Reads a run from its first commit on, without the folded state.
+async fn replay(store: &dyn Store, run: &RunId) -> Result<Run, LoadError> {
+    let history = |error: HistoryError| LoadError::History { run: run.clone(), error };
+    let commits = store.commits(run, 0, usize::MAX).await?;
+    let (first, rest) = commits.split_first().ok_or(HistoryError::NoBeginning).map_err(history)?;
+    let (created, _) = created(first).map_err(history)?;
+    let workflow = definition(store, run, created.definition).await?;
+    let (mut state, _) = Run::first(first, workflow).map_err(history)?;
+    for commit in rest {
+        state.apply_commit(commit).map_err(history)?;
+    }
+    Ok(state)
+}
+
+/// Brings a state up to what the store holds.
+pub async fn catch_up(store: &dyn Store, state: &mut Run) -> Result<bool, LoadError> {
+    let commits = store.commits(&state.id, state.version, usize::MAX).await?;
+    for commit in &commits {
+        let run = state.id.clone();
+        state.apply_commit(commit).map_err(|error| LoadError::History { run, error })?;
+    }
+    Ok(!commits.is_empty())
+}
+
+async fn definition(store: &dyn Store, run: &RunId, digest: Digest) -> Result<Arc<Workflow>, LoadError> {
+    let bytes = store.values(&[digest]).await?.pop().flatten();
+    let bytes = bytes.ok_or_else(|| LoadError::ValueMissing { run: run.clone(), digest })?;
+    let workflow = Workflow::from_bytes(&bytes).map_err(|error| LoadError::History { run: run.clone(), error })?;
+    Ok(Arc::new(workflow))
+}

@@ -1,0 +1,205 @@
+//! Scripts and conditions: JavaScript in a worker process.
+
+use super::values::Renderer;
+use super::{Shared, ended, failed};
+use crate::files::{Places, collect_outputs};
+use crate::process::Stop;
+use crate::root::Step;
+use crate::script::{Call, Files, Form, Limits, Returned, StoredPart};
+use crate::world::Performed;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use lockgate_engine::datum::Datum;
+use lockgate_engine::id::{PhaseId, TaskKey};
+use lockgate_engine::run::Run;
+use lockgate_engine::run::command::{Body, TaskOutcome};
+use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind};
+use lockgate_engine::run::view::Context;
+use lockgate_engine::spec::workflow::{Reads, Script, Task};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What an evaluation needs of the run, taken when it begins.
+struct Prepared {
+    source: Arc<str>,
+    form: Form,
+    context: Context,
+    globals: Vec<(String, String)>,
+    files: Option<Files>,
+    limits: Limits,
+}
+
+pub(super) fn task(
+    shared: Arc<Shared>,
+    run: &Run,
+    key: &TaskKey,
+    attempt: u32,
+    task: &Task,
+    script: &Script,
+    stop: Stop,
+) -> BoxFuture<'static, Performed> {
+    let places = shared.places(run);
+    let files = Files { output_dir: places.output_path(), feature: run.feature.clone() };
+    let memory = shared.config.script.memory_mb.get() as usize * 1024 * 1024;
+    let limits = Limits { time: task.timeout.unwrap_or(shared.config.script.time), memory, ..Limits::SCRIPT };
+    let prepared = prepare(run, &key.phase, script, Form::Body, Some(files), limits, &places);
+    let declared = task.outputs.clone();
+    let renderer = run.workflow.phase(key.phase.as_str()).map(|phase| {
+        Renderer::of(run, phase, &places.output_path(), task.outputs.iter().map(String::as_str))
+    });
+    let log = shared.root.log_file(&run.id, Step::Task(key), attempt);
+    let key = key.clone();
+    async move {
+        let called = tokio::select! {
+            called = call(&shared, prepared) => called,
+            () = stop.stopped() => return ended(&key, attempt, failed(FailureKind::Stopped, "it was stopped")),
+        };
+        match called {
+            Ok(returned) => match rendered(&shared, renderer, &declared).await {
+                Ok(declared) => finished(&shared, &key, attempt, returned, declared, places, log).await,
+                Err(message) => ended(&key, attempt, failed(FailureKind::Output, message)),
+            },
+            Err((kind, message)) => ended(&key, attempt, TaskOutcome::Failed(masked(&shared, kind, &message))),
+        }
+    }
+    .boxed()
+}
+
+pub(super) fn condition(shared: Arc<Shared>, run: &Run, phase: &PhaseId, iteration: u32) -> BoxFuture<'static, Performed> {
+    let phase = phase.clone();
+    let checkpoint = run.workflow.phase(phase.as_str()).and_then(|phase| phase.checkpoint.as_ref());
+    let Some(condition) = checkpoint.and_then(|checkpoint| checkpoint.condition.as_ref()) else {
+        let outcome = ConditionOutcome::Error("the definition has no such condition".into());
+        return futures::future::ready(Body::ConditionEvaluated { phase, iteration, outcome }.into()).boxed();
+    };
+    let memory = shared.config.script.memory_mb.get() as usize * 1024 * 1024;
+    let limits = Limits { time: shared.config.script.condition_time, memory, ..Limits::CONDITION };
+    let places = shared.places(run);
+    let prepared = prepare(run, &phase, condition, Form::Expression, None, limits, &places);
+    async move {
+        let outcome = match call(&shared, prepared).await {
+            Ok(Returned { truthy: true, .. }) => ConditionOutcome::True,
+            Ok(Returned { truthy: false, .. }) => ConditionOutcome::False,
+            Err((kind, message)) => ConditionOutcome::Error(masked(&shared, kind, &message).message),
+        };
+        Body::ConditionEvaluated { phase, iteration, outcome }.into()
+    }
+    .boxed()
+}
+
+async fn rendered(shared: &Shared, renderer: Option<Renderer>, declared: &[String]) -> Result<Vec<String>, String> {
+    match renderer {
+        Some(renderer) if !declared.is_empty() => renderer.ready(shared).await?.texts(declared),
+        Some(_) | None => Ok(Vec::new()),
+    }
+}
+
+fn prepare(
+    run: &Run,
+    phase: &PhaseId,
+    script: &Script,
+    form: Form,
+    files: Option<Files>,
+    limits: Limits,
+    places: &Places,
+) -> Prepared {
+    let mut globals = Vec::new();
+    let mut global = |name: &str, value: &dyn Fn() -> Value| {
+        if script.reads == Reads::All || script.source.contains(name) {
+            globals.push((name.to_owned(), value().to_string()));
+        }
+    };
+    global("phase", &|| run.workflow.phase(phase.as_str()).map_or(Value::Null, |phase| run.phase_view(phase)));
+    global("workflow", &|| run.workflow_view());
+    global("output_dir", &|| json!(places.output_path().to_string_lossy()));
+    let context = if script.source.contains("context") || script.reads == Reads::All {
+        run.context(&script.reads)
+    } else {
+        Context::default()
+    };
+    Prepared { source: script.source.as_str().into(), form, context, globals, files, limits }
+}
+
+async fn call(shared: &Shared, prepared: Prepared) -> Result<Returned, (FailureKind, String)> {
+    let Prepared { source, form, context, mut globals, files, limits } = prepared;
+    globals.push(("context".to_owned(), Value::Object(context.value).to_string()));
+    let mut stored = Vec::new();
+    for (path, digest) in context.stored {
+        let json = shared.stored_text(digest).await.map_err(|message| (FailureKind::Script, message))?;
+        let path = std::iter::once("context".to_owned()).chain(path).collect();
+        stored.push(StoredPart { path, digest, json });
+    }
+    let call = Call { form, source, globals, stored, files, limits };
+    let called = shared.evaluator.call(call).await;
+    called.map_err(|failed| {
+        let kind = match failed.error {
+            crate::script::ScriptError::Timeout(_) => FailureKind::Timeout,
+            _ => FailureKind::Script,
+        };
+        (kind, failed.error.to_string())
+    })
+}
+
+async fn finished(
+    shared: &Arc<Shared>,
+    key: &TaskKey,
+    attempt: u32,
+    returned: Returned,
+    declared: Vec<String>,
+    places: Places,
+    log: PathBuf,
+) -> Performed {
+    let masks = shared.masks();
+    if !returned.log.is_empty() {
+        let text = returned.log.join("\n") + "\n";
+        for line in &returned.log {
+            (shared.on_line)(&key.address(), &masks.mask_text(line));
+        }
+        // A log that cannot be written is no reason to fail a script that did its work.
+        let _ = log.parent().map(std::fs::create_dir_all);
+        let _ = std::fs::write(&log, masks.mask_text(&text).as_bytes());
+    }
+    let mut paths = declared;
+    paths.extend(returned.wrote.into_iter().filter(|path| !path.is_empty()));
+    paths.dedup();
+    let mut values = Vec::new();
+    let mut outputs = Vec::new();
+    if !paths.is_empty() {
+        let keep = shared.config.limits.output_keep_bytes();
+        match collect(places, paths, keep, masks.clone()).await {
+            Ok(collected) => (outputs, values) = collected,
+            Err(message) => return ended(key, attempt, failed(FailureKind::Output, message)),
+        }
+    }
+    let result = match returned.json.as_str() {
+        "null" => None,
+        json => {
+            let (datum, value) = Datum::keep_text(masks.mask_text(json).into_owned());
+            values.extend(value);
+            Some(datum)
+        }
+    };
+    let outcome = TaskOutcome::Finished { result, outputs };
+    Performed { body: Body::TaskEnded { key: key.clone(), attempt, outcome }, values }
+}
+
+pub(super) type Collected = (Vec<lockgate_engine::run::event::OutputFile>, Vec<(lockgate_engine::digest::Digest, Vec<u8>)>);
+
+/// Makes declared outputs durable and digests them, off the drive loop's thread.
+pub(super) async fn collect(
+    places: Places,
+    paths: Vec<String>,
+    keep: u64,
+    masks: crate::secret::Masks,
+) -> Result<Collected, String> {
+    let work = move || {
+        let collected = collect_outputs(&places, &paths, keep, &|bytes| masks.contains(bytes));
+        collected.map(|outputs| (outputs.files, outputs.values)).map_err(|missing| missing.to_string())
+    };
+    tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string())?
+}
+
+fn masked(shared: &Shared, kind: FailureKind, message: &str) -> Failure {
+    Failure { kind, message: shared.masks().mask_text(message).into_owned(), tail: String::new() }
+}

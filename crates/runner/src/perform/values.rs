@@ -1,0 +1,130 @@
+//! Stored values that effects need, and the values that templates see.
+
+use super::Shared;
+use lockgate_engine::digest::Digest;
+use lockgate_engine::run::Run;
+use lockgate_engine::run::view::Context;
+use lockgate_engine::spec::workflow::{Phase, Reads};
+use lockgate_engine::template::{Escape, render};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// Stored JSON texts that were needed lately, so that each is read once.
+#[derive(Default)]
+pub(super) struct Cache {
+    texts: Mutex<BTreeMap<Digest, Arc<str>>>,
+}
+
+/// At most so many bytes of stored texts are kept.
+const CACHE_BYTES: usize = 64 * 1024 * 1024;
+
+impl Shared {
+    /// The JSON text of a stored value.
+    pub(super) async fn stored_text(&self, digest: Digest) -> Result<Arc<str>, String> {
+        if let Some(text) = self.cache.texts.lock().expect("nobody panics while holding this").get(&digest) {
+            return Ok(text.clone());
+        }
+        let found = self.store.values(&[digest]).await.map_err(|error| error.to_string())?;
+        let bytes = found.into_iter().next().flatten().ok_or_else(|| format!("the stored value {digest} is missing"))?;
+        let text: Arc<str> = String::from_utf8(bytes).map_err(|_| format!("the stored value {digest} is no text"))?.into();
+        let mut texts = self.cache.texts.lock().expect("nobody panics while holding this");
+        if texts.values().map(|text| text.len()).sum::<usize>() + text.len() > CACHE_BYTES {
+            texts.clear();
+        }
+        texts.insert(digest, text.clone());
+        Ok(text)
+    }
+}
+
+/// What templates of a run see, with stored values still to be filled in.
+pub(super) struct TemplateValues {
+    context: Context,
+    rest: Vec<(&'static str, Value)>,
+}
+
+impl TemplateValues {
+    /// The values for templates of a phase; `output_dir` as it is to appear in them.
+    pub(super) fn of(run: &Run, phase: &Phase, output_dir: &Path) -> Self {
+        let rest = vec![
+            ("output_dir", json!(output_dir.to_string_lossy())),
+            ("phase", run.phase_view(phase)),
+            ("workflow", run.workflow_view()),
+            ("run", json!(run.id)),
+            ("flags", json!(run.flags)),
+        ];
+        Self { context: run.context(&Reads::All), rest }
+    }
+
+    /// Fills in stored values: an object with `context`, and its parts beside it.
+    pub(super) async fn fill(self, shared: &Shared) -> Result<Value, String> {
+        let mut context = Value::Object(self.context.value);
+        for (path, digest) in self.context.stored {
+            let text = shared.stored_text(digest).await?;
+            let mut place = &mut context;
+            for key in &path {
+                place = &mut place[key.as_str()];
+            }
+            *place = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        }
+        let mut values = json!({});
+        for part in ["vars", "outputs", "feature"] {
+            values[part] = context[part].clone();
+        }
+        values["context"] = context;
+        for (name, value) in self.rest {
+            values[name] = value;
+        }
+        Ok(values)
+    }
+}
+
+/// Renders the templates of one effect; values are gathered only when a template asks for any.
+pub(super) struct Renderer {
+    values: Option<TemplateValues>,
+}
+
+/// A renderer whose values are all there.
+pub(super) struct Ready {
+    values: Value,
+}
+
+impl Renderer {
+    /// For these templates of a phase.
+    pub(super) fn of<'a>(
+        run: &Run,
+        phase: &Phase,
+        output_dir: &Path,
+        templates: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let asks = templates.into_iter().any(|template| template.contains("{{"));
+        Self { values: asks.then(|| TemplateValues::of(run, phase, output_dir)) }
+    }
+
+    /// Gathers the values.
+    pub(super) async fn ready(self, shared: &Shared) -> Result<Ready, String> {
+        let values = match self.values {
+            Some(values) => values.fill(shared).await?,
+            None => Value::Null,
+        };
+        Ok(Ready { values })
+    }
+}
+
+impl Ready {
+    /// Fills in a template as plain text.
+    pub(super) fn text(&self, template: &str) -> Result<String, String> {
+        render(template, &self.values, Escape::None).map_err(|error| error.to_string())
+    }
+
+    /// Fills in a shell command, each value quoted as one word.
+    pub(super) fn shell(&self, template: &str) -> Result<String, String> {
+        render(template, &self.values, Escape::Shell).map_err(|error| error.to_string())
+    }
+
+    /// Fills in several templates.
+    pub(super) fn texts(&self, templates: &[String]) -> Result<Vec<String>, String> {
+        templates.iter().map(|template| self.text(template)).collect()
+    }
+}

@@ -1,0 +1,156 @@
+//! From a workflow file to the beginning of a run: read, check, freeze.
+
+use crate::root::Root;
+use lockgate_engine::datum::Datum;
+use lockgate_engine::digest::Digest;
+use lockgate_engine::id::{DriverId, IdSource, RunId};
+use lockgate_engine::run::command::Create;
+use lockgate_engine::run::event::{FrozenFile, Origin, Preset, RunKind};
+use lockgate_engine::spec::problem::Problem;
+use lockgate_engine::spec::workflow::Workflow;
+use lockgate_engine::spec::{self, MAX_BYTES};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A workflow file that was read.
+pub struct WorkflowFile {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Its text.
+    pub source: String,
+    /// What it says, unless it has errors.
+    pub workflow: Option<Workflow>,
+    /// What is wrong with it.
+    pub problems: Vec<Problem>,
+}
+
+/// Why a file could not be read at all.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The operating system says no.
+    #[error("{} cannot be read: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is larger than any workflow.
+    #[error("{} has {bytes} bytes, and a workflow file may have {MAX_BYTES}", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+    },
+    /// It is no text.
+    #[error("{} is not UTF-8 text", path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// Reads and checks a workflow file.
+pub fn read_workflow(path: &Path) -> Result<WorkflowFile, FileError> {
+    let unreadable = |source| FileError::Unreadable { path: path.to_owned(), source };
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    let bytes = file.metadata().map_err(unreadable)?.len();
+    if bytes > MAX_BYTES as u64 {
+        return Err(FileError::TooLarge { path: path.to_owned(), bytes });
+    }
+    let mut text = Vec::new();
+    file.take(MAX_BYTES as u64 + 1).read_to_end(&mut text).map_err(unreadable)?;
+    let source = String::from_utf8(text).map_err(|_| FileError::NotText { path: path.to_owned() })?;
+    let read = spec::read(&source);
+    Ok(WorkflowFile { path: path.to_owned(), source, workflow: read.workflow, problems: read.problems })
+}
+
+/// What a run begins with, beside its workflow.
+#[derive(Clone, Debug, Default)]
+pub struct Beginning {
+    /// What it is about.
+    pub feature: Option<String>,
+    /// Flags, with or without their dashes.
+    pub flags: Vec<String>,
+    /// Values that go before those of the workflow.
+    pub vars: BTreeMap<String, Value>,
+    /// Answers in advance.
+    pub presets: Vec<Preset>,
+}
+
+/// A run that is ready to begin.
+pub struct Prepared {
+    /// How it begins.
+    pub create: Create,
+    /// Its definition.
+    pub workflow: Arc<Workflow>,
+    /// Values that its first events refer to.
+    pub values: Vec<(Digest, Vec<u8>)>,
+}
+
+/// Freezes a workflow for a new run.
+pub fn prepare(
+    root: &Root,
+    driver: &DriverId,
+    seed: [u8; 16],
+    file: &WorkflowFile,
+    workflow: Workflow,
+    beginning: Beginning,
+) -> Result<Prepared, String> {
+    let run = RunId::new(IdSource::new(seed).next_id());
+    let definition = workflow.to_bytes();
+    let frozen = FrozenFile { path: shown_path(root, &file.path), digest: Digest::of(file.source.as_bytes()) };
+    let mut values = vec![(frozen.digest, file.source.clone().into_bytes()), (Digest::of(&definition), definition)];
+    let mut vars = BTreeMap::new();
+    let mut given = workflow.vars.clone();
+    given.extend(beginning.vars);
+    for (name, value) in given {
+        let (datum, stored) = Datum::keep(&value);
+        values.extend(stored);
+        vars.insert(name, datum);
+    }
+    let output_dir = match &workflow.output_dir {
+        None => root.default_output_dir(&run),
+        Some(template) => output_dir(template, &run, &workflow, beginning.feature.as_deref())?,
+    };
+    let create = Create {
+        run,
+        kind: RunKind::Workflow,
+        origin: Origin::New,
+        definition: values[1].0,
+        files: vec![frozen],
+        feature: beginning.feature,
+        flags: beginning.flags.iter().map(|flag| flag.trim_start_matches('-').to_owned()).collect(),
+        vars,
+        output_dir,
+        presets: beginning.presets,
+        driver: driver.clone(),
+    };
+    Ok(Prepared { create, workflow: Arc::new(workflow), values })
+}
+
+fn output_dir(template: &str, run: &RunId, workflow: &Workflow, feature: Option<&str>) -> Result<String, String> {
+    let values = serde_json::json!({
+        "run": run,
+        "feature": {"name": feature.unwrap_or("feature")},
+        "workflow": {"name": workflow.name},
+        "vars": workflow.vars,
+    });
+    let rendered = lockgate_engine::template::render(template, &values, lockgate_engine::template::Escape::None);
+    let path = rendered.map_err(|error| format!("output_dir cannot be filled in: {error}"))?;
+    let outside = Path::new(&path).components().any(|part| !matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir));
+    if outside || path.is_empty() {
+        return Err(format!("output_dir {path:?} does not lie under the root"));
+    }
+    Ok(path)
+}
+
+/// A path as people would name it: from the root where it lies under it.
+fn shown_path(root: &Root, path: &Path) -> String {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    absolute.strip_prefix(root.dir()).unwrap_or(&absolute).to_string_lossy().into_owned()
+}
