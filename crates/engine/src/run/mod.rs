@@ -15,6 +15,9 @@ pub mod refusal;
 pub mod state;
 pub mod view;
 
+#[cfg(test)]
+mod tests;
+
 pub use decide::{create, decide, handle};
 pub use refusal::Refusal;
 pub use state::{End, Run, Status};

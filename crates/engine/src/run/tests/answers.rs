@@ -1,0 +1,167 @@
+//! Answers: who may give them, to what they are bound, which one counts.
+
+use super::*;
+use crate::hold::{Seen, ShownFile};
+use crate::run::Status;
+
+fn one_checkpoint() -> Workflow {
+    let mut first = phase("plan", vec![task("draft", &[])]);
+    first.checkpoint = checkpoint(vec![
+        choice("Continue", Action::Continue),
+        choice("Redo", Action::RepeatPhase(PhaseId::from("plan"))),
+        choice("Abort", Action::Abort),
+    ]);
+    workflow(vec![first, phase("build", vec![task("make", &[])])])
+}
+
+fn file(bytes: &[u8]) -> ShownFile {
+    let seen = Seen::File { digest: Digest::of(bytes), bytes: bytes.len() as u64 };
+    ShownFile { path: "plan.md".into(), seen, not_kept: None }
+}
+
+/// A run that waits at a checkpoint which shows a file.
+fn waiting_with_a_file(presets: Vec<Preset>) -> Bench {
+    let mut bench = Bench::with_presets(one_checkpoint(), presets);
+    bench.perform(&bench.run.pending()[0].clone());
+    bench.outcome(Body::Shown {
+        phase: PhaseId::from("plan"),
+        iteration: 1,
+        prompt: "Good?".into(),
+        files: vec![file(b"one")],
+        notes: Vec::new(),
+    });
+    bench
+}
+
+fn recheck(bench: &mut Bench, now: ShownFile) -> Vec<Event> {
+    let Some(Effect::Recheck { hold, revision }) = bench.run.pending().into_iter().next() else {
+        panic!("a second look is due: {:?}", bench.run.pending());
+    };
+    bench.outcome(Body::Rechecked { hold, revision, files: vec![now], differences: vec!["-one +two".into()] })
+}
+
+#[test]
+fn an_answer_takes_effect_only_if_what_was_shown_is_unchanged() {
+    let mut bench = waiting_with_a_file(Vec::new());
+    bench.answer("Continue", None);
+    assert_eq!(bench.started(), ["plan/draft"], "nothing starts before the second look");
+    recheck(&mut bench, file(b"one"));
+    assert_eq!(bench.started(), ["plan/draft", "build/make"]);
+}
+
+#[test]
+fn a_changed_file_opens_the_hold_again_with_the_difference() {
+    let mut bench = waiting_with_a_file(Vec::new());
+    bench.answer("Continue", None);
+    recheck(&mut bench, file(b"two"));
+    let hold = bench.hold();
+    assert_eq!((hold.revision, hold.answers.len()), (2, 0), "earlier approvals are void");
+    assert_eq!(hold.notes, ["-one +two"]);
+    assert_eq!(bench.started(), ["plan/draft"]);
+    let stale = Body::Answer { hold: hold.id.clone(), revision: Some(1), option: "Continue".into(), feedback: None };
+    assert!(matches!(bench.tell(person(), stale, true), Err(Refusal::StaleRevision { given: 1, current: 2, .. })));
+}
+
+#[test]
+fn repeat_and_abort_need_no_second_look() {
+    let mut bench = waiting_with_a_file(Vec::new());
+    bench.answer("Redo", None);
+    assert_eq!(bench.run.current.as_ref().unwrap().iteration, 2);
+    let mut bench = waiting_with_a_file(Vec::new());
+    bench.answer("Abort", None);
+    assert_eq!(bench.run.status(), Status::Aborted);
+}
+
+#[test]
+fn a_bare_id_is_not_enough_where_files_are_shown_unless_a_prompt_showed_them() {
+    let mut bench = waiting_with_a_file(Vec::new());
+    let id = bench.hold().id.clone();
+    let bare = || Body::Answer { hold: id.clone(), revision: None, option: "1".into(), feedback: None };
+    assert!(matches!(bench.tell(person(), bare(), true), Err(Refusal::RevisionNeeded { current: 1, .. })));
+    let at_the_prompt = Actor { way: Way::Prompt, ..person() };
+    assert!(bench.tell(at_the_prompt, bare(), true).is_ok());
+}
+
+#[test]
+fn an_answer_in_advance_is_marked_and_never_answers_a_reopened_hold() {
+    let preset = || Preset { selector: "plan".into(), option: "Continue".into(), feedback: None };
+    let mut bench = waiting_with_a_file(vec![preset(), preset()]);
+    let answered = bench.entries.iter().find(|entry| matches!(entry.event, Event::Answered { .. })).unwrap();
+    assert_eq!(answered.actor.as_ref().unwrap().way, Way::Preset);
+    assert_eq!(bench.run.presets.len(), 1, "one was used");
+    recheck(&mut bench, file(b"two"));
+    assert_eq!(bench.run.status(), Status::Waiting, "the second one was given without seeing this");
+}
+
+#[test]
+fn answers_in_advance_are_used_in_order() {
+    let preset = |option: &str| Preset { selector: "plan".into(), option: option.into(), feedback: None };
+    let mut bench = Bench::with_presets(one_checkpoint(), vec![preset("Redo"), preset("2"), preset("Continue")]);
+    bench.work();
+    assert_eq!(bench.run.iteration_counts["plan"], 3);
+    assert_eq!(bench.run.status(), Status::Complete);
+}
+
+#[test]
+fn the_first_answer_wins_and_the_second_is_told_so() {
+    let mut bench = Bench::new(one_checkpoint());
+    bench.work();
+    let first = bench.answer_body("Continue", None);
+    let other = bench.answer_body("Abort", None);
+    assert_eq!(bench.tell(person(), first.clone(), false).unwrap().len(), 1);
+    assert!(matches!(bench.tell(person(), first.clone(), false), Err(Refusal::AlreadyAnswered { .. })));
+    assert!(matches!(bench.tell(person(), other.clone(), false), Err(Refusal::AnswerConflicts { .. })));
+    bench.outcome(Body::TimerDue { timer: crate::id::TimerId::from("none") });
+    assert_eq!(bench.started().last().unwrap(), "build/make");
+    assert!(matches!(bench.tell(person(), first, false), Err(Refusal::AlreadyAnswered { .. })));
+    let Err(Refusal::AnswerConflicts { recorded, .. }) = bench.tell(person(), other, false) else { panic!() };
+    assert_eq!(recorded, "Continue");
+}
+
+#[test]
+fn an_answer_from_elsewhere_starts_nothing_by_itself() {
+    let mut bench = Bench::new(one_checkpoint());
+    bench.work();
+    let body = bench.answer_body("Continue", None);
+    bench.tell(person(), body, false).unwrap();
+    assert_eq!(bench.started(), ["plan/draft"]);
+    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2") });
+    assert_eq!(bench.started().last().unwrap(), "build/make");
+}
+
+#[test]
+fn only_a_person_outside_any_task_and_at_a_terminal_may_answer() {
+    let mut bench = Bench::new(one_checkpoint());
+    bench.work();
+    let body = bench.answer_body("Continue", None);
+    let agent = Actor { credential: Credential::Agent, ..person() };
+    assert!(matches!(bench.tell(agent, body.clone(), true), Err(Refusal::NotAPerson { .. })));
+    let inside = Actor { inside_task: Some("plan/draft".into()), ..person() };
+    assert!(matches!(bench.tell(inside, body.clone(), true), Err(Refusal::InsideTask { .. })));
+    let script = Actor { terminal: false, ..person() };
+    assert!(matches!(bench.tell(script, body, true), Err(Refusal::NoTerminal { .. })));
+    assert_eq!(bench.run.status(), Status::Waiting);
+}
+
+#[test]
+fn an_option_is_named_by_id_label_or_number_and_nothing_else() {
+    let mut bench = Bench::new(one_checkpoint());
+    bench.work();
+    let hold = bench.hold();
+    for named in ["continue", "Continue", "CONTINUE", " 1 "] {
+        assert_eq!(hold.option(named).unwrap().label, "Continue", "{named}");
+    }
+    for named in ["yes", "0", "4", "", "-1"] {
+        assert!(hold.option(named).is_none(), "{named}");
+    }
+    let body = bench.answer_body("lgtm", None);
+    assert!(matches!(bench.tell(person(), body, true), Err(Refusal::NoSuchOption { .. })));
+}
+
+#[test]
+fn an_answer_to_an_unknown_hold_is_refused() {
+    let mut bench = Bench::new(one_checkpoint());
+    bench.work();
+    let body = Body::Answer { hold: hold_id("nowhere0"), revision: None, option: "1".into(), feedback: None };
+    assert!(matches!(bench.tell(person(), body, true), Err(Refusal::NoSuchHold { .. })));
+}

@@ -1,0 +1,152 @@
+//! Failures: retries, what becomes of the others, what a person may say.
+
+use super::*;
+use crate::run::Status;
+use std::time::Duration;
+
+fn with(change: impl FnOnce(&mut Task)) -> Workflow {
+    let mut first = task("a", &[]);
+    change(&mut first);
+    workflow(vec![phase("one", vec![first, task("b", &[]), task("c", &["a"])])])
+}
+
+#[test]
+fn a_failed_task_fails_the_run_after_the_others_have_finished() {
+    let mut bench = Bench::new(with(|_| {}));
+    bench.fail("one/a");
+    assert_eq!(bench.run.status(), Status::Running, "b is still under way");
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Failed);
+    assert_eq!(bench.started(), ["one/a", "one/b"], "c needs a");
+}
+
+#[test]
+fn with_fail_fast_the_others_are_ended() {
+    let mut definition = with(|_| {});
+    definition.phases[0].fail_fast = true;
+    let mut bench = Bench::new(definition);
+    bench.fail("one/a");
+    assert_eq!(bench.run.status(), Status::Failed);
+    assert!(bench.run.pending().is_empty(), "what is under way and not pending is ended");
+}
+
+#[test]
+fn resuming_a_failed_run_tries_only_what_failed() {
+    let mut bench = Bench::new(with(|_| {}));
+    bench.fail("one/a");
+    bench.work();
+    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2") });
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Complete);
+    assert_eq!(bench.started(), ["one/a", "one/b", "one/a", "one/c"]);
+}
+
+#[test]
+fn a_retry_waits_for_its_moment_and_doubles_the_wait() {
+    let retry = Retry { attempts: 3, backoff: Duration::from_secs(10) };
+    let mut bench = Bench::new(with(|task| task.retry = retry));
+    let wait = |bench: &mut Bench| {
+        let events = bench.fail("one/a");
+        let due = events.iter().find_map(|event| match event {
+            Event::RetryScheduled { due, .. } => Some(*due),
+            _ => None,
+        });
+        due.map(|due| due.as_millis() - bench.now)
+    };
+    assert_eq!(wait(&mut bench), Some(10_000));
+    let timer = crate::id::TimerId::from("any");
+    bench.outcome(Body::TimerDue { timer: timer.clone() });
+    assert_eq!(bench.started().len(), 2, "too early: a and b only");
+    bench.now += 10_000;
+    bench.outcome(Body::TimerDue { timer });
+    assert_eq!(bench.started().last().unwrap(), "one/a");
+    assert_eq!(wait(&mut bench), Some(20_000));
+    bench.now += 20_000;
+    bench.outcome(Body::TimerDue { timer: crate::id::TimerId::from("any") });
+    assert_eq!(wait(&mut bench), None, "three tries in all");
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Failed);
+}
+
+#[test]
+fn on_fail_ask_lets_a_person_decide_while_others_go_on() {
+    let mut bench = Bench::new(with(|task| task.on_fail = OnFail::Ask));
+    bench.fail("one/a");
+    assert_eq!(bench.run.status(), Status::Running, "b runs on");
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Waiting);
+    assert!(bench.hold().notes[0].contains("it broke"));
+    bench.answer("Run again", None);
+    bench.fail("one/a");
+    bench.answer("Count as done", None);
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Complete);
+    assert!(bench.has(|event| matches!(event, Event::TaskSkipped { .. })));
+    assert_eq!(bench.run.full_context(&|_| None)["checkpoints"], serde_json::json!([]), "that was no checkpoint");
+}
+
+#[test]
+fn on_fail_repeat_runs_the_phase_again_a_few_times_then_asks() {
+    let mut bench = Bench::new(with(|task| task.on_fail = OnFail::Repeat));
+    for iteration in 1..=3 {
+        assert_eq!(bench.run.iteration_counts["one"], iteration);
+        bench.fail("one/a");
+        bench.perform(&bench.run.pending()[0].clone());
+    }
+    let phase = bench.run.current.as_ref().unwrap();
+    assert!(phase.feedback.as_deref().unwrap().contains("it broke"), "the failure is told to the repeated tasks");
+    bench.fail("one/a");
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Waiting);
+    bench.answer("Abort", None);
+    assert_eq!(bench.run.status(), Status::Aborted);
+}
+
+#[test]
+fn a_failed_gate_fails_the_run_and_only_it_runs_again() {
+    let mut definition = workflow(vec![phase("one", vec![task("a", &[])])]);
+    definition.phases[0].gates = vec![gate("lint"), gate("test")];
+    let mut bench = Bench::new(definition);
+    bench.perform(&bench.run.pending()[0].clone());
+    bench.perform(&bench.run.pending()[0].clone());
+    let ended = |attempt: u32, failure| Body::GateEnded {
+        phase: PhaseId::from("one"),
+        iteration: 1,
+        gate: GateId::from("test"),
+        attempt,
+        failure,
+    };
+    bench.outcome(ended(1, Some(broken())));
+    assert_eq!(bench.run.status(), Status::Failed);
+    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2") });
+    let pending = bench.run.pending();
+    assert!(matches!(&pending[..], [Effect::Gate { gate, attempt: 2, .. }] if gate.as_str() == "test"), "{pending:?}");
+    bench.outcome(ended(2, None));
+    assert_eq!(bench.run.status(), Status::Complete);
+}
+
+#[test]
+fn an_outcome_of_an_attempt_that_is_over_changes_nothing() {
+    let mut bench = Bench::new(with(|_| {}));
+    let late = Body::TaskEnded {
+        key: key("one", 1, "a"),
+        attempt: 1,
+        outcome: TaskOutcome::Finished { result: None, outputs: Vec::new() },
+    };
+    assert!(!bench.outcome(late.clone()).is_empty());
+    assert!(bench.outcome(late).is_empty());
+    let other = Body::TaskEnded { key: key("one", 7, "a"), attempt: 1, outcome: TaskOutcome::Failed(broken()) };
+    assert!(bench.outcome(other).is_empty());
+}
+
+#[test]
+fn cancelling_ends_the_run_for_good() {
+    let mut bench = Bench::new(with(|_| {}));
+    bench.tell(person(), Body::Cancel { reason: Some("enough".into()) }, false).unwrap();
+    assert_eq!(bench.run.status(), Status::Cancelled);
+    assert!(bench.run.pending().is_empty());
+    let again = bench.tell(person(), Body::Cancel { reason: None }, false);
+    assert!(matches!(again, Err(Refusal::Ended { status: "cancelled" })));
+    let resumed = bench.tell(Actor::driver(), Body::TakeOver { driver: DriverId::from("driver-2") }, true);
+    assert!(matches!(resumed, Err(Refusal::Ended { .. })));
+}

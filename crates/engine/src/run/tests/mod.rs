@@ -1,0 +1,226 @@
+//! The rules of a run, each as a claim, on workflows made by hand.
+
+mod answers;
+mod failures;
+mod phases;
+mod recovery;
+mod stored;
+
+use crate::digest::Digest;
+use crate::hold::{Action, Choice, Hold};
+use crate::id::{DriverId, GateId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey};
+use crate::run::command::{Actor, Body, Command, Create, Credential, TaskOutcome, Way};
+use crate::run::effect::Effect;
+use crate::run::event::{ConditionOutcome, Entry, Event, Failure, FailureKind, Origin, Preset, RunKind};
+use crate::run::{Refusal, Run, create, handle};
+use crate::spec::workflow::*;
+use crate::time::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+pub(super) fn task(id: &str, needs: &[&str]) -> Task {
+    Task {
+        id: TaskId::from(id),
+        name: None,
+        needs: needs.iter().map(|need| TaskId::from(*need)).collect(),
+        work: Work::Pass,
+        timeout: None,
+        retry: Retry::default(),
+        on_interrupt: OnInterrupt::Rerun,
+        on_fail: OnFail::Fail,
+        outputs: Vec::new(),
+        env: BTreeMap::new(),
+        secrets: Vec::new(),
+        dir: None,
+    }
+}
+
+pub(super) fn phase(id: &str, tasks: Vec<Task>) -> Phase {
+    Phase { id: PhaseId::from(id), name: None, description: None, tasks, gates: Vec::new(), checkpoint: None, fail_fast: false }
+}
+
+pub(super) fn gate(id: &str) -> Gate {
+    Gate {
+        id: GateId::from(id),
+        run: "true".into(),
+        timeout: None,
+        on_fail: OnFail::Fail,
+        env: BTreeMap::new(),
+        secrets: Vec::new(),
+        dir: None,
+    }
+}
+
+pub(super) fn choice(label: &str, action: Action) -> Choice {
+    Choice { id: OptionId::new(label.to_lowercase()), label: label.into(), with_feedback: true, action }
+}
+
+pub(super) fn checkpoint(options: Vec<Choice>) -> Option<Checkpoint> {
+    Some(Checkpoint {
+        condition: None,
+        on_condition_error: OnConditionError::Show,
+        prompt: "Go on?".into(),
+        show_files: Vec::new(),
+        options,
+    })
+}
+
+pub(super) fn condition() -> Option<Script> {
+    Some(Script { source: "true".into(), reads: Reads::Parts(BTreeSet::new()) })
+}
+
+pub(super) fn workflow(phases: Vec<Phase>) -> Workflow {
+    Workflow {
+        name: "test".into(),
+        description: None,
+        version: None,
+        execution_mode: Mode::Strict,
+        output_dir: None,
+        vars: BTreeMap::new(),
+        secrets: BTreeMap::new(),
+        max_parallel: None,
+        phases,
+    }
+}
+
+pub(super) fn person() -> Actor {
+    Actor { credential: Credential::Person, name: "ada".into(), way: Way::Command, terminal: true, inside_task: None }
+}
+
+/// A run under test: commands go in at rising moments, and everything that happened is kept.
+pub(super) struct Bench {
+    pub(super) run: Run,
+    pub(super) entries: Vec<Entry>,
+    pub(super) now: i64,
+}
+
+impl Bench {
+    pub(super) fn new(workflow: Workflow) -> Self {
+        Self::with_presets(workflow, Vec::new())
+    }
+
+    pub(super) fn with_presets(workflow: Workflow, presets: Vec<Preset>) -> Self {
+        let body = Create {
+            run: RunId::from("run00000"),
+            kind: RunKind::Workflow,
+            origin: Origin::New,
+            definition: Digest::of(b"definition"),
+            files: Vec::new(),
+            feature: Some("login".into()),
+            flags: vec!["backend".into()],
+            vars: BTreeMap::new(),
+            output_dir: "out".into(),
+            presets,
+            driver: DriverId::from("driver-1"),
+        };
+        let command = command(person(), Body::Create(Box::new(body)), 0, true);
+        let (run, entries) = create(&command, Arc::new(workflow)).unwrap();
+        Self { run, entries, now: 0 }
+    }
+
+    pub(super) fn tell(&mut self, actor: Actor, body: Body, driving: bool) -> Result<Vec<Event>, Refusal> {
+        self.now += 1000;
+        let entries = handle(&mut self.run, &command(actor, body, self.now, driving))?;
+        self.entries.extend(entries.iter().cloned());
+        Ok(entries.into_iter().map(|entry| entry.event).collect())
+    }
+
+    pub(super) fn outcome(&mut self, body: Body) -> Vec<Event> {
+        self.tell(Actor::driver(), body, true).unwrap()
+    }
+
+    /// Performs everything that is pending, all work succeeding, until only people can move the run.
+    pub(super) fn work(&mut self) {
+        while let Some(effect) = self.run.pending().into_iter().next() {
+            self.perform(&effect);
+        }
+    }
+
+    pub(super) fn perform(&mut self, effect: &Effect) -> Vec<Event> {
+        let body = match effect.clone() {
+            Effect::Task { key, attempt } => {
+                let outcome = TaskOutcome::Finished { result: None, outputs: Vec::new() };
+                Body::TaskEnded { key, attempt, outcome }
+            }
+            Effect::Gate { phase, iteration, gate, attempt } => {
+                Body::GateEnded { phase, iteration, gate, attempt, failure: None }
+            }
+            Effect::Evaluate { phase, iteration } => {
+                Body::ConditionEvaluated { phase, iteration, outcome: ConditionOutcome::True }
+            }
+            Effect::Show { phase, iteration } => {
+                Body::Shown { phase, iteration, prompt: "Go on?".into(), files: Vec::new(), notes: Vec::new() }
+            }
+            Effect::Recheck { hold, revision } => {
+                let files = self.run.holds[&hold].files.clone();
+                Body::Rechecked { hold, revision, files, differences: Vec::new() }
+            }
+            Effect::Wake { timer, due } => {
+                self.now = self.now.max(due.as_millis());
+                Body::TimerDue { timer }
+            }
+        };
+        self.outcome(body)
+    }
+
+    pub(super) fn fail(&mut self, address: &str) -> Vec<Event> {
+        let effects = self.run.pending();
+        let found = effects.iter().find_map(|effect| match effect {
+            Effect::Task { key, attempt } if key.address() == address => Some((key.clone(), *attempt)),
+            _ => None,
+        });
+        let (key, attempt) = found.expect("the task is under way");
+        self.outcome(Body::TaskEnded { key, attempt, outcome: TaskOutcome::Failed(broken()) })
+    }
+
+    pub(super) fn hold(&self) -> &Hold {
+        let open = self.run.open_holds();
+        assert_eq!(open.len(), 1, "one hold is open");
+        open[0]
+    }
+
+    pub(super) fn answer(&mut self, option: &str, feedback: Option<&str>) -> Vec<Event> {
+        let body = self.answer_body(option, feedback);
+        self.tell(person(), body, true).unwrap()
+    }
+
+    pub(super) fn answer_body(&self, option: &str, feedback: Option<&str>) -> Body {
+        let hold = self.hold();
+        Body::Answer {
+            hold: hold.id.clone(),
+            revision: Some(hold.revision),
+            option: option.into(),
+            feedback: feedback.map(Into::into),
+        }
+    }
+
+    pub(super) fn started(&self) -> Vec<String> {
+        let started = self.entries.iter().filter_map(|entry| match &entry.event {
+            Event::TaskStarted { key, .. } => Some(key.address()),
+            _ => None,
+        });
+        started.collect()
+    }
+
+    pub(super) fn has(&self, test: impl Fn(&Event) -> bool) -> bool {
+        self.entries.iter().any(|entry| test(&entry.event))
+    }
+}
+
+pub(super) fn broken() -> Failure {
+    Failure { kind: FailureKind::Exit(1), message: "it broke".into(), tail: "line".into() }
+}
+
+pub(super) fn key(phase: &str, iteration: u32, task: &str) -> TaskKey {
+    TaskKey { phase: PhaseId::from(phase), iteration, task: TaskId::from(task), item: None }
+}
+
+pub(super) fn hold_id(text: &str) -> HoldId {
+    HoldId::from(text)
+}
+
+fn command(actor: Actor, body: Body, at: i64, driving: bool) -> Command {
+    let mut seed = [0; 16];
+    seed[..8].copy_from_slice(&at.to_le_bytes());
+    Command { id: None, actor, at: Timestamp::from_millis(at), seed, driving, require_terminal: true, body }
+}

@@ -1,0 +1,97 @@
+//! Taking over: what was cut off is found, and dealt with as the workflow says.
+
+use super::*;
+use crate::hold::HoldKind;
+use crate::run::Status;
+
+fn three(policies: [OnInterrupt; 3]) -> Workflow {
+    let tasks =
+        policies.into_iter().enumerate().map(|(index, on_interrupt)| Task { on_interrupt, ..task(&format!("t{index}"), &[]) });
+    workflow(vec![phase("one", tasks.collect())])
+}
+
+fn take_over(bench: &mut Bench) {
+    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2") });
+}
+
+#[test]
+fn what_may_run_again_does_and_what_finished_does_not() {
+    let mut bench = Bench::new(three([OnInterrupt::Rerun; 3]));
+    bench.perform(&bench.run.pending()[0].clone());
+    take_over(&mut bench);
+    assert_eq!(bench.started(), ["one/t0", "one/t1", "one/t2", "one/t1", "one/t2"]);
+    let reasons = bench.entries.iter().filter(|entry| {
+        matches!(entry.event, Event::TaskStarted { reason: crate::run::event::AttemptReason::Interrupted, attempt: 2, .. })
+    });
+    assert_eq!(reasons.count(), 2);
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Complete);
+}
+
+#[test]
+fn one_hold_asks_for_all_that_were_cut_off_together() {
+    let mut bench = Bench::new(three([OnInterrupt::Ask; 3]));
+    bench.perform(&bench.run.pending()[0].clone());
+    take_over(&mut bench);
+    let hold = bench.hold();
+    assert_eq!(hold.kind, HoldKind::Interrupted);
+    assert!(hold.prompt.contains("one/t1") && hold.prompt.contains("one/t2") && !hold.prompt.contains("one/t0"));
+    assert_eq!(bench.run.status(), Status::Waiting);
+    take_over(&mut bench);
+    assert_eq!(bench.run.open_holds().len(), 1, "taking over again does not ask twice");
+    bench.answer("rerun", None);
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Complete);
+}
+
+#[test]
+fn an_interruption_can_count_as_failure() {
+    let mut bench = Bench::new(three([OnInterrupt::Fail, OnInterrupt::Rerun, OnInterrupt::Rerun]));
+    take_over(&mut bench);
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Failed);
+}
+
+#[test]
+fn being_interrupted_spends_no_attempt() {
+    let mut definition = three([OnInterrupt::Rerun; 3]);
+    definition.phases[0].tasks[0].retry.attempts = 2;
+    let mut bench = Bench::new(definition);
+    take_over(&mut bench);
+    take_over(&mut bench);
+    let events = bench.fail("one/t0");
+    assert!(events.iter().any(|event| matches!(event, Event::RetryScheduled { .. })));
+}
+
+#[test]
+fn after_a_signal_nothing_starts_until_somebody_resumes() {
+    let mut bench = Bench::new(three([OnInterrupt::Rerun; 3]));
+    bench.outcome(Body::Interrupt { signal: "SIGINT".into() });
+    assert!(bench.run.pending().is_empty());
+    let interrupted = bench.entries.iter().filter(|entry| matches!(entry.event, Event::TaskInterrupted { .. }));
+    assert_eq!(interrupted.count(), 3);
+    assert_eq!(bench.started().len(), 3);
+    take_over(&mut bench);
+    assert_eq!(bench.started().len(), 6);
+}
+
+#[test]
+fn a_task_that_waits_for_its_next_try_is_not_cut_off() {
+    let mut definition = three([OnInterrupt::Ask; 3]);
+    definition.phases[0].tasks[0].retry = Retry { attempts: 2, backoff: std::time::Duration::from_secs(60) };
+    let mut bench = Bench::new(definition);
+    bench.fail("one/t0");
+    take_over(&mut bench);
+    assert!(!bench.hold().prompt.contains("one/t0"));
+    assert!(bench.run.pending().iter().any(|effect| matches!(effect, Effect::Wake { .. })));
+}
+
+#[test]
+fn an_attempt_to_decide_from_inside_a_task_is_an_event_and_a_warning() {
+    let mut bench = Bench::new(three([OnInterrupt::Rerun; 3]));
+    let refused = crate::run::event::RefusedAttempt { what: "answer".into(), hold: None, reason: "inside".into() };
+    let inside = Actor { inside_task: Some("one/t0".into()), credential: Credential::Agent, ..person() };
+    bench.tell(inside, Body::RecordRefusal(refused), false).unwrap();
+    assert!(bench.has(|event| matches!(event, Event::AttemptRefused(_))));
+    assert!(bench.run.warnings[0].contains("one/t0"));
+}

@@ -1,0 +1,84 @@
+//! Stored forms: a history replayed and a folded state read back are the same run.
+
+use super::*;
+use crate::run::commit::{Commit, CommitError, FORMAT};
+use crate::run::history::HistoryError;
+
+fn busy() -> Bench {
+    let mut first = phase("plan", vec![task("a", &[]), task("b", &["a"])]);
+    first.checkpoint =
+        checkpoint(vec![choice("Continue", Action::Continue), choice("Redo", Action::RepeatPhase(PhaseId::from("plan")))]);
+    let mut bench = Bench::new(workflow(vec![first, phase("build", vec![task("make", &[]), task("test", &[])])]));
+    bench.work();
+    bench.answer("Redo", Some("again"));
+    bench.work();
+    bench.answer("Continue", None);
+    bench.perform(&bench.run.pending()[0].clone());
+    bench
+}
+
+/// The history of a bench as one commit an event, and the state that it amounts to.
+fn sealed(bench: &Bench) -> (Vec<crate::run::commit::Sealed>, Run) {
+    let workflow = bench.run.workflow.clone();
+    let (mut version, mut seq, mut head) = (0, 1, Digest::ZERO);
+    let mut commits = Vec::new();
+    for entry in &bench.entries {
+        let commit = Commit { first_seq: seq, entries: vec![entry.clone()] };
+        let sealed = commit.seal(&bench.run.id, version + 1, head);
+        (version, seq, head) = (version + 1, seq + 1, sealed.hash);
+        commits.push(sealed);
+    }
+    let (mut run, _) = Run::first(&commits[0], workflow).unwrap();
+    for commit in &commits[1..] {
+        run.apply_commit(commit).unwrap();
+    }
+    (commits, run)
+}
+
+#[test]
+fn a_replayed_history_is_the_same_run() {
+    let bench = busy();
+    let (commits, replayed) = sealed(&bench);
+    assert_eq!(replayed.pending(), bench.run.pending());
+    assert_eq!(replayed.full_context(&|_| None), bench.run.full_context(&|_| None));
+    assert_eq!((replayed.version, replayed.head), (commits.len() as u64, commits.last().unwrap().hash));
+}
+
+#[test]
+fn a_folded_state_read_back_is_the_same_run() {
+    let (_, run) = sealed(&busy());
+    let mut read = Run::from_bytes(&run.to_bytes()).unwrap();
+    read.attach(run.workflow.clone()).unwrap();
+    assert_eq!(read, run);
+}
+
+#[test]
+fn a_definition_read_back_is_the_same_definition() {
+    let workflow = busy().run.workflow.clone();
+    assert_eq!(Workflow::from_bytes(&workflow.to_bytes()).unwrap(), *workflow);
+}
+
+#[test]
+fn the_chain_breaks_when_a_commit_is_changed() {
+    let bench = busy();
+    let (mut commits, _) = sealed(&bench);
+    assert!(commits[1].follows(&bench.run.id, commits[0].hash));
+    let last = commits[1].payload.len() - 1;
+    commits[1].payload[last] ^= 1;
+    assert!(!commits[1].follows(&bench.run.id, commits[0].hash));
+}
+
+#[test]
+fn a_commit_of_a_later_release_is_refused_by_name() {
+    let (mut commits, _) = sealed(&busy());
+    commits[0].payload[0] = FORMAT + 1;
+    assert!(matches!(commits[0].open(), Err(CommitError::Newer { version: 1, .. })));
+    commits[0].payload.clear();
+    assert!(matches!(commits[0].open(), Err(CommitError::Damaged { .. })));
+}
+
+#[test]
+fn a_history_without_its_beginning_is_refused() {
+    let (commits, run) = sealed(&busy());
+    assert_eq!(Run::first(&commits[1], run.workflow.clone()).unwrap_err(), HistoryError::NoBeginning);
+}
