@@ -262,7 +262,7 @@ impl Driver {
             () = halt.stop.stopped() => return Ok(None),
             () = tokio::time::sleep(LOOK_AFTER) => {}
         }
-        let mut marker = self.world.store.changes()?;
+        let mut marker = self.world.store.changes();
         loop {
             if catch_up(&*self.world.store, &mut self.run).await? {
                 return Ok(None);

@@ -1,6 +1,6 @@
 //! Who is at the command line: a person at a terminal, or something that a task started.
 
-use crate::process::{ancestors, has_terminal};
+use crate::process::inside::{ancestors, has_terminal};
 use crate::root::Root;
 use lockgate_engine::run::command::{Actor, Credential, Way};
 use serde::Deserialize;

@@ -5,7 +5,7 @@ use super::{Shared, ended, failed};
 use crate::files::{Places, collect_outputs};
 use crate::process::Stop;
 use crate::root::Step;
-use crate::script::{Call, Files, Form, Limits, Returned, StoredPart};
+use crate::script::{Call, Files, Form, Limits, Returned, ScriptError, StoredPart};
 use crate::world::Performed;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -17,7 +17,7 @@ use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind};
 use lockgate_engine::run::view::Context;
 use lockgate_engine::spec::workflow::{Reads, Script, Task};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What an evaluation needs of the run, taken when it begins.
@@ -29,6 +29,16 @@ struct Prepared {
     files: Option<Files>,
     limits: Limits,
 }
+
+/// Why an evaluation gave nothing, and what it had logged until then.
+struct Trouble {
+    kind: FailureKind,
+    message: String,
+    log: Vec<String>,
+}
+
+/// So many of the last logged lines go into the record of a failure.
+const TAIL_LINES: usize = 40;
 
 pub(super) fn task(
     shared: Arc<Shared>,
@@ -60,7 +70,10 @@ pub(super) fn task(
                 Ok(declared) => finished(&shared, &key, attempt, returned, declared, places, log).await,
                 Err(message) => ended(&key, attempt, failed(FailureKind::Output, message)),
             },
-            Err((kind, message)) => ended(&key, attempt, TaskOutcome::Failed(masked(&shared, kind, &message))),
+            Err(trouble) => {
+                keep_log(&shared, &key, &trouble.log, &log);
+                ended(&key, attempt, TaskOutcome::Failed(masked(&shared, &trouble)))
+            }
         }
     }
     .boxed()
@@ -81,7 +94,7 @@ pub(super) fn condition(shared: Arc<Shared>, run: &Run, phase: &PhaseId, iterati
         let outcome = match call(&shared, prepared).await {
             Ok(Returned { truthy: true, .. }) => ConditionOutcome::True,
             Ok(Returned { truthy: false, .. }) => ConditionOutcome::False,
-            Err((kind, message)) => ConditionOutcome::Error(masked(&shared, kind, &message).message),
+            Err(trouble) => ConditionOutcome::Error(masked(&shared, &trouble).message),
         };
         Body::ConditionEvaluated { phase, iteration, outcome }.into()
     }
@@ -121,23 +134,32 @@ fn prepare(
     Prepared { source: script.source.as_str().into(), form, context, globals, files, limits }
 }
 
-async fn call(shared: &Shared, prepared: Prepared) -> Result<Returned, (FailureKind, String)> {
+async fn call(shared: &Shared, prepared: Prepared) -> Result<Returned, Trouble> {
     let Prepared { source, form, context, mut globals, files, limits } = prepared;
     globals.push(("context".to_owned(), Value::Object(context.value).to_string()));
     let mut stored = Vec::new();
     for (path, digest) in context.stored {
-        let json = shared.stored_text(digest).await.map_err(|message| (FailureKind::Script, message))?;
+        let json = shared.stored_text(digest).await.map_err(|message| Trouble {
+            kind: FailureKind::Script,
+            message,
+            log: Vec::new(),
+        })?;
         let path = std::iter::once("context".to_owned()).chain(path).collect();
         stored.push(StoredPart { path, digest, json });
     }
     let call = Call { form, source, globals, stored, files, limits };
-    let called = shared.evaluator.call(call).await;
-    called.map_err(|failed| {
-        let kind = match failed.error {
-            crate::script::ScriptError::Timeout(_) => FailureKind::Timeout,
-            _ => FailureKind::Script,
+    shared.evaluator.evaluate(&call).await.map_err(|failed| {
+        let kind = match &failed.error {
+            ScriptError::Timeout(_) => FailureKind::Timeout,
+            ScriptError::Thrown { .. }
+            | ScriptError::Memory
+            | ScriptError::Stack
+            | ScriptError::NeverSettles
+            | ScriptError::NotJson(_)
+            | ScriptError::TooLarge
+            | ScriptError::Worker(_) => FailureKind::Script,
         };
-        (kind, failed.error.to_string())
+        Trouble { kind, message: failed.error.to_string(), log: failed.log }
     })
 }
 
@@ -150,16 +172,8 @@ async fn finished(
     places: Places,
     log: PathBuf,
 ) -> Performed {
+    keep_log(shared, key, &returned.log, &log);
     let masks = shared.masks();
-    if !returned.log.is_empty() {
-        let text = returned.log.join("\n") + "\n";
-        for line in &returned.log {
-            (shared.on_line)(&key.address(), &masks.mask_text(line));
-        }
-        // A log that cannot be written is no reason to fail a script that did its work.
-        let _ = log.parent().map(std::fs::create_dir_all);
-        let _ = std::fs::write(&log, masks.mask_text(&text).as_bytes());
-    }
     let mut paths = declared;
     paths.extend(returned.wrote.into_iter().filter(|path| !path.is_empty()));
     paths.dedup();
@@ -200,6 +214,23 @@ pub(super) async fn collect(
     tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string())?
 }
 
-fn masked(shared: &Shared, kind: FailureKind, message: &str) -> Failure {
-    Failure { kind, message: shared.masks().mask_text(message).into_owned(), tail: String::new() }
+fn masked(shared: &Shared, trouble: &Trouble) -> Failure {
+    let masks = shared.masks();
+    let last = trouble.log.len().saturating_sub(TAIL_LINES);
+    let tail = masks.mask_text(&trouble.log[last..].join("\n")).into_owned();
+    Failure { kind: trouble.kind, message: masks.mask_text(&trouble.message).into_owned(), tail }
+}
+
+/// Writes what a script logged. A log that cannot be written is no reason to fail a script that did its work.
+fn keep_log(shared: &Shared, key: &TaskKey, lines: &[String], log: &Path) {
+    if lines.is_empty() {
+        return;
+    }
+    let masks = shared.masks();
+    for line in lines {
+        (shared.on_line)(&key.address(), &masks.mask_text(line));
+    }
+    let text = lines.join("\n") + "\n";
+    let _ = log.parent().map(std::fs::create_dir_all);
+    let _ = std::fs::write(log, masks.mask_text(&text).as_bytes());
 }

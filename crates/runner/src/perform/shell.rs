@@ -3,7 +3,7 @@
 use super::values::Renderer;
 use super::{Shared, ended, failed, script};
 use crate::files::Places;
-use crate::process::{self, Ended, How, Job, LogLimits, Stop};
+use crate::process::{self, Ended, Grace, How, Job, LogLimits, Stop};
 use crate::root::Step;
 use crate::secret::Secret;
 use crate::world::Performed;
@@ -194,7 +194,7 @@ async fn execute(shared: &Shared, prepared: Prepared, outputs: Vec<String>, stop
         log: prepared.log,
         masks: Arc::new(shared.masks()),
         limits: LogLimits::default(),
-        ..Job::default()
+        grace: Grace::default(),
     };
     let mut on_line = |line: &str| (shared.on_line)(&prepared.address, line);
     let ended = process::run(job, stop.clone(), &mut on_line).await;
