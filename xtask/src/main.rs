@@ -1,2 +1,70 @@
-//! x
-fn main() {}
+//! The project's own chores: `cargo xtask test`, `cargo xtask bench`, `cargo xtask soak`.
+//!
+//! | file | what it does |
+//! | --- | --- |
+//! | `test.rs` | all that a change must pass |
+//! | `soak.rs` | the long versions of the durability tests |
+//! | `suite.rs` | runs one test program within a time budget and reads its summary |
+//! | `cargo.rs` | asks cargo to build, and says where the products are |
+//! | `packages.rs` | system packages that the tests need |
+//! | `docs.rs`, `conformance.rs`, `examples.rs` | documents say what is so; examples run |
+//! | `bench/` | raw, floor and ours, interleaved |
+
+mod bench;
+mod cargo;
+mod conformance;
+mod docs;
+mod examples;
+mod packages;
+mod soak;
+mod suite;
+mod test;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  test [--only CRATE]      all that a change must pass; --only runs the tests of one crate
+  soak [--minutes N]       the long versions of the durability tests (60 minutes unless told otherwise)
+  bench [NAME…]            speed and size: w1, w4, w5, or all of them
+    --quick                  fewer rounds and shorter histories
+    --floors                 only the raw and floor programs
+    --write                  put the table into docs/benchmarks.md
+    --binary FILE            measure this lockgate instead of building one";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (command, rest) = match arguments.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => ("help", [].as_slice()),
+    };
+    let outcome = match command {
+        "test" => test::command(rest),
+        "soak" => soak::command(rest),
+        "bench" => bench::command(rest),
+        // Not for people: the programs that the bench measures Lockgate against, each in a process of its own.
+        "floor" => bench::floor::command(rest),
+        "help" | "--help" | "-h" => {
+            println!("{USAGE}");
+            Ok(true)
+        }
+        other => Err(format!("there is no command {other:?}\n\n{USAGE}")),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::from(4)
+        }
+    }
+}
+
+/// The folder of the workspace.
+fn root() -> PathBuf {
+    // Set by `cargo run`; the folder above is the workspace. Falls back on where xtask was compiled from.
+    let manifest = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
+    Path::new(&manifest).parent().map(Path::to_path_buf).unwrap_or(PathBuf::from("."))
+}

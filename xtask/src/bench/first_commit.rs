@@ -1,0 +1,109 @@
+//! From the start of a process to its first new commit, seen from outside, through the database.
+
+use rusqlite::{Connection, OpenFlags};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+/// How long to wait before calling it a failure.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// How long to sleep between two looks: small against what is measured, long enough to leave the cores to it.
+const GLANCE: Duration = Duration::from_micros(50);
+
+/// A process that is killed when dropped.
+pub(crate) struct Doomed(pub(crate) Child);
+
+impl Drop for Doomed {
+    fn drop(&mut self) {
+        // It may have ended by itself; either way it is gone after this.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The key of the newest commit.
+pub(crate) fn newest(connection: &Connection) -> rusqlite::Result<i64> {
+    let mut statement = connection.prepare_cached("SELECT max(key) FROM commits")?;
+    statement.query_row([], |row| row.get::<_, Option<i64>>(0)).map(Option::unwrap_or_default)
+}
+
+/// Starts the command and gives the time until a commit after `last` is in the database. The process is killed afterwards.
+///
+/// The database must have no `-shm` file: the first process to open it recovers it, and that is to be the one measured.
+pub(crate) fn time(mut command: Command, database: &Path, last: i64) -> Result<Duration, String> {
+    let index = beside(database, "-shm");
+    let began = Instant::now();
+    let mut process = Doomed(command.spawn().map_err(|error| format!("cannot start it: {error}"))?);
+    await_that(&mut process, began, || index.exists())?;
+    let mut connection = None;
+    await_that(&mut process, began, || {
+        // The other process may hold a lock while it recovers; then the next look will tell.
+        if connection.is_none() {
+            connection = open_to_read(database).ok();
+        }
+        connection.as_ref().and_then(|connection| newest(connection).ok()).is_some_and(|key| key > last)
+    })?;
+    Ok(began.elapsed())
+}
+
+/// Starts a command that goes on writing, and kills it when the newest commit's low half has reached `count`.
+pub(crate) fn kill_at(mut command: Command, database: &Path, count: i64) -> Result<(), String> {
+    let began = Instant::now();
+    let mut process = Doomed(command.spawn().map_err(|error| format!("cannot start it: {error}"))?);
+    await_that(&mut process, began, || beside(database, "-shm").exists())?;
+    let mut connection = None;
+    await_that(&mut process, began, || {
+        if connection.is_none() {
+            connection = open_to_read(database).ok();
+        }
+        let seen = connection.as_ref().and_then(|connection| newest(connection).ok()).unwrap_or_default();
+        // Rarely enough that the readers do not keep the log from being emptied.
+        std::thread::sleep(Duration::from_millis(2));
+        seen & 0xffff_ffff >= count
+    })?;
+    // Ours closes while the other is open: the last connection to close would tidy up what a killed process leaves.
+    drop(connection);
+    Ok(())
+}
+
+fn await_that(process: &mut Doomed, began: Instant, mut condition: impl FnMut() -> bool) -> Result<(), String> {
+    while !condition() {
+        if let Ok(Some(status)) = process.0.try_wait() {
+            // It may have committed right before it ended.
+            return if condition() { Ok(()) } else { Err(format!("it ended too early: {status}")) };
+        }
+        if began.elapsed() > PATIENCE {
+            return Err(format!("nothing happened in {} s", PATIENCE.as_secs()));
+        }
+        std::thread::sleep(GLANCE);
+    }
+    Ok(())
+}
+
+fn open_to_read(database: &Path) -> rusqlite::Result<Connection> {
+    Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+}
+
+/// A file that SQLite keeps beside a database.
+pub(crate) fn beside(database: &Path, suffix: &str) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Copies a folder as a crash would have left it: all bytes on disk, no `-shm`.
+pub(crate) fn copy_as_left(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_as_left(&entry.path(), &target)?;
+        } else if entry.file_type()?.is_file() && !entry.file_name().to_string_lossy().ends_with("-shm") {
+            std::fs::copy(entry.path(), &target)?;
+            // Else the first sync of the measured process would pay for our copying.
+            std::fs::File::open(&target)?.sync_all()?;
+        }
+    }
+    std::fs::File::open(to)?.sync_all()
+}

@@ -1,0 +1,26 @@
+//! What was measured on, and when.
+
+use std::path::Path;
+use std::process::Command;
+
+/// One line: date, processor, cores, kernel, filesystem.
+pub(crate) fn describe(folder: &Path) -> String {
+    let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = processor.lines().find(|line| line.starts_with("model name")).and_then(|line| line.split(": ").nth(1));
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let folder = folder.display().to_string();
+    format!(
+        "Measured on {}: {}, {cores} cores, Linux {}, {}.",
+        said("date", &["-u", "+%Y-%m-%d"]),
+        model.unwrap_or("unknown processor").trim(),
+        kernel.trim(),
+        said("stat", &["-f", "-c", "%T", &folder]),
+    )
+}
+
+fn said(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
+    if text.is_empty() { "unknown".to_owned() } else { text }
+}

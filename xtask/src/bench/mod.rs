@@ -1,0 +1,141 @@
+//! `cargo xtask bench`: speed and size, always as ratios against two programs measured in the same run.
+//!
+//! *Raw* is SQLite itself: WAL, `synchronous=FULL`, one row of 300 bytes per transaction, the same bundled library.
+//! *Floor* is a bare loop on that library that does the same durable work as Lockgate does, with no engine.
+//! *Ours* is the release binary as a user starts it. The three take turns, seven times; medians are compared.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `w1.rs`, `w4.rs`, `w5.rs` | the workloads; a further one implements [`Workload`] and is listed in [`workloads`] |
+//! | `floor.rs` | raw and floor programs, each run as a process of its own |
+//! | `ours.rs` | a root for Lockgate, and what its history says |
+//! | `first_commit.rs` | from the start of a process to its first new commit |
+//! | `table.rs`, `machine.rs` | rows, medians, targets; what was measured on |
+
+pub(crate) mod floor;
+
+mod first_commit;
+mod machine;
+mod ours;
+mod table;
+mod w1;
+mod w4;
+mod w5;
+
+use crate::cargo;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use table::Row;
+
+/// Something that is measured: raw, floor and ours in turn, several times.
+trait Workload {
+    /// What people call it on the command line.
+    fn name(&self) -> &'static str;
+    /// Makes what all rounds need.
+    fn prepare(&mut self, bench: &Bench) -> Result<(), String>;
+    /// Measures each program once.
+    fn round(&mut self, bench: &Bench) -> Result<(), String>;
+    /// What came of it.
+    fn rows(&self) -> Vec<Row>;
+}
+
+/// What workloads share.
+pub(crate) struct Bench {
+    /// Lockgate's release binary; none when only raw and floor are measured.
+    lockgate: Option<PathBuf>,
+    /// A folder on a real disk, removed afterwards.
+    folder: PathBuf,
+    /// Whether to be quick rather than exact.
+    quick: bool,
+}
+
+impl Bench {
+    /// A fresh folder for one measurement; removed when dropped.
+    fn fresh(&self) -> Result<tempfile::TempDir, String> {
+        tempfile::tempdir_in(&self.folder).map_err(|error| format!("cannot make a folder in {}: {error}", self.folder.display()))
+    }
+
+    fn rounds(&self) -> usize {
+        if self.quick { 3 } else { 7 }
+    }
+}
+
+fn workloads() -> Vec<Box<dyn Workload>> {
+    vec![Box::<w1::SequentialSteps>::default(), Box::<w4::Recovery>::default(), Box::<w5::StartToEnd>::default()]
+}
+
+/// Runs the command.
+pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
+    let request = Request::read(arguments)?;
+    match &request.binary {
+        Some(binary) => measure(&request, binary),
+        None => build_and_measure(arguments, request.floors),
+    }
+}
+
+struct Request {
+    names: Vec<String>,
+    quick: bool,
+    floors: bool,
+    write: bool,
+    binary: Option<PathBuf>,
+}
+
+impl Request {
+    fn read(arguments: &[String]) -> Result<Self, String> {
+        let mut request = Self { names: Vec::new(), quick: false, floors: false, write: false, binary: None };
+        let known: Vec<&str> = workloads().iter().map(|workload| workload.name()).collect();
+        let mut rest = arguments.iter();
+        while let Some(argument) = rest.next() {
+            match argument.as_str() {
+                "--quick" => request.quick = true,
+                "--floors" => request.floors = true,
+                "--write" => request.write = true,
+                "--binary" => request.binary = Some(rest.next().ok_or("--binary needs a file")?.into()),
+                name if known.contains(&name) => request.names.push(name.to_owned()),
+                other => return Err(format!("bench knows no {other:?}; workloads: {}", known.join(", "))),
+            }
+        }
+        Ok(request)
+    }
+}
+
+/// Builds this program and Lockgate with optimisation, in one go so that both hold the same library, and measures with those.
+fn build_and_measure(arguments: &[String], floors: bool) -> Result<bool, String> {
+    let packages: &[&str] = if floors { &["--package", "xtask"] } else { &["--package", "xtask", "--package", "lockgate"] };
+    let programs = cargo::build(&[["build", "--release", "--bins"].as_slice(), packages].concat())?;
+    let find = |name: &str| programs.iter().find(|product| product.target == name).map(|product| product.program.clone());
+    let xtask = find("xtask").ok_or("cargo built no program `xtask`")?;
+    let lockgate = if floors { xtask.clone() } else { find("lockgate").ok_or("cargo built no program `lockgate`")? };
+    let status = Command::new(xtask).arg("bench").args(arguments).arg("--binary").arg(lockgate).status();
+    status.map(|status| status.success()).map_err(|error| format!("cannot start the release build of xtask: {error}"))
+}
+
+fn measure(request: &Request, binary: &Path) -> Result<bool, String> {
+    let binary = binary.canonicalize().map_err(|error| format!("cannot find {}: {error}", binary.display()))?;
+    // Beside the binary, because a system's folder for temporary files may be memory, where a sync costs nothing.
+    let beside = binary.parent().ok_or("the binary lies in no folder")?;
+    let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(beside).map_err(|error| error.to_string())?;
+    let bench =
+        Bench { lockgate: (!request.floors).then(|| binary.clone()), folder: folder.path().to_path_buf(), quick: request.quick };
+    let machine = machine::describe(&bench.folder);
+    let mut rows = Vec::new();
+    for mut workload in workloads() {
+        if !request.names.is_empty() && !request.names.iter().any(|name| name == workload.name()) {
+            continue;
+        }
+        eprintln!("{}: preparing", workload.name());
+        workload.prepare(&bench)?;
+        for round in 1..=bench.rounds() {
+            eprintln!("{}: round {round} of {}", workload.name(), bench.rounds());
+            workload.round(&bench)?;
+        }
+        rows.extend(workload.rows());
+    }
+    let text = format!("{machine}\n\n{}", table::markdown(&rows, bench.rounds()));
+    println!("{text}");
+    if request.write {
+        table::write(&crate::root().join("docs/benchmarks.md"), &text)?;
+    }
+    Ok(true)
+}

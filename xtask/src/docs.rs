@@ -1,0 +1,142 @@
+//! Documents name only what is there: paths in backticks, in commands and behind links.
+
+use crate::suite::{Report, Tally};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// A path that begins with one of these is meant to be in the repository.
+const TOP_LEVEL: &[&str] = &["crates/", "docs/", "examples/", "xtask/", ".ci/", ".cargo/"];
+
+/// Checks all documents.
+pub(crate) fn check() -> Report {
+    let root = crate::root();
+    let began = Instant::now();
+    let documents = documents(&root);
+    let mut problems = Vec::new();
+    for document in &documents {
+        let text = std::fs::read_to_string(document).unwrap_or_default();
+        let folder = document.parent().unwrap_or(&root);
+        for (line, path) in named_paths(&text) {
+            if !exists(&root, folder, &path) {
+                let shown = document.strip_prefix(&root).unwrap_or(document).display();
+                problems.push(format!("{shown}:{line}: there is no {path}; correct the document or add the file"));
+            }
+        }
+    }
+    let checks = documents.len() as u64;
+    report("documents name what is there", began, checks, problems)
+}
+
+/// Makes a report in which each problem is a failure and all else has passed.
+pub(crate) fn report(title: &str, began: Instant, checks: u64, problems: Vec<String>) -> Report {
+    println!("\n== {title}");
+    problems.iter().for_each(|problem| println!("{problem}"));
+    let failed = problems.len() as u64;
+    let tally = Tally { passed: checks.saturating_sub(failed), failed, ignored: 0 };
+    let summary = format!("{}: {} checked, {failed} problems", if failed == 0 { "ok" } else { "FAILED" }, checks);
+    println!("{summary}");
+    Report { title: title.to_owned(), tally, lines: problems.into_iter().chain([summary]).collect(), took: began.elapsed() }
+}
+
+/// The Markdown files of the repository.
+pub(crate) fn documents(root: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir(root)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+        .collect();
+    for folder in ["docs", "examples", "crates", "xtask"] {
+        found.extend(files_under(&root.join(folder), "md"));
+    }
+    found.sort();
+    found
+}
+
+/// All files under a folder whose names end so.
+pub(crate) fn files_under(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|found| found == extension) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn exists(root: &Path, folder: &Path, path: &str) -> bool {
+    root.join(path).exists() || folder.join(path).exists()
+}
+
+/// The paths that a document names, with their lines: in backticks, in fenced commands, behind links.
+fn named_paths(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut fenced = false;
+    for (index, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+            continue;
+        }
+        let words: Vec<&str> = if fenced {
+            line.split(|c: char| c.is_whitespace() || "\"'`,;()".contains(c)).collect()
+        } else {
+            line.split('`').skip(1).step_by(2).flat_map(str::split_whitespace).collect()
+        };
+        found.extend(words.into_iter().filter_map(repository_path).map(|path| (index + 1, path)));
+        if !fenced {
+            found.extend(links(line).into_iter().map(|path| (index + 1, path)));
+        }
+    }
+    found
+}
+
+/// The path that a word is, when it means a file of the repository.
+fn repository_path(word: &str) -> Option<String> {
+    let word = word.trim_end_matches(['.', ':', ',']);
+    if word.contains(['*', '<', '{', '$', '…']) {
+        return None;
+    }
+    let top_level_file = !word.contains('/')
+        && [".md", ".toml"].iter().any(|end| word.ends_with(end))
+        && word.chars().next().is_some_and(char::is_uppercase)
+        && word.chars().filter(|c| c.is_alphabetic()).take(3).all(char::is_uppercase);
+    (top_level_file || TOP_LEVEL.iter().any(|top| word.starts_with(top))).then(|| word.to_owned())
+}
+
+fn links(line: &str) -> Vec<String> {
+    let targets = line.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let local = targets.filter(|target| !target.contains("://") && !target.starts_with('#') && !target.starts_with("mailto:"));
+    local.filter_map(|target| target.split('#').next()).filter(|path| !path.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(text: &str) -> Vec<String> {
+        named_paths(text).into_iter().map(|(_, path)| path).collect()
+    }
+
+    #[test]
+    fn paths_are_found_in_backticks_commands_and_links() {
+        let text = "see `crates/engine/src/lib.rs` and [this](guide/x.md#part)\n```\nlockgate run examples/a.yaml\n```\n";
+        assert_eq!(paths(text), ["crates/engine/src/lib.rs", "guide/x.md", "examples/a.yaml"]);
+    }
+
+    #[test]
+    fn what_a_run_makes_is_not_taken_for_a_file_of_the_repository() {
+        assert!(paths("`plan.md`, `.lockgate/config.yaml`, `phase/task`, `examples/*.yaml`, [x](https://a.b/c)").is_empty());
+    }
+
+    #[test]
+    fn a_document_at_the_top_is_a_path() {
+        assert_eq!(paths("`README.md` and `CHANGELOG.md:`"), ["README.md", "CHANGELOG.md"]);
+    }
+}

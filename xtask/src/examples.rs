@@ -1,0 +1,133 @@
+//! Examples are valid and run as their headers say; so are whole workflows inside documents.
+//!
+//! A line `#   $ lockgate run examples/…` in an example is run in a fresh root. It must end with 0, or with the code that
+//! a comment at its end names: `# exits with 2`.
+
+use crate::docs;
+use crate::suite::Report;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Instant;
+
+/// Checks all of them with this program.
+pub(crate) fn check(lockgate: &Path) -> Report {
+    let root = crate::root();
+    let began = Instant::now();
+    let mut problems = Vec::new();
+    let mut checks = 0;
+    for example in docs::files_under(&root.join("examples"), "yaml") {
+        let name = example.strip_prefix(&root).unwrap_or(&example).display().to_string();
+        checks += 1;
+        problems.extend(refuted(validate(lockgate, &root, &name), 0, &format!("{name} is not valid")));
+        let text = std::fs::read_to_string(&example).unwrap_or_default();
+        let commands = commands(&text);
+        if commands.is_empty() {
+            problems.push(format!("{name}: no line `#   $ lockgate run …` says how to run it"));
+        }
+        for (command, code) in commands {
+            checks += 1;
+            problems.extend(refuted(run(lockgate, &root, command), code, &format!("{name}: `{command}`")));
+        }
+    }
+    for document in docs::documents(&root) {
+        let text = std::fs::read_to_string(&document).unwrap_or_default();
+        let name = document.strip_prefix(&root).unwrap_or(&document).display().to_string();
+        for (line, workflow) in workflows(&text) {
+            checks += 1;
+            let outcome = tempfile::tempdir().map_err(|error| error.to_string()).and_then(|folder| {
+                std::fs::write(folder.path().join("workflow.yaml"), workflow).map_err(|error| error.to_string())?;
+                validate(lockgate, folder.path(), "workflow.yaml")
+            });
+            problems.extend(refuted(outcome, 0, &format!("{name}:{line}: this workflow is not valid")));
+        }
+    }
+    docs::report("examples are valid and run", began, checks, problems)
+}
+
+/// What is wrong, when it did not end with the code.
+fn refuted(outcome: Result<Output, String>, code: i32, what: &str) -> Option<String> {
+    match outcome {
+        Err(error) => Some(format!("{what}: {error}")),
+        Ok(output) if output.status.code() == Some(code) => None,
+        Ok(output) => {
+            let said = [output.stdout, output.stderr].concat();
+            Some(format!("{what}: {}, not {code}\n{}", output.status, String::from_utf8_lossy(&said).trim_end()))
+        }
+    }
+}
+
+fn validate(lockgate: &Path, folder: &Path, file: &str) -> Result<Output, String> {
+    let mut command = Command::new(lockgate);
+    command.args(["validate", file]).current_dir(folder).stdin(Stdio::null());
+    command.output().map_err(|error| format!("cannot start {}: {error}", lockgate.display()))
+}
+
+fn run(lockgate: &Path, root: &Path, command: &str) -> Result<Output, String> {
+    let text = |error: std::io::Error| error.to_string();
+    let folder = tempfile::tempdir().map_err(text)?;
+    std::fs::create_dir_all(folder.path().join("examples")).map_err(text)?;
+    std::fs::create_dir_all(folder.path().join(".lockgate")).map_err(text)?;
+    std::fs::write(folder.path().join(".lockgate/config.yaml"), "people: { require_terminal: false }\n").map_err(text)?;
+    for file in docs::files_under(&root.join("examples"), "yaml") {
+        std::fs::copy(&file, folder.path().join("examples").join(file.file_name().unwrap_or_default())).map_err(text)?;
+    }
+    let mut path = vec![lockgate.parent().map(Path::to_path_buf).unwrap_or_default()];
+    path.extend(std::env::var_os("PATH").iter().flat_map(std::env::split_paths).collect::<Vec<PathBuf>>());
+    let path = std::env::join_paths(path).map_err(|error| error.to_string())?;
+    Command::new("sh")
+        .args(["-c", command])
+        .current_dir(folder.path())
+        .env("PATH", path)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(text)
+}
+
+/// The commands in an example's comments, each with the exit code that it is to end with.
+fn commands(text: &str) -> Vec<(&str, i32)> {
+    let lines = text.lines().filter_map(|line| line.strip_prefix('#')?.trim_start().strip_prefix("$ "));
+    lines
+        .map(|command| {
+            let code = command.split("# exits with ").nth(1).and_then(|code| code.trim().parse().ok());
+            (command, code.unwrap_or(0))
+        })
+        .collect()
+}
+
+/// Whole workflows in a document: fenced YAML that begins with a name and has phases. Each with the line it begins at.
+fn workflows(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut block: Option<(usize, String)> = None;
+    for (index, line) in text.lines().enumerate() {
+        match (&mut block, line.trim_end()) {
+            (None, "```yaml") => block = Some((index + 2, String::new())),
+            (Some(_), "```") => found.extend(block.take()),
+            (Some((_, body)), line) => {
+                body.push_str(line);
+                body.push('\n');
+            }
+            (None, _) => {}
+        }
+    }
+    found.retain(|(_, body)| body.starts_with("name:") && body.contains("\nphases:"));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_read_from_comments_with_their_exit_codes() {
+        let text = "# Title\n#   $ lockgate run examples/a.yaml\n#   $ lockgate run examples/b.yaml # exits with 2\nname: a\n";
+        let found = commands(text);
+        assert_eq!(found[0], ("lockgate run examples/a.yaml", 0));
+        assert_eq!(found[1].1, 2);
+    }
+
+    #[test]
+    fn only_whole_workflows_are_taken_from_a_document() {
+        let text = "a\n```yaml\nname: x\nphases:\n  - id: a\n```\n```yaml\ncheckpoint: {}\n```\n```sh\nname: y\n```\n";
+        assert_eq!(workflows(text), [(3, "name: x\nphases:\n  - id: a\n".to_owned())]);
+    }
+}

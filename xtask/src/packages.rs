@@ -1,0 +1,72 @@
+//! System packages that the tests need: a missing one is installed, or named; never passed over.
+
+use std::path::Path;
+use std::process::Command;
+
+/// A program that the tests call, and the Debian package that holds it.
+struct Needed {
+    program: &'static str,
+    package: &'static str,
+    what_for: &'static str,
+}
+
+const NEEDED: &[Needed] = &[
+    Needed { program: "cc", package: "build-essential", what_for: "compiles the embedded SQLite and JavaScript engines" },
+    Needed { program: "git", package: "git", what_for: "the examples make commits" },
+    Needed { program: "tar", package: "tar", what_for: "the examples pack a release" },
+    Needed { program: "gzip", package: "gzip", what_for: "the examples pack a release" },
+];
+
+/// Sees to it that all are there.
+pub(crate) fn ensure() -> Result<(), String> {
+    let missing = missing(NEEDED, on_path);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let packages: Vec<&str> = missing.iter().map(|needed| needed.package).collect();
+    let advice = advice(&missing);
+    if !may_install() {
+        return Err(advice);
+    }
+    eprintln!("installing {}", packages.join(" "));
+    for arguments in [vec!["update", "-q"], [&["install", "-q", "-y", "--no-install-recommends"], packages.as_slice()].concat()] {
+        let status = Command::new("apt-get").args(&arguments).env("DEBIAN_FRONTEND", "noninteractive").status();
+        if !status.is_ok_and(|status| status.success()) {
+            return Err(format!("`apt-get {}` failed\n{advice}", arguments.join(" ")));
+        }
+    }
+    Ok(())
+}
+
+fn missing(needed: &[Needed], there: impl Fn(&str) -> bool) -> Vec<&Needed> {
+    needed.iter().filter(|needed| !there(needed.program)).collect()
+}
+
+fn advice(missing: &[&Needed]) -> String {
+    let reasons: Vec<String> = missing.iter().map(|needed| format!("  {}: {}", needed.program, needed.what_for)).collect();
+    let packages: Vec<&str> = missing.iter().map(|needed| needed.package).collect();
+    format!("these programs are missing:\n{}\ninstall them: sudo apt-get install {}", reasons.join("\n"), packages.join(" "))
+}
+
+fn on_path(program: &str) -> bool {
+    std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()))
+}
+
+fn may_install() -> bool {
+    let root = std::fs::read_to_string("/proc/self/status")
+        .is_ok_and(|status| status.lines().any(|line| line.starts_with("Uid:") && line.split_whitespace().nth(2) == Some("0")));
+    root && Path::new("/usr/bin/apt-get").exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_is_named_with_its_package() {
+        let missing = missing(NEEDED, |program| program != "cc");
+        let advice = advice(&missing);
+        assert!(advice.contains("cc: compiles"), "{advice}");
+        assert!(advice.ends_with("apt-get install build-essential"), "{advice}");
+    }
+}

@@ -1,0 +1,94 @@
+//! `cargo xtask soak`: the long versions of the durability tests.
+//!
+//! A test that has a long version reads how long from the environment: `LOCKGATE_KILLS`, `LOCKGATE_PLANS`, and
+//! `LOCKGATE_SOAK_MINUTES` as the moment to stop in any case. Modules that read one of these are found by that.
+
+use crate::cargo::{self, Product};
+use crate::{suite, test};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const KILLS: &str = "10000";
+const PLANS: &str = "1000000";
+const VARIABLES: &[&str] = &["LOCKGATE_KILLS", "LOCKGATE_PLANS", "LOCKGATE_SOAK_MINUTES"];
+
+/// Time to finish what is under way when the minutes are over.
+const GRACE: Duration = Duration::from_secs(10 * 60);
+
+/// Runs the command; false when something failed.
+pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
+    let minutes: u64 = match arguments {
+        [] => 60,
+        [flag, number] if flag == "--minutes" => {
+            number.parse().ok().filter(|minutes| *minutes > 0).ok_or_else(|| format!("{number:?} is not a number of minutes"))?
+        }
+        _ => return Err("usage: cargo xtask soak [--minutes N]".to_owned()),
+    };
+    let long = long_modules(&cargo::package_folders()?)?;
+    if long.is_empty() {
+        return Err(format!("no test reads {}", VARIABLES.join(", ")));
+    }
+    let share = (minutes / long.len() as u64).max(1);
+    let suites = cargo::build(&["test", "--workspace", "--release", "--no-run"])?;
+    let mut reports = Vec::new();
+    for module in &long {
+        let product = suites
+            .iter()
+            .find(|product| product.test && module.belongs_to(product))
+            .ok_or_else(|| format!("no test program holds {}", module.file.display()))?;
+        let mut command = test::program(product);
+        command.arg(format!("{}::", module.name)).arg("--nocapture");
+        command.env("LOCKGATE_KILLS", KILLS).env("LOCKGATE_PLANS", PLANS).env("LOCKGATE_SOAK_MINUTES", share.to_string());
+        let title = format!("{}, module {}, {share} minutes", product.title(), module.name);
+        reports.push(suite::run(&title, command, Duration::from_secs(share * 60) + GRACE));
+    }
+    Ok(test::conclude(&reports))
+}
+
+/// A module with tests that have a long version.
+struct LongModule {
+    name: String,
+    file: PathBuf,
+    package_folder: PathBuf,
+    integration: bool,
+}
+
+impl LongModule {
+    fn belongs_to(&self, product: &Product) -> bool {
+        product.folder == self.package_folder && (product.kind == "test") == self.integration
+    }
+}
+
+fn long_modules(folders: &[PathBuf]) -> Result<Vec<LongModule>, String> {
+    let mut found = Vec::new();
+    for folder in folders.iter().filter(|folder| !folder.ends_with("xtask")) {
+        for file in crate::docs::files_under(folder, "rs") {
+            let text = std::fs::read_to_string(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+            if VARIABLES.iter().any(|variable| text.contains(variable)) {
+                let integration = file.starts_with(folder.join("tests"));
+                found.push(LongModule { name: module_name(&file), file, package_folder: folder.clone(), integration });
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The module that a file is: `kill` for `tests/it/kill.rs` and for `tests/it/kill/mod.rs`.
+fn module_name(file: &Path) -> String {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    match file.parent().and_then(Path::file_name) {
+        Some(parent) if stem == "mod" => parent.to_string_lossy().into_owned(),
+        _ => stem,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_is_named_after_its_file_or_its_folder() {
+        assert_eq!(module_name(Path::new("crates/app/tests/it/kill.rs")), "kill");
+        assert_eq!(module_name(Path::new("crates/app/tests/it/kill/mod.rs")), "kill");
+    }
+}

@@ -1,0 +1,130 @@
+//! `cargo xtask test`: all that a change must pass.
+
+use crate::cargo::{self, Product};
+use crate::suite::{self, Report, Tally};
+use crate::{conformance, docs, examples, packages};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// How long a package's suite may take, on two slow cores; a suite that is not listed has five minutes.
+const BUDGETS: &[(&str, u64)] = &[("lockgate", 15 * 60), ("lockgate-runner", 10 * 60), ("lockgate-store", 8 * 60)];
+
+/// Runs the command; false when something failed.
+pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
+    let only = match arguments {
+        [] => None,
+        [flag, named] if flag == "--only" => Some(cargo::find_package(named)?),
+        _ => return Err("usage: cargo xtask test [--only CRATE]".to_owned()),
+    };
+    packages::ensure()?;
+    let selection = match &only {
+        Some(package) => vec!["--package", package.as_str()],
+        None => vec!["--workspace"],
+    };
+    println!("== building");
+    let began = Instant::now();
+    let suites: Vec<Product> = cargo::build(&[["test", "--no-run"].as_slice(), selection.as_slice()].concat())?
+        .into_iter()
+        .filter(|product| product.test)
+        .collect();
+    let mut reports = Vec::new();
+    if only.is_none() {
+        // The same selection as the tests, so that features are the same and nothing is compiled twice.
+        let programs = cargo::build(&["build", "--workspace", "--bins"])?;
+        println!("built in {} s", began.elapsed().as_secs());
+        let lockgate = programs.iter().find(|product| product.target == "lockgate").ok_or("cargo built no program `lockgate`")?;
+        reports.push(docs::check());
+        reports.push(conformance::check(&test_names(&suites)?));
+        reports.push(examples::check(&lockgate.program));
+    }
+    for product in &suites {
+        reports.push(suite::run(&product.title(), program(product), budget(&product.package)));
+    }
+    reports.push(examples_in_documentation(&selection));
+    Ok(conclude(&reports))
+}
+
+/// A test program, started as cargo would start it.
+pub(crate) fn program(product: &Product) -> Command {
+    let mut command = Command::new(&product.program);
+    command.current_dir(&product.folder).env("CARGO_MANIFEST_DIR", &product.folder);
+    command
+}
+
+fn budget(package: &str) -> Duration {
+    let listed = BUDGETS.iter().find(|(name, _)| *name == package);
+    Duration::from_secs(listed.map_or(5 * 60, |(_, seconds)| *seconds))
+}
+
+/// The names of all tests, without their modules.
+fn test_names(suites: &[Product]) -> Result<Vec<String>, String> {
+    let mut names = Vec::new();
+    for product in suites {
+        let output = program(product).args(["--list", "--format", "terse"]).output();
+        let output = output.map_err(|error| format!("cannot start {}: {error}", product.program.display()))?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        names.extend(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned));
+    }
+    Ok(names)
+}
+
+/// Code in the documentation of library crates.
+fn examples_in_documentation(selection: &[&str]) -> Report {
+    if let ["--package", package] = selection
+        && !has_library(package)
+    {
+        return Report {
+            title: "documentation examples".into(),
+            tally: Tally::default(),
+            lines: vec!["no library".into()],
+            took: Duration::ZERO,
+        };
+    }
+    let mut command = cargo::cargo();
+    command.args(["test", "--quiet", "--doc"]).args(selection);
+    suite::run("documentation examples", command, Duration::from_secs(5 * 60))
+}
+
+fn has_library(package: &str) -> bool {
+    cargo::package_folders()
+        .unwrap_or_default()
+        .iter()
+        .any(|folder| cargo::package_name(folder).as_deref() == Some(package) && folder.join("src/lib.rs").is_file())
+}
+
+/// Prints the summaries and, alone on the last line, the sum.
+pub(crate) fn conclude(reports: &[Report]) -> bool {
+    let mut sum = Tally::default();
+    println!("\n== summary");
+    for report in reports {
+        sum = sum.plus(&report.tally);
+        let verdict = if report.tally.good() { "" } else { "FAILED: " };
+        println!("-- {verdict}{} [{:.1} s]", report.title, report.took.as_secs_f64());
+        report.lines.iter().for_each(|line| println!("{line}"));
+    }
+    if sum.ignored > 0 {
+        println!("{} tests were ignored: a test that does not run proves nothing; remove it or let it run", sum.ignored);
+    }
+    println!("{} passed, {} failed", sum.passed, sum.failed + sum.ignored);
+    sum.good()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(passed: u64, failed: u64, ignored: u64) -> Report {
+        Report { title: "t".into(), tally: Tally { passed, failed, ignored }, lines: Vec::new(), took: Duration::ZERO }
+    }
+
+    #[test]
+    fn one_failure_anywhere_fails_the_whole() {
+        assert!(conclude(&[report(3, 0, 0), report(1, 0, 0)]));
+        assert!(!conclude(&[report(3, 0, 0), report(0, 1, 0)]));
+    }
+
+    #[test]
+    fn an_ignored_test_is_not_a_passed_one() {
+        assert!(!conclude(&[report(3, 0, 1)]));
+    }
+}
