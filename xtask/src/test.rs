@@ -3,6 +3,7 @@
 use crate::cargo::{self, Product};
 use crate::suite::{self, Report, Tally};
 use crate::{conformance, docs, examples, packages};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -23,25 +24,45 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
     };
     println!("== building");
     let began = Instant::now();
-    let suites: Vec<Product> = cargo::build(&[["test", "--no-run"].as_slice(), selection.as_slice()].concat())?
-        .into_iter()
-        .filter(|product| product.test)
-        .collect();
+    let built = build(&selection, only.is_none());
+    let Built { suites, lockgate } = match built {
+        Ok(built) => built,
+        Err(message) => {
+            let tally = Tally { failed: 1, ..Tally::default() };
+            return Ok(conclude(&[Report { title: "building".into(), tally, lines: vec![message], took: began.elapsed() }]));
+        }
+    };
+    println!("built in {} s", began.elapsed().as_secs());
     let mut reports = Vec::new();
-    if only.is_none() {
-        // The same selection as the tests, so that features are the same and nothing is compiled twice.
-        let programs = cargo::build(&["build", "--workspace", "--bins"])?;
-        println!("built in {} s", began.elapsed().as_secs());
-        let lockgate = programs.iter().find(|product| product.target == "lockgate").ok_or("cargo built no program `lockgate`")?;
+    if let Some(lockgate) = lockgate {
         reports.push(docs::check());
         reports.push(conformance::check(&test_names(&suites)?));
-        reports.push(examples::check(&lockgate.program));
+        reports.push(examples::check(&lockgate));
     }
     for product in &suites {
         reports.push(suite::run(&product.title(), program(product), budget(&product.package)));
     }
     reports.push(examples_in_documentation(&selection));
     Ok(conclude(&reports))
+}
+
+/// What the tests need.
+struct Built {
+    suites: Vec<Product>,
+    /// The program itself, when everything is tested.
+    lockgate: Option<PathBuf>,
+}
+
+fn build(selection: &[&str], everything: bool) -> Result<Built, String> {
+    let products = cargo::build(&[["test", "--no-run"].as_slice(), selection].concat())?;
+    let suites = products.into_iter().filter(|product| product.test).collect();
+    if !everything {
+        return Ok(Built { suites, lockgate: None });
+    }
+    // The same selection as the tests, so that features are the same and nothing is compiled twice.
+    let programs = cargo::build(&["build", "--workspace", "--bins"])?;
+    let lockgate = programs.into_iter().find(|product| product.target == "lockgate").map(|product| product.program);
+    Ok(Built { suites, lockgate: Some(lockgate.ok_or("cargo built no program `lockgate`")?) })
 }
 
 /// A test program, started as cargo would start it.

@@ -15,12 +15,13 @@ pub(crate) fn describe(folder: &Path) -> String {
         said("date", &["-u", "+%Y-%m-%d"]),
         model.unwrap_or("unknown processor").trim(),
         kernel.trim(),
-        said("stat", &["-f", "-c", "%T", &folder]),
+        said("df", &["--output=fstype", &folder]),
     )
 }
 
+/// The last line that a program prints.
 fn said(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
-    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
-    if text.is_empty() { "unknown".to_owned() } else { text }
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    text.lines().last().unwrap_or("unknown").trim().to_owned()
 }
