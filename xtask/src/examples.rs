@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
+/// An example that takes longer hangs.
+const LIMIT_SECONDS: &str = "120";
+
 /// Checks all of them with this program.
 pub(crate) fn check(lockgate: &Path) -> Report {
     let root = crate::root();
@@ -74,13 +77,9 @@ fn run(lockgate: &Path, root: &Path, command: &str) -> Result<Output, String> {
     let mut path = vec![lockgate.parent().map(Path::to_path_buf).unwrap_or_default()];
     path.extend(std::env::var_os("PATH").iter().flat_map(std::env::split_paths).collect::<Vec<PathBuf>>());
     let path = std::env::join_paths(path).map_err(|error| error.to_string())?;
-    Command::new("sh")
-        .args(["-c", command])
-        .current_dir(folder.path())
-        .env("PATH", path)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(text)
+    let mut limited = Command::new("timeout");
+    limited.args(["--kill-after=5", LIMIT_SECONDS, "sh", "-c", command]);
+    limited.current_dir(folder.path()).env("PATH", path).stdin(Stdio::null()).output().map_err(text)
 }
 
 /// The commands in an example's comments, each with the exit code that it is to end with.

@@ -8,6 +8,7 @@
 //! | `cargo.rs` | asks cargo to build, and says where the products are |
 //! | `packages.rs` | system packages that the tests need |
 //! | `docs.rs`, `conformance.rs`, `examples.rs` | documents say what is so; examples run |
+//! | `licences.rs` | dependencies carry accepted licences |
 //! | `bench/` | raw, floor and ours, interleaved |
 
 mod bench;
@@ -15,6 +16,7 @@ mod cargo;
 mod conformance;
 mod docs;
 mod examples;
+mod licences;
 mod packages;
 mod soak;
 mod suite;

@@ -2,7 +2,7 @@
 
 use crate::cargo::{self, Product};
 use crate::suite::{self, Report, Tally};
-use crate::{conformance, docs, examples, packages};
+use crate::{conformance, docs, examples, licences, packages};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -35,6 +35,7 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
     println!("built in {} s", began.elapsed().as_secs());
     let mut reports = Vec::new();
     if let Some(lockgate) = lockgate {
+        reports.push(licences::check());
         reports.push(docs::check());
         reports.push(conformance::check(&test_names(&suites)?));
         reports.push(examples::check(&lockgate));

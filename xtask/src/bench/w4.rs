@@ -132,8 +132,8 @@ impl Length {
     fn make_ours(&mut self, bench: &Bench, lockgate: &Path) -> Result<(), String> {
         let folder = bench.fresh()?;
         let root = Root::make(lockgate, folder.path(), &workflow())?;
-        // Twice as many answers as are needed: the process must not come to its end before it is killed.
-        let answers = "- { at: work, option: Again }\n".repeat(2 * self.steps / TASKS + 100);
+        // More answers than are needed: the process must not come to its end before it is killed.
+        let answers = "- { at: work, option: Again }\n".repeat(self.steps / TASKS * 5 / 4 + 50);
         root.put("answers.yaml", &answers)?;
         // A repetition makes a few commits more than it has tasks.
         let commits = self.steps + 3 * self.steps / TASKS;

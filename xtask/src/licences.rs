@@ -1,0 +1,120 @@
+//! Dependencies carry licences that go with "MIT OR Apache-2.0".
+
+use crate::suite::Report;
+use crate::{cargo, docs};
+use serde_json::Value;
+use std::time::Instant;
+
+/// Licences that ask for no more than a notice.
+const ACCEPTED: &[&str] = &[
+    "MIT",
+    "MIT-0",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BSL-1.0",
+    "CC0-1.0",
+    "ISC",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
+
+/// Checks every package that the lock file names.
+pub(crate) fn check() -> Report {
+    let began = Instant::now();
+    let (checks, problems) = match packages() {
+        Err(error) => (1, vec![error]),
+        Ok(packages) => {
+            let refused = packages.iter().filter(|(_, licence)| !accepted(licence));
+            let problems = refused.map(|(name, licence)| {
+                format!("{name} has the licence {licence:?}, which is not accepted; see xtask/src/licences.rs")
+            });
+            (packages.len() as u64, problems.collect())
+        }
+    };
+    docs::report("licences of dependencies", began, checks, problems)
+}
+
+fn packages() -> Result<Vec<(String, String)>, String> {
+    let output = cargo::cargo().args(["metadata", "--format-version", "1", "--locked"]).output();
+    let output = output.map_err(|error| format!("cannot start cargo: {error}"))?;
+    let metadata: Value = serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("`cargo metadata --locked` failed: {error}: {}", String::from_utf8_lossy(&output.stderr)))?;
+    let packages = metadata["packages"].as_array().ok_or("`cargo metadata` lists no packages")?;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    Ok(packages.iter().map(|package| (text(&package["name"]), text(&package["license"]))).collect())
+}
+
+/// Whether an expression such as `(MIT OR Apache-2.0) AND Unicode-3.0` can be met by accepted licences alone.
+fn accepted(expression: &str) -> bool {
+    let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    let mut rest = words.as_slice();
+    any_of(&mut rest) && rest.is_empty()
+}
+
+fn any_of(rest: &mut &[&str]) -> bool {
+    let mut met = all_of(rest);
+    while let ["OR", more @ ..] = *rest {
+        *rest = more;
+        met |= all_of(rest);
+    }
+    met
+}
+
+fn all_of(rest: &mut &[&str]) -> bool {
+    let mut met = one(rest);
+    while let ["AND", more @ ..] = *rest {
+        *rest = more;
+        met &= one(rest);
+    }
+    met
+}
+
+fn one(rest: &mut &[&str]) -> bool {
+    match *rest {
+        ["(", more @ ..] => {
+            *rest = more;
+            let met = any_of(rest);
+            if let [")", more @ ..] = *rest {
+                *rest = more;
+            }
+            met
+        }
+        [licence, "WITH", exception, more @ ..] => {
+            *rest = more;
+            ACCEPTED.contains(&format!("{licence} WITH {exception}").as_str())
+        }
+        [licence, more @ ..] => {
+            *rest = more;
+            ACCEPTED.contains(licence)
+        }
+        [] => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_accepted_alternative_is_enough() {
+        assert!(accepted("MIT OR LGPL-2.1-or-later"));
+        assert!(accepted("MIT/Apache-2.0"));
+        assert!(accepted("Apache-2.0 WITH LLVM-exception OR GPL-3.0"));
+    }
+
+    #[test]
+    fn of_several_that_hold_together_all_must_be_accepted() {
+        assert!(accepted("(MIT OR GPL-3.0) AND Unicode-3.0"));
+        assert!(!accepted("(MIT OR Apache-2.0) AND GPL-3.0"));
+    }
+
+    #[test]
+    fn what_is_unknown_or_missing_is_refused() {
+        assert!(!accepted("GPL-3.0"));
+        assert!(!accepted(""));
+    }
+}
