@@ -71,8 +71,7 @@ impl Workload for SequentialSteps {
                 return Err(format!("W1 {}: {} tasks finished, not {STEPS}", variant.what, history.finished));
             }
             samples.rate.push(STEPS as f64 * 1000.0 / history.milliseconds.max(1) as f64);
-            let kept = if variant.vars { VARS_BYTES } else { 0 };
-            samples.bytes.push((root.bytes()? as f64 - kept as f64) / STEPS as f64);
+            samples.bytes.push(root.bytes()? as f64 / STEPS as f64);
         }
         Ok(())
     }
@@ -92,7 +91,9 @@ impl Workload for SequentialSteps {
             rows.push(row(what.clone(), Unit::StepsPerSecond, &samples.rate, Target::OfRaw(variant.share_of_raw)));
             if !samples.rate.is_empty() {
                 rows.push(row(format!("{what}: process, start to end"), Unit::Milliseconds, &samples.wall, Target::Told));
-                rows.push(row(format!("{what}: database"), Unit::BytesPerStep, &samples.bytes, Target::AtMost(400.0)));
+                // The values themselves are kept once, which would spoil the comparison with the target.
+                let target = if variant.vars { Target::Told } else { Target::AtMost(400.0) };
+                rows.push(row(format!("{what}: database"), Unit::BytesPerStep, &samples.bytes, target));
             } else {
                 // Only the floors were measured, and they are the same for all variants.
                 break;
