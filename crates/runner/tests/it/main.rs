@@ -1,3 +1,4 @@
-//! Tests of the runner from outside, against real folders.
+//! Tests of the runner from outside, against real folders and processes.
 
 mod files;
+mod process;

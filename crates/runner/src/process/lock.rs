@@ -1,0 +1,93 @@
+//! The lock file of a job: locked for exactly as long as any process of the job lives, and holding the pid of the first of them.
+//!
+//! The lock is a `flock`, which belongs to the open file description. Lockgate opens and locks the file, the job's first process
+//! inherits that description and hands it down to all its children, and Lockgate closes its own copy once the job has started.
+//! From then on only processes of the job keep the lock: it does not matter whether Lockgate still lives.
+
+use super::table::FileId;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::{Errno, FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek};
+use std::os::fd::{BorrowedFd, IntoRawFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Where the inherited descriptor goes: shells and scripts use the low numbers for themselves.
+const INHERITED: RawFd = 197;
+
+/// Opens a lock file and locks it; nothing when somebody else has the lock. The folder and the file are made where absent.
+pub(super) fn take(path: &Path) -> io::Result<Option<File>> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    Ok(if try_lock(&file)? { Some(file) } else { None })
+}
+
+/// Whether the lock could be taken just now.
+pub(super) fn is_free(path: &Path) -> io::Result<bool> {
+    let file = match OpenOptions::new().read(true).write(true).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(error),
+    };
+    let free = try_lock(&file)?;
+    if free {
+        // A process that is being started in another thread right now may hold a copy of this descriptor for a moment:
+        // closing ours would not yet free the lock.
+        flock(&file, FlockOperation::Unlock)?;
+    }
+    Ok(free)
+}
+
+fn try_lock(file: &File) -> io::Result<bool> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The pid recorded in a lock file, if any, and which file it is; nothing when there is no such file.
+pub(super) fn read(path: &Path) -> io::Result<Option<(Option<u32>, FileId)>> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut text = String::new();
+    // Whatever stands there, a pid has at most ten digits.
+    let pid = file.by_ref().take(32).read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
+    Ok(Some((pid, FileId::of(&file.metadata()?))))
+}
+
+/// Empties a lock file, so that no pid of an earlier job stands in it.
+pub(super) fn clear(mut file: &File) -> io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()
+}
+
+/// Makes the process that is about to become a job the leader of its own session, lets it keep the lock, and records its pid.
+/// It runs between fork and exec, so it makes plain system calls and allocates nothing.
+pub(super) fn enter_session(lock: RawFd) -> io::Result<()> {
+    let session = rustix::process::setsid()?;
+    // SAFETY: the parent keeps the file open until the child was started, and the child has its own copy of the descriptor.
+    let lock = unsafe { BorrowedFd::borrow_raw(lock) };
+    let inherited = fcntl_dupfd_cloexec(lock, INHERITED).or_else(|_| fcntl_dupfd_cloexec(lock, 10))?;
+    fcntl_setfd(&inherited, FdFlags::empty())?;
+    // It stays open for as long as this process and its children live.
+    let _ = inherited.into_raw_fd();
+
+    let mut digits = [0_u8; 16];
+    let mut start = digits.len() - 1;
+    digits[start] = b'\n';
+    let mut rest = session.as_raw_nonzero().get().unsigned_abs();
+    while rest > 0 {
+        start -= 1;
+        digits[start] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    rustix::io::pwrite(lock, &digits[start..], 0)?;
+    Ok(())
+}

@@ -1,0 +1,279 @@
+//! Shell commands as jobs: each in a session of its own, holding a lock, watched, logged, and ended with all that it started.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `start` | the first process: session, lock, pipe |
+//! | `lock` | the lock file that says whether anything of a job lives |
+//! | `output`, `lines`, `log`, `ring` | what a job prints, on its way to people and files |
+//! | `remains`, `adopted`, `ours` | what a job leaves behind, and whose it is |
+//! | `orphans` | what outlived the Lockgate that started it |
+//! | `table` | the processes of the system |
+//! | [`inside`] | where this process itself was started from |
+
+mod adopted;
+pub mod inside;
+mod lines;
+mod lock;
+mod log;
+mod orphans;
+mod ours;
+mod output;
+mod remains;
+mod ring;
+mod start;
+mod stop;
+mod table;
+
+pub use adopted::{become_subreaper, keep_reaping, reap_adopted};
+pub use log::LogLimits;
+pub use orphans::{Orphans, end_orphans};
+pub use ours::{Ours, spawn_ours};
+pub use stop::Stop;
+
+use crate::secret::Masks;
+use output::Output;
+use rustix::process::Signal;
+use start::Leader;
+use std::collections::BTreeSet;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::unix::pipe;
+use tokio::time::{Instant, sleep_until};
+
+/// How much is read at once.
+const PIECE: usize = 64 * 1024;
+/// How long processes that were killed may take to disappear before they are given up.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How often they are killed at least before they are given up: on a machine under heavy load, time alone says little.
+const KILLS: u32 = 20;
+
+/// A shell command to run.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// What `sh -c` is given.
+    pub command: String,
+    /// Where it runs.
+    pub dir: PathBuf,
+    /// Variables that are set, on top of the environment of this process.
+    pub env: Vec<(String, String)>,
+    /// Variables of this process that are not handed down; one that is also in `env` is set.
+    pub remove_env: Vec<String>,
+    /// What it reads; nothing when absent.
+    pub stdin: Option<Vec<u8>>,
+    /// How long it may take.
+    pub timeout: Option<Duration>,
+    /// How long its processes get to end by themselves.
+    pub grace: Grace,
+    /// The file that is locked for as long as any of its processes lives.
+    pub lock: PathBuf,
+    /// The file that gets what it prints.
+    pub log: PathBuf,
+    /// What must not be shown of it.
+    pub masks: Arc<Masks>,
+    /// How much of what it prints is kept.
+    pub limits: LogLimits,
+}
+
+/// How long processes get between the request to end (SIGTERM) and the end (SIGKILL).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grace {
+    /// When the job is stopped or takes too long.
+    pub stopped: Duration,
+    /// What the job left running when it ended by itself.
+    pub left: Duration,
+}
+
+impl Default for Grace {
+    fn default() -> Self {
+        Self { stopped: Duration::from_secs(5), left: Duration::from_millis(500) }
+    }
+}
+
+/// What became of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// How it ended.
+    pub how: How,
+    /// The last lines that it printed, masked.
+    pub tail: String,
+    /// How many bytes it printed in all.
+    pub bytes: u64,
+    /// Whether some of them are not in the log because there were too many.
+    pub truncated: bool,
+    /// Why the log is not whole, when something went wrong with it.
+    pub log_error: Option<String>,
+    /// Processes of it that could not be ended.
+    pub survivors: Vec<u32>,
+}
+
+/// How a job ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum How {
+    /// By itself, with this code.
+    Exit(i32),
+    /// By a signal that did not come from us.
+    Signal(i32),
+    /// It took longer than this, and we ended it.
+    TimedOut(Duration),
+    /// We were asked to end it.
+    Stopped,
+    /// It never started, and this is why.
+    NotStarted(String),
+}
+
+/// Runs a job to its end, and ends all that it leaves running. Each line that it prints is given to `on_line`, masked.
+///
+/// When the future is dropped before its end, the job's group is killed at once; use `stop` to end it in order.
+pub async fn run(job: Job, stop: Stop, on_line: &mut (dyn FnMut(&str) + Send)) -> Ended {
+    if stop.is_stopped() {
+        return not_run(How::Stopped);
+    }
+    let (mut leader, pipe) = match start::start(&job).await {
+        Ok(started) => started,
+        Err(why) => return not_run(How::NotStarted(job.masks.mask_text(&why).into_owned())),
+    };
+    let output = Output::new(job.masks.clone(), &job.log, job.limits, on_line);
+    let mut source = Source { pipe: Some(pipe), buffer: vec![0; PIECE], output };
+
+    let ours = follow(&job, &stop, &mut leader, &mut source).await;
+    let kill_at = ours.as_ref().map_or_else(|| Instant::now() + job.grace.left, |ending| ending.kill_at);
+    let survivors = end_remains(&leader, kill_at, ours.is_some(), &mut source).await;
+    let how = match (ours, leader.reap()) {
+        (Some(ending), _) => ending.how,
+        (None, Ok(status)) => how_it_exited(status),
+        (None, Err(error)) => How::NotStarted(format!("its exit status was lost: {error}")),
+    };
+    source.drain();
+    let printed = source.output.finish();
+    let output::Printed { tail, bytes, truncated, log_error } = printed;
+    Ended { how, tail, bytes, truncated, log_error, survivors }
+}
+
+fn not_run(how: How) -> Ended {
+    Ended { how, tail: String::new(), bytes: 0, truncated: false, log_error: None, survivors: Vec::new() }
+}
+
+fn how_it_exited(status: ExitStatus) -> How {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => How::Exit(code),
+        (None, Some(signal)) => How::Signal(signal),
+        (None, None) => How::NotStarted(format!("its exit status cannot be read: {status}")),
+    }
+}
+
+/// That we end the job, and when patience ends.
+struct Ending {
+    how: How,
+    kill_at: Instant,
+}
+
+/// Reads along until the first process has ended, and ends it when it takes too long or somebody asks.
+async fn follow(job: &Job, stop: &Stop, leader: &mut Leader, source: &mut Source<'_>) -> Option<Ending> {
+    let mut ending: Option<Ending> = None;
+    let mut alarm = job.timeout.map(|timeout| Instant::now() + timeout);
+    loop {
+        let how = tokio::select! {
+            biased;
+            () = leader.exited() => return ending,
+            () = stop.stopped(), if ending.is_none() => How::Stopped,
+            () = at(alarm) => match &ending {
+                None => How::TimedOut(job.timeout.unwrap_or_default()),
+                Some(_) => {
+                    leader.signal_group(Signal::KILL);
+                    alarm = None;
+                    continue;
+                }
+            },
+            () = source.read() => continue,
+        };
+        leader.signal_group(Signal::TERM);
+        // One that is halted could not end otherwise.
+        leader.signal_group(Signal::CONT);
+        let kill_at = Instant::now() + job.grace.stopped;
+        alarm = Some(kill_at);
+        ending = Some(Ending { how, kill_at });
+    }
+}
+
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Ends what is left after the first process, and gives the pids of those that could not be ended.
+async fn end_remains(leader: &Leader, kill_at: Instant, group_was_asked: bool, source: &mut Source<'_>) -> Vec<u32> {
+    if !cfg!(target_os = "linux") {
+        // Without a table of processes only the group can be reached.
+        leader.signal_group(Signal::KILL);
+        return Vec::new();
+    }
+    let give_up_at = kill_at.max(Instant::now()) + PATIENCE;
+    let mut asked: BTreeSet<(u32, u64)> = BTreeSet::new();
+    let mut pause = Duration::from_millis(1);
+    let mut kills = 0;
+    loop {
+        let living = remains::of(&leader.running, &leader.lock);
+        let now = Instant::now();
+        if living.is_empty() || (now >= give_up_at && kills >= KILLS) {
+            return living.into_iter().map(|process| process.pid).collect();
+        }
+        kills += u32::from(now >= kill_at);
+        for process in living {
+            let first = asked.insert((process.pid, process.start));
+            let was_asked = group_was_asked && process.group == leader.running.leader;
+            // One that may not be signalled is still there in the end, and is told then.
+            if now >= kill_at {
+                let _ = table::signal(process, Signal::KILL);
+            } else if first && !was_asked {
+                let _ = table::signal(process, Signal::TERM);
+                let _ = table::signal(process, Signal::CONT);
+            }
+        }
+        let next_look = now + pause;
+        pause = (pause * 2).min(Duration::from_millis(50));
+        while Instant::now() < next_look {
+            tokio::select! {
+                () = sleep_until(next_look) => {}
+                () = source.read() => {}
+            }
+        }
+    }
+}
+
+/// What the job prints.
+struct Source<'a> {
+    /// Nothing once all who could write have closed it.
+    pipe: Option<pipe::Receiver>,
+    buffer: Vec<u8>,
+    output: Output<'a>,
+}
+
+impl Source<'_> {
+    /// Waits for something and takes it. Never returns once there can be nothing more.
+    async fn read(&mut self) {
+        let Some(pipe) = &self.pipe else { return std::future::pending().await };
+        match pipe.readable().await.and_then(|()| pipe.try_read(&mut self.buffer)) {
+            Ok(0) => self.pipe = None,
+            Ok(count) => self.output.take(&self.buffer[..count]),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(_) => self.pipe = None,
+        }
+    }
+
+    /// Takes all that is left in the pipe, without waiting for somebody who keeps it open. Nobody of the job writes any more, so
+    /// there is no more than a pipe can hold. It asks the system itself: the runtime may not have heard of the last bytes yet.
+    fn drain(&mut self) {
+        let Some(pipe) = self.pipe.take() else { return };
+        for _ in 0..64 {
+            match rustix::io::read(&pipe, &mut self.buffer[..]) {
+                Ok(0) | Err(_) => return,
+                Ok(count) => self.output.take(&self.buffer[..count]),
+            }
+        }
+    }
+}

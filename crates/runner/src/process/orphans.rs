@@ -1,0 +1,92 @@
+//! Orphans: processes of a job that outlived the Lockgate which started it.
+
+use super::adopted;
+use super::lock;
+use super::remains::{MARK, with_descendants};
+use super::table::{self, Entry, FileId};
+use rustix::process::{Signal, test_kill_process_group};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long orphans have between the request to end and the end.
+const GRACE: Duration = Duration::from_secs(1);
+/// How long it may take until the lock is free.
+const LIMIT: Duration = Duration::from_secs(10);
+/// How often they are killed at least before they are given up: on a machine under heavy load, time alone says little.
+const KILLS: u32 = 20;
+
+/// What was ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Orphans {
+    /// The pids of the processes that were ended.
+    pub ended: Vec<u32>,
+}
+
+/// Ends what is left of a job whose Lockgate is gone, and comes back when its lock is free. Blocks for ten seconds or so at most.
+///
+/// A pid in a lock file proves nothing, it may have been given to another process long ago: only processes that hold the lock or
+/// carry the job's mark are ended, with their sessions and descendants; never this process or one above it.
+pub fn end_orphans(lock: &Path) -> io::Result<Orphans> {
+    let path = std::path::absolute(lock)?;
+    let Some((leader, file)) = lock::read(&path)? else { return Ok(Orphans::default()) };
+    let began = Instant::now();
+    let mut asked: BTreeSet<(u32, u64)> = BTreeSet::new();
+    let mut pause = Duration::from_millis(1);
+    let mut kills = 0;
+    loop {
+        let free = lock::is_free(&path)?;
+        // Nobody holds the lock, and nobody is left in the group: the usual case, without looking through the table.
+        let group_is_empty = leader.and_then(table::raw).is_none_or(|leader| test_kill_process_group(leader).is_err());
+        let living = if free && group_is_empty { Vec::new() } else { find(leader, file, path.as_os_str()) };
+        if free && living.is_empty() {
+            adopted::reap_adopted();
+            return Ok(Orphans { ended: asked.into_iter().map(|(pid, _)| pid).collect() });
+        }
+        let kill = began.elapsed() > GRACE;
+        if began.elapsed() > LIMIT && kills >= KILLS {
+            return Err(still_held(&path, &living));
+        }
+        kills += u32::from(kill);
+        for process in living {
+            let first = asked.insert((process.pid, process.start));
+            // A process that may not be signalled shows up again until the limit, and is named then.
+            if kill {
+                let _ = table::signal(process, Signal::KILL);
+            } else if first {
+                let _ = table::signal(process, Signal::TERM);
+                let _ = table::signal(process, Signal::CONT);
+            }
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(50));
+        adopted::reap_adopted();
+    }
+}
+
+fn find(leader: Option<u32>, lock: FileId, mark: &OsStr) -> Vec<Entry> {
+    let table = table::all();
+    let session = adopted::our_session();
+    // In our own session there can only be a process that is just being started and has not yet let go of the descriptor.
+    let is_marked = |entry: &&Entry| {
+        entry.session != session && (table::holds_lock(entry.pid, lock) || table::has_variable(entry.pid, MARK, mark))
+    };
+    let mut members: BTreeSet<u32> = table.values().filter(is_marked).map(|entry| entry.pid).collect();
+    let in_session = |entry: &&Entry| leader.is_some_and(|leader| entry.session == leader || entry.group == leader);
+    if table.values().filter(in_session).any(|entry| members.contains(&entry.pid)) {
+        members.extend(table.values().filter(in_session).map(|entry| entry.pid));
+    }
+    with_descendants(&table, members)
+}
+
+fn still_held(lock: &Path, living: &[Entry]) -> io::Error {
+    let pids: Vec<String> = living.iter().map(|process| process.pid.to_string()).collect();
+    let who = if pids.is_empty() {
+        "nobody who could be ended from here holds it: was this started inside the task itself?".to_owned()
+    } else {
+        format!("these processes could not be ended: {}; end them by hand", pids.join(", "))
+    };
+    io::Error::other(format!("the lock {} is still held after {} seconds; {who}", lock.display(), LIMIT.as_secs()))
+}

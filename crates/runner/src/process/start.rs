@@ -1,0 +1,228 @@
+//! The start of a job: its session, its lock, its pipe.
+
+use super::Job;
+use super::lock;
+use super::ours::{self, Ours, Running};
+use super::remains::MARK;
+use super::table::{self, FileId};
+use rustix::process::{Signal, kill_process_group};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::unix::pipe;
+
+/// How often the lock is tried: a process that is being started elsewhere may hold a copy of its descriptor for a moment.
+const TRIES: u32 = 10;
+/// How long between the tries.
+const PAUSE: Duration = Duration::from_millis(10);
+/// How much a job can print before it has to wait for us, where the system lets us choose.
+#[cfg(target_os = "linux")]
+const PIPE_SIZE: usize = 256 * 1024;
+
+/// The first process of a job. Dropping it ends its group: nobody would wait for it any more.
+#[derive(Debug)]
+pub(super) struct Leader {
+    child: Child,
+    exit: Exit,
+    pub(super) running: Arc<Running>,
+    pub(super) lock: PathBuf,
+    reaped: bool,
+    /// Dropped last, when the process is no longer in the table.
+    ours: Ours,
+}
+
+enum Refused {
+    LockHeld,
+    Failed(String),
+}
+
+/// Starts a job and gives its first process and what it prints, or says why not.
+pub(super) async fn start(job: &Job) -> Result<(Leader, pipe::Receiver), String> {
+    let lock =
+        std::path::absolute(&job.lock).map_err(|error| format!("the lock {} has no place: {error}", job.lock.display()))?;
+    let mut tries = 0;
+    loop {
+        let (reader, writer) = output_pipe().map_err(|error| format!("no pipe for the output could be made: {error}"))?;
+        let spawned = ours::spawn_job(|| spawn(job, &lock, writer), lock.clone().into_os_string());
+        match spawned {
+            Ok((child, ours, running)) => {
+                let exit = Exit::of(&child);
+                let mut leader = Leader { child, exit: Exit::Unknown, running, lock, reaped: false, ours };
+                leader.exit = exit.map_err(|error| format!("the end of a process cannot be watched here: {error}"))?;
+                let reader =
+                    pipe::Receiver::from_owned_fd(reader).map_err(|error| format!("the output cannot be read: {error}"))?;
+                return Ok((leader, reader));
+            }
+            Err(Refused::Failed(why)) => return Err(why),
+            Err(Refused::LockHeld) if tries < TRIES => {
+                tries += 1;
+                tokio::time::sleep(PAUSE).await;
+            }
+            Err(Refused::LockHeld) => {
+                let pid = lock::read(&lock).ok().flatten().and_then(|(pid, _)| pid);
+                let whose = pid.map_or(String::new(), |pid| format!(" (its first process was {pid})"));
+                return Err(format!("an earlier attempt is still running{whose}: {} is locked; end it first", lock.display()));
+            }
+        }
+    }
+}
+
+fn spawn(job: &Job, lock_path: &Path, writer: OwnedFd) -> Result<(Child, FileId), Refused> {
+    let no_lock = |error: io::Error| Refused::Failed(format!("the lock {} cannot be used: {error}", lock_path.display()));
+    let lock = lock::take(lock_path).map_err(no_lock)?.ok_or(Refused::LockHeld)?;
+    lock::clear(&lock).map_err(no_lock)?;
+    let file = FileId::of(&lock.metadata().map_err(no_lock)?);
+
+    let no_stdio = |error: io::Error| Refused::Failed(format!("input and output could not be prepared: {error}"));
+    let stdin = match &job.stdin {
+        None => Stdio::null(),
+        Some(bytes) => input(bytes).map_err(no_stdio)?.into(),
+    };
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(&job.command).current_dir(&job.dir).stdin(stdin);
+    command.stderr(writer.try_clone().map_err(no_stdio)?).stdout(writer);
+    for name in &job.remove_env {
+        command.env_remove(name);
+    }
+    command.envs(job.env.iter().map(|(name, value)| (name, value))).env(MARK, lock_path);
+    let descriptor = lock.as_raw_fd();
+    // SAFETY: `enter_session` only makes system calls that are safe after a fork, and allocates nothing; the descriptor stays
+    // open until `spawn` has come back, which is after exec.
+    unsafe { command.pre_exec(move || lock::enter_session(descriptor)) };
+    let child = command.spawn().map_err(|error| Refused::Failed(why_not_spawned(job, &error)))?;
+    Ok((child, file))
+}
+
+fn why_not_spawned(job: &Job, error: &io::Error) -> String {
+    if !job.dir.is_dir() {
+        return format!("the folder {} is not there", job.dir.display());
+    }
+    match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
+        Some(rustix::io::Errno::TOOBIG) => {
+            "the command and its environment are too long for the system; put large values in files".to_owned()
+        }
+        _ => format!("the shell could not be started: {error}"),
+    }
+}
+
+/// A pipe that is not handed down to other children.
+fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    // The standard library's pipe closes on exec everywhere.
+    let (reader, writer) = io::pipe()?;
+    #[cfg(target_os = "linux")]
+    // A smaller pipe works as well, so a refusal does not matter.
+    let _ = rustix::pipe::fcntl_setpipe_size(&writer, PIPE_SIZE);
+    rustix::io::ioctl_fionbio(&reader, true)?;
+    Ok((reader.into(), writer.into()))
+}
+
+/// A file in memory as the standard input: unlike a pipe it needs nobody to feed it, and cannot break.
+fn input(bytes: &[u8]) -> io::Result<File> {
+    use std::io::{Seek, Write};
+    let mut file = nameless_file()?;
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file)
+}
+
+#[cfg(target_os = "linux")]
+fn nameless_file() -> io::Result<File> {
+    Ok(rustix::fs::memfd_create("stdin", rustix::fs::MemfdFlags::CLOEXEC)?.into())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn nameless_file() -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let path = std::env::temp_dir().join(format!("lockgate-stdin-{}-{:016x}", std::process::id(), rand::random::<u64>()));
+    let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+    std::fs::remove_file(path)?;
+    Ok(file)
+}
+
+impl Leader {
+    /// Waits until the process has ended. It stays in the table, so that its pid and group are given to nobody else.
+    pub(super) async fn exited(&mut self) {
+        self.exit.wait().await;
+    }
+
+    /// Sends a signal to the job's group.
+    pub(super) fn signal_group(&self, signal: Signal) {
+        // The only error that can occur is that all members are gone.
+        if let Some(group) = table::raw(self.running.leader) {
+            let _ = kill_process_group(group, signal);
+        }
+    }
+
+    /// Takes the exit status of the ended process, which then leaves the table.
+    pub(super) fn reap(mut self) -> io::Result<ExitStatus> {
+        self.reaped = true;
+        self.child.wait()
+    }
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        if !self.reaped {
+            self.signal_group(Signal::KILL);
+            // It takes a moment to be gone, and nobody can wait here.
+            self.ours.abandon();
+        }
+    }
+}
+
+/// Tells that a process has ended, without reaping it.
+#[derive(Debug)]
+enum Exit {
+    /// A descriptor that becomes readable when the process ends.
+    #[cfg(target_os = "linux")]
+    Handle(tokio::io::unix::AsyncFd<OwnedFd>),
+    /// Signals that say that some child has ended.
+    #[cfg(not(target_os = "linux"))]
+    Signals(tokio::signal::unix::Signal, u32),
+    /// Not watched.
+    Unknown,
+}
+
+impl Exit {
+    #[cfg(target_os = "linux")]
+    fn of(child: &Child) -> io::Result<Self> {
+        use rustix::process::{PidfdFlags, pidfd_open};
+        use tokio::io::unix::AsyncFd;
+        let pid = table::raw(child.id()).ok_or(io::ErrorKind::InvalidInput)?;
+        let handle = pidfd_open(pid, PidfdFlags::NONBLOCK)?;
+        // SAFETY: the handle owns its descriptor and gives the same one for as long as it lives; nobody else closes it.
+        let watched = unsafe { AsyncFd::register_with_interest(handle, tokio::io::Interest::READABLE) };
+        Ok(Self::Handle(watched?))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn of(child: &Child) -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self::Signals(signal(SignalKind::child())?, child.id()))
+    }
+
+    async fn wait(&mut self) {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Handle(handle) => {
+                // An error can only mean that the runtime is shutting down; nothing would be waited for then.
+                let _ = handle.readable().await;
+            }
+            #[cfg(not(target_os = "linux"))]
+            Self::Signals(signals, pid) => {
+                use rustix::process::{WaitId, WaitIdOptions, waitid};
+                let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+                let ended = |pid: u32| table::raw(pid).is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), options), Ok(None)));
+                while !ended(*pid) {
+                    signals.recv().await;
+                }
+            }
+            Self::Unknown => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The table of processes, as Linux shows it under `/proc`. Elsewhere everything here is empty.
+
+use rustix::process::{Pid, Signal};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+
+/// One process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) pid: u32,
+    pub(super) parent: u32,
+    pub(super) group: u32,
+    pub(super) session: u32,
+    /// In clock ticks since the machine started; with the pid it names one process for good.
+    pub(super) start: u64,
+    /// It ended, and its parent has not looked yet. A process whose first thread ended before the others is not dead.
+    pub(super) dead: bool,
+}
+
+/// A file, whatever its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    pub(super) fn of(metadata: &fs::Metadata) -> Self {
+        Self { device: metadata.dev(), inode: metadata.ino() }
+    }
+}
+
+/// One process, by its pid.
+pub(super) fn entry(pid: u32) -> Option<Entry> {
+    parse(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// All processes, by pid.
+pub(super) fn all() -> BTreeMap<u32, Entry> {
+    let Ok(names) = fs::read_dir("/proc") else { return BTreeMap::new() };
+    names.flatten().filter_map(|name| entry(name.file_name().to_str()?.parse().ok()?)).map(|entry| (entry.pid, entry)).collect()
+}
+
+/// The children of this process's first thread: all processes that it adopted are among them.
+/// Nothing where the system does not tell.
+pub(super) fn children_of_first_thread() -> Option<Vec<u32>> {
+    let me = std::process::id();
+    let list = fs::read_to_string(format!("/proc/{me}/task/{me}/children")).ok()?;
+    Some(list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect())
+}
+
+/// Whether a process has this file open through a descriptor that holds a lock on it. One that merely reads the file does not count.
+pub(super) fn holds_lock(pid: u32, file: FileId) -> bool {
+    let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    descriptors.flatten().any(|descriptor| {
+        fs::metadata(descriptor.path()).is_ok_and(|metadata| FileId::of(&metadata) == file)
+            && descriptor.file_name().to_str().is_some_and(|number| {
+                fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")).is_ok_and(|information| information.contains("FLOCK"))
+            })
+    })
+}
+
+/// The value of a variable in the environment that a process was started with.
+pub(super) fn variable(pid: u32, name: &str) -> Option<Vec<u8>> {
+    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    environment
+        .split(|byte| *byte == 0)
+        .find_map(|pair| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec))
+}
+
+/// Whether a process was started with this variable set to this value.
+pub(super) fn has_variable(pid: u32, name: &str, value: &OsStr) -> bool {
+    variable(pid, name).is_some_and(|found| found == value.as_bytes())
+}
+
+/// Sends a signal to exactly this process: one that got its pid later is left alone.
+#[cfg(target_os = "linux")]
+pub(super) fn signal(process: Entry, signal: Signal) -> io::Result<()> {
+    use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
+    let Some(pid) = raw(process.pid) else { return Ok(()) };
+    let handle = match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(handle) => handle,
+        Err(rustix::io::Errno::SRCH) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    // The handle is fixed to whoever has the pid now; whether that is the process we mean is seen by its start.
+    if entry(process.pid).is_none_or(|now| now.start != process.start) {
+        return Ok(());
+    }
+    match pidfd_send_signal(handle, signal) {
+        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Sends a signal to a process.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn signal(process: Entry, signal: Signal) -> io::Result<()> {
+    let Some(pid) = raw(process.pid) else { return Ok(()) };
+    Ok(rustix::process::kill_process(pid, signal)?)
+}
+
+/// A pid as system calls take it.
+pub(super) fn raw(pid: u32) -> Option<Pid> {
+    Pid::from_raw(pid.try_into().ok()?)
+}
+
+fn parse(pid: u32, stat: &[u8]) -> Option<Entry> {
+    // The second field is the program's name in parentheses, and may itself hold spaces and parentheses.
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    let fields: Vec<&str> = std::str::from_utf8(&stat[end + 1..]).ok()?.split_ascii_whitespace().collect();
+    let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+    let small = |index: usize| u32::try_from(number(index)?).ok();
+    Some(Entry {
+        pid,
+        parent: small(1)?,
+        group: small(2)?,
+        session: small(3)?,
+        start: number(19)?,
+        dead: matches!(*fields.first()?, "Z" | "X") && number(17)? <= 1,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_name_with_spaces_and_parentheses_does_not_confuse() {
+        let stat = b"42 (a) Z (b)) S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 777 9 9\n";
+        let entry = parse(42, stat).unwrap();
+        assert_eq!(entry, Entry { pid: 42, parent: 7, group: 8, session: 9, start: 777, dead: false });
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn this_process_is_in_the_table() {
+        let me = std::process::id();
+        assert_eq!(all().get(&me).map(|entry| entry.start), entry(me).map(|entry| entry.start));
+        assert!(entry(me).is_some_and(|entry| !entry.dead));
+    }
+}
