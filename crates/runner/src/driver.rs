@@ -205,6 +205,11 @@ impl Driver {
         &self.run
     }
 
+    /// The outside that it drives in.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
     /// Carries out a command of somebody at this process.
     pub async fn submit(&mut self, actor: Actor, body: Body, require_terminal: bool) -> Result<(), DriveError> {
         let mut command = command(&self.world, actor, body, require_terminal);
@@ -222,6 +227,7 @@ impl Driver {
     }
 
     async fn drive_on(&mut self, halt: &Halt) -> Result<Paused, DriveError> {
+        self.look().await?;
         self.begin_pending();
         loop {
             match self.run.status() {
@@ -240,10 +246,7 @@ impl Driver {
                 match self.wait(halt).await? {
                     Some(waiting) => ready.push(waiting),
                     None if halt.stop.is_stopped() => return self.interrupt(halt).await,
-                    None => {
-                        self.begin_pending();
-                        continue;
-                    }
+                    None => continue,
                 }
             }
             self.commit(ready).await?;
@@ -264,7 +267,7 @@ impl Driver {
         }
         let mut marker = self.world.store.changes();
         loop {
-            if catch_up(&*self.world.store, &mut self.run).await? {
+            if self.look().await? {
                 return Ok(None);
             }
             let store = self.world.store.clone();
@@ -275,6 +278,16 @@ impl Driver {
                 changed = store.changed(marker) => marker = changed?,
             }
         }
+    }
+
+    /// Looks whether others changed the run, and lets follow what follows from it.
+    async fn look(&mut self) -> Result<bool, DriveError> {
+        if !catch_up(&*self.world.store, &mut self.run).await? {
+            return Ok(false);
+        }
+        let command = command(&self.world, Actor::driver(), Body::Look, false);
+        self.commit(vec![Waiting { command, values: Vec::new() }]).await?;
+        Ok(true)
     }
 
     /// Ends what is under way and records that it was cut off, save for what had finished by then.

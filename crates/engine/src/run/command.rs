@@ -150,6 +150,8 @@ pub enum Body {
         /// Which.
         timer: TimerId,
     },
+    /// Whoever drives has seen what others recorded; what follows from it may begin.
+    Look,
     /// An answer to a hold.
     Answer {
         /// The hold.

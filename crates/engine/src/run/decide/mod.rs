@@ -75,7 +75,7 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
             Ok(answer::shown(run, (phase, *iteration), prompt, files, notes, &mut ids))
         }
         Body::Rechecked { hold, revision, files, differences } => Ok(answer::rechecked(run, hold, *revision, files, differences)),
-        Body::TimerDue { .. } => Ok(Vec::new()),
+        Body::TimerDue { .. } | Body::Look => Ok(Vec::new()),
         Body::Answer { hold, revision, option, feedback } => {
             answer::answer(run, command, hold, *revision, option, feedback.clone())
         }
