@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | [`spec`] | from the text of a workflow file to a checked workflow, all problems at once |
 //! | [`run`] | commands, events, effects; `decide`, `apply`, `pending`; the context; index rows |
+//! | [`template`] | text with `{{path}}` in it |
 //! | [`hold`] | questions that wait, options, answers |
 //! | [`id`], [`time`], [`digest`], [`datum`] | the small things that all of these are made of |
 
@@ -16,4 +17,5 @@ pub mod hold;
 pub mod id;
 pub mod run;
 pub mod spec;
+pub mod template;
 pub mod time;

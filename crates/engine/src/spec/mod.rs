@@ -1,4 +1,51 @@
 //! What a workflow says: from a file's text to a checked [`workflow::Workflow`], with all problems of the file at once.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | `syntax`, `scalar`, `place` | YAML as a tree with places, under limits; what scalars mean; places inside scalars |
+//! | `check` | one file per part of the format: workflow, phase, task, gate, checkpoint |
+//! | `javascript`, `nesting`, `reads` | syntax of scripts and conditions, how deep they may go, and what of the context they read |
+//! | [`problem`], `suggest` | what is wrong, where, and what was probably meant |
+//! | [`workflow`] | the checked form |
 
+mod check;
+mod javascript;
+mod nesting;
+mod place;
 pub mod problem;
+mod reads;
+mod scalar;
+pub(crate) mod suggest;
+mod syntax;
 pub mod workflow;
+
+pub(crate) use problem::shown;
+pub use syntax::{MAX_DEPTH, MAX_NODES, MAX_TEXT};
+
+use problem::{Problem, Report};
+use workflow::Workflow;
+
+/// How long a workflow file may be.
+pub const MAX_BYTES: usize = 4 << 20;
+
+/// What came of reading a workflow file.
+#[derive(Clone, Debug)]
+pub struct Read {
+    /// The workflow, when no problem is an error.
+    pub workflow: Option<Workflow>,
+    /// Everything that is wrong, in the order of the file.
+    pub problems: Vec<Problem>,
+}
+
+/// Reads the text of a workflow file and says everything that is wrong with it.
+pub fn read(source: &str) -> Read {
+    let mut report = Report::default();
+    if source.len() > MAX_BYTES {
+        let message = format!("the file has {} bytes; a workflow file may have {MAX_BYTES}", source.len());
+        report.error("too-large", &(0..0), message).help("keep large data in files of its own, which tasks read");
+        return Read { workflow: None, problems: report.finish("") };
+    }
+    let workflow = syntax::parse(source, &mut report).and_then(|root| check::workflow(source, &root, &mut report));
+    let workflow = workflow.filter(|_| !report.has_error());
+    Read { workflow, problems: report.finish(source) }
+}

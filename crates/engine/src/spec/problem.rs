@@ -12,7 +12,7 @@ pub struct Problem {
     pub severity: Severity,
     /// What is wrong, in one sentence.
     pub message: String,
-    /// The bytes of the file that it is about.
+    /// The bytes of the file that it is about; never more than the rest of one line.
     #[serde(skip)]
     pub span: Range<usize>,
     /// The line, counted from 1.
@@ -31,4 +31,164 @@ pub enum Severity {
     Error,
     /// The file can be used.
     Warning,
+}
+
+/// How many problems of one file are told; nobody reads more, and each one costs a search for what was meant.
+pub const MAX_PROBLEMS: usize = 200;
+
+/// Collects problems while a file is checked, in any order.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    drafts: Vec<Draft>,
+    untold: usize,
+    failed: bool,
+}
+
+/// A problem whose line and column are not worked out yet.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    code: &'static str,
+    severity: Severity,
+    message: String,
+    span: Range<usize>,
+    help: Option<String>,
+}
+
+impl Draft {
+    /// Says what would mend it.
+    pub(crate) fn help(&mut self, help: impl Into<String>) {
+        self.help = Some(help.into());
+    }
+
+    /// Says what would mend it, where that is known.
+    pub(crate) fn maybe_help(&mut self, help: Option<String>) {
+        self.help = help;
+    }
+}
+
+impl Report {
+    /// The file cannot be used because of this.
+    pub(crate) fn error(&mut self, code: &'static str, span: &Range<usize>, message: impl Into<String>) -> &mut Draft {
+        self.failed = true;
+        self.add(code, Severity::Error, span, message.into())
+    }
+
+    /// The file can be used, but this is probably not what was meant.
+    pub(crate) fn warning(&mut self, code: &'static str, span: &Range<usize>, message: impl Into<String>) -> &mut Draft {
+        self.add(code, Severity::Warning, span, message.into())
+    }
+
+    fn add(&mut self, code: &'static str, severity: Severity, span: &Range<usize>, message: String) -> &mut Draft {
+        if self.is_full() {
+            // The last place is a scratch pad: what is written to it is dropped in `finish`.
+            self.untold += 1;
+            self.drafts.truncate(MAX_PROBLEMS);
+        }
+        self.drafts.push(Draft { code, severity, message, span: span.clone(), help: None });
+        let last = self.drafts.len() - 1;
+        &mut self.drafts[last]
+    }
+
+    /// Whether further problems are only counted.
+    pub(crate) fn is_full(&self) -> bool {
+        self.drafts.len() >= MAX_PROBLEMS
+    }
+
+    /// Whether there was an error.
+    pub(crate) fn has_error(&self) -> bool {
+        self.failed
+    }
+
+    /// All problems in the order of their places. What an alias repeats is told once.
+    pub(crate) fn finish(mut self, source: &str) -> Vec<Problem> {
+        self.drafts.truncate(MAX_PROBLEMS);
+        if self.untold > 0 {
+            let message = format!("{} more problems are not shown", self.untold);
+            let severity = if self.failed { Severity::Error } else { Severity::Warning };
+            self.drafts.push(Draft {
+                code: "too-many-problems",
+                severity,
+                message,
+                span: source.len()..source.len(),
+                help: Some("mend these first".into()),
+            });
+        }
+        self.drafts.sort_by_key(|draft| draft.span.start);
+        let mut cursor = Cursor { source, offset: 0, line: 1, column: 1 };
+        let mut problems: Vec<Problem> = Vec::with_capacity(self.drafts.len());
+        for draft in self.drafts {
+            let start = boundary(source, draft.span.start);
+            cursor.advance_to(start);
+            let span = start..end_in_line(source, start, draft.span.end);
+            let Draft { code, severity, message, help, .. } = draft;
+            let problem = Problem { code, severity, message, span, line: cursor.line, column: cursor.column, help };
+            if !problems.contains(&problem) {
+                problems.push(problem);
+            }
+        }
+        problems
+    }
+}
+
+/// Walks once through the text, counting lines and characters.
+struct Cursor<'s> {
+    source: &'s str,
+    offset: usize,
+    line: usize,
+    column: usize,
+}
+
+impl Cursor<'_> {
+    fn advance_to(&mut self, offset: usize) {
+        for character in self.source[self.offset..offset].chars() {
+            match character {
+                '\n' => {
+                    self.line += 1;
+                    self.column = 1;
+                }
+                // A byte order mark has no width in any editor.
+                '\u{feff}' if self.offset == 0 && self.column == 1 => {}
+                _ => self.column += 1,
+            }
+        }
+        self.offset = offset;
+    }
+}
+
+/// The line that a byte of the text stands on, counted from 1.
+pub(crate) fn line_of(source: &str, offset: usize) -> usize {
+    1 + source.as_bytes()[..offset.min(source.len())].iter().filter(|byte| **byte == b'\n').count()
+}
+
+fn boundary(source: &str, offset: usize) -> usize {
+    let mut offset = offset.min(source.len());
+    while !source.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    offset
+}
+
+fn end_in_line(source: &str, start: usize, end: usize) -> usize {
+    let end = boundary(source, end).max(start);
+    let text = &source[start..end];
+    let line = text.find('\n').map_or(text, |newline| &text[..newline]);
+    start + line.trim_end().len()
+}
+
+/// Text of a file inside a message: one line, not long, no control characters.
+pub(crate) fn shown(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let mut shown = String::new();
+    for (count, character) in text.chars().enumerate() {
+        if count == LONGEST {
+            shown.push('…');
+            break;
+        }
+        if character.is_control() {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
 }

@@ -1,0 +1,83 @@
+//! Checkpoints: where a person decides.
+
+use super::Checker;
+use super::choice::{Order, default_choices};
+use super::fields::Format;
+use crate::spec::syntax::{Content, Node};
+use crate::spec::workflow::{Checkpoint, OnConditionError};
+
+const CHECKPOINT: Format = Format {
+    what: "a checkpoint",
+    known: &["approval_required", "condition", "on_condition_error", "prompt", "show_files", "with_feedback", "options"],
+    later: &[
+        "type",
+        "gate",
+        "deadline",
+        "remind",
+        "reminders",
+        "approvers",
+        "approvals",
+        "blocking",
+        "default",
+        "on_timeout",
+        "timeout",
+        "policy",
+        "verify",
+        "id",
+        "name",
+    ],
+};
+
+/// The question of a checkpoint that has none of its own.
+const PROMPT: &str = "Continue with next phase?";
+
+impl Checker<'_, '_> {
+    /// The checkpoint of a phase, if what stands there is one.
+    pub(super) fn checkpoint(&mut self, node: &Node<'_>, order: Order<'_>) -> Option<Checkpoint> {
+        if let Content::Scalar(_) = &*node.content {
+            self.wrong_kind(node, "a checkpoint", "a map of keys and values")
+                .help("write `checkpoint: { approval_required: true }`");
+            return None;
+        }
+        let fields = self.fields(node, &CHECKPOINT)?;
+        let approval_required = fields.get("approval_required").and_then(|node| self.truth(node, "`approval_required`"));
+        let condition = fields.get("condition").and_then(|node| self.condition(node));
+        let words = [("show", OnConditionError::Show), ("skip", OnConditionError::Skip)];
+        let on_condition_error =
+            fields.get("on_condition_error").and_then(|node| self.word(node, "`on_condition_error`", &words));
+        let prompt = fields.get("prompt").and_then(|node| self.template(node, "`prompt`"));
+        let show_files = fields.get("show_files").map(|node| self.paths(node, "the file to show")).unwrap_or_default();
+        let with_feedback = fields.get("with_feedback").and_then(|node| self.truth(node, "`with_feedback`")).unwrap_or(false);
+        let options = fields.get("options").map(|node| self.choices(node, with_feedback, order));
+
+        if let Some(span) = fields.key("condition")
+            && fields.get("condition").is_none()
+        {
+            self.error("condition-empty", span, "the condition is empty")
+                .help("leave `condition` out to show the checkpoint always");
+        }
+        let custom = prompt.is_some() || options.is_some();
+        let says_something = custom || fields.get("condition").is_some() || fields.get("show_files").is_some();
+        let asks = match approval_required {
+            Some(true) => true,
+            Some(false) => custom,
+            None => says_something,
+        };
+        if !asks {
+            if says_something || approval_required.is_none() {
+                let message = "this checkpoint never asks anybody";
+                self.report
+                    .warning("no-checkpoint", &fields.span, message)
+                    .help("write `approval_required: true`, or give it a `prompt`");
+            }
+            return None;
+        }
+        Some(Checkpoint {
+            condition,
+            on_condition_error: on_condition_error.unwrap_or_default(),
+            prompt: prompt.unwrap_or_else(|| PROMPT.to_owned()),
+            show_files,
+            options: options.unwrap_or_else(|| default_choices(with_feedback)),
+        })
+    }
+}

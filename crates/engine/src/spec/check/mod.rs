@@ -1,0 +1,184 @@
+//! From the tree of a file to a workflow. Each part of the format has its own file; this one reads single values.
+//!
+//! A reader that finds something wrong tells the report and gives nothing back; its caller goes on with the rest, so
+//! that all problems of a file are told at once.
+
+mod checkpoint;
+mod choice;
+mod fields;
+mod gate;
+mod needs;
+mod phase;
+mod process;
+mod script;
+mod secret;
+mod task;
+mod text;
+mod workflow;
+
+use super::problem::{Draft, Report, shown};
+use super::suggest;
+use super::syntax::{Content, Node, Scalar};
+use crate::time::parse_duration;
+use std::ops::Range;
+use std::time::Duration;
+
+pub(super) use workflow::workflow;
+
+/// What every check needs: the text of the file, for places inside scalars, and where problems go.
+pub(super) struct Checker<'s, 'r> {
+    source: &'s str,
+    report: &'r mut Report,
+}
+
+impl Checker<'_, '_> {
+    fn error(&mut self, code: &'static str, span: &Range<usize>, message: impl Into<String>) -> &mut Draft {
+        self.report.error(code, span, message)
+    }
+
+    /// An error about a word that is not known, with what was probably meant.
+    fn unknown<'c>(
+        &mut self,
+        code: &'static str,
+        span: &Range<usize>,
+        message: String,
+        word: &str,
+        candidates: impl IntoIterator<Item = &'c str>,
+    ) {
+        let help = if self.report.is_full() { None } else { suggest::did_you_mean(word, candidates) };
+        self.error(code, span, message).maybe_help(help);
+    }
+
+    fn wrong_kind(&mut self, node: &Node<'_>, what: &str, expected: &str) -> &mut Draft {
+        self.error("wrong-kind", &node.span, format!("{what} must be {expected}, not {}", node.kind()))
+    }
+
+    fn scalar<'n, 'a>(&mut self, node: &'n Node<'a>, what: &str, expected: &str) -> Option<&'n Scalar<'a>> {
+        match &*node.content {
+            Content::Scalar(scalar) if !scalar.is_null() => Some(scalar),
+            Content::Scalar(_) | Content::List(_) | Content::Map(_) => {
+                self.wrong_kind(node, what, expected);
+                None
+            }
+        }
+    }
+
+    /// Any single value, as it was written: `run: true` is the command `true`, `version: 1.10` keeps its zero.
+    fn text<'n>(&mut self, node: &'n Node<'_>, what: &str) -> Option<&'n str> {
+        let scalar = self.scalar(node, what, "text")?;
+        if scalar.text.contains('\0') {
+            self.error("nul-character", &node.span, format!("{what} holds a NUL character")).help("remove `\\0`");
+            return None;
+        }
+        Some(&scalar.text)
+    }
+
+    /// Text that is more than white space.
+    fn filled<'n>(&mut self, node: &'n Node<'_>, what: &str) -> Option<&'n str> {
+        let text = self.text(node, what)?;
+        if text.trim().is_empty() {
+            self.error("empty", &node.span, format!("{what} is empty"));
+            return None;
+        }
+        Some(text)
+    }
+
+    fn truth(&mut self, node: &Node<'_>, what: &str) -> Option<bool> {
+        let scalar = self.scalar(node, what, "true or false")?;
+        let truth = scalar.truth();
+        if truth.is_none() {
+            let help = match scalar.text.to_ascii_lowercase().as_str() {
+                "yes" | "on" | "y" | "true" | "1" => "write `true`, without quotes",
+                "no" | "off" | "n" | "false" | "0" => "write `false`, without quotes",
+                _ => "write `true` or `false`",
+            };
+            let message = format!("{what} must be true or false, not `{}`", shown(&scalar.text));
+            self.error("wrong-value", &node.span, message).help(help);
+        }
+        truth
+    }
+
+    fn count(&mut self, node: &Node<'_>, what: &str, allowed: std::ops::RangeInclusive<u32>) -> Option<u32> {
+        let expected = format!("a whole number from {} to {}", allowed.start(), allowed.end());
+        let scalar = self.scalar(node, what, &expected)?;
+        let count = scalar.count().and_then(|count| u32::try_from(count).ok()).filter(|count| allowed.contains(count));
+        if count.is_none() {
+            self.error("wrong-value", &node.span, format!("{what} must be {expected}, not `{}`", shown(&scalar.text)));
+        }
+        count
+    }
+
+    fn duration(&mut self, node: &Node<'_>, what: &str) -> Option<Duration> {
+        let text = self.text(node, what)?;
+        match parse_duration(text) {
+            Ok(duration) => Some(duration),
+            Err(_) => {
+                let message = format!("{what} must be a duration, not `{}`", shown(text));
+                let help = match text.trim().parse::<u64>() {
+                    Ok(number) => format!("say which unit: `{number}s`, `{number}m` or `{number}h`"),
+                    Err(_) => "write it as `30s`, `5m`, `1h 30m` or `PT30M`".into(),
+                };
+                self.error("duration", &node.span, message).help(help);
+                None
+            }
+        }
+    }
+
+    fn timeout(&mut self, node: &Node<'_>, what: &str) -> Option<Duration> {
+        let timeout = self.duration(node, what)?;
+        if timeout.is_zero() {
+            self.error("duration", &node.span, format!("{what} is zero")).help("leave it out for no limit");
+            return None;
+        }
+        Some(timeout)
+    }
+
+    /// One of a few words.
+    fn word<T: Copy>(&mut self, node: &Node<'_>, what: &str, words: &[(&str, T)]) -> Option<T> {
+        let text = self.text(node, what)?;
+        if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == text) {
+            return Some(*meaning);
+        }
+        let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let message = format!("{what} must be one of {}, not `{}`", names.join(", "), shown(text));
+        self.unknown("wrong-value", &node.span, message, text, names.iter().copied());
+        None
+    }
+
+    /// A list, or a single thing that stands for a list of one.
+    fn one_or_more<'n, 'a>(&self, node: &'n Node<'a>) -> &'n [Node<'a>] {
+        match &*node.content {
+            Content::List(items) => items,
+            Content::Scalar(_) | Content::Map(_) => std::slice::from_ref(node),
+        }
+    }
+
+    fn list<'n, 'a>(&mut self, node: &'n Node<'a>, what: &str) -> Option<&'n [Node<'a>]> {
+        match &*node.content {
+            Content::List(items) => Some(items),
+            Content::Scalar(_) | Content::Map(_) => {
+                self.wrong_kind(node, what, "a list");
+                None
+            }
+        }
+    }
+
+    /// A name that may stand in addresses, file names and commands.
+    fn id<'n>(&mut self, node: &'n Node<'_>, what: &str) -> Option<&'n str> {
+        const LONGEST: usize = 100;
+        let text = self.text(node, what)?;
+        let allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.');
+        let good_start = text.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_');
+        if !good_start || !text.chars().all(allowed) {
+            let message = format!("{what} cannot be `{}`", shown(text));
+            let help = "use letters, digits, `-`, `_` and `.`, beginning with a letter, a digit or `_`";
+            self.error("id", &node.span, message).help(help);
+            return None;
+        }
+        if text.len() > LONGEST {
+            self.error("id", &node.span, format!("{what} is longer than {LONGEST} characters"));
+            return None;
+        }
+        Some(text)
+    }
+}

@@ -1,0 +1,70 @@
+//! What tasks and gates have in common because both start processes: environment, secrets, directory, what failing does.
+
+use super::Checker;
+use super::fields::Fields;
+use crate::spec::problem::shown;
+use crate::spec::syntax::Node;
+use crate::spec::workflow::OnFail;
+use std::collections::BTreeMap;
+
+impl Checker<'_, '_> {
+    pub(super) fn on_fail(&mut self, fields: &Fields<'_, '_>) -> OnFail {
+        let words = [("fail", OnFail::Fail), ("ask", OnFail::Ask), ("repeat", OnFail::Repeat)];
+        fields.get("on_fail").and_then(|node| self.word(node, "`on_fail`", &words)).unwrap_or_default()
+    }
+
+    pub(super) fn dir(&mut self, fields: &Fields<'_, '_>) -> Option<String> {
+        fields.get("dir").and_then(|node| self.path(node, "`dir`"))
+    }
+
+    pub(super) fn env(&mut self, fields: &Fields<'_, '_>) -> BTreeMap<String, String> {
+        let mut env = BTreeMap::new();
+        for entry in fields.get("env").and_then(|node| self.entries(node, "`env`")).unwrap_or_default() {
+            let key: &str = &entry.key;
+            if !is_variable(key) {
+                let message = format!("an environment variable cannot be called `{}`", shown(key));
+                self.error("env-name", &entry.key_span, message).help("use letters, digits and `_`, not beginning with a digit");
+                continue;
+            }
+            if entry.value.is_null() {
+                let message = format!("`{key}` has no value");
+                self.error("missing-value", &entry.key_span, message).help("write `''` for an empty one");
+                continue;
+            }
+            if let Some(value) = self.template(&entry.value, &format!("`{key}`")) {
+                env.insert(key.to_owned(), value);
+            }
+        }
+        env
+    }
+
+    pub(super) fn secret_names(&mut self, fields: &Fields<'_, '_>) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for item in fields.get("secrets").map(|node| self.one_or_more(node)).unwrap_or_default() {
+            if let Some(name) = self.secret_name(item)
+                && !names.iter().any(|known| known == name)
+            {
+                names.push(name.to_owned());
+            }
+        }
+        names
+    }
+
+    /// A secret reaches a task as an environment variable, so it is named like one.
+    pub(super) fn secret_name<'n>(&mut self, node: &'n Node<'_>) -> Option<&'n str> {
+        let name = self.text(node, "the name of a secret")?;
+        if is_variable(name) {
+            return Some(name);
+        }
+        let message = format!("a secret cannot be called `{}`", shown(name));
+        self.error("secret-name", &node.span, message).help("use letters, digits and `_`, not beginning with a digit");
+        None
+    }
+}
+
+/// Whether a POSIX shell takes this for the name of a variable.
+pub(super) fn is_variable(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(|first: char| first.is_ascii_digit())
+        && name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')
+}

@@ -1,0 +1,76 @@
+//! Where secrets come from.
+
+use super::Checker;
+use super::fields::{Fields, Format};
+use super::process::is_variable;
+use crate::spec::problem::shown;
+use crate::spec::syntax::{Content, Node};
+use crate::spec::workflow::SecretSource;
+use std::collections::BTreeMap;
+
+const SOURCE: Format = Format { what: "a secret", known: &["env", "command"], later: &["file", "keyring", "vault"] };
+
+impl Checker<'_, '_> {
+    /// The top level's `secrets`: names with their sources, or names alone.
+    pub(super) fn secrets(&mut self, fields: &Fields<'_, '_>) -> BTreeMap<String, SecretSource> {
+        let mut secrets = BTreeMap::new();
+        let Some(node) = fields.get("secrets") else { return secrets };
+        match &*node.content {
+            Content::List(items) => {
+                for item in items {
+                    if let Some(name) = self.secret_name(item) {
+                        secrets.insert(name.to_owned(), SecretSource::Env(name.to_owned()));
+                    }
+                }
+            }
+            Content::Map(entries) => {
+                for entry in entries {
+                    let name: &str = &entry.key;
+                    if !is_variable(name) {
+                        let message = format!("a secret cannot be called `{}`", shown(name));
+                        let help = "use letters, digits and `_`, not beginning with a digit";
+                        self.error("secret-name", &entry.key_span, message).help(help);
+                    } else if let Some(source) = self.secret_source(name, &entry.value) {
+                        secrets.insert(name.to_owned(), source);
+                    }
+                }
+            }
+            Content::Scalar(_) => {
+                self.wrong_kind(node, "`secrets`", "a map of names and sources, or a list of names");
+            }
+        }
+        secrets
+    }
+
+    fn secret_source(&mut self, name: &str, node: &Node<'_>) -> Option<SecretSource> {
+        if node.is_null() {
+            return Some(SecretSource::Env(name.to_owned()));
+        }
+        if let Content::Scalar(_) = &*node.content {
+            let help = format!("write `{name}: {{ env: VARIABLE }}` or `{name}: {{ command: … }}`, never the secret itself");
+            self.wrong_kind(node, &format!("the source of `{name}`"), "a map with `env` or `command`").help(help);
+            return None;
+        }
+        let fields = self.fields(node, &SOURCE)?;
+        match (fields.get("env"), fields.get("command")) {
+            (Some(variable), None) => {
+                let text = self.text(variable, "`env`")?;
+                if !is_variable(text) {
+                    let message = format!("an environment variable cannot be called `{}`", shown(text));
+                    self.error("env-name", &variable.span, message);
+                    return None;
+                }
+                Some(SecretSource::Env(text.to_owned()))
+            }
+            (None, Some(command)) => Some(SecretSource::Command(self.filled(command, "`command`")?.to_owned())),
+            (Some(_), Some(command)) => {
+                self.error("conflict", &command.span, "a secret comes from `env` or from `command`, not from both");
+                None
+            }
+            (None, None) => {
+                self.error("missing-key", &fields.span, "a secret needs `env` or `command`");
+                None
+            }
+        }
+    }
+}

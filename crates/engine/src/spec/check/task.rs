@@ -1,0 +1,156 @@
+//! Tasks: units of work.
+
+use super::Checker;
+use super::fields::{Fields, Format};
+use crate::id::TaskId;
+use crate::spec::syntax::{Content, Node};
+use crate::spec::workflow::{OnInterrupt, Retry, Task, Work};
+use std::time::Duration;
+
+const TASK: Format = Format {
+    what: "a task",
+    known: &[
+        "id",
+        "name",
+        "description",
+        "needs",
+        "run",
+        "script",
+        "pass",
+        "timeout",
+        "retry",
+        "on_interrupt",
+        "on_fail",
+        "outputs",
+        "env",
+        "secrets",
+        "dir",
+    ],
+    later: &[
+        "agent",
+        "agents",
+        "prompt",
+        "for_each",
+        "inputs",
+        "skills",
+        "type",
+        "config",
+        "output_path",
+        "when",
+        "checkpoint",
+        "gates",
+        "budget",
+        "worktree",
+        "subagent",
+        "uses",
+        "session",
+    ],
+};
+
+const RETRY: Format = Format { what: "`retry`", known: &["attempts", "backoff"], later: &["max_backoff", "jitter"] };
+
+/// A task as it stands in the file, its needs not yet looked up.
+pub(super) struct RawTask<'n, 'a> {
+    /// What it says.
+    pub(super) task: Task,
+    /// Where its id stands.
+    pub(super) id: &'n Node<'a>,
+    /// What it says about needs; absent when it says nothing.
+    pub(super) needs: Option<&'n Node<'a>>,
+}
+
+impl Checker<'_, '_> {
+    /// One task of a phase.
+    pub(super) fn task<'n, 'a>(&mut self, node: &'n Node<'a>) -> Option<RawTask<'n, 'a>> {
+        let fields = self.fields(node, &TASK)?;
+        let id_node = fields.require(self, "id");
+        let id = id_node.and_then(|node| self.id(node, "the id of a task"));
+        let name = fields.get("name").and_then(|node| self.text(node, "`name`")).map(str::to_owned);
+        fields.get("description").map(|node| self.text(node, "`description`"));
+        let work = self.work(&fields);
+        let timeout = fields.get("timeout").and_then(|node| self.timeout(node, "`timeout`"));
+        let retry = fields.get("retry").and_then(|node| self.retry(node)).unwrap_or_default();
+        let words = [("rerun", OnInterrupt::Rerun), ("ask", OnInterrupt::Ask), ("fail", OnInterrupt::Fail)];
+        let on_interrupt = fields.get("on_interrupt").and_then(|node| self.word(node, "`on_interrupt`", &words));
+        let on_fail = self.on_fail(&fields);
+        let outputs = fields.get("outputs").map(|node| self.paths(node, "the output")).unwrap_or_default();
+        let (env, secrets, dir) = (self.env(&fields), self.secret_names(&fields), self.dir(&fields));
+        // `needs: []` says something: in a sequential phase it frees the task from the one before it.
+        let needs = fields.get("needs");
+        // A task without work was told about; as one that does nothing its needs and those of others can still be checked.
+        let work = work.unwrap_or(Work::Pass);
+        let on_interrupt = on_interrupt.unwrap_or(match work {
+            Work::Run(_) => OnInterrupt::Ask,
+            Work::Script(_) | Work::Pass => OnInterrupt::Rerun,
+        });
+        let task = Task {
+            id: TaskId::new(id?),
+            name,
+            needs: Vec::new(),
+            work,
+            timeout,
+            retry,
+            on_interrupt,
+            on_fail,
+            outputs,
+            env,
+            secrets,
+            dir,
+        };
+        Some(RawTask { task, id: id_node?, needs })
+    }
+
+    fn work(&mut self, fields: &Fields<'_, '_>) -> Option<Work> {
+        let kinds = ["run", "script", "pass"];
+        let given: Vec<&str> = kinds.into_iter().filter(|kind| fields.key(kind).is_some()).collect();
+        let kind = match given.as_slice() {
+            [] => {
+                let message = "a task needs one of `run`, `script`, `pass`";
+                self.error("missing-key", &fields.span, message).help("`pass: true` makes a task that does nothing");
+                return None;
+            }
+            [kind] => *kind,
+            [_, second, ..] => {
+                let message = format!("a task has one of `run`, `script`, `pass`; this one has {}", given.join(" and "));
+                let span = fields.key(second).unwrap_or(&fields.span);
+                self.error("conflict", span, message).help("make two tasks of it, one needing the other");
+                for kind in &given {
+                    fields.get(kind).map(|node| self.work_of(kind, node));
+                }
+                return None;
+            }
+        };
+        let node = fields.require(self, kind)?;
+        self.work_of(kind, node)
+    }
+
+    fn work_of(&mut self, kind: &str, node: &Node<'_>) -> Option<Work> {
+        match kind {
+            "run" => self.command(node, "`run`").map(Work::Run),
+            "script" => self.script(node, "`script`").map(Work::Script),
+            _ => {
+                if !self.truth(node, "`pass`")? {
+                    self.error("wrong-value", &node.span, "`pass` can only be true")
+                        .help("leave it out and use `run` or `script`");
+                    return None;
+                }
+                Some(Work::Pass)
+            }
+        }
+    }
+
+    fn retry(&mut self, node: &Node<'_>) -> Option<Retry> {
+        const MOST: u32 = 1000;
+        if let Content::Scalar(_) = &*node.content {
+            let attempts = self.count(node, "`retry`", 1..=MOST)?;
+            return Some(Retry { attempts, backoff: Duration::ZERO });
+        }
+        let fields = self.fields(node, &RETRY)?;
+        let attempts = fields.require(self, "attempts").and_then(|node| self.count(node, "`attempts`", 1..=MOST));
+        let backoff = match fields.get("backoff") {
+            Some(node) => self.duration(node, "`backoff`"),
+            None => Some(Duration::ZERO),
+        };
+        Some(Retry { attempts: attempts?, backoff: backoff? })
+    }
+}

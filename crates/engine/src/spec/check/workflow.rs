@@ -1,0 +1,119 @@
+//! The top level of a workflow file.
+
+use super::Checker;
+use super::choice::Order;
+use super::fields::{Fields, Format};
+use crate::spec::problem::{Report, shown};
+use crate::spec::scalar;
+use crate::spec::syntax::{Content, Node};
+use crate::spec::workflow::{Mode, Phase, Workflow};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+const WORKFLOW: Format = Format {
+    what: "a workflow",
+    known: &["name", "description", "version", "execution_mode", "output_dir", "vars", "secrets", "max_parallel", "phases"],
+    later: &[
+        "finalization",
+        "subagents",
+        "suggested_subagents",
+        "agents",
+        "gap_check",
+        "skills",
+        "inputs",
+        "for_each",
+        "policy",
+        "notify",
+        "deadline",
+        "budget",
+        "on_complete",
+        "on_fail",
+        "env",
+        "gates",
+        "tasks",
+        "checkpoint",
+        "triggers",
+        "timeout",
+        "review",
+        "session_timeout",
+    ],
+};
+
+/// Keys that only the successor of this format has at its top.
+const SUCCESSOR: [&str; 3] = ["checkpoints", "base_dir", "scope"];
+
+/// Checks the tree of a whole file.
+pub(in crate::spec) fn workflow(source: &str, root: &Node<'_>, report: &mut Report) -> Option<Workflow> {
+    let mut checker = Checker { source, report };
+    if root.is_null() {
+        let help = "a workflow needs at least `name` and `phases`";
+        checker.error("empty", &(0..0), "the file holds nothing").help(help);
+        return None;
+    }
+    if checker.is_successor(root) {
+        return None;
+    }
+    let fields = checker.fields(root, &WORKFLOW)?;
+    let name = fields.require(&mut checker, "name").and_then(|node| checker.filled(node, "`name`"));
+    let text = |checker: &mut Checker<'_, '_>, key: &str| {
+        fields.get(key).and_then(|node| checker.text(node, &format!("`{key}`"))).map(str::to_owned)
+    };
+    let description = text(&mut checker, "description");
+    let version = text(&mut checker, "version");
+    let modes = [Mode::Strict, Mode::Loose, Mode::Adaptive].map(|mode| (mode.word(), mode));
+    let execution_mode =
+        fields.get("execution_mode").and_then(|node| checker.word(node, "`execution_mode`", &modes)).unwrap_or_default();
+    let output_dir = fields.get("output_dir").and_then(|node| checker.path(node, "`output_dir`"));
+    let vars = checker.vars(&fields);
+    let secrets = checker.secrets(&fields);
+    let max_parallel = fields.get("max_parallel").and_then(|node| checker.count(node, "`max_parallel`", 1..=100_000));
+    let phases = checker.phases(&fields);
+    Some(Workflow {
+        name: name?.trim().to_owned(),
+        description,
+        version,
+        execution_mode,
+        output_dir,
+        vars,
+        secrets,
+        max_parallel,
+        phases: phases?,
+    })
+}
+
+impl Checker<'_, '_> {
+    /// A file of the successor format is not full of misspelt keys; it is another kind of file.
+    fn is_successor(&mut self, root: &Node<'_>) -> bool {
+        let Content::Map(entries) = &*root.content else { return false };
+        let Some(entry) = entries.iter().find(|entry| SUCCESSOR.contains(&&*entry.key)) else { return false };
+        let message = format!("this is a file of the successor format: it has `{}` at its top", entry.key);
+        let help = "Lockgate reads the format in which each phase has its own `checkpoint`; use that one";
+        self.error("successor-format", &entry.key_span, message).help(help);
+        true
+    }
+
+    fn vars(&mut self, fields: &Fields<'_, '_>) -> BTreeMap<String, Value> {
+        let mut vars = BTreeMap::new();
+        let mut refused = Vec::new();
+        for entry in fields.get("vars").and_then(|node| self.entries(node, "`vars`")).unwrap_or_default() {
+            vars.insert(entry.key.to_string(), scalar::to_json(&entry.value, &mut refused));
+        }
+        for span in refused {
+            let message = format!("`{}` is not a number that JSON can hold", shown(self.source.get(span.clone()).unwrap_or("")));
+            self.error("wrong-value", &span, message).help("write it in quotes, as text");
+        }
+        vars
+    }
+
+    fn phases(&mut self, fields: &Fields<'_, '_>) -> Option<Vec<Phase>> {
+        let node = fields.require(self, "phases")?;
+        let nodes = self.list(node, "`phases`")?;
+        if nodes.is_empty() {
+            self.error("empty", &node.span, "`phases` is empty").help("a workflow needs at least one phase");
+            return None;
+        }
+        let ids = self.phase_ids(nodes);
+        let phases = nodes.iter().enumerate().filter_map(|(here, node)| self.phase(node, Order { ids: &ids, here })).collect();
+        Some(phases)
+    }
+}

@@ -1,0 +1,297 @@
+//! Scripts and conditions: their syntax, and what may not stand in them.
+//!
+//! A script is the body of an async function, so `return` and `await` may stand at its top; a condition is one expression.
+
+use super::nesting;
+use super::problem::shown;
+use super::reads::Reader;
+use super::workflow::Reads;
+use oxc_allocator::Allocator;
+use oxc_ast::ast::{Expression, Program, Statement};
+use oxc_ast_visit::Visit;
+use oxc_parser::{ParseOptions, Parser};
+use oxc_span::{GetSpan, SourceType};
+use std::ops::Range;
+
+/// Something wrong with a piece of JavaScript.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// A stable code.
+    pub(crate) code: &'static str,
+    /// What is wrong.
+    pub(crate) message: String,
+    /// The bytes of the JavaScript that it is about.
+    pub(crate) span: Range<usize>,
+    /// What would mend it.
+    pub(crate) help: Option<String>,
+}
+
+/// How long one script may be.
+const MAX_SCRIPT: usize = 128 << 10;
+/// How deep the brackets of a script may be nested. The parser's time and memory grow with the square of it for some
+/// constructs (default values of parameters that turn out to be none), so this is far below what would be possible.
+const MAX_BRACKETS: usize = 150;
+/// More faults of one script are consequences of the first ones.
+const MAX_FAULTS: usize = 5;
+
+/// The parser calls itself for everything that is nested, and a process that runs out of stack is gone. So what a
+/// script can need at most is estimated; measured was at most 3 KB for a level of brackets and 1 KB for a token.
+const STACK_PER_BRACKET: usize = 6 << 10;
+const STACK_PER_TOKEN: usize = 2 << 10;
+/// What any thread that reads workflows is taken to have left.
+const STACK_AT_HAND: usize = 1 << 20;
+
+const BEFORE: &str = "(async function () {\n";
+const AFTER: &str = "\n})";
+
+/// Checks the body of a function and finds what it reads.
+pub(crate) fn function_body(source: &str) -> Result<Reads, Vec<Fault>> {
+    with_stack(source, |source| {
+        let wrapped = [BEFORE, source, AFTER].concat();
+        let allocator = Allocator::default();
+        let parsed = Parser::new(&allocator, &wrapped, SourceType::script()).with_options(options()).parse();
+        let mut faults: Vec<Fault> = parsed
+            .diagnostics
+            .into_vec()
+            .iter()
+            .take(MAX_FAULTS)
+            .map(|told| {
+                let label = told.labels.first().map(|label| (label.offset(), label.len()));
+                syntax_fault(&told.message, label, told.help.as_deref(), BEFORE.len(), source.len())
+            })
+            .collect();
+        if faults.is_empty() && !is_one_function(&parsed.program, wrapped.len()) {
+            faults.push(Fault {
+                code: "script-syntax",
+                message: "a `}` in this script closes more than the script".into(),
+                span: 0..source.len(),
+                help: Some("remove the bracket that has no partner".into()),
+            });
+        }
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let mut reader = Reader::new(BEFORE.len());
+        reader.visit_program(&parsed.program);
+        reader.finish()
+    })
+}
+
+/// Checks one expression and finds what it reads.
+pub(crate) fn expression(source: &str) -> Result<Reads, Vec<Fault>> {
+    if source.trim().is_empty() {
+        let message = "the condition is empty".into();
+        let help = Some("leave `condition` out to show the checkpoint always".into());
+        return Err(vec![Fault { code: "condition-empty", message, span: 0..source.len(), help }]);
+    }
+    with_stack(source, |source| {
+        let allocator = Allocator::default();
+        let parser = Parser::new(&allocator, source, SourceType::script()).with_options(options());
+        match parser.parse_expression() {
+            Err(diagnostics) => Err(diagnostics
+                .into_vec()
+                .iter()
+                .take(MAX_FAULTS)
+                .map(|told| {
+                    let label = told.labels.first().map(|label| (label.offset(), label.len()));
+                    syntax_fault(&told.message, label, told.help.as_deref(), 0, source.len())
+                })
+                .collect()),
+            Ok(expression) => {
+                let mut reader = Reader::new(0);
+                reader.visit_expression(&expression);
+                reader.finish()
+            }
+        }
+    })
+}
+
+fn options() -> ParseOptions {
+    ParseOptions { parse_regular_expression: true, preserve_parens: false, ..ParseOptions::default() }
+}
+
+/// Runs a check where there is enough stack for it.
+fn with_stack(source: &str, check: impl FnOnce(&str) -> Result<Reads, Vec<Fault>> + Send) -> Result<Reads, Vec<Fault>> {
+    let refuse = |message: String, help: &str| {
+        Err(vec![Fault { code: "script-too-large", message, span: 0..source.len(), help: Some(help.into()) }])
+    };
+    if source.len() > MAX_SCRIPT {
+        let message = format!("this script has {} bytes; a script may have {MAX_SCRIPT}", source.len());
+        return refuse(message, "split it into several tasks");
+    }
+    let brackets = nesting::depth(source);
+    if brackets > MAX_BRACKETS {
+        let message = format!("the brackets of this script are nested more than {MAX_BRACKETS} levels deep");
+        return refuse(message, "give names to some of the inner parts");
+    }
+    let needed = brackets * STACK_PER_BRACKET + tokens(source) * STACK_PER_TOKEN;
+    if needed <= STACK_AT_HAND {
+        return check(source);
+    }
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(needed + STACK_AT_HAND).spawn_scoped(scope, || check(source));
+        match thread.map(std::thread::ScopedJoinHandle::join) {
+            Ok(Ok(checked)) => checked,
+            Ok(Err(_)) | Err(_) => refuse("this script cannot be checked".into(), "make it shorter"),
+        }
+    })
+}
+
+/// A number of tokens that a source does not exceed: words, and every other character.
+fn tokens(source: &str) -> usize {
+    let mut tokens = 0;
+    let mut in_word = false;
+    for byte in source.bytes() {
+        let word = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..);
+        if !byte.is_ascii_whitespace() && !(word && in_word) {
+            tokens += 1;
+        }
+        in_word = word;
+    }
+    tokens
+}
+
+fn is_one_function(program: &Program<'_>, length: usize) -> bool {
+    let [Statement::ExpressionStatement(statement)] = program.body.as_slice() else { return false };
+    let Expression::FunctionExpression(function) = &statement.expression else { return false };
+    function.span().end as usize == length - 1
+}
+
+/// What the parser says, in the words and places of the source that people wrote.
+fn syntax_fault(message: &str, label: Option<(u32, u32)>, help: Option<&str>, before: usize, length: usize) -> Fault {
+    let (offset, size) = label.map_or((before, length), |(offset, size)| (offset as usize, size as usize));
+    let start = offset.saturating_sub(before);
+    if start >= length && length > 0 {
+        // Our own brackets around the source mean nothing to anybody.
+        return Fault {
+            code: "script-syntax",
+            message: "syntax error in JavaScript: it ends too early".into(),
+            span: length..length,
+            help: Some("close the brackets and quotes that are open".into()),
+        };
+    }
+    let end = (start + size.max(1)).min(length);
+    let message = format!("syntax error in JavaScript: {}", shown(message));
+    Fault { code: "script-syntax", message, span: start..end, help: help.map(shown) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(names: &[&str]) -> Result<Reads, Vec<Fault>> {
+        Ok(Reads::Parts(names.iter().map(|name| (*name).to_owned()).collect()))
+    }
+
+    fn fault(checked: Result<Reads, Vec<Fault>>) -> (&'static str, Range<usize>) {
+        let faults = checked.expect_err("a fault");
+        (faults[0].code, faults[0].span.clone())
+    }
+
+    #[test]
+    fn a_script_may_return_and_await_at_its_top() {
+        assert_eq!(function_body("const x = await readFile('a'); // end\nreturn x.length"), parts(&[]));
+        assert_eq!(function_body(""), parts(&[]));
+        assert_eq!(function_body("// only a comment"), parts(&[]));
+    }
+
+    #[test]
+    fn a_syntax_error_has_its_place() {
+        assert_eq!(fault(function_body("let a = 1\nlet b = = 2")), ("script-syntax", 18..19));
+        assert_eq!(fault(expression("a > > b")), ("script-syntax", 4..5));
+        assert_eq!(fault(expression("a b")), ("script-syntax", 2..3));
+        assert_eq!(fault(expression("a > ")), ("script-syntax", 4..4));
+        assert_eq!(fault(function_body("if (a) {")), ("script-syntax", 8..8));
+        assert_eq!(fault(expression("/(/.test(a)")).0, "script-syntax");
+    }
+
+    #[test]
+    fn a_script_cannot_close_the_function_around_it() {
+        for source in ["}, function () {", "}) ; (function () {", "} + function () {", "}; {", "}"] {
+            assert_eq!(fault(function_body(source)).0, "script-syntax", "{source}");
+        }
+        assert_eq!(fault(expression("a) + (b")).0, "script-syntax");
+        assert_eq!(fault(expression("a; b")).0, "script-syntax");
+    }
+
+    #[test]
+    fn an_empty_condition_is_an_error() {
+        assert_eq!(fault(expression("")).0, "condition-empty");
+        assert_eq!(fault(expression(" \n ")).0, "condition-empty");
+        assert_eq!(fault(expression("/* nothing */")).0, "script-syntax");
+    }
+
+    #[test]
+    fn no_nesting_exhausts_the_stack() {
+        let openings = [
+            "(",
+            "[",
+            "{",
+            "!",
+            "a+",
+            "a=>",
+            "a=",
+            "a?",
+            "`${",
+            "if(1)",
+            "x:",
+            "new ",
+            "({a:",
+            "(a=",
+            "async(a=",
+            "a.b.",
+            "a,",
+            "function a(){",
+            "class a{a(){",
+            "/(",
+            "a||",
+            "else ",
+            "for(;;)",
+            "do ",
+            "await ",
+            "-",
+            "a**",
+            "a[",
+            "a(",
+            "try{",
+            "switch(a){case ",
+            "...",
+            "return ",
+            "a?.",
+            "[...[",
+            "({...",
+            "`",
+            "class extends ",
+            "/(?:",
+            "/[",
+            "a in ",
+            "<",
+        ];
+        for opening in openings {
+            // As much as the calling thread may be asked to carry, and as much as there may be at all.
+            for stack in [STACK_AT_HAND, usize::MAX] {
+                let brackets = nesting::depth(opening);
+                let most = if brackets > 0 { MAX_BRACKETS / brackets } else { (MAX_SCRIPT - 1) / opening.len() };
+                let length = most.min(stack / (brackets * STACK_PER_BRACKET + tokens(opening) * STACK_PER_TOKEN));
+                let source = opening.repeat(length);
+                let _ = function_body(&source);
+                let _ = expression(&source);
+                let _ = expression(&[&source, "a"].concat());
+                let _ = function_body(&[&source, "a", &")".repeat(length.min(MAX_BRACKETS))].concat());
+            }
+        }
+    }
+
+    #[test]
+    fn a_script_may_be_long_but_not_endless() {
+        let deep = |levels: usize| format!("{}1{}", "(".repeat(levels), ")".repeat(levels));
+        assert_eq!(expression(&deep(MAX_BRACKETS)), parts(&[]));
+        assert_eq!(fault(expression(&deep(MAX_BRACKETS + 1))).0, "script-too-large");
+        assert_eq!(fault(expression(&"(a=".repeat(40_000))).0, "script-too-large");
+        let long = format!("return 0{}", " + context.feature.x".repeat(6_000));
+        assert_eq!(function_body(&long), parts(&["feature"]));
+        let lines = "for (const x of y) { if (x > 1) { log(`${x}`) } }\n".repeat(2_000);
+        assert_eq!(function_body(&lines), parts(&[]));
+        assert_eq!(fault(function_body(&"a;".repeat(MAX_SCRIPT))).0, "script-too-large");
+    }
+}

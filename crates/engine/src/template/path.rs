@@ -1,0 +1,153 @@
+//! Paths into values: `vars.list[0].name`.
+
+use crate::spec::suggest;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt;
+
+/// A path, never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Path {
+    segments: Vec<String>,
+}
+
+/// What a path leads to.
+pub(super) enum Found<'v> {
+    /// Something that is there.
+    Value(&'v Value),
+    /// How long a list or text is.
+    Length(usize),
+}
+
+/// What the inside of a tag begins with, up to the first `.` or `[`; empty when something else follows it.
+pub(super) fn root_of(inner: &str) -> &str {
+    let inner = inner.trim();
+    let end = inner.find(|character: char| !is_name(character)).unwrap_or(inner.len());
+    if inner[end..].is_empty() || inner[end..].starts_with(['.', '[']) { &inner[..end] } else { "" }
+}
+
+impl Path {
+    /// Reads what stands between the braces.
+    pub(super) fn parse(inner: &str) -> Option<Self> {
+        let mut rest = inner.trim();
+        let mut segments = Vec::new();
+        loop {
+            let end = rest.find(|character: char| !is_name(character)).unwrap_or(rest.len());
+            if end == 0 {
+                return None;
+            }
+            segments.push(rest[..end].to_owned());
+            rest = &rest[end..];
+            while let Some(inside) = rest.strip_prefix('[') {
+                let (segment, after) = index(inside)?;
+                segments.push(segment.to_owned());
+                rest = after;
+            }
+            if rest.is_empty() {
+                return Some(Self { segments });
+            }
+            rest = rest.strip_prefix('.')?;
+        }
+    }
+
+    /// What it begins with.
+    pub(super) fn root(&self) -> &str {
+        &self.segments[0]
+    }
+
+    /// What it leads to in these values.
+    pub(super) fn find<'v>(&self, values: &'v Value) -> Option<Found<'v>> {
+        let mut at = values;
+        for (position, segment) in self.segments.iter().enumerate() {
+            match step(at, segment) {
+                Some(next) => at = next,
+                None if segment == "length" && position + 1 == self.segments.len() => {
+                    return match at {
+                        Value::Array(items) => Some(Found::Length(items.len())),
+                        Value::String(text) => Some(Found::Length(text.chars().count())),
+                        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+                    };
+                }
+                None => return None,
+            }
+        }
+        Some(Found::Value(at))
+    }
+
+    /// A path that is there and nearly the same.
+    pub(super) fn nearest(&self, values: &Value) -> Option<String> {
+        let mut at = values;
+        for (position, segment) in self.segments.iter().enumerate() {
+            match (step(at, segment), at) {
+                (Some(next), _) => at = next,
+                (None, Value::Object(map)) => {
+                    let near = suggest::nearest(segment, map.keys().map(String::as_str))?;
+                    let mut segments = self.segments.clone();
+                    near.clone_into(&mut segments[position]);
+                    let path = Self { segments };
+                    return path.find(values).is_some().then(|| path.to_string());
+                }
+                (None, _) => return None,
+            }
+        }
+        None
+    }
+}
+
+fn step<'v>(value: &'v Value, segment: &str) -> Option<&'v Value> {
+    match value {
+        Value::Object(map) => map.get(segment),
+        Value::Array(items) => items.get(segment.parse::<usize>().ok()?),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+}
+
+fn is_name(character: char) -> bool {
+    character.is_alphanumeric() || matches!(character, '_' | '-' | '$')
+}
+
+/// Reads `0]`, `'name']` or `"name"]`.
+fn index(inside: &str) -> Option<(&str, &str)> {
+    let inside = inside.trim_start();
+    for quote in ['\'', '"'] {
+        if let Some(quoted) = inside.strip_prefix(quote) {
+            let (name, after) = quoted.split_once(quote)?;
+            return after.trim_start().strip_prefix(']').map(|after| (name, after));
+        }
+    }
+    let (number, after) = inside.split_once(']')?;
+    let number = number.trim();
+    (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some((number, after))
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, segment) in self.segments.iter().enumerate() {
+            match position {
+                _ if segment.is_empty() || !segment.chars().all(is_name) => write!(f, "['{}']", crate::spec::shown(segment))?,
+                0 => f.write_str(segment)?,
+                _ => write!(f, ".{segment}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Found<'_> {
+    /// The value as text: text as it is, nothing as nothing, lists and maps as JSON.
+    pub(super) fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Value(Value::String(text)) => Cow::Borrowed(text),
+            Self::Value(Value::Null) => Cow::Borrowed(""),
+            Self::Value(value @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_))) => {
+                Cow::Owned(value.to_string())
+            }
+            Self::Length(length) => Cow::Owned(length.to_string()),
+        }
+    }
+
+    /// Writes the value as text.
+    pub(super) fn write(&self, to: &mut String) {
+        to.push_str(&self.text());
+    }
+}

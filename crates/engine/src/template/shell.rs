@@ -1,0 +1,257 @@
+//! Where in a shell command a value stands, so that it can be quoted to stay one piece of text.
+//!
+//! Single quotes around a value that stands inside double quotes would protect nothing, so the scanner follows the
+//! quotes of the command. Where it cannot follow them (here-documents, backquotes, `$'…'`, commands inside double
+//! quotes) it says so, and the template is refused: a value that might be run as code is never written.
+
+use std::ops::Range;
+
+/// Where a value stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Not in a shell command at all.
+    Text,
+    /// Outside quotes.
+    Word,
+    /// Inside `'…'`.
+    SingleQuotes,
+    /// Inside `"…"`.
+    DoubleQuotes,
+}
+
+/// Writes a value as one word.
+pub(super) fn write_word(value: &str, to: &mut String) {
+    to.push('\'');
+    write_in_single_quotes(value, to);
+    to.push('\'');
+}
+
+/// Writes a value where single quotes are open already.
+pub(super) fn write_in_single_quotes(value: &str, to: &mut String) {
+    for character in value.chars() {
+        match character {
+            '\'' => to.push_str("'\\''"),
+            other => to.push(other),
+        }
+    }
+}
+
+/// Writes a value where double quotes are open already.
+pub(super) fn write_in_double_quotes(value: &str, to: &mut String) {
+    for character in value.chars() {
+        if matches!(character, '\\' | '"' | '$' | '`') {
+            to.push('\\');
+        }
+        to.push(character);
+    }
+}
+
+/// Follows the quotes of a command from its start; asked for places in order.
+pub(super) struct Scanner<'t> {
+    command: &'t str,
+    at: usize,
+    state: State,
+    here_documents: Vec<HereDocument>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Plain,
+    Single,
+    Double,
+    Comment,
+    /// What follows cannot be told apart any more, and why.
+    Lost(&'static str),
+}
+
+struct HereDocument {
+    delimiter: String,
+    strips_tabs: bool,
+}
+
+impl<'t> Scanner<'t> {
+    pub(super) fn new(command: &'t str) -> Self {
+        Self { command, at: 0, state: State::Plain, here_documents: Vec::new() }
+    }
+
+    /// Where the tag at this span stands: nowhere in a comment, or a reason why nobody can say.
+    pub(super) fn place(&mut self, tag: Range<usize>) -> Result<Option<Place>, &'static str> {
+        while self.at < tag.start {
+            self.step();
+        }
+        if self.at > tag.start {
+            // Something that was passed over as a whole holds the tag.
+            return match self.state {
+                State::Lost(reason) => Err(reason),
+                State::Plain | State::Single | State::Double | State::Comment => {
+                    Err("after a backslash or inside another construct")
+                }
+            };
+        }
+        let place = match self.state {
+            State::Plain => Ok(Some(Place::Word)),
+            State::Single => Ok(Some(Place::SingleQuotes)),
+            State::Double => Ok(Some(Place::DoubleQuotes)),
+            State::Comment => Ok(None),
+            State::Lost(reason) => Err(reason),
+        };
+        self.at = tag.end;
+        place
+    }
+
+    fn rest(&self) -> &'t str {
+        &self.command[self.at..]
+    }
+
+    fn step(&mut self) {
+        let rest = self.rest();
+        let Some(character) = rest.chars().next() else { return };
+        let mut length = character.len_utf8();
+        match self.state {
+            State::Lost(_) => {}
+            State::Comment if character == '\n' => {
+                self.state = State::Plain;
+                length = self.pass_here_documents(length);
+            }
+            State::Comment => {}
+            State::Single if character == '\'' => self.state = State::Plain,
+            State::Single => {}
+            State::Double => match character {
+                '"' => self.state = State::Plain,
+                '\\' => length += escaped(rest),
+                '`' => length = self.pass_backquotes(rest),
+                '$' if rest.starts_with("$(") => length = self.pass_substitution(rest),
+                '$' if rest.starts_with("${") => length = self.pass_expansion(rest),
+                _ => {}
+            },
+            State::Plain => match character {
+                '\'' => self.state = State::Single,
+                '"' => self.state = State::Double,
+                '\\' => length += escaped(rest),
+                '`' => length = self.pass_backquotes(rest),
+                '$' if rest.starts_with("$'") || rest.starts_with("$\"") => {
+                    self.state = State::Lost("after a `$'…'` or `$\"…\"` string")
+                }
+                '#' if self.at_word_start() => self.state = State::Comment,
+                '<' if rest.starts_with("<<<") => length = 3,
+                '<' if rest.starts_with("<<") => length = self.begin_here_document(rest),
+                '\n' => length = self.pass_here_documents(length),
+                _ => {}
+            },
+        }
+        self.at += length;
+    }
+
+    fn at_word_start(&self) -> bool {
+        let before = self.command[..self.at].chars().next_back();
+        before.is_none_or(|character| character.is_whitespace() || matches!(character, ';' | '&' | '|' | '(' | ')'))
+    }
+
+    /// Passes over `` `…` `` as a whole.
+    fn pass_backquotes(&mut self, rest: &str) -> usize {
+        let mut at = 1;
+        for (offset, character) in rest.char_indices().skip(1) {
+            if offset < at {
+                continue;
+            }
+            match character {
+                '\\' => at = offset + 1 + escaped(&rest[offset..]),
+                '`' => return offset + 1,
+                _ => at = offset + character.len_utf8(),
+            }
+        }
+        self.lose("inside backquotes", rest)
+    }
+
+    /// Passes over `$(…)` inside double quotes as a whole, where its end is plain to see.
+    fn pass_substitution(&mut self, rest: &str) -> usize {
+        let mut depth = 0_usize;
+        let mut skip_to = 0;
+        for (offset, character) in rest.char_indices().skip(1) {
+            if offset < skip_to {
+                continue;
+            }
+            match character {
+                '(' => depth += 1,
+                ')' => {
+                    depth -= 1;
+                    if depth == 0 {
+                        return if plain_to_see(&rest[2..offset]) {
+                            offset + 1
+                        } else {
+                            self.lose("after a `$(…)` inside double quotes", rest)
+                        };
+                    }
+                }
+                '\\' => skip_to = offset + 1 + escaped(&rest[offset..]),
+                '\'' | '"' => match rest[offset + 1..].find(character) {
+                    Some(close) => skip_to = offset + 1 + close + 1,
+                    None => break,
+                },
+                _ => {}
+            }
+        }
+        self.lose("inside a `$(…)` inside double quotes", rest)
+    }
+
+    /// Passes over `${…}` inside double quotes as a whole, where its end is plain to see.
+    fn pass_expansion(&mut self, rest: &str) -> usize {
+        match rest.find('}') {
+            Some(close) if !rest[2..close].contains(['\'', '"', '`', '\\', '{', '$']) => close + 1,
+            _ => self.lose("after a `${…}` with quotes in it", rest),
+        }
+    }
+
+    fn begin_here_document(&mut self, rest: &str) -> usize {
+        let mut after = &rest[2..];
+        let strips_tabs = after.starts_with('-');
+        if strips_tabs {
+            after = &after[1..];
+        }
+        after = after.trim_start_matches([' ', '\t']);
+        let end = after.find(|character: char| character.is_whitespace() || ";&|<>()".contains(character)).unwrap_or(after.len());
+        let delimiter: String = after[..end].chars().filter(|character| !matches!(character, '\'' | '"' | '\\')).collect();
+        if delimiter.is_empty() || delimiter.contains("{{") {
+            return self.lose("after a here-document", rest);
+        }
+        self.here_documents.push(HereDocument { delimiter, strips_tabs });
+        rest.len() - after.len() + end
+    }
+
+    /// At the end of a line: passes over the bodies of the here-documents that the line began.
+    fn pass_here_documents(&mut self, newline: usize) -> usize {
+        let mut length = newline;
+        for document in std::mem::take(&mut self.here_documents) {
+            loop {
+                let rest = &self.rest()[length..];
+                let line = rest.split('\n').next().unwrap_or(rest);
+                length += (line.len() + 1).min(rest.len());
+                let line = if document.strips_tabs { line.trim_start_matches('\t') } else { line };
+                if line == document.delimiter {
+                    break;
+                }
+                if length >= self.rest().len() {
+                    return self.lose("inside a here-document", self.rest());
+                }
+            }
+        }
+        length
+    }
+
+    fn lose(&mut self, reason: &'static str, rest: &str) -> usize {
+        self.state = State::Lost(reason);
+        rest.len()
+    }
+}
+
+/// How long the character after a backslash is.
+fn escaped(rest: &str) -> usize {
+    rest.chars().nth(1).map_or(0, char::len_utf8)
+}
+
+/// Whether nothing in the inside of a `$(…)` could have hidden a parenthesis from us.
+fn plain_to_see(inside: &str) -> bool {
+    let tricky = ["case", "<<", "`", "$'", "$\"", "#"];
+    let nested_in_quotes = inside.split('"').skip(1).step_by(2).any(|quoted| quoted.contains(['$', '\\', '`']));
+    !tricky.iter().any(|trick| inside.contains(trick)) && !nested_in_quotes
+}
