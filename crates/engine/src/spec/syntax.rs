@@ -128,7 +128,7 @@ pub(crate) fn parse<'a>(source: &'a str, report: &mut Report) -> Option<Node<'a>
             Ok((event, span)) => builder.take(event, span).ok()?,
         }
     }
-    builder.root
+    Some(builder.root.unwrap_or_else(|| nothing(0..0)))
 }
 
 /// The file is beyond a limit; what was wrong has been told.

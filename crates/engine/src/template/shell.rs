@@ -52,6 +52,8 @@ pub(super) struct Scanner<'t> {
     at: usize,
     state: State,
     here_documents: Vec<HereDocument>,
+    /// What was last passed over as a whole.
+    passed: &'static str,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,7 +73,7 @@ struct HereDocument {
 
 impl<'t> Scanner<'t> {
     pub(super) fn new(command: &'t str) -> Self {
-        Self { command, at: 0, state: State::Plain, here_documents: Vec::new() }
+        Self { command, at: 0, state: State::Plain, here_documents: Vec::new(), passed: "" }
     }
 
     /// Where the tag at this span stands: nowhere in a comment, or a reason why nobody can say.
@@ -80,12 +82,10 @@ impl<'t> Scanner<'t> {
             self.step();
         }
         if self.at > tag.start {
-            // Something that was passed over as a whole holds the tag.
+            // What was passed over as a whole holds the tag.
             return match self.state {
                 State::Lost(reason) => Err(reason),
-                State::Plain | State::Single | State::Double | State::Comment => {
-                    Err("after a backslash or inside another construct")
-                }
+                State::Plain | State::Single | State::Double | State::Comment => Err(self.passed),
             };
         }
         let place = match self.state {
@@ -118,7 +118,7 @@ impl<'t> Scanner<'t> {
             State::Single => {}
             State::Double => match character {
                 '"' => self.state = State::Plain,
-                '\\' => length += escaped(rest),
+                '\\' => length += self.pass_escape(rest),
                 '`' => length = self.pass_backquotes(rest),
                 '$' if rest.starts_with("$(") => length = self.pass_substitution(rest),
                 '$' if rest.starts_with("${") => length = self.pass_expansion(rest),
@@ -127,7 +127,7 @@ impl<'t> Scanner<'t> {
             State::Plain => match character {
                 '\'' => self.state = State::Single,
                 '"' => self.state = State::Double,
-                '\\' => length += escaped(rest),
+                '\\' => length += self.pass_escape(rest),
                 '`' => length = self.pass_backquotes(rest),
                 '$' if rest.starts_with("$'") || rest.starts_with("$\"") => {
                     self.state = State::Lost("after a `$'…'` or `$\"…\"` string")
@@ -147,8 +147,15 @@ impl<'t> Scanner<'t> {
         before.is_none_or(|character| character.is_whitespace() || matches!(character, ';' | '&' | '|' | '(' | ')'))
     }
 
+    /// Passes over the character after a backslash; gives its length.
+    fn pass_escape(&mut self, rest: &str) -> usize {
+        self.passed = "after a backslash";
+        escaped(rest)
+    }
+
     /// Passes over `` `…` `` as a whole.
     fn pass_backquotes(&mut self, rest: &str) -> usize {
+        self.passed = "inside backquotes";
         let mut at = 1;
         for (offset, character) in rest.char_indices().skip(1) {
             if offset < at {
@@ -165,6 +172,7 @@ impl<'t> Scanner<'t> {
 
     /// Passes over `$(…)` inside double quotes as a whole, where its end is plain to see.
     fn pass_substitution(&mut self, rest: &str) -> usize {
+        self.passed = "inside a `$(…)` inside double quotes";
         let mut depth = 0_usize;
         let mut skip_to = 0;
         for (offset, character) in rest.char_indices().skip(1) {
@@ -196,6 +204,7 @@ impl<'t> Scanner<'t> {
 
     /// Passes over `${…}` inside double quotes as a whole, where its end is plain to see.
     fn pass_expansion(&mut self, rest: &str) -> usize {
+        self.passed = "inside a `${…}`";
         match rest.find('}') {
             Some(close) if !rest[2..close].contains(['\'', '"', '`', '\\', '{', '$']) => close + 1,
             _ => self.lose("after a `${…}` with quotes in it", rest),
@@ -203,6 +212,7 @@ impl<'t> Scanner<'t> {
     }
 
     fn begin_here_document(&mut self, rest: &str) -> usize {
+        self.passed = "in the first line of a here-document";
         let mut after = &rest[2..];
         let strips_tabs = after.starts_with('-');
         if strips_tabs {
@@ -222,6 +232,7 @@ impl<'t> Scanner<'t> {
     fn pass_here_documents(&mut self, newline: usize) -> usize {
         let mut length = newline;
         for document in std::mem::take(&mut self.here_documents) {
+            self.passed = "inside a here-document";
             loop {
                 let rest = &self.rest()[length..];
                 let line = rest.split('\n').next().unwrap_or(rest);

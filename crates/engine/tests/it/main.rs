@@ -1,0 +1,53 @@
+//! Tests of the engine through its public face.
+
+mod checkpoints;
+mod hostile;
+mod places;
+mod rules;
+mod shape;
+mod templates;
+
+use lockgate_engine::spec::problem::Severity;
+use lockgate_engine::spec::workflow::Workflow;
+use lockgate_engine::spec::{Read, read};
+
+/// Everything that is wrong with a file, one line each: `line:column code: message (help)`.
+fn told(source: &str) -> Vec<String> {
+    let Read { workflow, problems } = read(source);
+    let errors = problems.iter().any(|problem| problem.severity == Severity::Error);
+    assert_eq!(workflow.is_none(), errors, "a workflow and an error exclude each other: {problems:?}");
+    problems
+        .iter()
+        .map(|problem| {
+            let warning = if problem.severity == Severity::Warning { "warning " } else { "" };
+            let help = problem.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
+            format!("{}:{} {warning}{}: {}{help}", problem.line, problem.column, problem.code, problem.message)
+        })
+        .collect()
+}
+
+/// The workflow of a file without any problem.
+fn workflow(source: &str) -> Workflow {
+    assert_eq!(told(source), [] as [&str; 0], "{source}");
+    read(source).workflow.expect("a workflow")
+}
+
+/// A file whose only phase is `one` with these lines, indented by four.
+fn in_phase(lines: &str) -> String {
+    let lines: String = lines.lines().map(|line| format!("    {line}\n")).collect();
+    format!("name: test\nphases:\n  - id: one\n{lines}")
+}
+
+/// A file whose only task is `a` with these lines; they begin on line 6.
+fn in_task(lines: &str) -> String {
+    let lines: String = lines.lines().map(|line| format!("    {line}\n")).collect();
+    in_phase(&format!("tasks:\n  - id: a\n{lines}"))
+}
+
+/// A file with phases `before`, `here` and `after`, where `here` has a checkpoint of these lines; they begin on line 8.
+fn in_checkpoint(lines: &str) -> String {
+    let lines: String = lines.lines().map(|line| format!("      {line}\n")).collect();
+    format!(
+        "name: test\nphases:\n  - id: before\n    gates: []\n  - id: here\n    gates: []\n    checkpoint:\n{lines}  - id: after\n    gates: []\n"
+    )
+}

@@ -1,0 +1,383 @@
+//! Every rule of the format, with the message and the place that breaking it gives.
+
+use crate::{in_phase, in_task, told};
+
+const NOTHING: [&str; 0] = [];
+
+#[test]
+fn a_workflow_needs_a_name_and_phases() {
+    assert_eq!(told(""), ["1:1 empty: the file holds nothing (a workflow needs at least `name` and `phases`)"]);
+    assert_eq!(told("# nothing\n---\n"), ["1:1 empty: the file holds nothing (a workflow needs at least `name` and `phases`)"]);
+    assert_eq!(told("version: 1"), ["1:1 missing-key: a workflow needs `name`", "1:1 missing-key: a workflow needs `phases`"]);
+    assert_eq!(
+        told("name: ' '\nphases: []"),
+        ["1:7 empty: `name` is empty", "2:9 empty: `phases` is empty (a workflow needs at least one phase)"]
+    );
+    assert_eq!(told("name: x\nphases:"), ["2:1 missing-key: `phases` has no value"]);
+    assert_eq!(told("just text"), ["1:1 wrong-kind: a workflow must be a map of keys and values, not a single value"]);
+    assert_eq!(told("name: x\nphases: {a: b}"), ["2:9 wrong-kind: `phases` must be a list, not a map"]);
+    assert_eq!(
+        told("name: [x]\nphases: [a]"),
+        [
+            "1:7 wrong-kind: `name` must be text, not a list",
+            "2:10 wrong-kind: a phase must be a map of keys and values, not a single value"
+        ]
+    );
+}
+
+#[test]
+fn an_unknown_key_is_an_error_with_a_suggestion_at_every_level() {
+    let source = "
+name: x
+descripton: y
+phases:
+  - id: one
+    task: []
+    tasks:
+      - id: a
+        runs: make
+        pass: true
+        retry: {attempt: 2, attempts: 2}
+    gates:
+      - {id: g, run: make, cwd: x}
+    main_agent: {scipt: x, script: return 1}
+    checkpoint:
+      promt: a
+      prompt: a
+      options:
+        - lable: x
+          label: y
+          on_select: {action: abort, targets: z}
+secrets:
+  A: {enviroment: X, env: X}
+";
+    assert_eq!(
+        told(source),
+        [
+            "3:1 unknown-key: `descripton` is not a key of a workflow (did you mean `description`?)",
+            "6:5 unknown-key: `task` is not a key of a phase (did you mean `tasks`?)",
+            "9:9 unknown-key: `runs` is not a key of a task (did you mean `run`?)",
+            "11:17 unknown-key: `attempt` is not a key of `retry` (did you mean `attempts`?)",
+            "13:28 unknown-key: `cwd` is not a key of a gate",
+            "14:18 unknown-key: `scipt` is not a key of `main_agent` (did you mean `script`?)",
+            "16:7 unknown-key: `promt` is not a key of a checkpoint (did you mean `prompt`?)",
+            "19:11 unknown-key: `lable` is not a key of an option (did you mean `label`?)",
+            "21:38 unknown-key: `targets` is not a key of `on_select` (did you mean `target`?)",
+            "23:7 unknown-key: `enviroment` is not a key of a secret",
+        ]
+    );
+}
+
+#[test]
+fn a_key_of_a_later_release_is_named_as_such() {
+    let source = "
+name: x
+finalization: {template: a, output: b}
+phases:
+  - id: one
+    subagents: [a]
+    gap_check: {script: return 1}
+    execution_mode: loose
+    skills: [b]
+    suggested_subagents: [c]
+    tasks:
+      - id: a
+        for_each: [1]
+        inputs: [x]
+        pass: true
+";
+    let told = told(source);
+    let keys: Vec<&str> = told.iter().filter_map(|line| line.split('`').nth(1)).collect();
+    assert_eq!(
+        keys,
+        ["finalization", "subagents", "gap_check", "execution_mode", "skills", "suggested_subagents", "for_each", "inputs"]
+    );
+    assert!(
+        told.iter().all(|line| line.contains("not-supported: ") && line.contains(" is not supported by this release")),
+        "{told:?}"
+    );
+    assert!(told[1].starts_with("6:5 not-supported: `subagents` is not supported by this release (a phase may have id, name, "));
+}
+
+#[test]
+fn a_file_of_the_successor_format_gets_one_error() {
+    for (source, place, key) in [
+        ("name: x\ncheckpoints:\n  - after: build\nsteps: [a]", "2:1", "checkpoints"),
+        ("base_dir: x\nscope: y\nphases: 5", "1:1", "base_dir"),
+        ("name: x\nscope: y\nphases: []", "2:1", "scope"),
+    ] {
+        assert_eq!(
+            told(source),
+            [format!(
+                "{place} successor-format: this is a file of the successor format: it has `{key}` at its top (Lockgate reads the format in which each phase has its own `checkpoint`; use that one)"
+            )]
+        );
+    }
+}
+
+#[test]
+fn ids_are_required_plain_and_unique() {
+    assert_eq!(told("name: x\nphases: [{name: a, gates: []}]"), ["2:11 missing-key: a phase needs `id`"]);
+    let wrong = |id: &str| told(&format!("name: x\nphases: [{{id: {id}, gates: []}}]"));
+    for id in ["a", "Phase_1", "1.2-3", "_x", "08"] {
+        assert_eq!(wrong(id), NOTHING, "{id}");
+    }
+    for id in ["'a b'", "../x", "..", ".a", "-a", "ü", "a/b", "''", "'a\\b'"] {
+        let told = wrong(id);
+        assert_eq!(told.len(), 1, "{id}");
+        assert!(told[0].starts_with("2:15 id: the id of a phase cannot be `"), "{told:?}");
+        assert!(
+            told[0].ends_with("(use letters, digits, `-`, `_` and `.`, beginning with a letter, a digit or `_`)"),
+            "{told:?}"
+        );
+    }
+    assert_eq!(wrong(&"a".repeat(101)), ["2:15 id: the id of a phase is longer than 100 characters"]);
+    assert_eq!(
+        told("name: x\nphases:\n  - {id: a, gates: []}\n  - {id: a, gates: []}"),
+        ["4:10 duplicate-id: there are two phases called `a` (the first one is on line 3; rename one of them)"]
+    );
+    assert_eq!(
+        wrong("current"),
+        ["2:15 reserved-id: a phase cannot be called `current`: as a target that means the phase itself (choose another id)"]
+    );
+    assert_eq!(
+        told(&in_phase("tasks:\n  - {id: a, pass: true}\n  - {id: a, pass: true}")),
+        ["6:14 duplicate-id: there are two tasks called `a` (the first one is on line 5; rename one of them)"]
+    );
+    assert_eq!(
+        told(&in_phase("gates:\n  - {id: a, run: x}\n  - {id: a, run: x}")),
+        ["6:14 duplicate-id: there are two gates called `a` (the first one is on line 5; rename one of them)"]
+    );
+    assert_eq!(
+        told(&in_phase("main_agent: {script: return 1}\ntasks:\n  - {id: main, pass: true}")),
+        ["6:14 duplicate-id: `main` is the task that `main_agent` makes (rename the task, or leave out `main_agent`)"]
+    );
+}
+
+#[test]
+fn a_need_names_a_task_of_the_phase() {
+    assert_eq!(
+        told(&in_phase("tasks:\n  - {id: compile, pass: true}\n  - {id: b, pass: true, needs: [compille, other]}")),
+        [
+            "6:37 unknown-task: task `compille` is not defined in this phase (did you mean `compile`?)",
+            "6:47 unknown-task: task `other` is not defined in this phase",
+        ]
+    );
+}
+
+#[test]
+fn a_circle_of_needs_is_shown() {
+    assert_eq!(
+        told(&in_phase(
+            "tasks:\n  - {id: a, pass: true, needs: c}\n  - {id: b, pass: true, needs: [a]}\n  - {id: c, pass: true, needs: [b]}\n  - {id: d, pass: true, needs: d}"
+        )),
+        [
+            "5:36 cycle: these tasks need each other: a → c → b → a (remove one of these needs)",
+            "8:36 cycle: these tasks need each other: d → d (remove one of these needs)",
+        ]
+    );
+}
+
+#[test]
+fn a_task_does_exactly_one_thing() {
+    assert_eq!(
+        told(&in_task("name: x")),
+        ["5:9 missing-key: a task needs one of `run`, `script`, `pass` (`pass: true` makes a task that does nothing)"]
+    );
+    assert_eq!(
+        told(&in_task("run: make\nscript: return 1 +")),
+        [
+            "7:9 conflict: a task has one of `run`, `script`, `pass`; this one has run and script (make two tasks of it, one needing the other)",
+            "7:27 script-syntax: syntax error in JavaScript: it ends too early (close the brackets and quotes that are open)",
+        ]
+    );
+    assert_eq!(
+        told(&in_task("pass: false")),
+        ["6:15 wrong-value: `pass` can only be true (leave it out and use `run` or `script`)"]
+    );
+    assert_eq!(
+        told(&in_task("pass: yes")),
+        ["6:15 wrong-value: `pass` must be true or false, not `yes` (write `true`, without quotes)"]
+    );
+    assert_eq!(told(&in_task("run:")), ["6:9 missing-key: `run` has no value"]);
+    assert_eq!(told(&in_task("run: ' '")), ["6:14 empty: `run` is empty"]);
+    assert_eq!(told(&in_task("script: ''")), ["6:17 empty: `script` is empty"]);
+}
+
+#[test]
+fn words_are_known_words() {
+    assert_eq!(
+        told(&in_task("pass: true\non_interrupt: re-run\non_fail: retry")),
+        [
+            "7:23 wrong-value: `on_interrupt` must be one of rerun, ask, fail, not `re-run` (did you mean `rerun`?)",
+            "8:18 wrong-value: `on_fail` must be one of fail, ask, repeat, not `retry`",
+        ]
+    );
+    assert_eq!(
+        told("name: x\nexecution_mode: strikt\nphases: [{id: a, gates: [], behavior: paralel}]"),
+        [
+            "2:17 wrong-value: `execution_mode` must be one of strict, loose, adaptive, not `strikt` (did you mean `strict`?)",
+            "3:39 wrong-value: `behavior` must be one of parallel, sequential, main-only, not `paralel` (did you mean `parallel`?)",
+        ]
+    );
+}
+
+#[test]
+fn durations_have_a_unit() {
+    assert_eq!(
+        told(&in_task("pass: true\ntimeout: 30\nretry: {attempts: 2, backoff: soon}")),
+        [
+            "7:18 duration: `timeout` must be a duration, not `30` (say which unit: `30s`, `30m` or `30h`)",
+            "8:39 duration: `backoff` must be a duration, not `soon` (write it as `30s`, `5m`, `1h 30m` or `PT30M`)",
+        ]
+    );
+    assert_eq!(told(&in_task("pass: true\ntimeout: 0s")), ["7:18 duration: `timeout` is zero (leave it out for no limit)"]);
+    assert_eq!(told(&in_task("pass: true\ntimeout: 1h 30m")), NOTHING);
+}
+
+#[test]
+fn numbers_are_whole_and_in_range() {
+    let attempts = "must be a whole number from 1 to 1000, not";
+    assert_eq!(told(&in_task("pass: true\nretry: 0")), [format!("7:16 wrong-value: `retry` {attempts} `0`")]);
+    assert_eq!(told(&in_task("pass: true\nretry: {attempts: -1}")), [format!("7:27 wrong-value: `attempts` {attempts} `-1`")]);
+    assert_eq!(told(&in_task("pass: true\nretry: {attempts: 1.5}")), [format!("7:27 wrong-value: `attempts` {attempts} `1.5`")]);
+    assert_eq!(told(&in_task("pass: true\nretry: {backoff: 1s}")), ["7:17 missing-key: `retry` needs `attempts`"]);
+    assert_eq!(
+        told("name: x\nmax_parallel: 0\nphases: [{id: a, gates: []}]"),
+        ["2:15 wrong-value: `max_parallel` must be a whole number from 1 to 100000, not `0`"]
+    );
+    assert_eq!(
+        told("name: x\nvars: {a: .inf}\nphases: [{id: a, gates: []}]"),
+        ["2:11 wrong-value: `.inf` is not a number that JSON can hold (write it in quotes, as text)"]
+    );
+}
+
+#[test]
+fn paths_stay_inside() {
+    let task = in_task("pass: true\noutputs: [/etc/passwd, a/../../b, '..', ok/..x, 'x{{vars.a}}/..', '']\ndir: ../x");
+    assert_eq!(
+        told(&task),
+        [
+            "7:19 path-outside: the output `/etc/passwd` is an absolute path (write a relative path without `..`)",
+            "7:32 path-outside: the output `a/../../b` leads upwards with `..` (write a relative path without `..`)",
+            "7:43 path-outside: the output `..` leads upwards with `..` (write a relative path without `..`)",
+            "7:57 path-outside: the output `x{{vars.a}}/..` leads upwards with `..` (write a relative path without `..`)",
+            "7:75 empty: the output is empty",
+            "8:14 path-outside: `dir` `../x` leads upwards with `..` (write a relative path without `..`)",
+        ]
+    );
+    assert_eq!(
+        told(
+            "name: x\noutput_dir: /tmp\nphases: [{id: a, checkpoint: {show_files: /etc/shadow}, gates: [{id: g, run: x, dir: /}]}]"
+        ),
+        [
+            "2:13 path-outside: `output_dir` `/tmp` is an absolute path (write a relative path without `..`)",
+            "3:43 path-outside: the file to show `/etc/shadow` is an absolute path (write a relative path without `..`)",
+            "3:86 path-outside: `dir` `/` is an absolute path (write a relative path without `..`)",
+        ]
+    );
+}
+
+#[test]
+fn environment_variables_have_names_and_values() {
+    assert_eq!(
+        told(&in_task("pass: true\nenv: {1A: x, 'A=B': y, C: , D: [1]}")),
+        [
+            "7:15 env-name: an environment variable cannot be called `1A` (use letters, digits and `_`, not beginning with a digit)",
+            "7:22 env-name: an environment variable cannot be called `A=B` (use letters, digits and `_`, not beginning with a digit)",
+            "7:32 missing-value: `C` has no value (write `''` for an empty one)",
+            "7:40 wrong-kind: `D` must be text, not a list",
+        ]
+    );
+    assert_eq!(told(&in_task("run: \"a\\0b\"")), ["6:14 nul-character: `run` holds a NUL character (remove `\\0`)"]);
+}
+
+#[test]
+fn a_secret_has_a_name_and_one_source() {
+    let source = "name: x\nsecrets:\n  a-b: {env: X}\n  B: {}\n  C: {env: X, command: y}\n  D: hunter2\n  E: {env: a b}\nphases: [{id: a, tasks: [{id: t, pass: true, secrets: [X-1]}]}]";
+    let help = "(use letters, digits and `_`, not beginning with a digit)";
+    assert_eq!(told(source), [
+        format!("3:3 secret-name: a secret cannot be called `a-b` {help}"),
+        "4:6 missing-key: a secret needs `env` or `command`".into(),
+        "5:24 conflict: a secret comes from `env` or from `command`, not from both".into(),
+        "6:6 wrong-kind: the source of `D` must be a map with `env` or `command`, not a single value (write `D: { env: VARIABLE }` or `D: { command: … }`, never the secret itself)".into(),
+        "7:12 env-name: an environment variable cannot be called `a b`".into(),
+        format!("8:56 secret-name: a secret cannot be called `X-1` {help}"),
+    ]);
+    assert_eq!(
+        told("name: x\nsecrets: A\nphases: [{id: a, gates: []}]"),
+        ["2:10 wrong-kind: `secrets` must be a map of names and sources, or a list of names, not a single value"]
+    );
+}
+
+#[test]
+fn a_phase_that_does_nothing_is_warned_of() {
+    assert_eq!(
+        told("name: x\nphases: [{id: a}]"),
+        ["2:11 warning empty-phase: this phase does nothing (give it `tasks`, `gates`, a `main_agent` or a `checkpoint`)"]
+    );
+}
+
+#[test]
+fn yaml_has_no_doubtful_parts() {
+    let phases = "phases: [{id: a, gates: []}]\n";
+    assert_eq!(
+        told(&format!("name: x\n{phases}name: y\n")),
+        ["3:1 duplicate-key: key `name` is given twice in this map (the first one is on line 1; keep one of them)"]
+    );
+    assert_eq!(
+        told(&format!("name: x\n{phases}---\nname: y\n")),
+        ["3:1 documents: a second document begins here; a workflow file holds one (put each workflow into a file of its own)"]
+    );
+    assert_eq!(
+        told(&format!("name: *nobody\n{phases}")),
+        ["1:7 alias: alias `*nobody` names an anchor that is not defined before it", "1:1 missing-key: `name` has no value",]
+            .map(str::to_owned)
+            .into_iter()
+            .rev()
+            .collect::<Vec<_>>()
+    );
+    assert_eq!(
+        told(&format!("name: x\nvars: {{a: &a [*a]}}\n{phases}")),
+        ["2:15 alias: this alias stands inside the thing that it names"]
+    );
+    assert_eq!(
+        told(&format!("name: !secret x\n{phases}")),
+        ["1:7 tag: the tag `!secret` means nothing in a workflow file (remove it)"]
+    );
+    assert_eq!(told(&format!("name: x\n? [a]\n: b\n{phases}")), ["2:3 key: a key must be a single value, not a list"]);
+    assert_eq!(
+        told(&format!("name: x\nvars: &v {{a: 1}}\n<<: *v\n{phases}")),
+        ["3:1 unknown-key: merge keys (`<<`) are not supported (write the keys out, or use an alias for a whole value)"]
+    );
+}
+
+#[test]
+fn broken_yaml_is_told_with_its_place() {
+    assert_eq!(told("name: x\nphases:\n\t- id: a\n").len(), 1);
+    let told_tab = told("name: x\nphases:\n\t- id: a\n").remove(0);
+    assert!(told_tab.starts_with("3:2 yaml: this is not YAML: ") && told_tab.ends_with("(indent with spaces)"), "{told_tab}");
+    let told_colon = told("name: a: b\n").remove(0);
+    assert!(told_colon.starts_with("1:8 yaml: this is not YAML: "), "{told_colon}");
+    let told_quote = told("name: \"a\n").remove(0);
+    assert!(told_quote.contains(" yaml: this is not YAML: "), "{told_quote}");
+}
+
+#[test]
+fn all_problems_are_told_in_the_order_of_the_file() {
+    let source = "nam: x\nphases:\n  - id: b!\n    tasks:\n      - id: t\n        needs: [u]\n        timeout: 5\n        script: 'return ('\n  - id: c\n    checkpoint: {condition: 'a >', options: [{label: Go, on_select: {action: go}}]}\n";
+    let places: Vec<String> = told(source).iter().map(|line| line.split(": ").next().unwrap_or_default().to_owned()).collect();
+    assert_eq!(
+        places,
+        [
+            "1:1 unknown-key",
+            "1:1 missing-key",
+            "3:9 id",
+            "6:17 unknown-task",
+            "7:18 duration",
+            "8:26 script-syntax",
+            "10:33 script-syntax",
+            "10:78 unknown-action"
+        ]
+    );
+}
