@@ -2,14 +2,20 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`root`] | where a project's state lies, and the names of the files in it |
-//! | [`config`] | the settings in `.lockgate/config.yaml` |
-//! | [`files`] | the files that a run shows, reads and leaves behind |
+//! | [`driver`] | the drive loop: outcomes, commits, effects |
+//! | [`world`] | what the loop needs of the outside; a simulation puts others in its place |
+//! | [`perform`] | performing each effect on this machine |
 //! | [`process`] | commands in their own sessions: locks, logs, limits, orphans |
+//! | [`script`] | JavaScript in worker processes |
+//! | [`files`] | the files that a run shows, reads and leaves behind |
 //! | [`secret`] | secrets: where they come from, and keeping them out of sight |
+//! | [`load`], [`start`] | from the store to a run; from a workflow file to a new run |
+//! | [`person`] | who is at the command line |
+//! | [`root`], [`config`] | where a project's state lies; its settings |
 
 pub mod config;
 pub mod files;
 pub mod process;
 pub mod root;
+pub mod script;
 pub mod secret;

@@ -1,0 +1,78 @@
+//! How long one evaluation takes, from asking to answer, one after another.
+#![expect(clippy::print_stdout, reason = "what it measures is what it prints")]
+
+use lockgate_engine::digest::Digest;
+use lockgate_runner::script::{Call, Evaluator, Form, Limits, StoredPart, WorkerCommand, worker_main};
+use std::{
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+const CALLS: u32 = 3000;
+const ROUNDS: usize = 7;
+
+fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some("worker") {
+        return worker_main();
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(measure());
+    ExitCode::SUCCESS
+}
+
+async fn measure() {
+    let program = std::env::current_exe().expect("the path of this program");
+    let begin = Instant::now();
+    let evaluator = Evaluator::new(WorkerCommand { program, args: vec!["worker".into()], env: vec![] });
+    let null = Call {
+        form: Form::Body,
+        source: "return null".into(),
+        globals: vec![],
+        stored: vec![],
+        files: None,
+        limits: Limits::SCRIPT,
+    };
+    evaluator.warm();
+    println!("warm           {:8.1} µs", micros(begin.elapsed()));
+    evaluator.call(null.clone()).await.expect("an answer");
+    println!("first answer   {:8.1} µs", micros(begin.elapsed()));
+
+    let mut small = null.clone();
+    small.source = "return context.feature.name".into();
+    let flags = (0..40).map(|n| format!("\"some-flag-number-{n:04}\"")).collect::<Vec<_>>().join(",");
+    small.globals.push(("context".into(), format!(r#"{{"feature":{{"name":"login","flags":[{flags}]}}}}"#)));
+
+    let mut large = null.clone();
+    large.source = "let n = 0; for (const text of context.vars.list) n += text.length; return n".into();
+    let list = (0..100).map(|n| format!("\"{n:04}{}\"", "abcdefgh".repeat(128))).collect::<Vec<_>>().join(",");
+    let json = format!("[{list}]");
+    let path = ["context", "vars", "list"].map(String::from).to_vec();
+    large.stored.push(StoredPart { path, digest: Digest::of(json.as_bytes()), json: json.into() });
+
+    for (name, call) in [("return null", &null), ("1 KB context", &small), ("100 KB stored", &large)] {
+        for pause in [Duration::ZERO, Duration::from_micros(200)] {
+            let mut rounds = Vec::new();
+            for _ in 0..ROUNDS {
+                let mut spent = Duration::ZERO;
+                for _ in 0..CALLS {
+                    let begin = Instant::now();
+                    evaluator.call(call.clone()).await.expect("an answer");
+                    spent += begin.elapsed();
+                    // As long as a durable commit takes, during which workers make their next engines.
+                    let begin = Instant::now();
+                    while begin.elapsed() < pause {
+                        std::hint::spin_loop();
+                    }
+                }
+                rounds.push(micros(spent / CALLS));
+            }
+            rounds.sort_by(f64::total_cmp);
+            let between = if pause.is_zero() { "at once" } else { "200 µs between" };
+            println!("{name:14} {:8.1} µs  ({between}; {:.1} to {:.1})", rounds[ROUNDS / 2], rounds[0], rounds[ROUNDS - 1]);
+        }
+    }
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}

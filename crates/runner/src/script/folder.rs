@@ -1,0 +1,203 @@
+//! Files of the output directory, and of nothing else.
+//!
+//! Every path is resolved beneath a directory handle, so that neither `..` nor a symlink leads out of it, also when
+//! a symlink is put there while the script runs.
+
+use super::{FILE_LIMIT, Files};
+use cap_std::{
+    ambient_authority,
+    fs::{Dir, OpenOptions, OpenOptionsExt},
+};
+use rustix::fs::OFlags;
+use std::{
+    cell::{Cell, OnceCell},
+    io::{self, ErrorKind, Read, Write},
+    path::{Component, Path, PathBuf},
+};
+
+/// The output directory of one evaluation, opened when it is first needed.
+pub(super) struct Folder {
+    files: Files,
+    root: OnceCell<Dir>,
+    written: Cell<u64>,
+}
+
+type Outcome<T> = Result<T, String>;
+
+impl Folder {
+    pub(super) fn new(files: Files) -> Self {
+        Self { files, root: OnceCell::new(), written: Cell::new(0) }
+    }
+
+    /// The text of a file; bytes that are not UTF-8 are replaced.
+    pub(super) fn read(&self, path: &str) -> Outcome<String> {
+        self.read_if_present(path)?.ok_or_else(|| format!("{path:?} is not there (looked for in the output directory)"))
+    }
+
+    /// The text of a file, or nothing if there is no such file.
+    pub(super) fn read_if_present(&self, path: &str) -> Outcome<Option<String>> {
+        let Some(root) = self.root(path)? else { return Ok(None) };
+        let name = self.resolve(root, path)?;
+        match read(root, &name) {
+            Ok(bytes) => Ok(Some(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(explain(path, &error)),
+        }
+    }
+
+    /// Whether there is a file or folder of that name.
+    pub(super) fn exists(&self, path: &str) -> Outcome<bool> {
+        let Some(root) = self.root(path)? else { return Ok(false) };
+        match root.metadata(self.resolve(root, path)?) {
+            Ok(_) => Ok(true),
+            Err(error) if is_absent(&error) => Ok(false),
+            Err(error) => Err(explain(path, &error)),
+        }
+    }
+
+    /// Writes a file so that it is there whole or not at all, also after a crash. Gives its name from the directory.
+    pub(super) fn write(&self, path: &str, content: &str) -> Outcome<String> {
+        // Checked before anything is made.
+        steps(&self.files, path)?;
+        let root = match self.root(path)? {
+            Some(root) => root,
+            None => {
+                Dir::create_ambient_dir_all(&self.files.output_dir, ambient_authority()).map_err(|e| explain(path, &e))?;
+                self.root(path)?.ok_or_else(|| format!("{path:?}: the output directory cannot be made"))?
+            }
+        };
+        let name = self.resolve(root, path)?;
+        self.write_beneath(root, &name, content).map_err(|error| explain(path, &error))?;
+        Ok(name.to_string_lossy().into_owned())
+    }
+
+    fn write_beneath(&self, root: &Dir, name: &Path, content: &str) -> io::Result<()> {
+        let Some(file_name) = name.file_name() else { return Err(ErrorKind::IsADirectory.into()) };
+        let folder = match name.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            Some(parent) => make_folders(root, parent)?,
+            None => root.try_clone()?,
+        };
+        if folder.symlink_metadata(file_name).is_ok_and(|found| found.is_dir()) {
+            return Err(ErrorKind::IsADirectory.into());
+        }
+        self.written.set(self.written.get() + 1);
+        let temporary = format!(".lockgate-{}-{}.tmp", std::process::id(), self.written.get());
+        // What is left of an earlier process with the same number is in nobody's use.
+        drop(folder.remove_file(&temporary));
+        let written = (|| {
+            let mut file = folder.open_with(&temporary, OpenOptions::new().write(true).create_new(true))?;
+            file.write_all(content.as_bytes())?;
+            file.sync_all()?;
+            // Replaces a symlink of that name instead of following it.
+            folder.rename(&temporary, &folder, file_name)
+        })();
+        if written.is_err() {
+            drop(folder.remove_file(&temporary));
+        }
+        written?;
+        sync(&folder)
+    }
+
+    /// The directory; nothing if it does not exist.
+    fn root(&self, path: &str) -> Outcome<Option<&Dir>> {
+        if self.root.get().is_none() {
+            match Dir::open_ambient_dir(&self.files.output_dir, ambient_authority()) {
+                Ok(dir) => drop(self.root.set(dir)),
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(explain(path, &error)),
+            }
+        }
+        Ok(self.root.get())
+    }
+
+    /// The path from the directory.
+    fn resolve(&self, root: &Dir, path: &str) -> Outcome<PathBuf> {
+        let mut steps = steps(&self.files, path)?;
+        if let (Some(feature), Some(first)) = (&self.files.feature, steps.first())
+            && feature == first
+            && root.symlink_metadata(first).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+        {
+            steps.remove(0);
+        }
+        Ok(if steps.is_empty() { ".".into() } else { steps.iter().collect() })
+    }
+}
+
+/// The steps of a path from the output directory, with `.` and `..` taken out.
+fn steps(files: &Files, path: &str) -> Outcome<Vec<String>> {
+    let leads_out = || format!("{path:?} leads out of the output directory; scripts can use only files inside it");
+    if path.is_empty() || path.contains('\0') {
+        return Err(format!("{path:?} is not a path"));
+    }
+    let given = Path::new(path);
+    let inside = if given.is_absolute() {
+        given.strip_prefix(&files.output_dir).map_err(|_| leads_out())?
+    } else {
+        given
+    };
+    let mut steps = Vec::new();
+    for component in inside.components() {
+        match component {
+            Component::CurDir => {}
+            Component::Normal(name) => steps.push(name.to_string_lossy().into_owned()),
+            Component::ParentDir => drop(steps.pop().ok_or_else(leads_out)?),
+            Component::RootDir | Component::Prefix(_) => return Err(leads_out()),
+        }
+    }
+    Ok(steps)
+}
+
+fn read(root: &Dir, name: &Path) -> io::Result<Vec<u8>> {
+    // Without waiting: a pipe of that name would otherwise keep the script for ever.
+    let options = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).clone();
+    let file = root.open_with(name, &options)?;
+    let found = file.metadata()?;
+    if found.is_dir() {
+        return Err(ErrorKind::IsADirectory.into());
+    }
+    if !found.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or(0).min(FILE_LIMIT));
+    file.take(FILE_LIMIT as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > FILE_LIMIT {
+        return Err(io::Error::other(format!("it is larger than {FILE_LIMIT} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// Opens a folder beneath the root; makes what is missing on the way, durably.
+fn make_folders(root: &Dir, path: &Path) -> io::Result<Dir> {
+    match root.open_dir(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        opened => return opened,
+    }
+    let parent = match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) => make_folders(root, parent)?,
+        None => root.try_clone()?,
+    };
+    match root.create_dir(path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+        Ok(()) | Err(_) => sync(&parent)?,
+    }
+    root.open_dir(path)
+}
+
+fn sync(folder: &Dir) -> io::Result<()> {
+    folder.open(".")?.sync_all()
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+fn explain(path: &str, error: &io::Error) -> String {
+    // Made by the resolution itself, hence without a number of the operating system.
+    if error.kind() == ErrorKind::PermissionDenied && error.raw_os_error().is_none() {
+        return format!("{path:?} leads out of the output directory through a symlink; scripts can use only files inside it");
+    }
+    match error.kind() {
+        ErrorKind::IsADirectory => format!("{path:?} is a folder"),
+        _ => format!("{path:?}: {error}"),
+    }
+}

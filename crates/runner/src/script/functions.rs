@@ -1,0 +1,245 @@
+//! What scripts may call: functions for the files of the output directory, and the log.
+//!
+//! | function | gives |
+//! | --- | --- |
+//! | `readFile(path)` | the text; throws if there is no such file |
+//! | `readFiles([path, …])` | an object with the text of each file by its path as given; `null` for one that is not there |
+//! | `writeFile(path, text)` | nothing; anything but a text is written as indented JSON; folders are made |
+//! | `files_exist(path or [path, …])` | whether all of them are there |
+//! | `contains_todos(path or [path, …])` | whether one of them holds TODO, FIXME, TBD or XXX; throws if one is not there |
+//! | `log(…)`, `console.log(…)` and its like | nothing; the values become one line of the log |
+//!
+//! Wherever a path is taken, an object with a `path` (a deliverable of the context) does as well.
+
+use super::{
+    FILE_LIMIT, Files, LOG_LINE_BYTES, LOG_LINES,
+    folder::Folder,
+    plant::put,
+    thrown::{cut, plain, show},
+};
+use rquickjs::{
+    Ctx, Exception, Function, Object, Result, String as Text, Value,
+    function::{Opt, Rest},
+};
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+    time::Instant,
+};
+
+/// At most so many names of written files are told.
+const WROTE_MOST: usize = 10_000;
+
+/// What the functions of one evaluation work with.
+#[derive(Default)]
+pub(super) struct Desk {
+    deadline: Cell<Option<Instant>>,
+    is_late: Cell<bool>,
+    folder: RefCell<Option<Folder>>,
+    log: RefCell<Vec<String>>,
+    lines_left_out: Cell<usize>,
+    wrote: RefCell<Vec<String>>,
+}
+
+impl Desk {
+    /// Begins the evaluation.
+    pub(super) fn begin(&self, deadline: Option<Instant>, files: Option<Files>) {
+        self.deadline.set(deadline);
+        self.folder.replace(files.map(Folder::new));
+    }
+
+    /// Whether the deadline has passed. Once it has, that is final.
+    pub(super) fn is_out_of_time(&self) -> bool {
+        if !self.is_late.get() && self.deadline.get().is_some_and(|deadline| Instant::now() >= deadline) {
+            self.is_late.set(true);
+        }
+        self.is_late.get()
+    }
+
+    /// The log and the files written.
+    pub(super) fn finish(&self) -> (Vec<String>, Vec<String>) {
+        let mut log = self.log.take();
+        match self.lines_left_out.get() {
+            0 => {}
+            1 => log.push("… 1 more line was left out".into()),
+            lines => log.push(format!("… {lines} more lines were left out")),
+        }
+        (log, self.wrote.take())
+    }
+
+    fn with_folder<T>(
+        &self,
+        ctx: &Ctx<'_>,
+        function: &str,
+        act: impl FnOnce(&Folder) -> std::result::Result<T, String>,
+    ) -> Result<T> {
+        let folder = self.folder.borrow();
+        let Some(folder) = &*folder else {
+            return Err(Exception::throw_message(ctx, &format!("{function} is not available in a condition")));
+        };
+        act(folder).map_err(|why| Exception::throw_message(ctx, &format!("{function}: {why}")))
+    }
+
+    fn write_log(&self, values: Vec<Value<'_>>) {
+        if self.log.borrow().len() >= LOG_LINES {
+            self.lines_left_out.set(self.lines_left_out.get() + 1);
+            return;
+        }
+        let mut line = String::new();
+        for value in values {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(&show(value));
+            if line.len() > LOG_LINE_BYTES {
+                break;
+            }
+        }
+        self.log.borrow_mut().push(cut(line, LOG_LINE_BYTES));
+    }
+}
+
+/// Puts the functions into an engine.
+pub(super) fn install(ctx: &Ctx<'_>, desk: &Rc<Desk>) -> Result<()> {
+    let globals = ctx.globals();
+
+    let at = Rc::clone(desk);
+    let read_file = move |ctx: Ctx<'_>, path: Opt<Value<'_>>| {
+        let path = one_path(&ctx, "readFile", path.0)?;
+        at.with_folder(&ctx, "readFile", |folder| folder.read(&path))
+    };
+    globals.set("readFile", Function::new(ctx.clone(), read_file)?.with_name("readFile")?)?;
+
+    globals.set("readFiles", Function::new(ctx.clone(), read_files(Rc::clone(desk)))?.with_name("readFiles")?)?;
+
+    let at = Rc::clone(desk);
+    let write_file = move |ctx: Ctx<'_>, path: Opt<Value<'_>>, content: Opt<Value<'_>>| {
+        let path = one_path(&ctx, "writeFile", path.0)?;
+        let content = content_of(&ctx, content.0)?;
+        let name = at.with_folder(&ctx, "writeFile", |folder| folder.write(&path, &content))?;
+        let mut wrote = at.wrote.borrow_mut();
+        if wrote.len() < WROTE_MOST && !wrote.contains(&name) {
+            wrote.push(name);
+        }
+        Result::Ok(())
+    };
+    globals.set("writeFile", Function::new(ctx.clone(), write_file)?.with_name("writeFile")?)?;
+
+    let at = Rc::clone(desk);
+    let files_exist = move |ctx: Ctx<'_>, given: Opt<Value<'_>>| {
+        let paths = paths(&ctx, "files_exist", given.0)?;
+        at.with_folder(&ctx, "files_exist", |folder| all(&paths, |path| folder.exists(path)))
+    };
+    globals.set("files_exist", Function::new(ctx.clone(), files_exist)?.with_name("files_exist")?)?;
+
+    let at = Rc::clone(desk);
+    let contains_todos = move |ctx: Ctx<'_>, given: Opt<Value<'_>>| {
+        let paths = paths(&ctx, "contains_todos", given.0)?;
+        at.with_folder(&ctx, "contains_todos", |folder| {
+            let is_free = all(&paths, |path| folder.read(path).map(|text| !has_todo(&text)))?;
+            Ok(!is_free)
+        })
+    };
+    globals.set("contains_todos", Function::new(ctx.clone(), contains_todos)?.with_name("contains_todos")?)?;
+
+    let at = Rc::clone(desk);
+    let log = Function::new(ctx.clone(), move |values: Rest<Value<'_>>| at.write_log(values.0))?;
+    let log = log.with_name("log")?;
+    let console = Object::new(ctx.clone())?;
+    for name in ["log", "info", "warn", "error", "debug"] {
+        console.set(name, log.clone())?;
+    }
+    globals.set("log", log)?;
+    globals.set("console", console)
+}
+
+/// A function of its own, because its result lives as long as the engine that it was called from.
+fn read_files(desk: Rc<Desk>) -> impl for<'js> Fn(Ctx<'js>, Opt<Value<'js>>) -> Result<Object<'js>> {
+    move |ctx, given| {
+        let files = Object::new(ctx.clone())?;
+        for path in paths(&ctx, "readFiles", given.0)? {
+            let text = desk.with_folder(&ctx, "readFiles", |folder| folder.read_if_present(&path))?;
+            let value = match text {
+                Some(text) => Text::from_str(ctx.clone(), &text)?.into_value(),
+                None => Value::new_null(ctx.clone()),
+            };
+            put(&files, &path, value)?;
+        }
+        Ok(files)
+    }
+}
+
+/// Whether it holds for all, asking only until it does not.
+fn all(
+    paths: &[String],
+    holds: impl Fn(&str) -> std::result::Result<bool, String>,
+) -> std::result::Result<bool, String> {
+    for path in paths {
+        if !holds(path)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn one_path(ctx: &Ctx<'_>, function: &str, value: Option<Value<'_>>) -> Result<String> {
+    let path = match value.as_ref().and_then(Value::as_object) {
+        Some(object) if !object.is_array() => object.get::<_, Value<'_>>("path").ok(),
+        Some(_) | None => value,
+    };
+    match path.as_ref().and_then(Value::as_string) {
+        Some(text) => Ok(plain(text)),
+        None => Err(Exception::throw_type(ctx, &format!("{function} needs a path, which is a text"))),
+    }
+}
+
+fn paths(ctx: &Ctx<'_>, function: &str, value: Option<Value<'_>>) -> Result<Vec<String>> {
+    match value.as_ref().and_then(Value::as_array) {
+        Some(list) => list.iter().map(|item| one_path(ctx, function, Some(item?))).collect(),
+        None => Ok(vec![one_path(ctx, function, value)?]),
+    }
+}
+
+fn content_of(ctx: &Ctx<'_>, value: Option<Value<'_>>) -> Result<String> {
+    let content = match value {
+        Some(value) => match value.as_string() {
+            Some(text) => Some(plain(text)),
+            None => {
+                let at = value.ctx().clone();
+                let json = at.json_stringify_replacer_space(value, Value::new_undefined(at.clone()), 2)?;
+                json.map(|json| json.to_string()).transpose()?.map(|json| json + "\n")
+            }
+        },
+        None => None,
+    };
+    match content {
+        Some(content) if content.len() <= FILE_LIMIT => Ok(content),
+        Some(_) => Err(Exception::throw_range(ctx, &format!("writeFile: more than {FILE_LIMIT} bytes"))),
+        None => Err(Exception::throw_type(ctx, "writeFile needs a text, or a value that JSON can hold")),
+    }
+}
+
+/// Whether a text holds one of the markers as a word of its own.
+fn has_todo(text: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    ["TODO", "FIXME", "TBD", "XXX"].iter().any(|marker| {
+        text.match_indices(marker).any(|(at, _)| {
+            !text[..at].ends_with(is_word) && !text[at + marker.len()..].starts_with(is_word)
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markers_are_words() {
+        for text in ["TODO", "x TODO: y", "// FIXME", "(TBD)", "XXX\n"] {
+            assert!(has_todo(text), "{text}");
+        }
+        for text in ["", "todo", "TODOS", "MASTODON TODOX", "XXXL", "A_TBD", "éTODO"] {
+            assert!(!has_todo(text), "{text}");
+        }
+    }
+}

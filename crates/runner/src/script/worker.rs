@@ -1,0 +1,145 @@
+//! The worker's side: serves calls from its socket until that closes.
+
+use super::{
+    Failed, Returned, ScriptError,
+    message::{CALL_LIMIT, READY, Request, read_call, write_answer},
+    plant::Seed,
+    sandbox::Sandbox,
+    wire::{PREFIX, Writer, frame_length},
+};
+use lockgate_engine::digest::Digest;
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    process::{Resource, Rlimit, setrlimit},
+};
+use std::{
+    collections::HashMap,
+    io::{self, ErrorKind, Read, Write},
+    net::Shutdown,
+    os::{fd::AsFd, unix::net::UnixStream},
+    process::ExitCode,
+};
+
+/// The stack of the thread that evaluates: room for the largest stack that a call may ask for, and for the engine's
+/// own functions, which look at the limit only now and then.
+const THREAD_STACK: usize = 16 << 20;
+/// All the memory that a worker can ever get, whatever goes wrong in it.
+const ADDRESS_SPACE: u64 = 8 << 30;
+/// Buffers that grew beyond this for one large call are given back.
+const BUFFER_KEPT: usize = 1 << 20;
+
+/// Serves calls that arrive on standard input, which must be a Unix stream socket, until it closes.
+pub fn worker_main() -> ExitCode {
+    let Ok(socket) = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else { return ExitCode::FAILURE };
+    if socket.peer_addr().is_err() {
+        return ExitCode::FAILURE;
+    }
+    // Both are nets below the engine's own limits: without them a worker works as well.
+    let limit = |bytes| Rlimit { current: Some(bytes), maximum: Some(bytes) };
+    let _ = setrlimit(Resource::As, limit(ADDRESS_SPACE));
+    let _ = setrlimit(Resource::Core, limit(0));
+
+    let Ok(serving) = socket.try_clone() else { return ExitCode::FAILURE };
+    let thread = std::thread::Builder::new().name("evaluate".into()).stack_size(THREAD_STACK);
+    let spawned = thread.spawn(move || {
+        let serving = Serving(serving);
+        // An error means that the other side is gone or talks nonsense: either way there is nothing left to do.
+        drop(serve(&serving.0));
+    });
+    if spawned.is_err() {
+        return ExitCode::FAILURE;
+    }
+    // Returning ends the process, also in the middle of an evaluation that listens to nothing.
+    wait_until_closed(&socket)
+}
+
+/// Closes the socket when the thread that serves ends, by whatever way, so that the one that waits ends too.
+struct Serving(UnixStream);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        drop(self.0.shutdown(Shutdown::Both));
+    }
+}
+
+fn wait_until_closed(socket: &UnixStream) -> ExitCode {
+    loop {
+        let mut watched = [PollFd::new(socket, PollFlags::RDHUP)];
+        match poll(&mut watched, None) {
+            Ok(_) if watched[0].revents().is_empty() => {}
+            Ok(_) => return ExitCode::SUCCESS,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return ExitCode::FAILURE,
+        }
+    }
+}
+
+fn serve(mut socket: &UnixStream) -> io::Result<()> {
+    let mut sandbox = Sandbox::prepare();
+    let mut ready = Writer::with_capacity(1);
+    ready.byte(READY);
+    socket.write_all(&ready.finish(1).unwrap_or_default())?;
+
+    let mut shelf = HashMap::new();
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let Some(frame) = receive(socket, &mut buffer)? else { return Ok(()) };
+        let request = read_call(frame).map_err(|_| io::Error::from(ErrorKind::InvalidData))?;
+        let answer = evaluate(sandbox, request, &mut shelf);
+        let frame = write_answer(&answer).or_else(|| write_answer(&failed(ScriptError::TooLarge)));
+        socket.write_all(&frame.unwrap_or_default())?;
+        // Made while the answer travels, so that the next call finds it ready.
+        sandbox = Sandbox::prepare();
+        if buffer.len() > BUFFER_KEPT {
+            buffer = vec![0; 64 << 10];
+        }
+    }
+}
+
+fn evaluate(
+    sandbox: Result<Sandbox, ScriptError>,
+    request: Request<'_>,
+    shelf: &mut HashMap<Digest, Seed>,
+) -> Result<Returned, Failed> {
+    for digest in &request.forget {
+        shelf.remove(digest);
+    }
+    for part in &request.stored {
+        if let Some(json) = part.json {
+            shelf.insert(part.digest, Seed::new(json));
+        }
+    }
+    match sandbox {
+        Ok(sandbox) => sandbox.evaluate(request, shelf),
+        Err(error) => failed(error),
+    }
+}
+
+fn failed(error: ScriptError) -> Result<Returned, Failed> {
+    Err(Failed { error, log: Vec::new(), wrote: Vec::new() })
+}
+
+/// One frame without its length, or nothing when the socket has closed. The other side waits for each answer, so one
+/// frame is all that can be there, and one read is usually enough.
+fn receive<'a>(mut socket: &UnixStream, buffer: &'a mut Vec<u8>) -> io::Result<Option<&'a [u8]>> {
+    let mut filled = 0;
+    loop {
+        match socket.read(&mut buffer[filled..]) {
+            Ok(0) => return Ok(None),
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        }
+        let Some(length) = frame_length(&buffer[..filled]) else { continue };
+        if length > CALL_LIMIT {
+            return Err(ErrorKind::InvalidData.into());
+        }
+        let end = PREFIX + length;
+        if filled >= end {
+            return Ok(Some(&buffer[PREFIX..end]));
+        }
+        if buffer.len() < end {
+            buffer.resize(end, 0);
+        }
+    }
+}

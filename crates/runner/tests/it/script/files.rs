@@ -1,0 +1,287 @@
+//! The functions for files reach the output directory, and nothing else.
+
+use super::{body, evaluator, expression, fails, json};
+use lockgate_runner::script::{Call, Evaluator, FILE_LIMIT, Files, ScriptError};
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tempfile::TempDir;
+
+/// A folder with `out` in it, and beside that what scripts must not reach.
+struct Place {
+    root: TempDir,
+    evaluator: Evaluator,
+}
+
+impl Place {
+    fn new() -> Self {
+        let root = TempDir::new().unwrap();
+        fs::create_dir(root.path().join("out")).unwrap();
+        fs::create_dir(root.path().join("beside")).unwrap();
+        fs::write(root.path().join("beside/secret.txt"), "secret").unwrap();
+        Self { root, evaluator: evaluator() }
+    }
+
+    fn out(&self) -> PathBuf {
+        self.root.path().join("out")
+    }
+
+    fn beside(&self) -> PathBuf {
+        self.root.path().join("beside")
+    }
+
+    fn with_files(&self, call: Call) -> Call {
+        Call { files: Some(Files { output_dir: self.out(), feature: Some("login".into()) }), ..call }
+    }
+
+    async fn json(&self, source: &str) -> String {
+        json(&self.evaluator, self.with_files(body(source))).await
+    }
+
+    async fn error(&self, source: &str) -> String {
+        match fails(&self.evaluator, self.with_files(body(source))).await {
+            ScriptError::Thrown { message, .. } => message,
+            other => panic!("{source}: {other:?}"),
+        }
+    }
+
+    fn nothing_happened_beside(&self) {
+        assert_eq!(names(&self.beside()), ["secret.txt"]);
+        assert_eq!(fs::read_to_string(self.beside().join("secret.txt")).unwrap(), "secret");
+    }
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn files_are_written_and_read() {
+    let place = Place::new();
+    let call = body(
+        "writeFile('plan.md', 'é'); writeFile('a/b/c.json', {x: [1]}); writeFile('plan.md', 'again'); writeFile('./a/../n', 7);
+         return [readFile('plan.md'), readFile('a/b/c.json'), readFile({path: 'n'}), readFiles(['plan.md', 'none', 'a/none'])]",
+    );
+    let returned = place.evaluator.call(place.with_files(call)).await.unwrap();
+    let expected =
+        r#"["again","{\n  \"x\": [\n    1\n  ]\n}\n","7\n",{"plan.md":"again","none":null,"a/none":null}]"#;
+    assert_eq!(returned.json, expected);
+    assert_eq!(returned.wrote, ["plan.md", "a/b/c.json", "n"]);
+    assert_eq!(names(&place.out()), ["a", "n", "plan.md"]);
+    assert_eq!(names(&place.out().join("a/b")), ["c.json"]);
+}
+
+#[tokio::test]
+async fn files_are_asked_about() {
+    let place = Place::new();
+    fs::write(place.out().join("done.md"), "all done").unwrap();
+    fs::write(place.out().join("open.md"), "one TODO left").unwrap();
+    symlink("nowhere", place.out().join("dangling")).unwrap();
+    let table = [
+        ("return files_exist('done.md')", "true"),
+        ("return files_exist(['done.md', 'open.md'])", "true"),
+        ("return files_exist(['done.md', 'none.md'])", "false"),
+        ("return files_exist(['done.md/x'])", "false"),
+        ("return files_exist('dangling')", "false"),
+        ("return files_exist([])", "true"),
+        ("return contains_todos('done.md')", "false"),
+        ("return contains_todos([{path: 'done.md', size_bytes: 8}, {path: 'open.md'}])", "true"),
+        ("return contains_todos([])", "false"),
+    ];
+    for (source, expected) in table {
+        assert_eq!(place.json(source).await, expected, "{source}");
+    }
+    let asked = place.with_files(expression("files_exist(['done.md']) && !contains_todos('done.md')"));
+    assert!(place.evaluator.call(asked).await.unwrap().truthy);
+}
+
+#[tokio::test]
+async fn what_goes_wrong_with_a_file_is_said_with_its_name() {
+    let place = Place::new();
+    fs::create_dir(place.out().join("folder")).unwrap();
+    fs::write(place.out().join("bytes"), b"a\xffb").unwrap();
+    fs::File::create(place.out().join("large")).unwrap().set_len(FILE_LIMIT as u64 + 1).unwrap();
+    symlink("dangling", place.out().join("dangling")).unwrap();
+    let large = FILE_LIMIT + 1;
+    let table = [
+        ("readFile('none.md')".to_owned(), r#"Error: readFile: "none.md" is not there (looked for in the output directory)"#),
+        ("readFile('folder')".into(), r#"Error: readFile: "folder" is a folder"#),
+        ("readFile('large')".into(), r#"Error: readFile: "large": it is larger than 16777216 bytes"#),
+        ("readFile('')".into(), r#"Error: readFile: "" is not a path"#),
+        ("readFile()".into(), "TypeError: readFile needs a path, which is a text"),
+        ("readFile(7)".into(), "TypeError: readFile needs a path, which is a text"),
+        ("contains_todos('none.md')".into(), r#"Error: contains_todos: "none.md" is not there (looked for in the output directory)"#),
+        ("writeFile('folder', '')".into(), r#"Error: writeFile: "folder" is a folder"#),
+        ("writeFile('.', '')".into(), r#"Error: writeFile: "." is a folder"#),
+        ("writeFile('x')".into(), "TypeError: writeFile needs a text, or a value that JSON can hold"),
+        ("writeFile('x', () => 1)".into(), "TypeError: writeFile needs a text, or a value that JSON can hold"),
+        (format!("writeFile('x', 'x'.repeat({large}))"), "RangeError: writeFile: more than 16777216 bytes"),
+    ];
+    for (source, expected) in table {
+        let mut call = place.with_files(body(&source));
+        call.limits.memory = 128 << 20;
+        match fails(&place.evaluator, call).await {
+            ScriptError::Thrown { message, line, .. } => assert_eq!((message.as_str(), line), (expected, Some(1)), "{source}"),
+            other => panic!("{source}: {other:?}"),
+        }
+    }
+    assert_eq!(place.json("return readFile('bytes')").await, "\"a\u{fffd}b\"");
+    assert_eq!(names(&place.out()), ["bytes", "dangling", "folder", "large"]);
+}
+
+#[tokio::test]
+async fn a_pipe_does_not_keep_the_script_waiting() {
+    let place = Place::new();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        place.out().join("pipe"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    )
+    .unwrap();
+    assert_eq!(place.error("readFile('pipe')").await, r#"Error: readFile: "pipe": it is not a regular file"#);
+}
+
+#[tokio::test]
+async fn the_features_name_means_the_directory_unless_there_is_such_a_folder() {
+    let place = Place::new();
+    assert_eq!(place.json("writeFile('login/plan.md', 'x'); return readFile('plan.md')").await, "\"x\"");
+    assert_eq!(names(&place.out()), ["plan.md"]);
+    fs::create_dir(place.out().join("login")).unwrap();
+    assert_eq!(place.json("writeFile('login/plan.md', 'y'); return readFile('plan.md')").await, "\"x\"");
+    assert_eq!(names(&place.out()), ["login", "plan.md"]);
+}
+
+#[tokio::test]
+async fn an_absolute_path_inside_the_directory_is_accepted() {
+    let place = Place::new();
+    let path = place.out().join("a/plan.md");
+    assert_eq!(place.json(&format!("writeFile({path:?}, 'x'); return readFile('a/plan.md')")).await, "\"x\"");
+}
+
+#[tokio::test]
+async fn a_missing_output_directory_is_made_by_the_first_writing() {
+    let place = Place::new();
+    fs::remove_dir(place.out()).unwrap();
+    assert_eq!(place.json("return [files_exist('x'), readFiles(['x'])]").await, r#"[false,{"x":null}]"#);
+    assert!(place.error("writeFile('../x', '')").await.contains("leads out"));
+    assert!(!place.out().exists());
+    assert_eq!(place.json("writeFile('a/x', '1'); return readFile('a/x')").await, "\"1\"");
+}
+
+#[tokio::test]
+async fn no_path_leads_out() {
+    let place = Place::new();
+    let (out, beside) = (place.out(), place.beside());
+    symlink("../beside/secret.txt", out.join("file")).unwrap();
+    symlink(beside.join("secret.txt"), out.join("absolute")).unwrap();
+    symlink("../beside", out.join("folder")).unwrap();
+    symlink("/", out.join("slash")).unwrap();
+    symlink("folder", out.join("twice")).unwrap();
+    let secret = beside.join("secret.txt").display().to_string();
+    let paths = [
+        "../beside/secret.txt",
+        "a/../../beside/secret.txt",
+        "./../beside/secret.txt",
+        "login/../../beside/secret.txt",
+        "..",
+        "../out/../beside/secret.txt",
+        "/etc/passwd",
+        secret.as_str(),
+        "file",
+        "absolute",
+        "folder/secret.txt",
+        "twice/secret.txt",
+        "slash/etc/passwd",
+        "folder/../../beside/secret.txt",
+    ];
+    for path in paths {
+        for call in [
+            format!("return readFile({path:?})"),
+            format!("return readFiles([{path:?}])"),
+            format!("return files_exist([{path:?}])"),
+            format!("return contains_todos({path:?})"),
+        ] {
+            let error = place.error(&call).await;
+            assert!(error.contains("leads out of the output directory"), "{call}: {error}");
+        }
+    }
+    let above = format!("{}/../beside/secret.txt", out.display());
+    assert!(place.error(&format!("return readFile({above:?})")).await.contains("leads out"));
+    place.nothing_happened_beside();
+}
+
+#[tokio::test]
+async fn nothing_is_written_outside() {
+    let place = Place::new();
+    let (out, beside) = (place.out(), place.beside());
+    symlink("../beside", out.join("folder")).unwrap();
+    symlink("../beside/new.txt", out.join("dangling-folder")).unwrap();
+    let new = beside.join("new.txt").display().to_string();
+    for path in ["../beside/new.txt", new.as_str(), "folder/new.txt", "folder/sub/new.txt", "dangling-folder/new.txt"] {
+        let error = place.error(&format!("writeFile({path:?}, 'x')")).await;
+        assert!(error.contains("leads out of the output directory"), "{path}: {error}");
+    }
+    // A link in the place of the file itself is replaced, not followed.
+    symlink("../beside/secret.txt", out.join("file")).unwrap();
+    symlink("../beside/new.txt", out.join("dangling")).unwrap();
+    assert_eq!(place.json("writeFile('file', 'mine'); writeFile('dangling', 'mine'); return readFile('file')").await, "\"mine\"");
+    assert!(fs::symlink_metadata(out.join("dangling")).unwrap().is_file());
+    place.nothing_happened_beside();
+    assert_eq!(names(&out), ["dangling", "dangling-folder", "file", "folder"]);
+}
+
+#[tokio::test]
+async fn a_link_swapped_in_while_writing_leads_nowhere() {
+    let place = Place::new();
+    let stop = Arc::new(AtomicBool::new(false));
+    let swapping = std::thread::spawn({
+        let (stop, sub, kept, beside) =
+            (Arc::clone(&stop), place.out().join("sub"), place.out().join("kept"), place.beside());
+        move || {
+            fs::create_dir(&sub).unwrap();
+            while !stop.load(Ordering::Relaxed) {
+                // Each step may fail because the script made the folder anew in between; the next round mends it.
+                fs::rename(&sub, &kept).ok();
+                symlink(&beside, &sub).ok();
+                fs::remove_file(&sub).ok();
+                fs::rename(&kept, &sub).ok();
+            }
+        }
+    });
+    // Until it has met the folder and the link often enough.
+    let source = "let [written, refused] = [0, 0];
+        while (written < 100 || refused < 30) {
+            try { writeFile('sub/f' + written, 'x'); written++ } catch (error) { refused += error.message.includes('leads out') }
+        }";
+    let mut call = place.with_files(body(source));
+    call.limits.time = Duration::from_secs(30);
+    let outcome = place.evaluator.call(call).await;
+    stop.store(true, Ordering::Relaxed);
+    swapping.join().unwrap();
+    outcome.unwrap();
+    place.nothing_happened_beside();
+}
+
+#[tokio::test]
+async fn a_condition_without_files_has_none() {
+    let evaluator = evaluator();
+    for call in ["readFile('x')", "readFiles(['x'])", "writeFile('x', '')", "files_exist('x')", "contains_todos('x')"] {
+        let name = call.split('(').next().unwrap();
+        match fails(&evaluator, expression(call)).await {
+            ScriptError::Thrown { message, .. } => assert_eq!(message, format!("Error: {name} is not available in a condition")),
+            other => panic!("{call}: {other:?}"),
+        }
+    }
+}
