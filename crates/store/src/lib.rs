@@ -1,1 +1,27 @@
-//! x
+//! Durable facts, no rules: histories of runs, appended with the expected version, and what lists need of them.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`store`] | the trait [`Store`] and what goes in and out of it |
+//! | [`error`] | what can go wrong, told so that a person knows what to do |
+//! | [`sqlite`] | the store in a folder: one SQLite database, one lock file per driver |
+//! | [`memory`] | the same behaviour without a disk, with faults on request, for tests and simulation |
+//! | [`verify`] | finds what was changed or lost in a store |
+//! | [`conformance`] | the claims that every backend is tested against |
+
+#[doc(hidden)]
+pub mod conformance;
+pub mod error;
+pub mod memory;
+pub mod sqlite;
+pub mod store;
+pub mod verify;
+
+pub use error::{AppendError, ClaimError, StoreError};
+pub use memory::{Fault, MemoryStore};
+pub use sqlite::{Settings, SqliteStore};
+pub use store::{
+    Append, Cursor, DriverInfo, Fold, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit, StoredRun,
+    StoredValue,
+};
+pub use verify::{Finding, verify_run, verify_store};

@@ -1,0 +1,412 @@
+//! The claims that every backend is tested against: `lockgate_store::conformance_tests!(backend)` makes one test of each.
+
+mod lists;
+
+pub use lists::*;
+
+use crate::error::{AppendError, ClaimError, StoreError};
+use crate::store::{Append, Fold, ListedHold, ListedRun, Page, Store};
+use lockgate_engine::digest::Digest;
+use lockgate_engine::hold::HoldState;
+use lockgate_engine::id::{HoldId, RunId, TimerId};
+use lockgate_engine::run::commit::{Commit, Sealed};
+use lockgate_engine::run::event::{Entry, Event};
+use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
+use lockgate_engine::time::Timestamp;
+
+/// A place where stores can be opened, each as by a process of its own, which ends when its store is dropped.
+pub trait Backend {
+    /// Another process on the same data.
+    fn process(&self) -> Box<dyn Store>;
+}
+
+/// Writes the history of one run.
+#[derive(Clone, Debug)]
+pub struct Scribe {
+    /// The run.
+    pub run: RunId,
+    /// The version of the last commit.
+    pub version: u64,
+    /// Its hash.
+    pub hash: Digest,
+    /// The epoch that appends carry.
+    pub epoch: Option<u64>,
+}
+
+impl Scribe {
+    /// Begins a run that does not exist yet.
+    pub fn new(run: &str) -> Self {
+        Self { run: RunId::new(run), version: 0, hash: Digest::ZERO, epoch: None }
+    }
+
+    /// The next commit, holding one event with this text.
+    pub fn seal(&self, text: &str) -> Sealed {
+        let event = Event::Failed { message: text.to_owned() };
+        let entry = Entry { at: Timestamp::from_millis(1), actor: None, cause: None, event };
+        Commit { first_seq: self.version + 1, entries: vec![entry] }.seal(&self.run, self.version + 1, self.hash)
+    }
+
+    /// An append of the next commit.
+    pub fn next(&self, text: &str) -> Append {
+        let run = (self.version == 0).then(|| run_row(&self.run));
+        Append {
+            run: self.run.clone(),
+            expected: self.version,
+            epoch: self.epoch,
+            claim: None,
+            commit: self.seal(text),
+            values: Vec::new(),
+            index: IndexRows { run, ..IndexRows::default() },
+            fold: None,
+        }
+    }
+
+    /// Appends, and remembers where the history ends now.
+    pub async fn append(&mut self, store: &dyn Store, append: Append) -> Result<(), AppendError> {
+        let (version, hash) = (append.commit.version, append.commit.hash);
+        store.append(append).await?;
+        (self.version, self.hash) = (version, hash);
+        Ok(())
+    }
+
+    /// Appends the next commit, which must be taken.
+    pub async fn write(&mut self, store: &dyn Store, text: &str) {
+        self.append(store, self.next(text)).await.expect("the append is taken");
+    }
+}
+
+/// A row for this run.
+pub fn run_row(run: &RunId) -> RunRow {
+    RunRow {
+        run: run.clone(),
+        kind: "workflow".to_owned(),
+        workflow: "ship".to_owned(),
+        feature: None,
+        status: "running".to_owned(),
+        phase: None,
+        created_at: Timestamp::from_millis(10),
+        changed_at: Timestamp::from_millis(10),
+        parent: None,
+    }
+}
+
+/// An open hold of this run.
+pub fn hold_row(run: &RunId, hold: &str, since: i64) -> HoldRow {
+    HoldRow {
+        hold: HoldId::new(hold),
+        run: run.clone(),
+        kind: "checkpoint".to_owned(),
+        state: HoldState::Open,
+        revision: 1,
+        since: Timestamp::from_millis(since),
+        shown: format!("{{\"prompt\":\"{hold}?\"}}"),
+    }
+}
+
+/// A timer of this run.
+pub fn timer_row(run: &RunId, timer: &str, due: i64) -> TimerRow {
+    let (kind, target) = ("retry".to_owned(), "build/compile".to_owned());
+    TimerRow { timer: TimerId::new(timer), run: run.clone(), due: Timestamp::from_millis(due), kind, target }
+}
+
+/// The ids of these runs.
+pub fn run_ids(listed: &[ListedRun]) -> Vec<&str> {
+    listed.iter().map(|listed| listed.row.run.as_str()).collect()
+}
+
+/// The ids of these holds.
+pub fn hold_ids(listed: &[ListedHold]) -> Vec<&str> {
+    listed.iter().map(|listed| listed.row.hold.as_str()).collect()
+}
+
+/// Makes a test of every claim, on the backend that this expression gives anew for each.
+#[macro_export]
+macro_rules! conformance_tests {
+    ($backend:expr) => {
+        $crate::conformance_tests! { $backend;
+            what_was_appended_is_loaded_in_order
+            a_version_is_taken_once
+            a_gap_in_the_versions_is_a_conflict
+            a_run_is_created_once
+            appending_to_no_run_says_so
+            misuse_is_told_and_changes_nothing
+            a_rejected_append_leaves_nothing_behind
+            the_fold_replaces_the_commits_before_it
+            commits_are_read_in_pages
+            values_are_stored_once_and_read_by_digest
+            a_new_run_can_be_claimed_as_it_is_created
+            a_live_driver_keeps_its_run
+            a_dead_driver_loses_its_run_and_is_fenced
+            claiming_again_raises_the_epoch
+            whoever_only_answers_needs_no_epoch
+            runs_are_listed_newest_first_in_pages
+            runs_are_found_by_prefix_and_by_feature
+            a_run_row_is_replaced_by_its_successor
+            open_holds_are_listed_longest_waiting_first_in_pages
+            holds_of_a_run_are_listed_in_order
+            holds_are_found_by_prefix
+            timers_come_due_in_order_and_go
+            commits_of_any_process_are_changes
+            everything_is_scanned_in_pages
+            orphans_are_found
+            an_append_that_is_dropped_before_it_began_does_nothing
+        }
+    };
+    ($backend:expr; $($claim:ident)*) => {
+        $(
+            #[tokio::test]
+            async fn $claim() {
+                $crate::conformance::$claim(&$backend).await;
+            }
+        )*
+    };
+}
+
+/// A claim.
+pub async fn what_was_appended_is_loaded_in_order(backend: &dyn Backend) {
+    let store = backend.process();
+    let mut scribe = Scribe::new("aaaa");
+    let mut expected = Vec::new();
+    for text in ["one", "two", "three"] {
+        expected.push(scribe.seal(text));
+        scribe.write(&*store, text).await;
+    }
+    for store in [store, backend.process()] {
+        let loaded = store.load(&scribe.run).await.unwrap().expect("the run is there");
+        assert_eq!((loaded.fold.clone(), loaded.before), (None, Digest::ZERO));
+        assert_eq!(loaded.head(), (3, scribe.hash));
+        assert_eq!(loaded.commits, expected);
+        assert_eq!(store.load(&RunId::new("aaab")).await.unwrap(), None);
+    }
+}
+
+/// A claim.
+pub async fn a_version_is_taken_once(backend: &dyn Backend) {
+    let (store, other) = (backend.process(), backend.process());
+    let mut scribe = Scribe::new("aaaa");
+    scribe.write(&*store, "one").await;
+    let mut rival = scribe.clone();
+    scribe.write(&*store, "two").await;
+    for store in [&store, &other] {
+        assert_eq!(rival.append(&**store, rival.next("also two")).await, Err(AppendError::Conflict));
+    }
+    assert_eq!(other.load(&scribe.run).await.unwrap().unwrap().head(), (2, scribe.hash));
+}
+
+/// A claim.
+pub async fn a_gap_in_the_versions_is_a_conflict(backend: &dyn Backend) {
+    let store = backend.process();
+    let mut scribe = Scribe::new("aaaa");
+    scribe.write(&*store, "one").await;
+    let ahead = Scribe { version: 2, ..scribe.clone() };
+    assert_eq!(store.append(ahead.next("three")).await, Err(AppendError::Conflict));
+    assert_eq!(store.commits(&scribe.run, 0, 9).await.unwrap().len(), 1);
+}
+
+/// A claim.
+pub async fn a_run_is_created_once(backend: &dyn Backend) {
+    let store = backend.process();
+    let mut scribe = Scribe::new("aaaa");
+    scribe.write(&*store, "one").await;
+    assert_eq!(backend.process().append(Scribe::new("aaaa").next("another")).await, Err(AppendError::Conflict));
+    assert_eq!(store.load(&scribe.run).await.unwrap().unwrap().head(), (1, scribe.hash));
+}
+
+/// A claim.
+pub async fn appending_to_no_run_says_so(backend: &dyn Backend) {
+    let store = backend.process();
+    let nobody = Scribe { version: 4, ..Scribe::new("aaaa") };
+    let missing = StoreError::NoRun(nobody.run.clone());
+    assert_eq!(store.append(nobody.next("five")).await, Err(AppendError::Store(missing.clone())));
+    assert_eq!(store.claim(&nobody.run).await, Err(ClaimError::Store(missing)));
+    assert_eq!(store.driver_of(&nobody.run).await, Ok(None));
+    assert_eq!(store.commits(&nobody.run, 0, 9).await, Ok(Vec::new()));
+}
+
+/// A claim.
+pub async fn misuse_is_told_and_changes_nothing(backend: &dyn Backend) {
+    let (store, other) = (backend.process(), backend.process());
+    let scribe = Scribe::new("aaaa");
+    let good = scribe.next("one");
+    let mut wrong_version = good.clone();
+    wrong_version.expected = 1;
+    let mut no_row = good.clone();
+    no_row.index.run = None;
+    let mut row_of_another = good.clone();
+    row_of_another.index.holds = vec![hold_row(&RunId::new("bbbb"), "hold", 1)];
+    let mut claim_for_another = good.clone();
+    claim_for_another.claim = Some(other.driver().clone());
+    for wrong in [wrong_version, no_row, row_of_another, claim_for_another] {
+        let result = store.append(wrong.clone()).await;
+        assert!(matches!(result, Err(AppendError::Store(StoreError::Misused(_)))), "{wrong:?}: {result:?}");
+    }
+    assert_eq!(store.runs(Page::ALL).await, Ok(Vec::new()));
+}
+
+/// A claim.
+pub async fn a_rejected_append_leaves_nothing_behind(backend: &dyn Backend) {
+    let store = backend.process();
+    let mut scribe = Scribe::new("aaaa");
+    scribe.write(&*store, "one").await;
+    let before = store.stored_run(&scribe.run).await.unwrap();
+    let digest = Digest::of(b"value");
+    let full = |scribe: &Scribe| {
+        let mut append = scribe.next("full");
+        append.values = vec![(digest, b"value".to_vec())];
+        append.index = IndexRows {
+            run: Some(RunRow { status: "failed".to_owned(), ..run_row(&scribe.run) }),
+            holds: vec![hold_row(&scribe.run, "hold", 1)],
+            timers: vec![timer_row(&scribe.run, "timer", 1)],
+            timers_gone: Vec::new(),
+            refers_to: vec![digest],
+        };
+        append.fold = Some(b"state".to_vec());
+        append
+    };
+    let conflict = full(&Scribe { version: 7, ..scribe.clone() });
+    let fenced = full(&Scribe { epoch: Some(9), ..scribe.clone() });
+    assert_eq!(store.append(conflict).await, Err(AppendError::Conflict));
+    assert_eq!(store.append(fenced).await, Err(AppendError::Fenced));
+    assert_eq!(store.stored_run(&scribe.run).await.unwrap(), before);
+    assert_eq!(store.values(&[digest]).await, Ok(vec![None]));
+    scribe.append(&*store, full(&scribe)).await.expect("the same is taken where it fits");
+    assert_ne!(store.stored_run(&scribe.run).await.unwrap(), before);
+    assert_eq!(store.values(&[digest]).await, Ok(vec![Some(b"value".to_vec())]));
+}
+
+/// A claim.
+pub async fn the_fold_replaces_the_commits_before_it(backend: &dyn Backend) {
+    let store = backend.process();
+    let mut scribe = Scribe::new("aaaa");
+    scribe.write(&*store, "one").await;
+    for text in ["two", "three"] {
+        let append = Append { fold: Some(text.as_bytes().to_vec()), ..scribe.next(text) };
+        scribe.append(&*store, append).await.unwrap();
+        let loaded = store.load(&scribe.run).await.unwrap().unwrap();
+        assert_eq!(loaded.fold, Some(Fold { version: scribe.version, state: text.as_bytes().to_vec() }));
+        assert_eq!((loaded.head(), loaded.commits), ((scribe.version, scribe.hash), Vec::new()));
+    }
+    let folded = scribe.hash;
+    let four = scribe.seal("four");
+    scribe.write(&*store, "four").await;
+    let loaded = store.load(&scribe.run).await.unwrap().unwrap();
+    assert_eq!(loaded.fold.as_ref().map(|fold| fold.version), Some(3));
+    assert_eq!((loaded.before, loaded.head()), (folded, (4, scribe.hash)));
+    assert_eq!(loaded.commits, [four]);
+}
+
+/// A claim.
+pub async fn commits_are_read_in_pages(backend: &dyn Backend) {
+    let store = backend.process();
+    // Two histories side by side, so that a page could run over into the next one.
+    let (mut one, mut two) = (Scribe::new("aaaa"), Scribe::new("bbbb"));
+    for number in 0..5 {
+        one.write(&*store, &format!("one {number}")).await;
+        two.write(&*store, &format!("two {number}")).await;
+    }
+    let versions = async |run: &RunId, after, limit| {
+        store.commits(run, after, limit).await.unwrap().iter().map(|commit| commit.version).collect::<Vec<_>>()
+    };
+    assert_eq!(versions(&one.run, 0, 2).await, [1, 2]);
+    assert_eq!(versions(&one.run, 2, 2).await, [3, 4]);
+    assert_eq!(versions(&one.run, 4, 2).await, [5]);
+    assert_eq!(versions(&one.run, 5, 2).await, [] as [u64; 0]);
+    assert_eq!(versions(&two.run, 3, usize::MAX).await, [4, 5]);
+    assert_eq!(versions(&two.run, u64::MAX, 1).await, [] as [u64; 0]);
+}
+
+/// A claim.
+pub async fn values_are_stored_once_and_read_by_digest(backend: &dyn Backend) {
+    let store = backend.process();
+    let large = vec![7; 300_000];
+    let (small_digest, large_digest, nowhere) = (Digest::of(b""), Digest::of(&large), Digest::of(b"nowhere"));
+    for run in ["aaaa", "bbbb"] {
+        let mut scribe = Scribe::new(run);
+        let mut append = scribe.next("one");
+        append.values = vec![(small_digest, Vec::new()), (large_digest, large.clone())];
+        append.index.refers_to = vec![small_digest, large_digest, small_digest];
+        scribe.append(&*store, append).await.unwrap();
+    }
+    let read = backend.process().values(&[large_digest, nowhere, small_digest, large_digest]).await.unwrap();
+    assert_eq!(read, [Some(large.clone()), None, Some(Vec::new()), Some(large)]);
+    assert_eq!(store.scan_values(None, 9).await.unwrap().len(), 2);
+    let refers_to = store.stored_run(&RunId::new("bbbb")).await.unwrap().unwrap().refers_to;
+    assert_eq!(refers_to.len(), 2);
+}
+
+/// A claim.
+pub async fn a_new_run_can_be_claimed_as_it_is_created(backend: &dyn Backend) {
+    let (store, other) = (backend.process(), backend.process());
+    let mut scribe = Scribe::new("aaaa");
+    let append = Append { claim: Some(store.driver().clone()), ..scribe.next("one") };
+    scribe.append(&*store, append).await.unwrap();
+    scribe.epoch = Some(1);
+    scribe.write(&*store, "two").await;
+    assert_eq!(other.driver_of(&scribe.run).await.unwrap().unwrap().driver, *store.driver());
+    assert!(matches!(other.claim(&scribe.run).await, Err(ClaimError::DrivenBy(info)) if info.driver == *store.driver()));
+    assert!(other.runs(Page::ALL).await.unwrap()[0].driven);
+}
+
+/// A claim.
+pub async fn a_live_driver_keeps_its_run(backend: &dyn Backend) {
+    let (store, other) = (backend.process(), backend.process());
+    assert_ne!(store.driver(), other.driver());
+    let mut scribe = Scribe::new("aaaa");
+    scribe.write(&*store, "one").await;
+    assert_eq!(store.driver_of(&scribe.run).await, Ok(None));
+    assert!(!store.runs(Page::ALL).await.unwrap()[0].driven);
+    scribe.epoch = Some(store.claim(&scribe.run).await.unwrap());
+    for looker in [&store, &other] {
+        assert_eq!(looker.driver_of(&scribe.run).await.unwrap().unwrap().driver, *store.driver());
+        assert!(looker.runs(Page::ALL).await.unwrap()[0].driven);
+    }
+    for _ in 0..2 {
+        let refused = other.claim(&scribe.run).await;
+        assert!(matches!(&refused, Err(ClaimError::DrivenBy(info)) if info.driver == *store.driver()), "{refused:?}");
+    }
+    scribe.write(&*store, "two").await;
+}
+
+/// A claim.
+pub async fn a_dead_driver_loses_its_run_and_is_fenced(backend: &dyn Backend) {
+    let (store, other) = (backend.process(), backend.process());
+    let mut scribe = Scribe::new("aaaa");
+    scribe.write(&*store, "one").await;
+    let first = store.claim(&scribe.run).await.unwrap();
+    drop(store);
+    assert_eq!(other.driver_of(&scribe.run).await, Ok(None));
+    assert!(!other.runs(Page::ALL).await.unwrap()[0].driven);
+    let second = other.claim(&scribe.run).await.unwrap();
+    assert!(second > first);
+    // What the dead one had sent comes too late, whoever brings it.
+    let late = Scribe { epoch: Some(first), ..scribe.clone() };
+    assert_eq!(backend.process().append(late.next("two")).await, Err(AppendError::Fenced));
+    scribe.epoch = Some(second);
+    scribe.write(&*other, "two").await;
+}
+
+/// A claim.
+pub async fn claiming_again_raises_the_epoch(backend: &dyn Backend) {
+    let store = backend.process();
+    let mut scribe = Scribe::new("aaaa");
+    scribe.write(&*store, "one").await;
+    let first = store.claim(&scribe.run).await.unwrap();
+    let second = store.claim(&scribe.run).await.unwrap();
+    assert_eq!(second, first + 1);
+    scribe.epoch = Some(first);
+    assert_eq!(store.append(scribe.next("two")).await, Err(AppendError::Fenced));
+}
+
+/// A claim.
+pub async fn whoever_only_answers_needs_no_epoch(backend: &dyn Backend) {
+    let (store, other) = (backend.process(), backend.process());
+    let mut scribe = Scribe::new("aaaa");
+    scribe.write(&*store, "one").await;
+    scribe.epoch = Some(store.claim(&scribe.run).await.unwrap());
+    let mut answerer = Scribe { epoch: None, ..scribe.clone() };
+    answerer.write(&*other, "an answer").await;
+    assert_eq!(scribe.append(&*store, scribe.next("two")).await, Err(AppendError::Conflict));
+    let loaded = store.load(&scribe.run).await.unwrap().unwrap();
+    (scribe.version, scribe.hash) = loaded.head();
+    scribe.write(&*store, "three").await;
+}

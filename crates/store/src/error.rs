@@ -1,0 +1,72 @@
+//! What can go wrong in a store. Each message says what, where, and what to do next.
+
+use crate::store::DriverInfo;
+use lockgate_engine::id::RunId;
+use std::path::PathBuf;
+
+/// Why a store could not do what was asked. Unless it is [`StoreError::OutcomeUnknown`], nothing was recorded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// There is no room.
+    #[error("there is no room left for {}: nothing was recorded; free some space, then do it again", .0.display())]
+    Full(PathBuf),
+    /// The database or its folder cannot be written.
+    #[error("{} cannot be written; make it and its folder writable for you, then do it again", .0.display())]
+    ReadOnly(PathBuf),
+    /// Another process holds the database.
+    #[error("another process keeps {} locked; end what holds it (a backup or a database browser?), then do it again", .0.display())]
+    Locked(PathBuf),
+    /// The database is damaged, or is something else.
+    #[error("{0}; keep a copy of it, then put back a backup, or move it away to begin anew")]
+    Corrupt(String),
+    /// The database was written by a later release.
+    #[error("{} has format {found}, and this release of Lockgate knows up to {supported}; use a newer release", path.display())]
+    Newer {
+        /// The database.
+        path: PathBuf,
+        /// Its format.
+        found: i64,
+        /// The newest format that this release knows.
+        supported: i64,
+    },
+    /// There is no database.
+    #[error("there is no {}; is this the right folder? `lockgate run` makes one", .0.display())]
+    NotThere(PathBuf),
+    /// It may or may not have been recorded.
+    #[error("it is not known whether this was recorded: {0}; look at the run before you do it again")]
+    OutcomeUnknown(String),
+    /// The run that was named is not in the store.
+    #[error("there is no run {0}; `lockgate runs` lists those that are")]
+    NoRun(RunId),
+    /// The caller broke the rules of the store: a mistake in Lockgate.
+    #[error("the store was used wrongly: {0}; please report this")]
+    Misused(String),
+    /// Anything else that the operating system or the database said.
+    #[error("{0}")]
+    Io(String),
+}
+
+/// Why an append was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AppendError {
+    /// The history does not end where the caller thought: read it again.
+    #[error("the run has changed meanwhile")]
+    Conflict,
+    /// Another driver has taken the run over.
+    #[error("another process has taken the run over")]
+    Fenced,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Why a run could not be claimed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClaimError {
+    /// Another live process drives it.
+    #[error("the run is driven by process {} on {} since {}", .0.pid, .0.host, .0.since)]
+    DrivenBy(DriverInfo),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

@@ -1,0 +1,250 @@
+//! What a store in memory holds, and how it answers.
+
+use crate::error::{AppendError, ClaimError, StoreError};
+use crate::store::{
+    Append, Cursor, DriverInfo, Fold, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, StoredCommit, StoredRun, StoredValue,
+    refuse_misuse,
+};
+use lockgate_engine::digest::Digest;
+use lockgate_engine::hold::HoldState;
+use lockgate_engine::id::{DriverId, RunId, TimerId};
+use lockgate_engine::run::commit::Sealed;
+use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
+use lockgate_engine::time::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Debug, Default)]
+pub(super) struct Data {
+    runs: Vec<Run>,
+    places: BTreeMap<RunId, usize>,
+    pub(super) values: BTreeMap<Digest, Vec<u8>>,
+    pub(super) live: BTreeMap<DriverId, DriverInfo>,
+    pub(super) drivers_made: u32,
+}
+
+#[derive(Debug)]
+struct Run {
+    row: RunRow,
+    driver: Option<DriverId>,
+    epoch: u64,
+    commits: Vec<Sealed>,
+    fold: Option<Fold>,
+    holds: Vec<HoldRow>,
+    timers: BTreeMap<TimerId, TimerRow>,
+    refers_to: BTreeSet<Digest>,
+}
+
+/// Runs are numbered from 1, as in a database.
+fn run_key(place: usize) -> i64 {
+    i64::try_from(place + 1).expect("fewer runs than that fit into memory")
+}
+
+fn key_within(place: usize, number: usize) -> i64 {
+    run_key(place) << 32 | i64::try_from(number).expect("fewer rows than that fit into memory")
+}
+
+impl Data {
+    fn run(&self, run: &RunId) -> Option<(usize, &Run)> {
+        self.places.get(run).map(|place| (*place, &self.runs[*place]))
+    }
+
+    pub(super) fn append(&mut self, append: Append, own: &DriverId) -> Result<(), AppendError> {
+        refuse_misuse(&append, own)?;
+        let Append { run, expected, epoch, claim, commit, values, index, fold } = append;
+        let place = match (self.places.get(&run), expected) {
+            (Some(place), 1..) => {
+                let known = &self.runs[*place];
+                if epoch.is_some_and(|epoch| epoch != known.epoch) {
+                    return Err(AppendError::Fenced);
+                }
+                if known.commits.len() as u64 != expected {
+                    return Err(AppendError::Conflict);
+                }
+                *place
+            }
+            (Some(_), 0) => return Err(AppendError::Conflict),
+            (None, 1..) => return Err(StoreError::NoRun(run).into()),
+            (None, 0) => {
+                let row = index.run.clone().expect("an append that creates a run has its row");
+                let epoch = u64::from(claim.is_some());
+                self.places.insert(run, self.runs.len());
+                self.runs.push(Run {
+                    row,
+                    driver: claim,
+                    epoch,
+                    commits: Vec::new(),
+                    fold: None,
+                    holds: Vec::new(),
+                    timers: BTreeMap::new(),
+                    refers_to: BTreeSet::new(),
+                });
+                self.runs.len() - 1
+            }
+        };
+        for (digest, bytes) in values {
+            self.values.entry(digest).or_insert(bytes);
+        }
+        let known = &mut self.runs[place];
+        if let Some(state) = fold {
+            known.fold = Some(Fold { version: commit.version, state });
+        }
+        known.commits.push(commit);
+        known.take(index);
+        Ok(())
+    }
+
+    pub(super) fn claim(&mut self, run: &RunId, own: &DriverId) -> Result<u64, ClaimError> {
+        let place = *self.places.get(run).ok_or_else(|| StoreError::NoRun(run.clone()))?;
+        if let Some(other) = self.driver_of(run).filter(|info| info.driver != *own) {
+            return Err(ClaimError::DrivenBy(other));
+        }
+        let known = &mut self.runs[place];
+        known.driver = Some(own.clone());
+        known.epoch += 1;
+        Ok(known.epoch)
+    }
+
+    pub(super) fn driver_of(&self, run: &RunId) -> Option<DriverInfo> {
+        let (_, known) = self.run(run)?;
+        self.live.get(known.driver.as_ref()?).cloned()
+    }
+
+    pub(super) fn load(&self, run: &RunId) -> Result<Option<Loaded>, StoreError> {
+        let Some((_, known)) = self.run(run) else { return Ok(None) };
+        let folded = known.fold.as_ref().map_or(0, |fold| fold.version);
+        let before = match folded.checked_sub(1) {
+            None => Digest::ZERO,
+            Some(last) => known.commits[usize::try_from(last).expect("the fold ends with a commit")].hash,
+        };
+        Ok(Some(Loaded { fold: known.fold.clone(), before, commits: self.commits(run, folded, usize::MAX) }))
+    }
+
+    pub(super) fn commits(&self, run: &RunId, after: u64, limit: usize) -> Vec<Sealed> {
+        let Some((_, known)) = self.run(run) else { return Vec::new() };
+        known.commits.iter().filter(|commit| commit.version > after).take(limit).cloned().collect()
+    }
+
+    pub(super) fn list_runs(&self, page: Page, wanted: impl Fn(&RunRow) -> bool) -> Vec<ListedRun> {
+        let listed = self.runs.iter().enumerate().rev().map(|(place, known)| ListedRun {
+            row: known.row.clone(),
+            driven: known.driver.as_ref().is_some_and(|driver| self.live.contains_key(driver)),
+            cursor: Cursor { since: 0, key: run_key(place) },
+        });
+        let before = page.after.map_or(i64::MAX, |cursor| cursor.key);
+        listed.filter(|run| run.cursor.key < before && wanted(&run.row)).take(page.limit).collect()
+    }
+
+    fn all_holds(&self) -> impl Iterator<Item = ListedHold> {
+        self.runs.iter().enumerate().flat_map(|(place, known)| {
+            known.holds.iter().enumerate().map(move |(number, row)| ListedHold {
+                row: row.clone(),
+                workflow: known.row.workflow.clone(),
+                feature: known.row.feature.clone(),
+                cursor: Cursor { since: row.since.as_millis(), key: key_within(place, number) },
+            })
+        })
+    }
+
+    pub(super) fn list_holds(&self, filter: &HoldFilter, page: Page) -> Vec<ListedHold> {
+        let mut listed: Vec<ListedHold> = match filter {
+            HoldFilter::Open => {
+                let mut open: Vec<ListedHold> = self.all_holds().filter(|hold| hold.row.state == HoldState::Open).collect();
+                open.sort_by_key(|hold| hold.cursor);
+                open.into_iter().filter(|hold| page.after.is_none_or(|after| hold.cursor > after)).collect()
+            }
+            HoldFilter::OfRun(run) => self
+                .all_holds()
+                .filter(|hold| hold.row.run == *run && page.after.is_none_or(|after| hold.cursor.key > after.key))
+                .collect(),
+        };
+        listed.truncate(page.limit);
+        listed
+    }
+
+    pub(super) fn find_holds(&self, prefix: &str) -> Vec<ListedHold> {
+        let mut found: Vec<ListedHold> = self.all_holds().filter(|hold| hold.row.hold.as_str().starts_with(prefix)).collect();
+        found.sort_by(|one, two| (&one.row.hold, one.cursor.key).cmp(&(&two.row.hold, two.cursor.key)));
+        found
+    }
+
+    pub(super) fn timers(&self, due_before: Timestamp, limit: usize) -> Vec<TimerRow> {
+        let all = self.runs.iter().flat_map(|known| known.timers.values());
+        let mut due: Vec<TimerRow> = all.filter(|timer| timer.due <= due_before).cloned().collect();
+        // The sort is stable: timers of one moment stay in the order of runs and ids.
+        due.sort_by_key(|timer| timer.due);
+        due.truncate(limit);
+        due
+    }
+
+    fn stored(&self, place: usize) -> StoredRun {
+        let known = &self.runs[place];
+        StoredRun {
+            place: run_key(place),
+            row: known.row.clone(),
+            driver: known.driver.clone(),
+            epoch: known.epoch,
+            fold: known.fold.clone(),
+            holds: known.holds.clone(),
+            timers: known.timers.values().cloned().collect(),
+            refers_to: known.refers_to.iter().copied().collect(),
+        }
+    }
+
+    pub(super) fn stored_run(&self, run: &RunId) -> Option<StoredRun> {
+        self.places.get(run).map(|place| self.stored(*place))
+    }
+
+    pub(super) fn scan_runs(&self, after: Option<i64>, limit: usize) -> Vec<StoredRun> {
+        (0..self.runs.len()).filter(|place| after.is_none_or(|after| run_key(*place) > after)).take(limit).map(|p| self.stored(p)).collect()
+    }
+
+    pub(super) fn scan_commits(&self, after: Option<i64>, limit: usize) -> Vec<StoredCommit> {
+        let all = self.runs.iter().enumerate().flat_map(|(place, known)| {
+            known.commits.iter().map(move |commit| StoredCommit {
+                place: key_within(place, usize::try_from(commit.version).expect("versions are numbers of commits in memory")),
+                run: Some(known.row.run.clone()),
+                commit: commit.clone(),
+            })
+        });
+        all.filter(|commit| after.is_none_or(|after| commit.place > after)).take(limit).collect()
+    }
+
+    pub(super) fn scan_values(&self, after: Option<Digest>, limit: usize) -> Vec<StoredValue> {
+        let wanted = self.values.iter().filter(|(digest, _)| after.is_none_or(|after| **digest > after));
+        wanted.take(limit).map(|(digest, bytes)| StoredValue { digest: *digest, bytes: bytes.clone() }).collect()
+    }
+
+    pub(super) fn orphans(&self) -> Vec<Orphan> {
+        let referred: BTreeSet<&Digest> = self.runs.iter().flat_map(|known| &known.refers_to).collect();
+        let unreferred = self.values.keys().filter(|digest| !referred.contains(digest));
+        let mut orphans: Vec<Orphan> = unreferred.map(|digest| Orphan::ValueWithoutReference(*digest)).collect();
+        for known in &self.runs {
+            let missing = known.refers_to.iter().filter(|digest| !self.values.contains_key(digest));
+            orphans.extend(missing.map(|digest| Orphan::ReferenceWithoutValue { run: known.row.run.clone(), digest: *digest }));
+        }
+        orphans.sort();
+        orphans
+    }
+}
+
+impl Run {
+    fn take(&mut self, index: IndexRows) {
+        let IndexRows { run, holds, timers, timers_gone, refers_to } = index;
+        if let Some(row) = run {
+            self.row = row;
+        }
+        for row in holds {
+            match self.holds.iter_mut().find(|hold| hold.hold == row.hold) {
+                Some(hold) => *hold = row,
+                None => self.holds.push(row),
+            }
+        }
+        for timer in timers_gone {
+            self.timers.remove(&timer);
+        }
+        for row in timers {
+            self.timers.insert(row.timer.clone(), row);
+        }
+        self.refers_to.extend(refers_to);
+    }
+}

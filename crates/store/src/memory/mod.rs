@@ -1,0 +1,225 @@
+//! A store without a disk: the same behaviour, cheap and the same every time, with faults on request.
+//!
+//! A [`MemoryStore`] is one process's hold on shared data. Its clones are the same process; [`MemoryStore::another_process`] is another one,
+//! with its own driver, which is dead as soon as all clones of it are dropped.
+
+mod data;
+
+use crate::error::{AppendError, ClaimError, StoreError};
+use crate::store::{
+    Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit, StoredRun, StoredValue,
+};
+use data::Data;
+use lockgate_engine::digest::Digest;
+use lockgate_engine::id::{DriverId, RunId};
+use lockgate_engine::run::commit::Sealed;
+use lockgate_engine::run::index::TimerRow;
+use lockgate_engine::time::Timestamp;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+
+/// How the next append of a process fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It does not take effect, and the caller is told that the outcome is unknown.
+    BeforeCommit,
+    /// It takes effect, and the caller is told that the outcome is unknown.
+    AfterCommit,
+    /// It does not take effect, and the caller is told this.
+    Error(StoreError),
+}
+
+/// One process's hold on a store in memory.
+#[derive(Clone, Debug)]
+pub struct MemoryStore {
+    process: Arc<Process>,
+}
+
+#[derive(Debug)]
+struct Process {
+    driver: DriverId,
+    shared: Arc<Shared>,
+    fault: Mutex<Option<Fault>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    data: Mutex<Data>,
+    changes: watch::Sender<u64>,
+}
+
+impl Shared {
+    fn data(&self) -> MutexGuard<'_, Data> {
+        self.data.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.shared.data().live.remove(&self.driver);
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl MemoryStore {
+    /// An empty store, and the first process that uses it.
+    pub fn new() -> Self {
+        Self::process_of(Arc::new(Shared { data: Mutex::default(), changes: watch::Sender::new(0) }))
+    }
+
+    /// Another process that uses the same store.
+    pub fn another_process(&self) -> Self {
+        Self::process_of(self.process.shared.clone())
+    }
+
+    /// Makes the next append of this process fail.
+    pub fn set_fault(&self, fault: Fault) {
+        *self.fault() = Some(fault);
+    }
+
+    fn process_of(shared: Arc<Shared>) -> Self {
+        let driver = {
+            let mut data = shared.data();
+            data.drivers_made += 1;
+            let driver = DriverId(format!("driver-{}", data.drivers_made));
+            let info = DriverInfo {
+                driver: driver.clone(),
+                pid: data.drivers_made,
+                host: "memory".to_owned(),
+                since: Timestamp::from_millis(0),
+            };
+            data.live.insert(driver.clone(), info);
+            driver
+        };
+        Self { process: Arc::new(Process { driver, shared, fault: Mutex::default() }) }
+    }
+
+    fn fault(&self) -> MutexGuard<'_, Option<Fault>> {
+        self.process.fault.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn data(&self) -> MutexGuard<'_, Data> {
+        self.process.shared.data()
+    }
+
+    fn append_now(&self, append: Append) -> Result<(), AppendError> {
+        let unknown = || AppendError::Store(StoreError::OutcomeUnknown("a fault was asked for".to_owned()));
+        let after = match self.fault().take() {
+            Some(Fault::BeforeCommit) => return Err(unknown()),
+            Some(Fault::Error(error)) => return Err(AppendError::Store(error)),
+            Some(Fault::AfterCommit) => Err(unknown()),
+            None => Ok(()),
+        };
+        self.data().append(append, &self.process.driver)?;
+        self.process.shared.changes.send_modify(|number| *number += 1);
+        after
+    }
+
+    fn claim_now(&self, run: &RunId) -> Result<u64, ClaimError> {
+        let epoch = self.data().claim(run, &self.process.driver)?;
+        self.process.shared.changes.send_modify(|number| *number += 1);
+        Ok(epoch)
+    }
+
+    fn ready<T: Send + 'static>(value: T) -> Future<'static, T> {
+        Box::pin(std::future::ready(value))
+    }
+}
+
+impl Store for MemoryStore {
+    fn append(&self, append: Append) -> Future<'_, Result<(), AppendError>> {
+        // When the future is polled, not when it is made: one that is dropped unpolled has done nothing.
+        Box::pin(async move { self.append_now(append) })
+    }
+
+    fn load(&self, run: &RunId) -> Future<'_, Result<Option<Loaded>, StoreError>> {
+        Self::ready(self.data().load(run))
+    }
+
+    fn commits(&self, run: &RunId, after: u64, limit: usize) -> Future<'_, Result<Vec<Sealed>, StoreError>> {
+        Self::ready(Ok(self.data().commits(run, after, limit)))
+    }
+
+    fn values(&self, digests: &[Digest]) -> Future<'_, Result<Vec<Option<Vec<u8>>>, StoreError>> {
+        let data = self.data();
+        Self::ready(Ok(digests.iter().map(|digest| data.values.get(digest).cloned()).collect()))
+    }
+
+    fn claim(&self, run: &RunId) -> Future<'_, Result<u64, ClaimError>> {
+        let run = run.clone();
+        Box::pin(async move { self.claim_now(&run) })
+    }
+
+    fn driver(&self) -> &DriverId {
+        &self.process.driver
+    }
+
+    fn driver_of(&self, run: &RunId) -> Future<'_, Result<Option<DriverInfo>, StoreError>> {
+        Self::ready(Ok(self.data().driver_of(run)))
+    }
+
+    fn runs(&self, page: Page) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
+        Self::ready(Ok(self.data().list_runs(page, |_| true)))
+    }
+
+    fn find_runs(&self, prefix: &str) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
+        Self::ready(Ok(self.data().list_runs(Page::ALL, |row| row.run.as_str().starts_with(prefix))))
+    }
+
+    fn runs_of_feature(&self, feature: &str) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
+        Self::ready(Ok(self.data().list_runs(Page::ALL, |row| row.feature.as_deref() == Some(feature))))
+    }
+
+    fn holds(&self, filter: HoldFilter, page: Page) -> Future<'_, Result<Vec<ListedHold>, StoreError>> {
+        Self::ready(Ok(self.data().list_holds(&filter, page)))
+    }
+
+    fn find_holds(&self, prefix: &str) -> Future<'_, Result<Vec<ListedHold>, StoreError>> {
+        Self::ready(Ok(self.data().find_holds(prefix)))
+    }
+
+    fn timers(&self, due_before: Timestamp, limit: usize) -> Future<'_, Result<Vec<TimerRow>, StoreError>> {
+        Self::ready(Ok(self.data().timers(due_before, limit)))
+    }
+
+    fn changes(&self) -> u64 {
+        *self.process.shared.changes.borrow()
+    }
+
+    fn changed(&self, since: u64) -> Future<'_, Result<u64, StoreError>> {
+        let mut changes = self.process.shared.changes.subscribe();
+        Box::pin(async move {
+            let number = changes.wait_for(|number| *number != since).await;
+            number.map(|number| *number).map_err(|closed| StoreError::Io(closed.to_string()))
+        })
+    }
+
+    fn stored_run(&self, run: &RunId) -> Future<'_, Result<Option<StoredRun>, StoreError>> {
+        Self::ready(Ok(self.data().stored_run(run)))
+    }
+
+    fn scan_runs(&self, after: Option<i64>, limit: usize) -> Future<'_, Result<Vec<StoredRun>, StoreError>> {
+        Self::ready(Ok(self.data().scan_runs(after, limit)))
+    }
+
+    fn scan_commits(&self, after: Option<i64>, limit: usize) -> Future<'_, Result<Vec<StoredCommit>, StoreError>> {
+        Self::ready(Ok(self.data().scan_commits(after, limit)))
+    }
+
+    fn scan_values(&self, after: Option<Digest>, limit: usize) -> Future<'_, Result<Vec<StoredValue>, StoreError>> {
+        Self::ready(Ok(self.data().scan_values(after, limit)))
+    }
+
+    fn orphans(&self) -> Future<'_, Result<Vec<Orphan>, StoreError>> {
+        Self::ready(Ok(self.data().orphans()))
+    }
+
+    fn damage(&self) -> Future<'_, Result<Vec<String>, StoreError>> {
+        Self::ready(Ok(Vec::new()))
+    }
+}

@@ -1,0 +1,205 @@
+//! What happens inside a transaction of the writer: appends and claims, each taken or rejected as a whole.
+
+use super::drivers::Drivers;
+use super::reader::hold_state_number;
+use crate::error::StoreError;
+use crate::store::{Append, DriverInfo};
+use lockgate_engine::id::{DriverId, RunId};
+use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
+use rusqlite::{Connection, OptionalExtension, params};
+
+/// What became of an append. Where it is not taken, it has changed nothing, so others can share its transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Appended {
+    Taken,
+    Conflict,
+    Fenced,
+    NoRun,
+}
+
+/// What became of a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Claimed {
+    Epoch(u64),
+    DrivenBy(DriverInfo),
+    NoRun,
+}
+
+/// A failure inside a transaction, which then must be rolled back.
+pub(super) enum Broken {
+    Sqlite(rusqlite::Error),
+    Store(StoreError),
+}
+
+impl From<rusqlite::Error> for Broken {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<StoreError> for Broken {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+pub(super) fn append(connection: &Connection, append: &Append) -> rusqlite::Result<Appended> {
+    let known = connection
+        .prepare_cached("SELECT key, epoch FROM runs WHERE run = ?1")?
+        .query_row([append.run.as_str()], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, u64>(1)?)))
+        .optional()?;
+    let run_key = match (known, append.expected) {
+        (Some(_), 0) => return Ok(Appended::Conflict),
+        (None, 1..) => return Ok(Appended::NoRun),
+        (Some((_, present)), 1..) if append.epoch.is_some_and(|epoch| epoch != present) => return Ok(Appended::Fenced),
+        (Some((run_key, _)), 1..) => {
+            if !insert_next_commit(connection, run_key, append)? {
+                return Ok(Appended::Conflict);
+            }
+            if let Some(row) = &append.index.run {
+                update_run(connection, run_key, row)?;
+            }
+            run_key
+        }
+        (None, 0) => {
+            let row = append.index.run.as_ref().expect("an append that creates a run has its row");
+            let run_key = insert_run(connection, row, append.claim.as_ref())?;
+            insert_first_commit(connection, run_key, append)?;
+            run_key
+        }
+    };
+    insert_values(connection, run_key, append)?;
+    write_index(connection, run_key, &append.index)?;
+    if let Some(state) = &append.fold {
+        connection
+            .prepare_cached("INSERT INTO folds(key, version, state) VALUES(?1, ?2, ?3) ON CONFLICT(key) DO UPDATE SET version = ?2, state = ?3")?
+            .execute(params![run_key, append.commit.version, state])?;
+    }
+    Ok(Appended::Taken)
+}
+
+/// The comparison of versions: the commit before must be there, and its own place must be free.
+fn insert_next_commit(connection: &Connection, run_key: i64, append: &Append) -> rusqlite::Result<bool> {
+    let key = commit_key(run_key, append.commit.version);
+    let inserted = connection
+        .prepare_cached(
+            "INSERT INTO commits(key, hash, payload) SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM commits WHERE key = ?1 - 1) \
+             ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![key, append.commit.hash.0, append.commit.payload])?;
+    Ok(inserted == 1)
+}
+
+fn insert_first_commit(connection: &Connection, run_key: i64, append: &Append) -> rusqlite::Result<()> {
+    let key = commit_key(run_key, append.commit.version);
+    let mut statement = connection.prepare_cached("INSERT INTO commits(key, hash, payload) VALUES(?1, ?2, ?3)")?;
+    statement.execute(params![key, append.commit.hash.0, append.commit.payload]).map(|_| ())
+}
+
+/// Where a commit is stored.
+pub(super) fn commit_key(run_key: i64, version: u64) -> i64 {
+    run_key << 32 | i64::from(u32::try_from(version).expect("versions were checked to fit"))
+}
+
+fn insert_run(connection: &Connection, row: &RunRow, claim: Option<&DriverId>) -> rusqlite::Result<i64> {
+    connection
+        .prepare_cached(
+            "INSERT INTO runs(run, kind, workflow, feature, status, phase, created_at, changed_at, parent, driver, epoch) \
+             VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        )?
+        .insert(params![
+            row.run.as_str(),
+            row.kind,
+            row.workflow,
+            row.feature,
+            row.status,
+            row.phase,
+            row.created_at.as_millis(),
+            row.changed_at.as_millis(),
+            row.parent.as_ref().map(RunId::as_str),
+            claim.map(DriverId::as_str),
+            i64::from(claim.is_some()),
+        ])
+}
+
+fn update_run(connection: &Connection, run_key: i64, row: &RunRow) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "UPDATE runs SET kind = ?2, workflow = ?3, feature = ?4, status = ?5, phase = ?6, created_at = ?7, changed_at = ?8, parent = ?9 \
+             WHERE key = ?1",
+        )?
+        .execute(params![
+            run_key,
+            row.kind,
+            row.workflow,
+            row.feature,
+            row.status,
+            row.phase,
+            row.created_at.as_millis(),
+            row.changed_at.as_millis(),
+            row.parent.as_ref().map(RunId::as_str),
+        ])
+        .map(|_| ())
+}
+
+fn insert_values(connection: &Connection, run_key: i64, append: &Append) -> rusqlite::Result<()> {
+    for (digest, bytes) in &append.values {
+        let mut statement = connection.prepare_cached("INSERT INTO stored_values(digest, bytes) VALUES(?1, ?2) ON CONFLICT DO NOTHING")?;
+        statement.execute(params![digest.0, bytes])?;
+    }
+    for digest in &append.index.refers_to {
+        let mut statement = connection.prepare_cached("INSERT INTO value_refs(run_key, digest) VALUES(?1, ?2) ON CONFLICT DO NOTHING")?;
+        statement.execute(params![run_key, digest.0])?;
+    }
+    Ok(())
+}
+
+fn write_index(connection: &Connection, run_key: i64, index: &IndexRows) -> rusqlite::Result<()> {
+    for row in &index.holds {
+        write_hold(connection, run_key, row)?;
+    }
+    for timer in &index.timers_gone {
+        let mut statement = connection.prepare_cached("DELETE FROM timers WHERE run_key = ?1 AND timer = ?2")?;
+        statement.execute(params![run_key, timer.as_str()])?;
+    }
+    for TimerRow { timer, run: _, due, kind, target } in &index.timers {
+        connection
+            .prepare_cached("INSERT OR REPLACE INTO timers(run_key, timer, due, kind, target) VALUES(?1, ?2, ?3, ?4, ?5)")?
+            .execute(params![run_key, timer.as_str(), due.as_millis(), kind, target])?;
+    }
+    Ok(())
+}
+
+fn write_hold(connection: &Connection, run_key: i64, row: &HoldRow) -> rusqlite::Result<()> {
+    let HoldRow { hold, run: _, kind, state, revision, since, shown } = row;
+    let (first, last) = (run_key << 32, run_key << 32 | i64::from(u32::MAX));
+    let fields = params![first, last, hold.as_str(), kind, hold_state_number(*state), revision, since.as_millis(), shown];
+    let updated = connection
+        .prepare_cached("UPDATE holds SET kind = ?4, state = ?5, revision = ?6, since = ?7, shown = ?8 WHERE hold = ?3 AND key BETWEEN ?1 AND ?2")?
+        .execute(fields)?;
+    if updated == 0 {
+        connection
+            .prepare_cached(
+                "INSERT INTO holds(key, hold, kind, state, revision, since, shown) \
+                 SELECT coalesce(max(key) + 1, ?1), ?3, ?4, ?5, ?6, ?7, ?8 FROM holds WHERE key BETWEEN ?1 AND ?2",
+            )?
+            .execute(fields)?;
+    }
+    Ok(())
+}
+
+pub(super) fn claim(connection: &Connection, drivers: &Drivers, run: &RunId) -> Result<Claimed, Broken> {
+    let known = connection
+        .prepare_cached("SELECT key, driver, epoch FROM runs WHERE run = ?1")?
+        .query_row([run.as_str()], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Option<String>>(1)?, row.get::<_, u64>(2)?)))
+        .optional()?;
+    let Some((run_key, driver, epoch)) = known else { return Ok(Claimed::NoRun) };
+    if let Some(driver) = driver.map(DriverId).filter(|driver| driver != drivers.own())
+        && let Some(info) = drivers.alive(&driver)?
+    {
+        return Ok(Claimed::DrivenBy(info));
+    }
+    let mut statement = connection.prepare_cached("UPDATE runs SET driver = ?2, epoch = ?3 WHERE key = ?1")?;
+    statement.execute(params![run_key, drivers.own().as_str(), epoch + 1])?;
+    Ok(Claimed::Epoch(epoch + 1))
+}

@@ -1,0 +1,137 @@
+//! Makes one transaction of a batch of requests, on the connection that writes.
+
+use super::append::{self, Broken};
+use super::drivers::Drivers;
+use super::errors::{explain, is_busy};
+use super::open::Place;
+use super::writer::Request;
+use crate::error::StoreError;
+use rusqlite::Connection;
+use rusqlite::hooks::Wal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// To how many pages of 4096 bytes the write-ahead log grows before what is in it is brought to its place.
+const LOG_PAGES: i32 = 1000;
+
+/// The connection that writes, and what it needs.
+#[derive(Debug)]
+pub(super) struct Committer {
+    place: Place,
+    drivers: Arc<Drivers>,
+    committed: Arc<Notify>,
+    /// Opened when it is needed first, and again after it failed to roll back.
+    connection: Option<Connection>,
+    log_pages: Arc<AtomicI32>,
+    empty_log_at: i32,
+}
+
+impl Committer {
+    pub(super) fn new(place: Place, drivers: Arc<Drivers>, committed: Arc<Notify>) -> Self {
+        Self { place, drivers, committed, connection: None, log_pages: Arc::default(), empty_log_at: LOG_PAGES }
+    }
+
+    /// Makes the batch durable, each request with what became of it; or fails, and then nothing of it is recorded unless the error says so.
+    /// False when another process has the lock and `patient` is not set.
+    pub(super) fn commit(&mut self, batch: &mut [Request], patient: bool) -> Result<bool, StoreError> {
+        if self.connection.is_none() {
+            self.connection = Some(self.connect()?);
+        }
+        let connection = self.connection.as_ref().expect("it was opened just now");
+        let result = self.transact(connection, batch, patient);
+        if !connection.is_autocommit() && connection.execute_batch("ROLLBACK").is_err() {
+            self.connection = None;
+        }
+        if result == Ok(true) {
+            self.committed.notify_waiters();
+        }
+        result
+    }
+
+    fn connect(&self) -> Result<Connection, StoreError> {
+        let failed = |error| explain(error, None, &self.place.database);
+        let mut connection = self.place.connect()?;
+        // Locks are waited for in `begin`, and the log is emptied in `empty_log`.
+        connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA busy_timeout = 0; PRAGMA wal_autocheckpoint = 0;").map_err(failed)?;
+        if let Some(pages) = self.place.settings.max_pages {
+            connection.execute_batch(&format!("PRAGMA max_page_count = {pages};")).map_err(failed)?;
+        }
+        let log_pages = self.log_pages.clone();
+        let count = move |_: &mut Wal, pages| {
+            log_pages.store(pages, Ordering::Relaxed);
+            Ok(())
+        };
+        connection.wal_hook(Some(count)).map_err(failed)?;
+        Ok(connection)
+    }
+
+    fn transact(&self, connection: &Connection, batch: &mut [Request], patient: bool) -> Result<bool, StoreError> {
+        let failed = |error| explain(error, Some(connection), &self.place.database);
+        if !self.begin(connection, patient)? {
+            return Ok(false);
+        }
+        for request in batch.iter_mut() {
+            self.perform(connection, request).map_err(|broken| match broken {
+                Broken::Sqlite(error) => failed(error),
+                Broken::Store(error) => error,
+            })?;
+        }
+        run(connection, "COMMIT").map_err(|error| match failed(error) {
+            // The frame that would end the transaction in the log was not written.
+            StoreError::Full(path) => StoreError::Full(path),
+            other => StoreError::OutcomeUnknown(other.to_string()),
+        })?;
+        Ok(true)
+    }
+
+    /// Takes the write lock; other processes hold it only for the time of a transaction.
+    fn begin(&self, connection: &Connection, patient: bool) -> Result<bool, StoreError> {
+        let mut deadline = None;
+        loop {
+            match run(connection, "BEGIN IMMEDIATE") {
+                Ok(()) => return Ok(true),
+                Err(error) if is_busy(&error) && !patient => return Ok(false),
+                Err(error) if is_busy(&error) => {
+                    let now = Instant::now();
+                    if now >= *deadline.get_or_insert(now + self.place.settings.lock_wait) {
+                        return Err(explain(error, Some(connection), &self.place.database));
+                    }
+                    std::thread::sleep(Duration::from_micros(rand::random_range(50..1000)));
+                }
+                Err(error) => return Err(explain(error, Some(connection), &self.place.database)),
+            }
+        }
+    }
+
+    fn perform(&self, connection: &Connection, request: &mut Request) -> Result<(), Broken> {
+        match request {
+            Request::Append(append, appended, _) => *appended = append::append(connection, append)?,
+            Request::Claim(run, claimed, _) => *claimed = append::claim(connection, &self.drivers, run)?,
+        }
+        Ok(())
+    }
+
+    /// Whether there is so much in the write-ahead log that it is time to empty it.
+    pub(super) fn log_is_long(&mut self) -> bool {
+        let pages = self.log_pages.load(Ordering::Relaxed);
+        if pages < LOG_PAGES {
+            self.empty_log_at = LOG_PAGES;
+        }
+        pages >= self.empty_log_at
+    }
+
+    /// Brings what is in the write-ahead log to its place. That this fails loses nothing; it is tried again later.
+    pub(super) fn empty_log(&mut self) {
+        if let Some(connection) = &self.connection {
+            connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).ok();
+        }
+        // If somebody still reads from it, the log cannot begin anew yet, and grows on.
+        self.empty_log_at = self.log_pages.load(Ordering::Relaxed).saturating_add(LOG_PAGES);
+    }
+}
+
+fn run(connection: &Connection, statement: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(statement)?.execute([]).map(|_| ())
+}

@@ -1,0 +1,124 @@
+//! Reading lists: runs, holds and timers.
+
+use super::drivers::Drivers;
+use super::reader::{Reader, hold_state, row_limit, run_key};
+use crate::error::StoreError;
+use crate::store::{Cursor, HoldFilter, ListedHold, ListedRun, Page};
+use lockgate_engine::id::{DriverId, HoldId, RunId, TimerId};
+use lockgate_engine::run::index::{HoldRow, RunRow, TimerRow};
+use lockgate_engine::time::Timestamp;
+use rusqlite::{Connection, Params, Row, params};
+
+const RUN_COLUMNS: &str = "key, run, kind, workflow, feature, status, phase, created_at, changed_at, parent, driver";
+const HOLD_COLUMNS: &str = "h.key, h.hold, r.run, h.kind, h.state, h.revision, h.since, h.shown, r.workflow, r.feature";
+const HOLDS: &str = "holds h JOIN runs r ON r.key = h.key >> 32";
+
+pub(super) fn runs(reader: &Reader, drivers: &Drivers, page: Page) -> Result<Vec<ListedRun>, StoreError> {
+    let before = page.after.map_or(i64::MAX, |cursor| cursor.key);
+    list_runs(reader, drivers, "key < ?1 ORDER BY key DESC LIMIT ?2", params![before, row_limit(page.limit)])
+}
+
+pub(super) fn find_runs(reader: &Reader, drivers: &Drivers, prefix: &str) -> Result<Vec<ListedRun>, StoreError> {
+    list_runs(reader, drivers, "run >= ?1 AND run < ?2 ORDER BY key DESC", params![prefix, past(prefix)])
+}
+
+pub(super) fn runs_of_feature(reader: &Reader, drivers: &Drivers, feature: &str) -> Result<Vec<ListedRun>, StoreError> {
+    list_runs(reader, drivers, "feature = ?1 ORDER BY key DESC", params![feature])
+}
+
+fn list_runs(reader: &Reader, drivers: &Drivers, which: &str, parameters: impl Params) -> Result<Vec<ListedRun>, StoreError> {
+    let rows = reader.read(|view| {
+        view.prepare_cached(&format!("SELECT {RUN_COLUMNS} FROM runs WHERE {which}"))?
+            .query_map(parameters, |row| Ok((row.get::<_, i64>(0)?, run_row(row)?, row.get::<_, Option<String>>(10)?.map(DriverId))))?
+            .collect::<rusqlite::Result<Vec<_>>>()
+    })?;
+    let alive = if rows.is_empty() { Default::default() } else { drivers.all_alive()? };
+    let listed = rows.into_iter().map(|(key, row, driver)| {
+        let driven = driver.is_some_and(|driver| alive.contains_key(&driver));
+        ListedRun { row, driven, cursor: Cursor { since: 0, key } }
+    });
+    Ok(listed.collect())
+}
+
+/// Reads a run's row from the columns after its key.
+pub(super) fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
+    Ok(RunRow {
+        run: RunId(row.get(1)?),
+        kind: row.get(2)?,
+        workflow: row.get(3)?,
+        feature: row.get(4)?,
+        status: row.get(5)?,
+        phase: row.get(6)?,
+        created_at: Timestamp::from_millis(row.get(7)?),
+        changed_at: Timestamp::from_millis(row.get(8)?),
+        parent: row.get::<_, Option<String>>(9)?.map(RunId),
+    })
+}
+
+pub(super) fn holds(reader: &Reader, filter: &HoldFilter, page: Page) -> Result<Vec<ListedHold>, StoreError> {
+    let limit = row_limit(page.limit);
+    reader.read(|view| match filter {
+        HoldFilter::Open => {
+            let Cursor { since, key } = page.after.unwrap_or(Cursor { since: i64::MIN, key: i64::MIN });
+            let which = "h.state = 0 AND (h.since, h.key) > (?1, ?2) ORDER BY h.since, h.key LIMIT ?3";
+            list_holds(view, which, params![since, key, limit])
+        }
+        HoldFilter::OfRun(run) => {
+            let Some(run_key) = run_key(view, run)? else { return Ok(Vec::new()) };
+            let after = page.after.map_or((run_key << 32) - 1, |cursor| cursor.key);
+            let which = "h.key > ?1 AND h.key < ?2 ORDER BY h.key LIMIT ?3";
+            list_holds(view, which, params![after, (run_key + 1) << 32, limit])
+        }
+    })
+}
+
+pub(super) fn find_holds(reader: &Reader, prefix: &str) -> Result<Vec<ListedHold>, StoreError> {
+    reader.read(|view| list_holds(view, "h.hold >= ?1 AND h.hold < ?2 ORDER BY h.hold, h.key", params![prefix, past(prefix)]))
+}
+
+fn list_holds(view: &Connection, which: &str, parameters: impl Params) -> rusqlite::Result<Vec<ListedHold>> {
+    view.prepare_cached(&format!("SELECT {HOLD_COLUMNS} FROM {HOLDS} WHERE {which}"))?
+        .query_map(parameters, |row| {
+            let since: i64 = row.get(6)?;
+            Ok(ListedHold {
+                row: HoldRow {
+                    hold: HoldId(row.get(1)?),
+                    run: RunId(row.get(2)?),
+                    kind: row.get(3)?,
+                    state: hold_state(row, 4)?,
+                    revision: row.get(5)?,
+                    since: Timestamp::from_millis(since),
+                    shown: row.get(7)?,
+                },
+                workflow: row.get(8)?,
+                feature: row.get(9)?,
+                cursor: Cursor { since, key: row.get(0)? },
+            })
+        })?
+        .collect()
+}
+
+pub(super) fn timers(reader: &Reader, due_before: Timestamp, limit: usize) -> Result<Vec<TimerRow>, StoreError> {
+    let which = "t.due <= ?1 ORDER BY t.due, t.run_key, t.timer LIMIT ?2";
+    reader.read(|view| list_timers(view, which, params![due_before.as_millis(), row_limit(limit)]))
+}
+
+/// Timers with the ids of their runs.
+pub(super) fn list_timers(view: &Connection, which: &str, parameters: impl Params) -> rusqlite::Result<Vec<TimerRow>> {
+    view.prepare_cached(&format!("SELECT t.timer, r.run, t.due, t.kind, t.target FROM timers t JOIN runs r ON r.key = t.run_key WHERE {which}"))?
+        .query_map(parameters, |row| {
+            Ok(TimerRow {
+                timer: TimerId(row.get(0)?),
+                run: RunId(row.get(1)?),
+                due: Timestamp::from_millis(row.get(2)?),
+                kind: row.get(3)?,
+                target: row.get(4)?,
+            })
+        })?
+        .collect()
+}
+
+/// What comes after every text that begins so.
+fn past(prefix: &str) -> String {
+    format!("{prefix}\u{10ffff}")
+}

@@ -1,0 +1,206 @@
+//! The store in a folder: the database `lockgate.db`, and `drivers/` with one lock file per process that drives runs.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | [`open`](self) | makes and opens the database file |
+//! | `schema` | the tables, and the steps between their formats |
+//! | `writer` | takes what waits, and makes one transaction of it |
+//! | `append` | what happens inside such a transaction |
+//! | `reader`, `lists`, `scan` | read histories, lists, and everything |
+//! | `drivers` | who drives, and who is alive |
+//! | `errors` | what SQLite and the operating system say, in the words of the store |
+
+mod append;
+mod committer;
+mod drivers;
+mod errors;
+mod lists;
+mod open;
+mod reader;
+mod scan;
+mod schema;
+mod writer;
+
+pub use open::Settings;
+
+use crate::error::{AppendError, ClaimError, StoreError};
+use crate::store::{
+    Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit, StoredRun, StoredValue,
+    refuse_misuse,
+};
+use committer::Committer;
+use drivers::Drivers;
+use lockgate_engine::digest::Digest;
+use lockgate_engine::id::{DriverId, RunId};
+use lockgate_engine::run::commit::Sealed;
+use lockgate_engine::run::index::TimerRow;
+use lockgate_engine::time::Timestamp;
+use open::Place;
+use reader::Reader;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use writer::Writer;
+
+/// How long a commit of another process can stay unnoticed.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// One process's hold on a store in a folder.
+#[derive(Debug)]
+pub struct SqliteStore {
+    // In this order: the writer has ended before the lock file goes.
+    writer: Writer,
+    reader: Reader,
+    committed: Arc<Notify>,
+    drivers: Arc<Drivers>,
+}
+
+impl SqliteStore {
+    /// Opens the store in this folder, and makes both where they are missing.
+    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        Self::open_with(folder, Settings::default())
+    }
+
+    /// Opens the store in this folder, or says that there is none.
+    pub fn open_existing(folder: &Path) -> Result<Self, StoreError> {
+        Self::at(Place::new(folder, Settings::default()))
+    }
+
+    /// Opens the store in this folder, and makes both where they are missing, with settings of one's own.
+    pub fn open_with(folder: &Path, settings: Settings) -> Result<Self, StoreError> {
+        let place = Place::new(folder, settings);
+        place.create()?;
+        Self::at(place)
+    }
+
+    fn at(place: Place) -> Result<Self, StoreError> {
+        let connection = place.open()?;
+        let drivers = Arc::new(Drivers::new(&place.folder));
+        let committed = Arc::new(Notify::new());
+        let writer = Writer::new(Committer::new(place.clone(), drivers.clone(), committed.clone()));
+        Ok(Self { writer, reader: Reader::new(connection, place), committed, drivers })
+    }
+}
+
+impl Store for SqliteStore {
+    fn append(&self, append: Append) -> Future<'_, Result<(), AppendError>> {
+        Box::pin(async move {
+            refuse_misuse(&append, self.drivers.own())?;
+            if append.claim.is_some() {
+                self.drivers.come_alive()?;
+            }
+            self.writer.append(append).await
+        })
+    }
+
+    fn load(&self, run: &RunId) -> Future<'_, Result<Option<Loaded>, StoreError>> {
+        let run = run.clone();
+        Box::pin(async move { self.reader.load(&run) })
+    }
+
+    fn commits(&self, run: &RunId, after: u64, limit: usize) -> Future<'_, Result<Vec<Sealed>, StoreError>> {
+        let run = run.clone();
+        Box::pin(async move { self.reader.commits(&run, after, limit) })
+    }
+
+    fn values(&self, digests: &[Digest]) -> Future<'_, Result<Vec<Option<Vec<u8>>>, StoreError>> {
+        let digests = digests.to_vec();
+        Box::pin(async move { self.reader.values(&digests) })
+    }
+
+    fn claim(&self, run: &RunId) -> Future<'_, Result<u64, ClaimError>> {
+        let run = run.clone();
+        Box::pin(async move {
+            self.drivers.come_alive()?;
+            self.writer.claim(run).await
+        })
+    }
+
+    fn driver(&self) -> &DriverId {
+        self.drivers.own()
+    }
+
+    fn driver_of(&self, run: &RunId) -> Future<'_, Result<Option<DriverInfo>, StoreError>> {
+        let run = run.clone();
+        Box::pin(async move {
+            match self.reader.last_driver(&run)? {
+                Some(driver) => self.drivers.alive(&driver),
+                None => Ok(None),
+            }
+        })
+    }
+
+    fn runs(&self, page: Page) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
+        Box::pin(async move { lists::runs(&self.reader, &self.drivers, page) })
+    }
+
+    fn find_runs(&self, prefix: &str) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
+        let prefix = prefix.to_owned();
+        Box::pin(async move { lists::find_runs(&self.reader, &self.drivers, &prefix) })
+    }
+
+    fn runs_of_feature(&self, feature: &str) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
+        let feature = feature.to_owned();
+        Box::pin(async move { lists::runs_of_feature(&self.reader, &self.drivers, &feature) })
+    }
+
+    fn holds(&self, filter: HoldFilter, page: Page) -> Future<'_, Result<Vec<ListedHold>, StoreError>> {
+        Box::pin(async move { lists::holds(&self.reader, &filter, page) })
+    }
+
+    fn find_holds(&self, prefix: &str) -> Future<'_, Result<Vec<ListedHold>, StoreError>> {
+        let prefix = prefix.to_owned();
+        Box::pin(async move { lists::find_holds(&self.reader, &prefix) })
+    }
+
+    fn timers(&self, due_before: Timestamp, limit: usize) -> Future<'_, Result<Vec<TimerRow>, StoreError>> {
+        Box::pin(async move { lists::timers(&self.reader, due_before, limit) })
+    }
+
+    fn changes(&self) -> u64 {
+        // What cannot be read now is read, and told, by whoever waits for a change of this.
+        self.reader.data_version().unwrap_or(u64::MAX)
+    }
+
+    fn changed(&self, since: u64) -> Future<'_, Result<u64, StoreError>> {
+        Box::pin(async move {
+            loop {
+                let committed = self.committed.notified();
+                tokio::pin!(committed);
+                // From here on no commit of this process is missed, also one between the look and the wait.
+                committed.as_mut().enable();
+                let version = self.reader.data_version()?;
+                if version != since {
+                    return Ok(version);
+                }
+                tokio::time::timeout(LOOK, committed).await.ok();
+            }
+        })
+    }
+
+    fn stored_run(&self, run: &RunId) -> Future<'_, Result<Option<StoredRun>, StoreError>> {
+        let run = run.clone();
+        Box::pin(async move { scan::stored_run(&self.reader, &run) })
+    }
+
+    fn scan_runs(&self, after: Option<i64>, limit: usize) -> Future<'_, Result<Vec<StoredRun>, StoreError>> {
+        Box::pin(async move { scan::runs(&self.reader, after, limit) })
+    }
+
+    fn scan_commits(&self, after: Option<i64>, limit: usize) -> Future<'_, Result<Vec<StoredCommit>, StoreError>> {
+        Box::pin(async move { scan::commits(&self.reader, after, limit) })
+    }
+
+    fn scan_values(&self, after: Option<Digest>, limit: usize) -> Future<'_, Result<Vec<StoredValue>, StoreError>> {
+        Box::pin(async move { scan::values(&self.reader, after, limit) })
+    }
+
+    fn orphans(&self) -> Future<'_, Result<Vec<Orphan>, StoreError>> {
+        Box::pin(async move { scan::orphans(&self.reader) })
+    }
+
+    fn damage(&self) -> Future<'_, Result<Vec<String>, StoreError>> {
+        Box::pin(async move { scan::damage(&self.reader) })
+    }
+}

@@ -1,0 +1,142 @@
+//! Reading: histories and values, on a connection of its own that never waits for the writer.
+
+use super::append::commit_key;
+use super::errors::{corrupt, explain};
+use super::open::Place;
+use crate::error::StoreError;
+use crate::store::{Fold, Loaded};
+use lockgate_engine::digest::Digest;
+use lockgate_engine::hold::HoldState;
+use lockgate_engine::id::{DriverId, RunId};
+use lockgate_engine::run::commit::Sealed;
+use rusqlite::types::{FromSqlError, Type};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use std::sync::{Mutex, PoisonError};
+
+/// The connection that reads.
+#[derive(Debug)]
+pub(super) struct Reader {
+    connection: Mutex<Connection>,
+    place: Place,
+}
+
+impl Reader {
+    pub(super) fn new(connection: Connection, place: Place) -> Self {
+        Self { connection: Mutex::new(connection), place }
+    }
+
+    /// Reads with one view of the database, whatever is committed meanwhile.
+    pub(super) fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = connection.unchecked_transaction().and_then(|view| query(&view));
+        result.map_err(|error| explain(error, Some(&connection), &self.place.database))
+    }
+
+    pub(super) fn load(&self, run: &RunId) -> Result<Option<Loaded>, StoreError> {
+        let found = self.read(|view| {
+            let Some(run_key) = run_key(view, run)? else { return Ok(None) };
+            let fold = fold(view, run_key)?;
+            let folded = fold.as_ref().map_or(0, |fold| fold.version);
+            let before: Option<[u8; 32]> = match folded {
+                0 => Some(Digest::ZERO.0),
+                1.. => view
+                    .prepare_cached("SELECT hash FROM commits WHERE key = ?1")?
+                    .query_row([commit_key(run_key, folded)], |row| row.get(0))
+                    .optional()?,
+            };
+            Ok(Some((fold, before, commits(view, run_key, folded, usize::MAX)?)))
+        })?;
+        let Some((fold, before, commits)) = found else { return Ok(None) };
+        let Some(before) = before else {
+            return Err(corrupt(&self.place.database, &format!("the commit that the folded state of run {run} ends with is missing")));
+        };
+        Ok(Some(Loaded { fold, before: Digest(before), commits }))
+    }
+
+    pub(super) fn commits(&self, run: &RunId, after: u64, limit: usize) -> Result<Vec<Sealed>, StoreError> {
+        self.read(|view| match run_key(view, run)? {
+            Some(run_key) => commits(view, run_key, after, limit),
+            None => Ok(Vec::new()),
+        })
+    }
+
+    pub(super) fn values(&self, digests: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        let values = self.read(|view| {
+            let mut statement = view.prepare_cached("SELECT bytes FROM stored_values WHERE digest = ?1")?;
+            digests.iter().map(|digest| statement.query_row([digest.0], |row| row.get::<_, Vec<u8>>(0)).optional()).collect::<rusqlite::Result<Vec<_>>>()
+        })?;
+        for (digest, bytes) in digests.iter().zip(&values) {
+            if bytes.as_ref().is_some_and(|bytes| Digest::of(bytes) != *digest) {
+                return Err(corrupt(&self.place.database, &format!("the stored value {digest} is not what was written")));
+            }
+        }
+        Ok(values)
+    }
+
+    /// The run's last driver, alive or not.
+    pub(super) fn last_driver(&self, run: &RunId) -> Result<Option<DriverId>, StoreError> {
+        self.read(|view| {
+            let mut statement = view.prepare_cached("SELECT driver FROM runs WHERE run = ?1")?;
+            let driver: Option<Option<String>> = statement.query_row([run.as_str()], |row| row.get(0)).optional()?;
+            Ok(driver.flatten().map(DriverId))
+        })
+    }
+
+    /// A number that is another one after any other connection, of this process or not, has committed.
+    pub(super) fn data_version(&self) -> Result<u64, StoreError> {
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let version = connection.prepare_cached("PRAGMA data_version").and_then(|mut query| query.query_row([], |row| row.get(0)));
+        version.map_err(|error| explain(error, Some(&connection), &self.place.database))
+    }
+}
+
+/// The number under which a run's rows are stored.
+pub(super) fn run_key(view: &Connection, run: &RunId) -> rusqlite::Result<Option<i64>> {
+    view.prepare_cached("SELECT key FROM runs WHERE run = ?1")?.query_row([run.as_str()], |row| row.get(0)).optional()
+}
+
+pub(super) fn fold(view: &Connection, run_key: i64) -> rusqlite::Result<Option<Fold>> {
+    let mut statement = view.prepare_cached("SELECT version, state FROM folds WHERE key = ?1")?;
+    statement.query_row([run_key], |row| Ok(Fold { version: u64::from(row.get::<_, u32>(0)?), state: row.get(1)? })).optional()
+}
+
+fn commits(view: &Connection, run_key: i64, after: u64, limit: usize) -> rusqlite::Result<Vec<Sealed>> {
+    // Past the last version that can be, there is nothing.
+    let after = after.min(u64::from(u32::MAX));
+    view.prepare_cached("SELECT key, hash, payload FROM commits WHERE key > ?1 AND key <= ?2 ORDER BY key LIMIT ?3")?
+        .query_map(params![commit_key(run_key, after), commit_key(run_key, u64::from(u32::MAX)), row_limit(limit)], sealed)?
+        .collect()
+}
+
+/// Reads a commit from the columns key, hash and payload.
+pub(super) fn sealed(row: &Row<'_>) -> rusqlite::Result<Sealed> {
+    let key: i64 = row.get(0)?;
+    // The version is the lower half of the key, whatever the upper half is.
+    Ok(Sealed { version: key.cast_unsigned() & u64::from(u32::MAX), hash: Digest(row.get(1)?), payload: row.get(2)? })
+}
+
+/// A limit as SQLite takes it.
+pub(super) fn row_limit(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// How the state of a hold is stored. Open ones are 0: an index counts on it.
+pub(super) fn hold_state_number(state: HoldState) -> i64 {
+    match state {
+        HoldState::Open => 0,
+        HoldState::Checking => 1,
+        HoldState::Settled => 2,
+        HoldState::Void => 3,
+    }
+}
+
+/// Reads the state of a hold.
+pub(super) fn hold_state(row: &Row<'_>, column: usize) -> rusqlite::Result<HoldState> {
+    match row.get::<_, i64>(column)? {
+        0 => Ok(HoldState::Open),
+        1 => Ok(HoldState::Checking),
+        2 => Ok(HoldState::Settled),
+        3 => Ok(HoldState::Void),
+        other => Err(rusqlite::Error::FromSqlConversionFailure(column, Type::Integer, Box::new(FromSqlError::OutOfRange(other)))),
+    }
+}

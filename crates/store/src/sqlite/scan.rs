@@ -1,0 +1,129 @@
+//! Reading everything, for verification.
+
+use super::lists::{list_timers, run_row};
+use super::reader::{Reader, fold, hold_state, row_limit, run_key, sealed};
+use crate::error::StoreError;
+use crate::store::{Orphan, StoredCommit, StoredRun, StoredValue};
+use lockgate_engine::digest::Digest;
+use lockgate_engine::id::{DriverId, HoldId, RunId};
+use lockgate_engine::run::index::{HoldRow, RunRow};
+use lockgate_engine::time::Timestamp;
+use rusqlite::{Connection, Params, params};
+
+const STORED_RUN: &str =
+    "SELECT key, run, kind, workflow, feature, status, phase, created_at, changed_at, parent, driver, epoch FROM runs WHERE";
+
+pub(super) fn stored_run(reader: &Reader, run: &RunId) -> Result<Option<StoredRun>, StoreError> {
+    reader.read(|view| match run_key(view, run)? {
+        Some(run_key) => Ok(stored_runs(view, "key = ?1", params![run_key])?.pop()),
+        None => Ok(None),
+    })
+}
+
+pub(super) fn runs(reader: &Reader, after: Option<i64>, limit: usize) -> Result<Vec<StoredRun>, StoreError> {
+    let Some(from) = next(after) else { return Ok(Vec::new()) };
+    reader.read(|view| stored_runs(view, "key >= ?1 ORDER BY key LIMIT ?2", params![from, row_limit(limit)]))
+}
+
+fn stored_runs(view: &Connection, which: &str, parameters: impl Params) -> rusqlite::Result<Vec<StoredRun>> {
+    let mut statement = view.prepare_cached(&format!("{STORED_RUN} {which}"))?;
+    let rows = statement.query_map(parameters, |row| {
+        let place = row.get(0)?;
+        let row = StoredRun {
+            place,
+            row: run_row(row)?,
+            driver: row.get::<_, Option<String>>(10)?.map(DriverId),
+            epoch: row.get(11)?,
+            fold: fold(view, place)?,
+            holds: Vec::new(),
+            timers: list_timers(view, "t.run_key = ?1 ORDER BY t.timer", [place])?,
+            refers_to: refers_to(view, place)?,
+        };
+        Ok(StoredRun { holds: holds(view, place, &row.row)?, ..row })
+    })?;
+    rows.collect()
+}
+
+fn refers_to(view: &Connection, run_key: i64) -> rusqlite::Result<Vec<Digest>> {
+    let mut statement = view.prepare_cached("SELECT digest FROM value_refs WHERE run_key = ?1 ORDER BY digest")?;
+    statement.query_map([run_key], |row| row.get(0).map(Digest))?.collect()
+}
+
+fn holds(view: &Connection, run_key: i64, run: &RunRow) -> rusqlite::Result<Vec<HoldRow>> {
+    view.prepare_cached("SELECT hold, kind, state, revision, since, shown FROM holds WHERE key >= ?1 AND key < ?2 ORDER BY key")?
+        .query_map([run_key << 32, (run_key + 1) << 32], |row| {
+            Ok(HoldRow {
+                hold: HoldId(row.get(0)?),
+                run: run.run.clone(),
+                kind: row.get(1)?,
+                state: hold_state(row, 2)?,
+                revision: row.get(3)?,
+                since: Timestamp::from_millis(row.get(4)?),
+                shown: row.get(5)?,
+            })
+        })?
+        .collect()
+}
+
+/// The first key after this one, if there can be one.
+fn next(after: Option<i64>) -> Option<i64> {
+    after.map_or(Some(i64::MIN), |after| after.checked_add(1))
+}
+
+pub(super) fn commits(reader: &Reader, after: Option<i64>, limit: usize) -> Result<Vec<StoredCommit>, StoreError> {
+    let Some(from) = next(after) else { return Ok(Vec::new()) };
+    reader.read(|view| {
+        view.prepare_cached(
+            "SELECT c.key, c.hash, c.payload, r.run FROM commits c LEFT JOIN runs r ON r.key = c.key >> 32 \
+             WHERE c.key >= ?1 ORDER BY c.key LIMIT ?2",
+        )?
+        .query_map(params![from, row_limit(limit)], |row| {
+            Ok(StoredCommit { place: row.get(0)?, run: row.get::<_, Option<String>>(3)?.map(RunId), commit: sealed(row)? })
+        })?
+        .collect()
+    })
+}
+
+pub(super) fn values(reader: &Reader, after: Option<Digest>, limit: usize) -> Result<Vec<StoredValue>, StoreError> {
+    // Every blob comes after the empty one.
+    let after: &[u8] = after.as_ref().map_or(&[], |digest| &digest.0);
+    reader.read(|view| {
+        view.prepare_cached("SELECT digest, bytes FROM stored_values WHERE digest > ?1 ORDER BY digest LIMIT ?2")?
+            .query_map(params![after, row_limit(limit)], |row| Ok(StoredValue { digest: Digest(row.get(0)?), bytes: row.get(1)? }))?
+            .collect()
+    })
+}
+
+pub(super) fn orphans(reader: &Reader) -> Result<Vec<Orphan>, StoreError> {
+    reader.read(|view| {
+        let mut orphans = Vec::new();
+        let mut unreferred = view.prepare("SELECT digest FROM stored_values EXCEPT SELECT digest FROM value_refs")?;
+        for digest in unreferred.query_map([], |row| row.get(0))? {
+            orphans.push(Orphan::ValueWithoutReference(Digest(digest?)));
+        }
+        let mut missing = view.prepare(
+            "SELECT r.run, v.digest FROM value_refs v JOIN runs r ON r.key = v.run_key \
+             WHERE NOT EXISTS (SELECT 1 FROM stored_values s WHERE s.digest = v.digest)",
+        )?;
+        for row in missing.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))? {
+            let (run, digest) = row?;
+            orphans.push(Orphan::ReferenceWithoutValue { run: RunId(run), digest: Digest(digest) });
+        }
+        for (table, run_key) in [("folds", "key"), ("holds", "key >> 32"), ("timers", "run_key"), ("value_refs", "run_key")] {
+            let query = format!("SELECT DISTINCT {run_key} FROM {table} WHERE {run_key} NOT IN (SELECT key FROM runs)");
+            for place in view.prepare(&query)?.query_map([], |row| row.get(0))? {
+                orphans.push(Orphan::RowsWithoutRun { table: table.to_owned(), place: place? });
+            }
+        }
+        orphans.sort();
+        Ok(orphans)
+    })
+}
+
+pub(super) fn damage(reader: &Reader) -> Result<Vec<String>, StoreError> {
+    reader.read(|view| {
+        let mut check = view.prepare("PRAGMA integrity_check")?;
+        let lines: rusqlite::Result<Vec<String>> = check.query_map([], |row| row.get(0))?.collect();
+        Ok(lines?.into_iter().filter(|line| line != "ok").collect())
+    })
+}

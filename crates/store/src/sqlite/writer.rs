@@ -1,0 +1,207 @@
+//! The writer: one thread per process takes all that waits and makes one transaction of it.
+//!
+//! Nothing lingers to make a batch larger: while one transaction goes to the disk, what comes meanwhile waits and shares the next.
+
+use super::append::{Appended, Claimed};
+use super::committer::Committer;
+use crate::error::{AppendError, ClaimError, StoreError};
+use crate::store::Append;
+use lockgate_engine::id::RunId;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, mpsc};
+use std::task::Poll;
+use std::thread::JoinHandle;
+use tokio::sync::oneshot;
+
+/// An append with more bytes than this beside its commit is left to the helper.
+const LARGE: usize = 64 * 1024;
+
+/// What somebody waits for.
+#[derive(Debug)]
+pub(super) enum Request {
+    /// An append, and what became of it inside the transaction.
+    Append(Box<Append>, Appended, oneshot::Sender<Result<(), AppendError>>),
+    /// A claim, and what became of it inside the transaction.
+    Claim(RunId, Claimed, oneshot::Sender<Result<u64, ClaimError>>),
+}
+
+impl Request {
+    /// Tells the caller what became of it, now that the transaction is durable; whoever no longer waits does not miss it.
+    fn settle(self) {
+        match self {
+            Self::Append(append, appended, reply) => drop(reply.send(match appended {
+                Appended::Taken => Ok(()),
+                Appended::Conflict => Err(AppendError::Conflict),
+                Appended::Fenced => Err(AppendError::Fenced),
+                Appended::NoRun => Err(StoreError::NoRun(append.run).into()),
+            })),
+            Self::Claim(run, claimed, reply) => drop(reply.send(match claimed {
+                Claimed::Epoch(epoch) => Ok(epoch),
+                Claimed::DrivenBy(info) => Err(ClaimError::DrivenBy(info)),
+                Claimed::NoRun => Err(StoreError::NoRun(run).into()),
+            })),
+        }
+    }
+
+    /// Whether nobody waits for it any more; then it is not begun.
+    fn is_abandoned(&self) -> bool {
+        match self {
+            Self::Append(_, _, reply) => reply.is_closed(),
+            Self::Claim(_, _, reply) => reply.is_closed(),
+        }
+    }
+
+    /// Tells the caller that the transaction failed.
+    fn fail(self, error: StoreError) {
+        match self {
+            Self::Append(_, _, reply) => drop(reply.send(Err(error.into()))),
+            Self::Claim(_, _, reply) => drop(reply.send(Err(error.into()))),
+        }
+    }
+}
+
+/// Takes requests and sees that they are committed.
+#[derive(Debug)]
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    helper: OnceLock<Helper>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    waiting: Mutex<Vec<Request>>,
+    committer: Mutex<Committer>,
+}
+
+impl Writer {
+    pub(super) fn new(committer: Committer) -> Self {
+        Self { shared: Arc::new(Shared { waiting: Mutex::default(), committer: Mutex::new(committer) }), helper: OnceLock::new() }
+    }
+
+    pub(super) async fn append(&self, append: Append) -> Result<(), AppendError> {
+        let (reply, result) = oneshot::channel();
+        let large = append.values.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() + append.fold.as_ref().map_or(0, Vec::len) > LARGE;
+        self.submit(Request::Append(Box::new(append), Appended::NoRun, reply), large).await;
+        result.await.unwrap_or_else(|_| Err(stopped().into()))
+    }
+
+    pub(super) async fn claim(&self, run: RunId) -> Result<u64, ClaimError> {
+        let (reply, result) = oneshot::channel();
+        self.submit(Request::Claim(run, Claimed::NoRun, reply), false).await;
+        result.await.unwrap_or_else(|_| Err(stopped().into()))
+    }
+
+    async fn submit(&self, request: Request, large: bool) {
+        self.shared.waiting().push(request);
+        if large {
+            return self.wake_helper();
+        }
+        // Others that are ready to append on this thread get the chance to share the transaction.
+        let mut yielded = false;
+        std::future::poll_fn(|context| {
+            if std::mem::replace(&mut yielded, true) {
+                return Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+        self.lead();
+    }
+
+    /// Commits what waits, if nobody else is doing it.
+    fn lead(&self) {
+        let mut committer = match self.shared.committer.try_lock() {
+            Ok(committer) => committer,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            // Whoever has it looks for what waits after having let go of it, so this request is not forgotten.
+            Err(TryLockError::WouldBlock) => return,
+        };
+        let done = self.shared.serve(&mut committer, false) && !committer.log_is_long();
+        drop(committer);
+        if !done || !self.shared.waiting().is_empty() {
+            self.wake_helper();
+        }
+    }
+
+    fn wake_helper(&self) {
+        self.helper.get_or_init(|| Helper::start(self.shared.clone())).wake();
+    }
+}
+
+impl Shared {
+    fn waiting(&self) -> MutexGuard<'_, Vec<Request>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes one transaction of what waits. False when another process has the lock and this one will not wait for it.
+    fn serve(&self, committer: &mut Committer, patient: bool) -> bool {
+        let mut batch = std::mem::take(&mut *self.waiting());
+        batch.retain(|request| !request.is_abandoned());
+        if batch.is_empty() {
+            return true;
+        }
+        match committer.commit(&mut batch, patient) {
+            Ok(true) => batch.into_iter().for_each(Request::settle),
+            Ok(false) => {
+                // They were there first.
+                let mut waiting = self.waiting();
+                batch.append(&mut waiting);
+                *waiting = batch;
+                return false;
+            }
+            Err(error) => batch.into_iter().for_each(|request| request.fail(error.clone())),
+        }
+        true
+    }
+}
+
+/// The thread that commits what came while somebody else did, and all that takes long.
+#[derive(Debug)]
+struct Helper {
+    wakes: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Helper {
+    fn start(shared: Arc<Shared>) -> Self {
+        let (wakes, woken) = mpsc::channel();
+        let work = move || {
+            while let Ok(()) = woken.recv() {
+                // Every wake that came so far is answered by what follows.
+                while let Ok(()) = woken.try_recv() {}
+                loop {
+                    let mut committer = shared.committer.lock().unwrap_or_else(PoisonError::into_inner);
+                    shared.serve(&mut committer, true);
+                    if committer.log_is_long() {
+                        committer.empty_log();
+                    }
+                    drop(committer);
+                    if shared.waiting().is_empty() {
+                        break;
+                    }
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("lockgate-writer".to_owned()).spawn(work);
+        Self { wakes: Some(wakes), thread: thread.ok() }
+    }
+
+    fn wake(&self) {
+        if let Some(wakes) = &self.wakes {
+            wakes.send(()).ok();
+        }
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        self.wakes = None;
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}
+
+fn stopped() -> StoreError {
+    StoreError::OutcomeUnknown("the thread that writes has ended".to_owned())
+}

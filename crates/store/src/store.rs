@@ -1,0 +1,290 @@
+//! The store: what every backend does, and what goes in and out of it.
+
+use crate::error::{AppendError, ClaimError, StoreError};
+use lockgate_engine::digest::Digest;
+use lockgate_engine::id::{DriverId, RunId};
+use lockgate_engine::run::commit::Sealed;
+use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
+use lockgate_engine::time::Timestamp;
+
+/// What the methods of a store give.
+pub type Future<'a, T> = futures::future::BoxFuture<'a, T>;
+
+/// A commit to be appended to a run's history, with all that must become durable together with it.
+#[derive(Clone, Debug)]
+pub struct Append {
+    /// The run.
+    pub run: RunId,
+    /// The version of the last commit that the caller knows; 0 creates the run.
+    pub expected: u64,
+    /// The epoch of the claim under which a driver works; absent for those who only answer.
+    pub epoch: Option<u64>,
+    /// With `expected` 0 only: the store's own driver, which holds the new run from the start, in epoch 1.
+    pub claim: Option<DriverId>,
+    /// The commit; its version is `expected` + 1.
+    pub commit: Sealed,
+    /// Values to be stored by their digests.
+    pub values: Vec<(Digest, Vec<u8>)>,
+    /// The index rows that the commit changes; a new run brings its own row.
+    pub index: IndexRows,
+    /// The folded state after this commit, when it is to be kept.
+    pub fold: Option<Vec<u8>>,
+}
+
+/// A run as it is stored: its newest folded state and the commits after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loaded {
+    /// The folded state, where one is kept.
+    pub fold: Option<Fold>,
+    /// The hash that the first of `commits` follows: of the commit that the fold ends with, or [`Digest::ZERO`].
+    pub before: Digest,
+    /// The commits after the fold, or all.
+    pub commits: Vec<Sealed>,
+}
+
+impl Loaded {
+    /// Version and hash of the last commit: what the next one follows.
+    pub fn head(&self) -> (u64, Digest) {
+        match (self.commits.last(), &self.fold) {
+            (Some(last), _) => (last.version, last.hash),
+            (None, Some(fold)) => (fold.version, self.before),
+            (None, None) => (0, self.before),
+        }
+    }
+}
+
+/// A folded state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fold {
+    /// The version of the last commit that is in it.
+    pub version: u64,
+    /// The state.
+    pub state: Vec<u8>,
+}
+
+/// A process that drives runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriverInfo {
+    /// Its driver id.
+    pub driver: DriverId,
+    /// Its process id, on its host.
+    pub pid: u32,
+    /// Its host.
+    pub host: String,
+    /// When it began to drive.
+    pub since: Timestamp,
+}
+
+/// Where in a list something stands: give it back to continue the list after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cursor {
+    pub(crate) since: i64,
+    pub(crate) key: i64,
+}
+
+/// A part of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Where the part before it ended.
+    pub after: Option<Cursor>,
+    /// How many at most.
+    pub limit: usize,
+}
+
+impl Page {
+    /// The whole list.
+    pub const ALL: Self = Self::first(usize::MAX);
+
+    /// The first so many.
+    pub const fn first(limit: usize) -> Self {
+        Self { after: None, limit }
+    }
+}
+
+/// A run in a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedRun {
+    /// Its row.
+    pub row: RunRow,
+    /// Whether a live process drives it.
+    pub driven: bool,
+    /// Where it stands in the list.
+    pub cursor: Cursor,
+}
+
+/// A hold in a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedHold {
+    /// Its row.
+    pub row: HoldRow,
+    /// The workflow of its run.
+    pub workflow: String,
+    /// What its run is about.
+    pub feature: Option<String>,
+    /// Where it stands in the list.
+    pub cursor: Cursor,
+}
+
+/// Which holds to list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HoldFilter {
+    /// Those of all runs that wait for an answer; who waits longest comes first.
+    Open,
+    /// All of one run, in the order in which they were first opened.
+    OfRun(RunId),
+}
+
+/// A commit row, for verification.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredCommit {
+    /// Where it is stored; rises from row to row.
+    pub place: i64,
+    /// Its run; absent where the store knows no run that it could belong to.
+    pub run: Option<RunId>,
+    /// The commit.
+    pub commit: Sealed,
+}
+
+/// A stored value, for verification.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredValue {
+    /// The digest that it is stored under.
+    pub digest: Digest,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// All that is stored of a run beside its commits, for verification.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredRun {
+    /// Where it is stored; rises from run to run.
+    pub place: i64,
+    /// Its own row.
+    pub row: RunRow,
+    /// Its last driver.
+    pub driver: Option<DriverId>,
+    /// The epoch of that driver's claim.
+    pub epoch: u64,
+    /// Its folded state.
+    pub fold: Option<Fold>,
+    /// Its holds, in the order in which they were first opened.
+    pub holds: Vec<HoldRow>,
+    /// Its timers, ordered by their ids.
+    pub timers: Vec<TimerRow>,
+    /// The values that it refers to, in order.
+    pub refers_to: Vec<Digest>,
+}
+
+/// Something stored that belongs to nothing, or that something else misses.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Orphan {
+    /// No run refers to this value.
+    ValueWithoutReference(Digest),
+    /// A run refers to a value that is not stored.
+    ReferenceWithoutValue {
+        /// The run.
+        run: RunId,
+        /// The value.
+        digest: Digest,
+    },
+    /// Rows of a run that is not stored. Commits without a run are found with the commits.
+    RowsWithoutRun {
+        /// Which rows: `folds`, `holds`, `timers` or `value_refs`.
+        table: String,
+        /// The number of the run that is missing.
+        place: i64,
+    },
+}
+
+/// Keeps histories and what belongs to them; compares versions, hands out claims, and knows no rules.
+///
+/// A value of this type is one process's hold on the store, with its own driver id. Methods may block for as long as the disk takes.
+pub trait Store: Send + Sync {
+    /// Appends a commit with all that belongs to it, or changes nothing.
+    fn append(&self, append: Append) -> Future<'_, Result<(), AppendError>>;
+
+    /// A run's folded state and the commits after it; nothing when there is no such run.
+    fn load(&self, run: &RunId) -> Future<'_, Result<Option<Loaded>, StoreError>>;
+
+    /// The commits of a run after version `after`, in order, at most `limit`.
+    fn commits(&self, run: &RunId, after: u64, limit: usize) -> Future<'_, Result<Vec<Sealed>, StoreError>>;
+
+    /// Stored values by their digests, each where it is known.
+    fn values(&self, digests: &[Digest]) -> Future<'_, Result<Vec<Option<Vec<u8>>>, StoreError>>;
+
+    /// Makes this store's driver the one that drives the run, and gives the epoch that its appends must carry.
+    fn claim(&self, run: &RunId) -> Future<'_, Result<u64, ClaimError>>;
+
+    /// This process's own driver id, made when the store was opened.
+    fn driver(&self) -> &DriverId;
+
+    /// Who drives the run, if that process is alive.
+    fn driver_of(&self, run: &RunId) -> Future<'_, Result<Option<DriverInfo>, StoreError>>;
+
+    /// Runs, newest first.
+    fn runs(&self, page: Page) -> Future<'_, Result<Vec<ListedRun>, StoreError>>;
+
+    /// Runs whose id begins so, newest first.
+    fn find_runs(&self, prefix: &str) -> Future<'_, Result<Vec<ListedRun>, StoreError>>;
+
+    /// Runs about this feature, newest first.
+    fn runs_of_feature(&self, feature: &str) -> Future<'_, Result<Vec<ListedRun>, StoreError>>;
+
+    /// Holds, in the order that the filter says.
+    fn holds(&self, filter: HoldFilter, page: Page) -> Future<'_, Result<Vec<ListedHold>, StoreError>>;
+
+    /// Holds of any state whose id begins so, ordered by their ids.
+    fn find_holds(&self, prefix: &str) -> Future<'_, Result<Vec<ListedHold>, StoreError>>;
+
+    /// Timers that are due at this moment or before it, the earliest first.
+    fn timers(&self, due_before: Timestamp, limit: usize) -> Future<'_, Result<Vec<TimerRow>, StoreError>>;
+
+    /// A marker of the present state: another one means that somebody may have committed since.
+    fn changes(&self) -> u64;
+
+    /// Ends, with the new marker, when any process may have committed since that marker was given.
+    fn changed(&self, since: u64) -> Future<'_, Result<u64, StoreError>>;
+
+    /// For verification: all that is stored of one run beside its commits.
+    fn stored_run(&self, run: &RunId) -> Future<'_, Result<Option<StoredRun>, StoreError>>;
+
+    /// For verification: runs with all that is stored of them beside their commits, after a place, in order.
+    fn scan_runs(&self, after: Option<i64>, limit: usize) -> Future<'_, Result<Vec<StoredRun>, StoreError>>;
+
+    /// For verification: commit rows of all runs, run by run, after a place, in order.
+    fn scan_commits(&self, after: Option<i64>, limit: usize) -> Future<'_, Result<Vec<StoredCommit>, StoreError>>;
+
+    /// For verification: stored values as they are, after a digest, in order.
+    fn scan_values(&self, after: Option<Digest>, limit: usize) -> Future<'_, Result<Vec<StoredValue>, StoreError>>;
+
+    /// For verification: what belongs to nothing, and what is missing.
+    fn orphans(&self) -> Future<'_, Result<Vec<Orphan>, StoreError>>;
+
+    /// For verification: what the backend itself finds wrong with its files.
+    fn damage(&self) -> Future<'_, Result<Vec<String>, StoreError>>;
+}
+
+/// What no backend takes, because it could only come from a mistake in the caller.
+pub(crate) fn refuse_misuse(append: &Append, own: &DriverId) -> Result<(), StoreError> {
+    let misused = |detail: &str| Err(StoreError::Misused(format!("an append to run {} {detail}", append.run)));
+    if append.commit.version != append.expected + 1 {
+        return misused("has a commit that does not follow the expected version");
+    }
+    if append.commit.version > u64::from(u32::MAX) {
+        return misused("would be past the last version that a history can have");
+    }
+    if append.expected == 0 && append.index.run.is_none() {
+        return misused("would create it without its row");
+    }
+    if append.index.run.as_ref().is_some_and(|row| row.run != append.run)
+        || append.index.holds.iter().any(|row| row.run != append.run)
+        || append.index.timers.iter().any(|row| row.run != append.run)
+    {
+        return misused("brings index rows of another run");
+    }
+    match &append.claim {
+        Some(_) if append.expected != 0 => misused("claims a run that is there already"),
+        Some(driver) if driver != own => misused("claims it for another driver"),
+        Some(_) | None => Ok(()),
+    }
+}

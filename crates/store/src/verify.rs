@@ -1,0 +1,212 @@
+//! Finds what was changed or lost in a store: gaps, commits that do not follow from the one before, values that are not what their digest says.
+//!
+//! What a history cannot show of itself is that its end is missing, unless something else that is stored knows of it.
+
+use crate::error::StoreError;
+use crate::store::{Orphan, Store, StoredRun};
+use lockgate_engine::digest::Digest;
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::commit::Sealed;
+use std::collections::BTreeMap;
+
+/// How many rows are read at once.
+const ROWS: usize = 256;
+/// How many values are read at once: they may be large.
+const VALUES: usize = 16;
+
+/// Something that is not as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The run that it belongs to, where that is known.
+    pub run: Option<RunId>,
+    /// Where it is: `commit 7`, `value 4f…`.
+    pub place: String,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+impl Finding {
+    fn new(run: Option<&RunId>, place: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { run: run.cloned(), place: place.into(), problem: problem.into() }
+    }
+}
+
+/// Follows the commits of one run from the first on.
+#[derive(Debug)]
+pub struct Chain {
+    run: RunId,
+    version: u64,
+    hash: Digest,
+    next_seq: Option<u64>,
+}
+
+impl Chain {
+    /// Nothing has been seen of the run yet.
+    pub fn new(run: RunId) -> Self {
+        Self { run, version: 0, hash: Digest::ZERO, next_seq: Some(1) }
+    }
+
+    /// The version of the last commit that was seen.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Looks at the next commit that is stored, and tells what is wrong with it.
+    pub fn follow(&mut self, commit: &Sealed, findings: &mut Vec<Finding>) {
+        let place = format!("commit {}", commit.version);
+        let mut find = |problem: String| findings.push(Finding::new(Some(&self.run), place.clone(), problem));
+        if commit.version != self.version + 1 {
+            find(format!("it comes after commit {}: what was between them is missing", self.version));
+        }
+        if !commit.follows(&self.run, self.hash) {
+            find("its hash does not follow from the commit before it and from what it holds".to_owned());
+        }
+        match commit.open() {
+            Err(error) => {
+                find(error.to_string());
+                self.next_seq = None;
+            }
+            Ok(opened) => {
+                if self.next_seq.is_some_and(|expected| expected != opened.first_seq) {
+                    find(format!("its first event has number {}, which is not the next one", opened.first_seq));
+                }
+                self.next_seq = Some(opened.first_seq.saturating_add(opened.entries.len() as u64));
+            }
+        }
+        self.version = commit.version;
+        self.hash = commit.hash;
+    }
+}
+
+/// Checks one run: its commits, the values that it refers to, its folded state's place. Nothing when there is no such run.
+pub async fn verify_run(store: &dyn Store, run: &RunId) -> Result<Option<Vec<Finding>>, StoreError> {
+    let Some(stored) = store.stored_run(run).await? else { return Ok(None) };
+    let mut findings = Vec::new();
+    let mut chain = Chain::new(run.clone());
+    loop {
+        let commits = store.commits(run, chain.version(), ROWS).await?;
+        commits.iter().for_each(|commit| chain.follow(commit, &mut findings));
+        if commits.len() < ROWS {
+            break;
+        }
+    }
+    check_end(&stored, chain.version(), &mut findings);
+    for digest in &stored.refers_to {
+        let problem = match store.values(&[*digest]).await {
+            Ok(values) if values.iter().all(Option::is_some) => continue,
+            Ok(_) => "the run refers to it, and it is missing".to_owned(),
+            Err(StoreError::Corrupt(detail)) => detail,
+            Err(other) => return Err(other),
+        };
+        findings.push(Finding::new(Some(run), format!("value {digest}"), problem));
+    }
+    Ok(Some(findings))
+}
+
+/// Checks all that is stored.
+pub async fn verify_store(store: &dyn Store) -> Result<Vec<Finding>, StoreError> {
+    let mut findings = Vec::new();
+    let damage = store.damage().await;
+    for line in told(damage, "the database", &mut findings)?.unwrap_or_default() {
+        findings.push(Finding::new(None, "the database", line));
+    }
+    let ends = check_commits(store, &mut findings).await?;
+    check_runs(store, &ends, &mut findings).await?;
+    check_values(store, &mut findings).await?;
+    let orphans = store.orphans().await;
+    let orphans = told(orphans, "the database", &mut findings)?.unwrap_or_default();
+    findings.extend(orphans.into_iter().map(orphaned));
+    Ok(findings)
+}
+
+/// What cannot be read because it is damaged is a finding, and no reason to stop.
+fn told<T>(result: Result<T, StoreError>, place: &str, findings: &mut Vec<Finding>) -> Result<Option<T>, StoreError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(StoreError::Corrupt(detail)) => {
+            findings.push(Finding::new(None, place, detail));
+            Ok(None)
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// Follows every chain, and gives the version that each ends with.
+async fn check_commits(store: &dyn Store, findings: &mut Vec<Finding>) -> Result<BTreeMap<RunId, u64>, StoreError> {
+    let mut ends = BTreeMap::new();
+    let mut chain: Option<Chain> = None;
+    let mut after = None;
+    loop {
+        let rows = store.scan_commits(after, ROWS).await;
+        let Some(rows) = told(rows, "the commits", findings)? else { return Ok(ends) };
+        for row in &rows {
+            let Some(run) = &row.run else {
+                findings.push(Finding::new(None, format!("commit at {:#x}", row.place), "it belongs to no run that is stored"));
+                continue;
+            };
+            let chain = match &mut chain {
+                Some(chain) if chain.run == *run => chain,
+                other => other.insert(Chain::new(run.clone())),
+            };
+            chain.follow(&row.commit, findings);
+            ends.insert(run.clone(), chain.version());
+        }
+        match rows.last() {
+            Some(last) => after = Some(last.place),
+            None => return Ok(ends),
+        }
+    }
+}
+
+async fn check_runs(store: &dyn Store, ends: &BTreeMap<RunId, u64>, findings: &mut Vec<Finding>) -> Result<(), StoreError> {
+    let mut after = None;
+    loop {
+        let runs = store.scan_runs(after, ROWS).await;
+        let Some(runs) = told(runs, "the runs", findings)? else { return Ok(()) };
+        for run in &runs {
+            check_end(run, ends.get(&run.row.run).copied().unwrap_or(0), findings);
+        }
+        match runs.last() {
+            Some(last) => after = Some(last.place),
+            None => return Ok(()),
+        }
+    }
+}
+
+fn check_end(stored: &StoredRun, version: u64, findings: &mut Vec<Finding>) {
+    let run = Some(&stored.row.run);
+    if version == 0 {
+        findings.push(Finding::new(run, "its history", "it has no commits"));
+    }
+    if let Some(fold) = stored.fold.as_ref().filter(|fold| fold.version > version || fold.version == 0) {
+        let problem = format!("it is said to be that after commit {}, and the last one is {version}", fold.version);
+        findings.push(Finding::new(run, "its folded state", problem));
+    }
+}
+
+async fn check_values(store: &dyn Store, findings: &mut Vec<Finding>) -> Result<(), StoreError> {
+    let mut after = None;
+    loop {
+        let values = store.scan_values(after, VALUES).await;
+        let Some(values) = told(values, "the stored values", findings)? else { return Ok(()) };
+        for value in values.iter().filter(|value| Digest::of(&value.bytes) != value.digest) {
+            findings.push(Finding::new(None, format!("value {}", value.digest), "its bytes have another digest"));
+        }
+        match values.last() {
+            Some(last) => after = Some(last.digest),
+            None => return Ok(()),
+        }
+    }
+}
+
+fn orphaned(orphan: Orphan) -> Finding {
+    match orphan {
+        Orphan::ValueWithoutReference(digest) => Finding::new(None, format!("value {digest}"), "no run refers to it"),
+        Orphan::ReferenceWithoutValue { run, digest } => {
+            Finding::new(Some(&run), format!("value {digest}"), "the run refers to it, and it is missing")
+        }
+        Orphan::RowsWithoutRun { table, place } => {
+            Finding::new(None, format!("{table} of run number {place}"), "they belong to no run that is stored")
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The claims of the conformance suite.
+
+use lockgate_store::conformance::Backend;
+use lockgate_store::{MemoryStore, SqliteStore, Store};
+use tempfile::TempDir;
+
+struct Memory(MemoryStore);
+
+impl Backend for Memory {
+    fn process(&self) -> Box<dyn Store> {
+        Box::new(self.0.another_process())
+    }
+}
+
+struct Sqlite(TempDir);
+
+impl Backend for Sqlite {
+    fn process(&self) -> Box<dyn Store> {
+        Box::new(SqliteStore::open(&self.0.path().join("store")).unwrap())
+    }
+}
+
+mod memory {
+    lockgate_store::conformance_tests!(super::Memory(lockgate_store::MemoryStore::new()));
+}
+
+mod sqlite {
+    lockgate_store::conformance_tests!(super::Sqlite(tempfile::tempdir().unwrap()));
+}

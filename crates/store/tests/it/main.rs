@@ -1,0 +1,7 @@
+//! Tests of the store, on every backend.
+
+mod conformance;
+mod damage;
+mod differential;
+mod processes;
+mod troubles;
