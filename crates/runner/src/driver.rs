@@ -5,9 +5,9 @@
 
 use crate::load::{LoadError, catch_up, load};
 use crate::world::{Performed, Stop, World};
-use futures::{FutureExt, StreamExt};
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{CommandId, RunId};
 use lockgate_engine::run::command::{Actor, Body, Command, Create, TaskOutcome};
@@ -424,9 +424,11 @@ impl Driver {
                     Body::TimerDue { timer }.into()
                 })
             }
-            Effect::Task { .. } | Effect::Gate { .. } | Effect::Evaluate { .. } | Effect::Show { .. } | Effect::Recheck { .. } => {
-                self.world.perform.begin(&self.run, effect, stop)
-            }
+            Effect::Task { .. }
+            | Effect::Gate { .. }
+            | Effect::Evaluate { .. }
+            | Effect::Show { .. }
+            | Effect::Recheck { .. } => self.world.perform.begin(&self.run, effect, stop),
         }
     }
 }
@@ -449,13 +451,7 @@ async fn read_ahead(world: &World, run: &mut Run, entries: &mut Vec<Entry>, valu
 }
 
 /// Carries out a command on a run that this process does not drive: an answer, a cancellation.
-pub async fn submit(
-    world: &World,
-    run: &RunId,
-    actor: Actor,
-    body: Body,
-    require_terminal: bool,
-) -> Result<Run, DriveError> {
+pub async fn submit(world: &World, run: &RunId, actor: Actor, body: Body, require_terminal: bool) -> Result<Run, DriveError> {
     let mut command = command(world, actor, body, require_terminal);
     command.id = Some(command_id(world));
     command.driving = false;

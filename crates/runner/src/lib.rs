@@ -14,8 +14,14 @@
 //! | [`root`], [`config`] | where a project's state lies; its settings |
 
 pub mod config;
+pub mod driver;
 pub mod files;
+pub mod load;
+pub mod perform;
+pub mod person;
 pub mod process;
 pub mod root;
 pub mod script;
 pub mod secret;
+pub mod start;
+pub mod world;

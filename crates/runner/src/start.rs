@@ -142,7 +142,8 @@ fn output_dir(template: &str, run: &RunId, workflow: &Workflow, feature: Option<
     });
     let rendered = lockgate_engine::template::render(template, &values, lockgate_engine::template::Escape::None);
     let path = rendered.map_err(|error| format!("output_dir cannot be filled in: {error}"))?;
-    let outside = Path::new(&path).components().any(|part| !matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir));
+    let outside =
+        Path::new(&path).components().any(|part| !matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir));
     if outside || path.is_empty() {
         return Err(format!("output_dir {path:?} does not lie under the root"));
     }

@@ -57,7 +57,9 @@ impl Raw {
     fn open(folder: &Path) -> Self {
         let connection = Connection::open(folder.join("raw.db")).expect("a database");
         connection
-            .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE rows(key INTEGER PRIMARY KEY, bytes BLOB);")
+            .execute_batch(
+                "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE rows(key INTEGER PRIMARY KEY, bytes BLOB);",
+            )
             .expect("a table");
         Self(connection)
     }

@@ -21,7 +21,7 @@ pub use error::{AppendError, ClaimError, StoreError};
 pub use memory::{Fault, MemoryStore};
 pub use sqlite::{Settings, SqliteStore};
 pub use store::{
-    Append, Cursor, DriverInfo, Fold, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit, StoredRun,
-    StoredValue,
+    Append, Cursor, DriverInfo, Fold, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit,
+    StoredRun, StoredValue,
 };
 pub use verify::{Finding, verify_run, verify_store};

@@ -93,7 +93,8 @@ impl Perform for Performer {
 fn begin_task(shared: Arc<Shared>, run: &Run, key: &TaskKey, attempt: u32, stop: Stop) -> BoxFuture<'static, Performed> {
     let declared = run.workflow.phase(key.phase.as_str()).and_then(|phase| phase.task(key.task.as_str()));
     let Some(task) = declared else {
-        return futures::future::ready(ended(key, attempt, failed(FailureKind::Start, "the definition has no such task"))).boxed();
+        return futures::future::ready(ended(key, attempt, failed(FailureKind::Start, "the definition has no such task")))
+            .boxed();
     };
     match &task.work {
         Work::Pass => {

@@ -55,9 +55,10 @@ pub(super) fn task(
     let limits = Limits { time: task.timeout.unwrap_or(shared.config.script.time), memory, ..Limits::SCRIPT };
     let prepared = prepare(run, &key.phase, script, Form::Body, Some(files), limits, &places);
     let declared = task.outputs.clone();
-    let renderer = run.workflow.phase(key.phase.as_str()).map(|phase| {
-        Renderer::of(run, phase, &places.output_path(), task.outputs.iter().map(String::as_str))
-    });
+    let renderer = run
+        .workflow
+        .phase(key.phase.as_str())
+        .map(|phase| Renderer::of(run, phase, &places.output_path(), task.outputs.iter().map(String::as_str)));
     let log = shared.root.log_file(&run.id, Step::Task(key), attempt);
     let key = key.clone();
     async move {

@@ -46,7 +46,8 @@ pub(super) fn task(
     stop: Stop,
 ) -> BoxFuture<'static, Performed> {
     let Some(phase) = run.workflow.phase(key.phase.as_str()) else { unreachable!("the task was found in its phase") };
-    let like = Like { command, dir: &task.dir, env: &task.env, secrets: &task.secrets, timeout: task.timeout, outputs: &task.outputs };
+    let like =
+        Like { command, dir: &task.dir, env: &task.env, secrets: &task.secrets, timeout: task.timeout, outputs: &task.outputs };
     let step = Step::Task(key);
     let prepared = prepare(&shared, run, phase, like, key.task.as_str(), key.address(), step, attempt);
     let key = key.clone();
@@ -171,7 +172,8 @@ async fn execute(shared: &Shared, prepared: Prepared, outputs: Vec<String>, stop
         env.push((name.clone(), ready.text(template).map_err(start)?));
     }
     for (name, source) in &prepared.secrets {
-        let secret = Secret::resolve(name, source.as_ref(), &prepared.places.root).await.map_err(|error| start(error.to_string()))?;
+        let secret =
+            Secret::resolve(name, source.as_ref(), &prepared.places.root).await.map_err(|error| start(error.to_string()))?;
         env.push((name.clone(), secret.value.clone()));
         shared.secrets.lock().expect("nobody panics while holding this").insert(name.clone(), secret);
     }

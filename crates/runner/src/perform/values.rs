@@ -92,12 +92,7 @@ pub(super) struct Ready {
 
 impl Renderer {
     /// For these templates of a phase.
-    pub(super) fn of<'a>(
-        run: &Run,
-        phase: &Phase,
-        output_dir: &Path,
-        templates: impl IntoIterator<Item = &'a str>,
-    ) -> Self {
+    pub(super) fn of<'a>(run: &Run, phase: &Phase, output_dir: &Path, templates: impl IntoIterator<Item = &'a str>) -> Self {
         let asks = templates.into_iter().any(|template| template.contains("{{"));
         Self { values: asks.then(|| TemplateValues::of(run, phase, output_dir)) }
     }

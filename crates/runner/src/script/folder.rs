@@ -39,7 +39,9 @@ impl Folder {
         let Some(root) = self.root(path)? else { return Ok(None) };
         let name = self.resolve(root, path)?;
         match read(root, &name) {
-            Ok(bytes) => Ok(Some(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))),
+            Ok(bytes) => {
+                Ok(Some(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())))
+            }
             Err(error) if is_absent(&error) => Ok(None),
             Err(error) => Err(explain(path, &error)),
         }
@@ -130,11 +132,7 @@ fn steps(files: &Files, path: &str) -> Outcome<Vec<String>> {
         return Err(format!("{path:?} is not a path"));
     }
     let given = Path::new(path);
-    let inside = if given.is_absolute() {
-        given.strip_prefix(&files.output_dir).map_err(|_| leads_out())?
-    } else {
-        given
-    };
+    let inside = if given.is_absolute() { given.strip_prefix(&files.output_dir).map_err(|_| leads_out())? } else { given };
     let mut steps = Vec::new();
     for component in inside.components() {
         match component {

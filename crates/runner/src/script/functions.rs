@@ -170,10 +170,7 @@ fn read_files(desk: Rc<Desk>) -> impl for<'js> Fn(Ctx<'js>, Opt<Value<'js>>) -> 
 }
 
 /// Whether it holds for all, asking only until it does not.
-fn all(
-    paths: &[String],
-    holds: impl Fn(&str) -> std::result::Result<bool, String>,
-) -> std::result::Result<bool, String> {
+fn all(paths: &[String], holds: impl Fn(&str) -> std::result::Result<bool, String>) -> std::result::Result<bool, String> {
     for path in paths {
         if !holds(path)? {
             return Ok(false);
@@ -223,9 +220,8 @@ fn content_of(ctx: &Ctx<'_>, value: Option<Value<'_>>) -> Result<String> {
 fn has_todo(text: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     ["TODO", "FIXME", "TBD", "XXX"].iter().any(|marker| {
-        text.match_indices(marker).any(|(at, _)| {
-            !text[..at].ends_with(is_word) && !text[at + marker.len()..].starts_with(is_word)
-        })
+        text.match_indices(marker)
+            .any(|(at, _)| !text[..at].ends_with(is_word) && !text[at + marker.len()..].starts_with(is_word))
     })
 }
 

@@ -8,9 +8,7 @@ use super::{
     thrown::{self, FILE_NAME},
 };
 use lockgate_engine::digest::Digest;
-use rquickjs::{
-    Coerced, Context, Ctx, Error, Persistent, Promise, Runtime, Value, context::EvalOptions, promise::PromiseState,
-};
+use rquickjs::{Coerced, Context, Ctx, Error, Persistent, Promise, Runtime, Value, context::EvalOptions, promise::PromiseState};
 use std::{
     collections::HashMap,
     rc::Rc,
@@ -94,8 +92,7 @@ impl Sandbox {
         let mut options = EvalOptions::default();
         options.strict = false;
         options.filename = Some(FILE_NAME.into());
-        let promise: Promise<'_> =
-            ctx.eval_with_options(wrap(form, source), options).map_err(|error| self.stop(ctx, error))?;
+        let promise: Promise<'_> = ctx.eval_with_options(wrap(form, source), options).map_err(|error| self.stop(ctx, error))?;
         while promise.state() == PromiseState::Pending {
             if self.desk.is_out_of_time() {
                 return Err(OUT_OF_TIME);
@@ -163,9 +160,7 @@ impl Sandbox {
             Error::Allocation => Stop::Known(ScriptError::Memory),
             // The engine gives no text for a string only where it has no memory for it.
             Error::Unknown => Stop::Known(ScriptError::Memory),
-            other => {
-                Stop::Known(ScriptError::Thrown { message: format!("SyntaxError: {other}"), line: None, column: None })
-            }
+            other => Stop::Known(ScriptError::Thrown { message: format!("SyntaxError: {other}"), line: None, column: None }),
         }
     }
 

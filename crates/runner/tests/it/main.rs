@@ -3,3 +3,4 @@
 mod files;
 mod process;
 mod script;
+mod simulation;

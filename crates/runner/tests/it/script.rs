@@ -6,8 +6,8 @@ mod workers;
 
 use lockgate_engine::digest::Digest;
 use lockgate_runner::script::{
-    Call, Evaluator, Form, LOG_LINE_BYTES, LOG_LINES, Limits, RESULT_LIMIT, Returned, ScriptError, StoredPart,
-    WorkerCommand, worker_main,
+    Call, Evaluator, Form, LOG_LINE_BYTES, LOG_LINES, Limits, RESULT_LIMIT, Returned, ScriptError, StoredPart, WorkerCommand,
+    worker_main,
 };
 use std::{ffi::OsString, time::Duration};
 
@@ -294,8 +294,14 @@ async fn the_log_shows_values_as_people_write_them() {
         log('a', 1, true, null, undefined, {b: [2]}, 3n); console.log(new TypeError('no')); console.warn(self, () => 1, Symbol('s'));
         log({toJSON() { throw 1 }, toString() { throw 2 }}); log('\\ud800'); log()";
     let returned = evaluator().call(body(source)).await.unwrap();
-    let expected =
-        ["a 1 true null undefined {\"b\":[2]} 3", "TypeError: no", "[object Object] () => 1 [symbol]", "[object]", "\u{fffd}", ""];
+    let expected = [
+        "a 1 true null undefined {\"b\":[2]} 3",
+        "TypeError: no",
+        "[object Object] () => 1 [symbol]",
+        "[object]",
+        "\u{fffd}",
+        "",
+    ];
     assert_eq!(returned.log, expected);
     assert_eq!(returned.json, "null");
 }

@@ -82,7 +82,10 @@ pub async fn open_holds_are_listed_longest_waiting_first_in_pages(backend: &dyn 
         append.index.holds = vec![hold_row(&append.run, "h1", 300), hold_row(&append.run, "h2", 100)];
     })
     .await;
-    begin(&*store, "bbbb", |append| append.index.holds = vec![hold_row(&append.run, "h3", 200), hold_row(&append.run, "h4", 100)]).await;
+    begin(&*store, "bbbb", |append| {
+        append.index.holds = vec![hold_row(&append.run, "h3", 200), hold_row(&append.run, "h4", 100)]
+    })
+    .await;
     let open = async |page| store.holds(HoldFilter::Open, page).await.unwrap();
     let all = open(Page::ALL).await;
     assert_eq!(hold_ids(&all), ["h2", "h4", "h3", "h1"]);
@@ -213,7 +216,10 @@ pub async fn everything_is_scanned_in_pages(backend: &dyn Backend) {
     assert_eq!(runs[0].row, run_row(&one.run));
     assert_eq!((runs[0].driver.as_ref(), Some(runs[0].epoch)), (Some(store.driver()), one.epoch));
     assert_eq!(runs[0].fold.as_ref().map(|fold| (fold.version, fold.state.as_slice())), Some((1, &b"state"[..])));
-    assert_eq!((runs[0].holds.as_slice(), runs[0].timers.as_slice()), (&[hold_row(&one.run, "h1", 1)][..], &[timer_row(&one.run, "t1", 1)][..]));
+    assert_eq!(
+        (runs[0].holds.as_slice(), runs[0].timers.as_slice()),
+        (&[hold_row(&one.run, "h1", 1)][..], &[timer_row(&one.run, "t1", 1)][..])
+    );
     assert_eq!(runs[0].refers_to, [digest]);
     assert_eq!((runs[1].row.run.clone(), runs[1].driver.clone(), runs[1].epoch), (two.run.clone(), None, 0));
     assert_eq!(store.stored_run(&two.run).await.unwrap().as_ref(), Some(&runs[1]));
@@ -233,7 +239,8 @@ pub async fn orphans_are_found(backend: &dyn Backend) {
         append.index.refers_to = vec![missing];
     })
     .await;
-    let expected = vec![Orphan::ValueWithoutReference(lonely), Orphan::ReferenceWithoutValue { run: scribe.run, digest: missing }];
+    let expected =
+        vec![Orphan::ValueWithoutReference(lonely), Orphan::ReferenceWithoutValue { run: scribe.run, digest: missing }];
     assert_eq!(store.orphans().await, Ok(expected));
 }
 

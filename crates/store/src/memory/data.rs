@@ -2,8 +2,8 @@
 
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::store::{
-    Append, Cursor, DriverInfo, Fold, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, StoredCommit, StoredRun, StoredValue,
-    refuse_misuse,
+    Append, Cursor, DriverInfo, Fold, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, StoredCommit, StoredRun,
+    StoredValue, refuse_misuse,
 };
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::HoldState;
@@ -195,7 +195,11 @@ impl Data {
     }
 
     pub(super) fn scan_runs(&self, after: Option<i64>, limit: usize) -> Vec<StoredRun> {
-        (0..self.runs.len()).filter(|place| after.is_none_or(|after| run_key(*place) > after)).take(limit).map(|p| self.stored(p)).collect()
+        (0..self.runs.len())
+            .filter(|place| after.is_none_or(|after| run_key(*place) > after))
+            .take(limit)
+            .map(|p| self.stored(p))
+            .collect()
     }
 
     pub(super) fn scan_commits(&self, after: Option<i64>, limit: usize) -> Vec<StoredCommit> {

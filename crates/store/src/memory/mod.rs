@@ -7,7 +7,8 @@ mod data;
 
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::store::{
-    Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit, StoredRun, StoredValue,
+    Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit, StoredRun,
+    StoredValue,
 };
 use data::Data;
 use lockgate_engine::digest::Digest;

@@ -144,11 +144,13 @@ fn update_run(connection: &Connection, run_key: i64, row: &RunRow) -> rusqlite::
 
 fn insert_values(connection: &Connection, run_key: i64, append: &Append) -> rusqlite::Result<()> {
     for (digest, bytes) in &append.values {
-        let mut statement = connection.prepare_cached("INSERT INTO stored_values(digest, bytes) VALUES(?1, ?2) ON CONFLICT DO NOTHING")?;
+        let mut statement =
+            connection.prepare_cached("INSERT INTO stored_values(digest, bytes) VALUES(?1, ?2) ON CONFLICT DO NOTHING")?;
         statement.execute(params![digest.0, bytes])?;
     }
     for digest in &append.index.refers_to {
-        let mut statement = connection.prepare_cached("INSERT INTO value_refs(run_key, digest) VALUES(?1, ?2) ON CONFLICT DO NOTHING")?;
+        let mut statement =
+            connection.prepare_cached("INSERT INTO value_refs(run_key, digest) VALUES(?1, ?2) ON CONFLICT DO NOTHING")?;
         statement.execute(params![run_key, digest.0])?;
     }
     Ok(())

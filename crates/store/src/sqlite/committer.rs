@@ -54,7 +54,9 @@ impl Committer {
         let failed = |error| explain(error, None, &self.place.database);
         let mut connection = self.place.connect()?;
         // Locks are waited for in `begin`, and the log is emptied in `empty_log`.
-        connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA busy_timeout = 0; PRAGMA wal_autocheckpoint = 0;").map_err(failed)?;
+        connection
+            .execute_batch("PRAGMA synchronous = FULL; PRAGMA busy_timeout = 0; PRAGMA wal_autocheckpoint = 0;")
+            .map_err(failed)?;
         if let Some(pages) = self.place.settings.max_pages {
             connection.execute_batch(&format!("PRAGMA max_page_count = {pages};")).map_err(failed)?;
         }

@@ -8,7 +8,10 @@ use std::path::Path;
 
 /// Whether somebody else has the lock, so that it is worth trying again.
 pub(super) fn is_busy(error: &Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed))
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed)
+    )
 }
 
 /// Says in the words of the store what went wrong with the database at `path`.
@@ -21,7 +24,9 @@ pub(super) fn explain(error: Error, connection: Option<&Connection>, path: &Path
     match failure.code {
         ErrorCode::DiskFull => StoreError::Full(path.to_owned()),
         ErrorCode::ReadOnly => StoreError::ReadOnly(path.to_owned()),
-        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => StoreError::Locked(path.to_owned()),
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
+            StoreError::Locked(path.to_owned())
+        }
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => corrupt(path, &message),
         ErrorCode::CannotOpen => cannot_open(path, &message),
         ErrorCode::SystemIoFailure => match connection.and_then(system_error) {
@@ -36,7 +41,9 @@ pub(super) fn explain(error: Error, connection: Option<&Connection>, path: &Path
 /// Says in the words of the store what the operating system refused at `path`.
 pub(super) fn explain_system(error: &io::Error, path: &Path) -> StoreError {
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => StoreError::Full(path.to_owned()),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            StoreError::Full(path.to_owned())
+        }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => StoreError::ReadOnly(path.to_owned()),
         _ => StoreError::Io(format!("{}: {error}", path.display())),
     }
@@ -52,7 +59,9 @@ fn cannot_open(path: &Path, message: &str) -> StoreError {
     match path.try_exists() {
         Ok(false) => StoreError::NotThere(path.to_owned()),
         // Beside the database, SQLite makes two files of its own.
-        Ok(true) if rustix::fs::accessat(CWD, folder, Access::WRITE_OK, AtFlags::EACCESS).is_err() => StoreError::ReadOnly(folder.to_owned()),
+        Ok(true) if rustix::fs::accessat(CWD, folder, Access::WRITE_OK, AtFlags::EACCESS).is_err() => {
+            StoreError::ReadOnly(folder.to_owned())
+        }
         Ok(true) => StoreError::Io(format!("{}: {message}", path.display())),
         Err(error) => explain_system(&error, path),
     }

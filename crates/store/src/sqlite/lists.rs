@@ -29,7 +29,9 @@ pub(super) fn runs_of_feature(reader: &Reader, drivers: &Drivers, feature: &str)
 fn list_runs(reader: &Reader, drivers: &Drivers, which: &str, parameters: impl Params) -> Result<Vec<ListedRun>, StoreError> {
     let rows = reader.read(|view| {
         view.prepare_cached(&format!("SELECT {RUN_COLUMNS} FROM runs WHERE {which}"))?
-            .query_map(parameters, |row| Ok((row.get::<_, i64>(0)?, run_row(row)?, row.get::<_, Option<String>>(10)?.map(DriverId))))?
+            .query_map(parameters, |row| {
+                Ok((row.get::<_, i64>(0)?, run_row(row)?, row.get::<_, Option<String>>(10)?.map(DriverId)))
+            })?
             .collect::<rusqlite::Result<Vec<_>>>()
     })?;
     let alive = if rows.is_empty() { Default::default() } else { drivers.all_alive()? };
@@ -105,17 +107,19 @@ pub(super) fn timers(reader: &Reader, due_before: Timestamp, limit: usize) -> Re
 
 /// Timers with the ids of their runs.
 pub(super) fn list_timers(view: &Connection, which: &str, parameters: impl Params) -> rusqlite::Result<Vec<TimerRow>> {
-    view.prepare_cached(&format!("SELECT t.timer, r.run, t.due, t.kind, t.target FROM timers t JOIN runs r ON r.key = t.run_key WHERE {which}"))?
-        .query_map(parameters, |row| {
-            Ok(TimerRow {
-                timer: TimerId(row.get(0)?),
-                run: RunId(row.get(1)?),
-                due: Timestamp::from_millis(row.get(2)?),
-                kind: row.get(3)?,
-                target: row.get(4)?,
-            })
-        })?
-        .collect()
+    view.prepare_cached(&format!(
+        "SELECT t.timer, r.run, t.due, t.kind, t.target FROM timers t JOIN runs r ON r.key = t.run_key WHERE {which}"
+    ))?
+    .query_map(parameters, |row| {
+        Ok(TimerRow {
+            timer: TimerId(row.get(0)?),
+            run: RunId(row.get(1)?),
+            due: Timestamp::from_millis(row.get(2)?),
+            kind: row.get(3)?,
+            target: row.get(4)?,
+        })
+    })?
+    .collect()
 }
 
 /// What comes after every text that begins so.

@@ -25,8 +25,8 @@ pub use open::Settings;
 
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::store::{
-    Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit, StoredRun, StoredValue,
-    refuse_misuse,
+    Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit, StoredRun,
+    StoredValue, refuse_misuse,
 };
 use committer::Committer;
 use drivers::Drivers;

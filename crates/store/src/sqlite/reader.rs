@@ -48,7 +48,10 @@ impl Reader {
         })?;
         let Some((fold, before, commits)) = found else { return Ok(None) };
         let Some(before) = before else {
-            return Err(corrupt(&self.place.database, &format!("the commit that the folded state of run {run} ends with is missing")));
+            return Err(corrupt(
+                &self.place.database,
+                &format!("the commit that the folded state of run {run} ends with is missing"),
+            ));
         };
         Ok(Some(Loaded { fold, before: Digest(before), commits }))
     }
@@ -63,7 +66,10 @@ impl Reader {
     pub(super) fn values(&self, digests: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
         let values = self.read(|view| {
             let mut statement = view.prepare_cached("SELECT bytes FROM stored_values WHERE digest = ?1")?;
-            digests.iter().map(|digest| statement.query_row([digest.0], |row| row.get::<_, Vec<u8>>(0)).optional()).collect::<rusqlite::Result<Vec<_>>>()
+            digests
+                .iter()
+                .map(|digest| statement.query_row([digest.0], |row| row.get::<_, Vec<u8>>(0)).optional())
+                .collect::<rusqlite::Result<Vec<_>>>()
         })?;
         for (digest, bytes) in digests.iter().zip(&values) {
             if bytes.as_ref().is_some_and(|bytes| Digest::of(bytes) != *digest) {
@@ -85,7 +91,8 @@ impl Reader {
     /// A number that is another one after any other connection, of this process or not, has committed.
     pub(super) fn data_version(&self) -> Result<u64, StoreError> {
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let version = connection.prepare_cached("PRAGMA data_version").and_then(|mut query| query.query_row([], |row| row.get(0)));
+        let version =
+            connection.prepare_cached("PRAGMA data_version").and_then(|mut query| query.query_row([], |row| row.get(0)));
         version.map_err(|error| explain(error, Some(&connection), &self.place.database))
     }
 }

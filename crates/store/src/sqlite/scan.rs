@@ -89,7 +89,9 @@ pub(super) fn values(reader: &Reader, after: Option<Digest>, limit: usize) -> Re
     let after: &[u8] = after.as_ref().map_or(&[], |digest| &digest.0);
     reader.read(|view| {
         view.prepare_cached("SELECT digest, bytes FROM stored_values WHERE digest > ?1 ORDER BY digest LIMIT ?2")?
-            .query_map(params![after, row_limit(limit)], |row| Ok(StoredValue { digest: Digest(row.get(0)?), bytes: row.get(1)? }))?
+            .query_map(params![after, row_limit(limit)], |row| {
+                Ok(StoredValue { digest: Digest(row.get(0)?), bytes: row.get(1)? })
+            })?
             .collect()
     })
 }

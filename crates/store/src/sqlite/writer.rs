@@ -79,7 +79,8 @@ impl Writer {
 
     pub(super) async fn append(&self, append: Append) -> Result<(), AppendError> {
         let (reply, result) = oneshot::channel();
-        let large = append.values.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() + append.fold.as_ref().map_or(0, Vec::len) > LARGE;
+        let large =
+            append.values.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() + append.fold.as_ref().map_or(0, Vec::len) > LARGE;
         self.submit(Request::Append(Box::new(append), Appended::NoRun, reply), large).await;
         result.await.unwrap_or_else(|_| Err(stopped().into()))
     }

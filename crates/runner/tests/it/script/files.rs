@@ -73,8 +73,7 @@ async fn files_are_written_and_read() {
          return [readFile('plan.md'), readFile('a/b/c.json'), readFile({path: 'n'}), readFiles(['plan.md', 'none', 'a/none'])]",
     );
     let returned = place.evaluator.call(place.with_files(call)).await.unwrap();
-    let expected =
-        r#"["again","{\n  \"x\": [\n    1\n  ]\n}\n","7\n",{"plan.md":"again","none":null,"a/none":null}]"#;
+    let expected = r#"["again","{\n  \"x\": [\n    1\n  ]\n}\n","7\n",{"plan.md":"again","none":null,"a/none":null}]"#;
     assert_eq!(returned.json, expected);
     assert_eq!(returned.wrote, ["plan.md", "a/b/c.json", "n"]);
     assert_eq!(names(&place.out()), ["a", "n", "plan.md"]);
@@ -120,7 +119,10 @@ async fn what_goes_wrong_with_a_file_is_said_with_its_name() {
         ("readFile('')".into(), r#"Error: readFile: "" is not a path"#),
         ("readFile()".into(), "TypeError: readFile needs a path, which is a text"),
         ("readFile(7)".into(), "TypeError: readFile needs a path, which is a text"),
-        ("contains_todos('none.md')".into(), r#"Error: contains_todos: "none.md" is not there (looked for in the output directory)"#),
+        (
+            "contains_todos('none.md')".into(),
+            r#"Error: contains_todos: "none.md" is not there (looked for in the output directory)"#,
+        ),
         ("writeFile('folder', '')".into(), r#"Error: writeFile: "folder" is a folder"#),
         ("writeFile('.', '')".into(), r#"Error: writeFile: "." is a folder"#),
         ("writeFile('x')".into(), "TypeError: writeFile needs a text, or a value that JSON can hold"),
@@ -247,8 +249,7 @@ async fn a_link_swapped_in_while_writing_leads_nowhere() {
     let place = Place::new();
     let stop = Arc::new(AtomicBool::new(false));
     let swapping = std::thread::spawn({
-        let (stop, sub, kept, beside) =
-            (Arc::clone(&stop), place.out().join("sub"), place.out().join("kept"), place.beside());
+        let (stop, sub, kept, beside) = (Arc::clone(&stop), place.out().join("sub"), place.out().join("kept"), place.beside());
         move || {
             fs::create_dir(&sub).unwrap();
             while !stop.load(Ordering::Relaxed) {

@@ -90,7 +90,8 @@ async fn memory_bombs_run_out_of_memory() {
         assert_eq!(json(&evaluator, body("return 'next'")).await, r#""next""#, "after {source}");
     }
     // Catching the error gives the memory back; it does not raise the limit.
-    let catching = "for (let i = 0; i < 3; i++) { try { const a = []; for (;;) a.push(new Array(1000)) } catch {} } return 'here'";
+    let catching =
+        "for (let i = 0; i < 3; i++) { try { const a = []; for (;;) a.push(new Array(1000)) } catch {} } return 'here'";
     assert_eq!(json(&evaluator, body(catching)).await, r#""here""#);
     let kept = "globalThis.a = []; try { for (;;) a.push(new Array(100)) } catch (e) { throw new Error('x'.repeat(100)) }";
     let error = fails(&evaluator, body(kept)).await;

@@ -119,7 +119,8 @@ async fn many_calls_at_once_are_all_answered_by_few_workers() {
     let calls = (0..200).map(|number| {
         let mut call = body("let sum = n; for (const x of big) sum += x; return sum");
         call.globals = vec![("n".into(), number.to_string())];
-        call.stored = vec![StoredPart { path: vec!["big".into()], digest: Digest::of(text.as_bytes()), json: text.as_str().into() }];
+        call.stored =
+            vec![StoredPart { path: vec!["big".into()], digest: Digest::of(text.as_bytes()), json: text.as_str().into() }];
         let evaluator = &evaluator;
         async move { (number, json(evaluator, call).await) }
     });

@@ -1,0 +1,208 @@
+//! Plans: what a seed makes. A plan is data, so that a failing one can be made smaller.
+
+use lockgate_engine::hold::{Action, Choice};
+use lockgate_engine::id::{GateId, OptionId, PhaseId, TaskId};
+use lockgate_engine::spec::workflow::{
+    Checkpoint, Gate, Mode, OnConditionError, OnFail, OnInterrupt, Phase, Reads, Retry, Script, Task, Work, Workflow,
+};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// A workflow, and what befalls it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Plan {
+    pub(super) seed: u64,
+    pub(super) phases: Vec<PlannedPhase>,
+    /// A process lives this many polls, then is dropped where it stands; after the last one, processes live on.
+    pub(super) lives: Vec<u32>,
+    /// How an append fails, at which reading of the clock.
+    pub(super) faults: BTreeMap<u32, PlannedFault>,
+    /// By how many milliseconds the clock jumps, at which of its readings.
+    pub(super) jumps: BTreeMap<u32, i64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum PlannedFault {
+    BeforeCommit,
+    AfterCommit,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PlannedPhase {
+    pub(super) tasks: Vec<PlannedTask>,
+    pub(super) gates: u32,
+    pub(super) checkpoint: bool,
+    pub(super) condition: bool,
+    pub(super) fail_fast: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PlannedTask {
+    /// Needs some of the tasks before it, by their numbers.
+    pub(super) needs: BTreeSet<usize>,
+    /// Polls that it takes.
+    pub(super) takes: u32,
+    /// How many of its first attempts fail.
+    pub(super) fails: u32,
+    pub(super) attempts: u32,
+    pub(super) on_interrupt: OnInterrupt,
+    pub(super) on_fail: OnFail,
+}
+
+impl Plan {
+    pub(super) fn from_seed(seed: u64) -> Self {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let phases = (0..random.random_range(1..=3)).map(|_| PlannedPhase::random(&mut random)).collect();
+        let lives = (0..random.random_range(0..5)).map(|_| random.random_range(1..40)).collect();
+        let faults = (0..random.random_range(0..4)).map(|_| {
+            let fault = if random.random() { PlannedFault::BeforeCommit } else { PlannedFault::AfterCommit };
+            (random.random_range(0..60), fault)
+        });
+        let faults = faults.collect();
+        let jumps = (0..random.random_range(0..3)).map(|_| (random.random_range(0..60), random.random_range(-100_000..100_000)));
+        let jumps = jumps.collect();
+        Self { seed, phases, lives, faults, jumps }
+    }
+
+    /// Plans that lack one thing of this one.
+    pub(super) fn smaller(&self) -> Vec<Self> {
+        let mut plans = Vec::new();
+        let mut with = |change: &dyn Fn(&mut Self)| {
+            let mut plan = self.clone();
+            change(&mut plan);
+            plans.push(plan);
+        };
+        for index in 0..self.lives.len() {
+            with(&|plan| {
+                plan.lives.remove(index);
+            });
+        }
+        for number in self.faults.keys() {
+            with(&|plan| {
+                plan.faults.remove(number);
+            });
+        }
+        for number in self.jumps.keys() {
+            with(&|plan| {
+                plan.jumps.remove(number);
+            });
+        }
+        for index in 0..self.phases.len() {
+            if self.phases.len() > 1 {
+                with(&|plan| drop(plan.phases.remove(index)));
+            }
+            let phase = &self.phases[index];
+            if phase.tasks.len() > 1 {
+                with(&|plan| {
+                    plan.phases[index].tasks.pop();
+                });
+            }
+            if phase.gates > 0 {
+                with(&|plan| plan.phases[index].gates = 0);
+            }
+            if phase.checkpoint {
+                with(&|plan| plan.phases[index].checkpoint = false);
+            }
+            for task in 0..phase.tasks.len() {
+                if phase.tasks[task].fails > 0 {
+                    with(&|plan| plan.phases[index].tasks[task].fails = 0);
+                }
+            }
+        }
+        plans
+    }
+
+    pub(super) fn workflow(&self) -> Workflow {
+        Workflow {
+            name: "simulated".into(),
+            description: None,
+            version: None,
+            execution_mode: Mode::Strict,
+            output_dir: None,
+            vars: BTreeMap::new(),
+            secrets: BTreeMap::new(),
+            max_parallel: self.seed.is_multiple_of(3).then_some(2),
+            phases: self.phases.iter().enumerate().map(|(index, phase)| phase.declared(index)).collect(),
+        }
+    }
+}
+
+impl PlannedPhase {
+    fn random(random: &mut SmallRng) -> Self {
+        let tasks = (0..random.random_range(1..=4)).map(|index| PlannedTask::random(index, random)).collect();
+        Self {
+            tasks,
+            gates: random.random_range(0..=2),
+            checkpoint: random.random_range(0..3) > 0,
+            condition: random.random_range(0..4) == 0,
+            fail_fast: random.random_range(0..4) == 0,
+        }
+    }
+
+    fn declared(&self, index: usize) -> Phase {
+        let id = PhaseId::new(format!("p{index}"));
+        let choice = |label: &str, action| Choice { id: OptionId::from(label), label: label.into(), with_feedback: true, action };
+        let condition = Script { source: "true".into(), reads: Reads::Parts(BTreeSet::new()) };
+        Phase {
+            tasks: self.tasks.iter().enumerate().map(|(index, task)| task.declared(index)).collect(),
+            gates: (0..self.gates).map(declared_gate).collect(),
+            checkpoint: self.checkpoint.then(|| Checkpoint {
+                condition: self.condition.then_some(condition),
+                on_condition_error: OnConditionError::Show,
+                prompt: "?".into(),
+                show_files: vec!["plan.md".into()],
+                options: vec![choice("continue", Action::Continue), choice("redo", Action::RepeatPhase(id.clone()))],
+            }),
+            id,
+            name: None,
+            description: None,
+            fail_fast: self.fail_fast,
+        }
+    }
+}
+
+fn declared_gate(number: u32) -> Gate {
+    Gate {
+        id: GateId::new(format!("g{number}")),
+        run: "true".into(),
+        timeout: None,
+        on_fail: OnFail::Fail,
+        env: BTreeMap::new(),
+        secrets: Vec::new(),
+        dir: None,
+    }
+}
+
+impl PlannedTask {
+    fn random(index: usize, random: &mut SmallRng) -> Self {
+        let on_interrupt = [OnInterrupt::Rerun, OnInterrupt::Ask, OnInterrupt::Fail][random.random_range(0..3)];
+        let on_fail = [OnFail::Fail, OnFail::Ask, OnFail::Repeat][random.random_range(0..3)];
+        Self {
+            needs: (0..index).filter(|_| random.random_range(0..3) == 0).collect(),
+            takes: random.random_range(0..6),
+            fails: if random.random_range(0..4) == 0 { random.random_range(1..3) } else { 0 },
+            attempts: random.random_range(1..3),
+            on_interrupt,
+            on_fail,
+        }
+    }
+
+    fn declared(&self, index: usize) -> Task {
+        Task {
+            id: TaskId::new(format!("t{index}")),
+            name: None,
+            needs: self.needs.iter().map(|need| TaskId::new(format!("t{need}"))).collect(),
+            work: Work::Run("work".into()),
+            timeout: None,
+            retry: Retry { attempts: self.attempts, backoff: Duration::from_secs(1) },
+            on_interrupt: self.on_interrupt,
+            on_fail: self.on_fail,
+            outputs: Vec::new(),
+            env: BTreeMap::new(),
+            secrets: Vec::new(),
+            dir: None,
+        }
+    }
+}

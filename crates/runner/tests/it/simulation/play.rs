@@ -1,0 +1,160 @@
+//! Playing a plan: one process after another drives the run until it ends, and then the claims are checked.
+
+use super::claims::{check, same_run};
+use super::plan::Plan;
+use super::world::{Hands, Outside, SimulatedClock};
+use lockgate_engine::digest::Digest;
+use lockgate_engine::hold::HoldKind;
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::command::{Actor, Body, Create, Credential, Way};
+use lockgate_engine::run::event::{Origin, RunKind};
+use lockgate_engine::run::{Run, Status};
+use lockgate_runner::driver::{DriveError, Driver, Halt, Paused, submit};
+use lockgate_runner::load::load;
+use lockgate_runner::world::World;
+use lockgate_store::{MemoryStore, Store, StoreError, verify_run};
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// A process: lives so many polls, then is dropped where it stands.
+struct Mortal<F> {
+    process: F,
+    left: Option<u32>,
+}
+
+impl<F: Future + Unpin> Future for Mortal<F> {
+    type Output = Option<F::Output>;
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.left {
+            Some(0) => return Poll::Ready(None),
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        match Pin::new(&mut self.process).poll(context) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+pub(super) fn play(plan: &Plan) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(play_on(plan))
+}
+
+async fn play_on(plan: &Plan) -> Result<(), String> {
+    let outside = Outside::new(plan);
+    let disk = MemoryStore::new();
+    let run = RunId::from("simulat0");
+    let mut lives = plan.lives.iter().copied();
+    for process in 0..200 {
+        let store = disk.another_process();
+        *outside.store.lock().unwrap() = Some(store.clone());
+        let hands = Hands { outside: outside.clone(), process };
+        let clock = SimulatedClock(outside.clone());
+        let world = World { store: Arc::new(store), perform: Arc::new(hands), clock: Arc::new(clock) };
+        let living = Box::pin(live(world, outside.clone(), run.clone()));
+        let lived = Mortal { process: living, left: lives.next() }.await;
+        // The last clone of its store goes with a process, and with it its claim.
+        *outside.store.lock().unwrap() = None;
+        match lived {
+            None | Some(Ok(false)) => {}
+            Some(Ok(true)) => return claims(&disk, &outside, &run).await,
+            Some(Err(DriveError::Store(StoreError::OutcomeUnknown(_)))) => {}
+            Some(Err(error)) => return Err(format!("a process ends well or by a fault: {error}")),
+        }
+    }
+    Err("every run ends".into())
+}
+
+/// One process: begins or resumes the run, drives it, answers what it asks. Gives whether the run has ended.
+async fn live(world: World, outside: Arc<Outside>, run: RunId) -> Result<bool, DriveError> {
+    let known = world.store.load(&run).await?.is_some();
+    let mut driver = if known {
+        match Driver::resume(world, &run, person(), Box::new(())).await {
+            Err(DriveError::Refused(_)) => return Ok(true),
+            driver => driver?,
+        }
+    } else {
+        begin(world, &outside, run).await?
+    };
+    loop {
+        match driver.drive(&Halt::default()).await? {
+            Paused::Ended if driver.run().status() == Status::Failed => return Ok(false),
+            Paused::Ended => return Ok(true),
+            Paused::Interrupted => return Ok(false),
+            Paused::Waiting => answer(&mut driver, &outside).await?,
+        }
+    }
+}
+
+async fn begin(world: World, outside: &Outside, run: RunId) -> Result<Driver, DriveError> {
+    let workflow = outside.plan.workflow();
+    let bytes = workflow.to_bytes();
+    let create = Create {
+        run,
+        kind: RunKind::Workflow,
+        origin: Origin::New,
+        definition: Digest::of(&bytes),
+        files: Vec::new(),
+        feature: None,
+        flags: Vec::new(),
+        vars: BTreeMap::new(),
+        output_dir: "out".into(),
+        presets: Vec::new(),
+        driver: world.store.driver().clone(),
+    };
+    let values = vec![(create.definition, bytes)];
+    Driver::create(world, person(), create, Arc::new(workflow), values, true, Box::new(())).await
+}
+
+/// A person answers the oldest hold: once in a while with a repeat, once in a while after somebody changed the file.
+async fn answer(driver: &mut Driver, outside: &Outside) -> Result<(), DriveError> {
+    let hold = driver.run().open_holds()[0].clone();
+    let turn = driver.run().decisions.len() + driver.run().version as usize;
+    if turn % 5 == 0 && hold.revision == 1 {
+        outside.file.lock().unwrap().push(b'!');
+    }
+    let option = match hold.kind {
+        HoldKind::Checkpoint if turn % 4 == 0 && driver.run().version < 60 => "redo",
+        HoldKind::Checkpoint => "continue",
+        HoldKind::Interrupted => "rerun",
+        HoldKind::Failed => "count-as-done",
+    };
+    let revision = Some(hold.revision);
+    let body = Body::Answer { hold: hold.id.clone(), revision, option: option.into(), feedback: None };
+    if turn % 3 == 1 {
+        // Somebody answers at another process; this one sees it when it looks.
+        let another = outside.store.lock().unwrap().as_ref().map(MemoryStore::another_process);
+        let store: Arc<dyn Store> = Arc::new(another.expect("a process lives"));
+        let world = World { store, ..driver.world().clone() };
+        submit(&world, &driver.run().id, person(), body, true).await?;
+    } else {
+        driver.submit(person(), body, true).await?;
+    }
+    let mut watch = outside.watch.lock().unwrap();
+    watch.confirmed.push((hold.id, hold.revision, option.into()));
+    Ok(())
+}
+
+fn person() -> Actor {
+    Actor { credential: Credential::Person, name: "ada".into(), way: Way::Command, terminal: true, inside_task: None }
+}
+
+async fn claims(disk: &MemoryStore, outside: &Outside, run: &RunId) -> Result<(), String> {
+    let commits = disk.commits(run, 0, usize::MAX).await.map_err(|error| error.to_string())?;
+    let workflow = outside.plan.workflow();
+    check(&outside.watch.lock().unwrap(), &commits, &workflow)?;
+    let findings = verify_run(disk, run).await.map_err(|error| error.to_string())?;
+    if findings.as_ref().is_none_or(|findings| !findings.is_empty()) {
+        return Err(format!("the history verifies: {findings:?}"));
+    }
+    let (mut replayed, _) = Run::first(&commits[0], Arc::new(workflow)).map_err(|error| error.to_string())?;
+    for commit in &commits[1..] {
+        replayed.apply_commit(commit).map_err(|error| error.to_string())?;
+    }
+    let loaded = load(disk, run).await.map_err(|error| error.to_string())?;
+    same_run(&loaded, &replayed)
+}
