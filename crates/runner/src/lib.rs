@@ -10,6 +10,7 @@
 //! | [`files`] | the files that a run shows, reads and leaves behind |
 //! | [`secret`] | secrets: where they come from, and keeping them out of sight |
 //! | [`load`], [`start`] | from the store to a run; from a workflow file to a new run |
+//! | [`verify`] | that everything stored follows from the histories |
 //! | [`person`] | who is at the command line |
 //! | [`root`], [`config`] | where a project's state lies; its settings |
 
@@ -24,4 +25,5 @@ pub mod root;
 pub mod script;
 pub mod secret;
 pub mod start;
+pub mod verify;
 pub mod world;

@@ -84,7 +84,7 @@ pub async fn catch_up(store: &dyn Store, state: &mut Run) -> Result<bool, LoadEr
     Ok(!commits.is_empty())
 }
 
-async fn definition(store: &dyn Store, run: &RunId, digest: Digest) -> Result<Arc<Workflow>, LoadError> {
+pub(crate) async fn definition(store: &dyn Store, run: &RunId, digest: Digest) -> Result<Arc<Workflow>, LoadError> {
     let bytes = store.values(&[digest]).await?.pop().flatten();
     let bytes = bytes.ok_or_else(|| LoadError::ValueMissing { run: run.clone(), digest })?;
     let workflow = Workflow::from_bytes(&bytes).map_err(|error| LoadError::History { run: run.clone(), error })?;

@@ -1,0 +1,145 @@
+//! Verification of what the store cannot know: that the histories fit together, and that everything beside them follows from them.
+
+use crate::load::definition;
+use lockgate_engine::digest::Digest;
+use lockgate_engine::id::{HoldId, RunId, TimerId};
+use lockgate_engine::run::Run;
+use lockgate_engine::run::history::created;
+use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
+use lockgate_store::{Finding, Fold, Store, StoreError, StoredRun, verify_run, verify_store};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How many commits are read at once.
+const COMMITS_AT_ONCE: usize = 10_000;
+/// How many runs are read at once.
+const RUNS_AT_ONCE: usize = 100;
+
+/// Verifies one run: its chain, its values, its folded state and its index rows. Gives nothing when there is no such run.
+pub async fn verify_one(store: &dyn Store, run: &RunId) -> Result<Option<Vec<Finding>>, StoreError> {
+    let Some(mut findings) = verify_run(store, run).await? else { return Ok(None) };
+    if let Some(stored) = store.stored_run(run).await? {
+        findings.extend(derive_again(store, &stored).await?);
+    }
+    Ok(Some(findings))
+}
+
+/// Verifies all runs, and that nothing else is in the store.
+pub async fn verify_all(store: &dyn Store) -> Result<Vec<Finding>, StoreError> {
+    let mut findings = verify_store(store).await?;
+    let mut after = None;
+    loop {
+        let runs = store.scan_runs(after, RUNS_AT_ONCE).await?;
+        for stored in &runs {
+            findings.extend(derive_again(store, stored).await?);
+        }
+        match runs.last() {
+            Some(last) => after = Some(last.place),
+            None => return Ok(findings),
+        }
+    }
+}
+
+/// What a run's history says of its rows, gathered commit by commit.
+#[derive(Default)]
+struct Expected {
+    row: Option<RunRow>,
+    holds: BTreeMap<HoldId, HoldRow>,
+    timers: BTreeMap<TimerId, TimerRow>,
+    refers_to: BTreeSet<Digest>,
+}
+
+impl Expected {
+    fn add(&mut self, rows: IndexRows) {
+        self.row = rows.run.or(self.row.take());
+        self.holds.extend(rows.holds.into_iter().map(|row| (row.hold.clone(), row)));
+        self.timers.extend(rows.timers.into_iter().map(|row| (row.timer.clone(), row)));
+        for timer in rows.timers_gone {
+            self.timers.remove(&timer);
+        }
+        self.refers_to.extend(rows.refers_to);
+    }
+}
+
+/// Replays a run from its first commit and compares what is stored beside the history with what follows from it.
+async fn derive_again(store: &dyn Store, stored: &StoredRun) -> Result<Vec<Finding>, StoreError> {
+    let run = &stored.row.run;
+    let finding = |place: &str, problem: String| Finding { run: Some(run.clone()), place: place.to_owned(), problem };
+    let mut findings = Vec::new();
+    let mut expected = Expected::default();
+    let mut state: Option<Run> = None;
+    loop {
+        let version = state.as_ref().map_or(0, |state| state.version);
+        let commits = match store.commits(run, version, COMMITS_AT_ONCE).await {
+            Ok(commits) => commits,
+            Err(StoreError::Corrupt(detail)) => {
+                findings.push(finding("the commits", detail));
+                return Ok(findings);
+            }
+            Err(other) => return Err(other),
+        };
+        if commits.is_empty() {
+            break;
+        }
+        for commit in &commits {
+            let applied = match &mut state {
+                Some(state) => state.apply_commit(commit).map_err(|error| error.to_string()),
+                None => begin(store, run, commit).await.map(|(begun, rows)| {
+                    state = Some(begun);
+                    rows
+                }),
+            };
+            match applied {
+                Ok(rows) => expected.add(rows),
+                Err(problem) => {
+                    findings.push(finding(&format!("commit {}", commit.version), problem));
+                    return Ok(findings);
+                }
+            }
+            let fold = stored.fold.as_ref().filter(|fold| fold.version == commit.version);
+            if let (Some(fold), Some(state)) = (fold, &state) {
+                findings.extend(compare_fold(fold, state).map(|problem| finding("folded state", problem)));
+            }
+        }
+    }
+    if let Some(fold) = stored.fold.as_ref().filter(|fold| state.as_ref().is_none_or(|state| fold.version > state.version)) {
+        findings.push(finding("folded state", format!("it is of commit {}, which is not there", fold.version)));
+    }
+    compare("row in the list of runs", expected.row.as_ref(), Some(&stored.row), &finding, &mut findings);
+    let holds: BTreeMap<_, _> = stored.holds.iter().map(|row| (row.hold.clone(), row.clone())).collect();
+    compare("holds", Some(&expected.holds), Some(&holds), &finding, &mut findings);
+    let timers: BTreeMap<_, _> = stored.timers.iter().map(|row| (row.timer.clone(), row.clone())).collect();
+    compare("timers", Some(&expected.timers), Some(&timers), &finding, &mut findings);
+    let refers_to: BTreeSet<_> = stored.refers_to.iter().copied().collect();
+    compare("references to stored values", Some(&expected.refers_to), Some(&refers_to), &finding, &mut findings);
+    Ok(findings)
+}
+
+async fn begin(store: &dyn Store, run: &RunId, first: &lockgate_engine::run::commit::Sealed) -> Result<(Run, IndexRows), String> {
+    let (created, _) = created(first).map_err(|error| error.to_string())?;
+    let workflow = definition(store, run, created.definition).await.map_err(|error| error.to_string())?;
+    Run::first(first, workflow).map_err(|error| error.to_string())
+}
+
+fn compare_fold(fold: &Fold, state: &Run) -> Option<String> {
+    let read = Run::from_bytes(&fold.state).and_then(|mut read| {
+        read.attach(state.workflow.clone())?;
+        Ok(read)
+    });
+    match read {
+        Ok(read) if read == *state => None,
+        Ok(_) => Some("it is not what the history amounts to".to_owned()),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+fn compare<T: PartialEq>(
+    place: &str,
+    expected: Option<&T>,
+    stored: Option<&T>,
+    finding: &dyn Fn(&str, String) -> Finding,
+    findings: &mut Vec<Finding>,
+) {
+    if expected != stored {
+        findings.push(finding(place, "what is stored does not follow from the history".to_owned()));
+    }
+}
