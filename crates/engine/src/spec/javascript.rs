@@ -143,7 +143,8 @@ fn tokens(source: &str) -> usize {
     let mut in_word = false;
     for byte in source.bytes() {
         let word = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..);
-        if !byte.is_ascii_whitespace() && !(word && in_word) {
+        let goes_on = word && in_word;
+        if !goes_on && !byte.is_ascii_whitespace() {
             tokens += 1;
         }
         in_word = word;
@@ -271,7 +272,7 @@ mod tests {
             // As much as the calling thread may be asked to carry, and as much as there may be at all.
             for stack in [STACK_AT_HAND, usize::MAX] {
                 let brackets = nesting::depth(opening);
-                let most = if brackets > 0 { MAX_BRACKETS / brackets } else { (MAX_SCRIPT - 1) / opening.len() };
+                let most = MAX_BRACKETS.checked_div(brackets).unwrap_or((MAX_SCRIPT - 1) / opening.len());
                 let length = most.min(stack / (brackets * STACK_PER_BRACKET + tokens(opening) * STACK_PER_TOKEN));
                 let source = opening.repeat(length);
                 let _ = function_body(&source);

@@ -132,6 +132,12 @@ impl<'t> Scanner<'t> {
                 '$' if rest.starts_with("$'") || rest.starts_with("$\"") => {
                     self.state = State::Lost("after a `$'…'` or `$\"…\"` string")
                 }
+                '(' if rest.starts_with("((") => length = self.pass_arithmetic(rest),
+                '$' if rest.starts_with("$[") => self.state = State::Lost("after `$[`"),
+                // Not POSIX, and bash goes on with the next line, wherever that is, when it finds an error in it.
+                '=' if rest.starts_with("=(") => self.state = State::Lost("in or after a list `x=(…)`"),
+                // After a subshell a comment, after `$(…)` a part of the word.
+                '#' if self.command[..self.at].ends_with(')') => self.state = State::Lost("after `)#`"),
                 '#' if self.at_word_start() => self.state = State::Comment,
                 '<' if rest.starts_with("<<<") => length = 3,
                 '<' if rest.starts_with("<<") => length = self.begin_here_document(rest),
@@ -144,7 +150,7 @@ impl<'t> Scanner<'t> {
 
     fn at_word_start(&self) -> bool {
         let before = self.command[..self.at].chars().next_back();
-        before.is_none_or(|character| character.is_whitespace() || matches!(character, ';' | '&' | '|' | '(' | ')'))
+        before.is_none_or(|character| character.is_whitespace() || matches!(character, ';' | '&' | '|' | '('))
     }
 
     /// Passes over the character after a backslash; gives its length.
@@ -219,13 +225,38 @@ impl<'t> Scanner<'t> {
             after = &after[1..];
         }
         after = after.trim_start_matches([' ', '\t']);
-        let end = after.find(|character: char| character.is_whitespace() || ";&|<>()".contains(character)).unwrap_or(after.len());
-        let delimiter: String = after[..end].chars().filter(|character| !matches!(character, '\'' | '"' | '\\')).collect();
-        if delimiter.is_empty() || delimiter.contains("{{") {
-            return self.lose("after a here-document", rest);
+        let quote = after.chars().next().filter(|first| matches!(first, '\'' | '"' | '\\'));
+        let word = quote.map_or(after, |_| &after[1..]);
+        let end = word.find(|character: char| !character.is_ascii_alphanumeric() && character != '_').unwrap_or(word.len());
+        let (delimiter, behind) = word.split_at(end);
+        let behind = match quote {
+            Some(quote @ ('\'' | '"')) => behind.strip_prefix(quote),
+            Some(_) | None => Some(behind),
+        };
+        // Anything but a bare or fully quoted word may hide where the word ends.
+        match behind {
+            Some(behind)
+                if !delimiter.is_empty()
+                    && (behind.is_empty() || behind.starts_with([' ', '\t', '\n', ';', '|', '&', '>', ')'])) =>
+            {
+                self.here_documents.push(HereDocument { delimiter: delimiter.to_owned(), strips_tabs });
+                rest.len() - behind.len()
+            }
+            Some(_) | None => self.lose("after a here-document", rest),
         }
-        self.here_documents.push(HereDocument { delimiter, strips_tabs });
-        rest.len() - after.len() + end
+    }
+
+    /// Passes over `((…))`, where quotes do not mean what they mean elsewhere, as a whole.
+    fn pass_arithmetic(&mut self, rest: &str) -> usize {
+        self.passed = "inside `((…))`";
+        match rest.find("))") {
+            Some(close) if !rest[..close].contains(['\'', '"', '`', '\\', '\n']) && !rest[2..close].contains("((") => {
+                // `))` may close more than it seems to where parentheses are left open inside.
+                let (opened, closed) = (rest[2..close].matches('(').count(), rest[2..close].matches(')').count());
+                if opened == closed { close + 2 } else { self.lose("after `((…))`", rest) }
+            }
+            Some(_) | None => self.lose("after `((`", rest),
+        }
     }
 
     /// At the end of a line: passes over the bodies of the here-documents that the line began.

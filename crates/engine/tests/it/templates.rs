@@ -118,7 +118,13 @@ fn where_a_value_cannot_be_quoted_the_command_is_refused() {
         r"echo \{{vars.evil}}",
         "echo \"${x:-'a'}\" {{vars.evil}}",
         "echo \"$(case a in a) echo;; esac)\" {{vars.evil}}",
-        "echo $((1<<2)) \n {{vars.evil}}",
+        "echo $(({{vars.evil}}))",
+        "((x = {{vars.evil}}))",
+        "echo $[{{vars.evil}}]",
+        "cat <<E\"F G\" {{vars.evil}}",
+        "cat <<{{vars.evil}}",
+        "echo $()#<<E\n{{vars.evil}}\nE",
+        "x=(a {{vars.evil}})",
     ] {
         let error = shell(command).expect_err(command);
         assert!(error.contains("cannot be quoted safely"), "{error}");
@@ -139,6 +145,8 @@ fn quotes_are_followed_through_ordinary_commands() {
         "x=\"${HOME}/a\" ; echo \"\\\"\" ",
         "echo $(echo 'a)b') ",
         "echo \"a'b\" ",
+        "echo $((1 << 2)) $(( (1 + 2) * 3 )) ",
+        "if [ a = b ]; then c & fi # it's\n",
     ] {
         let command = command.replace("'A B'", "AB");
         let rendered = shell(&format!("{command}{{{{output_dir}}}}")).expect(&command);
