@@ -40,7 +40,7 @@ fn body(source: &str) -> Call {
         globals: Vec::new(),
         stored: Vec::new(),
         files: None,
-        limits: Limits { time: Duration::from_secs(5), memory: 32 << 20, stack: 256 << 10 },
+        limits: Limits { time: Duration::from_secs(20), memory: 32 << 20, stack: 256 << 10 },
     }
 }
 

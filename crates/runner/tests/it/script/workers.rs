@@ -112,6 +112,34 @@ async fn dropping_the_evaluator_ends_its_workers() {
     until("the end of all", || workers("evaluator-dropped").is_empty()).await;
 }
 
+const PARENT_VARIABLE: &str = "LOCKGATE_TEST_PARENT";
+
+/// Not a test by itself: the program that the next test kills.
+#[tokio::test]
+async fn parent_entry() {
+    if let Some(folder) = std::env::var_os(PARENT_VARIABLE) {
+        let mut call = endless(Path::new(&folder));
+        call.source = "writeFile('begun', ''); [].reverse.call({length: 2 ** 53 - 1})".into();
+        drop(Evaluator::new(command("orphaned")).call(call).await);
+    }
+}
+
+#[tokio::test]
+async fn no_worker_outlives_its_parent_even_in_a_built_in_that_never_ends() {
+    let folder = TempDir::new().unwrap();
+    let mut parent = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "script::workers::parent_entry"])
+        .env(PARENT_VARIABLE, folder.path())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    until("the call", || folder.path().join("begun").exists()).await;
+    assert_eq!(workers("orphaned").len(), 1);
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    until("the worker's end", || workers("orphaned").is_empty()).await;
+}
+
 #[tokio::test]
 async fn many_calls_at_once_are_all_answered_by_few_workers() {
     let evaluator = Evaluator::new(command("many"));
