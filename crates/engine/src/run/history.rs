@@ -6,7 +6,7 @@ use crate::run::apply::Misfit;
 use crate::run::commit::{Commit, CommitError, Sealed};
 use crate::run::event::{Created, Entry, Event};
 use crate::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
-use crate::run::state::{Listed, Run, Touched};
+use crate::run::state::{Listed, Run};
 use crate::spec::workflow::Workflow;
 use crate::time::Timestamp;
 use serde_json::json;
@@ -84,7 +84,7 @@ impl Run {
     }
 
     fn index_rows(&mut self, at: Timestamp) -> IndexRows {
-        let touched = std::mem::replace(&mut self.touched, Touched::default());
+        let touched = std::mem::take(&mut self.touched);
         let (status, phase) = (self.status(), self.current.as_ref().map(|phase| phase.id.clone()));
         let changed = self.version == 1 || status != self.listed.status || phase != self.listed.phase;
         if changed {
