@@ -4,11 +4,12 @@
 #![expect(clippy::print_stdout, reason = "it is a program that prints what it measured")]
 
 use lockgate_engine::digest::Digest;
-use lockgate_engine::id::RunId;
+use lockgate_engine::hold::HoldState;
+use lockgate_engine::id::{HoldId, RunId};
 use lockgate_engine::run::commit::Sealed;
-use lockgate_engine::run::index::{IndexRows, RunRow};
+use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow};
 use lockgate_engine::time::Timestamp;
-use lockgate_store::{Append, Page, SqliteStore, Store};
+use lockgate_store::{Append, HoldFilter, Page, SqliteStore, Store};
 use rusqlite::Connection;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -122,9 +123,37 @@ async fn main() {
     drop(store);
     let closed = begun.elapsed();
     let begun = Instant::now();
-    let store = SqliteStore::open(&folder.path().join("store")).expect("a store");
+    let again = SqliteStore::open(&folder.path().join("store")).expect("a store");
     let opened = begun.elapsed();
-    let begun = Instant::now();
-    let listed = crowded.runs(Page::ALL).await.expect("runs").len();
-    println!("opening: fresh {fresh:?}, again {opened:?}; closing {closed:?}; listing {listed} runs {:?}", begun.elapsed());
+    drop(again);
+    let bytes = std::fs::metadata(folder.path().join("store/lockgate.db")).expect("a file").len();
+    println!("opening: fresh {fresh:?}, again {opened:?}; closing {closed:?}; {} bytes a commit", bytes / version);
+    measure_lists(&SqliteStore::open(&folder.path().join("lists")).expect("a store")).await;
+}
+
+async fn measure_lists(store: &SqliteStore) {
+    let runs: Vec<RunId> = (0..10_000).map(|number| RunId(format!("list-{number}"))).collect();
+    for runs in runs.chunks(500) {
+        let appends = runs.iter().map(|run| {
+            let mut append = append(run, 1);
+            append.index.holds.push(HoldRow {
+                hold: HoldId(format!("hold-{run}")),
+                run: run.clone(),
+                kind: "checkpoint".into(),
+                state: HoldState::Open,
+                revision: 1,
+                since: Timestamp::from_millis(0),
+                shown: "{}".repeat(100),
+            });
+            store.append(append)
+        });
+        futures::future::try_join_all(appends).await.expect("appends");
+    }
+    for round in 1..=2 {
+        let begun = Instant::now();
+        let runs = store.runs(Page::ALL).await.expect("runs").len();
+        let (listed, begun) = (begun.elapsed(), Instant::now());
+        let holds = store.holds(HoldFilter::Open, Page::ALL).await.expect("holds").len();
+        println!("listing, round {round}: {runs} runs {listed:?}, {holds} open holds {:?}", begun.elapsed());
+    }
 }

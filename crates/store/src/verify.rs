@@ -80,25 +80,29 @@ impl Chain {
 
 /// Checks one run: its commits, the values that it refers to, its folded state's place. Nothing when there is no such run.
 pub async fn verify_run(store: &dyn Store, run: &RunId) -> Result<Option<Vec<Finding>>, StoreError> {
-    let Some(stored) = store.stored_run(run).await? else { return Ok(None) };
     let mut findings = Vec::new();
+    let stored = match store.stored_run(run).await {
+        Ok(None) => return Ok(None),
+        Ok(stored) => stored,
+        Err(error) => told::<StoredRun>(Err(error), Some(run), "its rows", &mut findings)?,
+    };
     let mut chain = Chain::new(run.clone());
     loop {
-        let commits = store.commits(run, chain.version(), ROWS).await?;
+        let commits = store.commits(run, chain.version(), ROWS).await;
+        let Some(commits) = told(commits, Some(run), "its commits", &mut findings)? else { return Ok(Some(findings)) };
         commits.iter().for_each(|commit| chain.follow(commit, &mut findings));
         if commits.len() < ROWS {
             break;
         }
     }
+    let Some(stored) = stored else { return Ok(Some(findings)) };
     check_end(&stored, chain.version(), &mut findings);
     for digest in &stored.refers_to {
-        let problem = match store.values(&[*digest]).await {
-            Ok(values) if values.iter().all(Option::is_some) => continue,
-            Ok(_) => "the run refers to it, and it is missing".to_owned(),
-            Err(StoreError::Corrupt(detail)) => detail,
-            Err(other) => return Err(other),
-        };
-        findings.push(Finding::new(Some(run), format!("value {digest}"), problem));
+        let place = format!("value {digest}");
+        let values = store.values(&[*digest]).await;
+        if told(values, Some(run), &place, &mut findings)?.is_some_and(|values| values.contains(&None)) {
+            findings.push(Finding::new(Some(run), place, "the run refers to it, and it is missing"));
+        }
     }
     Ok(Some(findings))
 }
@@ -107,24 +111,29 @@ pub async fn verify_run(store: &dyn Store, run: &RunId) -> Result<Option<Vec<Fin
 pub async fn verify_store(store: &dyn Store) -> Result<Vec<Finding>, StoreError> {
     let mut findings = Vec::new();
     let damage = store.damage().await;
-    for line in told(damage, "the database", &mut findings)?.unwrap_or_default() {
+    for line in told(damage, None, "the database", &mut findings)?.unwrap_or_default() {
         findings.push(Finding::new(None, "the database", line));
     }
     let ends = check_commits(store, &mut findings).await?;
     check_runs(store, &ends, &mut findings).await?;
     check_values(store, &mut findings).await?;
     let orphans = store.orphans().await;
-    let orphans = told(orphans, "the database", &mut findings)?.unwrap_or_default();
+    let orphans = told(orphans, None, "the database", &mut findings)?.unwrap_or_default();
     findings.extend(orphans.into_iter().map(orphaned));
     Ok(findings)
 }
 
 /// What cannot be read because it is damaged is a finding, and no reason to stop.
-fn told<T>(result: Result<T, StoreError>, place: &str, findings: &mut Vec<Finding>) -> Result<Option<T>, StoreError> {
+fn told<T>(
+    result: Result<T, StoreError>,
+    run: Option<&RunId>,
+    place: &str,
+    findings: &mut Vec<Finding>,
+) -> Result<Option<T>, StoreError> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(StoreError::Corrupt(detail)) => {
-            findings.push(Finding::new(None, place, detail));
+            findings.push(Finding::new(run, place, detail));
             Ok(None)
         }
         Err(other) => Err(other),
@@ -138,7 +147,7 @@ async fn check_commits(store: &dyn Store, findings: &mut Vec<Finding>) -> Result
     let mut after = None;
     loop {
         let rows = store.scan_commits(after, ROWS).await;
-        let Some(rows) = told(rows, "the commits", findings)? else { return Ok(ends) };
+        let Some(rows) = told(rows, None, "the commits", findings)? else { return Ok(ends) };
         for row in &rows {
             let Some(run) = &row.run else {
                 findings.push(Finding::new(None, format!("commit at {:#x}", row.place), "it belongs to no run that is stored"));
@@ -162,7 +171,7 @@ async fn check_runs(store: &dyn Store, ends: &BTreeMap<RunId, u64>, findings: &m
     let mut after = None;
     loop {
         let runs = store.scan_runs(after, ROWS).await;
-        let Some(runs) = told(runs, "the runs", findings)? else { return Ok(()) };
+        let Some(runs) = told(runs, None, "the runs", findings)? else { return Ok(()) };
         for run in &runs {
             check_end(run, ends.get(&run.row.run).copied().unwrap_or(0), findings);
         }
@@ -188,7 +197,7 @@ async fn check_values(store: &dyn Store, findings: &mut Vec<Finding>) -> Result<
     let mut after = None;
     loop {
         let values = store.scan_values(after, VALUES).await;
-        let Some(values) = told(values, "the stored values", findings)? else { return Ok(()) };
+        let Some(values) = told(values, None, "the stored values", findings)? else { return Ok(()) };
         for value in values.iter().filter(|value| Digest::of(&value.bytes) != value.digest) {
             findings.push(Finding::new(None, format!("value {}", value.digest), "its bytes have another digest"));
         }

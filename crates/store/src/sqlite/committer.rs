@@ -6,8 +6,8 @@ use super::errors::{explain, is_busy};
 use super::open::Place;
 use super::writer::Request;
 use crate::error::StoreError;
-use rusqlite::Connection;
 use rusqlite::hooks::Wal;
+use rusqlite::{Connection, ffi};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
@@ -80,10 +80,14 @@ impl Committer {
                 Broken::Store(error) => error,
             })?;
         }
-        run(connection, "COMMIT").map_err(|error| match failed(error) {
-            // The frame that would end the transaction in the log was not written.
-            StoreError::Full(path) => StoreError::Full(path),
-            other => StoreError::OutcomeUnknown(other.to_string()),
+        run(connection, "COMMIT").map_err(|error| {
+            // Where writing to the log was refused, the frame that ends the transaction is not there. Nothing is as sure of any other failure.
+            let refused =
+                error.sqlite_error().is_some_and(|code| matches!(code.extended_code, ffi::SQLITE_FULL | ffi::SQLITE_IOERR_WRITE));
+            match failed(error) {
+                StoreError::Full(path) if refused => StoreError::Full(path),
+                other => StoreError::OutcomeUnknown(other.to_string()),
+            }
         })?;
         Ok(true)
     }

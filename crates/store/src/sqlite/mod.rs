@@ -2,9 +2,9 @@
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | [`open`](self) | makes and opens the database file |
+//! | `open` | makes and opens the database file |
 //! | `schema` | the tables, and the steps between their formats |
-//! | `writer` | takes what waits, and makes one transaction of it |
+//! | `writer`, `committer` | take what waits, and make one transaction of it |
 //! | `append` | what happens inside such a transaction |
 //! | `reader`, `lists`, `scan` | read histories, lists, and everything |
 //! | `drivers` | who drives, and who is alive |

@@ -37,8 +37,8 @@ impl Place {
         Self { folder: folder.to_owned(), database: folder.join("lockgate.db"), settings }
     }
 
-    /// Makes folder and database where they are missing. A new database is made aside and put in its place complete and durable,
-    /// so that nobody ever meets half of one; this takes a tenth of what SQLite's own way through a journal takes.
+    /// Makes folder and database where they are missing. A new database is made aside, without the journal that nobody needs yet, and put in
+    /// its place complete and durable, so that nobody ever meets half of one.
     pub(super) fn create(&self) -> Result<(), StoreError> {
         if self.database.try_exists().map_err(|error| explain_system(&error, &self.database))? {
             return Ok(());

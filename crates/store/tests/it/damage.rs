@@ -1,1 +1,180 @@
-//! x
+//! Whatever is changed in what is stored, verification finds it.
+
+use lockgate_engine::digest::Digest;
+use lockgate_engine::id::RunId;
+use lockgate_store::conformance::{Scribe, hold_row, timer_row};
+use lockgate_store::{Finding, MemoryStore, SqliteStore, Store, verify_run, verify_store};
+use rusqlite::{Connection, params};
+use std::path::Path;
+
+/// A small store: two runs of three commits, with values, a fold, a hold and a timer.
+async fn fill(store: &dyn Store) {
+    let own = b"only of one run".to_vec();
+    let shared = b"of both runs".to_vec();
+    for run in ["aaaa", "bbbb"] {
+        let mut scribe = Scribe::new(run);
+        let mut append = scribe.next("one");
+        append.values = vec![(Digest::of(&shared), shared.clone())];
+        append.index.refers_to = vec![Digest::of(&shared)];
+        append.index.holds = vec![hold_row(&scribe.run, "hold", 1)];
+        append.index.timers = vec![timer_row(&scribe.run, "timer", 1)];
+        scribe.append(store, append).await.unwrap();
+        let mut append = scribe.next("two");
+        if run == "aaaa" {
+            append.values = vec![(Digest::of(&own), own.clone())];
+            append.index.refers_to = vec![Digest::of(&own)];
+            append.fold = Some(b"state".to_vec());
+        }
+        scribe.append(store, append).await.unwrap();
+        scribe.write(store, "three").await;
+    }
+}
+
+fn database(folder: &Path) -> Connection {
+    let connection = Connection::open(folder.join("lockgate.db")).unwrap();
+    connection.execute_batch("PRAGMA synchronous = OFF").unwrap();
+    connection
+}
+
+fn blobs(connection: &Connection, query: &str) -> Vec<(i64, Vec<u8>)> {
+    let mut statement = connection.prepare(query).unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    rows.map(Result::unwrap).collect()
+}
+
+#[tokio::test]
+async fn a_store_as_it_was_written_has_no_findings() {
+    let folder = tempfile::tempdir().unwrap();
+    let (sqlite, memory) = (SqliteStore::open(folder.path()).unwrap(), MemoryStore::new());
+    for store in [&sqlite as &dyn Store, &memory] {
+        fill(store).await;
+        assert_eq!(verify_store(store).await, Ok(Vec::new()));
+        assert_eq!(verify_run(store, &RunId::new("aaaa")).await, Ok(Some(Vec::new())));
+        assert_eq!(verify_run(store, &RunId::new("none")).await, Ok(None));
+    }
+}
+
+#[tokio::test]
+async fn every_flipped_byte_of_commits_and_values_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(folder.path()).unwrap();
+    fill(&store).await;
+    let connection = database(folder.path());
+    let mut flips = 0;
+    for (table, column) in [("commits", "hash"), ("commits", "payload"), ("stored_values", "digest"), ("stored_values", "bytes")]
+    {
+        let update = format!("UPDATE {table} SET {column} = ?2 WHERE rowid = ?1");
+        for (row, bytes) in blobs(&connection, &format!("SELECT rowid, {column} FROM {table}")) {
+            for place in 0..bytes.len() {
+                for mask in [0x01, 0x80, 0xff] {
+                    let mut flipped = bytes.clone();
+                    flipped[place] ^= mask;
+                    assert_eq!(connection.execute(&update, params![row, flipped]).unwrap(), 1);
+                    let findings = verify_store(&store).await.unwrap();
+                    assert!(
+                        !findings.is_empty(),
+                        "byte {place} of {column} in row {row:#x} of {table}, flipped by {mask:#x}, was not found"
+                    );
+                    flips += 1;
+                }
+            }
+            connection.execute(&update, params![row, bytes]).unwrap();
+        }
+    }
+    assert!(flips > 1000, "{flips}");
+    assert_eq!(verify_store(&store).await, Ok(Vec::new()), "all is as it was again");
+}
+
+#[tokio::test]
+async fn every_flipped_byte_of_a_commits_key_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(folder.path()).unwrap();
+    fill(&store).await;
+    let connection = database(folder.path());
+    let keys: Vec<i64> = blobs(&connection, "SELECT key, hash FROM commits").into_iter().map(|(key, _)| key).collect();
+    let swap = |one: i64, two: i64| {
+        // Where the new place is taken already, the two change places.
+        let update = "UPDATE commits SET key = ?2 WHERE key = ?1";
+        let taken = connection.execute(update, [two, i64::MAX]).unwrap() == 1;
+        connection.execute(update, [one, two]).unwrap();
+        if taken {
+            connection.execute(update, [i64::MAX, one]).unwrap();
+        }
+    };
+    for key in keys {
+        for place in 0..8 {
+            for mask in [0x01, 0x80, 0xff_u8] {
+                let mut bytes = key.to_be_bytes();
+                bytes[place] ^= mask;
+                let flipped = i64::from_be_bytes(bytes);
+                swap(key, flipped);
+                let findings = verify_store(&store).await.unwrap();
+                assert!(!findings.is_empty(), "key {key:#x} as {flipped:#x} was not found");
+                swap(flipped, key);
+            }
+        }
+    }
+    assert_eq!(verify_store(&store).await, Ok(Vec::new()), "all is as it was again");
+}
+
+async fn found_after(change: &str) -> (Vec<Finding>, Vec<Finding>) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(folder.path()).unwrap();
+    fill(&store).await;
+    database(folder.path()).execute_batch(change).unwrap();
+    let of_run = verify_run(&store, &RunId::new("aaaa")).await.unwrap().unwrap_or_default();
+    (verify_store(&store).await.unwrap(), of_run)
+}
+
+#[tokio::test]
+async fn findings_say_which_run_where_and_what() {
+    let run = |finding: &Finding| finding.run.as_ref().map(|run| run.as_str().to_owned());
+    let told = |findings: &[Finding]| {
+        let lines: Vec<String> =
+            findings.iter().map(|found| format!("{:?} {}: {}", run(found), found.place, found.problem)).collect();
+        lines.join("\n")
+    };
+    let (all, of_run) = found_after("DELETE FROM commits WHERE key = 0x100000002").await;
+    assert_eq!(all, of_run);
+    assert_eq!(
+        told(&all),
+        "Some(\"aaaa\") commit 3: it comes after commit 1: what was between them is missing\n\
+         Some(\"aaaa\") commit 3: its hash does not follow from the commit before it and from what it holds\n\
+         Some(\"aaaa\") commit 3: its first event has number 3, which is not the next one"
+    );
+    let (all, of_run) = found_after("DELETE FROM commits WHERE key > 0x100000001 AND key < 0x200000000").await;
+    assert_eq!(all, of_run);
+    assert_eq!(told(&all), "Some(\"aaaa\") its folded state: it is said to be that after commit 2, and the last one is 1");
+    let (all, _) = found_after("DELETE FROM runs WHERE run = 'bbbb'").await;
+    assert_eq!(
+        told(&all).lines().filter(|line| line.starts_with("None ")).collect::<Vec<_>>(),
+        [
+            "None commit at 0x200000001: it belongs to no run that is stored",
+            "None commit at 0x200000002: it belongs to no run that is stored",
+            "None commit at 0x200000003: it belongs to no run that is stored",
+            "None holds of run number 2: they belong to no run that is stored",
+            "None timers of run number 2: they belong to no run that is stored",
+            "None value_refs of run number 2: they belong to no run that is stored",
+        ]
+    );
+    let digest = Digest::of(b"only of one run");
+    let (all, of_run) = found_after("DELETE FROM stored_values WHERE bytes = CAST('only of one run' AS BLOB)").await;
+    assert_eq!(all, of_run);
+    assert_eq!(told(&all), format!("Some(\"aaaa\") value {digest}: the run refers to it, and it is missing"));
+    let (all, _) = found_after("DELETE FROM commits WHERE key > 0x200000000").await;
+    assert_eq!(told(&all), "Some(\"bbbb\") its history: it has no commits");
+    let (all, _) = found_after("UPDATE commits SET hash = x'00' WHERE key = 0x100000001").await;
+    assert!(told(&all).contains("the commits: "), "{}", told(&all));
+}
+
+#[tokio::test]
+async fn a_damaged_value_is_never_given_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(folder.path()).unwrap();
+    fill(&store).await;
+    database(folder.path()).execute_batch("UPDATE stored_values SET bytes = CAST('forged' AS BLOB)").unwrap();
+    let error = store.values(&[Digest::of(b"of both runs")]).await.unwrap_err();
+    assert!(error.to_string().contains("is not what was written"), "{error}");
+    let findings = verify_run(&store, &RunId::new("bbbb")).await.unwrap().unwrap();
+    assert_eq!(findings.len(), 1, "{findings:?}");
+}

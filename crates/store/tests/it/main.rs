@@ -3,5 +3,6 @@
 mod conformance;
 mod damage;
 mod differential;
+mod faults;
 mod processes;
 mod troubles;
