@@ -98,6 +98,11 @@ impl Halt {
         self.stop.stop();
     }
 
+    /// Ends when the driver is asked to stop.
+    pub async fn halted(&self) {
+        self.stop.stopped().await;
+    }
+
     /// The signal, once there was one.
     pub fn signal(&self) -> Option<&str> {
         self.signal.get().map(String::as_str)
