@@ -1,2 +1,33 @@
-//! x
-fn main() {}
+//! The command line of Lockgate.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | [`cli`] | one file per command, with its arguments |
+//! | [`open`], [`select`] | find the project; find the run or hold that somebody means |
+//! | [`drive`], [`progress`], [`signals`] | drive a run from here: what is told, what is asked, how it is stopped |
+//! | [`presets`] | answers given in advance |
+//! | [`prompt`] | ask a person at the terminal |
+//! | [`view`] | what a run looks like, as JSON and as text |
+//! | [`diagnose`] | problems of files, with the place underlined |
+//! | [`print`], [`neutral`] | the only way out: data, talk, and nothing that controls a terminal |
+//! | [`exit`], [`trouble`] | how the program ends, and why it could not do what was asked |
+
+mod cli;
+mod diagnose;
+mod drive;
+mod exit;
+mod moment;
+mod neutral;
+mod open;
+mod presets;
+mod print;
+mod progress;
+mod prompt;
+mod select;
+mod signals;
+mod trouble;
+mod view;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

@@ -1,0 +1,46 @@
+//! `lockgate cancel`: end a run for good.
+
+use crate::exit::Exit;
+use crate::open::Project;
+use crate::trouble::Trouble;
+use crate::{print, select};
+use lockgate_engine::run::Refusal;
+use lockgate_engine::run::command::{Body, Way};
+use lockgate_runner::driver::{DriveError, submit};
+use std::path::Path;
+
+/// Ends a run for good; a process that drives it ends what is under way
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The run: its id, a beginning of it, or a feature's name
+    run: String,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+    let project = Project::open(root)?;
+    let found = select::run(project.store(), &arguments.run).await?;
+    let (run, actor) = (&found.row.run, project.actor(Way::Command));
+    let body = Body::Cancel { reason: arguments.reason };
+    match submit(&project.world, run, actor.clone(), body, project.require_terminal()).await {
+        Ok(state) => {
+            if project.store().driver_of(run).await?.is_none() {
+                let ended = project.world.perform.end_orphans(&state).await;
+                ended.map_err(|detail| Trouble::from(DriveError::Orphans { run: run.clone(), detail }))?;
+            }
+            print::say(format_args!("run {run} is cancelled"));
+            Ok(Exit::Done)
+        }
+        Err(DriveError::Refused(Refusal::Ended { status: "cancelled" })) => {
+            print::say(format_args!("run {run} was cancelled before"));
+            Ok(Exit::Done)
+        }
+        Err(DriveError::Refused(refusal)) => {
+            project.record_refusal(&actor, run, "cancel a run", None, &refusal).await;
+            Err(refusal.into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,124 @@
+//! `lockgate log`: the history of a run, one event a line.
+
+use crate::exit::Exit;
+use crate::open::Project;
+use crate::print::{FAINT, STRONG, styled};
+use crate::trouble::Trouble;
+use crate::{neutral, print, progress, select};
+use lockgate_engine::digest::Digest;
+use lockgate_engine::run::command::Actor;
+use lockgate_engine::run::event::Entry;
+use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// How many commits are read at once.
+const COMMITS: usize = 1000;
+
+/// Shows the history of a run, one event a line
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The run: its id, a beginning of it, or a feature's name
+    run: String,
+    /// Prints JSON, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+    let project = Project::open(root)?;
+    let found = select::run(project.store(), &arguments.run).await?;
+    let mut after = 0;
+    loop {
+        let commits = project.store().commits(&found.row.run, after, COMMITS).await?;
+        let Some(last) = commits.last() else { return Ok(Exit::Done) };
+        after = last.version;
+        let (mut lines, mut text) = (Vec::new(), String::new());
+        for sealed in &commits {
+            let commit = sealed.open().map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
+            for (seq, entry) in (commit.first_seq..).zip(&commit.entries) {
+                if arguments.json {
+                    lines.push(json_line(seq, entry, sealed.hash));
+                } else {
+                    text += &text_line(seq, entry);
+                }
+            }
+        }
+        if arguments.json {
+            print::json_lines(&lines);
+        } else {
+            print::data(&text);
+        }
+    }
+}
+
+/// The kind of an event and its own fields, with absent ones left out.
+fn event(entry: &Entry) -> (String, Map<String, Value>) {
+    let (kind, fields) = match serde_json::to_value(&entry.event) {
+        Ok(Value::String(kind)) => (kind, Value::Null),
+        Ok(Value::Object(tagged)) => tagged.into_iter().next().unwrap_or_default(),
+        Ok(_) | Err(_) => ("unknown".to_owned(), Value::Null),
+    };
+    let mut own = Map::new();
+    if let Value::Object(fields) = without_absent(fields) {
+        for (name, value) in fields {
+            match value {
+                // Which task it is about stands beside the other fields, not below them.
+                Value::Object(key) if name == "key" => own.extend(key),
+                value => {
+                    own.insert(name, value);
+                }
+            }
+        }
+    }
+    (kind, own)
+}
+
+fn without_absent(value: Value) -> Value {
+    match value {
+        // A value that stands in the event is shown as the value that it is.
+        Value::Object(fields) if fields.len() == 1 && fields.get("inline").is_some_and(Value::is_string) => {
+            fields["inline"].as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+        }
+        Value::Object(fields) => {
+            fields.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (name, without_absent(value))).collect()
+        }
+        Value::Array(items) => items.into_iter().map(without_absent).collect(),
+        other => other,
+    }
+}
+
+fn json_line(seq: u64, entry: &Entry, hash: Digest) -> Value {
+    let (kind, own) = event(entry);
+    let actor = entry.actor.as_deref().cloned().unwrap_or_else(Actor::driver);
+    let mut line = json!({"seq": seq, "at": entry.at, "type": kind, "actor": without_absent(json!(actor)), "hash": hash});
+    if let Value::Object(line) = &mut line {
+        line.extend(entry.cause.as_ref().map(|cause| ("cause".to_owned(), json!(cause))));
+        for (name, value) in own {
+            line.entry(name).or_insert(value);
+        }
+    }
+    line
+}
+
+fn text_line(seq: u64, entry: &Entry) -> String {
+    let (kind, own) = event(entry);
+    let mut text = format!("{seq:>5}  {}  {}", styled(FAINT, entry.at), styled(STRONG, kind));
+    for (name, value) in &own {
+        let value = match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let _ = write!(text, "  {name}={}", shortened(&neutral::line(&value)));
+    }
+    if let Some(actor) = &entry.actor {
+        let _ = write!(text, "  {}", styled(FAINT, format_args!("by {}", progress::by(Some(actor)))));
+    }
+    text.push('\n');
+    text
+}
+
+fn shortened(text: &str) -> String {
+    const MOST: usize = 100;
+    if text.chars().count() <= MOST { text.to_owned() } else { text.chars().take(MOST).chain(std::iter::once('…')).collect() }
+}

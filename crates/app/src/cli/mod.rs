@@ -1,0 +1,116 @@
+//! The commands: one file each, with its arguments.
+
+mod answer;
+mod cancel;
+mod inbox;
+mod log;
+mod resume;
+mod run;
+mod runs;
+mod status;
+mod validate;
+mod verify;
+mod why;
+mod worker;
+
+use crate::exit::Exit;
+use crate::open::WORKER;
+use crate::print;
+use crate::trouble::Trouble;
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Runs workflows of agents and commands, stops them where people decide, and never loses a step.
+#[derive(Debug, Parser)]
+#[command(name = "lockgate", version, disable_help_subcommand = true, after_help = EXIT_CODES)]
+struct Arguments {
+    /// The folder that holds .lockgate/ (found upwards from the current folder when absent)
+    #[arg(long, global = true, value_name = "DIR")]
+    root: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 complete or done, 1 failed, 2 aborted or cancelled, 3 waiting for a person (or driven elsewhere, or a late answer), \
+4 bad input, 130 and 143 interrupted with the state saved.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Arguments),
+    Resume(resume::Arguments),
+    Status(status::Arguments),
+    Runs(runs::Arguments),
+    Inbox(inbox::Arguments),
+    Answer(answer::Arguments),
+    Why(why::Arguments),
+    Log(log::Arguments),
+    Cancel(cancel::Arguments),
+    Verify(verify::Arguments),
+    Validate(validate::Arguments),
+}
+
+/// Runs the command line of this process.
+pub(crate) fn main() -> ExitCode {
+    // Workers are started often and by ourselves only: they need no reading of arguments.
+    if std::env::args_os().nth(1).is_some_and(|word| word == WORKER) {
+        return worker::main();
+    }
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return usage(&error).into(),
+    };
+    match execute(arguments) {
+        Ok(exit) => exit.into(),
+        Err(trouble) => {
+            trouble.tell();
+            trouble.exit.into()
+        }
+    }
+}
+
+/// Help and versions are data; wrong usage is talk, and ends the program as other bad input does.
+fn usage(error: &clap::Error) -> Exit {
+    let text = error.render().ansi().to_string();
+    if error.use_stderr() {
+        print::talk(&text);
+        return Exit::Misuse;
+    }
+    print::data(&text);
+    Exit::Done
+}
+
+fn execute(arguments: Arguments) -> Result<Exit, Trouble> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Trouble::new(Exit::Failed, format!("the program cannot start: {error}")))?;
+    let root = arguments.root.as_deref();
+    let done = runtime.block_on(async {
+        match arguments.command {
+            Command::Run(arguments) => run::run(root, arguments).await,
+            Command::Resume(arguments) => resume::run(root, arguments).await,
+            Command::Status(arguments) => status::run(root, arguments).await,
+            Command::Runs(arguments) => runs::run(root, arguments).await,
+            Command::Inbox(arguments) => inbox::run(root, arguments).await,
+            Command::Answer(arguments) => answer::run(root, arguments).await,
+            Command::Why(arguments) => why::run(root, arguments).await,
+            Command::Log(arguments) => log::run(root, arguments).await,
+            Command::Cancel(arguments) => cancel::run(root, arguments).await,
+            Command::Verify(arguments) => verify::run(root, arguments).await,
+            Command::Validate(arguments) => Ok(validate::run(&arguments)),
+        }
+    });
+    // Nothing that still waits in the background may keep the program from ending.
+    runtime.shutdown_background();
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_fit_together() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,112 @@
+//! `lockgate resume`: go on with a run where it stopped.
+
+use crate::exit::Exit;
+use crate::open::Project;
+use crate::presets::{self, PresetArguments};
+use crate::progress::Progress;
+use crate::trouble::Trouble;
+use crate::{drive, neutral, print, select};
+use lockgate_engine::digest::Digest;
+use lockgate_engine::hold::HoldKind;
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::Run;
+use lockgate_engine::run::command::{Body, Way};
+use lockgate_engine::run::event::Preset;
+use lockgate_runner::driver::Driver;
+use std::path::Path;
+
+/// Goes on with a run where it stopped: what is finished stays so, what failed is tried again
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The run: its id, a beginning of it, or a feature's name
+    run: String,
+    /// Runs tasks again that were cut off, instead of asking
+    #[arg(long)]
+    rerun: bool,
+    #[command(flatten)]
+    presets: PresetArguments,
+    /// Prints where the run stands as JSON at the end, and asks nothing
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+    let presets = arguments.presets.presets()?;
+    let project = Project::open(root)?;
+    let found = select::run(project.store(), &arguments.run).await?;
+    refuse_ended(&found.row.run, &found.row.status)?;
+    go_on(&project, &found.row.run, arguments.rerun, presets, arguments.json).await
+}
+
+/// Takes a run over and drives it.
+pub(super) async fn go_on(
+    project: &Project,
+    run: &RunId,
+    rerun: bool,
+    presets: Vec<Preset>,
+    json: bool,
+) -> Result<Exit, Trouble> {
+    let actor = project.actor(Way::Command);
+    // Asked before anything starts: whoever may not decide does not set the run going either.
+    if rerun {
+        project.may_decide(&actor, run, "answer a hold").await?;
+    }
+    if !presets.is_empty() {
+        project.may_decide(&actor, run, "answer in advance").await?;
+        let state = lockgate_runner::load::load(project.store(), run).await?;
+        presets::check(&presets, &state.workflow, Some(&state))?;
+    }
+    let halt = drive::make_ready()?;
+    let mut driver = Driver::resume(project.world.clone(), run, actor.clone(), Box::new(Progress::default())).await?;
+    tell_changed_files(project, driver.run());
+    if !presets.is_empty() {
+        driver.submit(actor.clone(), Body::GivePresets { presets }, project.require_terminal()).await?;
+    }
+    if rerun {
+        rerun_interrupted(project, &mut driver, actor).await?;
+    }
+    drive::drive(project, driver, &halt, json).await
+}
+
+async fn rerun_interrupted(
+    project: &Project,
+    driver: &mut Driver,
+    actor: lockgate_engine::run::command::Actor,
+) -> Result<(), Trouble> {
+    let holds = driver.run().open_holds();
+    let interrupted: Vec<_> = holds.into_iter().filter(|hold| hold.kind == HoldKind::Interrupted).cloned().collect();
+    if interrupted.is_empty() {
+        print::note("no task waits because it was cut off, so there is nothing to run again");
+    }
+    for hold in interrupted {
+        let body = Body::Answer { hold: hold.id, revision: Some(hold.revision), option: "rerun".to_owned(), feedback: None };
+        driver.submit(actor.clone(), body, project.require_terminal()).await?;
+    }
+    Ok(())
+}
+
+/// A run that has ended for good is not resumed.
+pub(super) fn refuse_ended(run: &RunId, status: &str) -> Result<(), Trouble> {
+    let why = match status {
+        "complete" => "all its phases are done",
+        "aborted" => "a person ended it at a checkpoint",
+        "cancelled" => "somebody cancelled it",
+        _ => return Ok(()),
+    };
+    let message = format!("run {run} is {status}: {why}, so there is nothing to resume");
+    Err(Trouble::misuse(message).help(format!("see what it did with `lockgate log {run}`; begin a new one with `lockgate run`")))
+}
+
+/// The definition is frozen with the run; whoever changed the file since must know that it does not count.
+fn tell_changed_files(project: &Project, run: &Run) {
+    for file in &run.files {
+        let shown = neutral::line(&file.path);
+        match std::fs::read(project.root.dir().join(&file.path)) {
+            Ok(bytes) if Digest::of(&bytes) == file.digest => {}
+            Ok(_) => {
+                print::note(format_args!("{shown} has changed since run {} began; the run keeps to what it began with", run.id))
+            }
+            Err(_) => print::note(format_args!("{shown} can no longer be read; run {} keeps to what it began with", run.id)),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! `lockgate run`: begin a run and drive it.
+
+use crate::exit::Exit;
+use crate::open::Project;
+use crate::presets::{self, PresetArguments};
+use crate::progress::Progress;
+use crate::trouble::Trouble;
+use crate::{diagnose, drive};
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::command::Way;
+use lockgate_engine::run::refusal::may_decide;
+use lockgate_runner::driver::Driver;
+use lockgate_runner::start::{Beginning, prepare, read_workflow};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Begins a run of a workflow and drives it until it ends or waits for a person
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The workflow file
+    file: PathBuf,
+    /// What the run is about
+    feature: Option<String>,
+    /// A flag that the workflow knows; may be given several times
+    #[arg(long = "flag", value_name = "NAME")]
+    flags: Vec<String>,
+    /// A value that goes before the workflow's own: JSON where it is JSON, else text
+    #[arg(long = "var", value_name = "K=V")]
+    vars: Vec<String>,
+    #[command(flatten)]
+    presets: PresetArguments,
+    /// Prints where the run stands as JSON at the end, and asks nothing
+    #[arg(long)]
+    json: bool,
+    /// More flags, written as --frontend
+    #[arg(last = true, value_name = "RAWFLAGS")]
+    raw_flags: Vec<String>,
+}
+
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+    let vars = variables(&arguments.vars)?;
+    let presets = arguments.presets.presets()?;
+    let mut file = read_workflow(&arguments.file)?;
+    diagnose::tell(&file);
+    let Some(workflow) = file.workflow.take() else { return Err(Trouble::told(Exit::Misuse)) };
+    presets::check(&presets, &workflow, None)?;
+
+    let project = Project::open_or_make(root)?;
+    let actor = project.actor(Way::Command);
+    if !presets.is_empty() {
+        refuse_presets(&project, &actor).await?;
+    }
+    let flags = arguments.flags.into_iter().chain(arguments.raw_flags).collect();
+    let beginning = Beginning { feature: arguments.feature, flags, vars, presets };
+    let (driver, seed) = (project.store().driver().clone(), project.world.clock.seed());
+    let prepared = prepare(&project.root, &driver, seed, &file, workflow, beginning).map_err(Trouble::misuse)?;
+    project.root.prepare_run(&prepared.create.run)?;
+    let halt = drive::make_ready()?;
+    let driver = Driver::create(
+        project.world.clone(),
+        actor,
+        prepared.create,
+        prepared.workflow,
+        prepared.values,
+        project.require_terminal(),
+        Box::new(Progress::default()),
+    )
+    .await?;
+    drive::drive(&project, driver, &halt, arguments.json).await
+}
+
+/// Whoever may not decide may not give answers in advance either. The run that the attempt came out of keeps it.
+async fn refuse_presets(project: &Project, actor: &lockgate_engine::run::command::Actor) -> Result<(), Trouble> {
+    let what = "answer in advance";
+    let Err(refusal) = may_decide(actor, project.require_terminal(), what) else { return Ok(()) };
+    if let Ok(outer) = std::env::var("LOCKGATE_RUN") {
+        let outer = RunId::new(outer);
+        if project.store().load(&outer).await?.is_some() {
+            project.record_refusal(actor, &outer, what, None, &refusal).await;
+        }
+    }
+    Err(refusal.into())
+}
+
+fn variables(given: &[String]) -> Result<BTreeMap<String, Value>, Trouble> {
+    let mut variables = BTreeMap::new();
+    for given in given {
+        let Some((name, value)) = given.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+            return Err(Trouble::misuse(format!("--var {given:?} gives no name a value")).help("write it as --var NAME=VALUE"));
+        };
+        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+        variables.insert(name.to_owned(), value);
+    }
+    Ok(variables)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_json_where_they_are_json_and_text_elsewhere() {
+        let given = ["n=3", "list=[1,2]", "text=hello there", "quoted=\"3\"", "empty=", "equal=a=b", "n=4"];
+        let variables = variables(&given.map(str::to_owned)).unwrap();
+        assert_eq!(variables["n"], 4);
+        assert_eq!(variables["list"], serde_json::json!([1, 2]));
+        assert_eq!(variables["text"], "hello there");
+        assert_eq!(variables["quoted"], "3");
+        assert_eq!(variables["empty"], "");
+        assert_eq!(variables["equal"], "a=b");
+    }
+
+    #[test]
+    fn a_value_without_a_name_is_an_error() {
+        assert!(variables(&["novalue".to_owned()]).is_err());
+        assert!(variables(&["=3".to_owned()]).is_err());
+    }
+}

@@ -1,0 +1,73 @@
+//! `lockgate runs`: all runs, newest first.
+
+use crate::exit::Exit;
+use crate::open::Project;
+use crate::print::{STRONG, styled};
+use crate::trouble::Trouble;
+use crate::view::{status_style, status_word};
+use crate::{moment, neutral, print};
+use lockgate_engine::time::Timestamp;
+use lockgate_store::{ListedRun, Page};
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Lists all runs, newest first
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct RunLine<'r> {
+    run: &'r str,
+    kind: &'r str,
+    workflow: &'r str,
+    feature: Option<&'r str>,
+    status: &'static str,
+    phase: Option<&'r str>,
+    created_at: Timestamp,
+    changed_at: Timestamp,
+}
+
+impl<'r> RunLine<'r> {
+    fn of(listed: &'r ListedRun) -> Self {
+        let row = &listed.row;
+        Self {
+            run: row.run.as_str(),
+            kind: &row.kind,
+            workflow: &row.workflow,
+            feature: row.feature.as_deref(),
+            status: status_word(&row.status, listed.driven),
+            phase: row.phase.as_deref(),
+            created_at: row.created_at,
+            changed_at: row.changed_at,
+        }
+    }
+}
+
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+    let project = Project::open(root)?;
+    let listed = project.store().runs(Page::ALL).await?;
+    let lines: Vec<RunLine<'_>> = listed.iter().map(RunLine::of).collect();
+    if arguments.json {
+        print::json(&lines);
+        return Ok(Exit::Done);
+    }
+    if lines.is_empty() {
+        print::say("There are no runs yet; `lockgate run FILE` begins one.");
+    }
+    let now = project.world.clock.now();
+    let mut text = String::new();
+    for line in &lines {
+        let about = line.feature.map(|feature| format!(" ({feature})")).unwrap_or_default();
+        let phase = line.phase.map(|phase| format!(" in {phase}")).unwrap_or_default();
+        let status = styled(status_style(line.status), format_args!("{:<11}", line.status));
+        let rest = neutral::line(&format!("{}{about}{phase}", line.workflow)).into_owned();
+        let _ = writeln!(text, "{}  {status}  {rest}  {}", styled(STRONG, line.run), moment::ago(now, line.changed_at));
+    }
+    print::data(&text);
+    Ok(Exit::Done)
+}

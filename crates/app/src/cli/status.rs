@@ -1,0 +1,38 @@
+//! `lockgate status`: where a run stands.
+
+use crate::exit::Exit;
+use crate::open::Project;
+use crate::trouble::Trouble;
+use crate::view::{self, RunView};
+use crate::{print, select};
+use lockgate_runner::load::load;
+use std::path::Path;
+
+/// Shows where a run stands
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The run: its id, a beginning of it, or a feature's name
+    run: String,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+    let project = Project::open(root)?;
+    let found = select::run(project.store(), &arguments.run).await?;
+    let view = view_of(&project, &found.row.run).await?;
+    if arguments.json {
+        print::json(&view);
+    } else {
+        print::data(&view::text(&view, project.world.clock.now()));
+    }
+    Ok(Exit::Done)
+}
+
+/// What a run looks like now.
+pub(super) async fn view_of(project: &Project, run: &lockgate_engine::id::RunId) -> Result<RunView, Trouble> {
+    let state = load(project.store(), run).await?;
+    let driver = project.store().driver_of(run).await?;
+    RunView::of(&state, driver, project.store()).await
+}

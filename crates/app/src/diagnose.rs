@@ -1,0 +1,194 @@
+//! Problems of files for people: what is wrong, where, the place underlined, and what would mend it.
+
+use crate::{neutral, print};
+use lockgate_engine::spec::problem::{Problem, Severity};
+use lockgate_runner::start::WorkflowFile;
+use miette::{
+    Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, NamedSource, SourceCode, SourceSpan,
+    SpanContents,
+};
+use std::fmt;
+use std::sync::Arc;
+
+/// Tells all problems of a file, and how many there are.
+pub(crate) fn tell(file: &WorkflowFile) {
+    if file.problems.is_empty() {
+        return;
+    }
+    let name = file.path.to_string_lossy();
+    let shown = Arc::new(ShownSource::new(&neutral::line(&name), &file.source));
+    let mut text = String::new();
+    for problem in &file.problems {
+        render(&mut text, problem, &shown);
+    }
+    text += &format!("{}: {}\n", neutral::line(&name), summary(&file.problems));
+    print::talk(&text);
+}
+
+/// How many problems of each kind there are.
+pub(crate) fn summary(problems: &[Problem]) -> String {
+    let count = |severity: Severity| problems.iter().filter(|problem| problem.severity == severity).count();
+    let words = |count: usize, word: &str| match count {
+        1 => format!("1 {word}"),
+        count => format!("{count} {word}s"),
+    };
+    match (count(Severity::Error), count(Severity::Warning)) {
+        (0, 0) => "fine".to_owned(),
+        (0, warnings) => words(warnings, "warning"),
+        (errors, 0) => words(errors, "error"),
+        (errors, warnings) => format!("{}, {}", words(errors, "error"), words(warnings, "warning")),
+    }
+}
+
+fn render(text: &mut String, problem: &Problem, source: &Arc<ShownSource>) {
+    let colour = print::talk_has_colour();
+    let theme = if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    let handler = GraphicalReportHandler::new_themed(theme).with_links(false).with_width(120).with_context_lines(1);
+    let word = match problem.severity {
+        Severity::Error => print::styled(print::ERROR, "error:"),
+        Severity::Warning => print::styled(print::WARNING, "warning:"),
+    };
+    *text += &format!("{word} {}\n", neutral::line(&problem.message));
+    let placed = Placed { problem, span: source.span(problem), source: source.clone() };
+    let mut drawn = String::new();
+    if handler.render_report(&mut drawn, &placed).is_ok() {
+        // The first lines repeat the code and the message; the picture begins where the file is named.
+        let picture = drawn.lines().skip_while(|line| !line.contains('[')).filter(|line| !line.trim().is_empty());
+        picture.for_each(|line| {
+            *text += line;
+            text.push('\n');
+        });
+    } else {
+        *text += &format!("  {}:{}:{}\n", source.inner.name(), problem.line, problem.column);
+    }
+    if let Some(help) = &problem.help {
+        *text += &format!("  {} {}\n", print::styled(print::HELP, "help:"), neutral::line(help));
+    }
+}
+
+/// The text of a file with control characters made visible, and where each of its bytes went.
+struct ShownSource {
+    inner: NamedSource<String>,
+    moved: Vec<(usize, usize)>,
+}
+
+impl ShownSource {
+    fn new(name: &str, source: &str) -> Self {
+        let (mut shown, mut moved) = (String::with_capacity(source.len()), Vec::new());
+        let mut rest = 0;
+        for (at, character) in source.char_indices() {
+            if matches!(character, '\n' | '\t') || !neutral::steers(character) {
+                continue;
+            }
+            shown += &source[rest..at];
+            // A return before a line break is how some systems end lines.
+            if !(character == '\r' && source[at + 1..].starts_with('\n')) {
+                shown += &neutral::line(&source[at..at + character.len_utf8()]);
+            }
+            rest = at + character.len_utf8();
+            moved.push((rest, shown.len()));
+        }
+        shown += &source[rest..];
+        Self { inner: NamedSource::new(name, shown), moved }
+    }
+
+    fn place(&self, byte: usize) -> usize {
+        let before = self.moved.partition_point(|(from, _)| *from <= byte);
+        let (from, to) = before.checked_sub(1).map_or((0, 0), |last| self.moved[last]);
+        (to + (byte - from)).min(self.inner.inner().len())
+    }
+
+    fn span(&self, problem: &Problem) -> SourceSpan {
+        let (start, end) = (self.place(problem.span.start), self.place(problem.span.end));
+        // Only the first line is underlined: a whole block drawn as a bracket says less.
+        let line_end = self.inner.inner()[start..].find('\n').map_or(end, |length| start + length);
+        let end = end.min(line_end).max(start);
+        (start, end - start).into()
+    }
+}
+
+struct Placed<'p> {
+    problem: &'p Problem,
+    span: SourceSpan,
+    source: Arc<ShownSource>,
+}
+
+impl fmt::Display for Placed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.problem.code)
+    }
+}
+
+impl fmt::Debug for Placed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Placed<'_> {}
+
+impl Diagnostic for Placed<'_> {
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        Some(self)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        Some(Box::new(std::iter::once(LabeledSpan::new_with_span(None, self.span))))
+    }
+}
+
+impl SourceCode for Placed<'_> {
+    fn read_span<'a>(
+        &'a self,
+        span: &SourceSpan,
+        before: usize,
+        after: usize,
+    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
+        self.source.inner.read_span(span, before, after)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(source: &str, part: &str) -> Problem {
+        let start = source.find(part).unwrap();
+        let line = source[..start].matches('\n').count() + 1;
+        let column = start - source[..start].rfind('\n').map_or(0, |at| at + 1) + 1;
+        Problem {
+            code: "unknown-phase",
+            severity: Severity::Error,
+            message: format!("phase {part:?} is not defined"),
+            span: start..start + part.len(),
+            line,
+            column,
+            help: Some("did you mean \"review\"?".into()),
+        }
+    }
+
+    fn rendered(source: &str, part: &str) -> String {
+        let mut text = String::new();
+        render(&mut text, &problem(source, part), &Arc::new(ShownSource::new("flow.yaml", source)));
+        anstream::adapter::strip_str(&text).to_string()
+    }
+
+    #[test]
+    fn a_problem_is_told_with_its_place_underlined_and_its_help() {
+        let text = rendered("name: x\nphases:\n  - target: reveiw\n", "reveiw");
+        assert!(text.starts_with("error: phase \"reveiw\" is not defined\n"), "{text}");
+        assert!(text.contains("flow.yaml:3:13"), "{text}");
+        assert!(text.contains("───"), "{text}");
+        assert!(text.ends_with("  help: did you mean \"review\"?\n"), "{text}");
+    }
+
+    #[test]
+    fn control_characters_of_the_file_are_neutral_and_the_right_place_is_underlined() {
+        let text = rendered("name: \"\u{9b}\x1b[31m\r\n\u{202e}\" # reveiw\r\n", "reveiw");
+        assert!(!text.contains(|character: char| character != '\n' && neutral::steers(character)), "{text:?}");
+        let lines: Vec<&str> = text.lines().collect();
+        let marked = lines.iter().position(|line| line.contains("# reveiw")).unwrap();
+        let column = |line: &str, part: &str| line[..line.find(part).unwrap()].chars().count();
+        assert_eq!(column(lines[marked], "reveiw"), column(lines[marked + 1], "─"), "{text}");
+    }
+}

@@ -1,0 +1,205 @@
+//! Driving a run from the command line: until it ends, waits for somebody who is not here, or is stopped.
+
+use crate::exit::Exit;
+use crate::open::Project;
+use crate::print::{self, ERROR, GOOD, HELP, STRONG, WARNING, styled};
+use crate::progress;
+use crate::prompt::{self, Asked};
+use crate::trouble::Trouble;
+use crate::view::{HoldView, RunView};
+use crate::{neutral, signals};
+use lockgate_engine::hold::Hold;
+use lockgate_engine::id::HoldId;
+use lockgate_engine::run::command::{Body, Way};
+use lockgate_engine::run::refusal::may_decide;
+use lockgate_engine::run::state::End;
+use lockgate_engine::run::{Refusal, Run};
+use lockgate_runner::driver::{DriveError, Driver, Halt, Paused};
+use lockgate_runner::load::load;
+use lockgate_runner::process::become_subreaper;
+
+/// Makes ready to drive: signals are heard, and what tasks leave behind comes to this process. Must be called inside the runtime.
+pub(crate) fn make_ready() -> Result<Halt, Trouble> {
+    let halt = Halt::default();
+    signals::listen(&halt)?;
+    if let Err(error) = become_subreaper() {
+        print::warn(format_args!("what tasks leave behind cannot be adopted: {error}"));
+    }
+    Ok(halt)
+}
+
+/// Drives a run until there is nothing more to do here, tells how it ended, and gives how the program ends.
+pub(crate) async fn drive(project: &Project, mut driver: Driver, halt: &Halt, json: bool) -> Result<Exit, Trouble> {
+    let mut here = Here { project, asks: !json && print::somebody_is_there() };
+    let exit = loop {
+        let paused = match driver.drive(halt).await {
+            Ok(paused) => paused,
+            Err(error) => {
+                let trouble = Trouble::from(error);
+                trouble.tell();
+                if trouble.exit == Exit::Failed {
+                    next_command("when that is mended, go on", &format!("lockgate resume {}", driver.run().id));
+                }
+                return Err(Trouble::told(trouble.exit));
+            }
+        };
+        match paused {
+            Paused::Ended => break ended(driver.run()),
+            Paused::Interrupted => {
+                told_to_stop(driver.run());
+                break Exit::by_signal(halt.signal());
+            }
+            Paused::Waiting => match here.ask(&mut driver, halt).await? {
+                None => {}
+                Some(exit) => break exit,
+            },
+        }
+    };
+    unused_answers(driver.run());
+    if json {
+        print::json(&RunView::of(driver.run(), None, project.store()).await?);
+    }
+    Ok(exit)
+}
+
+/// Who can be asked from this process.
+struct Here<'p> {
+    project: &'p Project,
+    asks: bool,
+}
+
+impl Here<'_> {
+    /// Asks the person at the terminal about the hold that waits longest; gives how the program ends when there is nobody to ask.
+    async fn ask(&mut self, driver: &mut Driver, halt: &Halt) -> Result<Option<Exit>, Trouble> {
+        let Some(hold) = driver.run().open_holds().first().map(|hold| (*hold).clone()) else {
+            return Ok(Some(waiting(driver.run())));
+        };
+        if !self.asks {
+            return Ok(Some(waiting(driver.run())));
+        }
+        let actor = self.project.actor(Way::Prompt);
+        if let Err(refusal) = may_decide(&actor, self.project.require_terminal(), "answer a hold") {
+            Trouble::from(refusal).tell();
+            return Ok(Some(waiting(driver.run())));
+        }
+        print::talk(&prompt::shown(driver.run(), &hold, self.project.store()).await?);
+        match prompt::ask(&hold, self.project.store(), halt).await? {
+            Asked::Chose { option, feedback } => {
+                let body =
+                    Body::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option: option.to_string(), feedback };
+                match driver.submit(actor, body, self.project.require_terminal()).await {
+                    Ok(()) => {}
+                    // Somebody was quicker, or the question has changed meanwhile: it is shown as it is now.
+                    Err(DriveError::Refused(
+                        refusal @ (Refusal::AlreadyAnswered { .. }
+                        | Refusal::AnswerConflicts { .. }
+                        | Refusal::StaleRevision { .. }
+                        | Refusal::RunEnded { .. }
+                        | Refusal::NoSuchHold { .. }),
+                    )) => {
+                        print::note(neutral::line(&refusal.to_string()));
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+                Ok(None)
+            }
+            Asked::Elsewhere => {
+                // What follows from it comes with the next round of driving; who answered is told first.
+                let now = load(self.project.store(), &driver.run().id).await?;
+                print::note(answered_elsewhere(&now, &hold));
+                Ok(None)
+            }
+            Asked::NobodyThere => {
+                self.asks = false;
+                Ok(Some(waiting(driver.run())))
+            }
+            Asked::Interrupted => {
+                told_to_stop(driver.run());
+                Ok(Some(Exit::Interrupted))
+            }
+            Asked::Halted => {
+                told_to_stop(driver.run());
+                Ok(Some(Exit::by_signal(halt.signal())))
+            }
+        }
+    }
+}
+
+/// What became of a hold while it was being asked here.
+fn answered_elsewhere(run: &Run, asked: &Hold) -> String {
+    let said = |hold: &HoldId, label: &str, by: String, at: String| {
+        format!("hold {hold} was answered elsewhere: {:?} by {by} at {at}", neutral::line(label))
+    };
+    if let Some(hold) = run.holds.get(&asked.id) {
+        if let Some(answer) = hold.answers.last() {
+            let label = hold.options.iter().find(|choice| choice.id == answer.option).map_or("", |choice| choice.label.as_str());
+            return said(&asked.id, label, progress::by(Some(&answer.actor)), answer.at.to_string());
+        }
+        if hold.revision != asked.revision {
+            return format!("hold {} was opened again, because what it shows has changed", asked.id);
+        }
+    }
+    match run.decisions.iter().rev().find(|decision| decision.hold == asked.id) {
+        Some(decision) => said(&asked.id, &decision.label, progress::by(Some(&decision.actor)), decision.at.to_string()),
+        None => format!("hold {} no longer waits", asked.id),
+    }
+}
+
+fn ended(run: &Run) -> Exit {
+    let status = run.status();
+    let id = styled(STRONG, &run.id);
+    match &run.end {
+        Some(End::Complete) => print::say(format_args!("run {id} is {}", styled(GOOD, "complete"))),
+        Some(End::Failed(message)) => {
+            print::say(format_args!("run {id} {}: {}", styled(ERROR, "failed"), neutral::line(message)));
+            next_command("mend it, then go on", &format!("lockgate resume {}", run.id));
+        }
+        Some(End::Aborted) => {
+            let decision = run.decisions.last();
+            let by = decision.map(|decision| format!(" by {}", progress::by(Some(&decision.actor)))).unwrap_or_default();
+            print::say(format_args!("run {id} was {}{by}", styled(ERROR, "aborted")));
+        }
+        Some(End::Cancelled) => print::say(format_args!("run {id} was {}", styled(ERROR, "cancelled"))),
+        None => {}
+    }
+    Exit::of(status)
+}
+
+/// Tells what a run waits for, and how to answer from somewhere else.
+pub(crate) fn waiting(run: &Run) -> Exit {
+    for hold in run.open_holds() {
+        let view = HoldView::of(hold);
+        let place = view.phase.as_deref().map(|phase| format!(" in phase {}", neutral::line(phase))).unwrap_or_default();
+        let name = styled(STRONG, format_args!("{}@{}", hold.id, hold.revision));
+        print::say(format_args!("run {} {} for a person: hold {name}{place}", run.id, styled(WARNING, "waits")));
+        let mut text = String::new();
+        text.extend(neutral::lines(&hold.prompt).lines().map(|line| format!("    {line}\n")));
+        for note in &hold.notes {
+            text.extend(neutral::lines(note).lines().map(|line| format!("    {} {line}\n", styled(WARNING, "!"))));
+        }
+        text.extend(hold.files.iter().map(|file| format!("    file {}\n", neutral::line(&file.path))));
+        print::talk(&text);
+        print::say("  answer it with one of");
+        for command in view.commands() {
+            print::say(format_args!("    {}", styled(HELP, neutral::line(&command))));
+        }
+    }
+    next_command("look at it", &format!("lockgate why {}", run.id));
+    Exit::Waiting
+}
+
+fn told_to_stop(run: &Run) {
+    print::say(format_args!("run {} was {}; its state is saved", styled(STRONG, &run.id), styled(WARNING, "interrupted")));
+    next_command("go on", &format!("lockgate resume {}", run.id));
+}
+
+fn next_command(what: &str, command: &str) {
+    print::say(format_args!("  {what}: {}", styled(HELP, command)));
+}
+
+fn unused_answers(run: &Run) {
+    for given in &run.presets {
+        let answer = format!("{}={}", given.preset.selector, given.preset.option);
+        print::warn(format_args!("the answer {:?} given in advance was not used", neutral::line(&answer)));
+    }
+}

@@ -1,0 +1,123 @@
+//! The project that a command is about: its root, its settings, its store.
+
+use crate::trouble::Trouble;
+use lockgate_engine::id::{HoldId, RunId};
+use lockgate_engine::run::Refusal;
+use lockgate_engine::run::command::{Actor, Body, Way};
+use lockgate_engine::run::event::RefusedAttempt;
+use lockgate_engine::run::refusal::may_decide;
+use lockgate_runner::config::Config;
+use lockgate_runner::driver::submit;
+use lockgate_runner::perform::Performer;
+use lockgate_runner::person::at_the_command_line;
+use lockgate_runner::root::Root;
+use lockgate_runner::script::{Evaluator, WorkerCommand};
+use lockgate_runner::world::{SystemClock, World};
+use lockgate_store::{SqliteStore, Store};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The hidden command that makes this program a worker for scripts.
+pub(crate) const WORKER: &str = "script-worker";
+
+/// A project that is open.
+pub(crate) struct Project {
+    /// Where it lies.
+    pub(crate) root: Root,
+    /// Its settings.
+    pub(crate) config: Config,
+    /// Its store and all that acts on it.
+    pub(crate) world: World,
+}
+
+impl Project {
+    /// Opens the project that a folder belongs to.
+    pub(crate) fn open(root: Option<&Path>) -> Result<Self, Trouble> {
+        let root = match root {
+            Some(dir) => Root::at(dir),
+            None => {
+                let here = current_folder()?;
+                Root::find(&here).ok_or_else(|| {
+                    let message = format!("there is no .lockgate in {} or above it", here.display());
+                    Trouble::misuse(message).help("go to the project, or name it with --root; `lockgate run FILE` begins one")
+                })?
+            }
+        };
+        let store = SqliteStore::open_existing(&root.folder())?;
+        Self::with(root, store)
+    }
+
+    /// Opens the project that a folder belongs to, or makes one there.
+    pub(crate) fn open_or_make(root: Option<&Path>) -> Result<Self, Trouble> {
+        let root = match root {
+            Some(dir) => Root::at(dir),
+            None => {
+                let here = current_folder()?;
+                Root::find(&here).unwrap_or_else(|| Root::at(&here))
+            }
+        };
+        root.prepare()?;
+        let store = SqliteStore::open(&root.folder())?;
+        Self::with(root, store)
+    }
+
+    fn with(root: Root, store: SqliteStore) -> Result<Self, Trouble> {
+        let config = Config::read(&root.config_file())?;
+        let store: Arc<dyn Store> = Arc::new(store);
+        let program = std::env::current_exe().unwrap_or_else(|_| "lockgate".into());
+        let evaluator = Evaluator::new(WorkerCommand { program, args: vec![WORKER.into()], env: Vec::new() });
+        let performer = Performer::new(root.clone(), config.clone(), store.clone(), evaluator, Arc::new(|_, _| {}));
+        let world = World { store, perform: Arc::new(performer), clock: Arc::new(SystemClock) };
+        Ok(Self { root, config, world })
+    }
+
+    /// Its store.
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.world.store
+    }
+
+    /// Whoever started this process, coming by this way.
+    pub(crate) fn actor(&self, way: Way) -> Actor {
+        at_the_command_line(&self.root, way)
+    }
+
+    /// Whether a person is believed only at a controlling terminal.
+    pub(crate) fn require_terminal(&self) -> bool {
+        self.config.people.require_terminal
+    }
+
+    /// Whether an actor may decide about a run. A refused attempt becomes an event of that run.
+    pub(crate) async fn may_decide(&self, actor: &Actor, run: &RunId, what: &str) -> Result<(), Trouble> {
+        match may_decide(actor, self.require_terminal(), what) {
+            Ok(()) => Ok(()),
+            Err(refusal) => {
+                self.record_refusal(actor, run, what, None, &refusal).await;
+                Err(refusal.into())
+            }
+        }
+    }
+
+    /// Keeps in the history that somebody tried what they may not do; other refusals are not kept.
+    pub(crate) async fn record_refusal(&self, actor: &Actor, run: &RunId, what: &str, hold: Option<&HoldId>, refusal: &Refusal) {
+        match refusal {
+            Refusal::NotAPerson { .. } | Refusal::InsideTask { .. } | Refusal::NoTerminal { .. } => {}
+            Refusal::NoSuchHold { .. }
+            | Refusal::RunEnded { .. }
+            | Refusal::AlreadyAnswered { .. }
+            | Refusal::AnswerConflicts { .. }
+            | Refusal::StaleRevision { .. }
+            | Refusal::RevisionNeeded { .. }
+            | Refusal::NoSuchOption { .. }
+            | Refusal::Ended { .. } => return,
+        }
+        let refused = RefusedAttempt { what: what.to_owned(), hold: hold.cloned(), reason: refusal.to_string() };
+        let recorded = submit(&self.world, run, actor.clone(), Body::RecordRefusal(refused), false).await;
+        if let Err(error) = recorded {
+            crate::print::warn(format_args!("this attempt could not be kept in the history: {error}"));
+        }
+    }
+}
+
+fn current_folder() -> Result<std::path::PathBuf, Trouble> {
+    std::env::current_dir().map_err(|error| Trouble::misuse(format!("the current folder cannot be found: {error}")))
+}

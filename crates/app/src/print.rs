@@ -1,0 +1,88 @@
+//! The only module that prints: stdout is data, stderr is talk. What cannot be written, because nobody reads any more, is let go.
+
+use crate::neutral;
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+use std::io::{IsTerminal, Write};
+
+/// For what went wrong.
+pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
+/// For what deserves a look.
+pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+/// For what to do next.
+pub(crate) const HELP: Style = AnsiColor::Cyan.on_default();
+/// For what went well.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+/// For names of things.
+pub(crate) const STRONG: Style = Style::new().bold();
+/// For what matters less.
+pub(crate) const FAINT: Style = Style::new().dimmed();
+
+/// A text in a style. The text must be neutral already.
+pub(crate) fn styled(style: Style, text: impl std::fmt::Display) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Data, as text that is neutral already; styles are left out where they do not belong.
+pub(crate) fn data(text: &str) {
+    let mut out = anstream::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Data, as indented JSON.
+pub(crate) fn json(value: &impl Serialize) {
+    let text = serde_json::to_string_pretty(value).unwrap_or_else(|error| format!("{{\"error\": \"{error}\"}}"));
+    raw_data(&(neutral::json(text) + "\n"));
+}
+
+/// Data, as one line of JSON for each value.
+pub(crate) fn json_lines<T: Serialize>(values: &[T]) {
+    let mut text = String::new();
+    for value in values {
+        text += &neutral::json(serde_json::to_string(value).unwrap_or_default());
+        text.push('\n');
+    }
+    raw_data(&text);
+}
+
+fn raw_data(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Talk: neutral text with styles, in one piece, line breaks included.
+pub(crate) fn talk(text: &str) {
+    let mut out = anstream::stderr().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Talk: one line.
+pub(crate) fn say(text: impl std::fmt::Display) {
+    talk(&format!("{text}\n"));
+}
+
+/// Talk: a line that deserves a look.
+pub(crate) fn warn(text: impl std::fmt::Display) {
+    say(format_args!("{} {text}", styled(WARNING, "warning:")));
+}
+
+/// Talk: a line about something by the way.
+pub(crate) fn note(text: impl std::fmt::Display) {
+    say(format_args!("{} {text}", styled(HELP, "note:")));
+}
+
+/// To the terminal as it is, for moving the cursor; only the prompt needs it.
+pub(crate) fn terminal(text: &str) {
+    let mut out = std::io::stderr().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Whether somebody at a terminal reads the talk and can answer.
+pub(crate) fn somebody_is_there() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Whether talk is shown in colour.
+pub(crate) fn talk_has_colour() -> bool {
+    anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
+}

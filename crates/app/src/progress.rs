@@ -1,0 +1,232 @@
+//! What happens while a run is driven, told on stderr as plain lines.
+
+use crate::print::{self, ERROR, FAINT, GOOD, STRONG, WARNING, styled};
+use crate::{moment, neutral};
+use lockgate_engine::hold::Hold;
+use lockgate_engine::id::{HoldId, PhaseId, TaskKey};
+use lockgate_engine::run::Run;
+use lockgate_engine::run::command::{Actor, Way};
+use lockgate_engine::run::event::{AttemptReason, ConditionOutcome, Entry, Event, Failure};
+use lockgate_engine::time::Timestamp;
+use lockgate_runner::driver::Listener;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// How many of the last lines of a failed task are shown.
+const TAIL: usize = 20;
+
+/// Tells what happens.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    began: BTreeMap<String, Timestamp>,
+    holds: BTreeMap<HoldId, Hold>,
+}
+
+impl Listener for Progress {
+    fn committed(&mut self, run: &Run, entries: &[Entry]) {
+        let mut text = String::new();
+        for entry in entries {
+            self.tell(&mut text, run, entry);
+        }
+        for hold in run.holds.values() {
+            self.holds.entry(hold.id.clone()).or_insert_with(|| hold.clone());
+        }
+        if !text.is_empty() {
+            print::talk(&text);
+        }
+    }
+}
+
+impl Progress {
+    fn tell(&mut self, text: &mut String, run: &Run, entry: &Entry) {
+        let at = entry.at;
+        match &entry.event {
+            Event::Created(_) => {
+                let about = run.feature.as_deref().map(|feature| format!(" ({feature})")).unwrap_or_default();
+                let name = format!("{}{about}", run.workflow.name);
+                line(text, format_args!("run {}: {}", styled(STRONG, &run.id), neutral::line(&name)));
+            }
+            Event::Resumed { .. } => line(text, format_args!("run {} goes on", styled(STRONG, &run.id))),
+            Event::PresetsGiven { .. } | Event::TasksPlanned { .. } | Event::Interrupted { .. } => {}
+            Event::PhaseSkipped { phase } => line(text, format_args!("phase {}: {}", name(phase), styled(FAINT, "skipped"))),
+            Event::PhaseStarted { phase, iteration, feedback } => {
+                let again = if *iteration > 1 { format!(" (execution {iteration})") } else { String::new() };
+                line(text, format_args!("phase {}{again}", styled(STRONG, name(phase))));
+                if let Some(feedback) = feedback {
+                    indented(text, "feedback: ", feedback);
+                }
+            }
+            Event::TaskStarted { key, attempt, reason } => {
+                self.began.insert(key.address(), at);
+                let why = match reason {
+                    AttemptReason::First => String::new(),
+                    AttemptReason::Retry => format!(" (attempt {attempt}: the last one failed)"),
+                    AttemptReason::Interrupted => format!(" (attempt {attempt}: the last one was cut off)"),
+                    AttemptReason::Auth => format!(" (attempt {attempt}: the last one lacked a login)"),
+                    AttemptReason::Feedback => format!(" (attempt {attempt}: with feedback)"),
+                };
+                line(text, format_args!("  {} {}{why}", address(key), styled(FAINT, "started")));
+            }
+            Event::TaskFinished { key, .. } => {
+                let took = self.took(&key.address(), at);
+                line(text, format_args!("  {} {} in {took}", address(key), styled(GOOD, "done")));
+            }
+            Event::TaskFailed { key, failure, .. } => {
+                let took = self.took(&key.address(), at);
+                failed(text, &key.address(), &took, failure);
+            }
+            Event::RetryScheduled { key, due, .. } => {
+                let pause = moment::duration(due.since(at));
+                line(text, format_args!("  {} is tried again in {pause}", address(key)));
+            }
+            Event::TaskInterrupted { key, .. } => {
+                line(text, format_args!("  {} {}", address(key), styled(WARNING, "was cut off")))
+            }
+            Event::TaskSkipped { key, reason } => line(text, format_args!("  {}: {}", address(key), neutral::line(reason))),
+            Event::GateStarted { phase, gate, .. } => {
+                self.began.insert(format!("{phase}/{gate}"), at);
+            }
+            Event::GatePassed { phase, gate, .. } => {
+                let took = self.took(&format!("{phase}/{gate}"), at);
+                let gate = neutral::line(gate.as_str());
+                line(text, format_args!("  gate {gate} {} in {took}", styled(GOOD, "passed")));
+            }
+            Event::GateFailed { phase, gate, failure, .. } => {
+                let took = self.took(&format!("{phase}/{gate}"), at);
+                failed(text, &format!("gate {gate}"), &took, failure);
+            }
+            Event::GateWaived { gate, .. } => {
+                let gate = neutral::line(gate.as_str());
+                line(text, format_args!("  gate {gate} {}", styled(WARNING, "counts as passed, because a person said so")));
+            }
+            Event::ConditionEvaluated { phase, outcome, .. } => match outcome {
+                ConditionOutcome::True => {}
+                ConditionOutcome::False => {
+                    line(
+                        text,
+                        format_args!(
+                            "  checkpoint of {} {}",
+                            name(phase),
+                            styled(FAINT, "passed over: its condition is not met")
+                        ),
+                    );
+                }
+                ConditionOutcome::Error(error) => {
+                    let warning = styled(WARNING, "warning:");
+                    line(
+                        text,
+                        format_args!("{warning} the condition of {}'s checkpoint failed: {}", name(phase), neutral::line(error)),
+                    );
+                }
+            },
+            Event::HoldOpened(opened) => {
+                let question = first_line(&opened.prompt);
+                line(text, format_args!("  hold {}: {question}", styled(STRONG, format_args!("{}@1", opened.hold))));
+            }
+            Event::Answered { hold, option, feedback, .. } => {
+                let known = run.holds.get(hold).or_else(|| self.holds.get(hold));
+                let choice = known.and_then(|hold| hold.options.iter().find(|choice| choice.id == *option));
+                let decided = run.decisions.iter().rev().find(|decision| decision.hold == *hold);
+                let label =
+                    choice.map(|choice| choice.label.as_str()).or_else(|| decided.map(|decision| decision.label.as_str()));
+                let label = neutral::line(label.unwrap_or(option.as_str())).into_owned();
+                line(
+                    text,
+                    format_args!("  answered {} by {}", styled(GOOD, format_args!("{label:?}")), by(entry.actor.as_deref())),
+                );
+                if let Some(feedback) = feedback.as_deref().filter(|feedback| !feedback.is_empty()) {
+                    indented(text, "feedback: ", feedback);
+                }
+            }
+            Event::HoldReopened { hold, revision, differences, .. } => {
+                let hold = styled(STRONG, format_args!("{hold}@{revision}"));
+                line(
+                    text,
+                    format_args!("  {} {hold}", styled(WARNING, "what was shown has changed, so the hold is open again:")),
+                );
+                differences.iter().for_each(|difference| indented(text, "", difference));
+            }
+            Event::HoldSettled { .. } | Event::PhaseCompleted { .. } => {}
+            Event::HoldVoided { hold, reason } => {
+                line(text, format_args!("  hold {hold} no longer matters: {}", neutral::line(reason)))
+            }
+            Event::AttemptRefused(refused) => {
+                let warning = styled(WARNING, "warning:");
+                line(
+                    text,
+                    format_args!(
+                        "{warning} somebody tried to {}: {}",
+                        neutral::line(&refused.what),
+                        neutral::line(&refused.reason)
+                    ),
+                );
+            }
+            Event::PhaseRepeated { target, by_itself, .. } => {
+                let why = if *by_itself { ", because it failed" } else { "" };
+                line(text, format_args!("back to phase {}{why}", name(target)));
+            }
+            Event::PhasesSkipListed { phases } => {
+                let names: Vec<String> = phases.iter().map(name).collect();
+                line(text, format_args!("  to be skipped: {}", names.join(", ")));
+            }
+            // How it ended is told by whoever drove it.
+            Event::Failed { .. } | Event::Aborted { .. } | Event::Cancelled { .. } | Event::Completed => {}
+        }
+    }
+
+    fn took(&mut self, address: &str, at: Timestamp) -> String {
+        let began = self.began.remove(address);
+        moment::duration(began.map_or(Duration::ZERO, |began| at.since(began)))
+    }
+}
+
+fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
+    let _ = writeln!(text, "{what}");
+}
+
+fn indented(text: &mut String, label: &str, what: &str) {
+    let what = neutral::lines(what);
+    for (at, what) in what.lines().enumerate() {
+        let label = if at == 0 { label } else { "" };
+        line(text, format_args!("    {label}{what}"));
+    }
+}
+
+fn failed(text: &mut String, what: &str, took: &str, failure: &Failure) {
+    let word = styled(ERROR, "failed");
+    line(text, format_args!("  {} {word} after {took}: {}", neutral::line(what), neutral::line(&failure.message)));
+    let tail = neutral::lines(&failure.tail);
+    let lines: Vec<&str> = tail.lines().collect();
+    for shown in &lines[lines.len().saturating_sub(TAIL)..] {
+        line(text, format_args!("    {} {shown}", styled(FAINT, "│")));
+    }
+}
+
+fn name(phase: &PhaseId) -> String {
+    neutral::line(phase.as_str()).into_owned()
+}
+
+fn address(key: &TaskKey) -> String {
+    neutral::line(&key.address()).into_owned()
+}
+
+/// The first line of a text, as one that is shown.
+pub(crate) fn first_line(text: &str) -> String {
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    let more = if lines.next().is_some() { " …" } else { "" };
+    format!("{}{more}", neutral::line(first))
+}
+
+/// Who did something, and by which way.
+pub(crate) fn by(actor: Option<&Actor>) -> String {
+    let Some(actor) = actor else { return "lockgate".to_owned() };
+    let way = match actor.way {
+        Way::Prompt => "at the prompt",
+        Way::Command => "by command",
+        Way::Preset => "in advance",
+        Way::Driver => "by itself",
+    };
+    format!("{} {way}", neutral::line(&actor.name))
+}

@@ -1,0 +1,217 @@
+//! What was typed: keys out of the bytes that a terminal sends.
+
+/// Pasted text longer than this is cut off.
+const LONGEST_PASTE: usize = 64 * 1024;
+
+const PASTE_BEGINS: &[u8] = b"\x1b[200~";
+const PASTE_ENDS: &[u8] = b"\x1b[201~";
+
+/// Something that was typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    /// A character.
+    Character(char),
+    /// Text that was pasted in one piece.
+    Paste(String),
+    /// The end of the input.
+    Enter,
+    /// A line break inside the input.
+    NewLine,
+    /// Takes back one character.
+    Backspace,
+    /// Takes back a word.
+    DeleteWord,
+    /// Takes back everything.
+    DeleteAll,
+    /// The option before.
+    Up,
+    /// The option after.
+    Down,
+    /// Back.
+    Escape,
+    /// Ctrl+C.
+    Interrupt,
+    /// Ctrl+D: nothing more will be typed.
+    End,
+}
+
+/// Makes keys out of bytes, which may come in any pieces.
+#[derive(Debug, Default)]
+pub(crate) struct Decoder {
+    waiting: Vec<u8>,
+}
+
+impl Decoder {
+    /// Takes bytes.
+    pub(crate) fn take(&mut self, bytes: &[u8]) {
+        self.waiting.extend_from_slice(bytes);
+    }
+
+    /// Whether there are bytes that make no key yet.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// The next key, once all its bytes are there. When nothing more comes (`at_last`), what is there must do.
+    pub(crate) fn next(&mut self, at_last: bool) -> Option<Key> {
+        while !self.waiting.is_empty() {
+            let (key, used) = match decode(&self.waiting) {
+                Decoded::Key(key, used) => (Some(key), used),
+                Decoded::Nothing(used) => (None, used),
+                Decoded::Incomplete if at_last => {
+                    let key = (self.waiting[0] == 0x1b).then_some(Key::Escape);
+                    // A paste that never ends is thrown away whole; anything else loses its first byte.
+                    (key, if self.waiting.starts_with(PASTE_BEGINS) { self.waiting.len() } else { 1 })
+                }
+                Decoded::Incomplete => return None,
+            };
+            self.waiting.drain(..used);
+            if key.is_some() {
+                return key;
+            }
+        }
+        None
+    }
+}
+
+enum Decoded {
+    Key(Key, usize),
+    Nothing(usize),
+    Incomplete,
+}
+
+fn decode(bytes: &[u8]) -> Decoded {
+    match bytes[0] {
+        0x03 => Decoded::Key(Key::Interrupt, 1),
+        0x04 => Decoded::Key(Key::End, 1),
+        b'\r' => Decoded::Key(Key::Enter, 1),
+        b'\n' => Decoded::Key(Key::NewLine, 1),
+        0x08 | 0x7f => Decoded::Key(Key::Backspace, 1),
+        0x15 => Decoded::Key(Key::DeleteAll, 1),
+        0x17 => Decoded::Key(Key::DeleteWord, 1),
+        0x10 => Decoded::Key(Key::Up, 1),
+        0x0e => Decoded::Key(Key::Down, 1),
+        0x1b => escape(bytes),
+        b'\t' => Decoded::Key(Key::Character(' '), 1),
+        0x00..=0x1f => Decoded::Nothing(1),
+        _ => character(bytes),
+    }
+}
+
+fn character(bytes: &[u8]) -> Decoded {
+    let length = match bytes[0] {
+        0x00..=0x7f => 1,
+        0xc0..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xf7 => 4,
+        0x80..=0xbf | 0xf8..=0xff => return Decoded::Nothing(1),
+    };
+    let Some(piece) = bytes.get(..length) else { return Decoded::Incomplete };
+    match std::str::from_utf8(piece).ok().and_then(|text| text.chars().next()) {
+        Some(character) => Decoded::Key(Key::Character(character), length),
+        None => Decoded::Nothing(1),
+    }
+}
+
+fn escape(bytes: &[u8]) -> Decoded {
+    match bytes.get(1) {
+        None => Decoded::Incomplete,
+        Some(b'\r' | b'\n') => Decoded::Key(Key::NewLine, 2),
+        Some(b'[') => control_sequence(bytes),
+        Some(b'O') => match bytes.get(2) {
+            None => Decoded::Incomplete,
+            Some(b'A') => Decoded::Key(Key::Up, 3),
+            Some(b'B') => Decoded::Key(Key::Down, 3),
+            Some(b'M') => Decoded::Key(Key::Enter, 3),
+            Some(_) => Decoded::Nothing(3),
+        },
+        Some(_) => Decoded::Key(Key::Escape, 1),
+    }
+}
+
+fn control_sequence(bytes: &[u8]) -> Decoded {
+    if bytes.starts_with(PASTE_BEGINS) {
+        return paste(bytes);
+    }
+    let Some(last) = bytes[2..].iter().position(|byte| (0x40..=0x7e).contains(byte)) else {
+        return if bytes.len() > 32 { Decoded::Nothing(bytes.len()) } else { Decoded::Incomplete };
+    };
+    let used = last + 3;
+    match (&bytes[2..used - 1], bytes[used - 1]) {
+        ([], b'A') => Decoded::Key(Key::Up, used),
+        ([], b'B') => Decoded::Key(Key::Down, used),
+        _ => Decoded::Nothing(used),
+    }
+}
+
+fn paste(bytes: &[u8]) -> Decoded {
+    let text = &bytes[PASTE_BEGINS.len()..];
+    match text.windows(PASTE_ENDS.len()).position(|window| window == PASTE_ENDS) {
+        Some(end) => {
+            let pasted = String::from_utf8_lossy(&text[..end.min(LONGEST_PASTE)]).replace("\r\n", "\n").replace('\r', "\n");
+            Decoded::Key(Key::Paste(pasted), PASTE_BEGINS.len() + end + PASTE_ENDS.len())
+        }
+        None if text.len() > 16 * LONGEST_PASTE => Decoded::Nothing(bytes.len()),
+        None => Decoded::Incomplete,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(bytes: &[u8]) -> Vec<Key> {
+        let mut decoder = Decoder::default();
+        decoder.take(bytes);
+        let mut keys: Vec<Key> = std::iter::from_fn(|| decoder.next(false)).collect();
+        keys.extend(std::iter::from_fn(|| decoder.next(true)));
+        keys
+    }
+
+    #[test]
+    fn keys_are_recognised() {
+        use Key::{Backspace, Character, DeleteAll, Down, End, Enter, Interrupt, NewLine, Paste, Up};
+        assert_eq!(keys("aé日\r".as_bytes()), [Character('a'), Character('é'), Character('日'), Enter]);
+        assert_eq!(keys(b"\x1b[A\x1b[B\x1bOA\x1bOB"), [Up, Down, Up, Down]);
+        assert_eq!(keys(b"\x7f\x15\x03\x04"), [Backspace, DeleteAll, Interrupt, End]);
+        assert_eq!(keys(b"\x1b[200~one\r\ntwo\x03\x1b[201~\r"), [Paste("one\ntwo\x03".into()), Enter]);
+        assert_eq!(keys(b"\x1b\r\n"), [NewLine, NewLine]);
+    }
+
+    #[test]
+    fn unknown_sequences_and_broken_bytes_are_passed_over() {
+        assert_eq!(keys(b"\x1b[3~\x1b[1;5Cx"), [Key::Character('x')]);
+        assert_eq!(keys(b"\xff\x80x\x01"), [Key::Character('x')]);
+        assert_eq!(keys(b"\xc3x"), [Key::Character('x')]);
+    }
+
+    #[test]
+    fn a_lone_escape_is_known_when_nothing_follows() {
+        assert_eq!(keys(b"\x1b"), [Key::Escape]);
+    }
+
+    #[test]
+    fn keys_may_come_in_any_pieces() {
+        let whole = "é\x1b[A\x1b[200~日\x1b[201~x".as_bytes();
+        let mut decoder = Decoder::default();
+        let mut found = Vec::new();
+        for byte in whole {
+            decoder.take(&[*byte]);
+            found.extend(std::iter::from_fn(|| decoder.next(false)));
+        }
+        assert_eq!(found, keys(whole));
+        assert!(!decoder.is_waiting());
+    }
+
+    #[test]
+    fn any_bytes_come_to_an_end() {
+        let mut state = 7_u32;
+        let bytes: Vec<u8> = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 24) as u8
+        })
+        .take(20_000)
+        .collect();
+        assert!(!keys(&bytes).is_empty());
+    }
+}

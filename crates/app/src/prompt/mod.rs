@@ -1,0 +1,197 @@
+//! Asking a person at the terminal. The question closes by itself when somebody else answers it.
+
+mod key;
+mod line;
+mod show;
+mod terminal;
+
+pub(crate) use show::shown;
+
+use crate::print;
+use crate::trouble::Trouble;
+use key::Key;
+use line::Line;
+use lockgate_engine::hold::{Choice, Hold, HoldState};
+use lockgate_engine::id::OptionId;
+use lockgate_runner::driver::Halt;
+use lockgate_store::Store;
+use terminal::Terminal;
+
+/// What came of asking.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// The person chose.
+    Chose {
+        /// The option.
+        option: OptionId,
+        /// What was said with it.
+        feedback: Option<String>,
+    },
+    /// The question no longer stands as it was shown: somebody else answered it, or the run ended.
+    Elsewhere,
+    /// The person pressed Ctrl+C.
+    Interrupted,
+    /// A signal asks the program to stop.
+    Halted,
+    /// Nothing can be typed any more.
+    NobodyThere,
+}
+
+/// Asks about a hold that was shown.
+pub(crate) async fn ask(hold: &Hold, store: &dyn Store, halt: &Halt) -> Result<Asked, Trouble> {
+    let Ok(mut terminal) = Terminal::take() else { return Ok(Asked::NobodyThere) };
+    let mut asking = Asking { hold, store, halt, marker: store.changes() };
+    let asked = asking.choose(&mut terminal).await;
+    drop(terminal);
+    print::terminal("\n");
+    asked
+}
+
+/// Asks whether to go on; anything but a clear yes is a no.
+pub(crate) async fn confirm(question: &str) -> bool {
+    let Ok(mut terminal) = Terminal::take() else { return false };
+    let label = format!("{question} [y/N] ");
+    let mut line = Line::default();
+    let agreed = loop {
+        line.draw(&label, terminal.width());
+        match terminal.key().await {
+            Some(Key::Enter) => break matches!(line.text().trim().to_lowercase().as_str(), "y" | "yes"),
+            None | Some(Key::Interrupt | Key::End | Key::Escape) => break false,
+            Some(key) => {
+                line.edit(&key);
+            }
+        }
+    };
+    drop(terminal);
+    print::terminal("\n");
+    agreed
+}
+
+struct Asking<'a> {
+    hold: &'a Hold,
+    store: &'a dyn Store,
+    halt: &'a Halt,
+    marker: u64,
+}
+
+/// A key, or why there is none.
+enum Next {
+    Key(Key),
+    Over(Asked),
+}
+
+impl Asking<'_> {
+    async fn choose(&mut self, terminal: &mut Terminal) -> Result<Asked, Trouble> {
+        let options = &self.hold.options;
+        let label = format!("Choose 1-{} (number, label or arrows), then Enter: ", options.len());
+        let (mut line, mut at): (_, Option<usize>) = (Line::default(), None);
+        loop {
+            line.draw(&label, terminal.width());
+            let key = match self.next(terminal).await? {
+                Next::Key(key) => key,
+                Next::Over(asked) => return Ok(asked),
+            };
+            match key {
+                Key::Interrupt => return Ok(Asked::Interrupted),
+                Key::End => return Ok(Asked::NobodyThere),
+                Key::Up => at = Some(at.unwrap_or(0).checked_sub(1).unwrap_or(options.len() - 1)),
+                Key::Down => at = Some(at.map_or(0, |at| (at + 1) % options.len())),
+                Key::Escape => {
+                    line.set("");
+                    at = None;
+                    continue;
+                }
+                Key::Enter => {
+                    let Some(choice) = meant(self.hold, line.text()) else {
+                        if !line.text().trim().is_empty() {
+                            print::terminal(&format!(
+                                "\r\x1b[K{} is none of the options.\n",
+                                crate::neutral::line(line.text().trim())
+                            ));
+                            line.set("");
+                        }
+                        continue;
+                    };
+                    line.set(&choice.label);
+                    line.draw(&label, terminal.width());
+                    if !choice.with_feedback {
+                        return Ok(Asked::Chose { option: choice.id.clone(), feedback: None });
+                    }
+                    print::terminal("\n");
+                    match self.feedback(terminal).await? {
+                        Ok(feedback) => return Ok(Asked::Chose { option: choice.id.clone(), feedback: Some(feedback) }),
+                        Err(Some(asked)) => return Ok(asked),
+                        Err(None) => {
+                            print::terminal("\n");
+                            line.set("");
+                        }
+                    }
+                    continue;
+                }
+                Key::Character(_) | Key::Paste(_) | Key::NewLine | Key::Backspace | Key::DeleteWord | Key::DeleteAll => {
+                    line.edit(&key);
+                    at = None;
+                    continue;
+                }
+            }
+            if let Some(choice) = at.and_then(|at| options.get(at)) {
+                line.set(&choice.label);
+            }
+        }
+    }
+
+    /// Asks for feedback; gives how asking ended instead, or nothing when the person wants to choose again.
+    async fn feedback(&mut self, terminal: &mut Terminal) -> Result<Result<String, Option<Asked>>, Trouble> {
+        print::terminal("Feedback: Enter ends it (it may be empty), Alt+Enter breaks the line, Esc goes back.\n");
+        let mut line = Line::default();
+        loop {
+            line.draw("> ", terminal.width());
+            match self.next(terminal).await? {
+                Next::Over(asked) => return Ok(Err(Some(asked))),
+                Next::Key(Key::Enter) => return Ok(Ok(line.text().to_owned())),
+                Next::Key(Key::Escape) => return Ok(Err(None)),
+                Next::Key(Key::Interrupt) => return Ok(Err(Some(Asked::Interrupted))),
+                Next::Key(Key::End) => return Ok(Err(Some(Asked::NobodyThere))),
+                Next::Key(key) => {
+                    line.edit(&key);
+                }
+            }
+        }
+    }
+
+    /// Waits for a key, for somebody else's answer, or for a signal.
+    async fn next(&mut self, terminal: &mut Terminal) -> Result<Next, Trouble> {
+        loop {
+            tokio::select! {
+                biased;
+                () = self.halt.halted() => return Ok(Next::Over(Asked::Halted)),
+                key = terminal.key() => return Ok(key.map_or(Next::Over(Asked::NobodyThere), Next::Key)),
+                changed = self.store.changed(self.marker) => {
+                    self.marker = changed?;
+                    if !self.still_stands().await? {
+                        return Ok(Next::Over(Asked::Elsewhere));
+                    }
+                }
+            }
+        }
+    }
+
+    async fn still_stands(&self) -> Result<bool, Trouble> {
+        let rows = self.store.find_holds(self.hold.id.as_str()).await?;
+        let row = rows.into_iter().map(|found| found.row).find(|row| row.hold == self.hold.id);
+        Ok(row.is_some_and(|row| row.state == HoldState::Open && row.revision == self.hold.revision))
+    }
+}
+
+/// The option that somebody typed: as anywhere, or the only one whose label begins so.
+fn meant<'h>(hold: &'h Hold, typed: &str) -> Option<&'h Choice> {
+    let typed = typed.trim();
+    if typed.is_empty() {
+        return None;
+    }
+    hold.option(typed).or_else(|| {
+        let begins = |choice: &&Choice| choice.label.to_lowercase().starts_with(&typed.to_lowercase());
+        let mut matching = hold.options.iter().filter(begins);
+        matching.next().filter(|_| matching.next().is_none())
+    })
+}

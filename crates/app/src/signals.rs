@@ -1,0 +1,47 @@
+//! Signals that ask the program to stop. The first one ends what runs in good order, the second one at once.
+
+use crate::exit::Exit;
+use crate::trouble::Trouble;
+use lockgate_runner::driver::Halt;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Halts the driver when a signal asks for it. Must be called inside the runtime.
+pub(crate) fn listen(halt: &Halt) -> Result<(), Trouble> {
+    let failed = |error| Trouble::new(Exit::Failed, format!("signals cannot be received: {error}"));
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(failed)?;
+    let halt = halt.clone();
+    tokio::spawn(async move {
+        loop {
+            let name = tokio::select! {
+                Some(()) = interrupt.recv() => "SIGINT",
+                Some(()) = terminate.recv() => "SIGTERM",
+                Some(()) = hangup.recv() => "SIGHUP",
+                else => return,
+            };
+            if halt.signal().is_some() {
+                kill_children();
+            }
+            halt.halt(name);
+        }
+    });
+    Ok(())
+}
+
+/// Kills the groups of all children: whoever asks twice does not want to wait for good manners.
+fn kill_children() {
+    for child in children() {
+        // Each task leads a group of its own; what does not is reached by its own pid.
+        let _ = rustix::process::kill_process_group(child, rustix::process::Signal::KILL);
+        let _ = rustix::process::kill_process(child, rustix::process::Signal::KILL);
+    }
+}
+
+fn children() -> Vec<rustix::process::Pid> {
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
+    let lists = threads.flatten().filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let pids: Vec<i32> =
+        lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect();
+    pids.into_iter().filter_map(rustix::process::Pid::from_raw).collect()
+}

@@ -1,0 +1,289 @@
+//! How the program ends: exit codes (F12), signals, several processes at one run.
+
+use crate::project::{Output, Project, finish, lives, signal, until};
+use rustix::process::Signal;
+use snapbox::{assert_data_eq, str};
+
+const TINY: &str = "name: tiny\nphases: [{ id: a, tasks: [{ id: t, pass: true }] }]\n";
+
+/// A task that says who it is, and works until it is told to stop.
+const SLOW: &str = "
+name: slow
+phases:
+  - id: work
+    tasks:
+      - { id: first, run: 'echo first >> ran' }
+      - { id: wait, needs: [first], run: 'echo $$ > pid; echo wait >> ran; while [ ! -e go ]; do sleep 0.02; done', on_interrupt: ask }
+";
+
+#[test]
+fn complete_is_0() {
+    let project = Project::with(TINY);
+    let output = project.run(&["run", "flow.yaml"]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), ""), "stdout is for data: {output:?}");
+}
+
+#[test]
+fn failed_is_1_and_shows_the_last_lines_of_what_failed() {
+    let project = Project::with("name: f\nphases: [{ id: a, tasks: [{ id: t, run: 'echo before; echo oops >&2; exit 7' }] }]\n");
+    let output = project.run(&["run", "flow.yaml"]);
+    assert_data_eq!(
+        project.snapshot(&output),
+        str![[r#"
+exit 1
+--- stdout
+--- stderr
+run [RUN]: f
+phase a
+  a/t started
+  a/t failed after [TOOK]: it ended with exit code 7
+    │ before
+    │ oops
+run [RUN] failed: a/t failed: it ended with exit code 7
+  mend it, then go on: lockgate resume [RUN]
+
+"#]]
+    );
+    let status = project.json(1, &["run", "flow.yaml", "--json"]);
+    assert_eq!(status["status"], "failed");
+    assert_eq!(status["error"], "a/t failed: it ended with exit code 7");
+    assert_eq!(status["phases"][0]["status"], "failed");
+}
+
+#[test]
+fn bad_usage_is_4_and_help_is_0() {
+    let project = Project::with(TINY);
+    for arguments in [
+        &["walk"][..],
+        &[],
+        &["run"],
+        &["run", "flow.yaml", "--no-such"],
+        &["run", "missing.yaml"],
+        &["run", "flow.yaml", "--var", "nothing"],
+        &["status"],
+        &["status", "nobody"],
+        &["validate"],
+    ] {
+        let output = project.run(arguments);
+        assert_eq!((output.code, output.stdout.as_str()), (Some(4), ""), "{arguments:?}: {output:?}");
+        assert!(!output.stderr.is_empty());
+    }
+    for arguments in [&["--help"][..], &["--version"], &["run", "--help"], &["answer", "-h"]] {
+        let output = project.run(arguments);
+        assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{arguments:?}: {output:?}");
+        assert!(!output.stdout.is_empty());
+    }
+    assert!(!project.run(&["--help"]).stdout.contains("script-worker"));
+}
+
+#[test]
+fn an_ended_run_is_not_resumed() {
+    let project = Project::with(TINY);
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(0));
+    let run = project.newest();
+    let output = project.run(&["resume", &run]);
+    assert_data_eq!(
+        project.snapshot(&output),
+        str![[r#"
+exit 4
+--- stdout
+--- stderr
+error: run [RUN] is complete: all its phases are done, so there is nothing to resume
+help: see what it did with `lockgate log [RUN]`; begin a new one with `lockgate run`
+
+"#]]
+    );
+    let output = project.run(&["cancel", &run]);
+    assert_eq!(output.code, Some(4), "{output:?}");
+}
+
+#[test]
+fn settings_that_are_wrong_are_told_with_their_place() {
+    let project = Project::with(TINY);
+    project.write(".lockgate/config.yaml", "people:\n  require_terminl: false\n");
+    let output = project.run(&["run", "flow.yaml"]);
+    assert_eq!(output.code, Some(4), "{output:?}");
+    assert!(output.stderr.contains("config.yaml:2:3") && output.stderr.contains("did you mean"), "{output:?}");
+}
+
+#[test]
+fn a_database_that_is_damaged_or_newer_is_told_and_left_alone() {
+    let project = Project::with(TINY);
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(0));
+    let database = project.path(".lockgate/lockgate.db");
+    let connection = rusqlite::Connection::open(&database).unwrap();
+    connection.pragma_update(None, "user_version", 9999).unwrap();
+    drop(connection);
+    for arguments in [&["runs"][..], &["run", "flow.yaml"]] {
+        let output = project.run(arguments);
+        assert_eq!(output.code, Some(1), "{output:?}");
+        assert!(output.stderr.contains("newer release"), "{output:?}");
+    }
+    std::fs::write(&database, "this is no database, and was never one; it is long enough to be looked at as one".repeat(20))
+        .unwrap();
+    for name in ["-wal", "-shm"] {
+        let _ = std::fs::remove_file(project.path(&format!(".lockgate/lockgate.db{name}")));
+    }
+    let before = std::fs::read(&database).unwrap();
+    let output = project.run(&["runs"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert_eq!(std::fs::read(&database).unwrap(), before);
+}
+
+/// Starts the slow workflow and waits until its second task works; gives that task's process too.
+fn at_work(project: &Project) -> (std::process::Child, String) {
+    let child = project.start(&["run", "flow.yaml", "job"]);
+    until("the task", || project.read("pid").ends_with('\n'));
+    (child, project.read("pid"))
+}
+
+fn interrupted(by: Signal, code: i32) -> (Project, Output) {
+    let project = Project::with(SLOW);
+    let (child, task) = at_work(&project);
+    signal(&child, by);
+    let output = finish(child);
+    assert_eq!(output.code, Some(code), "{output:?}");
+    assert!(!lives(&task), "what was started is ended");
+    (project, output)
+}
+
+#[test]
+fn ctrl_c_ends_the_tasks_saves_the_state_and_says_how_to_go_on() {
+    let (project, output) = interrupted(Signal::INT, 130);
+    assert_data_eq!(
+        project.snapshot(&output),
+        str![[r#"
+exit 130
+--- stdout
+--- stderr
+run [RUN]: slow (job)
+phase work
+  work/first started
+  work/first done in [TOOK]
+  work/wait started
+  work/wait was cut off
+run [RUN] was interrupted; its state is saved
+  go on: lockgate resume [RUN]
+
+"#]]
+    );
+    assert_eq!(project.status("job")["status"], "interrupted");
+    let output = project.run(&["resume", "job"]);
+    assert_eq!(output.code, Some(3), "it asks what becomes of the task: {output:?}");
+    assert_eq!(project.status("job")["holds"][0]["kind"], "interrupted");
+    project.write("go", "");
+    let output = project.run(&["resume", "job", "--rerun"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_eq!(project.read("ran"), "first\nwait\nwait\n", "only what was cut off runs again");
+    assert_eq!(project.events(&project.newest(), "answered")[0]["option"], "rerun");
+}
+
+#[test]
+fn sigterm_and_sighup_are_143() {
+    interrupted(Signal::TERM, 143);
+    interrupted(Signal::HUP, 143);
+}
+
+#[test]
+fn ctrl_c_again_and_again_ends_tasks_that_do_not_listen() {
+    let project = Project::with(&SLOW.replace("echo $$ > pid;", "trap \"\" TERM INT; echo $$ > pid;"));
+    let (mut child, task) = at_work(&project);
+    until("the end", || {
+        signal(&child, Signal::INT);
+        child.try_wait().unwrap().is_some()
+    });
+    let output = finish(child);
+    assert_eq!(output.code, Some(130), "{output:?}");
+    assert!(!lives(&task));
+    assert_eq!(project.status("job")["status"], "interrupted");
+}
+
+#[test]
+fn a_run_that_another_process_drives_is_not_resumed_and_the_driver_is_named() {
+    let project = Project::with(SLOW);
+    let (child, _) = at_work(&project);
+    let output = project.run(&["resume", "job"]);
+    assert_eq!(output.code, Some(3), "{output:?}");
+    assert!(output.stderr.contains(&format!("is driven by process {} on ", child.id())), "{output:?}");
+    assert!(output.stderr.contains("since 20"), "{output:?}");
+    project.write("go", "");
+    assert_eq!(finish(child).code, Some(0));
+    assert_eq!(project.read("ran"), "first\nwait\n");
+}
+
+#[test]
+fn of_two_resumes_at_once_one_drives() {
+    let project = Project::with(SLOW);
+    let (child, _) = at_work(&project);
+    signal(&child, Signal::KILL);
+    finish(child);
+    let start = || project.start(&["resume", "job", "--rerun"]);
+    let (one, other) = (start(), start());
+    until("the task again", || project.read("ran").matches("wait").count() == 2);
+    until("somebody else being told", || project.kinds(&project.newest()).iter().filter(|kind| *kind == "resumed").count() == 1);
+    project.write("go", "");
+    let (one, other) = (finish(one), finish(other));
+    let mut codes = [one.code, other.code];
+    codes.sort();
+    let resumed = project.events(&project.newest(), "resumed").len();
+    // Whoever comes after the other has ended finds a complete run.
+    assert!(codes == [Some(0), Some(3)] || codes == [Some(0), Some(4)], "{one:?} {other:?}");
+    assert_eq!(resumed, 1, "{one:?} {other:?}");
+    assert_eq!(project.read("ran"), "first\nwait\nwait\n", "nothing ran beside itself");
+}
+
+#[test]
+fn a_killed_program_leaves_no_orphan_beside_its_successor() {
+    let project = Project::with(&SLOW.replace("on_interrupt: ask", "on_interrupt: rerun"));
+    let (child, task) = at_work(&project);
+    signal(&child, Signal::KILL);
+    finish(child);
+    assert!(lives(&task), "the orphan works on");
+    project.write("pid", "");
+    let child = project.start(&["resume", "job"]);
+    until("the new attempt", || project.read("pid").ends_with('\n'));
+    assert!(!lives(&task), "the orphan was ended before its successor began");
+    project.write("go", "");
+    assert_eq!(finish(child).code, Some(0));
+    assert_eq!(project.run(&["verify"]).code, Some(0));
+}
+
+#[test]
+fn cancelling_ends_a_run_that_another_process_drives() {
+    let project = Project::with(SLOW);
+    let (child, task) = at_work(&project);
+    let output = project.run(&["cancel", "job", "--reason", "no longer needed"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let output = finish(child);
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert!(!lives(&task));
+    let run = project.newest();
+    assert_eq!(project.events(&run, "cancelled")[0]["reason"], "no longer needed");
+    assert_eq!(project.run(&["cancel", &run]).code, Some(0), "again is no error");
+    assert_eq!(project.run(&["resume", &run]).code, Some(4));
+}
+
+#[test]
+fn an_answer_reaches_the_process_that_drives() {
+    let flow = "
+name: both
+phases:
+  - id: work
+    tasks:
+      - { id: broken, run: 'test -e mended', on_fail: ask }
+      - { id: long, run: 'touch began; while [ ! -e go ]; do sleep 0.02; done' }
+";
+    let project = Project::with(flow);
+    let child = project.start(&["run", "flow.yaml"]);
+    until("both tasks", || project.path("began").exists() && project.run(&["inbox"]).stdout.contains("@1"));
+    project.write("mended", "");
+    let hold = project.waiting_hold();
+    let output = project.run(&["answer", &hold, "rerun", "--resume"]);
+    assert_eq!(output.code, Some(3), "recorded, and driven elsewhere: {output:?}");
+    assert!(output.stderr.contains("is answered: \"Run again\"") && output.stderr.contains("is driven by process"), "{output:?}");
+    let run = project.newest();
+    until("the rerun", || project.events(&run, "task_finished").len() == 1);
+    project.write("go", "");
+    let output = finish(child);
+    assert_eq!(output.code, Some(0), "{output:?}");
+}

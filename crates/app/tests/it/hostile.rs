@@ -1,0 +1,118 @@
+//! What comes from files and tasks steers no terminal and gives no secret away.
+
+use crate::project::Project;
+
+fn steers(text: &str) -> bool {
+    text.chars().any(|character| {
+        (character.is_control() && character != '\n') || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    })
+}
+
+#[test]
+fn control_characters_in_prompts_labels_and_files_are_made_visible() {
+    let flow = r#"
+name: "evil \e[2J name"
+phases:
+  - id: review
+    name: "phase \e]0;title\a"
+    tasks: [{ id: t, run: 'printf "out \033[31mred\033[0m\n"; exit 1', on_fail: ask }]
+    checkpoint:
+      prompt: "look \e[1A\e[2K at \u202Ethis\u202C \x9B31m"
+      show_files: [evil.txt]
+      options:
+        - { label: "Con\e[8mtinue", on_select: { action: continue } }
+        - { label: "Stop\u202E", on_select: { action: abort } }
+"#;
+    let project = Project::with(flow);
+    project.write("evil.txt", "first \x1b[2J line\n\u{202e}second\rthird\n");
+    let run = project.run(&["run", "flow.yaml", "feature \x1b[31m", "--answer", "review/t=count-as-done"]);
+    assert_eq!(run.code, Some(3), "{run:?}");
+    let id = project.newest();
+    let mut outputs = vec![run];
+    for arguments in [
+        &["status", &id][..],
+        &["status", &id, "--json"],
+        &["why", &id],
+        &["why", &id, "--json"],
+        &["log", &id],
+        &["log", &id, "--json"],
+        &["inbox"],
+        &["inbox", "--json"],
+        &["runs"],
+        &["runs", "--json"],
+        &["answer", &project.waiting_hold(), "\x1b[31mwrong"],
+        &["status", "\x1b[31mwrong"],
+        &["validate", "\x1b[31mwrong"],
+        &["run", "flow.yaml", "--answer", "\x1b[31m=\x1b[0m"],
+        &["--\x1b[31m"],
+    ] {
+        outputs.push(project.run(arguments));
+    }
+    for output in &outputs {
+        assert!(!steers(&output.stdout) && !steers(&output.stderr), "{output:?}");
+    }
+    assert!(outputs[0].stderr.contains("look ␛[1A␛[2K at \\u{202e}this"), "{:?}", outputs[0]);
+    let status = project.status(&id);
+    assert_eq!(
+        status["holds"][0]["prompt"], "look \x1b[1A\x1b[2K at \u{202e}this\u{202c} \u{9b}31m",
+        "JSON keeps what was written"
+    );
+}
+
+#[test]
+fn a_workflow_file_with_control_characters_is_diagnosed_neutrally() {
+    let project = Project::with("name: x\nphases:\n  - id: a\n    \"ta\\esks\": 1\n    tasks: [] # \u{202e} \u{9b}31m\n");
+    let output = project.run(&["validate", "flow.yaml"]);
+    assert_eq!(output.code, Some(4), "{output:?}");
+    assert!(!steers(&output.stderr), "{output:?}");
+}
+
+#[test]
+fn secrets_are_in_no_output_no_event_and_no_log() {
+    let flow = "
+name: secret
+secrets: { TOKEN: { env: MY_TOKEN } }
+phases:
+  - id: use
+    tasks:
+      - { id: with, secrets: [TOKEN], run: 'echo \"token $TOKEN\"; echo \"$TOKEN\" > shown.txt; exit 1', on_fail: ask }
+      - { id: without, run: 'test -z \"$TOKEN$MY_TOKEN\"' }
+    checkpoint: { prompt: Fine?, show_files: [shown.txt] }
+";
+    let project = Project::with(flow);
+    let secret = "s3cr3t-0123456789";
+    let mut command = project.command(&["run", "flow.yaml", "--answer", "use/with=count-as-done"]);
+    crate::project::without_terminal(&mut command);
+    let output = command.env("MY_TOKEN", secret).stdin(std::process::Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let run = project.newest();
+    let mut all = String::from_utf8_lossy(&output.stderr).into_owned();
+    for arguments in [&["status", &run, "--json"][..], &["log", &run, "--json"], &["inbox", "--json"], &["why", &run]] {
+        all += &project.run(arguments).stdout;
+    }
+    assert!(all.contains("token "), "{all}");
+    assert!(!all.contains(secret), "{all}");
+    for file in files_below(&project.path(".lockgate")) {
+        let bytes = std::fs::read(&file).unwrap();
+        assert!(!bytes.windows(secret.len()).any(|window| window == secret.as_bytes()), "{} holds the secret", file.display());
+    }
+}
+
+fn files_below(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        if entry.path().is_dir() { files.extend(files_below(&entry.path())) } else { files.push(entry.path()) }
+    }
+    files
+}
+
+#[test]
+fn a_hostile_name_of_a_feature_stays_a_name() {
+    let project = Project::with(
+        "name: tiny\noutput_dir: 'out/{{feature.name}}'\nphases: [{ id: a, tasks: [{ id: t, run: 'echo x > \"$LOCKGATE_OUTPUT_DIR/x\"' }] }]\n",
+    );
+    let output = project.run(&["run", "flow.yaml", "../../escape"]);
+    assert_eq!(output.code, Some(4), "{output:?}");
+    assert!(output.stderr.contains("does not lie under the root"), "{output:?}");
+    assert!(!project.path("../escape").exists());
+}

@@ -1,0 +1,11 @@
+//! The command line as people and scripts use it: the real program in a folder of its own, judged by stdout, stderr and exit code.
+
+mod answers;
+mod checkpoints;
+mod ending;
+mod hostile;
+mod looking;
+mod project;
+mod prompt;
+mod seen;
+mod self_approval;

@@ -1,0 +1,247 @@
+//! A project in a folder of its own, and the program run in it.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Long enough for anything that is going to happen at all.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder with a `.lockgate` in it, where answers need no terminal unless a test says so.
+pub(crate) struct Project {
+    folder: tempfile::TempDir,
+}
+
+/// What came of running the program.
+#[derive(Clone, Debug)]
+pub(crate) struct Output {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Project {
+    /// A project whose people need no terminal, as in CI.
+    pub(crate) fn new() -> Self {
+        let project = Self::with_terminal_required();
+        project.write(".lockgate/config.yaml", "people: { require_terminal: false }\n");
+        project
+    }
+
+    /// A project with the settings that everybody has at first.
+    pub(crate) fn with_terminal_required() -> Self {
+        let project = Self { folder: tempfile::tempdir().unwrap() };
+        std::fs::create_dir(project.path(".lockgate")).unwrap();
+        project
+    }
+
+    /// A project with a workflow in `flow.yaml`.
+    pub(crate) fn with(flow: &str) -> Self {
+        let project = Self::new();
+        project.write("flow.yaml", flow);
+        project
+    }
+
+    pub(crate) fn root(&self) -> PathBuf {
+        self.folder.path().canonicalize().unwrap()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// The program with arguments, in this folder, with an environment of its own.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program());
+        command.args(arguments).current_dir(self.folder.path()).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("USER", "tester").env("LOCKGATE", program());
+        command
+    }
+
+    /// Runs the program without any terminal.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = self.command(arguments);
+        without_terminal(&mut command);
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        Output {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Starts the program without any terminal, to be waited for with [`finish`].
+    pub(crate) fn start(&self, arguments: &[&str]) -> Child {
+        let mut command = self.command(arguments);
+        without_terminal(&mut command);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Runs a command that must end with this code, and gives its JSON.
+    pub(crate) fn json(&self, code: i32, arguments: &[&str]) -> Value {
+        let output = self.run(arguments);
+        assert_eq!(output.code, Some(code), "{arguments:?}: {output:?}");
+        serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {output:?}"))
+    }
+
+    /// The newest run.
+    pub(crate) fn newest(&self) -> String {
+        let runs = self.json(0, &["runs", "--json"]);
+        runs[0]["run"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn status(&self, run: &str) -> Value {
+        self.json(0, &["status", run, "--json"])
+    }
+
+    /// The history of a run.
+    pub(crate) fn log(&self, run: &str) -> Vec<Value> {
+        let output = self.run(&["log", run, "--json"]);
+        assert_eq!(output.code, Some(0), "{output:?}");
+        output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The kinds of the events of a run, in order.
+    pub(crate) fn kinds(&self, run: &str) -> Vec<String> {
+        self.log(run).iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// The events of one kind.
+    pub(crate) fn events(&self, run: &str, kind: &str) -> Vec<Value> {
+        self.log(run).into_iter().filter(|event| event["type"] == kind).collect()
+    }
+
+    /// The hold that waits, as `ID@REV`.
+    pub(crate) fn waiting_hold(&self) -> String {
+        let inbox = self.json(0, &["inbox", "--json"]);
+        assert_eq!(inbox.as_array().unwrap().len(), 1, "{inbox}");
+        format!("{}@{}", inbox[0]["id"].as_str().unwrap(), inbox[0]["revision"])
+    }
+
+    /// Output as a snapshot: exit code, stdout and stderr with ids, moments, durations and paths left out.
+    pub(crate) fn snapshot(&self, output: &Output) -> String {
+        let text = format!(
+            "exit {}\n--- stdout\n{}--- stderr\n{}",
+            output.code.map_or_else(|| "by signal".to_owned(), |code| code.to_string()),
+            output.stdout,
+            output.stderr
+        );
+        let mut text = text.replace(&*self.root().to_string_lossy(), "[ROOT]");
+        text = text.replace(&*self.folder.path().to_string_lossy(), "[ROOT]");
+        let (runs, holds) = self.ids();
+        for run in runs {
+            text = text.replace(&run, "[RUN]");
+        }
+        for hold in holds {
+            text = text.replace(&hold, "[HOLD]");
+        }
+        redact_moments(&text)
+    }
+
+    fn ids(&self) -> (BTreeSet<String>, BTreeSet<String>) {
+        let (mut ids, mut holds) = (BTreeSet::new(), BTreeSet::new());
+        let listed = self.run(&["runs", "--json"]);
+        let runs: Vec<Value> = serde_json::from_str(&listed.stdout).unwrap_or_default();
+        for run in runs {
+            let run = run["run"].as_str().unwrap().to_owned();
+            holds.extend(self.events(&run, "hold_opened").iter().map(|event| event["hold"].as_str().unwrap().to_owned()));
+            ids.insert(run);
+        }
+        (ids, holds)
+    }
+}
+
+/// The program under test.
+pub(crate) fn program() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_lockgate"))
+}
+
+/// Takes the terminal away from a process, also the one that the tests themselves may have.
+pub(crate) fn without_terminal(command: &mut Command) {
+    // SAFETY: setsid is a system call that touches no memory, so it may stand between fork and exec.
+    unsafe {
+        command.pre_exec(|| rustix::process::setsid().map(drop).map_err(Into::into));
+    }
+}
+
+/// Waits for a process that was started, and gives what came of it.
+pub(crate) fn finish(child: Child) -> Output {
+    let output = child.wait_with_output().unwrap();
+    Output {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// Asks a process to end.
+pub(crate) fn signal(child: &Child, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+/// Waits until something is so.
+pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !so() {
+        assert!(began.elapsed() < PATIENCE, "{what} did not happen");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Whether a process lives.
+pub(crate) fn lives(pid: &str) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    status.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
+}
+
+/// Leaves out moments (`2026-01-01T…Z`), durations (`12 ms`, `1.2 s`) and how long ago something was.
+fn redact_moments(text: &str) -> String {
+    let mut redacted = String::new();
+    for line in text.split_inclusive('\n') {
+        let mut line = line.to_owned();
+        while let Some((start, end)) = find_moment(&line) {
+            line.replace_range(start..end, "[TIME]");
+        }
+        for (before, unit) in [(" in ", " ms\n"), (" in ", " s\n"), (" after ", " ms:"), (" after ", " s:")] {
+            let Some(start) = line.rfind(before) else { continue };
+            let Some(end) = line[start..].find(unit) else { continue };
+            let number = &line[start + before.len()..start + end];
+            if number.chars().all(|character| character.is_ascii_digit() || character == '.') {
+                let rest = line[start + end + unit.len() - 1..].to_owned();
+                line = format!("{}{before}[TOOK]{rest}", &line[..start]);
+            }
+        }
+        if let Some(start) = line.find("(just now)").or_else(|| line.rfind('(').filter(|_| line.trim_end().ends_with(" ago)"))) {
+            line = format!("{}([AGO])\n", &line[..start]);
+        }
+        redacted += &line;
+    }
+    redacted
+}
+
+fn find_moment(line: &str) -> Option<(usize, usize)> {
+    line.match_indices('Z').find_map(|(at, _)| {
+        let start = at.checked_sub(23)?;
+        let moment = line.get(start..at)?;
+        let fits = moment.bytes().enumerate().all(|(at, byte)| match at {
+            4 | 7 => byte == b'-',
+            10 => byte == b'T',
+            13 | 16 => byte == b':',
+            19 => byte == b'.',
+            _ => byte.is_ascii_digit(),
+        });
+        fits.then_some((start, at + 1))
+    })
+}

@@ -1,0 +1,319 @@
+//! The prompt at a real terminal.
+
+use crate::project::{PATIENCE, Project, until};
+use expectrl::{Eof, Session, WaitStatus};
+
+const FLOW: &str = "
+name: flow
+phases:
+  - id: review
+    tasks: [{ id: read, run: 'echo \"feedback: $LOCKGATE_FEEDBACK\" >> ran' }]
+    checkpoint:
+      prompt: Is it good?
+      show_files: [article.md]
+      options:
+        - { label: Publish, on_select: { action: continue } }
+        - { label: Again, with_feedback: true, on_select: { action: repeat_phase, target: current } }
+        - { label: Stop, on_select: { action: abort } }
+  - id: publish
+    tasks: [{ id: send, run: 'cp article.md published' }]
+";
+
+/// A project with the settings that everybody has, so that the terminal itself is what makes a person.
+fn project() -> Project {
+    let project = Project::with_terminal_required();
+    project.write("flow.yaml", FLOW);
+    project.write("article.md", "first line\nsecond \u{1b}[31mline\n");
+    project
+}
+
+/// The program at a terminal of its own.
+struct Terminal {
+    session: Session,
+}
+
+impl Terminal {
+    fn start(project: &Project, arguments: &[&str]) -> Self {
+        let mut command = project.command(arguments);
+        command.env("TERM", "xterm-256color").env("NO_COLOR", "1");
+        let mut session = Session::spawn(command).unwrap();
+        session.set_expect_timeout(Some(PATIENCE));
+        Self { session }
+    }
+
+    /// Waits for a text, and gives all that came before it.
+    fn expect(&mut self, text: &str) -> String {
+        let found = self.session.expect(text).unwrap_or_else(|error| panic!("waiting for {text:?}: {error}"));
+        String::from_utf8_lossy(found.before()).into_owned()
+    }
+
+    /// Waits for the question.
+    fn asked(&mut self) -> String {
+        self.expect("then Enter: ")
+    }
+
+    fn send(&mut self, keys: &str) {
+        self.session.send(keys).unwrap();
+    }
+
+    /// Waits for the end; gives the last of what was said, and the exit code.
+    fn end(mut self) -> (String, i32) {
+        let said = self.session.expect(Eof).unwrap();
+        let said = String::from_utf8_lossy(said.as_bytes()).into_owned();
+        match self.session.wait().unwrap() {
+            WaitStatus::Exited(_, code) => (said, code),
+            other => panic!("it ended by {other:?}: {said}"),
+        }
+    }
+}
+
+#[test]
+fn a_person_sees_the_question_the_files_and_the_options_and_chooses_by_number() {
+    let project = project();
+    let mut terminal = Terminal::start(&project, &["run", "flow.yaml", "news"]);
+    let shown = terminal.asked();
+    for part in [
+        "Checkpoint in phase review",
+        "Is it good?",
+        "article.md (",
+        "first line",
+        "1. Publish",
+        "2. Again (with feedback)",
+        "3. Stop",
+    ] {
+        assert!(shown.contains(part), "{part:?} is missing: {shown}");
+    }
+    assert!(shown.contains("second ␛[31mline"), "what is shown steers no terminal: {shown}");
+    terminal.send("1\r");
+    let (said, code) = terminal.end();
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("is complete"), "{said}");
+    assert!(project.path("published").exists());
+    let answered = &project.events(&project.newest(), "answered")[0];
+    assert_eq!(answered["actor"]["way"], "prompt");
+    assert_eq!(answered["actor"]["terminal"], true);
+    assert_eq!(answered["actor"]["credential"], "person");
+}
+
+#[test]
+fn a_choice_is_made_with_arrows_and_feedback_reaches_the_repeated_phase() {
+    let project = project();
+    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
+    terminal.asked();
+    terminal.send("\x1b[B");
+    terminal.expect("Publish");
+    terminal.send("\x1b[B");
+    terminal.expect("Again");
+    terminal.send("\r");
+    terminal.expect("> ");
+    terminal.send("shorterx\x7f, please\r");
+    terminal.asked();
+    terminal.send("publish\r");
+    let (said, code) = terminal.end();
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(project.read("ran"), "feedback: \nfeedback: shorter, please\n");
+    let checkpoints = &project.status(&project.newest())["context"]["checkpoints"];
+    assert_eq!(checkpoints[0]["feedback"], "shorter, please");
+}
+
+#[test]
+fn feedback_may_be_empty_pasted_or_taken_back() {
+    let project = project();
+    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
+    terminal.asked();
+    terminal.send("2\r");
+    terminal.expect("> ");
+    terminal.send("\x1b[200~one\r\ntwo\x1b[201~\r");
+    terminal.asked();
+    terminal.send("2\r");
+    terminal.expect("> ");
+    terminal.send("\r");
+    terminal.asked();
+    terminal.send("2\r");
+    terminal.expect("> ");
+    // Escape leads back to the choice; then the label's beginning is enough.
+    terminal.send("\x1b");
+    terminal.asked();
+    terminal.send("St\r");
+    let (said, code) = terminal.end();
+    assert_eq!(code, 2, "{said}");
+    let answered = project.events(&project.newest(), "answered");
+    let said: Vec<_> = answered.iter().map(|event| (event["option"].as_str().unwrap(), event["feedback"].as_str())).collect();
+    assert_eq!(said, [("again", Some("one\ntwo")), ("again", Some("")), ("stop", None)]);
+}
+
+#[test]
+fn what_is_no_option_is_said_and_asked_again_and_enter_alone_chooses_nothing() {
+    let project = project();
+    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
+    terminal.asked();
+    terminal.send("\rlgtm\r");
+    terminal.expect("lgtm is none of the options.");
+    terminal.asked();
+    assert!(project.events(&project.newest(), "answered").is_empty());
+    terminal.send("3\r");
+    assert_eq!(terminal.end().1, 2);
+}
+
+#[test]
+fn ctrl_c_at_the_prompt_ends_with_130_and_says_how_to_go_on() {
+    let project = project();
+    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
+    terminal.asked();
+    terminal.send("\x03");
+    let (said, code) = terminal.end();
+    assert_eq!(code, 130, "{said}");
+    let run = project.newest();
+    assert!(said.contains(&format!("lockgate resume {run}")), "{said}");
+    assert_eq!(project.status(&run)["status"], "waiting");
+    let mut terminal = Terminal::start(&project, &["resume", &run]);
+    terminal.asked();
+    terminal.send("1\r");
+    assert_eq!(terminal.end().1, 0);
+    assert_eq!(project.read("ran"), "feedback: \n", "finished work is not repeated");
+}
+
+#[test]
+fn a_prompt_closes_when_the_hold_is_answered_elsewhere_and_says_who_answered_what() {
+    let project = project();
+    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
+    terminal.asked();
+    let hold = project.waiting_hold();
+    let mut elsewhere = Terminal::start(&project, &["answer", &hold, "Publish"]);
+    elsewhere.expect("is answered: \"Publish\"");
+    assert_eq!(elsewhere.end().1, 0);
+    let (said, code) = terminal.end();
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("was answered elsewhere: \"Publish\" by tester by command at 20"), "{said}");
+    assert!(project.path("published").exists());
+}
+
+#[test]
+fn a_prompt_closes_when_the_run_is_cancelled_elsewhere() {
+    let project = project();
+    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
+    terminal.asked();
+    let elsewhere = Terminal::start(&project, &["cancel", &project.newest()]);
+    assert_eq!(elsewhere.end().1, 0);
+    let (said, code) = terminal.end();
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("was cancelled"), "{said}");
+}
+
+#[test]
+fn an_approval_of_a_file_that_changed_while_it_was_shown_asks_again() {
+    let project = project();
+    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
+    terminal.asked();
+    project.write("article.md", "first line\nsomething else\n");
+    terminal.send("1\r");
+    terminal.expect("@2)");
+    let shown = terminal.asked();
+    assert!(shown.contains("+something else"), "{shown}");
+    assert!(!project.path("published").exists());
+    terminal.send("1\r");
+    assert_eq!(terminal.end().1, 0);
+    assert_eq!(project.read("published"), "first line\nsomething else\n");
+}
+
+#[test]
+fn a_signal_at_the_prompt_ends_the_program_and_leaves_the_terminal_as_it_was() {
+    let project = project();
+    let mut command = std::process::Command::new("sh");
+    let script =
+        "before=$(stty -g); \"$LOCKGATE\" run flow.yaml; code=$?; test \"$before\" = \"$(stty -g)\" && echo same; exit $code";
+    command.args(["-c", script]).current_dir(project.root()).env("LOCKGATE", crate::project::program()).env("TERM", "xterm");
+    let mut session = Session::spawn(command).unwrap();
+    session.set_expect_timeout(Some(PATIENCE));
+    let mut terminal = Terminal { session };
+    terminal.asked();
+    let driver = project.status(&project.newest())["driver"]["pid"].as_i64().unwrap();
+    let pid = rustix::process::Pid::from_raw(i32::try_from(driver).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let (said, code) = terminal.end();
+    assert_eq!(code, 143, "{said}");
+    assert!(said.contains("same"), "{said}");
+}
+
+#[test]
+fn ctrl_d_means_that_nobody_is_there() {
+    let project = project();
+    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
+    terminal.asked();
+    terminal.send("\x04");
+    let (said, code) = terminal.end();
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("--resume"), "{said}");
+}
+
+#[test]
+fn a_terminal_that_goes_away_ends_the_program() {
+    let project = project();
+    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
+    terminal.asked();
+    let run = project.newest();
+    drop(terminal);
+    until("the end of the program", || project.status(&run).get("driver").is_none());
+    assert_eq!(project.status(&run)["status"], "waiting");
+}
+
+#[test]
+fn a_bare_id_at_a_terminal_shows_the_hold_first_and_asks() {
+    let project = project();
+    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
+    terminal.asked();
+    terminal.send("\x04");
+    assert_eq!(terminal.end().1, 3);
+    let hold = project.waiting_hold();
+    let bare = hold.split('@').next().unwrap();
+    for (reply, code) in [("n\r", 3), ("\r", 3), ("\x03", 3), ("y\r", 0)] {
+        let mut terminal = Terminal::start(&project, &["answer", bare, "Publish"]);
+        let shown = terminal.expect("[y/N] ");
+        assert!(shown.contains("first line") && shown.contains("Answer \"Publish\"?"), "{shown}");
+        terminal.send(reply);
+        let (said, ended) = terminal.end();
+        assert_eq!(ended, code, "{reply:?}: {said}");
+    }
+    assert_eq!(project.events(&project.newest(), "answered")[0]["actor"]["way"], "prompt");
+}
+
+#[test]
+fn json_asks_nothing_even_at_a_terminal() {
+    let project = project();
+    let terminal = Terminal::start(&project, &["run", "flow.yaml", "--json"]);
+    let (said, code) = terminal.end();
+    assert_eq!(code, 3, "{said}");
+    assert!(!said.contains("then Enter") && said.contains("\"status\": \"waiting\""), "{said}");
+}
+
+#[test]
+fn colours_are_for_terminals_and_no_color_is_respected() {
+    let project = project();
+    project.write("flow.yaml", "name: tiny\nphases: [{ id: a, tasks: [{ id: t, pass: true }] }]\n");
+    let mut command = project.command(&["run", "flow.yaml"]);
+    command.env("TERM", "xterm-256color");
+    let (coloured, _) = Terminal { session: Session::spawn(command).unwrap() }.end();
+    assert!(coloured.contains("\x1b[32mcomplete"), "{coloured:?}");
+    let (plain, _) = Terminal::start(&project, &["run", "flow.yaml"]).end();
+    assert!(plain.contains("complete") && !plain.contains('\x1b'), "{plain:?}");
+}
+
+#[test]
+fn answers_in_advance_are_believed_at_a_terminal() {
+    let project = project();
+    let terminal = Terminal::start(&project, &["run", "flow.yaml", "--answer", "review=Publish"]);
+    let (said, code) = terminal.end();
+    assert_eq!(code, 0, "{said}");
+}
+
+#[test]
+fn ctrl_c_while_tasks_work_ends_them() {
+    let project = project();
+    project.write("flow.yaml", "name: slow\nphases: [{ id: a, tasks: [{ id: t, run: 'touch began; sleep 1000' }] }]\n");
+    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
+    until("the task", || project.path("began").exists());
+    terminal.send("\x03");
+    let (said, code) = terminal.end();
+    assert_eq!(code, 130, "{said}");
+    assert!(said.contains("its state is saved"), "{said}");
+}

@@ -1,0 +1,128 @@
+//! F3: what runs inside a task cannot decide about runs, and the attempt is an event.
+
+use crate::project::Project;
+
+/// A run that waits, and beside it one whose task tries to answer the first one's hold in some way.
+fn tried(attempt: &str) -> (Project, String, String) {
+    let project = Project::with(
+        "name: waits\nphases:\n  - id: review\n    tasks: [{ id: t, pass: true }]\n    checkpoint: { approval_required: true }\n",
+    );
+    assert_eq!(project.run(&["run", "flow.yaml", "victim"]).code, Some(3));
+    let (hold, victim) = (project.waiting_hold(), project.newest());
+    let attempt = attempt.replace("HOLD", &hold).replace("VICTIM", &victim);
+    project.write("attempt.sh", attempt);
+    project.write(
+        "attack.yaml",
+        "name: attack\nphases:\n  - id: act\n    tasks: [{ id: try, run: 'sh attempt.sh > said 2>&1; true' }]\n",
+    );
+    let output = project.run(&["run", "attack.yaml"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    (project, victim, hold)
+}
+
+fn was_refused(project: &Project, victim: &str, what: &str) {
+    let said = project.read("said");
+    assert!(said.contains("code 3"), "{said}");
+    assert!(said.contains("inside task"), "{said}");
+    assert!(project.events(victim, "answered").is_empty(), "{said}");
+    let refused = project.events(victim, "attempt_refused");
+    assert_eq!(refused.len(), 1, "{said}: {refused:?}");
+    assert_eq!(refused[0]["what"], what);
+    assert_eq!(refused[0]["actor"]["credential"], "agent");
+    assert!(refused[0]["actor"]["inside_task"].is_string());
+    let warnings = project.status(victim)["warnings"].to_string();
+    assert!(warnings.contains("was refused"), "{warnings}");
+}
+
+#[test]
+fn a_task_that_answers_is_refused() {
+    let (project, victim, hold) = tried("\"$LOCKGATE\" answer HOLD Continue; echo code $?");
+    was_refused(&project, &victim, "answer a hold");
+    let refused = project.events(&victim, "attempt_refused");
+    assert_eq!(refused[0]["hold"], hold.split('@').next().unwrap());
+    assert!(project.read("said").contains("act/try"));
+}
+
+#[test]
+fn a_task_that_answers_with_a_cleaned_environment_is_refused() {
+    let (project, victim, _) = tried("env -i \"$LOCKGATE\" answer HOLD Continue; echo code $?");
+    was_refused(&project, &victim, "answer a hold");
+}
+
+#[test]
+fn a_task_that_answers_from_a_double_fork_in_a_session_of_its_own_is_refused() {
+    // The task waits for what it left behind, which has lost its parent by then.
+    let attempt = "
+rm -f done
+(setsid sh -c 'sleep 0.1'; setsid env -i \"$LOCKGATE\" answer HOLD Continue > inner 2>&1 < /dev/null; echo code $? >> inner; touch done) > /dev/null 2>&1 &
+while [ ! -e done ]; do sleep 0.02; done
+cat inner
+";
+    let (project, victim, _) = tried(attempt);
+    was_refused(&project, &victim, "answer a hold");
+}
+
+#[test]
+fn a_daemon_that_outlives_its_parent_is_refused() {
+    let attempt = "
+rm -f done
+cat > daemon.sh <<'END'
+parent=$1
+while [ \"$parent\" = \"$1\" ]; do sleep 0.02; read -r pid name state parent rest < /proc/$$/stat; done
+env -i \"$2\" answer HOLD Continue > inner 2>&1; echo code $? >> inner; touch done
+END
+sh -c 'setsid sh daemon.sh $$ \"$LOCKGATE\" > /dev/null 2>&1 < /dev/null & sleep 0.05'
+while [ ! -e done ]; do sleep 0.02; done
+cat inner
+";
+    let (project, victim, _) = tried(attempt);
+    was_refused(&project, &victim, "answer a hold");
+}
+
+#[test]
+fn a_task_that_cancels_is_refused() {
+    let (project, victim, _) = tried("\"$LOCKGATE\" cancel VICTIM; echo code $?");
+    was_refused(&project, &victim, "cancel a run");
+    assert_eq!(project.status(&victim)["status"], "waiting");
+}
+
+#[test]
+fn a_task_that_resumes_with_answers_in_advance_is_refused() {
+    let (project, victim, _) = tried("\"$LOCKGATE\" resume VICTIM --answer review=Continue; echo code $?");
+    was_refused(&project, &victim, "answer in advance");
+    let (project, victim, _) = tried("\"$LOCKGATE\" resume VICTIM --rerun; echo code $?");
+    was_refused(&project, &victim, "answer a hold");
+}
+
+#[test]
+fn a_task_that_begins_a_run_with_answers_in_advance_is_refused() {
+    let (project, _, _) = tried("\"$LOCKGATE\" run flow.yaml --answer review=Continue; echo code $?");
+    let said = project.read("said");
+    assert!(said.contains("code 3") && said.contains("inside task"), "{said}");
+    let attack = project.newest();
+    assert_eq!(project.events(&attack, "attempt_refused")[0]["what"], "answer in advance");
+}
+
+#[test]
+fn without_a_terminal_nobody_answers_unless_the_settings_say_so() {
+    let project = Project::with_terminal_required();
+    project.write(
+        "flow.yaml",
+        "name: waits\nphases:\n  - id: review\n    tasks: [{ id: t, pass: true }]\n    checkpoint: { approval_required: true }\n",
+    );
+    let output = project.run(&["run", "flow.yaml", "--answer", "review=Continue"]);
+    assert_eq!(output.code, Some(3), "{output:?}");
+    assert!(output.stderr.contains("people: { require_terminal: false }"), "{output:?}");
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
+    let (hold, run) = (project.waiting_hold(), project.newest());
+    for attempt in [vec!["answer", &hold, "Continue"], vec!["cancel", &run], vec!["resume", &run, "--answer", "review=1"]] {
+        let output = project.run(&attempt);
+        assert_eq!(output.code, Some(3), "{attempt:?}: {output:?}");
+        assert!(output.stderr.contains("there is no controlling terminal"), "{output:?}");
+        assert!(output.stderr.contains("people: { require_terminal: false }"), "{output:?}");
+    }
+    assert_eq!(project.events(&run, "attempt_refused").len(), 3);
+    assert!(project.events(&run, "answered").is_empty());
+    project.write(".lockgate/config.yaml", "people: { require_terminal: false }\n");
+    assert_eq!(project.run(&["answer", &hold, "Continue", "--resume"]).code, Some(0));
+}
