@@ -5,7 +5,8 @@ use crate::open::Project;
 use crate::print::{self, ERROR, styled};
 use crate::trouble::Trouble;
 use crate::{neutral, select};
-use lockgate_store::{Finding, verify_run, verify_store};
+use lockgate_runner::verify::{verify_all, verify_one};
+use lockgate_store::Finding;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -19,10 +20,10 @@ pub(super) struct Arguments {
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     let project = Project::open(root)?;
     let (what, findings) = match &arguments.run {
-        None => ("the store".to_owned(), verify_store(project.store()).await?),
+        None => ("the store".to_owned(), verify_all(project.store()).await?),
         Some(named) => {
             let found = select::run(project.store(), named).await?;
-            (format!("run {}", found.row.run), verify_run(project.store(), &found.row.run).await?.unwrap_or_default())
+            (format!("run {}", found.row.run), verify_one(project.store(), &found.row.run).await?.unwrap_or_default())
         }
     };
     if findings.is_empty() {
