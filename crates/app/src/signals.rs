@@ -29,6 +29,13 @@ pub(crate) fn listen(halt: &Halt) -> Result<(), Trouble> {
     Ok(())
 }
 
+/// Takes the sting out of writing past a limit on file sizes: the write fails, and the store says so, instead of the process being killed.
+/// A handler, unlike ignoring the signal, does not reach the tasks. Must be called inside the runtime.
+pub(crate) fn outlive_size_limits() {
+    // Where there is no such signal there is no such limit.
+    let _ = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
+}
+
 /// Kills the groups of all children: whoever asks twice does not want to wait for good manners.
 fn kill_children() {
     for child in children() {

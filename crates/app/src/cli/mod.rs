@@ -16,6 +16,7 @@ mod worker;
 use crate::exit::Exit;
 use crate::open::WORKER;
 use crate::print;
+use crate::signals;
 use crate::trouble::Trouble;
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -85,6 +86,7 @@ fn execute(arguments: Arguments) -> Result<Exit, Trouble> {
     let runtime = runtime.map_err(|error| Trouble::new(Exit::Failed, format!("the program cannot start: {error}")))?;
     let root = arguments.root.as_deref();
     let done = runtime.block_on(async {
+        signals::outlive_size_limits();
         match arguments.command {
             Command::Run(arguments) => run::run(root, arguments).await,
             Command::Resume(arguments) => resume::run(root, arguments).await,

@@ -1,0 +1,146 @@
+//! When the disk is full, the folder cannot be written, or the database is locked, damaged or of a later release: a clear message,
+//! a documented exit code, and nothing damaged.
+
+use crate::project::{Project, program, without_terminal};
+use rusqlite::Connection;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+const FLOW: &str = "
+name: small
+phases:
+  - id: one
+    tasks: [{ id: a, pass: true }]
+    checkpoint: { approval_required: true }
+  - id: two
+    tasks: [{ id: b, pass: true }]
+";
+
+fn waiting() -> (Project, String) {
+    let project = Project::with(FLOW);
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
+    let run = project.newest();
+    (project, run)
+}
+
+fn database(project: &Project) -> Connection {
+    Connection::open(project.path(".lockgate/lockgate.db")).unwrap()
+}
+
+/// After whatever happened, the run is there as it was and goes on to its end.
+fn goes_on(project: &Project, run: &str) {
+    assert_eq!(project.run(&["verify"]).code, Some(0));
+    let hold = project.waiting_hold();
+    assert_eq!(project.run(&["answer", &hold, "Continue", "--resume"]).code, Some(0));
+    assert_eq!(project.status(run)["status"], "complete");
+}
+
+#[test]
+fn a_database_of_a_later_release_is_refused_by_name() {
+    let (project, run) = waiting();
+    let version: i64 = database(&project).query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+    database(&project).pragma_update(None, "user_version", version + 1).unwrap();
+    let refused = project.run(&["status", &run]);
+    assert_ne!(refused.code, Some(0));
+    assert!(refused.stderr.contains("newer release"), "{refused:?}");
+    database(&project).pragma_update(None, "user_version", version).unwrap();
+    goes_on(&project, &run);
+}
+
+#[test]
+fn a_damaged_database_is_told_and_left_as_it_is() {
+    let (project, run) = waiting();
+    database(&project).execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    let path = project.path(".lockgate/lockgate.db");
+    let good = std::fs::read(&path).unwrap();
+    let mut bad = good.clone();
+    bad[..100].fill(b'x');
+    std::fs::write(&path, &bad).unwrap();
+    for command in [vec!["status", &run], vec!["resume", &run], vec!["run", "flow.yaml"], vec!["verify"]] {
+        let refused = project.run(&command);
+        assert_ne!(refused.code, Some(0), "{command:?}");
+        assert!(refused.stderr.contains("backup"), "{command:?}: {refused:?}");
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), bad, "nothing was written over it");
+    std::fs::write(&path, good).unwrap();
+    goes_on(&project, &run);
+}
+
+#[test]
+fn a_locked_database_is_told_after_a_while() {
+    let (project, run) = waiting();
+    let other = database(&project);
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let refused = project.run(&["answer", &project.waiting_hold(), "Continue"]);
+    assert_ne!(refused.code, Some(0));
+    assert!(refused.stderr.contains("locked"), "{refused:?}");
+    other.execute_batch("ROLLBACK").unwrap();
+    goes_on(&project, &run);
+}
+
+#[test]
+fn a_full_disk_is_told_and_nothing_is_damaged() {
+    let (project, run) = waiting();
+    database(&project).execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    // No file may grow beyond one block: the log of the database cannot take the next commit.
+    let mut limited = Command::new("sh");
+    limited.arg("-c").arg("ulimit -f 1; exec \"$0\" answer \"$1\" Continue").arg(program()).arg(project.waiting_hold());
+    limited.current_dir(project.root()).stdin(Stdio::null());
+    without_terminal(&mut limited);
+    let refused = limited.output().unwrap();
+    let stderr = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code().is_some_and(|code| code != 0), "it ends by itself: {refused:?}");
+    assert!(stderr.contains("room") || stderr.contains("too large"), "{stderr}");
+    goes_on(&project, &run);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_told() {
+    let (project, run) = waiting();
+    let copy = project.path("lockgate");
+    std::fs::copy(program(), &copy).unwrap();
+    std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o755)).unwrap();
+    database(&project).execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    let mode = |mode: u32| {
+        for name in ["", ".lockgate", ".lockgate/lockgate.db"] {
+            let executable = if name.ends_with("db") { 0 } else { 0o111 };
+            let permissions = std::fs::Permissions::from_mode(mode | executable);
+            std::fs::set_permissions(project.path(name), permissions).unwrap();
+        }
+    };
+    mode(0o444);
+    let mut command = Command::new(&copy);
+    command.args(["answer", &project.waiting_hold(), "Continue"]).current_dir(project.root()).stdin(Stdio::null());
+    if rustix::process::getuid().is_root() {
+        // The superuser may write everywhere, so somebody else tries.
+        command.uid(65_534).gid(65_534);
+    }
+    let refused = command.output().unwrap();
+    mode(0o755);
+    assert_ne!(refused.status.code(), Some(0));
+    let stderr = String::from_utf8_lossy(&refused.stderr);
+    assert!(stderr.contains("writ"), "{stderr}");
+    goes_on(&project, &run);
+}
+
+#[test]
+fn a_changed_byte_of_the_history_is_found_by_verify() {
+    let (project, run) = waiting();
+    assert_eq!(project.run(&["verify", &run]).code, Some(0));
+    let changed = "UPDATE commits SET payload = CAST(replace(CAST(payload AS TEXT), 'one', 'two') AS BLOB)";
+    assert!(database(&project).execute(changed, []).unwrap() > 0);
+    let found = project.run(&["verify", &run]);
+    assert_eq!(found.code, Some(1), "{found:?}");
+    assert!(found.stdout.contains("commit 1"), "{found:?}");
+}
+
+#[test]
+fn changed_rows_beside_the_history_are_found_by_verify() {
+    for change in ["UPDATE runs SET status = 'complete'", "UPDATE holds SET state = 'settled'", "DELETE FROM holds"] {
+        let (project, run) = waiting();
+        assert!(database(&project).execute(change, []).unwrap() > 0, "{change}");
+        let found = project.run(&["verify", &run]);
+        assert_eq!(found.code, Some(1), "{change}: {found:?}");
+    }
+}
