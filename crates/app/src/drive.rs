@@ -200,6 +200,7 @@ fn next_command(what: &str, command: &str) {
 fn unused_answers(run: &Run) {
     for given in &run.presets {
         let answer = format!("{}={}", given.preset.selector, given.preset.option);
-        print::warn(format_args!("the answer {:?} given in advance was not used", neutral::line(&answer)));
+        let so_far = if run.end.is_some() { "" } else { " yet" };
+        print::warn(format_args!("the answer {:?} given in advance was not used{so_far}", neutral::line(&answer)));
     }
 }

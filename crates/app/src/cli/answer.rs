@@ -3,6 +3,7 @@
 use super::resume;
 use crate::exit::Exit;
 use crate::open::Project;
+use crate::prompt::Confirmed;
 use crate::select::{self, HoldName};
 use crate::trouble::Trouble;
 use crate::{neutral, print, prompt, view};
@@ -44,9 +45,9 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let (way, revision) = match seen {
         Seen::Named(revision) => (Way::Command, revision),
         Seen::Shown(revision) => (Way::Prompt, Some(revision)),
-        Seen::Declined => {
+        Seen::Declined(exit) => {
             print::say("Nothing was recorded.");
-            return Ok(Exit::Waiting);
+            return Ok(exit);
         }
     };
     let recorded = record(&project, &run, &hold, revision, way, &arguments).await?;
@@ -62,7 +63,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         if arguments.json {
             print::json(&super::status::view_of(&project, &run).await?);
         }
-        return Ok(Exit::Done);
+        return Ok(if now.row.status == "complete" { Exit::Done } else { Exit::Aborted });
     }
     resume::go_on(&project, &run, false, Vec::new(), arguments.json).await
 }
@@ -74,7 +75,7 @@ enum Seen {
     /// It was shown here, and the person confirmed.
     Shown(u32),
     /// It was shown here, and the person did not confirm.
-    Declined,
+    Declined(Exit),
 }
 
 /// A bare id says nothing about what was seen. Where files are shown, somebody at a terminal is shown them first.
@@ -89,7 +90,11 @@ async fn see(project: &Project, run: &RunId, hold: &HoldId, named: &HoldName, op
     let Some(choice) = open.option(option) else { return Ok(Seen::Named(None)) };
     print::talk(&prompt::shown(&state, open, project.store()).await?);
     let question = format!("Answer {:?}?", neutral::line(&choice.label));
-    Ok(if prompt::confirm(&question).await { Seen::Shown(open.revision) } else { Seen::Declined })
+    Ok(match prompt::confirm(&question).await {
+        Confirmed::Yes => Seen::Shown(open.revision),
+        Confirmed::No => Seen::Declined(Exit::Waiting),
+        Confirmed::Interrupted => Seen::Declined(Exit::Interrupted),
+    })
 }
 
 /// Records the answer; gives whether it is new.

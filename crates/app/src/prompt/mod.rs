@@ -39,6 +39,9 @@ pub(crate) enum Asked {
 
 /// Asks about a hold that was shown.
 pub(crate) async fn ask(hold: &Hold, store: &dyn Store, halt: &Halt) -> Result<Asked, Trouble> {
+    if hold.options.is_empty() {
+        return Ok(Asked::NobodyThere);
+    }
     let Ok(mut terminal) = Terminal::take() else { return Ok(Asked::NobodyThere) };
     let mut asking = Asking { hold, store, halt, marker: store.changes() };
     let asked = asking.choose(&mut terminal).await;
@@ -47,16 +50,28 @@ pub(crate) async fn ask(hold: &Hold, store: &dyn Store, halt: &Halt) -> Result<A
     asked
 }
 
-/// Asks whether to go on; anything but a clear yes is a no.
-pub(crate) async fn confirm(question: &str) -> bool {
-    let Ok(mut terminal) = Terminal::take() else { return false };
+/// What somebody said to a question of yes or no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Confirmed {
+    /// A clear yes.
+    Yes,
+    /// Anything else.
+    No,
+    /// Ctrl+C.
+    Interrupted,
+}
+
+/// Asks whether to go on.
+pub(crate) async fn confirm(question: &str) -> Confirmed {
+    let Ok(mut terminal) = Terminal::take() else { return Confirmed::No };
     let label = format!("{question} [y/N] ");
     let mut line = Line::default();
-    let agreed = loop {
+    let confirmed = loop {
         line.draw(&label, terminal.width());
         match terminal.key().await {
-            Some(Key::Enter) => break matches!(line.text().trim().to_lowercase().as_str(), "y" | "yes"),
-            None | Some(Key::Interrupt | Key::End | Key::Escape) => break false,
+            Some(Key::Enter) if matches!(line.text().trim().to_lowercase().as_str(), "y" | "yes") => break Confirmed::Yes,
+            Some(Key::Interrupt) => break Confirmed::Interrupted,
+            None | Some(Key::Enter | Key::End | Key::Escape) => break Confirmed::No,
             Some(key) => {
                 line.edit(&key);
             }
@@ -64,7 +79,7 @@ pub(crate) async fn confirm(question: &str) -> bool {
     };
     drop(terminal);
     print::terminal("\n");
-    agreed
+    confirmed
 }
 
 struct Asking<'a> {

@@ -130,6 +130,20 @@ fn a_database_that_is_damaged_or_newer_is_told_and_left_alone() {
     assert_eq!(std::fs::read(&database).unwrap(), before);
 }
 
+#[test]
+fn a_database_that_somebody_keeps_locked_is_told() {
+    let project = Project::with(TINY);
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(0));
+    let connection = rusqlite::Connection::open(project.path(".lockgate/lockgate.db")).unwrap();
+    connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let output = project.run(&["run", "flow.yaml"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.stderr.contains("locked"), "{output:?}");
+    connection.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(0));
+    assert_eq!(project.run(&["verify"]).code, Some(0));
+}
+
 /// Starts the slow workflow and waits until its second task works; gives that task's process too.
 fn at_work(project: &Project) -> (std::process::Child, String) {
     let child = project.start(&["run", "flow.yaml", "job"]);

@@ -278,3 +278,13 @@ fn a_reader_that_goes_away_is_no_reason_to_fail() {
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
+
+#[test]
+fn nobody_listening_to_the_talk_stops_no_run() {
+    let project = Project::with("name: tiny\nphases: [{ id: a, tasks: [{ id: t, run: 'echo done > ran' }] }]\n");
+    let mut child = project.command(&["run", "flow.yaml"]).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    drop(child.stderr.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(project.read("ran"), "done\n");
+    assert_eq!(project.status(&project.newest())["status"], "complete");
+}

@@ -266,7 +266,7 @@ fn a_bare_id_at_a_terminal_shows_the_hold_first_and_asks() {
     assert_eq!(terminal.end().1, 3);
     let hold = project.waiting_hold();
     let bare = hold.split('@').next().unwrap();
-    for (reply, code) in [("n\r", 3), ("\r", 3), ("\x03", 3), ("y\r", 0)] {
+    for (reply, code) in [("n\r", 3), ("\r", 3), ("\x03", 130), ("y\r", 0)] {
         let mut terminal = Terminal::start(&project, &["answer", bare, "Publish"]);
         let shown = terminal.expect("[y/N] ");
         assert!(shown.contains("first line") && shown.contains("Answer \"Publish\"?"), "{shown}");
