@@ -4,6 +4,7 @@ use crate::neutral;
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
+use std::sync::OnceLock;
 
 /// For what went wrong.
 pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -52,8 +53,12 @@ fn raw_data(text: &str) {
 
 /// Talk: neutral text with styles, in one piece, line breaks included.
 pub(crate) fn talk(text: &str) {
-    let mut out = anstream::stderr().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let mut out = std::io::stderr().lock();
+    let _ = match talk_has_colour() {
+        true => out.write_all(text.as_bytes()),
+        // In one piece, because stderr is not buffered.
+        false => out.write_all(anstream::adapter::strip_str(text).to_string().as_bytes()),
+    };
 }
 
 /// Talk: one line.
@@ -84,5 +89,6 @@ pub(crate) fn somebody_is_there() -> bool {
 
 /// Whether talk is shown in colour.
 pub(crate) fn talk_has_colour() -> bool {
-    anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
+    static COLOUR: OnceLock<bool> = OnceLock::new();
+    *COLOUR.get_or_init(|| anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never)
 }

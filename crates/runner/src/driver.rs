@@ -153,8 +153,7 @@ impl Driver {
         let (mut run, mut entries) = create(&command, workflow)?;
         let mut values = values;
         read_ahead(&world, &mut run, &mut entries, &mut values).await;
-        let heard = entries.clone();
-        let (commit, index) = run.seal(entries);
+        let (heard, commit, index) = run.seal(entries);
         let append = Append {
             run: run.id.clone(),
             expected: 0,
@@ -172,7 +171,7 @@ impl Driver {
                 return Err(StoreError::Io(format!("run {} exists already", run.id)).into());
             }
         }
-        listener.committed(&run, &heard);
+        listener.committed(&run, &heard.entries);
         Ok(Self::new(world, run, 1, listener))
     }
 
@@ -359,9 +358,8 @@ impl Driver {
 
     /// Appends what was decided; gives false, with the state read anew, when somebody else's commit came first.
     async fn append(&mut self, entries: Vec<Entry>, values: Vec<(Digest, Vec<u8>)>) -> Result<bool, DriveError> {
-        let heard = entries.clone();
         let expected = self.run.version;
-        let (commit, index) = self.run.seal(entries);
+        let (heard, commit, index) = self.run.seal(entries);
         let hash = commit.hash;
         self.since_fold += commit.payload.len();
         let fold = (self.since_fold > self.fold_size.max(FOLD_AT_LEAST)).then(|| self.run.to_bytes());
@@ -390,7 +388,7 @@ impl Driver {
             self.fold_size = size;
             self.since_fold = 0;
         }
-        self.listener.committed(&self.run, &heard);
+        self.listener.committed(&self.run, &heard.entries);
         Ok(true)
     }
 
@@ -467,7 +465,7 @@ pub async fn submit(world: &World, run: &RunId, actor: Actor, body: Body, requir
         if entries.is_empty() {
             return Ok(state);
         }
-        let (commit, index) = state.seal(entries);
+        let (_, commit, index) = state.seal(entries);
         let append =
             Append { run: run.clone(), expected, epoch: None, claim: None, commit, values: Vec::new(), index, fold: None };
         match world.store.append(append).await {

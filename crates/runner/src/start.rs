@@ -102,20 +102,22 @@ pub fn prepare(
     beginning: Beginning,
 ) -> Result<Prepared, String> {
     let run = RunId::new(IdSource::new(seed).next_id());
+    let mut workflow = workflow;
+    // The values of a run are in its first event, those of the workflow among them.
+    let mut given = std::mem::take(&mut workflow.vars);
+    given.extend(beginning.vars);
     let definition = workflow.to_bytes();
     let frozen = FrozenFile { path: shown_path(root, &file.path), digest: Digest::of(file.source.as_bytes()) };
     let mut values = vec![(frozen.digest, file.source.clone().into_bytes()), (Digest::of(&definition), definition)];
     let mut vars = BTreeMap::new();
-    let mut given = workflow.vars.clone();
-    given.extend(beginning.vars);
-    for (name, value) in given {
-        let (datum, stored) = Datum::keep(&value);
+    for (name, value) in &given {
+        let (datum, stored) = Datum::keep(value);
         values.extend(stored);
-        vars.insert(name, datum);
+        vars.insert(name.clone(), datum);
     }
     let output_dir = match &workflow.output_dir {
         None => root.default_output_dir(&run),
-        Some(template) => output_dir(template, &run, &workflow, beginning.feature.as_deref())?,
+        Some(template) => output_dir(template, &run, &workflow.name, &given, beginning.feature.as_deref())?,
     };
     let create = Create {
         run,
@@ -133,12 +135,18 @@ pub fn prepare(
     Ok(Prepared { create, workflow: Arc::new(workflow), values })
 }
 
-fn output_dir(template: &str, run: &RunId, workflow: &Workflow, feature: Option<&str>) -> Result<String, String> {
+fn output_dir(
+    template: &str,
+    run: &RunId,
+    workflow: &str,
+    vars: &BTreeMap<String, Value>,
+    feature: Option<&str>,
+) -> Result<String, String> {
     let values = serde_json::json!({
         "run": run,
         "feature": {"name": feature.unwrap_or("feature")},
-        "workflow": {"name": workflow.name},
-        "vars": workflow.vars,
+        "workflow": {"name": workflow},
+        "vars": vars,
     });
     let rendered = lockgate_engine::template::render(template, &values, lockgate_engine::template::Escape::None);
     let path = rendered.map_err(|error| format!("output_dir cannot be filled in: {error}"))?;

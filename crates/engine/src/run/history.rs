@@ -46,12 +46,12 @@ pub fn created(first: &Sealed) -> Result<(Created, Timestamp), HistoryError> {
 }
 
 impl Run {
-    /// Puts events that were already applied into a commit, with the index rows that ride along.
-    pub fn seal(&mut self, entries: Vec<Entry>) -> (Sealed, IndexRows) {
+    /// Puts events that were already applied into a commit, with its stored form and the index rows that ride along.
+    pub fn seal(&mut self, entries: Vec<Entry>) -> (Commit, Sealed, IndexRows) {
         let commit = Commit { first_seq: self.next_seq, entries };
         let sealed = commit.seal(&self.id, self.version + 1, self.head);
         let rows = self.committed(&commit, &sealed);
-        (sealed, rows)
+        (commit, sealed, rows)
     }
 
     /// The state after a history's first commit.

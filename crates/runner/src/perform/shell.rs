@@ -152,7 +152,7 @@ fn prepare(
 
 /// The environment variables that hold a secret of this workflow: no task inherits them, those that list a secret are given it.
 fn secret_variables(workflow: &Workflow) -> Vec<String> {
-    let declared = workflow.secrets.iter().filter_map(|(_, source)| match source {
+    let declared = workflow.secrets.values().filter_map(|source| match source {
         SecretSource::Env(variable) => Some(variable.clone()),
         SecretSource::Command(_) => None,
     });

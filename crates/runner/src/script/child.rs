@@ -13,7 +13,7 @@ use std::{
         unix::{net::UnixStream as StdStream, process::CommandExt},
     },
     process::{Child, Command, Stdio},
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -26,6 +26,8 @@ use tokio::{
 const STDERR_VARIABLE: &str = "LOCKGATE_WORKER_STDERR";
 /// How long a new worker may take until it is ready.
 const START_LIMIT: Duration = Duration::from_secs(20);
+/// How long an answer is looked for before its arrival is waited for.
+const LOOK_FOR: Duration = Duration::from_micros(150);
 /// Buffers that grew beyond this for one large answer are given back.
 const BUFFER_KEPT: usize = 256 << 10;
 
@@ -153,7 +155,9 @@ impl Worker {
             if let Err(error) = self.socket.write_all(frame).await {
                 return Err(Broken::NotSent(format!("{error}: {}", self.process.end().await)));
             }
-            self.receive().await.map_err(|what| if self.was_unread { Broken::NotSent(what) } else { Broken::Ended(what) })
+            self.received.clear();
+            self.look_at_once();
+            self.receive_rest().await.map_err(|what| if self.was_unread { Broken::NotSent(what) } else { Broken::Ended(what) })
         };
         match timeout(limit, asked).await {
             Ok(Ok(())) if self.received.len() == self.used => Ok(self.frame()),
@@ -170,7 +174,24 @@ impl Worker {
 
     async fn receive(&mut self) -> Result<(), String> {
         self.received.clear();
+        self.receive_rest().await
+    }
+
+    /// Looks for the answer for a moment without giving the processor away: most scripts are done sooner than it takes to be woken.
+    fn look_at_once(&mut self) {
         self.received.shrink_to(BUFFER_KEPT);
+        self.received.reserve(PREFIX);
+        let until = Instant::now() + LOOK_FOR;
+        loop {
+            match rustix::io::read(&self.socket, rustix::buffer::spare_capacity(&mut self.received)) {
+                Err(rustix::io::Errno::AGAIN) if Instant::now() < until => std::hint::spin_loop(),
+                // An end or an error shows again to whoever reads on.
+                Ok(_) | Err(_) => return,
+            }
+        }
+    }
+
+    async fn receive_rest(&mut self) -> Result<(), String> {
         loop {
             let wanted = match frame_length(&self.received) {
                 Some(length) if length > ANSWER_LIMIT => return Err("its answer is too long".into()),

@@ -13,10 +13,6 @@ use std::{
 };
 use tokio::sync::{Semaphore, oneshot, oneshot::error::TryRecvError};
 
-/// After this many calls a second worker is started, even if calls never overlap: while one makes its next engine
-/// ready, the other answers.
-const CALLS_WORTH_A_SECOND_WORKER: u64 = 8;
-
 /// A call is offered to this many workers before it fails because none took it.
 const ATTEMPTS: u32 = 6;
 
@@ -31,10 +27,9 @@ pub struct Evaluator {
 
 #[derive(Default)]
 struct Pool {
-    /// The one that has rested longest is in front: its next engine is the likeliest to be ready.
+    /// The one that answered last is at the back.
     idle: VecDeque<Worker>,
     coming: VecDeque<oneshot::Receiver<io::Result<Started>>>,
-    calls: u64,
 }
 
 impl Evaluator {
@@ -92,13 +87,9 @@ impl Evaluator {
     async fn worker(&self) -> Result<Worker, ScriptError> {
         let coming = {
             let mut pool = self.pool();
-            pool.calls += 1;
             pool.welcome();
-            if let Some(worker) = pool.idle.pop_front() {
-                let is_alone = pool.idle.is_empty() && pool.coming.is_empty();
-                if is_alone && pool.calls == CALLS_WORTH_A_SECOND_WORKER {
-                    pool.coming.push_back(start(&self.command));
-                }
+            // The one that answered last: it is still awake.
+            if let Some(worker) = pool.idle.pop_back() {
                 return Ok(worker);
             }
             pool.coming.pop_front().unwrap_or_else(|| start(&self.command))

@@ -16,7 +16,9 @@ use lockgate_engine::id::{DriverId, RunId};
 use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::index::TimerRow;
 use lockgate_engine::time::Timestamp;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use tokio::sync::watch;
 
 /// How the next append of a process fails.
@@ -132,10 +134,32 @@ impl MemoryStore {
     }
 }
 
+/// Gives way once.
+#[derive(Default)]
+struct GiveWay {
+    given: bool,
+}
+
+impl std::future::Future for GiveWay {
+    type Output = ();
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if std::mem::replace(&mut self.given, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
 impl Store for MemoryStore {
     fn append(&self, append: Append) -> Future<'_, Result<(), AppendError>> {
-        // When the future is polled, not when it is made: one that is dropped unpolled has done nothing.
-        Box::pin(async move { self.append_now(append) })
+        Box::pin(async move {
+            // A disk takes a while, before and after it has taken effect; whoever waits may be dropped in either.
+            GiveWay::default().await;
+            let appended = self.append_now(append);
+            GiveWay::default().await;
+            appended
+        })
     }
 
     fn load(&self, run: &RunId) -> Future<'_, Result<Option<Loaded>, StoreError>> {

@@ -79,13 +79,15 @@ pub(super) fn append(connection: &Connection, append: &Append) -> rusqlite::Resu
 }
 
 /// The comparison of versions: the commit before must be there, and its own place must be free.
+/// Two plain statements: one that reads and writes would keep a copy of each page that it changes, in case it fails half-way.
 fn insert_next_commit(connection: &Connection, run_key: i64, append: &Append) -> rusqlite::Result<bool> {
     let key = commit_key(run_key, append.commit.version);
+    let follows = connection.prepare_cached("SELECT 1 FROM commits WHERE key = ?1")?.exists([key - 1])?;
+    if !follows {
+        return Ok(false);
+    }
     let inserted = connection
-        .prepare_cached(
-            "INSERT INTO commits(key, hash, payload) SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM commits WHERE key = ?1 - 1) \
-             ON CONFLICT DO NOTHING",
-        )?
+        .prepare_cached("INSERT INTO commits(key, hash, payload) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING")?
         .execute(params![key, append.commit.hash.0, append.commit.payload])?;
     Ok(inserted == 1)
 }

@@ -73,10 +73,8 @@ fn finished_work_never_runs_again(entries: &[Entry]) -> Result<(), String> {
     let mut finished = BTreeSet::new();
     for entry in entries {
         match &entry.event {
-            Event::TaskFinished { key, .. } => {
-                if !finished.insert(key.clone()) {
-                    return Err(format!("finished_work_never_runs_again: {} finished twice", key.address()));
-                }
+            Event::TaskFinished { key, .. } if !finished.insert(key.clone()) => {
+                return Err(format!("finished_work_never_runs_again: {} finished twice", key.address()));
             }
             Event::TaskStarted { key, .. } if finished.contains(key) => {
                 return Err(format!("finished_work_never_runs_again: {} started after it had finished", key.address()));

@@ -114,11 +114,11 @@ async fn begin(world: World, outside: &Outside, run: RunId) -> Result<Driver, Dr
 async fn answer(driver: &mut Driver, outside: &Outside) -> Result<(), DriveError> {
     let hold = driver.run().open_holds()[0].clone();
     let turn = driver.run().decisions.len() + driver.run().version as usize;
-    if turn % 5 == 0 && hold.revision == 1 {
+    if turn.is_multiple_of(5) && hold.revision == 1 {
         outside.file.lock().unwrap().push(b'!');
     }
     let option = match hold.kind {
-        HoldKind::Checkpoint if turn % 4 == 0 && driver.run().version < 60 => "redo",
+        HoldKind::Checkpoint if turn.is_multiple_of(4) && driver.run().version < 60 => "redo",
         HoldKind::Checkpoint => "continue",
         HoldKind::Interrupted => "rerun",
         HoldKind::Failed => "count-as-done",
