@@ -49,6 +49,7 @@ impl Run {
             decisions: Vec::new(),
             presets: Vec::new(),
             warnings: Vec::new(),
+            refused_attempts: 0,
             stopping: false,
             end: None,
             listed: Listed { status: Status::Running, phase: None, changed_at: at },
@@ -177,6 +178,7 @@ impl Run {
                 self.close(hold, HoldState::Void)?;
             }
             Event::AttemptRefused(refused) => {
+                self.refused_attempts += 1;
                 let who = entry.actor.as_deref().and_then(|actor| actor.inside_task.clone());
                 let who = who.map_or_else(|| "somebody".to_owned(), |task| format!("task {task}"));
                 self.warnings.push(format!("{who} tried to {} and was refused: {}", refused.what, refused.reason));

@@ -73,6 +73,8 @@ pub struct Run {
     pub presets: Vec<GivenPreset>,
     /// What people should know about this run.
     pub warnings: Vec<String>,
+    /// How often somebody tried what they may not do.
+    pub refused_attempts: u32,
     /// Whether the process that drove it is being stopped, so that nothing new may start.
     pub stopping: bool,
     /// How it ended.
@@ -97,6 +99,9 @@ fn no_workflow() -> Arc<Workflow> {
         phases: Vec::new(),
     })
 }
+
+/// So many refused attempts are recorded; a task that tries again and again must not fill the history.
+pub const REFUSED_ATTEMPTS_KEPT: u32 = 100;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use crate::run::command::{Actor, Body, Command, Create};
 use crate::run::event::{Created, Entry, Event};
 use crate::run::follow::{self, Step};
 use crate::run::refusal::{Refusal, may_decide};
-use crate::run::state::{End, Run};
+use crate::run::state::{End, REFUSED_ATTEMPTS_KEPT, Run};
 use crate::spec::workflow::Workflow;
 use std::sync::Arc;
 
@@ -88,6 +88,7 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
             may_decide(&command.actor, command.require_terminal, "cancel a run")?;
             end::cancel(run, reason.clone())
         }
+        Body::RecordRefusal(_) if run.refused_attempts >= REFUSED_ATTEMPTS_KEPT => Ok(Vec::new()),
         Body::RecordRefusal(refused) => Ok(vec![Event::AttemptRefused(refused.clone())]),
     }
 }

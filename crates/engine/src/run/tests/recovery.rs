@@ -95,3 +95,15 @@ fn an_attempt_to_decide_from_inside_a_task_is_an_event_and_a_warning() {
     assert!(bench.has(|event| matches!(event, Event::AttemptRefused(_))));
     assert!(bench.run.warnings[0].contains("one/t0"));
 }
+
+#[test]
+fn endless_attempts_do_not_fill_the_history() {
+    let mut bench = Bench::new(three([OnInterrupt::Rerun; 3]));
+    let inside = Actor { inside_task: Some("one/t0".into()), credential: Credential::Agent, ..person() };
+    for _ in 0..1000 {
+        let refused = crate::run::event::RefusedAttempt { what: "answer".into(), hold: None, reason: "inside".into() };
+        bench.tell(inside.clone(), Body::RecordRefusal(refused), false).unwrap();
+    }
+    let recorded = bench.entries.iter().filter(|entry| matches!(entry.event, Event::AttemptRefused(_)));
+    assert_eq!(recorded.count(), 100);
+}
