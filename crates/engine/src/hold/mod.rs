@@ -246,9 +246,15 @@ impl Hold {
         match &self.scope {
             Scope::Run => false,
             Scope::Phase { phase, .. } => phase.as_str() == selector,
-            Scope::Tasks(keys) => keys.iter().any(|key| key.address() == selector || key.task.as_str() == selector),
+            Scope::Tasks(keys) => keys.iter().any(|key| key.address() == selector),
             Scope::Gate { phase, gate, .. } => format!("{phase}/{gate}") == selector,
         }
+    }
+
+    /// The option of the last answer.
+    pub fn chosen(&self) -> Option<&Choice> {
+        let answer = self.answers.last()?;
+        self.options.iter().find(|choice| choice.id == answer.option)
     }
 
     /// The option that somebody means: by its id, its label in any case, or its number.
@@ -258,4 +264,19 @@ impl Hold {
         let by_number = || named.parse::<usize>().ok().and_then(|number| self.options.get(number.checked_sub(1)?));
         self.options.iter().find(by_name).or_else(by_number)
     }
+}
+
+/// What may be answered where a task or gate failed or was cut off.
+pub fn task_options() -> Vec<Choice> {
+    let choice = |id: &str, label: &str, action: Action| Choice {
+        id: OptionId::from(id),
+        label: label.to_owned(),
+        with_feedback: false,
+        action,
+    };
+    vec![
+        choice("rerun", "Run again", Action::Rerun),
+        choice("count-as-done", "Count as done", Action::CountAsDone),
+        choice("abort", "Abort", Action::Abort),
+    ]
 }

@@ -4,7 +4,7 @@ use crate::digest::Digest;
 use crate::hold::{Action, Answer, Hold, HoldState, Scope, ShownFile};
 use crate::id::{HoldId, PhaseId, TaskKey};
 use crate::run::command::{Actor, Way};
-use crate::run::event::{AttemptReason, ConditionOutcome, Created, Entry, Event, HoldOpened};
+use crate::run::event::{AttemptReason, ConditionOutcome, Created, Entry, Event, FailureKind, HoldOpened};
 use crate::run::phase::PhaseRun;
 use crate::run::state::{Decision, Deliverable, End, GateRun, GateState, GivenPreset, Listed, Run, Status, TaskState, Touched};
 use crate::spec::workflow::{MAIN_TASK, OnInterrupt, Workflow};
@@ -94,9 +94,13 @@ impl Run {
             }
             Event::TaskFinished { key, result, outputs, .. } => {
                 self.task(key, at, |_| TaskState::Done)?;
-                if let Some(datum) = result {
-                    self.touched.refers_to.extend(datum.stored());
-                    self.outputs.entry(key.phase.clone()).or_default().insert(key.task.clone(), datum.clone());
+                self.touched.refers_to.extend(result.as_ref().and_then(|datum| datum.stored()));
+                match result {
+                    Some(datum) => {
+                        drop(self.outputs.entry(key.phase.clone()).or_default().insert(key.task.clone(), datum.clone()))
+                    }
+                    // An earlier execution's result is not this one's.
+                    None => drop(self.outputs.get_mut(key.phase.as_str()).and_then(|tasks| tasks.remove(key.task.as_str()))),
                 }
                 for file in outputs {
                     if file.stored {
@@ -143,7 +147,7 @@ impl Run {
             Event::ConditionEvaluated { phase, outcome, .. } => {
                 self.phase_under_way()?.checkpoint.condition = Some(outcome.clone());
                 if let ConditionOutcome::Error(error) = outcome {
-                    self.warnings.push(format!("the condition of the checkpoint of phase \"{phase}\" failed: {error}"));
+                    self.warn(format!("the condition of the checkpoint of phase \"{phase}\" failed: {error}"));
                 }
             }
             Event::HoldOpened(opened) => self.hold_opened(opened, at)?,
@@ -172,6 +176,9 @@ impl Run {
             }
             Event::HoldSettled { hold } => {
                 let hold = self.close(hold, HoldState::Settled)?;
+                if hold.chosen().is_some_and(|choice| choice.action == Action::Rerun) {
+                    self.again(&hold.scope, at)?;
+                }
                 self.decisions.extend(decision(&hold));
             }
             Event::HoldVoided { hold, .. } => {
@@ -181,7 +188,7 @@ impl Run {
                 self.refused_attempts += 1;
                 let who = entry.actor.as_deref().and_then(|actor| actor.inside_task.clone());
                 let who = who.map_or_else(|| "somebody".to_owned(), |task| format!("task {task}"));
-                self.warnings.push(format!("{who} tried to {} and was refused: {}", refused.what, refused.reason));
+                self.warn(format!("{who} tried to {} and was refused: {}", refused.what, refused.reason));
             }
             Event::PhaseCompleted { phase, .. } => {
                 self.position = self.phase_under_way()?.position + 1;
@@ -200,9 +207,19 @@ impl Run {
                 }
             }
             Event::Failed { message } => self.end = Some(End::Failed(message.clone())),
-            Event::Aborted { .. } => self.end = Some(End::Aborted),
-            Event::Cancelled { .. } => self.end = Some(End::Cancelled),
+            Event::Aborted { .. } => {
+                self.timers_gone();
+                self.end = Some(End::Aborted);
+            }
+            Event::Cancelled { .. } => {
+                self.timers_gone();
+                self.end = Some(End::Cancelled);
+            }
             Event::Completed => self.end = Some(End::Complete),
+            Event::TaskStopped { key, .. } => self.task(key, at, |task| {
+                task.next_reason = AttemptReason::Retry;
+                TaskState::Waiting
+            })?,
         }
         Ok(())
     }
@@ -210,14 +227,25 @@ impl Run {
     fn resumed(&mut self, driver: crate::id::DriverId) {
         self.driver = driver;
         self.stopping = false;
-        if matches!(self.end, Some(End::Failed(_))) {
+        let had_failed = matches!(self.end, Some(End::Failed(_)));
+        if had_failed {
             self.end = None;
         }
         let Some(phase) = &mut self.current else { return };
         let failed: Vec<usize> = phase.troubled().collect();
         for index in failed {
             let task = &mut phase.tasks[index];
-            if matches!(task.state, TaskState::Failed(_)) && task.hold.is_none() {
+            // What was cut off and counts as failed has not been dealt with yet, unless the run failed over it.
+            let dealt_with = match &task.state {
+                TaskState::Failed(failure) => had_failed || failure.kind != FailureKind::Interrupted,
+                TaskState::Waiting
+                | TaskState::Running
+                | TaskState::Backoff { .. }
+                | TaskState::Interrupted
+                | TaskState::Done
+                | TaskState::Skipped => false,
+            };
+            if dealt_with && task.hold.is_none() {
                 task.failures = 0;
                 task.next_reason = AttemptReason::Retry;
                 phase.set(index, TaskState::Waiting);
@@ -227,6 +255,35 @@ impl Run {
             if matches!(gate.state, GateState::Running | GateState::Failed(_)) && gate.hold.is_none() {
                 gate.state = GateState::Waiting;
             }
+        }
+    }
+
+    /// What a hold was about is asked for again; it starts when its turn comes.
+    fn again(&mut self, scope: &Scope, at: Timestamp) -> Result<(), Misfit> {
+        match scope {
+            Scope::Run | Scope::Phase { .. } => Ok(()),
+            Scope::Tasks(keys) => keys.iter().try_for_each(|key| {
+                self.task(key, at, |task| {
+                    if matches!(task.state, TaskState::Failed(_)) {
+                        task.next_reason = AttemptReason::Retry;
+                    }
+                    task.hold = None;
+                    TaskState::Waiting
+                })
+            }),
+            Scope::Gate { gate, .. } => {
+                let gate = self.gate(gate.as_str())?;
+                gate.hold = None;
+                gate.state = GateState::Waiting;
+                Ok(())
+            }
+        }
+    }
+
+    /// Something that people should know, once.
+    fn warn(&mut self, warning: String) {
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
         }
     }
 
@@ -244,6 +301,7 @@ impl Run {
         let workflow = self.workflow.clone();
         let position = workflow.position(target.as_str()).ok_or_else(|| Misfit(format!("there is no phase {target}")))?;
         self.repeats_by_itself = if by_itself { self.repeats_by_itself + 1 } else { 0 };
+        self.timers_gone();
         self.position = position;
         self.current = None;
         self.feedback = feedback;
@@ -331,6 +389,21 @@ impl Run {
         Ok(())
     }
 
+    /// The phase is left, or the run ends: nothing waits for a next try any more.
+    fn timers_gone(&mut self) {
+        let Some(phase) = &self.current else { return };
+        let timers = phase.running().filter_map(|index| match &phase.tasks[index].state {
+            TaskState::Backoff { timer, .. } => Some(timer.clone()),
+            TaskState::Waiting
+            | TaskState::Running
+            | TaskState::Interrupted
+            | TaskState::Failed(_)
+            | TaskState::Done
+            | TaskState::Skipped => None,
+        });
+        self.touched.timers_gone.extend(timers);
+    }
+
     fn phase_under_way(&mut self) -> Result<&mut PhaseRun, Misfit> {
         self.current.as_mut().ok_or_else(|| Misfit("no phase is under way".into()))
     }
@@ -361,7 +434,7 @@ impl Run {
 
 fn decision(hold: &Hold) -> Option<Decision> {
     let answer = hold.answers.last()?;
-    let choice = hold.options.iter().find(|choice| choice.id == answer.option)?;
+    let choice = hold.chosen()?;
     let (target, skipped) = match &choice.action {
         Action::RepeatPhase(target) => (Some(target.clone()), Vec::new()),
         Action::SkipPhases(phases) => (None, phases.clone()),
@@ -380,5 +453,6 @@ fn decision(hold: &Hold) -> Option<Decision> {
         revision: hold.revision,
         actor: answer.actor.clone(),
         at: answer.at,
+        number: hold.options.iter().position(|known| known.id == choice.id).map_or(0, |index| index + 1),
     })
 }

@@ -251,6 +251,15 @@ pub enum Event {
     },
     /// All phases are done.
     Completed,
+    /// An attempt of a task was ended because something else failed first; it is tried again with it.
+    TaskStopped {
+        /// Which task.
+        key: TaskKey,
+        /// Which attempt.
+        attempt: u32,
+        /// Why.
+        reason: String,
+    },
 }
 
 /// How a run began.
@@ -393,7 +402,7 @@ pub enum FailureKind {
     Output,
     /// It was cut off, and `on_interrupt` says that this is a failure.
     Interrupted,
-    /// It was ended because something else failed first.
+    /// It was asked to stop.
     Stopped,
 }
 

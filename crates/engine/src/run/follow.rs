@@ -1,7 +1,7 @@
 //! What follows from the state by itself: the loop of phases. Skip list, tasks, gates, checkpoint, next phase.
 
-use crate::hold::{Action, Choice, Hold, HoldKind, HoldState, Scope};
-use crate::id::{HoldId, IdSource, OptionId, TaskKey};
+use crate::hold::{Action, Hold, HoldKind, HoldState, Scope, task_options};
+use crate::id::{HoldId, IdSource, TaskKey};
 use crate::run::command::{Actor, Way};
 use crate::run::decide::void_others;
 use crate::run::event::{ConditionOutcome, Event, Failure, HoldOpened, PlannedTask};
@@ -100,17 +100,12 @@ fn preset(run: &Run, hold: &Hold) -> Option<Step> {
 
 /// Whether the files of an answered hold must be looked at again before its answer takes effect.
 pub(super) fn needs_second_look(hold: &Hold) -> bool {
-    !hold.files.is_empty() && chosen(hold).is_some_and(|choice| choice.action.goes_on())
-}
-
-fn chosen(hold: &Hold) -> Option<&Choice> {
-    let answer = hold.answers.last()?;
-    hold.options.iter().find(|choice| choice.id == answer.option)
+    !hold.files.is_empty() && hold.chosen().is_some_and(|choice| choice.action.goes_on())
 }
 
 /// What an answer does.
 pub(super) fn settle(run: &Run, hold: &Hold) -> Vec<Event> {
-    let Some(choice) = chosen(hold) else { return Vec::new() };
+    let Some(choice) = hold.chosen() else { return Vec::new() };
     let feedback = hold.answers.last().and_then(|answer| answer.feedback.clone()).filter(|text| !text.is_empty());
     let mut events = vec![Event::HoldSettled { hold: hold.id.clone() }];
     match &choice.action {
@@ -128,7 +123,8 @@ pub(super) fn settle(run: &Run, hold: &Hold) -> Vec<Event> {
             events.extend(void_others(run, Some(&hold.id), "the run was aborted"));
             events.push(Event::Aborted { hold: hold.id.clone() });
         }
-        Action::Rerun => events.extend(again(run, hold)),
+        // Settling puts what it was about back among what waits; it starts when its turn comes.
+        Action::Rerun => {}
         Action::CountAsDone => events.extend(count_as_done(hold)),
     }
     events
@@ -137,19 +133,6 @@ pub(super) fn settle(run: &Run, hold: &Hold) -> Vec<Event> {
 fn complete_phase(run: &Run) -> Option<Event> {
     let phase = run.current.as_ref()?;
     Some(Event::PhaseCompleted { phase: phase.id.clone(), iteration: phase.iteration })
-}
-
-/// What a hold was about starts again.
-fn again(run: &Run, hold: &Hold) -> Vec<Event> {
-    let Some(phase) = &run.current else { return Vec::new() };
-    match &hold.scope {
-        Scope::Run | Scope::Phase { .. } => Vec::new(),
-        Scope::Tasks(keys) => keys.iter().filter_map(|key| start(phase, phase.find(key)?)).collect(),
-        Scope::Gate { gate, .. } => {
-            let known = phase.gates.iter().filter(|known| known.gate == *gate);
-            known.map(|known| start_gate(phase, known)).collect()
-        }
-    }
 }
 
 fn count_as_done(hold: &Hold) -> Vec<Event> {
@@ -199,8 +182,11 @@ fn tasks(run: &Run, phase: &PhaseRun, declared: &Phase, at: Timestamp, ids: &mut
 }
 
 fn start_ready(run: &Run, phase: &PhaseRun, at: Timestamp) -> Vec<Event> {
-    let under_way = phase.running().count();
-    let free = run.workflow.max_parallel.map_or(usize::MAX, |limit| (limit as usize).saturating_sub(under_way));
+    let is_running = |index: &usize| phase.tasks[*index].state == TaskState::Running;
+    let free = match run.workflow.max_parallel {
+        None => usize::MAX,
+        Some(limit) => (limit as usize).saturating_sub(phase.running().filter(is_running).count()),
+    };
     let due = phase.running().filter(|index| match &phase.tasks[*index].state {
         TaskState::Backoff { due, .. } => *due <= at,
         TaskState::Waiting
@@ -210,26 +196,12 @@ fn start_ready(run: &Run, phase: &PhaseRun, at: Timestamp) -> Vec<Event> {
         | TaskState::Done
         | TaskState::Skipped => false,
     });
-    due.chain(phase.ready().take(free)).filter_map(|index| start(phase, index)).collect()
+    due.chain(phase.ready()).take(free).map(|index| start(phase, index)).collect()
 }
 
-fn start(phase: &PhaseRun, index: usize) -> Option<Event> {
+fn start(phase: &PhaseRun, index: usize) -> Event {
     let task = &phase.tasks[index];
-    match task.state {
-        TaskState::Running | TaskState::Done | TaskState::Skipped => None,
-        TaskState::Waiting | TaskState::Backoff { .. } | TaskState::Interrupted | TaskState::Failed(_) => {
-            let reason = match task.state {
-                TaskState::Failed(_) => crate::run::event::AttemptReason::Retry,
-                TaskState::Waiting
-                | TaskState::Backoff { .. }
-                | TaskState::Interrupted
-                | TaskState::Running
-                | TaskState::Done
-                | TaskState::Skipped => task.next_reason,
-            };
-            Some(Event::TaskStarted { key: phase.key(index), attempt: task.attempts + 1, reason })
-        }
-    }
+    Event::TaskStarted { key: phase.key(index), attempt: task.attempts + 1, reason: task.next_reason }
 }
 
 /// A failure that no retry mends: the run fails, or the phase repeats a few times and then a person is asked.
@@ -322,23 +294,13 @@ fn ask_about_failed(scope: Scope, what: &str, failure: &Failure, ids: &mut IdSou
 }
 
 fn question(kind: HoldKind, scope: Scope, prompt: String, notes: Vec<String>, ids: &mut IdSource) -> Event {
-    let choice = |id: &str, label: &str, action: Action| Choice {
-        id: OptionId::from(id),
-        label: label.to_owned(),
-        with_feedback: false,
-        action,
-    };
     Event::HoldOpened(Box::new(HoldOpened {
         hold: HoldId::new(ids.next_id()),
         kind,
         scope,
         prompt,
         files: Vec::new(),
-        options: vec![
-            choice("rerun", "Run again", Action::Rerun),
-            choice("count-as-done", "Count as done", Action::CountAsDone),
-            choice("abort", "Abort", Action::Abort),
-        ],
+        options: task_options(),
         notes,
         blocking: true,
         quorum: 1,

@@ -11,12 +11,7 @@ impl Run {
         if self.end.is_some() || self.stopping {
             return Vec::new();
         }
-        let mut effects = Vec::new();
-        for hold in self.holds.values() {
-            if hold.state == HoldState::Checking && follow::needs_second_look(hold) {
-                effects.push(Effect::Recheck { hold: hold.id.clone(), revision: hold.revision });
-            }
-        }
+        let mut effects: Vec<Effect> = self.second_looks().collect();
         let Some(phase) = &self.current else { return effects };
         for index in phase.running() {
             let task = &phase.tasks[index];
@@ -26,9 +21,6 @@ impl Run {
                 TaskState::Waiting | TaskState::Interrupted | TaskState::Failed(_) | TaskState::Done | TaskState::Skipped => {}
             }
         }
-        if !phase.tasks_done() {
-            return effects;
-        }
         for gate in phase.gates.iter().filter(|gate| gate.state == GateState::Running) {
             effects.push(Effect::Gate {
                 phase: phase.id.clone(),
@@ -37,17 +29,35 @@ impl Run {
                 attempt: gate.attempts,
             });
         }
+        effects.extend(self.checkpoint_effect());
+        effects
+    }
+
+    /// The next pending effect that only reads, so that it may be performed before the events that call for it are durable.
+    pub fn pending_read(&self) -> Option<Effect> {
+        if self.end.is_some() || self.stopping {
+            return None;
+        }
+        self.second_looks().next().or_else(|| self.checkpoint_effect().filter(Effect::only_reads))
+    }
+
+    fn second_looks(&self) -> impl Iterator<Item = Effect> + '_ {
+        let checking = self.holds.values().filter(|hold| hold.state == HoldState::Checking && follow::needs_second_look(hold));
+        checking.map(|hold| Effect::Recheck { hold: hold.id.clone(), revision: hold.revision })
+    }
+
+    /// What the checkpoint of the phase under way calls for, once tasks and gates are done.
+    fn checkpoint_effect(&self) -> Option<Effect> {
+        let phase = self.current.as_ref().filter(|phase| phase.tasks_done())?;
         if phase.gates.iter().any(|gate| !matches!(gate.state, GateState::Passed | GateState::Waived)) {
-            return effects;
+            return None;
         }
         let declared = &self.workflow.phases[phase.position];
         let (id, iteration) = (phase.id.clone(), phase.iteration);
         let conditional = declared.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.condition.is_some());
         if conditional && phase.checkpoint.condition.is_none() {
-            effects.push(Effect::Evaluate { phase: id, iteration });
-        } else if follow::must_show(phase, declared) {
-            effects.push(Effect::Show { phase: id, iteration });
+            return Some(Effect::Evaluate { phase: id, iteration });
         }
-        effects
+        follow::must_show(phase, declared).then_some(Effect::Show { phase: id, iteration })
     }
 }

@@ -118,7 +118,10 @@ pub fn may_decide(actor: &Actor, require_terminal: bool, what: &str) -> Result<(
 }
 
 pub(super) fn settled_before(decision: &Decision, option: &str, feedback: Option<&str>) -> Refusal {
-    let same = decision.option.as_str() == option || decision.label.to_lowercase() == option.trim().to_lowercase();
+    let option = option.trim();
+    let same = decision.option.as_str() == option
+        || decision.label.to_lowercase() == option.to_lowercase()
+        || option.parse() == Ok(decision.number);
     let said_the_same = feedback.is_none() || feedback == decision.feedback.as_deref();
     if same && said_the_same {
         return Refusal::AlreadyAnswered { by: decision.actor.clone(), at: decision.at };

@@ -187,6 +187,8 @@ pub struct Decision {
     pub actor: Actor,
     /// When it was answered.
     pub at: Timestamp,
+    /// The option's number, counted from 1.
+    pub number: usize,
 }
 
 /// An answer in advance and who gave it.

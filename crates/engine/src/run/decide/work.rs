@@ -2,7 +2,7 @@
 
 use crate::id::{GateId, IdSource, PhaseId, TaskKey, TimerId};
 use crate::run::command::TaskOutcome;
-use crate::run::event::{Event, Failure, FailureKind};
+use crate::run::event::{Event, Failure};
 use crate::run::state::{GateState, Run, TaskState};
 use crate::spec::workflow::{OnFail, Retry};
 use crate::time::Timestamp;
@@ -55,14 +55,10 @@ fn stop_the_others(run: &Run, failed: usize) -> Vec<Event> {
     if !run.workflow.phases[phase.position].fail_fast {
         return Vec::new();
     }
-    let failure = Failure {
-        kind: FailureKind::Stopped,
-        message: format!("ended because {} failed", phase.key(failed).address()),
-        tail: String::new(),
-    };
-    let others = phase.running().filter(|index| *index != failed);
+    let reason = format!("{} failed", phase.key(failed).address());
+    let others = phase.running().filter(|index| *index != failed && phase.tasks[*index].state == TaskState::Running);
     others
-        .map(|index| Event::TaskFailed { key: phase.key(index), attempt: phase.tasks[index].attempts, failure: failure.clone() })
+        .map(|index| Event::TaskStopped { key: phase.key(index), attempt: phase.tasks[index].attempts, reason: reason.clone() })
         .collect()
 }
 

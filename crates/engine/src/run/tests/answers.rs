@@ -113,7 +113,10 @@ fn the_first_answer_wins_and_the_second_is_told_so() {
     assert!(matches!(bench.tell(person(), other.clone(), false), Err(Refusal::AnswerConflicts { .. })));
     bench.outcome(Body::TimerDue { timer: crate::id::TimerId::from("none") });
     assert_eq!(bench.started().last().unwrap(), "build/make");
-    assert!(matches!(bench.tell(person(), first, false), Err(Refusal::AlreadyAnswered { .. })));
+    assert!(matches!(bench.tell(person(), first.clone(), false), Err(Refusal::AlreadyAnswered { .. })));
+    let Body::Answer { hold, .. } = first else { panic!() };
+    let by_number = Body::Answer { hold, revision: Some(1), option: "1".into(), feedback: None };
+    assert!(matches!(bench.tell(person(), by_number, false), Err(Refusal::AlreadyAnswered { .. })));
     let Err(Refusal::AnswerConflicts { recorded, .. }) = bench.tell(person(), other, false) else { panic!() };
     assert_eq!(recorded, "Continue");
 }
@@ -164,4 +167,17 @@ fn an_answer_to_an_unknown_hold_is_refused() {
     bench.work();
     let body = Body::Answer { hold: hold_id("nowhere0"), revision: None, option: "1".into(), feedback: None };
     assert!(matches!(bench.tell(person(), body, true), Err(Refusal::NoSuchHold { .. })));
+}
+
+#[test]
+fn an_answer_for_a_phase_is_not_used_for_a_task_of_the_same_name() {
+    let mut first = phase("review", vec![Task { on_fail: OnFail::Ask, ..task("review", &[]) }]);
+    first.checkpoint = checkpoint(vec![choice("Continue", Action::Continue)]);
+    let preset = Preset { selector: "review".into(), option: "1".into(), feedback: None };
+    let mut bench = Bench::with_presets(workflow(vec![first]), vec![preset]);
+    bench.fail("review/review");
+    assert_eq!(bench.hold().kind, crate::hold::HoldKind::Failed);
+    bench.answer("Count as done", None);
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Complete, "the checkpoint took it");
 }

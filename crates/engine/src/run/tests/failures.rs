@@ -150,3 +150,86 @@ fn cancelling_ends_the_run_for_good() {
     let resumed = bench.tell(Actor::driver(), Body::TakeOver { driver: DriverId::from("driver-2") }, true);
     assert!(matches!(resumed, Err(Refusal::Ended { .. })));
 }
+
+#[test]
+fn what_fail_fast_ended_is_no_failure_of_its_own() {
+    let mut definition = with(|task| task.on_fail = OnFail::Repeat);
+    definition.phases[0].fail_fast = true;
+    definition.phases[0].tasks[1].on_fail = OnFail::Ask;
+    let mut bench = Bench::new(definition);
+    bench.fail("one/a");
+    assert!(bench.run.holds.is_empty(), "nobody is asked about b");
+    assert_eq!(bench.run.iteration_counts["one"], 2, "the phase runs again, as a says");
+
+    let mut definition = with(|_| {});
+    definition.phases[0].fail_fast = true;
+    definition.phases[0].tasks[1].on_fail = OnFail::Ask;
+    let mut bench = Bench::new(definition);
+    bench.fail("one/a");
+    assert_eq!(bench.run.status(), Status::Failed);
+    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2") });
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Complete);
+    assert_eq!(bench.started(), ["one/a", "one/b", "one/a", "one/b", "one/c"]);
+}
+
+#[test]
+fn what_waits_for_its_next_try_takes_no_place() {
+    let mut definition = workflow(vec![phase("one", vec![task("a", &[]), task("b", &[]), task("c", &[])])]);
+    definition.max_parallel = Some(1);
+    definition.phases[0].tasks[0].retry = Retry { attempts: 2, backoff: Duration::from_secs(60) };
+    let mut bench = Bench::new(definition);
+    bench.fail("one/a");
+    assert_eq!(bench.started(), ["one/a", "one/b"]);
+    bench.now += 100_000;
+    bench.perform(&bench.run.pending().into_iter().find(|effect| matches!(effect, Effect::Task { .. })).unwrap());
+    assert_eq!(bench.started(), ["one/a", "one/b", "one/a"], "it is due, and one may run");
+}
+
+#[test]
+fn asking_for_more_than_may_run_at_once_keeps_to_the_limit() {
+    let asking = |id: &str| Task { on_interrupt: OnInterrupt::Ask, ..task(id, &[]) };
+    let mut definition = workflow(vec![phase("one", vec![asking("a"), asking("b")])]);
+    definition.max_parallel = Some(2);
+    let mut bench = Bench::new(definition);
+    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2") });
+    Arc::make_mut(&mut bench.run.workflow).max_parallel = Some(1);
+    bench.answer("rerun", None);
+    assert_eq!(bench.run.pending().len(), 1);
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Complete);
+}
+
+#[test]
+fn no_timer_is_left_when_a_run_ends() {
+    let retry = Retry { attempts: 2, backoff: Duration::from_secs(60) };
+    let mut bench = Bench::new(with(|task| task.retry = retry));
+    bench.fail("one/a");
+    let (_, _, rows) = bench.run.seal(bench.entries.clone());
+    assert_eq!(rows.timers.len(), 1);
+    bench.tell(person(), Body::Cancel { reason: None }, false).unwrap();
+    let last = vec![bench.entries.last().unwrap().clone()];
+    let (_, _, rows) = bench.run.seal(last);
+    assert_eq!(rows.timers_gone.len(), 1);
+}
+
+#[test]
+fn a_result_of_an_earlier_execution_is_not_this_ones() {
+    let mut first = phase("one", vec![task("a", &[])]);
+    first.checkpoint = checkpoint(vec![choice("Redo", Action::RepeatPhase(PhaseId::from("one")))]);
+    let mut bench = Bench::new(workflow(vec![first]));
+    let finished = |iteration, result: Option<&str>| Body::TaskEnded {
+        key: key("one", iteration, "a"),
+        attempt: 1,
+        outcome: TaskOutcome::Finished {
+            result: result.map(|text| crate::datum::Datum::Inline(text.into())),
+            outputs: Vec::new(),
+        },
+    };
+    bench.outcome(finished(1, Some("7")));
+    assert_eq!(bench.run.full_context(&|_| None)["outputs"]["one"]["a"], 7);
+    bench.work();
+    bench.answer("Redo", None);
+    bench.outcome(finished(2, None));
+    assert_eq!(bench.run.full_context(&|_| None)["outputs"]["one"].get("a"), None);
+}

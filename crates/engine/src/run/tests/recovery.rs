@@ -107,3 +107,13 @@ fn endless_attempts_do_not_fill_the_history() {
     let recorded = bench.entries.iter().filter(|entry| matches!(entry.event, Event::AttemptRefused(_)));
     assert_eq!(recorded.count(), 100);
 }
+
+#[test]
+fn what_counts_as_failed_when_cut_off_does_so_after_a_signal_too() {
+    let mut definition = three([OnInterrupt::Fail, OnInterrupt::Rerun, OnInterrupt::Rerun]);
+    definition.phases[0].tasks[0].on_fail = OnFail::Ask;
+    let mut bench = Bench::new(definition);
+    bench.outcome(Body::Interrupt { signal: "SIGINT".into() });
+    take_over(&mut bench);
+    assert_eq!(bench.hold().kind, HoldKind::Failed, "a person is asked, and it does not just run again");
+}
