@@ -83,6 +83,9 @@ impl Progress {
             Event::TaskInterrupted { key, .. } => {
                 line(text, format_args!("  {} {}", address(key), styled(WARNING, "was cut off")))
             }
+            Event::TaskStopped { key, reason, .. } => {
+                line(text, format_args!("  {} {}: {}", address(key), styled(WARNING, "is ended"), neutral::line(reason)));
+            }
             Event::TaskSkipped { key, reason } => line(text, format_args!("  {}: {}", address(key), neutral::line(reason))),
             Event::GateStarted { phase, gate, .. } => {
                 self.began.insert(format!("{phase}/{gate}"), at);

@@ -3,7 +3,7 @@
 //! The state in memory is ahead of the store by the commit that is being appended. Nothing with an effect outside begins before that
 //! commit is durable; when it cannot be appended, the state is read anew and the commands are decided again.
 
-use crate::load::{LoadError, catch_up, load};
+use crate::load::{Fresh, LoadError, catch_up, load, load_fresh};
 use crate::world::{Performed, Stop, World};
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
@@ -16,7 +16,7 @@ use lockgate_engine::run::event::Entry;
 use lockgate_engine::run::{Refusal, Run, Status, create, handle};
 use lockgate_engine::spec::workflow::Workflow;
 use lockgate_store::{Append, AppendError, ClaimError, DriverInfo, StoreError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -70,20 +70,6 @@ pub enum DriveError {
     },
 }
 
-impl From<ClaimError> for StoreOrDriven {
-    fn from(error: ClaimError) -> Self {
-        match error {
-            ClaimError::DrivenBy(by) => Self::Driven(by),
-            ClaimError::Store(error) => Self::Store(error),
-        }
-    }
-}
-
-enum StoreOrDriven {
-    Driven(DriverInfo),
-    Store(StoreError),
-}
-
 /// Asks a driver to stop, and says why.
 #[derive(Clone, Debug, Default)]
 pub struct Halt {
@@ -125,6 +111,8 @@ pub struct Driver {
     run: Run,
     epoch: u64,
     under_way: BTreeMap<Effect, Stop>,
+    /// What is no longer wanted and has been asked to end, and has not ended yet.
+    ending: BTreeSet<Effect>,
     outcomes: FuturesUnordered<BoxFuture<'static, (Effect, Performed)>>,
     fold_size: usize,
     since_fold: usize,
@@ -164,42 +152,49 @@ impl Driver {
             index,
             fold: None,
         };
+        let hash = append.commit.hash;
         match world.store.append(append).await {
             Ok(()) => {}
+            Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => {
+                if was_taken(&world, &run.id, 0, hash).await? != Some(true) {
+                    return Err(error.into());
+                }
+            }
             Err(AppendError::Store(error)) => return Err(error.into()),
             Err(AppendError::Conflict | AppendError::Fenced) => {
                 return Err(StoreError::Io(format!("run {} exists already", run.id)).into());
             }
         }
         listener.committed(&run, &heard.entries);
-        Ok(Self::new(world, run, 1, listener))
+        Ok(Self::new(world, Fresh { run, folded: 0, tail: 0 }, 1, listener))
     }
 
     /// Takes a run over and drives it from here on: what its last driver left running is ended, and what was cut off is dealt with.
     pub async fn resume(world: World, run: &RunId, actor: Actor, listener: Box<dyn Listener>) -> Result<Self, DriveError> {
-        let epoch = match world.store.claim(run).await.map_err(StoreOrDriven::from) {
+        let epoch = match world.store.claim(run).await {
             Ok(epoch) => epoch,
-            Err(StoreOrDriven::Driven(by)) => return Err(DriveError::DrivenBy { run: run.clone(), by }),
-            Err(StoreOrDriven::Store(error)) => return Err(error.into()),
+            Err(ClaimError::DrivenBy(by)) => return Err(DriveError::DrivenBy { run: run.clone(), by }),
+            Err(ClaimError::Store(error)) => return Err(error.into()),
         };
-        let state = load(&*world.store, run).await?;
-        let orphans = world.perform.end_orphans(&state).await;
+        let fresh = load_fresh(&*world.store, run).await?;
+        let orphans = world.perform.end_orphans(&fresh.run).await;
         orphans.map_err(|detail| DriveError::Orphans { run: run.clone(), detail })?;
-        let mut driver = Self::new(world, state, epoch, listener);
+        let mut driver = Self::new(world, fresh, epoch, listener);
         let body = Body::TakeOver { driver: driver.world.store.driver().clone() };
         driver.submit(actor, body, false).await?;
         Ok(driver)
     }
 
-    fn new(world: World, run: Run, epoch: u64, listener: Box<dyn Listener>) -> Self {
+    fn new(world: World, fresh: Fresh, epoch: u64, listener: Box<dyn Listener>) -> Self {
         Self {
             world,
-            run,
+            run: fresh.run,
             epoch,
             under_way: BTreeMap::new(),
+            ending: BTreeSet::new(),
             outcomes: FuturesUnordered::new(),
-            fold_size: 0,
-            since_fold: 0,
+            fold_size: fresh.folded,
+            since_fold: fresh.tail,
             listener,
         }
     }
@@ -231,15 +226,15 @@ impl Driver {
     }
 
     async fn drive_on(&mut self, halt: &Halt) -> Result<Paused, DriveError> {
-        self.look().await?;
-        self.begin_pending();
+        catch_up(&*self.world.store, &mut self.run).await?;
+        self.follow().await?;
         loop {
             match self.run.status() {
                 Status::Complete | Status::Failed | Status::Aborted | Status::Cancelled => {
                     self.end_all().await;
                     return Ok(Paused::Ended);
                 }
-                Status::Waiting if self.under_way.is_empty() => return Ok(Paused::Waiting),
+                Status::Waiting if self.outcomes.is_empty() => return Ok(Paused::Waiting),
                 Status::Waiting | Status::Running => {}
             }
             let mut ready = Vec::new();
@@ -286,12 +281,17 @@ impl Driver {
 
     /// Looks whether others changed the run, and lets follow what follows from it.
     async fn look(&mut self) -> Result<bool, DriveError> {
-        if !catch_up(&*self.world.store, &mut self.run).await? {
-            return Ok(false);
+        let changed = catch_up(&*self.world.store, &mut self.run).await?;
+        if changed {
+            self.follow().await?;
         }
+        Ok(changed)
+    }
+
+    /// Lets follow what follows from the state as it is.
+    async fn follow(&mut self) -> Result<(), DriveError> {
         let command = command(&self.world, Actor::driver(), Body::Look, false);
-        self.commit(vec![Waiting { command, values: Vec::new() }]).await?;
-        Ok(true)
+        self.commit(vec![Waiting { command, values: Vec::new() }]).await
     }
 
     /// Ends what is under way and records that it was cut off, save for what had finished by then.
@@ -310,6 +310,7 @@ impl Driver {
             stop.stop();
         }
         let mut finished = Vec::new();
+        // What is waited for here was either wanted until now, or is being ended already.
         while let Some((effect, performed)) = self.outcomes.next().await {
             let well = matches!(
                 performed.body,
@@ -327,6 +328,7 @@ impl Driver {
 
     fn outcome(&mut self, effect: Effect, performed: Performed) -> Waiting {
         self.under_way.remove(&effect);
+        self.ending.remove(&effect);
         let command = command(&self.world, Actor::driver(), performed.body, false);
         Waiting { command, values: performed.values }
     }
@@ -370,12 +372,12 @@ impl Driver {
             Ok(()) => {}
             Err(AppendError::Fenced) => return Err(DriveError::TakenOver(run)),
             Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => {
+                let taken = was_taken(&self.world, &run, expected, hash).await?;
                 self.run = load(&*self.world.store, &run).await?;
-                if self.run.head != hash {
-                    if self.run.version > expected {
-                        return Ok(false);
-                    }
-                    return Err(error.into());
+                match taken {
+                    Some(true) => {}
+                    Some(false) => return Ok(false),
+                    None => return Err(error.into()),
                 }
             }
             Err(AppendError::Store(error)) => return Err(error.into()),
@@ -393,19 +395,19 @@ impl Driver {
     }
 
     /// Begins what should be under way and is not, and ends what is under way and should not be.
+    /// No work begins while something that is no longer wanted still ends: it may be an earlier attempt of the same.
     fn begin_pending(&mut self) {
-        let pending = self.run.pending();
-        if self.under_way.keys().any(|effect| !pending.contains(effect)) {
-            self.under_way.retain(|effect, stop| {
-                let wanted = pending.contains(effect);
-                if !wanted {
-                    stop.stop();
-                }
-                wanted
-            });
+        let pending: BTreeSet<Effect> = self.run.pending().into_iter().collect();
+        let unwanted: Vec<Effect> = self.under_way.keys().filter(|effect| !pending.contains(effect)).cloned().collect();
+        for effect in unwanted {
+            if let Some(stop) = self.under_way.remove(&effect) {
+                stop.stop();
+                self.ending.insert(effect);
+            }
         }
         for effect in pending {
-            if self.under_way.contains_key(&effect) {
+            let is_work = matches!(effect, Effect::Task { .. } | Effect::Gate { .. });
+            if self.under_way.contains_key(&effect) || (is_work && !self.ending.is_empty()) {
                 continue;
             }
             let stop = Stop::new();
@@ -436,11 +438,17 @@ impl Driver {
     }
 }
 
+/// Whether a commit whose outcome is unknown was taken, or another one in its place; neither when the history ends before it.
+async fn was_taken(world: &World, run: &RunId, expected: u64, hash: Digest) -> Result<Option<bool>, StoreError> {
+    let next = world.store.commits(run, expected, 1).await?;
+    Ok(next.first().map(|commit| commit.hash == hash))
+}
+
 /// Performs what only reads before the commit, so that its result rides along: a hold opens in the commit of the work that led to it,
 /// and an answer takes effect in its own.
 async fn read_ahead(world: &World, run: &mut Run, entries: &mut Vec<Entry>, values: &mut Vec<(Digest, Vec<u8>)>) {
     loop {
-        let Some(effect) = run.pending().into_iter().find(Effect::only_reads) else { return };
+        let Some(effect) = run.pending_read() else { return };
         let performed = world.perform.begin(run, &effect, Stop::new()).await;
         let command = command(world, Actor::driver(), performed.body, false);
         match handle(run, &command) {
@@ -468,9 +476,17 @@ pub async fn submit(world: &World, run: &RunId, actor: Actor, body: Body, requir
         let (_, commit, index) = state.seal(entries);
         let append =
             Append { run: run.clone(), expected, epoch: None, claim: None, commit, values: Vec::new(), index, fold: None };
+        let hash = append.commit.hash;
         match world.store.append(append).await {
             Ok(()) => return Ok(state),
             Err(AppendError::Conflict) => {}
+            Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => {
+                match was_taken(world, run, expected, hash).await? {
+                    Some(true) => return Ok(state),
+                    Some(false) => {}
+                    None => return Err(error.into()),
+                }
+            }
             Err(AppendError::Fenced) => return Err(DriveError::TakenOver(run.clone())),
             Err(AppendError::Store(error)) => return Err(error.into()),
         }

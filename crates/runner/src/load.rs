@@ -3,6 +3,7 @@
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Run;
+use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::history::{HistoryError, created};
 use lockgate_engine::spec::workflow::Workflow;
 use lockgate_store::{Store, StoreError};
@@ -32,38 +33,46 @@ pub enum LoadError {
     },
 }
 
-/// Reads a run.
-pub async fn load(store: &dyn Store, run: &RunId) -> Result<Run, LoadError> {
-    let history = |error: HistoryError| LoadError::History { run: run.clone(), error };
-    let loaded = store.load(run).await?.ok_or_else(|| StoreError::NoRun(run.clone()))?;
-    let mut commits = loaded.commits.iter();
-    let mut state = match loaded.fold {
-        // A folded state is only a shortcut: one that this release cannot read is passed over.
-        Some(fold) => match Run::from_bytes(&fold.state) {
-            Ok(mut state) => {
-                let workflow = definition(store, run, state.definition).await?;
-                state.attach(workflow).map_err(history)?;
-                state
-            }
-            Err(_) => return replay(store, run).await,
-        },
-        None => {
-            let first = commits.next().ok_or(HistoryError::NoBeginning).map_err(history)?;
-            let (created, _) = created(first).map_err(history)?;
-            let workflow = definition(store, run, created.definition).await?;
-            Run::first(first, workflow).map_err(history)?.0
-        }
-    };
-    for commit in commits {
-        state.apply_commit(commit).map_err(history)?;
-    }
-    Ok(state)
+/// A run that was read, and how much had to be read for it.
+pub struct Fresh {
+    /// The run.
+    pub run: Run,
+    /// Bytes of its folded state; none when there is none.
+    pub folded: usize,
+    /// Bytes of the commits after it.
+    pub tail: usize,
 }
 
-/// Reads a run from its first commit on, without the folded state.
-async fn replay(store: &dyn Store, run: &RunId) -> Result<Run, LoadError> {
+/// Reads a run.
+pub async fn load(store: &dyn Store, run: &RunId) -> Result<Run, LoadError> {
+    Ok(load_fresh(store, run).await?.run)
+}
+
+/// Reads a run, and says how much had to be read for it.
+pub async fn load_fresh(store: &dyn Store, run: &RunId) -> Result<Fresh, LoadError> {
     let history = |error: HistoryError| LoadError::History { run: run.clone(), error };
-    let commits = store.commits(run, 0, usize::MAX).await?;
+    let loaded = store.load(run).await?.ok_or_else(|| StoreError::NoRun(run.clone()))?;
+    let tail = loaded.commits.iter().map(|commit| commit.payload.len()).sum();
+    let Some(fold) = loaded.fold else {
+        return Ok(Fresh { run: replay(store, run, &loaded.commits).await?, folded: 0, tail });
+    };
+    // A folded state is only a shortcut: one that this release cannot read is passed over.
+    let Ok(mut state) = Run::from_bytes(&fold.state) else {
+        let all = store.commits(run, 0, usize::MAX).await?;
+        let tail = all.iter().map(|commit| commit.payload.len()).sum();
+        return Ok(Fresh { run: replay(store, run, &all).await?, folded: 0, tail });
+    };
+    let workflow = definition(store, run, state.definition).await?;
+    state.attach(workflow).map_err(history)?;
+    for commit in &loaded.commits {
+        state.apply_commit(commit).map_err(history)?;
+    }
+    Ok(Fresh { run: state, folded: fold.state.len(), tail })
+}
+
+/// A run from its first commit on.
+async fn replay(store: &dyn Store, run: &RunId, commits: &[Sealed]) -> Result<Run, LoadError> {
+    let history = |error: HistoryError| LoadError::History { run: run.clone(), error };
     let (first, rest) = commits.split_first().ok_or(HistoryError::NoBeginning).map_err(history)?;
     let (created, _) = created(first).map_err(history)?;
     let workflow = definition(store, run, created.definition).await?;

@@ -1,6 +1,6 @@
 //! Who is at the command line: a person at a terminal, or something that a task started.
 
-use crate::process::inside::{ancestors, has_terminal};
+use crate::process::inside::{Ancestor, ancestors, has_terminal};
 use crate::root::Root;
 use lockgate_engine::run::command::{Actor, Credential, Way};
 use serde::Deserialize;
@@ -15,19 +15,31 @@ pub fn at_the_command_line(root: &Root, way: Way) -> Actor {
     Actor { credential, name: user_name(), way, terminal: has_terminal(), inside_task }
 }
 
-/// The task that this process runs inside of: by its environment, or because a driver of this root is among its ancestors.
-/// A driver adopts what its tasks leave behind, so a double fork does not lead away from it.
+/// The task that this process runs inside of: by its environment, or because a driver is among its ancestors, of this root or of
+/// another. A driver adopts what its tasks leave behind, so a double fork does not lead away from it. Where the ancestors cannot be
+/// seen, nobody can tell that this is not inside a task, and so it counts as inside.
 fn inside_task(root: &Root) -> Option<String> {
     if let Some(task) = std::env::var_os(TASK_VARIABLE) {
         let phase = std::env::var("LOCKGATE_PHASE").map(|phase| phase + "/").unwrap_or_default();
         return Some(format!("{phase}{}", task.to_string_lossy()));
     }
-    let drivers = drivers(root);
     let ancestors = ancestors();
-    let driver = drivers.iter().find(|driver| {
-        ancestors.iter().any(|ancestor| ancestor.pid == driver.pid && ancestor.start_ticks == driver.start_ticks)
-    })?;
-    Some(format!("of process {}", driver.pid))
+    if cfg!(target_os = "linux") && ancestors.last().is_none_or(|last| last.pid != 1) {
+        return Some("that cannot be seen from here (/proc does not show where this process came from)".to_owned());
+    }
+    let drivers = drivers(root);
+    let is_driver = |ancestor: &&Ancestor| {
+        let of_this_root = drivers.iter().any(|driver| driver.pid == ancestor.pid && driver.start_ticks == ancestor.start_ticks);
+        of_this_root || is_lockgate(ancestor.pid)
+    };
+    ancestors.iter().find(is_driver).map(|driver| format!("of process {}", driver.pid))
+}
+
+/// Whether a process is Lockgate: the same program as this one, or one of its name.
+fn is_lockgate(pid: u32) -> bool {
+    let Ok(program) = std::fs::read_link(format!("/proc/{pid}/exe")) else { return false };
+    let same = std::env::current_exe().is_ok_and(|ours| ours == program);
+    same || program.file_name().is_some_and(|name| name == "lockgate")
 }
 
 #[derive(Deserialize)]

@@ -133,6 +133,16 @@ impl Root {
         self.run_folder(run).join("locks").join(format!("{}.{attempt}.lock", step.file_name()))
     }
 
+    /// The locks that attempts of a run hold, or held when Lockgate was killed.
+    pub fn lock_files(&self, run: &RunId) -> Vec<PathBuf> {
+        let Ok(entries) = std::fs::read_dir(self.run_folder(run).join("locks")) else { return Vec::new() };
+        entries
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|ending| ending == "lock"))
+            .collect()
+    }
+
     /// Where the outputs of a run go unless its workflow says otherwise, relative to the root.
     pub fn default_output_dir(&self, run: &RunId) -> String {
         format!("{FOLDER}/runs/{}/out", file_name(run.as_str()))

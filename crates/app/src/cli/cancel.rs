@@ -4,9 +4,11 @@ use crate::exit::Exit;
 use crate::open::Project;
 use crate::trouble::Trouble;
 use crate::{print, select};
+use lockgate_engine::id::RunId;
 use lockgate_engine::run::Refusal;
 use lockgate_engine::run::command::{Body, Way};
 use lockgate_runner::driver::{DriveError, submit};
+use lockgate_runner::load::load;
 use std::path::Path;
 
 /// Ends a run for good; a process that drives it ends what is under way
@@ -25,15 +27,13 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let (run, actor) = (&found.row.run, project.actor(Way::Command));
     let body = Body::Cancel { reason: arguments.reason };
     match submit(&project.world, run, actor.clone(), body, project.require_terminal()).await {
-        Ok(state) => {
-            if project.store().driver_of(run).await?.is_none() {
-                let ended = project.world.perform.end_orphans(&state).await;
-                ended.map_err(|detail| Trouble::from(DriveError::Orphans { run: run.clone(), detail }))?;
-            }
+        Ok(_) => {
+            end_leftovers(&project, run).await?;
             print::say(format_args!("run {run} is cancelled"));
             Ok(Exit::Done)
         }
         Err(DriveError::Refused(Refusal::Ended { status: "cancelled" })) => {
+            end_leftovers(&project, run).await?;
             print::say(format_args!("run {run} was cancelled before"));
             Ok(Exit::Done)
         }
@@ -43,4 +43,14 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Ends what a driver that was killed left running; a live one ends its own.
+async fn end_leftovers(project: &Project, run: &RunId) -> Result<(), Trouble> {
+    if project.store().driver_of(run).await?.is_some() {
+        return Ok(());
+    }
+    let state = load(project.store(), run).await.map_err(DriveError::from)?;
+    let ended = project.world.perform.end_orphans(&state).await;
+    ended.map_err(|detail| DriveError::Orphans { run: run.clone(), detail }.into())
 }

@@ -164,10 +164,11 @@ impl Run {
             }
             Event::HoldReopened { hold, revision, files, differences } => {
                 self.refer_to_files(files);
+                let condition = self.current.as_ref().and_then(|phase| phase.checkpoint.condition_note());
                 let hold = self.hold(hold)?;
                 hold.revision = *revision;
                 hold.files = files.clone();
-                hold.notes = differences.clone();
+                hold.notes = condition.into_iter().chain(differences.iter().cloned()).collect();
                 hold.answers.clear();
                 hold.state = HoldState::Open;
                 hold.since = at;

@@ -299,6 +299,18 @@ pub struct CheckpointRun {
     pub hold: Option<HoldId>,
 }
 
+impl CheckpointRun {
+    /// What people are told about a condition that could not be evaluated.
+    pub(super) fn condition_note(&self) -> Option<String> {
+        match &self.condition {
+            Some(ConditionOutcome::Error(error)) => {
+                Some(format!("the condition could not be evaluated, so a person decides: {error}"))
+            }
+            Some(ConditionOutcome::True | ConditionOutcome::False) | None => None,
+        }
+    }
+}
+
 impl Run {
     /// Where the run stands, in one word.
     pub fn status(&self) -> Status {

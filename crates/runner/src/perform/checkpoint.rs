@@ -21,7 +21,7 @@ pub(super) fn show(shared: Arc<Shared>, run: &Run, phase: &PhaseId, iteration: u
     let Some((phase, checkpoint)) = declared else { unreachable!("only a declared checkpoint is shown") };
     let places = shared.places(run);
     let templates = std::iter::once(checkpoint.prompt.as_str()).chain(checkpoint.show_files.iter().map(String::as_str));
-    let renderer = Renderer::of(run, phase, Path::new(&run.output_dir), templates);
+    let renderer = Renderer::of(run, phase, Path::new(&run.output_dir), None, templates);
     async move {
         let mut notes = Vec::new();
         let (prompt, paths) = match renderer.ready(&shared).await {
@@ -71,6 +71,7 @@ pub(super) fn recheck(shared: Arc<Shared>, run: &Run, hold: &HoldId, revision: u
         if now.files != before {
             let known = kept(&shared, &before, &now.values).await;
             changes = differences(&before, &now.files, &|digest| known.get(digest).cloned());
+            changes.extend(now.files.iter().filter_map(note));
         }
         let body = Body::Rechecked { hold: hold_id, revision, files: now.files, differences: changes };
         Performed { body, values: now.values }

@@ -2,13 +2,14 @@
 
 mod checkpoint;
 mod script;
+mod secrets;
 mod shell;
 mod values;
 
 use crate::config::Config;
 use crate::files::Places;
 use crate::process::Stop;
-use crate::root::{Root, Step};
+use crate::root::Root;
 use crate::script::Evaluator;
 use crate::secret::Masks;
 use crate::world::{Perform, Performed};
@@ -19,11 +20,9 @@ use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{Body, TaskOutcome};
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::{Failure, FailureKind};
-use lockgate_engine::run::state::{GateState, TaskState};
 use lockgate_engine::spec::workflow::Work;
 use lockgate_store::Store;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Hears the lines that tasks and gates print.
 pub type OnLine = Arc<dyn Fn(&str, &str) + Send + Sync>;
@@ -40,51 +39,63 @@ struct Shared {
     store: Arc<dyn Store>,
     evaluator: Evaluator,
     on_line: OnLine,
-    secrets: Mutex<BTreeMap<String, crate::secret::Secret>>,
+    secrets: secrets::Known,
     cache: values::Cache,
 }
 
 impl Performer {
     /// Performs effects under a root.
     pub fn new(root: Root, config: Config, store: Arc<dyn Store>, evaluator: Evaluator, on_line: OnLine) -> Self {
-        let secrets = Mutex::new(BTreeMap::new());
+        let secrets = secrets::Known::default();
         let cache = values::Cache::default();
         Self { shared: Arc::new(Shared { root, config, store, evaluator, on_line, secrets, cache }) }
     }
 }
 
-impl Perform for Performer {
-    fn begin(&self, run: &Run, effect: &Effect, stop: Stop) -> BoxFuture<'static, Performed> {
+impl Performer {
+    fn begin_knowing(&self, run: &Run, effect: &Effect, stop: Stop) -> BoxFuture<'static, Performed> {
         let shared = self.shared.clone();
         match effect {
             Effect::Task { key, attempt } => begin_task(shared, run, key, *attempt, stop),
             Effect::Gate { phase, iteration, gate, attempt } => {
                 shell::gate(shared, run, (phase, *iteration), gate, *attempt, stop)
             }
-            Effect::Evaluate { phase, iteration } => script::condition(shared, run, phase, *iteration),
+            Effect::Evaluate { phase, iteration } => script::condition(shared, run, phase, *iteration, stop),
             Effect::Show { phase, iteration } => checkpoint::show(shared, run, phase, *iteration),
             Effect::Recheck { hold, revision } => checkpoint::recheck(shared, run, hold, *revision),
             Effect::Wake { timer, .. } => futures::future::ready(Body::TimerDue { timer: timer.clone() }.into()).boxed(),
         }
     }
+}
 
+impl Perform for Performer {
+    fn begin(&self, run: &Run, effect: &Effect, stop: Stop) -> BoxFuture<'static, Performed> {
+        let shared = self.shared.clone();
+        let performed = self.begin_knowing(run, effect, stop);
+        match shared.secrets.unknown(run) {
+            None => performed,
+            // Nothing is written or shown before every secret that may be in it is known.
+            Some(unknown) => async move {
+                shared.secrets.find(unknown, shared.root.dir()).await;
+                performed.await
+            }
+            .boxed(),
+        }
+    }
+
+    /// Every attempt that was not seen to its end has left its lock file, whatever the history says of it.
     fn end_orphans(&self, run: &Run) -> BoxFuture<'static, Result<(), String>> {
-        let Some(phase) = &run.current else { return futures::future::ready(Ok(())).boxed() };
-        let root = &self.shared.root;
-        let tasks = phase.running().filter(|index| phase.tasks[*index].state == TaskState::Running).map(|index| {
-            let task = &phase.tasks[index];
-            root.lock_file(&run.id, Step::Task(&phase.key(index)), task.attempts)
-        });
-        let gates = phase.gates.iter().filter(|gate| gate.state == GateState::Running).map(|gate| {
-            let step = Step::Gate { phase: &phase.id, iteration: phase.iteration, gate: &gate.gate };
-            root.lock_file(&run.id, step, gate.attempts)
-        });
-        let locks: Vec<_> = tasks.chain(gates).filter(|lock| lock.exists()).collect();
+        let locks = self.shared.root.lock_files(&run.id);
         if locks.is_empty() {
             return futures::future::ready(Ok(())).boxed();
         }
         let ended = tokio::task::spawn_blocking(move || {
-            locks.iter().try_for_each(|lock| crate::process::end_orphans(lock).map(drop).map_err(|error| error.to_string()))
+            locks.iter().try_for_each(|lock| {
+                crate::process::end_orphans(lock).map_err(|error| error.to_string())?;
+                // What could not be removed is looked at again next time.
+                let _ = std::fs::remove_file(lock);
+                Ok(())
+            })
         });
         async move { ended.await.map_err(|error| error.to_string())? }.boxed()
     }
@@ -122,6 +133,6 @@ impl Shared {
 
     /// Masks for every secret that is known by now.
     fn masks(&self) -> Masks {
-        Masks::new(self.secrets.lock().expect("nobody panics while holding this").values())
+        self.secrets.masks()
     }
 }

@@ -6,6 +6,7 @@ use crate::files::{Places, collect_outputs};
 use crate::process::Stop;
 use crate::root::Step;
 use crate::script::{Call, Files, Form, Limits, Returned, ScriptError, StoredPart};
+use crate::secret::Masks;
 use crate::world::Performed;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -55,10 +56,15 @@ pub(super) fn task(
     let limits = Limits { time: task.timeout.unwrap_or(shared.config.script.time), memory, ..Limits::SCRIPT };
     let prepared = prepare(run, &key.phase, script, Form::Body, Some(files), limits, &places);
     let declared = task.outputs.clone();
-    let renderer = run
-        .workflow
-        .phase(key.phase.as_str())
-        .map(|phase| Renderer::of(run, phase, &places.output_path(), task.outputs.iter().map(String::as_str)));
+    let renderer = run.workflow.phase(key.phase.as_str()).map(|phase| {
+        Renderer::of(
+            run,
+            phase,
+            &places.output_path(),
+            Some((key.task.as_str(), attempt)),
+            task.outputs.iter().map(String::as_str),
+        )
+    });
     let log = shared.root.log_file(&run.id, Step::Task(key), attempt);
     let key = key.clone();
     async move {
@@ -80,7 +86,13 @@ pub(super) fn task(
     .boxed()
 }
 
-pub(super) fn condition(shared: Arc<Shared>, run: &Run, phase: &PhaseId, iteration: u32) -> BoxFuture<'static, Performed> {
+pub(super) fn condition(
+    shared: Arc<Shared>,
+    run: &Run,
+    phase: &PhaseId,
+    iteration: u32,
+    stop: Stop,
+) -> BoxFuture<'static, Performed> {
     let phase = phase.clone();
     let checkpoint = run.workflow.phase(phase.as_str()).and_then(|phase| phase.checkpoint.as_ref());
     let Some(condition) = checkpoint.and_then(|checkpoint| checkpoint.condition.as_ref()) else {
@@ -92,7 +104,12 @@ pub(super) fn condition(shared: Arc<Shared>, run: &Run, phase: &PhaseId, iterati
     let places = shared.places(run);
     let prepared = prepare(run, &phase, condition, Form::Expression, None, limits, &places);
     async move {
-        let outcome = match call(&shared, prepared).await {
+        let called = tokio::select! {
+            called = call(&shared, prepared) => called,
+            // Whoever stops it does not wait for what it would have given.
+            () = stop.stopped() => Err(Trouble { kind: FailureKind::Stopped, message: "it was stopped".into(), log: Vec::new() }),
+        };
+        let outcome = match called {
             Ok(Returned { truthy: true, .. }) => ConditionOutcome::True,
             Ok(Returned { truthy: false, .. }) => ConditionOutcome::False,
             Err(trouble) => ConditionOutcome::Error(masked(&shared, &trouble).message),
@@ -120,18 +137,15 @@ fn prepare(
 ) -> Prepared {
     let mut globals = Vec::new();
     let mut global = |name: &str, value: &dyn Fn() -> Value| {
-        if script.reads == Reads::All || script.source.contains(name) {
+        // A name may be written with escapes.
+        if script.reads == Reads::All || script.source.contains(name) || script.source.contains("\\u") {
             globals.push((name.to_owned(), value().to_string()));
         }
     };
     global("phase", &|| run.workflow.phase(phase.as_str()).map_or(Value::Null, |phase| run.phase_view(phase)));
     global("workflow", &|| run.workflow_view());
     global("output_dir", &|| json!(places.output_path().to_string_lossy()));
-    let context = if script.source.contains("context") || script.reads == Reads::All {
-        run.context(&script.reads)
-    } else {
-        Context::default()
-    };
+    let context = run.context(&script.reads);
     Prepared { source: script.source.as_str().into(), form, context, globals, files, limits }
 }
 
@@ -176,8 +190,11 @@ async fn finished(
     keep_log(shared, key, &returned.log, &log);
     let masks = shared.masks();
     let mut paths = declared;
-    paths.extend(returned.wrote.into_iter().filter(|path| !path.is_empty()));
-    paths.dedup();
+    for path in returned.wrote {
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
     let mut values = Vec::new();
     let mut outputs = Vec::new();
     if !paths.is_empty() {
@@ -190,7 +207,7 @@ async fn finished(
     let result = match returned.json.as_str() {
         "null" => None,
         json => {
-            let (datum, value) = Datum::keep_text(masks.mask_text(json).into_owned());
+            let (datum, value) = Datum::keep_text(mask_json(json, &masks));
             values.extend(value);
             Some(datum)
         }
@@ -199,15 +216,34 @@ async fn finished(
     Performed { body: Body::TaskEnded { key: key.clone(), attempt, outcome }, values }
 }
 
+/// Masks the texts of a JSON value, and leaves it a JSON value.
+fn mask_json(json: &str, masks: &Masks) -> String {
+    if !masks.contains(json.as_bytes()) {
+        return json.to_owned();
+    }
+    fn masked(value: Value, masks: &Masks) -> Value {
+        match value {
+            Value::Null | Value::Bool(_) => value,
+            Value::Number(number) => {
+                let text = number.to_string();
+                if masks.contains(text.as_bytes()) { json!(masks.mask_text(&text)) } else { Value::Number(number) }
+            }
+            Value::String(text) => json!(masks.mask_text(&text)),
+            Value::Array(values) => values.into_iter().map(|value| masked(value, masks)).collect(),
+            Value::Object(values) => {
+                let values = values.into_iter();
+                values.map(|(key, value)| (masks.mask_text(&key).into_owned(), masked(value, masks))).collect()
+            }
+        }
+    }
+    let value = serde_json::from_str(json).unwrap_or_else(|_| json!(masks.mask_text(json)));
+    masked(value, masks).to_string()
+}
+
 pub(super) type Collected = (Vec<lockgate_engine::run::event::OutputFile>, Vec<(lockgate_engine::digest::Digest, Vec<u8>)>);
 
 /// Makes declared outputs durable and digests them, off the drive loop's thread.
-pub(super) async fn collect(
-    places: Places,
-    paths: Vec<String>,
-    keep: u64,
-    masks: crate::secret::Masks,
-) -> Result<Collected, String> {
+pub(super) async fn collect(places: Places, paths: Vec<String>, keep: u64, masks: Masks) -> Result<Collected, String> {
     let work = move || {
         let collected = collect_outputs(&places, &paths, keep, &|bytes| masks.contains(bytes));
         collected.map(|outputs| (outputs.files, outputs.values)).map_err(|missing| missing.to_string())

@@ -1,7 +1,7 @@
 //! Shell tasks and gates: a command in its own session, with its secrets, its log and its declared outputs.
 
 use super::values::Renderer;
-use super::{Shared, ended, failed, script};
+use super::{Shared, ended, failed, script, secrets};
 use crate::files::Places;
 use crate::process::{self, Ended, Grace, How, Job, LogLimits, Stop};
 use crate::root::Step;
@@ -13,9 +13,9 @@ use lockgate_engine::id::{GateId, PhaseId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{Body, TaskOutcome};
 use lockgate_engine::run::event::{Failure, FailureKind};
-use lockgate_engine::spec::workflow::{Gate, Phase, SecretSource, Task, Workflow};
+use lockgate_engine::spec::workflow::{Gate, Phase, SecretSource, Task};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -140,25 +140,14 @@ fn prepare(
         env: like.env.clone(),
         ours: ours.map(|(name, value)| (name.to_owned(), value)).into(),
         secrets: like.secrets.iter().map(source).collect(),
-        remove_env: secret_variables(&run.workflow),
+        remove_env: secrets::variables(&run.workflow),
         timeout: like.timeout,
         lock: shared.root.lock_file(&run.id, step, attempt),
         log: shared.root.log_file(&run.id, step, attempt),
-        renderer: Renderer::of(run, phase, &output_path, templates),
+        renderer: Renderer::of(run, phase, &output_path, Some((name, attempt)), templates),
         outputs: like.outputs.to_vec(),
         places,
     }
-}
-
-/// The environment variables that hold a secret of this workflow: no task inherits them, those that list a secret are given it.
-fn secret_variables(workflow: &Workflow) -> Vec<String> {
-    let declared = workflow.secrets.values().filter_map(|source| match source {
-        SecretSource::Env(variable) => Some(variable.clone()),
-        SecretSource::Command(_) => None,
-    });
-    let tasks = workflow.phases.iter().flat_map(|phase| &phase.tasks).flat_map(|task: &Task| &task.secrets);
-    let gates = workflow.phases.iter().flat_map(|phase| &phase.gates).flat_map(|gate: &Gate| &gate.secrets);
-    declared.chain(tasks.chain(gates).cloned()).collect()
 }
 
 /// Runs the command; gives the declared outputs with values filled in, or why it failed.
@@ -175,11 +164,11 @@ async fn execute(shared: &Shared, prepared: Prepared, outputs: Vec<String>, stop
         let secret =
             Secret::resolve(name, source.as_ref(), &prepared.places.root).await.map_err(|error| start(error.to_string()))?;
         env.push((name.clone(), secret.value.clone()));
-        shared.secrets.lock().expect("nobody panics while holding this").insert(name.clone(), secret);
+        shared.secrets.add(secret);
     }
     let dir = match &prepared.dir {
         None => prepared.places.root.clone(),
-        Some(dir) => prepared.places.root.join(ready.text(dir).map_err(start)?),
+        Some(dir) => inside(&prepared.places.root, &ready.text(dir).map_err(start)?).map_err(start)?,
     };
     let folders = [Some(prepared.places.output_path()), prepared.lock.parent().map(PathBuf::from)];
     for folder in folders.into_iter().flatten() {
@@ -195,15 +184,40 @@ async fn execute(shared: &Shared, prepared: Prepared, outputs: Vec<String>, stop
         lock: prepared.lock,
         log: prepared.log,
         masks: Arc::new(shared.masks()),
-        limits: LogLimits::default(),
+        limits: log_limits(shared.config.limits.log_mb.get()),
         grace: Grace::default(),
     };
     let mut on_line = |line: &str| (shared.on_line)(&prepared.address, line);
+    let lock = job.lock.clone();
     let ended = process::run(job, stop.clone(), &mut on_line).await;
+    if ended.survivors.is_empty() && !matches!(ended.how, How::NotStarted(_)) {
+        // Nothing of it lives, so there is nothing for anybody to end later.
+        let _ = std::fs::remove_file(&lock);
+    }
+    if let Some(problem) = &ended.log_error {
+        (shared.on_line)(&prepared.address, &format!("its log is not whole: {problem}"));
+    }
     match explain(&ended) {
         None => Ok(outputs),
         Some((kind, message)) => Err(Failure { kind, message, tail: ended.tail }),
     }
+}
+
+/// A folder under the root. Neither `..` nor a link leads out of it.
+fn inside(root: &Path, dir: &str) -> Result<PathBuf, String> {
+    let cannot = |error: std::io::Error| format!("the folder {dir:?} cannot be used: {error}");
+    let found = root.join(dir).canonicalize().map_err(cannot)?;
+    if !found.starts_with(root.canonicalize().map_err(cannot)?) {
+        return Err(format!("the folder {dir:?} does not lie under the root"));
+    }
+    Ok(found)
+}
+
+/// So much of a log is kept: most of it from the beginning, and the last lines.
+fn log_limits(megabytes: u32) -> LogLimits {
+    let all = u64::from(megabytes) * 1_000_000;
+    let tail = (all / 8).min(LogLimits::default().tail as u64);
+    LogLimits { head: all - tail, tail: tail as usize }
 }
 
 /// Why a command failed, in one line; none when it went well.

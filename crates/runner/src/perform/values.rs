@@ -46,8 +46,9 @@ pub(super) struct TemplateValues {
 
 impl TemplateValues {
     /// The values for templates of a phase; `output_dir` as it is to appear in them.
-    pub(super) fn of(run: &Run, phase: &Phase, output_dir: &Path) -> Self {
+    fn of(run: &Run, phase: &Phase, output_dir: &Path, task: Value) -> Self {
         let rest = vec![
+            ("task", task),
             ("output_dir", json!(output_dir.to_string_lossy())),
             ("phase", run.phase_view(phase)),
             ("workflow", run.workflow_view()),
@@ -91,10 +92,17 @@ pub(super) struct Ready {
 }
 
 impl Renderer {
-    /// For these templates of a phase.
-    pub(super) fn of<'a>(run: &Run, phase: &Phase, output_dir: &Path, templates: impl IntoIterator<Item = &'a str>) -> Self {
+    /// For these templates of a phase, and of a task or gate of it where there is one.
+    pub(super) fn of<'a>(
+        run: &Run,
+        phase: &Phase,
+        output_dir: &Path,
+        task: Option<(&str, u32)>,
+        templates: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
         let asks = templates.into_iter().any(|template| template.contains("{{"));
-        Self { values: asks.then(|| TemplateValues::of(run, phase, output_dir)) }
+        let task = task.map_or(Value::Null, |(id, attempt)| json!({"id": id, "attempt": attempt}));
+        Self { values: asks.then(|| TemplateValues::of(run, phase, output_dir, task)) }
     }
 
     /// Gathers the values.

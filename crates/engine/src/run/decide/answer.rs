@@ -3,7 +3,7 @@
 use crate::hold::{HoldKind, HoldState, Scope, ShownFile};
 use crate::id::{HoldId, IdSource, PhaseId};
 use crate::run::command::{Command, Way};
-use crate::run::event::{ConditionOutcome, Event, HoldOpened};
+use crate::run::event::{Event, HoldOpened};
 use crate::run::follow;
 use crate::run::refusal::{Refusal, may_decide, settled_before};
 use crate::run::state::{Decision, Run};
@@ -21,10 +21,7 @@ pub(super) fn shown(
     let expected = current.id == *phase && current.iteration == iteration && current.checkpoint.hold.is_none();
     let declared = run.workflow.phases[current.position].checkpoint.as_ref();
     let (true, Some(checkpoint), None, false) = (expected, declared, &run.end, run.stopping) else { return Vec::new() };
-    let mut notes = notes.to_vec();
-    if let Some(ConditionOutcome::Error(error)) = &current.checkpoint.condition {
-        notes.insert(0, format!("the condition could not be evaluated, so a person decides: {error}"));
-    }
+    let notes = current.checkpoint.condition_note().into_iter().chain(notes.iter().cloned()).collect();
     vec![Event::HoldOpened(Box::new(HoldOpened {
         hold: HoldId::new(ids.next_id()),
         kind: HoldKind::Checkpoint,

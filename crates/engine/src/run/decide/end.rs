@@ -2,18 +2,25 @@
 
 use crate::hold::HoldState;
 use crate::id::DriverId;
+use crate::run::command::Actor;
 use crate::run::event::{Event, Failure, FailureKind};
 use crate::run::refusal::Refusal;
 use crate::run::state::{End, Run, TaskState};
 use crate::spec::workflow::OnInterrupt;
 
 /// A process begins to drive the run: what had started and not finished was cut off.
-pub(super) fn take_over(run: &Run, driver: &DriverId) -> Result<Vec<Event>, Refusal> {
+pub(super) fn take_over(run: &Run, driver: &DriverId, actor: &Actor) -> Result<Vec<Event>, Refusal> {
     match &run.end {
         Some(end @ (End::Complete | End::Aborted | End::Cancelled)) => {
             return Err(Refusal::Ended { status: super::status_word(end) });
         }
-        Some(End::Failed(_)) | None => {}
+        Some(End::Failed(_)) => {
+            // Resuming a failed run tries again what failed, and that is for people to say.
+            if let Some(task) = &actor.inside_task {
+                return Err(Refusal::InsideTask { what: "retry a failed run".to_owned(), task: task.clone() });
+            }
+        }
+        None => {}
     }
     let mut events = vec![Event::Resumed { driver: driver.clone() }];
     events.extend(cut_off(run));

@@ -54,7 +54,7 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
     let ended = |run: &Run| run.end.is_some();
     match &command.body {
         Body::Create(_) => Err(Refusal::Ended { status: "under way" }),
-        Body::TakeOver { driver } => end::take_over(run, driver),
+        Body::TakeOver { driver } => end::take_over(run, driver, &command.actor),
         Body::TaskEnded { .. } | Body::GateEnded { .. } if ended(run) || run.stopping => Ok(Vec::new()),
         Body::TaskEnded { key, attempt, outcome } => {
             let mut ids = IdSource::new(command.seed);

@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Sees work begin and end, from outside the processes.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
-    under_way: BTreeSet<TaskKey>,
+    /// By address: an earlier execution of a task is the same task.
+    under_way: BTreeSet<String>,
     began: Vec<(TaskKey, u32, u32)>,
     overlaps: Vec<TaskKey>,
     /// Answers that were confirmed to whoever gave them.
@@ -20,14 +21,14 @@ pub(super) struct Watch {
 
 impl Watch {
     pub(super) fn began(&mut self, key: &TaskKey, attempt: u32, process: u32) {
-        if !self.under_way.insert(key.clone()) {
+        if !self.under_way.insert(key.address()) {
             self.overlaps.push(key.clone());
         }
         self.began.push((key.clone(), attempt, process));
     }
 
     pub(super) fn ended(&mut self, key: &TaskKey) {
-        self.under_way.remove(key);
+        self.under_way.remove(&key.address());
     }
 }
 

@@ -2,6 +2,7 @@
 
 use lockgate_engine::hold::{Action, Choice};
 use lockgate_engine::id::{GateId, OptionId, PhaseId, TaskId};
+use lockgate_engine::run::event::Preset;
 use lockgate_engine::spec::workflow::{
     Checkpoint, Gate, Mode, OnConditionError, OnFail, OnInterrupt, Phase, Reads, Retry, Script, Task, Work, Workflow,
 };
@@ -17,6 +18,8 @@ pub(super) struct Plan {
     pub(super) phases: Vec<PlannedPhase>,
     /// A process lives this many polls, then is dropped where it stands; after the last one, processes live on.
     pub(super) lives: Vec<u32>,
+    /// A process is asked to stop in good order after this many polls instead of being dropped, for every other life.
+    pub(super) halts: bool,
     /// How an append fails, at which reading of the clock.
     pub(super) faults: BTreeMap<u32, PlannedFault>,
     /// By how many milliseconds the clock jumps, at which of its readings.
@@ -36,6 +39,11 @@ pub(super) struct PlannedPhase {
     pub(super) checkpoint: bool,
     pub(super) condition: bool,
     pub(super) fail_fast: bool,
+    /// Whether its gates fail at first.
+    pub(super) gate_fails: bool,
+    pub(super) gate_on_fail: OnFail,
+    /// Whether an answer for its checkpoint is given in advance.
+    pub(super) preset: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +52,8 @@ pub(super) struct PlannedTask {
     pub(super) needs: BTreeSet<usize>,
     /// Polls that it takes.
     pub(super) takes: u32,
+    /// Polls that it takes to end once it is asked to.
+    pub(super) ends_in: u32,
     /// How many of its first attempts fail.
     pub(super) fails: u32,
     pub(super) attempts: u32,
@@ -63,7 +73,8 @@ impl Plan {
         let faults = faults.collect();
         let jumps = (0..random.random_range(0..3)).map(|_| (random.random_range(0..60), random.random_range(-100_000..100_000)));
         let jumps = jumps.collect();
-        Self { seed, phases, lives, faults, jumps }
+        let halts = random.random();
+        Self { seed, phases, lives, halts, faults, jumps }
     }
 
     /// Plans that lack one thing of this one.
@@ -114,6 +125,17 @@ impl Plan {
         plans
     }
 
+    /// Answers in advance: at first a repeat, then going on.
+    pub(super) fn presets(&self) -> Vec<Preset> {
+        let phases = self.phases.iter().enumerate().filter(|(_, phase)| phase.checkpoint && phase.preset);
+        let preset = |index: usize, option: &str| Preset {
+            selector: format!("p{index}"),
+            option: option.into(),
+            feedback: Some("again".into()),
+        };
+        phases.flat_map(|(index, _)| [preset(index, "redo"), preset(index, "continue")]).collect()
+    }
+
     pub(super) fn workflow(&self) -> Workflow {
         Workflow {
             name: "simulated".into(),
@@ -137,7 +159,10 @@ impl PlannedPhase {
             gates: random.random_range(0..=2),
             checkpoint: random.random_range(0..3) > 0,
             condition: random.random_range(0..4) == 0,
-            fail_fast: random.random_range(0..4) == 0,
+            fail_fast: random.random_range(0..3) == 0,
+            gate_fails: random.random_range(0..4) == 0,
+            gate_on_fail: [OnFail::Fail, OnFail::Ask, OnFail::Repeat][random.random_range(0..3)],
+            preset: random.random_range(0..4) == 0,
         }
     }
 
@@ -147,7 +172,7 @@ impl PlannedPhase {
         let condition = Script { source: "true".into(), reads: Reads::Parts(BTreeSet::new()) };
         Phase {
             tasks: self.tasks.iter().enumerate().map(|(index, task)| task.declared(index)).collect(),
-            gates: (0..self.gates).map(declared_gate).collect(),
+            gates: (0..self.gates).map(|number| declared_gate(number, self.gate_on_fail)).collect(),
             checkpoint: self.checkpoint.then(|| Checkpoint {
                 condition: self.condition.then_some(condition),
                 on_condition_error: OnConditionError::Show,
@@ -163,12 +188,12 @@ impl PlannedPhase {
     }
 }
 
-fn declared_gate(number: u32) -> Gate {
+fn declared_gate(number: u32, on_fail: OnFail) -> Gate {
     Gate {
         id: GateId::new(format!("g{number}")),
         run: "true".into(),
         timeout: None,
-        on_fail: OnFail::Fail,
+        on_fail,
         env: BTreeMap::new(),
         secrets: Vec::new(),
         dir: None,
@@ -182,6 +207,7 @@ impl PlannedTask {
         Self {
             needs: (0..index).filter(|_| random.random_range(0..3) == 0).collect(),
             takes: random.random_range(0..6),
+            ends_in: random.random_range(0..8),
             fails: if random.random_range(0..4) == 0 { random.random_range(1..3) } else { 0 },
             attempts: random.random_range(1..3),
             on_interrupt,

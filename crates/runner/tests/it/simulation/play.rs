@@ -8,7 +8,7 @@ use lockgate_engine::hold::HoldKind;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::{Actor, Body, Create, Credential, Way};
 use lockgate_engine::run::event::{Origin, RunKind};
-use lockgate_engine::run::{Run, Status};
+use lockgate_engine::run::{Refusal, Run, Status};
 use lockgate_runner::driver::{DriveError, Driver, Halt, Paused, submit};
 use lockgate_runner::load::load;
 use lockgate_runner::world::World;
@@ -22,13 +22,21 @@ use std::task::{Context, Poll};
 struct Mortal<F> {
     process: F,
     left: Option<u32>,
+    /// Asked when its time has come, instead of dropping it.
+    halt: Option<Halt>,
 }
 
 impl<F: Future + Unpin> Future for Mortal<F> {
     type Output = Option<F::Output>;
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.left {
-            Some(0) => return Poll::Ready(None),
+            Some(0) => match self.halt.take() {
+                None => return Poll::Ready(None),
+                Some(halt) => {
+                    self.left = None;
+                    halt.halt("SIGTERM");
+                }
+            },
             Some(left) => *left -= 1,
             None => {}
         }
@@ -55,8 +63,10 @@ async fn play_on(plan: &Plan) -> Result<(), String> {
         let hands = Hands { outside: outside.clone(), process };
         let clock = SimulatedClock(outside.clone());
         let world = World { store: Arc::new(store), perform: Arc::new(hands), clock: Arc::new(clock) };
-        let living = Box::pin(live(world, outside.clone(), run.clone()));
-        let lived = Mortal { process: living, left: lives.next() }.await;
+        let halt = Halt::default();
+        let living = Box::pin(live(world, outside.clone(), run.clone(), halt.clone()));
+        let halt = (plan.halts && process % 2 == 0).then_some(halt);
+        let lived = Mortal { process: living, left: lives.next(), halt }.await;
         // The last clone of its store goes with a process, and with it its claim.
         *outside.store.lock().unwrap() = None;
         match lived {
@@ -70,7 +80,7 @@ async fn play_on(plan: &Plan) -> Result<(), String> {
 }
 
 /// One process: begins or resumes the run, drives it, answers what it asks. Gives whether the run has ended.
-async fn live(world: World, outside: Arc<Outside>, run: RunId) -> Result<bool, DriveError> {
+async fn live(world: World, outside: Arc<Outside>, run: RunId, halt: Halt) -> Result<bool, DriveError> {
     let known = world.store.load(&run).await?.is_some();
     let mut driver = if known {
         match Driver::resume(world, &run, person(), Box::new(())).await {
@@ -81,7 +91,7 @@ async fn live(world: World, outside: Arc<Outside>, run: RunId) -> Result<bool, D
         begin(world, &outside, run).await?
     };
     loop {
-        match driver.drive(&Halt::default()).await? {
+        match driver.drive(&halt).await? {
             Paused::Ended if driver.run().status() == Status::Failed => return Ok(false),
             Paused::Ended => return Ok(true),
             Paused::Interrupted => return Ok(false),
@@ -103,7 +113,7 @@ async fn begin(world: World, outside: &Outside, run: RunId) -> Result<Driver, Dr
         flags: Vec::new(),
         vars: BTreeMap::new(),
         output_dir: "out".into(),
-        presets: Vec::new(),
+        presets: outside.plan.presets(),
         driver: world.store.driver().clone(),
     };
     let values = vec![(create.definition, bytes)];
@@ -126,13 +136,17 @@ async fn answer(driver: &mut Driver, outside: &Outside) -> Result<(), DriveError
     let revision = Some(hold.revision);
     let body = Body::Answer { hold: hold.id.clone(), revision, option: option.into(), feedback: None };
     if turn % 3 == 1 {
-        // Somebody answers at another process; this one sees it when it looks.
+        // Somebody answers at another process; this one sees it when it looks, or collides with it.
         let another = outside.store.lock().unwrap().as_ref().map(MemoryStore::another_process);
         let store: Arc<dyn Store> = Arc::new(another.expect("a process lives"));
         let world = World { store, ..driver.world().clone() };
-        submit(&world, &driver.run().id, person(), body, true).await?;
-    } else {
-        driver.submit(person(), body, true).await?;
+        submit(&world, &driver.run().id, person(), body.clone(), true).await?;
+    }
+    if turn % 3 != 1 || turn % 2 == 0 {
+        match driver.submit(person(), body, true).await {
+            Ok(()) | Err(DriveError::Refused(Refusal::AlreadyAnswered { .. })) => {}
+            Err(error) => return Err(error),
+        }
     }
     let mut watch = outside.watch.lock().unwrap();
     watch.confirmed.push((hold.id, hold.revision, option.into()));

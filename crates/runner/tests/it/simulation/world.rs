@@ -134,6 +134,10 @@ impl Perform for Hands {
                         () = GiveWay(planned.takes) => false,
                         () = stop.stopped() => true,
                     };
+                    if stopped {
+                        // It does not listen at once.
+                        GiveWay(planned.ends_in).await;
+                    }
                     let failed = stopped || (attempt <= planned.fails && key.iteration == 1);
                     let failure = Failure { kind: FailureKind::Exit(1), message: "planned".into(), tail: String::new() };
                     let outcome = match failed {
@@ -144,16 +148,25 @@ impl Perform for Hands {
                 }
                 .boxed()
             }
-            Effect::Gate { phase, iteration, gate, attempt } => async move {
-                GiveWay(1).await;
-                Body::GateEnded { phase, iteration, gate, attempt, failure: None }.into()
+            Effect::Gate { phase, iteration, gate, attempt } => {
+                let position = run.workflow.position(phase.as_str()).unwrap();
+                let fails = outside.plan.phases[position].gate_fails && attempt == 1 && iteration == 1;
+                let failure = Failure { kind: FailureKind::Exit(1), message: "planned".into(), tail: String::new() };
+                async move {
+                    GiveWay(1).await;
+                    Body::GateEnded { phase, iteration, gate, attempt, failure: fails.then_some(failure) }.into()
+                }
+                .boxed()
             }
-            .boxed(),
-            Effect::Evaluate { phase, iteration } => async move {
-                GiveWay(1).await;
-                Body::ConditionEvaluated { phase, iteration, outcome: ConditionOutcome::True }.into()
+            Effect::Evaluate { phase, iteration } => {
+                let odd = outside.plan.seed % 2 == 1;
+                let outcome = if odd { ConditionOutcome::True } else { ConditionOutcome::Error("planned".into()) };
+                async move {
+                    GiveWay(1).await;
+                    Body::ConditionEvaluated { phase, iteration, outcome }.into()
+                }
+                .boxed()
             }
-            .boxed(),
             Effect::Show { phase, iteration } => async move {
                 GiveWay(1).await;
                 let files = outside.shown();
