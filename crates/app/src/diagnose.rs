@@ -10,6 +10,11 @@ use miette::{
 use std::fmt;
 use std::sync::Arc;
 
+/// Lines longer than this together are not drawn whole.
+const LONGEST_LINE: usize = 600;
+/// So many characters of a long line are shown on either side of a place.
+const EXCERPT: usize = 50;
+
 /// Tells all problems of a file, and how many there are.
 pub(crate) fn tell(file: &WorkflowFile) {
     if file.problems.is_empty() {
@@ -51,7 +56,9 @@ fn render(text: &mut String, problem: &Problem, source: &Arc<ShownSource>) {
     *text += &format!("{word} {}\n", neutral::line(&problem.message));
     let placed = Placed { problem, span: source.span(problem), source: source.clone() };
     let mut drawn = String::new();
-    if handler.render_report(&mut drawn, &placed).is_ok() {
+    if source.has_long_lines(&placed.span) {
+        *text += &source.excerpt(problem, &placed.span);
+    } else if handler.render_report(&mut drawn, &placed).is_ok() {
         // The first lines repeat the code and the message; the picture begins where the file is named.
         let picture = drawn.lines().skip_while(|line| !line.contains('[')).filter(|line| !line.trim().is_empty());
         picture.for_each(|line| {
@@ -96,6 +103,31 @@ impl ShownSource {
         let before = self.moved.partition_point(|(from, _)| *from <= byte);
         let (from, to) = before.checked_sub(1).map_or((0, 0), |last| self.moved[last]);
         (to + (byte - from)).min(self.inner.inner().len())
+    }
+
+    /// Whether the lines around a place are too long to be drawn whole.
+    fn has_long_lines(&self, span: &SourceSpan) -> bool {
+        let text = self.inner.inner();
+        let before = text[..span.offset()].rsplitn(3, '\n').take(2).map(str::len).max().unwrap_or(0);
+        let after = text[span.offset()..].splitn(3, '\n').take(2).map(str::len).max().unwrap_or(0);
+        before + after > LONGEST_LINE
+    }
+
+    /// The part of a long line around a place, with the place underlined.
+    fn excerpt(&self, problem: &Problem, span: &SourceSpan) -> String {
+        let text = self.inner.inner();
+        let before: Vec<char> = text[..span.offset()].chars().rev().take_while(|c| *c != '\n').take(EXCERPT).collect();
+        let rest: String = text[span.offset()..].chars().take_while(|c| *c != '\n').take(EXCERPT).collect();
+        let before: String = before.into_iter().rev().collect();
+        let marked = text[span.offset()..span.offset() + span.len()].chars().count().clamp(1, EXCERPT);
+        let indent = " ".repeat(before.chars().count());
+        format!(
+            "  {}:{}:{}\n    …{before}{rest}…\n     {indent}{}\n",
+            self.inner.name(),
+            problem.line,
+            problem.column,
+            "^".repeat(marked)
+        )
     }
 
     fn span(&self, problem: &Problem) -> SourceSpan {
