@@ -3,7 +3,15 @@
 //! The state in memory is ahead of the store by the commit that is being appended. Nothing with an effect outside begins before that
 //! commit is durable; when it cannot be appended, the state is read anew and the commands are decided again.
 
-use crate::load::{Fresh, LoadError, catch_up, load, load_fresh};
+mod error;
+mod halt;
+mod submit;
+
+pub use error::DriveError;
+pub use halt::Halt;
+pub use submit::submit;
+
+use crate::load::{Fresh, catch_up, load, load_fresh};
 use crate::world::{Performed, Stop, World};
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
@@ -13,11 +21,11 @@ use lockgate_engine::id::{CommandId, RunId};
 use lockgate_engine::run::command::{Actor, Body, Command, Create, TaskOutcome};
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::Entry;
-use lockgate_engine::run::{Refusal, Run, Status, create, handle};
+use lockgate_engine::run::{Run, Status, create, handle};
 use lockgate_engine::spec::workflow::Workflow;
-use lockgate_store::{Append, AppendError, ClaimError, DriverInfo, StoreError};
+use lockgate_store::{Append, AppendError, ClaimError, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a driver waits for an outcome before it looks whether somebody else changed the run.
@@ -35,64 +43,6 @@ pub enum Paused {
     Waiting,
     /// It was asked to stop; what was under way has been ended and the state is saved.
     Interrupted,
-}
-
-/// What went wrong while driving. The history is as good as it was.
-#[derive(Debug, thiserror::Error)]
-pub enum DriveError {
-    /// Another live process drives the run.
-    #[error("run {run} is driven by process {} on {} since {}", .by.pid, .by.host, .by.since)]
-    DrivenBy {
-        /// The run.
-        run: RunId,
-        /// Who drives it.
-        by: DriverInfo,
-    },
-    /// Another process took the run over.
-    #[error("another process has taken run {0} over")]
-    TakenOver(RunId),
-    /// The rules say no.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The run cannot be read.
-    #[error(transparent)]
-    Load(#[from] LoadError),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// What an earlier driver left behind could not be ended.
-    #[error("what was left running of run {run} could not be ended: {detail}")]
-    Orphans {
-        /// The run.
-        run: RunId,
-        /// Why.
-        detail: String,
-    },
-}
-
-/// Asks a driver to stop, and says why.
-#[derive(Clone, Debug, Default)]
-pub struct Halt {
-    stop: Stop,
-    signal: Arc<OnceLock<String>>,
-}
-
-impl Halt {
-    /// Asks the driver to stop because of this signal; the first one counts.
-    pub fn halt(&self, signal: &str) {
-        let _ = self.signal.set(signal.to_owned());
-        self.stop.stop();
-    }
-
-    /// Ends when the driver is asked to stop.
-    pub async fn halted(&self) {
-        self.stop.stopped().await;
-    }
-
-    /// The signal, once there was one.
-    pub fn signal(&self) -> Option<&str> {
-        self.signal.get().map(String::as_str)
-    }
 }
 
 /// Hears what happens, in order, after it is durable.
@@ -457,38 +407,6 @@ async fn read_ahead(world: &World, run: &mut Run, entries: &mut Vec<Entry>, valu
                 values.extend(performed.values);
             }
             Ok(_) | Err(_) => return,
-        }
-    }
-}
-
-/// Carries out a command on a run that this process does not drive: an answer, a cancellation.
-pub async fn submit(world: &World, run: &RunId, actor: Actor, body: Body, require_terminal: bool) -> Result<Run, DriveError> {
-    let mut command = command(world, actor, body, require_terminal);
-    command.id = Some(command_id(world));
-    command.driving = false;
-    loop {
-        let mut state = load(&*world.store, run).await?;
-        let expected = state.version;
-        let entries = handle(&mut state, &command)?;
-        if entries.is_empty() {
-            return Ok(state);
-        }
-        let (_, commit, index) = state.seal(entries);
-        let append =
-            Append { run: run.clone(), expected, epoch: None, claim: None, commit, values: Vec::new(), index, fold: None };
-        let hash = append.commit.hash;
-        match world.store.append(append).await {
-            Ok(()) => return Ok(state),
-            Err(AppendError::Conflict) => {}
-            Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => {
-                match was_taken(world, run, expected, hash).await? {
-                    Some(true) => return Ok(state),
-                    Some(false) => {}
-                    None => return Err(error.into()),
-                }
-            }
-            Err(AppendError::Fenced) => return Err(DriveError::TakenOver(run.clone())),
-            Err(AppendError::Store(error)) => return Err(error.into()),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Between the state and its stored forms: sealing commits, reading them back, the folded state, the definition.
 
-use crate::digest::Digest;
 use crate::hold::Hold;
 use crate::run::apply::Misfit;
 use crate::run::commit::{Commit, CommitError, Sealed};
@@ -201,9 +200,4 @@ fn from_bytes<T: serde::de::DeserializeOwned>(bytes: &[u8], what: &'static str) 
         Some((format, _)) => Err(unreadable(format!("it has format {format}, and this release reads {STATE_FORMAT}"))),
         None => Err(unreadable("it is empty".into())),
     }
-}
-
-/// The digest under which a definition is stored.
-pub fn definition_digest(bytes: &[u8]) -> Digest {
-    Digest::of(bytes)
 }

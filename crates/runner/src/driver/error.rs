@@ -1,0 +1,39 @@
+//! What can go wrong while a run is driven.
+
+use crate::load::LoadError;
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::Refusal;
+use lockgate_store::{DriverInfo, StoreError};
+
+/// What went wrong while driving. The history is as good as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    /// Another live process drives the run.
+    #[error("run {run} is driven by process {} on {} since {}", .by.pid, .by.host, .by.since)]
+    DrivenBy {
+        /// The run.
+        run: RunId,
+        /// Who drives it.
+        by: DriverInfo,
+    },
+    /// Another process took the run over.
+    #[error("another process has taken run {0} over")]
+    TakenOver(RunId),
+    /// The rules say no.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The run cannot be read.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What an earlier driver left behind could not be ended.
+    #[error("what was left running of run {run} could not be ended: {detail}")]
+    Orphans {
+        /// The run.
+        run: RunId,
+        /// Why.
+        detail: String,
+    },
+}

@@ -1,0 +1,41 @@
+//! Commands on a run that somebody else drives, or nobody: answers, cancellations, records of refusals.
+
+use super::{DriveError, command, command_id, was_taken};
+use crate::load::load;
+use crate::world::World;
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::command::{Actor, Body};
+use lockgate_engine::run::{Run, handle};
+use lockgate_store::{Append, AppendError, StoreError};
+
+/// Carries out a command on a run that this process does not drive: an answer, a cancellation.
+pub async fn submit(world: &World, run: &RunId, actor: Actor, body: Body, require_terminal: bool) -> Result<Run, DriveError> {
+    let mut command = command(world, actor, body, require_terminal);
+    command.id = Some(command_id(world));
+    command.driving = false;
+    loop {
+        let mut state = load(&*world.store, run).await?;
+        let expected = state.version;
+        let entries = handle(&mut state, &command)?;
+        if entries.is_empty() {
+            return Ok(state);
+        }
+        let (_, commit, index) = state.seal(entries);
+        let append =
+            Append { run: run.clone(), expected, epoch: None, claim: None, commit, values: Vec::new(), index, fold: None };
+        let hash = append.commit.hash;
+        match world.store.append(append).await {
+            Ok(()) => return Ok(state),
+            Err(AppendError::Conflict) => {}
+            Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => {
+                match was_taken(world, run, expected, hash).await? {
+                    Some(true) => return Ok(state),
+                    Some(false) => {}
+                    None => return Err(error.into()),
+                }
+            }
+            Err(AppendError::Fenced) => return Err(DriveError::TakenOver(run.clone())),
+            Err(AppendError::Store(error)) => return Err(error.into()),
+        }
+    }
+}
