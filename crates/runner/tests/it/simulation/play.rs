@@ -142,7 +142,7 @@ async fn answer(driver: &mut Driver, outside: &Outside) -> Result<(), DriveError
         let world = World { store, ..driver.world().clone() };
         submit(&world, &driver.run().id, person(), body.clone(), true).await?;
     }
-    if turn % 3 != 1 || turn % 2 == 0 {
+    if turn % 3 != 1 || turn.is_multiple_of(2) {
         match driver.submit(person(), body, true).await {
             Ok(()) | Err(DriveError::Refused(Refusal::AlreadyAnswered { .. })) => {}
             Err(error) => return Err(error),
