@@ -6,13 +6,14 @@ use crate::print::{self, ERROR, GOOD, HELP, STRONG, WARNING, styled};
 use crate::progress;
 use crate::prompt::{self, Asked};
 use crate::trouble::Trouble;
-use crate::view::{HoldView, RunView};
+use crate::view::{HoldView, RunView, hanging, run_command, shown_text};
 use crate::{neutral, signals};
 use lockgate_engine::hold::Hold;
 use lockgate_engine::id::HoldId;
 use lockgate_engine::run::command::{Body, Way};
+use lockgate_engine::run::event::FailureKind;
 use lockgate_engine::run::refusal::may_decide;
-use lockgate_engine::run::state::End;
+use lockgate_engine::run::state::{End, GateState, TaskState};
 use lockgate_engine::run::{Refusal, Run};
 use lockgate_runner::driver::{DriveError, Driver, Halt, Paused};
 use lockgate_runner::load::load;
@@ -40,7 +41,7 @@ pub(crate) async fn drive(project: &Project, mut driver: Driver, halt: &Halt, js
                 if trouble.exit == Exit::Failed {
                     next_command("when that is mended, go on", &format!("lockgate resume {}", driver.run().id));
                 }
-                return Err(Trouble::told(trouble.exit));
+                return Err(trouble.told());
             }
         };
         match paused {
@@ -57,7 +58,7 @@ pub(crate) async fn drive(project: &Project, mut driver: Driver, halt: &Halt, js
     };
     unused_answers(driver.run());
     if json {
-        print::json(&RunView::of(driver.run(), None, project.store()).await?);
+        print::json(&RunView::of(driver.run(), None, project).await?);
     }
     Ok(exit)
 }
@@ -151,8 +152,16 @@ fn ended(run: &Run) -> Exit {
     match &run.end {
         Some(End::Complete) => print::say(format_args!("run {id} is {}", styled(GOOD, "complete"))),
         Some(End::Failed(message)) => {
-            print::say(format_args!("run {id} {}: {}", styled(ERROR, "failed"), neutral::line(message)));
+            print::say(format_args!("run {id} {}: {}", styled(ERROR, "failed"), hanging(message, "    ")));
             next_command("mend it, then go on", &format!("lockgate resume {}", run.id));
+            if let (true, Some(file)) = (lies_in_the_workflow(run), run.files.first()) {
+                let new = run_command(&file.path, run.feature.as_deref());
+                let file = neutral::line(&file.path);
+                print::say(format_args!(
+                    "  if {file} itself must be mended: this run keeps to what it began with, a new one takes the changed file"
+                ));
+                next_command("begin a new one", &neutral::line(&new));
+            }
         }
         Some(End::Aborted) => {
             let decision = run.decisions.last();
@@ -165,6 +174,31 @@ fn ended(run: &Run) -> Exit {
     Exit::of(status)
 }
 
+/// Whether something failed that only another workflow file would mend: a script, a template, or outputs that are not there.
+fn lies_in_the_workflow(run: &Run) -> bool {
+    let tasks = run.current.iter().flat_map(|phase| &phase.tasks).filter_map(|task| match &task.state {
+        TaskState::Failed(failure) => Some(failure.kind),
+        TaskState::Waiting
+        | TaskState::Running
+        | TaskState::Backoff { .. }
+        | TaskState::Interrupted
+        | TaskState::Done
+        | TaskState::Skipped => None,
+    });
+    let gates = run.current.iter().flat_map(|phase| &phase.gates).filter_map(|gate| match &gate.state {
+        GateState::Failed(failure) => Some(failure.kind),
+        GateState::Waiting | GateState::Running | GateState::Passed | GateState::Waived => None,
+    });
+    tasks.chain(gates).any(|kind| match kind {
+        FailureKind::Script | FailureKind::Start | FailureKind::Output => true,
+        FailureKind::Exit(_)
+        | FailureKind::Signal(_)
+        | FailureKind::Timeout
+        | FailureKind::Interrupted
+        | FailureKind::Stopped => false,
+    })
+}
+
 /// Tells what a run waits for, and how to answer from somewhere else.
 pub(crate) fn waiting(run: &Run) -> Exit {
     for hold in run.open_holds() {
@@ -174,13 +208,10 @@ pub(crate) fn waiting(run: &Run) -> Exit {
         print::say(format_args!("run {} {} for a person: hold {name}{place}", run.id, styled(WARNING, "waits")));
         let mut text = String::new();
         text.extend(neutral::lines(&hold.prompt).lines().map(|line| format!("    {line}\n")));
-        for note in &hold.notes {
-            text.extend(neutral::lines(note).lines().map(|line| format!("    {} {line}\n", styled(WARNING, "!"))));
-        }
-        text.extend(hold.files.iter().map(|file| format!("    file {}\n", neutral::line(&file.path))));
+        text += &shown_text(&view, "    ");
         print::talk(&text);
         print::say("  answer it with one of");
-        for command in view.commands() {
+        for command in view.commands(true) {
             print::say(format_args!("    {}", styled(HELP, neutral::line(&command))));
         }
     }

@@ -5,9 +5,9 @@
 //! | [`cli`] | one file per command, with its arguments |
 //! | [`open`], [`select`] | find the project; find the run or hold that somebody means |
 //! | [`drive`], [`progress`], [`signals`] | drive a run from here: what is told, what is asked, how it is stopped |
-//! | [`presets`] | answers given in advance |
+//! | [`presets`], [`workflow_file`] | answers given in advance; workflow files that are read |
 //! | [`prompt`] | ask a person at the terminal |
-//! | [`view`] | what a run looks like, as JSON and as text |
+//! | [`view`], [`sentence`] | what a run looks like, as JSON and as text; its events as sentences |
 //! | [`diagnose`] | problems of files, with the place underlined |
 //! | [`print`], [`neutral`] | the only way out: data, talk, and nothing that controls a terminal |
 //! | [`exit`], [`trouble`] | how the program ends, and why it could not do what was asked |
@@ -24,9 +24,11 @@ mod print;
 mod progress;
 mod prompt;
 mod select;
+mod sentence;
 mod signals;
 mod trouble;
 mod view;
+mod workflow_file;
 
 fn main() -> std::process::ExitCode {
     cli::main()

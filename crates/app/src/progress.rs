@@ -1,6 +1,7 @@
 //! What happens while a run is driven, told on stderr as plain lines.
 
 use crate::print::{self, ERROR, FAINT, GOOD, STRONG, WARNING, styled};
+use crate::view::{hanging, tail_text};
 use crate::{moment, neutral};
 use lockgate_engine::hold::Hold;
 use lockgate_engine::id::{HoldId, PhaseId, TaskKey};
@@ -12,9 +13,6 @@ use lockgate_runner::driver::Listener;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
-
-/// How many of the last lines of a failed task are shown.
-const TAIL: usize = 20;
 
 /// Tells what happens.
 #[derive(Debug, Default)]
@@ -59,13 +57,7 @@ impl Progress {
             }
             Event::TaskStarted { key, attempt, reason } => {
                 self.began.insert(key.address(), at);
-                let why = match reason {
-                    AttemptReason::First => String::new(),
-                    AttemptReason::Retry => format!(" (attempt {attempt}: the last one failed)"),
-                    AttemptReason::Interrupted => format!(" (attempt {attempt}: the last one was cut off)"),
-                    AttemptReason::Auth => format!(" (attempt {attempt}: the last one lacked a login)"),
-                    AttemptReason::Feedback => format!(" (attempt {attempt}: with feedback)"),
-                };
+                let why = again(*reason, *attempt);
                 line(text, format_args!("  {} {}{why}", address(key), styled(FAINT, "started")));
             }
             Event::TaskFinished { key, .. } => {
@@ -119,7 +111,11 @@ impl Progress {
                     let warning = styled(WARNING, "warning:");
                     line(
                         text,
-                        format_args!("{warning} the condition of {}'s checkpoint failed: {}", name(phase), neutral::line(error)),
+                        format_args!(
+                            "{warning} the condition of {}'s checkpoint failed: {}",
+                            name(phase),
+                            hanging(error, "    ")
+                        ),
                     );
                 }
             },
@@ -198,11 +194,18 @@ fn indented(text: &mut String, label: &str, what: &str) {
 
 fn failed(text: &mut String, what: &str, took: &str, failure: &Failure) {
     let word = styled(ERROR, "failed");
-    line(text, format_args!("  {} {word} after {took}: {}", neutral::line(what), neutral::line(&failure.message)));
-    let tail = neutral::lines(&failure.tail);
-    let lines: Vec<&str> = tail.lines().collect();
-    for shown in &lines[lines.len().saturating_sub(TAIL)..] {
-        line(text, format_args!("    {} {shown}", styled(FAINT, "│")));
+    line(text, format_args!("  {} {word} after {took}: {}", neutral::line(what), hanging(&failure.message, "    ")));
+    *text += &tail_text(&failure.tail, "    ");
+}
+
+/// Why there is another attempt.
+pub(crate) fn again(reason: AttemptReason, attempt: u32) -> String {
+    match reason {
+        AttemptReason::First => String::new(),
+        AttemptReason::Retry => format!(" (attempt {attempt}: the last one failed)"),
+        AttemptReason::Interrupted => format!(" (attempt {attempt}: the last one was cut off)"),
+        AttemptReason::Auth => format!(" (attempt {attempt}: the last one lacked a login)"),
+        AttemptReason::Feedback => format!(" (attempt {attempt}: with feedback)"),
     }
 }
 
@@ -224,12 +227,16 @@ pub(crate) fn first_line(text: &str) -> String {
 
 /// Who did something, and by which way.
 pub(crate) fn by(actor: Option<&Actor>) -> String {
-    let Some(actor) = actor else { return "lockgate".to_owned() };
-    let way = match actor.way {
+    actor.map_or_else(|| "lockgate".to_owned(), |actor| by_way(&actor.name, actor.way))
+}
+
+/// Who did something, by name, and by which way.
+pub(crate) fn by_way(name: &str, way: Way) -> String {
+    let way = match way {
         Way::Prompt => "at the prompt",
         Way::Command => "by command",
         Way::Preset => "in advance",
         Way::Driver => "by itself",
     };
-    format!("{} {way}", neutral::line(&actor.name))
+    format!("{} {way}", neutral::line(name))
 }

@@ -16,16 +16,18 @@ use lockgate_store::StoreError;
 pub(crate) struct Trouble {
     /// How the program ends.
     pub(crate) exit: Exit,
-    /// What is wrong, in one sentence; empty when everything was told already.
+    /// What is wrong, in one sentence.
     message: String,
     /// What would mend it.
     help: Vec<String>,
+    /// Whether it was told on stderr already.
+    told: bool,
 }
 
 impl Trouble {
     /// Something that ends the program so.
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), help: Vec::new() }
+        Self { exit, message: message.into(), help: Vec::new(), told: false }
     }
 
     /// Bad input.
@@ -33,9 +35,11 @@ impl Trouble {
         Self::new(Exit::Misuse, message)
     }
 
-    /// Something that was told already.
-    pub(crate) fn told(exit: Exit) -> Self {
-        Self::new(exit, "")
+    /// The same, told on stderr already.
+    #[must_use]
+    pub(crate) fn told(mut self) -> Self {
+        self.told = true;
+        self
     }
 
     /// Adds what would mend it.
@@ -47,7 +51,7 @@ impl Trouble {
 
     /// Tells it on stderr.
     pub(crate) fn tell(&self) {
-        if self.message.is_empty() {
+        if self.told {
             return;
         }
         let mut text = format!("{} {}\n", styled(ERROR, "error:"), neutral::lines(&self.message));
@@ -58,6 +62,16 @@ impl Trouble {
             text.extend(lines.map(|line| format!("      {line}\n")));
         }
         print::talk(&text);
+    }
+
+    /// What is wrong and what would mend it, in one text.
+    pub(crate) fn whole(&self) -> String {
+        std::iter::once(&self.message).chain(&self.help).map(String::as_str).collect::<Vec<_>>().join("; ")
+    }
+
+    /// The same for programs.
+    pub(crate) fn as_json(&self) -> serde_json::Value {
+        serde_json::json!({"error": {"message": self.message, "help": self.help, "exit": self.exit.code()}})
     }
 }
 
@@ -117,7 +131,9 @@ impl From<DriveError> for Trouble {
     fn from(error: DriveError) -> Self {
         match error {
             DriveError::DrivenBy { ref run, .. } => {
-                let help = format!("it goes on there; look at it with `lockgate status {run}`, or answer with `lockgate inbox`");
+                let help = format!(
+                    "it goes on there; look at it with `lockgate status {run}`; `lockgate inbox` says how to answer what waits"
+                );
                 Self::new(Exit::Waiting, error.to_string()).help(help)
             }
             DriveError::TakenOver(_) => Self::new(Exit::Waiting, error.to_string()),
@@ -144,7 +160,7 @@ impl From<Refusal> for Trouble {
             }
             Refusal::AlreadyAnswered { .. } => Self::new(Exit::Done, message),
             Refusal::RevisionNeeded { hold, current } => {
-                let help = format!("look at it with `lockgate inbox`, then answer `{hold}@{current}`");
+                let help = format!("look at what it shows with `lockgate why RUN` (`lockgate inbox` names the run), then answer `{hold}@{current}`");
                 Self::misuse(message).help(help)
             }
             Refusal::NoSuchOption { options, .. } => {

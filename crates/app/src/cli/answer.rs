@@ -1,6 +1,6 @@
 //! `lockgate answer`: answer a hold.
 
-use super::resume;
+use super::resume::{self, GoneOn};
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::prompt::Confirmed;
@@ -10,11 +10,18 @@ use crate::{neutral, print, prompt, view};
 use lockgate_engine::hold::{Hold, HoldState};
 use lockgate_engine::id::{HoldId, RunId};
 use lockgate_engine::run::command::{Body, Way};
+use lockgate_engine::run::index::HoldRow;
 use lockgate_engine::run::{Refusal, Run};
 use lockgate_runner::driver::{DriveError, submit};
 use lockgate_runner::load::load;
-use serde_json::json;
+use lockgate_store::DriverInfo;
+use serde_json::{Value, json};
 use std::path::Path;
+use std::time::Duration;
+
+/// How often and how long apart it is looked whether the process that drives the run has seen the answer.
+const LOOKS: u32 = 100;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 /// Answers a hold: records the answer and, with --resume, goes on with the run
 #[derive(Debug, clap::Args)]
@@ -27,7 +34,7 @@ pub(super) struct Arguments {
     /// What is said with it
     #[arg(long, value_name = "TEXT")]
     feedback: Option<String>,
-    /// Goes on with the run afterwards
+    /// Goes on with the run afterwards, unless a process that drives it does
     #[arg(long)]
     resume: bool,
     /// Prints JSON: what was recorded or, with --resume, where the run stands at the end
@@ -35,14 +42,12 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+pub(super) async fn run(root: Option<&Path>, mut arguments: Arguments) -> Result<Exit, Trouble> {
     let named = select::hold_name(&arguments.hold)?;
     let project = Project::open(root)?;
-    let found = select::hold(project.store(), &named).await?;
-    let (hold, run) = (found.row.hold, found.row.run);
+    let row = select::hold(project.store(), &named).await?.row;
     let asks = !arguments.json && print::somebody_is_there();
-    let seen = see(&project, &run, &hold, &named, &arguments.option, asks).await?;
-    let (way, revision) = match seen {
+    let (way, revision) = match see(&project, &row, &named, &mut arguments, asks).await? {
         Seen::Named(revision) => (Way::Command, revision),
         Seen::Shown(revision) => (Way::Prompt, Some(revision)),
         Seen::Declined(exit) => {
@@ -50,7 +55,8 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
             return Ok(exit);
         }
     };
-    let recorded = record(&project, &run, &hold, revision, way, &arguments).await?;
+    let recorded = record(&project, &row, revision, way, &arguments).await?;
+    let (hold, run) = (&row.hold, &row.run);
     if arguments.json && !arguments.resume {
         print::json(&json!({"hold": hold, "run": run, "recorded": recorded}));
     }
@@ -58,14 +64,46 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         return Ok(Exit::Done);
     }
     let now = select::run(project.store(), run.as_str()).await?;
-    if resume::refuse_ended(&run, &now.row.status).is_err() {
+    if resume::refuse_ended(run, &now.row.status).is_err() {
         print::note(format_args!("run {run} is {} already", now.row.status));
         if arguments.json {
-            print::json(&super::status::view_of(&project, &run).await?);
+            print::json(&super::status::view_of(&project, run).await?);
         }
         return Ok(if now.row.status == "complete" { Exit::Done } else { Exit::Aborted });
     }
-    resume::go_on(&project, &run, false, Vec::new(), arguments.json).await
+    go_on(&project, run, hold, arguments.json).await
+}
+
+/// Goes on with the run, unless the process that drives it does: then what was asked is done with the answer.
+async fn go_on(project: &Project, run: &RunId, hold: &HoldId, json: bool) -> Result<Exit, Trouble> {
+    // A driver that was about to end does not see the answer any more; once it is gone, the run goes on here.
+    for _ in 0..LOOKS {
+        if project.store().driver_of(run).await?.is_none() || !is_checking(project, hold).await? {
+            break;
+        }
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+    }
+    let by = match project.store().driver_of(run).await? {
+        Some(by) => by,
+        None => match resume::go_on(project, run, false, Vec::new(), json).await? {
+            GoneOn::Here(exit) => return Ok(exit),
+            GoneOn::Elsewhere(by) => by,
+        },
+    };
+    tell_driven(run, &by);
+    if json {
+        print::json(&super::status::view_of(project, run).await?);
+    }
+    Ok(Exit::Done)
+}
+
+async fn is_checking(project: &Project, hold: &HoldId) -> Result<bool, Trouble> {
+    let found = project.store().find_holds(hold.as_str()).await?;
+    Ok(found.iter().any(|found| found.row.hold == *hold && found.row.state == HoldState::Checking))
+}
+
+fn tell_driven(run: &RunId, by: &DriverInfo) {
+    print::note(format_args!("process {} on {} drives run {run} and goes on with it there", by.pid, neutral::line(&by.host)));
 }
 
 /// How what is answered was seen.
@@ -78,54 +116,61 @@ enum Seen {
     Declined(Exit),
 }
 
-/// A bare id says nothing about what was seen. Where files are shown, somebody at a terminal is shown them first.
-async fn see(project: &Project, run: &RunId, hold: &HoldId, named: &HoldName, option: &str, asks: bool) -> Result<Seen, Trouble> {
+/// A bare id says nothing about what was seen. Where files are shown, somebody at a terminal is shown them first, and asked for
+/// feedback where the option takes it.
+async fn see(project: &Project, row: &HoldRow, named: &HoldName, arguments: &mut Arguments, asks: bool) -> Result<Seen, Trouble> {
     if named.revision.is_some() || !asks {
         return Ok(Seen::Named(named.revision));
     }
-    let state = load(project.store(), run).await?;
-    let Some(open) = state.holds.get(hold).filter(|hold| hold.state == HoldState::Open && !hold.files.is_empty()) else {
+    let state = load(project.store(), &row.run).await?;
+    let Some(open) = state.holds.get(&row.hold).filter(|hold| hold.state == HoldState::Open && !hold.files.is_empty()) else {
         return Ok(Seen::Named(None));
     };
-    let Some(choice) = open.option(option) else { return Ok(Seen::Named(None)) };
+    let Some(choice) = open.option(&arguments.option) else { return Ok(Seen::Named(None)) };
     print::talk(&prompt::shown(&state, open, project.store()).await?);
     let question = format!("Answer {:?}?", neutral::line(&choice.label));
-    Ok(match prompt::confirm(&question).await {
-        Confirmed::Yes => Seen::Shown(open.revision),
-        Confirmed::No => Seen::Declined(Exit::Waiting),
-        Confirmed::Interrupted => Seen::Declined(Exit::Interrupted),
-    })
+    match prompt::confirm(&question).await {
+        Confirmed::Yes => {}
+        Confirmed::No => return Ok(Seen::Declined(Exit::Waiting)),
+        Confirmed::Interrupted => return Ok(Seen::Declined(Exit::Interrupted)),
+    }
+    if choice.with_feedback && arguments.feedback.is_none() {
+        match prompt::feedback().await {
+            Ok(feedback) => arguments.feedback = Some(feedback),
+            Err(Confirmed::Interrupted) => return Ok(Seen::Declined(Exit::Interrupted)),
+            Err(Confirmed::Yes | Confirmed::No) => return Ok(Seen::Declined(Exit::Waiting)),
+        }
+    }
+    Ok(Seen::Shown(open.revision))
 }
 
 /// Records the answer; gives whether it is new.
 async fn record(
     project: &Project,
-    run: &RunId,
-    hold: &HoldId,
+    row: &HoldRow,
     revision: Option<u32>,
     way: Way,
     arguments: &Arguments,
 ) -> Result<bool, Trouble> {
+    let (hold, run) = (&row.hold, &row.run);
     let actor = project.actor(way);
-    let (option, feedback) = (arguments.option.clone(), arguments.feedback.clone());
+    let (option, feedback) = (named_option(row, &arguments.option), arguments.feedback.clone());
     let body = Body::Answer { hold: hold.clone(), revision, option, feedback };
     match submit(&project.world, run, actor.clone(), body, project.require_terminal()).await {
         Ok(state) => {
             let label = state.holds.get(hold).and_then(recorded_label).unwrap_or_else(|| arguments.option.clone());
             print::say(format_args!("hold {hold} is answered: {:?}", neutral::line(&label)));
-            if !arguments.resume && project.store().driver_of(run).await?.is_none() {
-                print::note(format_args!("nothing drives run {run}; go on with `lockgate resume {run}`"));
+            if !arguments.resume {
+                match project.store().driver_of(run).await? {
+                    Some(by) => tell_driven(run, &by),
+                    None => print::note(format_args!("nothing drives run {run}; go on with `lockgate resume {run}`")),
+                }
             }
             Ok(true)
         }
-        Err(DriveError::Refused(Refusal::AlreadyAnswered { by, at })) => {
-            let by = crate::progress::by(Some(&by));
-            print::say(format_args!("hold {hold} has this answer already, by {by} at {at}"));
-            Ok(false)
-        }
         Err(DriveError::Refused(refusal)) => {
             project.record_refusal(&actor, run, "answer a hold", Some(hold), &refusal).await;
-            Err(explained(project, run, hold, refusal).await)
+            refused(project, row, revision, &arguments.option, refusal).await.map(|()| false)
         }
         Err(error) => Err(error.into()),
     }
@@ -136,30 +181,88 @@ fn recorded_label(hold: &Hold) -> Option<String> {
     hold.options.iter().find(|choice| choice.id == answer.option).map(|choice| choice.label.clone())
 }
 
-/// A refusal, with what changed and how to answer now where the hold was opened again.
-async fn explained(project: &Project, run: &RunId, hold: &HoldId, refusal: Refusal) -> Trouble {
-    let reopened = match &refusal {
-        Refusal::StaleRevision { .. } => {
-            load(project.store(), run).await.ok().and_then(|state: Run| state.holds.get(hold).cloned())
+/// The options of a hold as lists show them, by id and label; also of one that was decided long ago.
+fn options(row: &HoldRow) -> Vec<(String, String)> {
+    let shown: Value = serde_json::from_str(&row.shown).unwrap_or_default();
+    let options = shown["options"].as_array().into_iter().flatten();
+    let text = |option: &Value, key: &str| option[key].as_str().unwrap_or_default().to_owned();
+    options.map(|option| (text(option, "id"), text(option, "label"))).collect()
+}
+
+/// The option that somebody means, by its id; of a decided hold only its row knows which number is which option.
+fn named_option(row: &HoldRow, given: &str) -> String {
+    match row.state {
+        HoldState::Open | HoldState::Checking => given.to_owned(),
+        HoldState::Settled | HoldState::Void => known_option(row, given).unwrap_or_else(|| given.to_owned()),
+    }
+}
+
+fn known_option(row: &HoldRow, given: &str) -> Option<String> {
+    let (options, given) = (options(row), given.trim());
+    let by_name = options.iter().find(|(id, label)| id == given || label.to_lowercase() == given.to_lowercase());
+    let by_number = || given.parse::<usize>().ok().and_then(|number| options.get(number.checked_sub(1)?));
+    by_name.or_else(by_number).map(|(id, _)| id.clone())
+}
+
+/// What a refusal means: nothing, where the same answer is there already; else what is wrong and what to do next.
+async fn refused(project: &Project, row: &HoldRow, revision: Option<u32>, option: &str, refusal: Refusal) -> Result<(), Trouble> {
+    let hold = &row.hold;
+    match &refusal {
+        Refusal::NotAPerson { .. } | Refusal::InsideTask { .. } | Refusal::NoTerminal { .. } => return Err(refusal.into()),
+        Refusal::NoSuchHold { .. }
+        | Refusal::RunEnded { .. }
+        | Refusal::AlreadyAnswered { .. }
+        | Refusal::AnswerConflicts { .. }
+        | Refusal::StaleRevision { .. }
+        | Refusal::RevisionNeeded { .. }
+        | Refusal::NoSuchOption { .. }
+        | Refusal::Ended { .. } => {}
+    }
+    let state: Option<Run> = load(project.store(), &row.run).await.ok();
+    let now = state.as_ref().and_then(|state| state.holds.get(hold));
+    let latest = now.map_or(row.revision, |hold| hold.revision);
+    if let Some(given) = revision.filter(|given| *given == 0 || *given > latest) {
+        let message = format!("hold {hold} has no revision {given}; its latest is {latest}");
+        let command = if now.is_some() { "why" } else { "log" };
+        return Err(Trouble::misuse(message).help(format!("see how it stands with `lockgate {command} {}`", row.run)));
+    }
+    if now.is_none() && known_option(row, option).is_none() {
+        let labels: Vec<String> =
+            options(row).iter().enumerate().map(|(at, (_, label))| format!("{}. {label}", at + 1)).collect();
+        let trouble = Trouble::misuse(format!("{option:?} is no option of hold {hold}, which no longer waits"));
+        return Err(if labels.is_empty() { trouble } else { trouble.help(format!("its options were\n{}", labels.join("\n"))) });
+    }
+    match refusal {
+        Refusal::AlreadyAnswered { by, at } => {
+            let by = crate::progress::by(Some(&by));
+            print::say(format_args!("hold {hold} has this answer already, by {by} at {at}"));
+            Ok(())
+        }
+        Refusal::StaleRevision { .. } => Err(stale(refusal, now)),
+        Refusal::RevisionNeeded { current, .. } => {
+            let help = format!("see what it shows with `lockgate why {}`, then answer {hold}@{current}", row.run);
+            Err(Trouble::misuse(refusal.to_string()).help(help))
+        }
+        Refusal::RunEnded { .. } | Refusal::AnswerConflicts { .. } => {
+            Err(Trouble::from(refusal).help(format!("see what became of it with `lockgate log {}`", row.run)))
         }
         Refusal::NotAPerson { .. }
         | Refusal::InsideTask { .. }
         | Refusal::NoTerminal { .. }
         | Refusal::NoSuchHold { .. }
-        | Refusal::RunEnded { .. }
-        | Refusal::AlreadyAnswered { .. }
-        | Refusal::AnswerConflicts { .. }
-        | Refusal::RevisionNeeded { .. }
         | Refusal::NoSuchOption { .. }
-        | Refusal::Ended { .. } => None,
-    };
-    let mut trouble = Trouble::from(refusal);
-    if let Some(hold) = reopened {
-        if !hold.notes.is_empty() {
-            trouble = trouble.help(format!("what changed:\n{}", hold.notes.join("\n")));
-        }
-        let commands = view::HoldView::of(&hold).commands();
-        trouble = trouble.help(format!("answer what is there now with one of\n{}", commands.join("\n")));
+        | Refusal::Ended { .. } => Err(refusal.into()),
     }
-    trouble
+}
+
+/// A stale answer, with what changed and how to answer what is there now.
+fn stale(refusal: Refusal, now: Option<&Hold>) -> Trouble {
+    let trouble = Trouble::from(refusal);
+    let Some(hold) = now else { return trouble };
+    let trouble = match hold.notes.as_slice() {
+        [] => trouble,
+        notes => trouble.help(format!("what changed:\n{}", notes.join("\n"))),
+    };
+    let commands = view::HoldView::of(hold).commands(true);
+    trouble.help(format!("answer what is there now with one of\n{}", commands.join("\n")))
 }

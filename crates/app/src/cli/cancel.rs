@@ -37,6 +37,10 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
             print::say(format_args!("run {run} was cancelled before"));
             Ok(Exit::Done)
         }
+        Err(DriveError::Refused(Refusal::Ended { status })) => {
+            Err(Trouble::misuse(format!("run {run} is {status} already, so it cannot be cancelled"))
+                .help(format!("see what it did with `lockgate log {run}`")))
+        }
         Err(DriveError::Refused(refusal)) => {
             project.record_refusal(&actor, run, "cancel a run", None, &refusal).await;
             Err(refusal.into())

@@ -2,14 +2,14 @@
 
 use crate::exit::Exit;
 use crate::open::Project;
-use crate::print::{FAINT, STRONG, styled};
+use crate::print::{FAINT, styled};
+use crate::sentence::Sentences;
 use crate::trouble::Trouble;
-use crate::{neutral, print, progress, select};
+use crate::{print, progress, select};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::run::command::Actor;
 use lockgate_engine::run::event::Entry;
 use serde_json::{Map, Value, json};
-use std::fmt::Write as _;
 use std::path::Path;
 
 /// How many commits are read at once.
@@ -28,7 +28,7 @@ pub(super) struct Arguments {
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     let project = Project::open(root)?;
     let found = select::run(project.store(), &arguments.run).await?;
-    let mut after = 0;
+    let (mut after, mut sentences) = (0, Sentences::default());
     loop {
         let commits = project.store().commits(&found.row.run, after, COMMITS).await?;
         let Some(last) = commits.last() else { return Ok(Exit::Done) };
@@ -40,7 +40,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
                 if arguments.json {
                     lines.push(json_line(seq, entry, sealed.hash));
                 } else {
-                    text += &text_line(seq, entry);
+                    text += &text_line(seq, entry, &mut sentences);
                 }
             }
         }
@@ -101,24 +101,7 @@ fn json_line(seq: u64, entry: &Entry, hash: Digest) -> Value {
     line
 }
 
-fn text_line(seq: u64, entry: &Entry) -> String {
-    let (kind, own) = event(entry);
-    let mut text = format!("{seq:>5}  {}  {}", styled(FAINT, entry.at), styled(STRONG, kind));
-    for (name, value) in &own {
-        let value = match value {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        let _ = write!(text, "  {name}={}", shortened(&neutral::line(&value)));
-    }
-    if let Some(actor) = &entry.actor {
-        let _ = write!(text, "  {}", styled(FAINT, format_args!("by {}", progress::by(Some(actor)))));
-    }
-    text.push('\n');
-    text
-}
-
-fn shortened(text: &str) -> String {
-    const MOST: usize = 100;
-    if text.chars().count() <= MOST { text.to_owned() } else { text.chars().take(MOST).chain(std::iter::once('…')).collect() }
+fn text_line(seq: u64, entry: &Entry, sentences: &mut Sentences) -> String {
+    let by = entry.actor.as_ref().map(|actor| styled(FAINT, format_args!("  (by {})", progress::by(Some(actor)))));
+    format!("{seq:>5}  {}  {}{}\n", styled(FAINT, entry.at), sentences.tell(entry), by.unwrap_or_default())
 }

@@ -22,9 +22,9 @@ use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Runs workflows of agents and commands, stops them where people decide, and never loses a step.
+/// Runs workflows of commands and scripts, stops them where people decide, and never loses a step.
 #[derive(Debug, Parser)]
-#[command(name = "lockgate", version, disable_help_subcommand = true, after_help = EXIT_CODES)]
+#[command(name = "lockgate", version, after_help = EXIT_CODES)]
 struct Arguments {
     /// The folder that holds .lockgate/ (found upwards from the current folder when absent)
     #[arg(long, global = true, value_name = "DIR")]
@@ -33,8 +33,9 @@ struct Arguments {
     command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 complete or done, 1 failed, 2 aborted or cancelled, 3 waiting for a person (or driven elsewhere, or a late answer), \
-4 bad input, 130 and 143 interrupted with the state saved.";
+const EXIT_CODES: &str = "Exit codes: 0 complete or done, 1 failed, 2 aborted or cancelled, 3 waiting for a person (also: driven by another process, a late \
+or stale answer, or refused because it needs a person: no terminal, or inside a task), 4 bad input, 130 and 143 interrupted with the state saved.\n\n\
+With --json an error is also printed on stdout, as {\"error\": {\"message\", \"help\", \"exit\"}}.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -65,9 +66,17 @@ pub(crate) fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(trouble) => {
             trouble.tell();
+            if wants_json() {
+                print::json_lines(&[trouble.as_json()]);
+            }
             trouble.exit.into()
         }
     }
+}
+
+/// Whether a program reads the output. It is asked of the words themselves, so that it is known also where they are wrong.
+fn wants_json() -> bool {
+    std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json")
 }
 
 /// Help and versions are data; wrong usage is talk, and ends the program as other bad input does.
@@ -75,6 +84,13 @@ fn usage(error: &clap::Error) -> Exit {
     let text = error.render().ansi().to_string();
     if error.use_stderr() {
         print::talk(&text);
+        if wants_json() {
+            let plain = error.render().to_string();
+            let mut parts = plain.split("\n\n").map(str::trim).filter(|part| !part.is_empty());
+            let message = parts.next().unwrap_or("wrong usage");
+            let trouble = Trouble::misuse(message.strip_prefix("error: ").unwrap_or(message));
+            print::json_lines(&[parts.fold(trouble, Trouble::help).as_json()]);
+        }
         return Exit::Misuse;
     }
     print::data(&text);

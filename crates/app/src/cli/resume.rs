@@ -5,6 +5,7 @@ use crate::open::Project;
 use crate::presets::{self, PresetArguments};
 use crate::progress::Progress;
 use crate::trouble::Trouble;
+use crate::view::run_command;
 use crate::{drive, neutral, print, select};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::HoldKind;
@@ -12,7 +13,9 @@ use lockgate_engine::id::RunId;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{Body, Way};
 use lockgate_engine::run::event::Preset;
-use lockgate_runner::driver::Driver;
+use lockgate_runner::driver::{DriveError, Driver};
+use lockgate_runner::load::load;
+use lockgate_store::DriverInfo;
 use std::path::Path;
 
 /// Goes on with a run where it stopped: what is finished stays so, what failed is tried again
@@ -35,37 +38,56 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let project = Project::open(root)?;
     let found = select::run(project.store(), &arguments.run).await?;
     refuse_ended(&found.row.run, &found.row.status)?;
-    go_on(&project, &found.row.run, arguments.rerun, presets, arguments.json).await
+    match go_on(&project, &found.row.run, arguments.rerun, presets, arguments.json).await? {
+        GoneOn::Here(exit) => Ok(exit),
+        GoneOn::Elsewhere(by) => Err(DriveError::DrivenBy { run: found.row.run, by }.into()),
+    }
 }
 
-/// Takes a run over and drives it.
+/// Where a run went on.
+pub(super) enum GoneOn {
+    /// Here, and the program ends so.
+    Here(Exit),
+    /// In the process that drives it already.
+    Elsewhere(DriverInfo),
+}
+
+/// Takes a run over and drives it, unless another process drives it.
 pub(super) async fn go_on(
     project: &Project,
     run: &RunId,
     rerun: bool,
     presets: Vec<Preset>,
     json: bool,
-) -> Result<Exit, Trouble> {
+) -> Result<GoneOn, Trouble> {
     let actor = project.actor(Way::Command);
+    let state = load(project.store(), run).await?;
     // Asked before anything starts: whoever may not decide does not set the run going either.
     if rerun {
         project.may_decide(&actor, run, "answer a hold").await?;
     }
     if !presets.is_empty() {
         project.may_decide(&actor, run, "answer in advance").await?;
-        let state = lockgate_runner::load::load(project.store(), run).await?;
         presets::check(&presets, &state.workflow, Some(&state))?;
     }
     let halt = drive::make_ready()?;
-    let mut driver = Driver::resume(project.world.clone(), run, actor.clone(), Box::new(Progress::default())).await?;
-    tell_changed_files(project, driver.run());
+    if let Some(by) = project.store().driver_of(run).await? {
+        return Ok(GoneOn::Elsewhere(by));
+    }
+    // Before it is taken over, since that already tries again what failed.
+    tell_changed_files(project, &state);
+    let resumed = Driver::resume(project.world.clone(), run, actor.clone(), Box::new(Progress::default())).await;
+    let mut driver = match resumed {
+        Err(DriveError::DrivenBy { by, .. }) => return Ok(GoneOn::Elsewhere(by)),
+        resumed => resumed?,
+    };
     if !presets.is_empty() {
         driver.submit(actor.clone(), Body::GivePresets { presets }, project.require_terminal()).await?;
     }
     if rerun {
         rerun_interrupted(project, &mut driver, actor).await?;
     }
-    drive::drive(project, driver, &halt, json).await
+    drive::drive(project, driver, &halt, json).await.map(GoneOn::Here)
 }
 
 async fn rerun_interrupted(
@@ -101,12 +123,23 @@ pub(super) fn refuse_ended(run: &RunId, status: &str) -> Result<(), Trouble> {
 fn tell_changed_files(project: &Project, run: &Run) {
     for file in &run.files {
         let shown = neutral::line(&file.path);
-        match std::fs::read(project.root.dir().join(&file.path)) {
+        let new = run_command(&file.path, run.feature.as_deref());
+        match read_regular(&project.root.dir().join(&file.path)) {
             Ok(bytes) if Digest::of(&bytes) == file.digest => {}
-            Ok(_) => {
-                print::note(format_args!("{shown} has changed since run {} began; the run keeps to what it began with", run.id))
-            }
+            Ok(_) => print::note(format_args!(
+                "{shown} has changed since run {} began; this run keeps to what it began with, and a new run takes the changed file: `{}`",
+                run.id,
+                neutral::line(&new)
+            )),
             Err(_) => print::note(format_args!("{shown} can no longer be read; run {} keeps to what it began with", run.id)),
         }
     }
+}
+
+/// The bytes of a file; pipes and devices that stand in its place now are not opened.
+fn read_regular(path: &Path) -> std::io::Result<Vec<u8>> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    }
+    std::fs::read(path)
 }

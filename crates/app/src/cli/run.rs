@@ -5,12 +5,12 @@ use crate::open::Project;
 use crate::presets::{self, PresetArguments};
 use crate::progress::Progress;
 use crate::trouble::Trouble;
-use crate::{diagnose, drive};
+use crate::{diagnose, drive, workflow_file};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Way;
 use lockgate_engine::run::refusal::may_decide;
 use lockgate_runner::driver::Driver;
-use lockgate_runner::start::{Beginning, prepare, read_workflow};
+use lockgate_runner::start::{Beginning, prepare};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -39,11 +39,18 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+    if arguments.feature.as_deref().is_some_and(|feature| feature.trim().is_empty()) {
+        return Err(Trouble::misuse("what the run is about is empty").help("name it, or leave it out"));
+    }
     let vars = variables(&arguments.vars)?;
     let presets = arguments.presets.presets()?;
-    let mut file = read_workflow(&arguments.file)?;
+    let mut file = workflow_file::read(&arguments.file)?;
     diagnose::tell(&file);
-    let Some(workflow) = file.workflow.take() else { return Err(Trouble::told(Exit::Misuse)) };
+    let Some(workflow) = file.workflow.take() else {
+        let message = format!("{} is no valid workflow: {}", file.path.display(), diagnose::summary(&file.problems));
+        let help = format!("`lockgate validate {} --json` lists what is wrong", file.path.display());
+        return Err(Trouble::misuse(message).help(help).told());
+    };
     presets::check(&presets, &workflow, None)?;
 
     let project = Project::open_or_make(root)?;
@@ -80,7 +87,8 @@ async fn refuse_presets(project: &Project, actor: &lockgate_engine::run::command
             project.record_refusal(actor, &outer, what, None, &refusal).await;
         }
     }
-    Err(refusal.into())
+    Err(Trouble::from(refusal)
+        .help("nothing has begun; without --answer, --answers and --feedback the run begins and waits at its checkpoints"))
 }
 
 fn variables(given: &[String]) -> Result<BTreeMap<String, Value>, Trouble> {

@@ -25,7 +25,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     if arguments.json {
         print::json(&view);
     } else {
-        print::data(&view::text(&view, project.world.clock.now()));
+        print::data(&view::run_text(&view, project.world.clock.now()));
     }
     Ok(Exit::Done)
 }
@@ -34,5 +34,5 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 pub(super) async fn view_of(project: &Project, run: &lockgate_engine::id::RunId) -> Result<RunView, Trouble> {
     let state = load(project.store(), run).await?;
     let driver = project.store().driver_of(run).await?;
-    RunView::of(&state, driver, project.store()).await
+    RunView::of(&state, driver, project).await
 }

@@ -1,10 +1,8 @@
 //! `lockgate validate`: check workflow files without running them.
 
 use crate::exit::Exit;
-use crate::trouble::Trouble;
-use crate::{diagnose, neutral, print};
+use crate::{diagnose, neutral, print, workflow_file};
 use lockgate_engine::spec::problem::Problem;
-use lockgate_runner::start::read_workflow;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -32,15 +30,15 @@ pub(super) fn run(arguments: &Arguments) -> Exit {
     let mut lines = Vec::new();
     for path in &arguments.files {
         let file = path.to_string_lossy().into_owned();
-        let line = match read_workflow(path) {
-            Err(error) => {
+        let line = match workflow_file::read(path) {
+            Err(trouble) => {
                 if !arguments.json {
-                    Trouble::from(error).tell();
+                    trouble.tell();
                     print::data(&format!("{}: cannot be read\n", neutral::line(&file)));
                     lines.push(FileLine { file, valid: false, error: None, problems: Vec::new() });
                     continue;
                 }
-                FileLine { file, valid: false, error: Some(error.to_string()), problems: Vec::new() }
+                FileLine { file, valid: false, error: Some(trouble.whole()), problems: Vec::new() }
             }
             Ok(read) => {
                 if !arguments.json {

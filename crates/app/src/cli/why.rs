@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::open::Project;
 use crate::print::{self, HELP, STRONG, styled};
 use crate::trouble::Trouble;
-use crate::view::{DriverView, HoldView, RunView};
+use crate::view::{self, DriverView, HoldView, RunView, StepView};
 use crate::{moment, neutral, select};
 use lockgate_engine::time::Timestamp;
 use serde::Serialize;
@@ -36,6 +36,18 @@ struct Reason {
     since: Timestamp,
     who: String,
     commands: Vec<String>,
+    /// The question, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hold: Option<HoldView>,
+    /// What failed, with its last words and its log.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    failures: Vec<StepView>,
+}
+
+impl Reason {
+    fn new(what: impl Into<String>, since: Timestamp, who: impl Into<String>, commands: Vec<String>) -> Self {
+        Self { what: what.into(), since, who: who.into(), commands, hold: None, failures: Vec::new() }
+    }
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
@@ -53,60 +65,74 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 
 fn explain(view: &RunView, changed_at: Timestamp) -> Why {
     let run = &view.run;
-    let open = view.holds.iter().filter(|hold| hold.state == "open");
-    let mut reasons: Vec<Reason> = open.map(|hold| waits_for_an_answer(hold, view.driver.as_ref())).collect();
+    let mut reasons: Vec<Reason> = view.holds.iter().map(|hold| question(hold, view)).collect();
     let resume = vec![format!("lockgate resume {run}")];
-    let reason =
-        |what: String, who: &str, commands: Vec<String>| Reason { what, since: changed_at, who: who.to_owned(), commands };
+    let reason = |what: &str, who: &str, commands: Vec<String>| Reason::new(what, changed_at, who, commands);
     match view.status {
-        "running" => {
-            if let Some(driver) = &view.driver {
-                let busy: Vec<&str> = view
-                    .tasks
-                    .iter()
-                    .chain(&view.gates)
-                    .filter(|step| step.status == "running")
-                    .map(|step| step.id.as_str())
-                    .collect();
-                let what = match busy.as_slice() {
-                    [] => "it is running".to_owned(),
-                    busy => format!("it is running {}", busy.join(", ")),
-                };
-                let who = format!("process {} on {}, which drives it since {}", driver.pid, driver.host, driver.since);
-                reasons.push(reason(what, &who, vec![format!("lockgate cancel {run}")]));
-            }
-        }
+        "running" => reasons.extend(view.driver.as_ref().map(|driver| under_way(view, driver, changed_at))),
+        // An answer that nobody carries out says all there is to say.
+        "interrupted" if view.holds.iter().any(|hold| hold.answer.is_some()) => {}
         "interrupted" => {
-            let what = "it was interrupted: nothing drives it, and its state is saved".to_owned();
+            let what = "it was interrupted: nothing drives it, and its state is saved";
             reasons.push(reason(what, "whoever resumes it", resume));
         }
         "failed" => {
             let error = view.error.as_deref().unwrap_or("something failed");
             let who = "whoever mends it and resumes it; only what failed is tried again";
-            reasons.push(reason(error.to_owned(), who, resume));
+            let failures = failed(view).map(|(_, step)| step.clone()).collect();
+            reasons.push(Reason { failures, ..reason(error, who, resume) });
         }
         "complete" => {
-            reasons.push(reason("it is complete: all phases are done".into(), "nobody; there is nothing left to do", Vec::new()))
+            reasons.push(reason("it is complete: all phases are done", "nobody; there is nothing left to do", Vec::new()))
         }
-        "aborted" => reasons.push(reason("a person aborted it".into(), "nobody; begin a new run", Vec::new())),
-        "cancelled" => reasons.push(reason("somebody cancelled it".into(), "nobody; begin a new run", Vec::new())),
+        "aborted" => reasons.push(reason("a person aborted it", "nobody; begin a new run", Vec::new())),
+        "cancelled" => reasons.push(reason("somebody cancelled it", "nobody; begin a new run", Vec::new())),
         _ => {}
     }
     Why { run: run.clone(), status: view.status, reasons }
 }
 
-fn waits_for_an_answer(hold: &HoldView, asked_by: Option<&DriverView>) -> Reason {
-    let who = match asked_by {
-        None => "a person".to_owned(),
-        Some(driver) => format!("a person; process {} on {} asks at its terminal too", driver.pid, driver.host),
+fn under_way(view: &RunView, driver: &DriverView, since: Timestamp) -> Reason {
+    let busy: Vec<&str> =
+        view.tasks.iter().chain(&view.gates).filter(|step| step.status == "running").map(|step| step.id.as_str()).collect();
+    let what = match busy.as_slice() {
+        [] => "it is running".to_owned(),
+        busy => format!("it is running {}", busy.join(", ")),
     };
+    let who = format!("process {} on {}, which drives it since {}", driver.pid, driver.host, driver.since);
+    Reason::new(what, since, who, vec![format!("lockgate cancel {}", view.run)])
+}
+
+/// What failed in the phase under way, with its address.
+fn failed(view: &RunView) -> impl Iterator<Item = (String, &StepView)> {
+    let phase = view.current_phase.as_deref().unwrap_or_default();
+    let steps = view.tasks.iter().chain(&view.gates).filter(|step| step.error.is_some());
+    steps.map(move |step| (format!("{phase}/{}", step.id), step))
+}
+
+/// A hold: it waits for an answer, or has one that has not taken effect yet.
+fn question(hold: &HoldView, view: &RunView) -> Reason {
     let place = hold.phase.as_deref().map(|phase| format!(" in phase {phase}")).unwrap_or_default();
-    Reason {
-        what: format!("it waits for an answer to hold {}@{}{place}: {}", hold.id, hold.revision, hold.prompt),
-        since: hold.since,
-        who,
-        commands: hold.commands(),
-    }
+    let name = format!("hold {}@{}{place}", hold.id, hold.revision);
+    let process = view.driver.as_ref().map(|driver| format!("process {} on {}", driver.pid, driver.host));
+    let failures = failed(view).filter(|(address, _)| hold.tasks.contains(address)).map(|(_, step)| step.clone()).collect();
+    let reason = match (view::answered(hold), process) {
+        (Some(answered), Some(process)) => {
+            let what = format!("{name} is {answered}; what follows from it has begun");
+            Reason::new(what, hold.since, format!("{process}, which drives it"), Vec::new())
+        }
+        (Some(answered), None) => {
+            let what = format!("{name} is {answered}; nothing drives the run, so nothing has followed from it yet");
+            Reason::new(what, hold.since, "whoever resumes it", vec![format!("lockgate resume {}", view.run)])
+        }
+        (None, process) => {
+            let also = process.as_ref().map(|process| format!("; {process} goes on once it is answered")).unwrap_or_default();
+            let what = format!("it waits for an answer to {name}: {}", hold.prompt);
+            Reason::new(what, hold.since, format!("a person{also}"), hold.commands(process.is_none()))
+        }
+    };
+    let since = hold.answer.as_ref().map_or(reason.since, |answer| answer.at);
+    Reason { since, hold: Some(hold.clone()), failures, ..reason }
 }
 
 fn text(why: &Why, now: Timestamp) -> String {
@@ -114,6 +140,15 @@ fn text(why: &Why, now: Timestamp) -> String {
     for reason in &why.reasons {
         for line in neutral::lines(&reason.what).lines() {
             let _ = writeln!(text, "  {line}");
+        }
+        if let Some(hold) = reason.hold.as_ref().filter(|hold| hold.is_open()) {
+            text += &view::shown_text(hold, "  ");
+        }
+        for failure in &reason.failures {
+            if reason.failures.len() > 1 {
+                let _ = writeln!(text, "  {}", neutral::line(&failure.id));
+            }
+            text += &view::failure_text(failure, "  ");
         }
         let _ = writeln!(text, "  since {} ({})", reason.since, moment::ago(now, reason.since));
         let _ = writeln!(text, "  who can move it: {}", neutral::line(&reason.who));

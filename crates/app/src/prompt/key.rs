@@ -19,10 +19,20 @@ pub(crate) enum Key {
     NewLine,
     /// Takes back one character.
     Backspace,
+    /// Takes away the character under the cursor.
+    Delete,
     /// Takes back a word.
     DeleteWord,
     /// Takes back everything.
     DeleteAll,
+    /// One character to the left.
+    Left,
+    /// One character to the right.
+    Right,
+    /// To the beginning of the input.
+    Home,
+    /// To the end of the input.
+    LineEnd,
     /// The option before.
     Up,
     /// The option after.
@@ -91,6 +101,10 @@ fn decode(bytes: &[u8]) -> Decoded {
         0x17 => Decoded::Key(Key::DeleteWord, 1),
         0x10 => Decoded::Key(Key::Up, 1),
         0x0e => Decoded::Key(Key::Down, 1),
+        0x01 => Decoded::Key(Key::Home, 1),
+        0x02 => Decoded::Key(Key::Left, 1),
+        0x05 => Decoded::Key(Key::LineEnd, 1),
+        0x06 => Decoded::Key(Key::Right, 1),
         0x1b => escape(bytes),
         b'\t' => Decoded::Key(Key::Character(' '), 1),
         0x00..=0x1f => Decoded::Nothing(1),
@@ -120,10 +134,8 @@ fn escape(bytes: &[u8]) -> Decoded {
         Some(b'[') => control_sequence(bytes),
         Some(b'O') => match bytes.get(2) {
             None => Decoded::Incomplete,
-            Some(b'A') => Decoded::Key(Key::Up, 3),
-            Some(b'B') => Decoded::Key(Key::Down, 3),
             Some(b'M') => Decoded::Key(Key::Enter, 3),
-            Some(_) => Decoded::Nothing(3),
+            Some(last) => moving(*last).map_or(Decoded::Nothing(3), |key| Decoded::Key(key, 3)),
         },
         Some(_) => Decoded::Key(Key::Escape, 1),
     }
@@ -138,9 +150,24 @@ fn control_sequence(bytes: &[u8]) -> Decoded {
     };
     let used = last + 3;
     match (&bytes[2..used - 1], bytes[used - 1]) {
-        ([], b'A') => Decoded::Key(Key::Up, used),
-        ([], b'B') => Decoded::Key(Key::Down, used),
+        ([], last) => moving(last).map_or(Decoded::Nothing(used), |key| Decoded::Key(key, used)),
+        (b"1" | b"7", b'~') => Decoded::Key(Key::Home, used),
+        (b"4" | b"8", b'~') => Decoded::Key(Key::LineEnd, used),
+        (b"3", b'~') => Decoded::Key(Key::Delete, used),
         _ => Decoded::Nothing(used),
+    }
+}
+
+/// The key that moves the cursor, by the last byte of its sequence.
+fn moving(last: u8) -> Option<Key> {
+    match last {
+        b'A' => Some(Key::Up),
+        b'B' => Some(Key::Down),
+        b'C' => Some(Key::Right),
+        b'D' => Some(Key::Left),
+        b'H' => Some(Key::Home),
+        b'F' => Some(Key::LineEnd),
+        _ => None,
     }
 }
 
@@ -170,9 +197,13 @@ mod tests {
 
     #[test]
     fn keys_are_recognised() {
-        use Key::{Backspace, Character, DeleteAll, Down, End, Enter, Interrupt, NewLine, Paste, Up};
+        use Key::{
+            Backspace, Character, Delete, DeleteAll, Down, End, Enter, Home, Interrupt, Left, LineEnd, NewLine, Paste, Right, Up,
+        };
         assert_eq!(keys("aé日\r".as_bytes()), [Character('a'), Character('é'), Character('日'), Enter]);
         assert_eq!(keys(b"\x1b[A\x1b[B\x1bOA\x1bOB"), [Up, Down, Up, Down]);
+        assert_eq!(keys(b"\x1b[D\x1b[C\x1b[H\x1b[F\x1bOD\x1bOF"), [Left, Right, Home, LineEnd, Left, LineEnd]);
+        assert_eq!(keys(b"\x1b[1~\x1b[4~\x1b[3~\x01\x05\x02\x06"), [Home, LineEnd, Delete, Home, LineEnd, Left, Right]);
         assert_eq!(keys(b"\x7f\x15\x03\x04"), [Backspace, DeleteAll, Interrupt, End]);
         assert_eq!(keys(b"\x1b[200~one\r\ntwo\x03\x1b[201~\r"), [Paste("one\ntwo\x03".into()), Enter]);
         assert_eq!(keys(b"\x1b\r\n"), [NewLine, NewLine]);
@@ -180,8 +211,8 @@ mod tests {
 
     #[test]
     fn unknown_sequences_and_broken_bytes_are_passed_over() {
-        assert_eq!(keys(b"\x1b[3~\x1b[1;5Cx"), [Key::Character('x')]);
-        assert_eq!(keys(b"\xff\x80x\x01"), [Key::Character('x')]);
+        assert_eq!(keys(b"\x1b[5~\x1b[1;5Cx"), [Key::Character('x')]);
+        assert_eq!(keys(b"\xff\x80x\x0b"), [Key::Character('x')]);
         assert_eq!(keys(b"\xc3x"), [Key::Character('x')]);
     }
 

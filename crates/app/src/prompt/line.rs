@@ -1,4 +1,4 @@
-//! One line of input: what is typed so far, and how it is drawn.
+//! One line of input: what is typed so far, where the cursor stands, and how it is drawn.
 
 use super::key::Key;
 use crate::{neutral, print};
@@ -7,6 +7,8 @@ use crate::{neutral, print};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Line {
     text: String,
+    /// Where the next character goes, in bytes.
+    cursor: usize,
 }
 
 impl Line {
@@ -19,38 +21,130 @@ impl Line {
     pub(crate) fn set(&mut self, text: &str) {
         self.text.clear();
         self.text.push_str(text);
+        self.cursor = text.len();
     }
 
     /// Takes a key that edits; whether it was one.
     pub(crate) fn edit(&mut self, key: &Key) -> bool {
         match key {
-            Key::Character(character) => self.text.push(*character),
-            Key::Paste(text) => self.text.push_str(text),
-            Key::NewLine => self.text.push('\n'),
-            Key::Backspace => {
-                self.text.pop();
-            }
+            Key::Character(character) => self.insert(character.encode_utf8(&mut [0; 4])),
+            Key::Paste(text) => self.insert(text),
+            Key::NewLine => self.insert("\n"),
+            Key::Backspace => self.delete(self.before(), self.cursor),
+            Key::Delete => self.delete(self.cursor, self.after()),
             Key::DeleteWord => {
-                let kept = self.text.trim_end().rfind(char::is_whitespace).map_or(0, |at| at + 1);
-                self.text.truncate(kept);
+                let kept = &self.text[..self.cursor];
+                let from = kept.trim_end().char_indices().rfind(|(_, character)| character.is_whitespace());
+                let from = from.map_or(0, |(at, character)| at + character.len_utf8());
+                self.delete(from, self.cursor);
             }
-            Key::DeleteAll => self.text.clear(),
+            Key::DeleteAll => self.set(""),
+            Key::Left => self.cursor = self.before(),
+            Key::Right => self.cursor = self.after(),
+            Key::Home => self.cursor = 0,
+            Key::LineEnd => self.cursor = self.text.len(),
             Key::Enter | Key::Up | Key::Down | Key::Escape | Key::Interrupt | Key::End => return false,
         }
         true
     }
 
-    /// Draws the line anew behind a label; of a long text, the end is shown.
+    fn insert(&mut self, text: &str) {
+        self.text.insert_str(self.cursor, text);
+        self.cursor += text.len();
+    }
+
+    fn delete(&mut self, from: usize, to: usize) {
+        self.text.replace_range(from..to, "");
+        self.cursor = from;
+    }
+
+    fn before(&self) -> usize {
+        self.text[..self.cursor].char_indices().next_back().map_or(0, |(at, _)| at)
+    }
+
+    fn after(&self) -> usize {
+        self.cursor + self.text[self.cursor..].chars().next().map_or(0, char::len_utf8)
+    }
+
+    /// Draws the line anew behind a label. It never takes more than one row: of a long text, what is around the cursor is shown.
     pub(crate) fn draw(&self, label: &str, width: usize) {
-        let shown = neutral::line(&self.text);
-        let room = width.saturating_sub(label.chars().count() + 1).max(8);
-        let length = shown.chars().count();
-        let end: String = if length > room {
-            std::iter::once('…').chain(shown.chars().skip(length - room + 1)).collect()
-        } else {
-            shown.into_owned()
+        let (before, after) = self.visible(room(label, width));
+        let back = match columns(&after) {
+            0 => String::new(),
+            columns => format!("\x1b[{columns}D"),
         };
-        print::terminal(&format!("\r\x1b[K{label}{end}"));
+        print::terminal(&format!("\r\x1b[K{label}{before}{after}{back}"));
+    }
+
+    /// What is shown before and after the cursor in so many columns.
+    fn visible(&self, room: usize) -> (String, String) {
+        let (before, after) = self.text.split_at(self.cursor);
+        let (before, after) = (neutral::line(before), neutral::line(after));
+        if columns(&before) + columns(&after) <= room {
+            return (before.into_owned(), after.into_owned());
+        }
+        let kept = columns(&after).min(room / 3);
+        let before = match columns(&before) {
+            fits if fits <= room - kept => before.into_owned(),
+            _ => format!("…{}", last(&before, (room - kept).saturating_sub(1))),
+        };
+        let left = room - columns(&before).min(room);
+        let after = match columns(&after) {
+            fits if fits <= left => after.into_owned(),
+            _ if left == 0 => String::new(),
+            _ => format!("{}…", first(&after, left - 1)),
+        };
+        (before, after)
+    }
+}
+
+/// How many columns are left behind a label; the last one stays free, because terminals go to the next row when it is filled.
+fn room(label: &str, width: usize) -> usize {
+    width.saturating_sub(columns(label) + 1)
+}
+
+/// Whether there is room enough behind a label to type.
+pub(crate) fn fits(label: &str, width: usize) -> bool {
+    room(label, width) >= 16
+}
+
+/// How many columns a text takes.
+fn columns(text: &str) -> usize {
+    text.chars().map(width_of).sum()
+}
+
+fn first(text: &str, most: usize) -> &str {
+    let mut used = 0;
+    let end = text.char_indices().find(|(_, character)| {
+        used += width_of(*character);
+        used > most
+    });
+    &text[..end.map_or(text.len(), |(at, _)| at)]
+}
+
+fn last(text: &str, most: usize) -> &str {
+    let mut used = 0;
+    let start = text.char_indices().rev().take_while(|(_, character)| {
+        used += width_of(*character);
+        used <= most
+    });
+    &text[start.last().map_or(text.len(), |(at, _)| at)..]
+}
+
+/// How many columns a character takes: none for what joins the one before it, two for wide scripts and pictures.
+fn width_of(character: char) -> usize {
+    match u32::from(character) {
+        0x300..=0x36f | 0x200d | 0x20d0..=0x20ff | 0xfe00..=0xfe0f => 0,
+        0x1100..=0x115f
+        | 0x2e80..=0xa4cf
+        | 0xac00..=0xd7a3
+        | 0xf900..=0xfaff
+        | 0xfe30..=0xfe6f
+        | 0xff00..=0xff60
+        | 0xffe0..=0xffe6
+        | 0x1f300..=0x1faff
+        | 0x2_0000..=0x3_fffd => 2,
+        _ => 1,
     }
 }
 
@@ -58,12 +152,16 @@ impl Line {
 mod tests {
     use super::*;
 
+    fn typed(keys: &[Key]) -> Line {
+        let mut line = Line::default();
+        keys.iter().for_each(|key| assert!(line.edit(key)));
+        line
+    }
+
     #[test]
     fn keys_edit_the_line() {
-        let mut line = Line::default();
-        for key in [Key::Paste("one two".into()), Key::Character('!'), Key::Backspace, Key::NewLine, Key::Character('x')] {
-            assert!(line.edit(&key));
-        }
+        let mut line =
+            typed(&[Key::Paste("one two".into()), Key::Character('!'), Key::Backspace, Key::NewLine, Key::Character('x')]);
         assert_eq!(line.text(), "one two\nx");
         line.edit(&Key::DeleteWord);
         assert_eq!(line.text(), "one two\n");
@@ -72,6 +170,34 @@ mod tests {
         line.edit(&Key::DeleteAll);
         assert_eq!(line.text(), "");
         line.edit(&Key::Backspace);
+        line.edit(&Key::Left);
+        line.edit(&Key::Delete);
         assert!(!line.edit(&Key::Enter));
+    }
+
+    #[test]
+    fn the_cursor_moves_and_text_goes_where_it_stands() {
+        use Key::{Backspace, Character, Delete, Home, Left, LineEnd, Paste, Right};
+        let line =
+            typed(&[Paste("größe".into()), Left, Left, Character('x'), Right, Backspace, Home, Delete, LineEnd, Character('!')]);
+        assert_eq!(line.text(), "röxe!");
+        let line = typed(&[Paste("one two".into()), Left, Left, Left, Key::DeleteWord, Home, Character('>')]);
+        assert_eq!(line.text(), ">two");
+    }
+
+    #[test]
+    fn a_long_line_shows_what_is_around_the_cursor_and_never_fills_its_row() {
+        let mut line = typed(&[Key::Paste("0123456789日本語abcdefghij".into())]);
+        for room in 1..40 {
+            for key in [Key::LineEnd, Key::Left, Key::Left, Key::Home, Key::Right] {
+                line.edit(&key);
+                let (before, after) = line.visible(room);
+                assert!(columns(&before) + columns(&after) <= room, "{room}: {before:?} {after:?}");
+            }
+        }
+        line.edit(&Key::LineEnd);
+        assert_eq!(line.visible(6), ("…fghij".into(), String::new()));
+        line.edit(&Key::Home);
+        assert_eq!(line.visible(6), (String::new(), "01234…".into()));
     }
 }

@@ -11,7 +11,7 @@ use crate::print;
 use crate::trouble::Trouble;
 use key::Key;
 use line::Line;
-use lockgate_engine::hold::{Choice, Hold, HoldState};
+use lockgate_engine::hold::{Hold, HoldState};
 use lockgate_engine::id::OptionId;
 use lockgate_runner::driver::Halt;
 use lockgate_store::Store;
@@ -64,7 +64,11 @@ pub(crate) enum Confirmed {
 /// Asks whether to go on.
 pub(crate) async fn confirm(question: &str) -> Confirmed {
     let Ok(mut terminal) = Terminal::take() else { return Confirmed::No };
-    let label = format!("{question} [y/N] ");
+    let mut label = format!("{question} [y/N] ");
+    if !line::fits(&label, terminal.width()) {
+        print::terminal(&format!("{label}\n"));
+        label = "> ".to_owned();
+    }
     let mut line = Line::default();
     let confirmed = loop {
         line.draw(&label, terminal.width());
@@ -80,6 +84,27 @@ pub(crate) async fn confirm(question: &str) -> Confirmed {
     drop(terminal);
     print::terminal("\n");
     confirmed
+}
+
+/// Asks for what is to be said with an answer; gives how asking ended where nothing was said.
+pub(crate) async fn feedback() -> Result<String, Confirmed> {
+    let Ok(mut terminal) = Terminal::take() else { return Err(Confirmed::No) };
+    print::terminal("Feedback: Enter ends it (it may be empty), Alt+Enter breaks the line, Esc answers nothing.\n");
+    let mut line = Line::default();
+    let said = loop {
+        line.draw("> ", terminal.width());
+        match terminal.key().await {
+            Some(Key::Enter) => break Ok(line.text().to_owned()),
+            Some(Key::Interrupt) => break Err(Confirmed::Interrupted),
+            None | Some(Key::End | Key::Escape) => break Err(Confirmed::No),
+            Some(key) => {
+                line.edit(&key);
+            }
+        }
+    };
+    drop(terminal);
+    print::terminal("\n");
+    said
 }
 
 struct Asking<'a> {
@@ -98,10 +123,15 @@ enum Next {
 impl Asking<'_> {
     async fn choose(&mut self, terminal: &mut Terminal) -> Result<Asked, Trouble> {
         let options = &self.hold.options;
-        let label = format!("Choose 1-{} (number, label or arrows), then Enter: ", options.len());
+        let question = format!("Choose 1-{} (number, label or arrows), then Enter: ", options.len());
+        // In a narrow window the question stands above the line, which can be drawn anew only while it takes one row.
+        let label = |width: usize| if line::fits(&question, width) { question.as_str() } else { "> " };
+        if label(terminal.width()) != question {
+            print::terminal(&format!("{question}\n"));
+        }
         let (mut line, mut at): (_, Option<usize>) = (Line::default(), None);
         loop {
-            line.draw(&label, terminal.width());
+            line.draw(label(terminal.width()), terminal.width());
             let key = match self.next(terminal).await? {
                 Next::Key(key) => key,
                 Next::Over(asked) => return Ok(asked),
@@ -117,7 +147,7 @@ impl Asking<'_> {
                     continue;
                 }
                 Key::Enter => {
-                    let Some(choice) = meant(self.hold, line.text()) else {
+                    let Some(choice) = self.hold.option(line.text()) else {
                         if !line.text().trim().is_empty() {
                             print::terminal(&format!(
                                 "\r\x1b[K{} is none of the options.\n",
@@ -128,7 +158,7 @@ impl Asking<'_> {
                         continue;
                     };
                     line.set(&choice.label);
-                    line.draw(&label, terminal.width());
+                    line.draw(label(terminal.width()), terminal.width());
                     if !choice.with_feedback {
                         return Ok(Asked::Chose { option: choice.id.clone(), feedback: None });
                     }
@@ -143,7 +173,17 @@ impl Asking<'_> {
                     }
                     continue;
                 }
-                Key::Character(_) | Key::Paste(_) | Key::NewLine | Key::Backspace | Key::DeleteWord | Key::DeleteAll => {
+                Key::Character(_)
+                | Key::Paste(_)
+                | Key::NewLine
+                | Key::Backspace
+                | Key::Delete
+                | Key::DeleteWord
+                | Key::DeleteAll
+                | Key::Left
+                | Key::Right
+                | Key::Home
+                | Key::LineEnd => {
                     line.edit(&key);
                     at = None;
                     continue;
@@ -196,17 +236,4 @@ impl Asking<'_> {
         let row = rows.into_iter().map(|found| found.row).find(|row| row.hold == self.hold.id);
         Ok(row.is_some_and(|row| row.state == HoldState::Open && row.revision == self.hold.revision))
     }
-}
-
-/// The option that somebody typed: as anywhere, or the only one whose label begins so.
-fn meant<'h>(hold: &'h Hold, typed: &str) -> Option<&'h Choice> {
-    let typed = typed.trim();
-    if typed.is_empty() {
-        return None;
-    }
-    hold.option(typed).or_else(|| {
-        let begins = |choice: &&Choice| choice.label.to_lowercase().starts_with(&typed.to_lowercase());
-        let mut matching = hold.options.iter().filter(begins);
-        matching.next().filter(|_| matching.next().is_none())
-    })
 }

@@ -82,7 +82,11 @@ impl Terminal {
 
     /// How many characters fit on a line.
     pub(crate) fn width(&self) -> usize {
-        termios::tcgetwinsize(self.input.as_fd()).map_or(80, |size| usize::from(size.ws_col).max(20))
+        termios::tcgetwinsize(self.input.as_fd()).map_or(80, |size| match size.ws_col {
+            // A terminal that does not say how wide it is.
+            0 => 80,
+            columns => usize::from(columns),
+        })
     }
 }
 

@@ -69,6 +69,7 @@ exit 3
 --- stdout
 --- stderr
 error: tester answered "Looks good" at [TIME]; "Stop" came later and was not recorded
+help: see what became of it with `lockgate log [RUN]`
 
 "#]]
     );

@@ -68,7 +68,7 @@ fn bad_usage_is_4_and_help_is_0() {
         assert_eq!((output.code, output.stdout.as_str()), (Some(4), ""), "{arguments:?}: {output:?}");
         assert!(!output.stderr.is_empty());
     }
-    for arguments in [&["--help"][..], &["--version"], &["run", "--help"], &["answer", "-h"]] {
+    for arguments in [&["--help"][..], &["--version"], &["run", "--help"], &["answer", "-h"], &["help"], &["help", "answer"]] {
         let output = project.run(arguments);
         assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{arguments:?}: {output:?}");
         assert!(!output.stdout.is_empty());
@@ -95,6 +95,8 @@ help: see what it did with `lockgate log [RUN]`; begin a new one with `lockgate 
     );
     let output = project.run(&["cancel", &run]);
     assert_eq!(output.code, Some(4), "{output:?}");
+    assert!(output.stderr.contains(&format!("run {run} is complete already")), "{output:?}");
+    assert!(output.stderr.contains(&format!("lockgate log {run}")), "{output:?}");
 }
 
 #[test]
@@ -293,8 +295,12 @@ phases:
     project.write("mended", "");
     let hold = project.waiting_hold();
     let output = project.run(&["answer", &hold, "rerun", "--resume"]);
-    assert_eq!(output.code, Some(3), "recorded, and driven elsewhere: {output:?}");
-    assert!(output.stderr.contains("is answered: \"Run again\"") && output.stderr.contains("is driven by process"), "{output:?}");
+    assert_eq!(output.code, Some(0), "recorded, and carried out elsewhere: {output:?}");
+    assert!(output.stderr.contains("is answered: \"Run again\""), "{output:?}");
+    assert!(output.stderr.contains(&format!("note: process {} on ", child.id())), "{output:?}");
+    assert!(!output.stderr.contains("error:"), "{output:?}");
+    let again = project.json(0, &["answer", &hold, "rerun", "--resume", "--json"]);
+    assert_eq!((&again["status"], &again["driver"]["pid"]), (&"running".into(), &child.id().into()), "{again}");
     let run = project.newest();
     until("the rerun", || project.events(&run, "task_finished").len() == 1);
     project.write("go", "");

@@ -1,8 +1,10 @@
 //! The command line as people and scripts use it: the real program in a folder of its own, judged by stdout, stderr and exit code.
 
+mod answered;
 mod answers;
 mod checkpoints;
 mod ending;
+mod guiding;
 mod hostile;
 mod kills;
 mod leftovers;

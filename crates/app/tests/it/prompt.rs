@@ -41,6 +41,17 @@ impl Terminal {
         Self { session }
     }
 
+    /// The same, after a command has set the terminal up.
+    fn start_in(project: &Project, arguments: &[&str], setting_up: &str) -> Self {
+        let mut command = std::process::Command::new("sh");
+        let script = format!("{setting_up} && exec \"$LOCKGATE\" {}", arguments.join(" "));
+        command.args(["-c", &script]).current_dir(project.root()).env("LOCKGATE", crate::project::program());
+        command.env("TERM", "xterm-256color").env("NO_COLOR", "1").env("USER", "tester");
+        let mut session = Session::spawn(command).unwrap();
+        session.set_expect_timeout(Some(PATIENCE));
+        Self { session }
+    }
+
     /// Waits for a text, and gives all that came before it.
     fn expect(&mut self, text: &str) -> String {
         let found = self.session.expect(text).unwrap_or_else(|error| panic!("waiting for {text:?}: {error}"));
@@ -131,10 +142,10 @@ fn feedback_may_be_empty_pasted_or_taken_back() {
     terminal.asked();
     terminal.send("2\r");
     terminal.expect("> ");
-    // Escape leads back to the choice; then the label's beginning is enough.
+    // Escape leads back to the choice.
     terminal.send("\x1b");
     terminal.asked();
-    terminal.send("St\r");
+    terminal.send("Stop\r");
     let (said, code) = terminal.end();
     assert_eq!(code, 2, "{said}");
     let answered = project.events(&project.newest(), "answered");
@@ -153,6 +164,54 @@ fn what_is_no_option_is_said_and_asked_again_and_enter_alone_chooses_nothing() {
     assert!(project.events(&project.newest(), "answered").is_empty());
     terminal.send("3\r");
     assert_eq!(terminal.end().1, 2);
+}
+
+#[test]
+fn the_beginning_of_a_label_approves_nothing() {
+    let project = project();
+    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
+    terminal.asked();
+    terminal.send("p\r");
+    terminal.expect("p is none of the options.");
+    terminal.asked();
+    terminal.send("Publis\r");
+    terminal.expect("Publis is none of the options.");
+    terminal.asked();
+    assert!(project.events(&project.newest(), "answered").is_empty());
+    terminal.send("PUBLISH\r");
+    assert_eq!(terminal.end().1, 0);
+}
+
+#[test]
+fn feedback_is_edited_with_the_cursor() {
+    let project = project();
+    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
+    terminal.asked();
+    terminal.send("2\r");
+    terminal.expect("> ");
+    terminal.send("shrter\x1b[D\x1b[D\x1b[D\x1b[Do\x1b[Hmuch \x1b[F!\x1b[D\x1b[3~.\r");
+    terminal.asked();
+    terminal.send("3\r");
+    assert_eq!(terminal.end().1, 2);
+    assert_eq!(project.events(&project.newest(), "answered")[0]["feedback"], "much shorter.");
+}
+
+#[test]
+fn in_a_narrow_window_every_drawing_of_the_line_keeps_to_one_row() {
+    let project = project();
+    let mut terminal = Terminal::start_in(&project, &["run", "flow.yaml"], "stty cols 30");
+    terminal.asked();
+    terminal.expect("> ");
+    terminal.send("\x1b[B");
+    terminal.expect("Publish");
+    terminal.send("\x15a text that is longer than the window is wide");
+    let drawn = terminal.expect("dow is wide");
+    for line in drawn.split('\r').filter_map(|line| line.strip_prefix("\x1b[K")) {
+        assert!(line.chars().count() < 30, "{line:?}");
+    }
+    terminal.send("\x151\r");
+    let (said, code) = terminal.end();
+    assert_eq!(code, 0, "{said}");
 }
 
 #[test]
@@ -275,6 +334,27 @@ fn a_bare_id_at_a_terminal_shows_the_hold_first_and_asks() {
         assert_eq!(ended, code, "{reply:?}: {said}");
     }
     assert_eq!(project.events(&project.newest(), "answered")[0]["actor"]["way"], "prompt");
+}
+
+#[test]
+fn a_bare_id_at_a_terminal_asks_for_feedback_where_the_option_takes_it() {
+    let project = project();
+    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
+    terminal.asked();
+    terminal.send("\x04");
+    assert_eq!(terminal.end().1, 3);
+    let hold = project.waiting_hold();
+    let bare = hold.split('@').next().unwrap();
+    for (reply, code) in [("\x1b", 3), ("\x03", 130), ("shorter\r", 0)] {
+        let mut terminal = Terminal::start(&project, &["answer", bare, "Again"]);
+        terminal.expect("[y/N] ");
+        terminal.send("y\r");
+        terminal.expect("> ");
+        terminal.send(reply);
+        let (said, ended) = terminal.end();
+        assert_eq!(ended, code, "{reply:?}: {said}");
+    }
+    assert_eq!(project.events(&project.newest(), "answered")[0]["feedback"], "shorter");
 }
 
 #[test]

@@ -1,0 +1,153 @@
+//! The events of a history as plain sentences, one each.
+
+use crate::progress::{again, first_line};
+use crate::{moment, neutral};
+use lockgate_engine::hold::Choice;
+use lockgate_engine::id::{HoldId, PhaseId, TaskKey};
+use lockgate_engine::run::event::{AttemptReason, ConditionOutcome, Entry, Event, Failure, HoldOpened};
+use lockgate_engine::time::Timestamp;
+use std::collections::BTreeMap;
+
+/// How many names a sentence lists.
+const LISTED: usize = 8;
+
+/// Tells a history, event by event; remembers when things began and what the options were called.
+#[derive(Debug, Default)]
+pub(crate) struct Sentences {
+    began: BTreeMap<String, Timestamp>,
+    options: BTreeMap<HoldId, Vec<Choice>>,
+}
+
+impl Sentences {
+    /// The next event as one line, neutral already.
+    pub(crate) fn tell(&mut self, entry: &Entry) -> String {
+        neutral::line(&self.sentence(entry)).into_owned()
+    }
+
+    fn sentence(&mut self, entry: &Entry) -> String {
+        let at = entry.at;
+        match &entry.event {
+            Event::Created(created) => {
+                let about = created.feature.as_deref().map(|feature| format!(" about {feature:?}")).unwrap_or_default();
+                let from = created.files.first().map(|file| format!(" from {}", file.path)).unwrap_or_default();
+                format!("the run began{about}{from}")
+            }
+            Event::PresetsGiven { presets } => {
+                let given = presets.iter().map(|preset| format!("{}={}", preset.selector, preset.option));
+                format!("answers were given in advance: {}", listed(given))
+            }
+            Event::Resumed { .. } => "a process took the run over, and it goes on".to_owned(),
+            Event::Interrupted { signal } => format!("the process that drove the run was stopped ({signal})"),
+            Event::PhaseSkipped { phase } => format!("phase {phase} was passed over"),
+            Event::PhaseStarted { phase, iteration, feedback } => {
+                let again = if *iteration > 1 { format!(" (execution {iteration})") } else { String::new() };
+                format!("phase {phase} began{again}{}", with_feedback(feedback.as_deref()))
+            }
+            Event::TasksPlanned { phase, tasks, .. } => {
+                let names = tasks.iter().map(|task| match &task.item {
+                    None => task.task.to_string(),
+                    Some(item) => format!("{}[{item}]", task.task),
+                });
+                format!("phase {phase} has to do: {}", listed(names))
+            }
+            Event::TaskStarted { key, attempt, reason } => self.started(key, at, *attempt, *reason),
+            Event::TaskFinished { key, outputs, .. } => {
+                let left = outputs.iter().map(|output| output.path.clone());
+                let left = if outputs.is_empty() { String::new() } else { format!(", leaving {}", listed(left)) };
+                format!("task {} finished in {}{left}", key.address(), self.took(&key.address(), at))
+            }
+            Event::TaskFailed { key, failure, .. } => {
+                let address = key.address();
+                format!("task {address} failed after {}: {}", self.took(&address, at), why(failure))
+            }
+            Event::RetryScheduled { key, due, .. } => format!("task {} will be tried again at {due}", key.address()),
+            Event::TaskInterrupted { key, .. } => format!("task {} was cut off", key.address()),
+            Event::TaskSkipped { key, reason } => format!("task {} counts as done: {reason}", key.address()),
+            Event::GateStarted { phase, gate, attempt, .. } => {
+                let address = format!("{phase}/{gate}");
+                let again = if *attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
+                let sentence = format!("gate {address} started{again}");
+                self.began.insert(address, at);
+                sentence
+            }
+            Event::GatePassed { phase, gate, .. } => {
+                let address = format!("{phase}/{gate}");
+                format!("gate {address} passed in {}", self.took(&address, at))
+            }
+            Event::GateFailed { phase, gate, failure, .. } => {
+                let address = format!("{phase}/{gate}");
+                format!("gate {address} failed after {}: {}", self.took(&address, at), why(failure))
+            }
+            Event::GateWaived { phase, gate, .. } => format!("gate {phase}/{gate} counts as passed, because a person said so"),
+            Event::ConditionEvaluated { phase, outcome, .. } => match outcome {
+                ConditionOutcome::True => format!("the condition of the checkpoint of phase {phase} is met"),
+                ConditionOutcome::False => format!("the condition of the checkpoint of phase {phase} is not met"),
+                ConditionOutcome::Error(error) => {
+                    format!("the condition of the checkpoint of phase {phase} failed: {}", first_line(error))
+                }
+            },
+            Event::HoldOpened(opened) => self.opened(opened),
+            Event::Answered { hold, option, feedback, revision } => {
+                let choices = self.options.get(hold).into_iter().flatten();
+                let label = choices.into_iter().find(|choice| choice.id == *option).map(|choice| choice.label.as_str());
+                let label = label.unwrap_or(option.as_str());
+                format!("hold {hold}@{revision} was answered {label:?}{}", with_feedback(feedback.as_deref()))
+            }
+            Event::HoldReopened { hold, revision, differences, .. } => {
+                let changed = listed(differences.iter().map(|difference| first_line(difference)));
+                format!("hold {hold}@{revision} was opened again, because what was shown has changed: {changed}")
+            }
+            Event::HoldSettled { hold } => format!("the answer to hold {hold} took effect"),
+            Event::HoldVoided { hold, reason } => format!("hold {hold} no longer matters: {reason}"),
+            Event::AttemptRefused(refused) => format!("an attempt to {} was refused: {}", refused.what, refused.reason),
+            Event::PhaseCompleted { phase, .. } => format!("phase {phase} is complete"),
+            Event::PhaseRepeated { from, target, feedback, by_itself } => {
+                let why = if *by_itself { ", because it failed" } else { "" };
+                format!("the run goes back from phase {from} to phase {target}{why}{}", with_feedback(feedback.as_deref()))
+            }
+            Event::PhasesSkipListed { phases } => {
+                format!("phases to be passed over: {}", listed(phases.iter().map(PhaseId::to_string)))
+            }
+            Event::Failed { message } => format!("the run failed: {}", first_line(message)),
+            Event::Aborted { hold } => format!("the run was aborted at hold {hold}"),
+            Event::Cancelled { reason } => {
+                let reason = reason.as_deref().map(|reason| format!(": {}", first_line(reason))).unwrap_or_default();
+                format!("the run was cancelled{reason}")
+            }
+            Event::Completed => "the run is complete".to_owned(),
+        }
+    }
+
+    fn started(&mut self, key: &TaskKey, at: Timestamp, attempt: u32, reason: AttemptReason) -> String {
+        self.began.insert(key.address(), at);
+        format!("task {} started{}", key.address(), again(reason, attempt))
+    }
+
+    fn opened(&mut self, opened: &HoldOpened) -> String {
+        self.options.insert(opened.hold.clone(), opened.options.clone());
+        let place = opened.scope.phase().map(|phase| format!(" in phase {phase}")).unwrap_or_default();
+        format!("hold {}@1 ({}{place}) asks: {}", opened.hold, opened.kind.word(), first_line(&opened.prompt))
+    }
+
+    fn took(&mut self, address: &str, at: Timestamp) -> String {
+        self.began.remove(address).map_or_else(|| "an unknown time".to_owned(), |began| moment::duration(at.since(began)))
+    }
+}
+
+fn why(failure: &Failure) -> String {
+    first_line(&failure.message)
+}
+
+fn with_feedback(feedback: Option<&str>) -> String {
+    let feedback = feedback.filter(|feedback| !feedback.is_empty());
+    feedback.map(|feedback| format!(", with feedback: {}", first_line(feedback))).unwrap_or_default()
+}
+
+fn listed(names: impl ExactSizeIterator<Item = String>) -> String {
+    let more = names.len().saturating_sub(LISTED);
+    let mut names: Vec<String> = names.take(LISTED).collect();
+    if more > 0 {
+        names.push(format!("and {more} more"));
+    }
+    names.join(", ")
+}

@@ -1,0 +1,165 @@
+//! Holds: the question, what may be answered, the files that it is about, and the answer once there is one.
+
+use super::command::answer_command;
+use crate::trouble::Trouble;
+use lockgate_engine::digest::Digest;
+use lockgate_engine::hold::{Choice, Hold, Scope, Seen, ShownFile};
+use lockgate_engine::run::command::{Credential, Way};
+use lockgate_engine::time::Timestamp;
+use lockgate_runner::files::{Preview, preview};
+use lockgate_store::Store;
+use serde::Serialize;
+
+/// How many lines of each file are shown.
+const LINES: usize = 12;
+
+/// A question that waits, or that has its answer and is being settled.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct HoldView {
+    pub(crate) id: String,
+    pub(crate) kind: &'static str,
+    pub(crate) phase: Option<String>,
+    /// The addresses of the tasks or the gate that it is about.
+    pub(crate) tasks: Vec<String>,
+    pub(crate) state: &'static str,
+    pub(crate) prompt: String,
+    pub(crate) notes: Vec<String>,
+    pub(crate) options: Vec<OptionView>,
+    pub(crate) files: Vec<FileView>,
+    pub(crate) revision: u32,
+    pub(crate) since: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) answer: Option<AnswerView>,
+}
+
+/// Something that may be answered.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct OptionView {
+    pub(crate) id: String,
+    pub(crate) label: String,
+    pub(crate) with_feedback: bool,
+}
+
+/// What was answered, and has not taken effect yet.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct AnswerView {
+    pub(crate) option: String,
+    pub(crate) label: String,
+    pub(crate) feedback: Option<String>,
+    pub(crate) by: WhoView,
+    pub(crate) at: Timestamp,
+}
+
+/// Who did something, and by which way.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct WhoView {
+    pub(crate) name: String,
+    pub(crate) credential: Credential,
+    pub(crate) way: Way,
+}
+
+/// A file that a decision is about.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct FileView {
+    pub(crate) path: String,
+    pub(crate) digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) size_bytes: Option<u64>,
+    /// Its size and first lines as they were when the hold opened, for people.
+    #[serde(skip)]
+    pub(crate) preview: Option<Preview>,
+}
+
+impl HoldView {
+    /// What a hold looks like, without what is in its files.
+    pub(crate) fn of(hold: &Hold) -> Self {
+        Self {
+            id: hold.id.to_string(),
+            kind: hold.kind.word(),
+            phase: hold.scope.phase().map(ToString::to_string),
+            tasks: match &hold.scope {
+                Scope::Run | Scope::Phase { .. } => Vec::new(),
+                Scope::Tasks(keys) => keys.iter().map(|key| key.address()).collect(),
+                Scope::Gate { phase, gate, .. } => vec![format!("{phase}/{gate}")],
+            },
+            state: hold.state.word(),
+            prompt: hold.prompt.clone(),
+            notes: hold.notes.clone(),
+            options: hold.options.iter().map(OptionView::of).collect(),
+            files: hold.files.iter().map(FileView::of).collect(),
+            revision: hold.revision,
+            since: hold.since,
+            answer: answer(hold),
+        }
+    }
+
+    /// What a hold looks like, with the first lines of its files as they were when it was opened.
+    pub(crate) async fn with_previews(hold: &Hold, store: &dyn Store) -> Result<Self, Trouble> {
+        let mut view = Self::of(hold);
+        let digests: Vec<Digest> = hold.files.iter().filter_map(|file| file.seen.digest()).collect();
+        let kept = if digests.is_empty() { Vec::new() } else { store.values(&digests).await? };
+        let bytes = |digest: Option<Digest>| {
+            let at = digests.iter().position(|known| Some(*known) == digest)?;
+            kept.get(at)?.as_deref()
+        };
+        for (file, shown) in view.files.iter_mut().zip(&hold.files) {
+            file.preview = Some(preview(shown, bytes(shown.seen.digest()), LINES));
+        }
+        Ok(view)
+    }
+
+    /// Whether it waits for an answer.
+    pub(crate) fn is_open(&self) -> bool {
+        self.state == "open"
+    }
+
+    /// The commands that answer it, one for each option; none where it has its answer.
+    pub(crate) fn commands(&self, resume: bool) -> Vec<String> {
+        if !self.is_open() {
+            return Vec::new();
+        }
+        let command = |(at, option): (usize, &OptionView)| {
+            answer_command(&self.id, self.revision, (at, &option.label), option.with_feedback, resume)
+        };
+        self.options.iter().enumerate().map(command).collect()
+    }
+}
+
+impl OptionView {
+    fn of(choice: &Choice) -> Self {
+        Self { id: choice.id.to_string(), label: choice.label.clone(), with_feedback: choice.with_feedback }
+    }
+}
+
+impl FileView {
+    fn of(file: &ShownFile) -> Self {
+        Self {
+            path: file.path.clone(),
+            digest: file.seen.digest().map(|digest| digest.to_string()),
+            size_bytes: match &file.seen {
+                Seen::File { bytes, .. } => Some(*bytes),
+                Seen::Absent | Seen::Directory { .. } | Seen::Unreadable(_) => None,
+            },
+            preview: None,
+        }
+    }
+}
+
+fn answer(hold: &Hold) -> Option<AnswerView> {
+    let answer = hold.answers.last()?;
+    let choice = hold.options.iter().find(|choice| choice.id == answer.option);
+    let (name, credential, way) = (answer.actor.name.clone(), answer.actor.credential, answer.actor.way);
+    Some(AnswerView {
+        option: answer.option.to_string(),
+        label: choice.map_or_else(|| answer.option.to_string(), |choice| choice.label.clone()),
+        feedback: answer.feedback.clone(),
+        by: WhoView { name, credential, way },
+        at: answer.at,
+    })
+}
+
+/// An option in a list.
+pub(crate) fn option_line(at: usize, choice: &Choice) -> String {
+    let asks = if choice.with_feedback { " (with feedback)" } else { "" };
+    format!("{}. {}{asks}", at + 1, choice.label)
+}

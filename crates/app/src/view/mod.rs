@@ -1,0 +1,162 @@
+//! What a run looks like from outside. One model, shown as JSON and as text.
+//!
+//! | module | what it shows |
+//! | --- | --- |
+//! | [`hold`] | questions, their options and files, and answers that have not taken effect |
+//! | [`step`] | tasks and gates, with how they failed and where their logs are |
+//! | [`command`] | the commands that people are told to type |
+//! | [`text`] | all of it as text |
+
+mod command;
+mod hold;
+mod step;
+mod text;
+
+pub(crate) use command::run_command;
+pub(crate) use hold::{FileView, HoldView, option_line};
+pub(crate) use step::StepView;
+pub(crate) use text::{answered, failure_text, file_text, hanging, run_text, shown_text, status_style, tail_text};
+
+use crate::open::Project;
+use crate::trouble::Trouble;
+use lockgate_engine::hold::Hold;
+use lockgate_engine::id::PhaseId;
+use lockgate_engine::run::state::End;
+use lockgate_engine::run::{Run, Status};
+use lockgate_engine::spec::workflow::{Phase, Reads};
+use lockgate_engine::time::Timestamp;
+use lockgate_store::{DriverInfo, Store};
+use serde::Serialize;
+use serde_json::Value;
+
+/// A run as it stands.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct RunView {
+    pub(crate) run: String,
+    pub(crate) workflow: String,
+    pub(crate) feature: Option<String>,
+    pub(crate) status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+    pub(crate) current_phase: Option<String>,
+    pub(crate) phases: Vec<PhaseView>,
+    pub(crate) tasks: Vec<StepView>,
+    pub(crate) gates: Vec<StepView>,
+    pub(crate) holds: Vec<HoldView>,
+    pub(crate) warnings: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) driver: Option<DriverView>,
+    pub(crate) started_at: Timestamp,
+    pub(crate) output_dir: String,
+    pub(crate) context: Value,
+}
+
+/// A phase as it stands.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct PhaseView {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) status: &'static str,
+    pub(crate) iteration: u32,
+}
+
+/// The process that drives a run.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct DriverView {
+    pub(crate) pid: u32,
+    pub(crate) host: String,
+    pub(crate) since: Timestamp,
+}
+
+impl From<DriverInfo> for DriverView {
+    fn from(info: DriverInfo) -> Self {
+        Self { pid: info.pid, host: info.host, since: info.since }
+    }
+}
+
+/// The word for where a run stands: one that should run and that nobody drives was interrupted.
+pub(crate) fn status_word(status: &str, driven: bool) -> &'static str {
+    match status {
+        "running" if driven => "running",
+        "running" => "interrupted",
+        "waiting" => "waiting",
+        "failed" => "failed",
+        "aborted" => "aborted",
+        "cancelled" => "cancelled",
+        "complete" => "complete",
+        _ => "unknown",
+    }
+}
+
+impl RunView {
+    /// What a run looks like; `driver` is the living process that drives it, unless that is about to end.
+    pub(crate) async fn of(run: &Run, driver: Option<DriverInfo>, project: &Project) -> Result<Self, Trouble> {
+        let status = status_word(run.status().word(), driver.is_some());
+        let current = run.current.as_ref();
+        Ok(Self {
+            run: run.id.to_string(),
+            workflow: run.workflow.name.clone(),
+            feature: run.feature.clone(),
+            status,
+            error: match &run.end {
+                Some(End::Failed(message)) => Some(message.clone()),
+                Some(End::Complete | End::Aborted | End::Cancelled) | None => None,
+            },
+            current_phase: current.map(|phase| phase.id.to_string()),
+            phases: phases(run, status),
+            tasks: current.map(|phase| step::tasks(run, phase, &project.root)).unwrap_or_default(),
+            gates: current.map(|phase| step::gates(run, phase, &project.root)).unwrap_or_default(),
+            holds: holds(run, project.store()).await?,
+            warnings: run.warnings.clone(),
+            driver: driver.map(DriverView::from),
+            started_at: run.started_at,
+            output_dir: run.output_dir.clone(),
+            context: context(run, project.store()).await?,
+        })
+    }
+}
+
+async fn context(run: &Run, store: &dyn Store) -> Result<Value, Trouble> {
+    let digests: Vec<_> = run.context(&Reads::All).stored.into_iter().map(|(_, digest)| digest).collect();
+    let texts = if digests.is_empty() { Vec::new() } else { store.values(&digests).await? };
+    Ok(run.full_context(&|wanted| {
+        let at = digests.iter().position(|digest| digest == wanted)?;
+        serde_json::from_slice(texts.get(at)?.as_deref()?).ok()
+    }))
+}
+
+fn phases(run: &Run, status: &'static str) -> Vec<PhaseView> {
+    let view = |(position, phase): (usize, &Phase)| PhaseView {
+        id: phase.id.to_string(),
+        name: phase.title().to_owned(),
+        status: phase_status(run, position, &phase.id, status),
+        iteration: run.iteration_counts.get(phase.id.as_str()).copied().unwrap_or(0),
+    };
+    run.workflow.phases.iter().enumerate().map(view).collect()
+}
+
+fn phase_status(run: &Run, position: usize, phase: &PhaseId, status: &'static str) -> &'static str {
+    if run.current.as_ref().is_some_and(|current| current.id == *phase) {
+        return match run.status() {
+            Status::Complete => "complete",
+            Status::Running | Status::Waiting | Status::Failed | Status::Aborted | Status::Cancelled => status,
+        };
+    }
+    if run.completed.contains(phase) {
+        "complete"
+    } else if run.skip_list.contains(phase) && (position < run.position || run.end.is_none()) {
+        "skipped"
+    } else {
+        "pending"
+    }
+}
+
+async fn holds(run: &Run, store: &dyn Store) -> Result<Vec<HoldView>, Trouble> {
+    let mut holds: Vec<&Hold> = run.holds.values().collect();
+    holds.sort_by_key(|hold| (hold.opened_at, hold.id.clone()));
+    let mut views = Vec::new();
+    for hold in holds {
+        views.push(HoldView::with_previews(hold, store).await?);
+    }
+    Ok(views)
+}

@@ -1,0 +1,141 @@
+//! Runs, steps and holds as text for people.
+
+use super::{DriverView, FileView, HoldView, RunView, StepView};
+use crate::print::{ERROR, FAINT, GOOD, HELP, STRONG, WARNING, styled};
+use crate::{moment, neutral, progress};
+use anstyle::Style;
+use lockgate_engine::time::Timestamp;
+
+/// How many of the last lines of a failed step are shown.
+pub(crate) const TAIL: usize = 20;
+
+/// The style for a status.
+pub(crate) fn status_style(status: &str) -> Style {
+    match status {
+        "complete" | "done" | "passed" => GOOD,
+        "failed" | "aborted" | "cancelled" => ERROR,
+        "waiting" | "interrupted" => WARNING,
+        "running" => HELP,
+        _ => FAINT,
+    }
+}
+
+/// A run as text.
+pub(crate) fn run_text(view: &RunView, now: Timestamp) -> String {
+    let about = view.feature.as_deref().map(|feature| format!(" ({feature})")).unwrap_or_default();
+    let name = neutral::line(&format!("{}{about}", view.workflow)).into_owned();
+    let mut text = format!("{} {}  {}\n", styled(STRONG, &view.run), name, styled(status_style(view.status), view.status));
+    if let Some(error) = &view.error {
+        text += &format!("{} {}\n", styled(ERROR, "error:"), hanging(error, "       "));
+    }
+    if let Some(driver) = &view.driver {
+        text += &format!("driven by process {} on {} since {}\n", driver.pid, neutral::line(&driver.host), driver.since);
+    }
+    for phase in &view.phases {
+        let again = if phase.iteration > 1 { format!(" (execution {})", phase.iteration) } else { String::new() };
+        let status = styled(status_style(phase.status), format_args!("{:<11}", phase.status));
+        text += &format!("  {status} {}{again}\n", neutral::line(&phase.id));
+        if view.current_phase.as_ref() == Some(&phase.id) {
+            view.tasks.iter().for_each(|task| text += &step(task, ""));
+            view.gates.iter().for_each(|gate| text += &step(gate, "gate "));
+        }
+    }
+    for hold in &view.holds {
+        text += &hold_text(hold, &view.run, view.driver.as_ref(), now);
+    }
+    for warning in &view.warnings {
+        text += &format!("{} {}\n", styled(WARNING, "warning:"), hanging(warning, "         "));
+    }
+    text
+}
+
+fn step(step: &StepView, word: &str) -> String {
+    let attempts = if step.attempts > 1 { format!(" (attempt {})", step.attempts) } else { String::new() };
+    let error = step.error.as_deref().map(|error| format!(": {}", hanging(error, "      "))).unwrap_or_default();
+    let status = styled(status_style(step.status), format_args!("{:<11}", step.status));
+    format!("    {status} {word}{}{attempts}{error}\n{}", neutral::line(&step.id), failure_text(step, "      "))
+}
+
+/// What a failed step printed last, and where all of it is.
+pub(crate) fn failure_text(step: &StepView, indent: &str) -> String {
+    let mut text = String::new();
+    if step.error.is_none() {
+        return text;
+    }
+    if let Some(tail) = &step.tail {
+        text += &tail_text(tail, indent);
+    }
+    if let Some(log) = &step.log {
+        text += &format!("{indent}log: {}\n", neutral::line(log));
+    }
+    text
+}
+
+/// The last lines of an output.
+pub(crate) fn tail_text(tail: &str, indent: &str) -> String {
+    let tail = neutral::lines(tail);
+    let lines: Vec<&str> = tail.lines().collect();
+    let last = lines[lines.len().saturating_sub(TAIL)..].iter();
+    last.map(|line| format!("{indent}{} {line}\n", styled(FAINT, "│"))).collect()
+}
+
+/// A hold as text, with how to answer it or what was answered.
+fn hold_text(hold: &HoldView, run: &str, driver: Option<&DriverView>, now: Timestamp) -> String {
+    let place = hold.phase.as_deref().map(|phase| format!(" in phase {phase}")).unwrap_or_default();
+    let what = neutral::line(&format!("{}{place}", hold.kind)).into_owned();
+    let name = styled(STRONG, format_args!("{}@{}", hold.id, hold.revision));
+    if let Some(answered) = answered(hold) {
+        return format!("{name} {what} is {answered}; {}\n", carried_out(run, driver));
+    }
+    let mut text = format!("{name} {what} waits since {} ({})\n", hold.since, moment::ago(now, hold.since));
+    text.extend(neutral::lines(&hold.prompt).lines().map(|line| format!("  {line}\n")));
+    text += &shown_text(hold, "  ");
+    let commands = hold.commands(driver.is_none());
+    text.extend(commands.iter().map(|command| format!("  {}\n", styled(HELP, neutral::line(command)))));
+    text
+}
+
+/// What was answered to a hold, by whom and when.
+pub(crate) fn answered(hold: &HoldView) -> Option<String> {
+    let answer = hold.answer.as_ref()?;
+    let by = progress::by_way(&answer.by.name, answer.by.way);
+    let feedback = answer.feedback.as_deref().filter(|feedback| !feedback.is_empty());
+    let feedback = feedback.map(|feedback| format!(" (feedback: {})", progress::first_line(feedback))).unwrap_or_default();
+    Some(format!("answered {:?}{feedback} by {by} at {}", neutral::line(&answer.label), answer.at))
+}
+
+fn carried_out(run: &str, driver: Option<&DriverView>) -> String {
+    match driver {
+        Some(driver) => format!("process {} on {} goes on with it", driver.pid, neutral::line(&driver.host)),
+        None => format!("go on with: {}", styled(HELP, format_args!("lockgate resume {run}"))),
+    }
+}
+
+/// What is shown with a question: what must be said with it, and its files.
+pub(crate) fn shown_text(hold: &HoldView, indent: &str) -> String {
+    let mut text = String::new();
+    for note in &hold.notes {
+        text.extend(neutral::lines(note).lines().map(|line| format!("{indent}{} {line}\n", styled(WARNING, "!"))));
+    }
+    text.extend(hold.files.iter().map(|file| file_text(file, indent)));
+    text
+}
+
+/// A file with its size and first lines.
+pub(crate) fn file_text(file: &FileView, indent: &str) -> String {
+    let path = styled(STRONG, neutral::line(&file.path));
+    let Some(preview) = &file.preview else { return format!("{indent}file {path}\n") };
+    let mut text = format!("{indent}file {path} ({})\n", neutral::line(&preview.size));
+    let bar = styled(FAINT, "│");
+    let line = |line: &String| format!("{indent}{bar} {}\n", neutral::line(&line.replace('\t', "    ")));
+    text.extend(preview.lines.iter().map(line));
+    if preview.more > 0 {
+        text += &format!("{indent}{bar} {}\n", styled(FAINT, format_args!("… and {} more lines", preview.more)));
+    }
+    text
+}
+
+/// Text of several lines behind something: all but the first are indented.
+pub(crate) fn hanging(text: &str, indent: &str) -> String {
+    neutral::lines(text.trim_end()).replace('\n', &format!("\n{indent}"))
+}

@@ -1,0 +1,50 @@
+//! Workflow files as people name them: only regular files are opened, and what is wrong with a path is said with what may be meant.
+
+use crate::trouble::Trouble;
+use lockgate_runner::start::{WorkflowFile, read_workflow};
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// How many workflow files a help lists.
+const LISTED: usize = 8;
+
+/// Reads and checks a workflow file. Pipes and devices are not opened: reading them may wait for ever or do something.
+pub(crate) fn read(path: &Path) -> Result<WorkflowFile, Trouble> {
+    let named = path.display();
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_file() => Ok(read_workflow(path)?),
+        Ok(found) if found.is_dir() => {
+            Err(Trouble::misuse(format!("{named} is a folder, and a workflow is a file")).help(files_in(path)))
+        }
+        Ok(_) => Err(Trouble::misuse(format!("{named} is no regular file, and only such are read"))
+            .help("write the workflow to a file and name that")),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            Err(Trouble::misuse(format!("{named} cannot be read: there is no such file")).help(files_in(folder)))
+        }
+        Err(error) => {
+            Err(Trouble::misuse(format!("{named} cannot be read: {error}")).help("name a workflow file that you may read"))
+        }
+    }
+}
+
+/// What may be meant instead.
+fn files_in(folder: &Path) -> String {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return "name a workflow file; the path is looked up from the current folder".to_owned();
+    };
+    let is_yaml = |path: &Path| path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
+    let paths = entries.flatten().map(|entry| entry.path()).filter(|path| is_yaml(path) && path.is_file());
+    let mut names: Vec<String> =
+        paths.map(|path| path.strip_prefix(".").unwrap_or(&path).to_string_lossy().into_owned()).collect();
+    names.sort();
+    if names.is_empty() {
+        return format!("name a workflow file; there are no YAML files in {}", folder.display());
+    }
+    let more = names.len().saturating_sub(LISTED);
+    names.truncate(LISTED);
+    if more > 0 {
+        names.push(format!("and {more} more"));
+    }
+    format!("YAML files there: {}", names.join(", "))
+}

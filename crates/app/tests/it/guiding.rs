@@ -1,0 +1,187 @@
+//! Messages say what to do next, and programs get them as JSON.
+
+use crate::project::{Project, without_terminal};
+use serde_json::Value;
+use snapbox::{assert_data_eq, str};
+
+const TINY: &str = "name: tiny\nphases: [{ id: a, tasks: [{ id: t, pass: true }] }]\n";
+
+#[test]
+fn a_workflow_file_that_is_not_there_or_no_file_is_told_with_what_may_be_meant() {
+    let project = Project::with(TINY);
+    for (file, said) in [("nofile.yaml", "nofile.yaml cannot be read: there is no such file"), (".", ". is a folder")] {
+        let output = project.run(&["run", file]);
+        assert_eq!(output.code, Some(4), "{output:?}");
+        assert!(output.stderr.contains(said), "{output:?}");
+        assert!(output.stderr.contains("help: YAML files there: flow.yaml"), "{output:?}");
+    }
+}
+
+#[test]
+fn what_is_no_regular_file_is_never_opened() {
+    let project = Project::with(TINY);
+    let mut make = std::process::Command::new("mkfifo");
+    assert!(make.arg(project.path("pipe.yaml")).status().unwrap().success());
+    for file in ["pipe.yaml", "/dev/zero"] {
+        for command in ["validate", "run"] {
+            // Nobody ever writes into the pipe: whoever opened it would wait for ever.
+            let output = project.run(&[command, file]);
+            assert_eq!(output.code, Some(4), "{output:?}");
+            assert!(output.stderr.contains("is no regular file"), "{output:?}");
+        }
+    }
+}
+
+#[test]
+fn an_empty_feature_is_refused() {
+    let project = Project::with(TINY);
+    for feature in ["", "  "] {
+        let output = project.run(&["run", "flow.yaml", feature]);
+        assert_eq!(output.code, Some(4), "{output:?}");
+        assert!(output.stderr.contains("name it, or leave it out"), "{output:?}");
+    }
+}
+
+#[test]
+fn a_failure_that_lies_in_the_workflow_file_says_that_a_new_run_takes_the_changed_file() {
+    let project = Project::with("name: f\nphases: [{ id: a, tasks: [{ id: t, script: \"throw new Error('one\\\\ntwo')\" }] }]\n");
+    let output = project.run(&["run", "flow.yaml", "login"]);
+    assert_data_eq!(
+        project.snapshot(&output),
+        str![[r#"
+exit 1
+--- stdout
+--- stderr
+run [RUN]: f (login)
+phase a
+  a/t started
+  a/t failed after [TOOK]: Error: one
+    two (line 1, column 11)
+run [RUN] failed: a/t failed: Error: one
+    two (line 1, column 11)
+  mend it, then go on: lockgate resume [RUN]
+  if flow.yaml itself must be mended: this run keeps to what it began with, a new one takes the changed file
+  begin a new one: lockgate run flow.yaml login
+
+"#]]
+    );
+    project.write("flow.yaml", TINY);
+    let output = project.run(&["resume", "login"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let told = output
+        .stderr
+        .find("this run keeps to what it began with, and a new run takes the changed file: `lockgate run flow.yaml login`");
+    assert!(told.unwrap() < output.stderr.find("a/t started").unwrap(), "before anything is tried again: {output:?}");
+}
+
+#[test]
+fn what_failed_is_shown_with_its_last_lines_and_its_log() {
+    let project = Project::with("name: f\nphases: [{ id: a, tasks: [{ id: t, run: 'seq 30; exit 7' }], gates: [] }]\n");
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(1));
+    let run = project.newest();
+    let status = project.status(&run);
+    let log = status["tasks"][0]["log"].as_str().unwrap().to_owned();
+    assert!(std::fs::read_to_string(&log).unwrap().contains("\n30\n"), "{log}");
+    assert!(
+        status["tasks"][0]["tail"].as_str().unwrap().ends_with("30\n")
+            || status["tasks"][0]["tail"].as_str().unwrap().ends_with("30")
+    );
+    for command in ["status", "why"] {
+        let text = project.run(&[command, &run]).stdout;
+        assert!(text.contains("│ 30\n") && !text.contains("│ 5\n"), "the last lines only: {text}");
+        assert!(text.contains(&format!("log: {log}")), "{text}");
+    }
+    let why = project.json(0, &["why", &run, "--json"]);
+    assert_eq!(why["reasons"][0]["failures"][0]["log"], log.as_str(), "{why}");
+}
+
+#[test]
+fn a_question_about_a_failed_task_shows_how_it_failed() {
+    let project = Project::with("name: f\nphases: [{ id: a, tasks: [{ id: t, run: 'echo oops; exit 7', on_fail: ask }] }]\n");
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
+    let run = project.newest();
+    for command in ["status", "why"] {
+        let text = project.run(&[command, &run]).stdout;
+        assert!(text.contains("│ oops\n") && text.contains("log: /"), "{text}");
+    }
+}
+
+#[test]
+fn answers_in_advance_that_are_refused_say_that_nothing_has_begun() {
+    let project = Project::with_terminal_required();
+    project.write(
+        "flow.yaml",
+        "name: w\nphases: [{ id: a, tasks: [{ id: t, pass: true }], checkpoint: { approval_required: true } }]\n",
+    );
+    let output = project.run(&["run", "flow.yaml", "--answer", "a=Continue"]);
+    assert_eq!(output.code, Some(3), "{output:?}");
+    assert!(output.stderr.contains("nothing has begun"), "{output:?}");
+    assert_eq!(project.json(0, &["runs", "--json"]), serde_json::json!([]));
+    let help = project.run(&["--help"]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains("refused because it needs a person: no terminal, or inside a task"), "{help}");
+}
+
+fn error_of(project: &Project, code: i32, arguments: &[&str]) -> Value {
+    let value = project.json(code, arguments);
+    let error = value["error"].clone();
+    assert_eq!(error["exit"], code, "{value}");
+    assert!(error["message"].as_str().is_some_and(|message| !message.is_empty()) && error["help"].is_array(), "{value}");
+    error
+}
+
+#[test]
+fn with_json_errors_are_json_too() {
+    let project = Project::with(TINY);
+    let error = error_of(&project, 4, &["run", "missing.yaml", "--json"]);
+    assert!(error["help"][0].as_str().unwrap().contains("flow.yaml"), "{error}");
+    error_of(&project, 4, &["run", "flow.yaml", "--json", "--no-such"]);
+    project.write("bad.yaml", "name: bad\nphases: []\ntaks: 1\n");
+    let error = error_of(&project, 4, &["run", "bad.yaml", "--json"]);
+    assert!(error["message"].as_str().unwrap().contains("bad.yaml is no valid workflow"), "{error}");
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(0));
+    for command in [&["status", "nobody", "--json"][..], &["why", "nobody", "--json"], &["log", "nobody", "--json"]] {
+        error_of(&project, 4, command);
+    }
+    error_of(&project, 4, &["answer", "nothing", "1", "--json"]);
+    error_of(&project, 4, &["resume", &project.newest(), "--json"]);
+    let plain = project.run(&["status", "nobody"]);
+    assert_eq!(plain.stdout, "", "only where it was asked for");
+    let flag = project.run(&["run", "missing.yaml", "--", "--json"]);
+    assert_eq!(flag.stdout, "", "a flag of the workflow is none of ours");
+}
+
+#[test]
+fn the_log_is_told_in_sentences() {
+    let flow = "
+name: f
+phases:
+  - id: a
+    tasks: [{ id: t, run: 'touch \"$LOCKGATE_OUTPUT_DIR/x\"', outputs: [x] }]
+    checkpoint: { prompt: Good?, options: [{ label: Fine, on_select: { action: continue } }] }
+";
+    let project = Project::with(flow);
+    assert_eq!(project.run(&["run", "flow.yaml", "login", "--answer", "a=Fine"]).code, Some(0));
+    let text = project.run(&["log", &project.newest()]).stdout;
+    for part in [
+        "the run began about \"login\" from flow.yaml  (by tester by command)",
+        "phase a began",
+        "task a/t started",
+        "task a/t finished in ",
+        ", leaving x",
+        "(checkpoint in phase a) asks: Good?",
+        "was answered \"Fine\"  (by tester in advance)",
+        "the run is complete",
+    ] {
+        assert!(text.contains(part), "{part:?} is missing: {text}");
+    }
+    assert!(!text.contains('{') && !text.contains("task_started"), "no raw fields: {text}");
+}
+
+#[test]
+fn help_promises_what_there_is() {
+    let project = Project::new();
+    let mut command = project.command(&["help"]);
+    without_terminal(&mut command);
+    let help = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    assert!(help.contains("workflows of commands and scripts") && !help.contains("agents"), "{help}");
+}
