@@ -18,6 +18,40 @@ use std::ops::Range;
 pub const ROOTS: [&str; 10] =
     ["context", "vars", "feature", "output_dir", "phase", "workflow", "outputs", "run", "task", "flags"];
 
+/// Where a template stands, and so what its paths may begin with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Roots {
+    /// In a task or gate.
+    OfTask,
+    /// In a checkpoint, which belongs to no task.
+    OfCheckpoint,
+    /// In the output directory, which is settled before anything runs.
+    OfOutputDir,
+}
+
+impl Roots {
+    fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::OfTask => &ROOTS,
+            Self::OfCheckpoint => &["context", "vars", "feature", "output_dir", "phase", "workflow", "outputs", "run", "flags"],
+            Self::OfOutputDir => &["vars", "feature", "workflow", "run", "flags"],
+        }
+    }
+
+    fn why_not(self, root: &str) -> &'static str {
+        match self {
+            Self::OfTask => "leads nowhere",
+            Self::OfCheckpoint if root == "task" => "means nothing in a checkpoint, which belongs to no task",
+            Self::OfCheckpoint => "leads nowhere",
+            Self::OfOutputDir if ROOTS.contains(&root) => "is not known yet when the output directory is made",
+            Self::OfOutputDir => "leads nowhere",
+        }
+    }
+}
+
+/// Paths that are known and may have nothing to say: they give an empty text.
+const MAY_BE_ABSENT: [[&str; 2]; 3] = [["phase", "feedback"], ["phase", "description"], ["feature", "name"]];
+
 /// How values are written into the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Escape {
@@ -29,7 +63,7 @@ pub enum Escape {
 
 /// Why a template cannot be filled in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
+#[error("{message}{}", help.as_ref().map(|help| format!(": {help}")).unwrap_or_default())]
 pub struct TemplateError {
     /// What is wrong.
     pub message: String,
@@ -49,11 +83,14 @@ pub fn render(template: &str, values: &Value, escape: Escape) -> Result<String, 
         match piece? {
             Piece::Text(text) => filled.push_str(text),
             Piece::Value(tag) => {
-                let value = tag.path.find(values).ok_or_else(|| TemplateError {
-                    message: format!("`{}` is not known here", tag.path),
-                    span: tag.span.clone(),
-                    help: tag.path.nearest(values).map(|near| format!("did you mean `{near}`?")),
-                })?;
+                let value = match tag.path.find(values) {
+                    Some(value) => value,
+                    None if tag.path.is_one_of(&MAY_BE_ABSENT) => path::Found::Value(&Value::Null),
+                    None => {
+                        let message = format!("`{}` is not known here", tag.path);
+                        return Err(TemplateError { message, span: tag.span, help: tag.path.help(values) });
+                    }
+                };
                 match tag.place {
                     shell::Place::Text => value.write(&mut filled),
                     shell::Place::Word => shell::write_word(&value.text(), &mut filled),
@@ -68,12 +105,12 @@ pub fn render(template: &str, values: &Value, escape: Escape) -> Result<String, 
 
 /// Whether a prompt or path can be filled in, as far as that can be known before there are values.
 pub fn check(template: &str) -> Result<(), TemplateError> {
-    faults(template, Escape::None).into_iter().next().map_or(Ok(()), Err)
+    faults(template, Escape::None, Roots::OfTask).into_iter().next().map_or(Ok(()), Err)
 }
 
 /// Whether a shell command can be filled in, as far as that can be known before there are values.
 pub fn check_shell(template: &str) -> Result<(), TemplateError> {
-    faults(template, Escape::Shell).into_iter().next().map_or(Ok(()), Err)
+    faults(template, Escape::Shell, Roots::OfTask).into_iter().next().map_or(Ok(()), Err)
 }
 
 /// What the paths of a template begin with, such as `vars` or `feature`.
@@ -87,24 +124,71 @@ pub fn roots(template: &str, escape: Escape) -> BTreeSet<String> {
 }
 
 /// Everything that is wrong with a template before there are values.
-pub(crate) fn faults(template: &str, escape: Escape) -> Vec<TemplateError> {
+pub(crate) fn faults(template: &str, escape: Escape, roots: Roots) -> Vec<TemplateError> {
     let mut faults = Vec::new();
     for piece in pieces(template, escape) {
         match piece {
             Ok(Piece::Text(_)) => {}
             Ok(Piece::Value(tag)) => {
                 let root = tag.path.root();
-                if !ROOTS.contains(&root) {
-                    let help = suggest::did_you_mean(root, ROOTS).or_else(|| {
-                        Some(format!("a path begins with one of {}; write `\\{{{{` for the braces themselves", ROOTS.join(", ")))
+                let names = roots.names();
+                if !names.contains(&root) {
+                    let near = if ROOTS.contains(&root) { None } else { suggest::did_you_mean(root, names.iter().copied()) };
+                    let help = near.or_else(|| {
+                        let braces = if ROOTS.contains(&root) { "" } else { "; write `\\{{` for the braces themselves" };
+                        Some(format!("a path here begins with one of {}{braces}", names.join(", ")))
                     });
-                    faults.push(TemplateError { message: format!("`{}` leads nowhere", tag.path), span: tag.span, help });
+                    let message = format!("`{}` {}", tag.path, roots.why_not(root));
+                    faults.push(TemplateError { message, span: tag.span, help });
                 }
             }
             Err(fault) => faults.push(fault),
         }
     }
     faults
+}
+
+/// The variables that a template names, with their places.
+pub(crate) fn vars(template: &str, escape: Escape) -> Vec<(String, Range<usize>)> {
+    pieces(template, escape)
+        .filter_map(|piece| match piece {
+            Ok(Piece::Value(tag)) => tag.path.variable().map(|name| (name.to_owned(), tag.span)),
+            Ok(Piece::Text(_)) | Err(_) => None,
+        })
+        .collect()
+}
+
+/// Something in a command that looks like a misspelt path of ours.
+pub(crate) struct NearMiss {
+    /// Where it stands.
+    pub(crate) span: Range<usize>,
+    /// What was probably meant.
+    pub(crate) meant: String,
+}
+
+/// What in a shell command is left as it is, and was probably meant to be filled in.
+pub(crate) fn near_misses(command: &str) -> Vec<NearMiss> {
+    let mut found = Vec::new();
+    let mut scanner = shell::Scanner::new(command);
+    let mut at = 0;
+    while let Some(open) = command[at..].find("{{").map(|open| at + open) {
+        let Some(close) = command[open..].find("}}").map(|close| open + close) else { break };
+        at = open + 1;
+        let inner = &command[open + 2..close];
+        let root = path::root_of(inner);
+        // `${{…}}` belongs to somebody else, whatever is in it.
+        if ROOTS.contains(&root) || command[..open].ends_with('$') {
+            continue;
+        }
+        let Some(meant) = suggest::misspelt(root, ROOTS) else { continue };
+        let span = open..close + 2;
+        if scanner.place(span.clone()) != Ok(None) {
+            let meant = crate::spec::shown(&inner.trim().replacen(root, meant, 1));
+            found.push(NearMiss { span, meant: format!("{{{{{meant}}}}}") });
+        }
+        at = close + 2;
+    }
+    found
 }
 
 /// The literal text of a template, with each value standing as one ordinary letter; for checks of paths.

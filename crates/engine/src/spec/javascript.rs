@@ -4,8 +4,7 @@
 
 use super::nesting;
 use super::problem::shown;
-use super::reads::Reader;
-use super::workflow::Reads;
+use super::reads::{Found, Reader};
 use oxc_allocator::Allocator;
 use oxc_ast::ast::{Expression, Program, Statement};
 use oxc_ast_visit::Visit;
@@ -45,7 +44,7 @@ const BEFORE: &str = "(async function () {\n";
 const AFTER: &str = "\n})";
 
 /// Checks the body of a function and finds what it reads.
-pub(crate) fn function_body(source: &str) -> Result<Reads, Vec<Fault>> {
+pub(crate) fn function_body(source: &str) -> Result<Found, Vec<Fault>> {
     with_stack(source, |source| {
         let wrapped = [BEFORE, source, AFTER].concat();
         let allocator = Allocator::default();
@@ -78,7 +77,7 @@ pub(crate) fn function_body(source: &str) -> Result<Reads, Vec<Fault>> {
 }
 
 /// Checks one expression and finds what it reads.
-pub(crate) fn expression(source: &str) -> Result<Reads, Vec<Fault>> {
+pub(crate) fn expression(source: &str) -> Result<Found, Vec<Fault>> {
     if source.trim().is_empty() {
         let message = "the condition is empty".into();
         let help = Some("leave `condition` out to show the checkpoint always".into());
@@ -94,7 +93,8 @@ pub(crate) fn expression(source: &str) -> Result<Reads, Vec<Fault>> {
                 .take(MAX_FAULTS)
                 .map(|told| {
                     let label = told.labels.first().map(|label| (label.offset(), label.len()));
-                    syntax_fault(&told.message, label, told.help.as_deref(), 0, source.len())
+                    let help = if begins_with_return(source) { Some(WITHOUT_RETURN) } else { told.help.as_deref() };
+                    syntax_fault(&told.message, label, help, 0, source.len())
                 })
                 .collect()),
             Ok(expression) => {
@@ -106,12 +106,19 @@ pub(crate) fn expression(source: &str) -> Result<Reads, Vec<Fault>> {
     })
 }
 
+const WITHOUT_RETURN: &str = "a condition is an expression: leave out `return`";
+
+fn begins_with_return(source: &str) -> bool {
+    let after = source.trim_start().strip_prefix("return");
+    after.is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric() || matches!(next, '_' | '$')))
+}
+
 fn options() -> ParseOptions {
     ParseOptions { parse_regular_expression: true, preserve_parens: false, ..ParseOptions::default() }
 }
 
 /// Runs a check where there is enough stack for it.
-fn with_stack(source: &str, check: impl FnOnce(&str) -> Result<Reads, Vec<Fault>> + Send) -> Result<Reads, Vec<Fault>> {
+fn with_stack(source: &str, check: impl FnOnce(&str) -> Result<Found, Vec<Fault>> + Send) -> Result<Found, Vec<Fault>> {
     let refuse = |message: String, help: &str| {
         Err(vec![Fault { code: "script-too-large", message, span: 0..source.len(), help: Some(help.into()) }])
     };
@@ -178,13 +185,15 @@ fn syntax_fault(message: &str, label: Option<(u32, u32)>, help: Option<&str>, be
 
 #[cfg(test)]
 mod tests {
+    use super::super::workflow::Reads;
     use super::*;
 
-    fn parts(names: &[&str]) -> Result<Reads, Vec<Fault>> {
-        Ok(Reads::Parts(names.iter().map(|name| (*name).to_owned()).collect()))
+    fn parts(names: &[&str]) -> Result<Found, Vec<Fault>> {
+        let reads = Reads::Parts(names.iter().map(|name| (*name).to_owned()).collect());
+        Ok(Found { reads, vars: Default::default() })
     }
 
-    fn fault(checked: Result<Reads, Vec<Fault>>) -> (&'static str, Range<usize>) {
+    fn fault(checked: Result<Found, Vec<Fault>>) -> (&'static str, Range<usize>) {
         let faults = checked.expect_err("a fault");
         (faults[0].code, faults[0].span.clone())
     }
@@ -204,6 +213,15 @@ mod tests {
         assert_eq!(fault(expression("a > ")), ("script-syntax", 4..4));
         assert_eq!(fault(function_body("if (a) {")), ("script-syntax", 8..8));
         assert_eq!(fault(expression("/(/.test(a)")).0, "script-syntax");
+    }
+
+    #[test]
+    fn a_condition_with_return_is_told_to_leave_it_out() {
+        for source in ["return true", " return(a)", "return\n1", "return"] {
+            let faults = expression(source).expect_err(source);
+            assert_eq!(faults[0].help.as_deref(), Some(WITHOUT_RETURN), "{source}");
+        }
+        assert_ne!(expression("returned +").expect_err("a fault")[0].help.as_deref(), Some(WITHOUT_RETURN));
     }
 
     #[test]

@@ -5,10 +5,12 @@
 //! | `syntax`, `scalar`, `place` | YAML as a tree with places, under limits; what scalars mean; places inside scalars |
 //! | `check` | one file per part of the format: workflow, phase, task, gate, checkpoint |
 //! | `javascript`, `nesting`, `reads` | syntax of scripts and conditions, how deep they may go, and what of the context they read |
+//! | [`document`] | other small YAML files, read in the same way |
 //! | [`problem`], `suggest` | what is wrong, where, and what was probably meant |
 //! | [`workflow`] | the checked form |
 
 mod check;
+pub mod document;
 mod javascript;
 mod nesting;
 mod place;

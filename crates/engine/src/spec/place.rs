@@ -32,6 +32,20 @@ pub(crate) fn in_file(source: &str, node: &Node<'_>, part: &Range<usize>) -> Ran
     begin..begin + same_line(&source[begin..node.span.end.max(begin)], &text[part.start..], part.len())
 }
 
+/// A byte of the file that belongs to a scalar's text, and how many lines of that text come before it.
+pub(crate) fn foothold(source: &str, node: &Node<'_>) -> (usize, usize) {
+    let Content::Scalar(scalar) = &*node.content else { return (node.span.start, 0) };
+    match scalar.style {
+        ScalarStyle::Plain | ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => (node.span.start, 0),
+        ScalarStyle::Literal | ScalarStyle::Folded => {
+            // Where such a scalar begins is no help: its header is another line, and empty lines may follow it.
+            let first = ink(&scalar.text).next().map_or(0, |(at, _)| at);
+            let place = in_file(source, node, &(first..first + 1));
+            (place.start, scalar.text[..first].matches('\n').count())
+        }
+    }
+}
+
 /// Whether two texts differ in white space only.
 fn same_ink(written: &str, text: &str) -> bool {
     ink(written).map(|(_, character)| character).eq(ink(text).map(|(_, character)| character))

@@ -75,6 +75,23 @@ fn is_decimal(digits: &str) -> bool {
         && exponent.is_none_or(|exponent| !exponent.is_empty() && all_digits(exponent))
 }
 
+/// What would make a truth value of a text.
+pub(crate) fn truth_help(text: &str) -> &'static str {
+    match text.to_ascii_lowercase().as_str() {
+        "yes" | "on" | "y" | "true" | "1" => "write `true`, without quotes",
+        "no" | "off" | "n" | "false" | "0" => "write `false`, without quotes",
+        _ => "write `true` or `false`",
+    }
+}
+
+/// What would make a duration of a text.
+pub(crate) fn duration_help(text: &str) -> String {
+    match text.trim().parse::<u64>() {
+        Ok(number) => format!("say which unit: `{number}s`, `{number}m` or `{number}h`"),
+        Err(_) => "write it as `30s`, `5m`, `1h 30m` or `PT30M`".into(),
+    }
+}
+
 /// The value as JSON; the places of numbers that JSON cannot hold are collected.
 pub(crate) fn to_json(node: &Node<'_>, refused: &mut Vec<Range<usize>>) -> Value {
     match &*node.content {

@@ -24,9 +24,37 @@ pub(crate) fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c s
     best.map(|(_, candidate)| candidate)
 }
 
+/// The word that this one is a slip of the pen away from: an edit or two, and only one where the word is short.
+pub(crate) fn misspelt<'c>(word: &str, known: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+    if word.is_empty() || word.len() > LONGEST {
+        return None;
+    }
+    let word = word.to_lowercase();
+    let edits = |candidate: &str| strsim::osa_distance(&word, candidate);
+    let near = known.into_iter().map(|candidate| (edits(candidate), candidate));
+    near.filter(|(edits, candidate)| *edits <= if candidate.len() < 6 { 1 } else { 2 }).min().map(|(_, candidate)| candidate)
+}
+
 /// The help line for a misspelt word.
 pub(crate) fn did_you_mean<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<String> {
     nearest(word, candidates).map(|candidate| format!("did you mean `{}`?", shown(candidate)))
+}
+
+/// The help line for a word that is none of a few: what was probably meant, else what there is; none when there is nothing.
+pub(crate) fn meant_or_known<'c>(word: &str, candidates: impl Iterator<Item = &'c str> + Clone) -> Option<String> {
+    did_you_mean(word, candidates.clone()).or_else(|| known(candidates).map(|known| format!("there is {known}")))
+}
+
+/// Some names for a message, the first few of them; nothing when there are none.
+pub(crate) fn known<'c>(candidates: impl Iterator<Item = &'c str>) -> Option<String> {
+    const MOST: usize = 8;
+    let mut candidates = candidates;
+    let first: Vec<String> = candidates.by_ref().take(MOST).map(|candidate| format!("`{}`", shown(candidate))).collect();
+    match (first.is_empty(), candidates.count()) {
+        (true, _) => None,
+        (false, 0) => Some(first.join(", ")),
+        (false, more) => Some(format!("{} and {more} more", first.join(", "))),
+    }
 }
 
 /// Upper case, `-` and `_` are no difference that anybody means.
@@ -48,6 +76,16 @@ mod tests {
         assert_eq!(nearest("reveiw", known), Some("review"));
         assert_eq!(nearest("onInterrupt", known), Some("on_interrupt"));
         assert_eq!(nearest("on-fail", known), Some("on_fail"));
+    }
+
+    #[test]
+    fn where_nothing_is_near_what_there_is_is_told_up_to_a_number() {
+        assert_eq!(meant_or_known("banana", ["review", "plan"].into_iter()), Some("there is `review`, `plan`".into()));
+        assert_eq!(meant_or_known("reveiw", ["review", "plan"].into_iter()), Some("did you mean `review`?".into()));
+        assert_eq!(meant_or_known("banana", [].into_iter()), None);
+        let many: Vec<String> = (0..20).map(|number| format!("phase{number}")).collect();
+        let told = meant_or_known("x", many.iter().map(String::as_str)).expect("a list");
+        assert!(told.ends_with("`phase7` and 12 more"), "{told}");
     }
 
     #[test]

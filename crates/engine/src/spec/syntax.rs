@@ -120,8 +120,8 @@ pub(crate) fn parse<'a>(source: &'a str, report: &mut Report) -> Option<Node<'a>
             Ok((Event::DocumentStart(..), span)) => {
                 documents += 1;
                 if documents > 1 {
-                    let message = "a second document begins here; a workflow file holds one";
-                    builder.report.error("documents", &range(span), message).help("put each workflow into a file of its own");
+                    let message = "a second document begins here; a file holds one";
+                    builder.report.error("documents", &range(span), message).help("put each into a file of its own");
                     return None;
                 }
             }
@@ -303,7 +303,7 @@ impl<'a> Builder<'a, '_> {
 
     fn refuse_tag(&mut self, tag: &Tag, span: &Span) {
         let place = range(span.tag_span().unwrap_or(*span));
-        let message = format!("the tag `{}` means nothing in a workflow file", shown(&tag.original()));
+        let message = format!("the tag `{}` means nothing here", shown(&tag.original()));
         self.report.error("tag", &place, message).help("remove it");
     }
 

@@ -135,6 +135,10 @@ pub struct Script {
     pub source: String,
     /// The parts of the context that it reads.
     pub reads: Reads,
+    /// The line of the workflow file on which the source begins, counted from 1: its line `n` stands on `line + n - 1`.
+    /// Zero when that is not known.
+    #[serde(default)]
+    pub line: u32,
 }
 
 /// The parts of the context that a script can touch, found in its syntax tree, so that only these are sent to it.

@@ -74,8 +74,46 @@ impl Path {
         Some(Found::Value(at))
     }
 
+    /// The variable that it names: `name` of `vars.name`.
+    pub(super) fn variable(&self) -> Option<&str> {
+        match self.segments.as_slice() {
+            [vars, name, ..] if vars == "vars" => Some(name),
+            [context, vars, name, ..] if context == "context" && vars == "vars" => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Whether it is one of these.
+    pub(super) fn is_one_of(&self, paths: &[[&str; 2]]) -> bool {
+        paths.iter().any(|path| self.segments == path)
+    }
+
+    /// What would mend a path that leads nowhere in these values: one that is nearly the same, else what there is.
+    pub(super) fn help(&self, values: &Value) -> Option<String> {
+        if let Some(near) = self.nearest(values) {
+            return Some(format!("did you mean `{near}`?"));
+        }
+        let mut at = values;
+        for (position, segment) in self.segments.iter().enumerate() {
+            match (step(at, segment), at) {
+                (Some(next), _) => at = next,
+                (None, Value::Object(map)) => {
+                    let known = suggest::known(map.keys().map(String::as_str));
+                    let before = Self { segments: self.segments[..position].to_vec() };
+                    return match (position, known) {
+                        (0, known) => known.map(|known| format!("a path here begins with {known}")),
+                        (_, Some(known)) => Some(format!("`{before}` has {known}")),
+                        (_, None) => Some(format!("`{before}` has nothing in it")),
+                    };
+                }
+                (None, _) => return None,
+            }
+        }
+        None
+    }
+
     /// A path that is there and nearly the same.
-    pub(super) fn nearest(&self, values: &Value) -> Option<String> {
+    fn nearest(&self, values: &Value) -> Option<String> {
         let mut at = values;
         for (position, segment) in self.segments.iter().enumerate() {
             match (step(at, segment), at) {

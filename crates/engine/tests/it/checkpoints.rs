@@ -254,6 +254,10 @@ fn only_this_phase_and_earlier_ones_can_be_repeated() {
         about_option("on_select: {action: repeat_phase, target: curent}"),
         ["10:53 unknown-phase: phase `curent` is not defined (did you mean `current`?)"]
     );
+    assert_eq!(
+        about_option("on_select: {action: repeat_phase, target: aftr}"),
+        ["10:53 unknown-phase: phase `aftr` is not defined (there is `before`, `here`, `current`)"]
+    );
 }
 
 #[test]
@@ -270,6 +274,10 @@ fn only_later_phases_can_be_skipped() {
     assert_eq!(
         about_option("on_select: {action: skip_phases, phases: []}"),
         ["10:52 empty: `phases` is empty: nothing would be skipped (name the phases to skip)"]
+    );
+    assert_eq!(
+        about_option("on_select: {action: skip_phases, phases: [befor]}"),
+        ["10:53 unknown-phase: phase `befor` is not defined (there is `after`)"]
     );
     assert_eq!(about_option("on_select: {action: skip_phases}"), ["10:23 missing-key: `on_select` needs `phases`"]);
 }
@@ -305,6 +313,21 @@ fn a_checkpoint_is_a_map() {
             "7:17 wrong-kind: a checkpoint must be a map of keys and values, not a single value (write `checkpoint: { approval_required: true }`)"
         ]
     );
+}
+
+#[test]
+fn a_condition_with_return_is_told_to_leave_it_out() {
+    let told = told(&in_checkpoint("condition: return true"));
+    assert!(told[0].starts_with("8:18 script-syntax: "), "{told:?}");
+    assert!(told[0].ends_with(" (a condition is an expression: leave out `return`)"), "{told:?}");
+}
+
+#[test]
+fn a_condition_that_asks_what_is_there_reads_everything() {
+    for condition in ["context.outputs.hasOwnProperty('build')", "context.hasOwnProperty('vars')", "'build' in context.outputs"] {
+        let checkpoint = checkpoint(&format!("condition: \"{condition}\"")).expect("a checkpoint");
+        assert_eq!(checkpoint.condition.map(|it| it.reads), Some(Reads::All), "{condition}");
+    }
 }
 
 #[test]

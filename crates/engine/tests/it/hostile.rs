@@ -88,6 +88,13 @@ fn too_many_problems_are_counted() {
 }
 
 #[test]
+fn very_many_variables_and_faults_of_one_text_are_no_trouble() {
+    let vars: String = (0..30_000).map(|number| format!("    {{{{vars.a{number}}}}} {{{{x}}}}\n")).collect();
+    let source = format!("name: x\nphases:\n- id: a\n  checkpoint:\n    prompt: |\n{}", vars.replace("    {{", "      {{"));
+    assert_eq!(told(&source).len(), 201);
+}
+
+#[test]
 fn an_alias_does_not_repeat_what_is_wrong_with_its_anchor() {
     let source = "name: x\nphases:\n  - id: a\n    gates:\n      - &g {id: g, run: make, wrong: 1}\n    tasks: []\n  - id: b\n    gates: [*g]\n";
     assert_eq!(told(source), ["5:31 unknown-key: `wrong` is not a key of a gate"]);
@@ -101,7 +108,7 @@ fn a_large_workflow_is_read() {
             format!("      - id: t{number}\n        needs: {needs}\n        run: echo {{{{vars.x}}}}\n        env: {{A: b}}\n        outputs: [a/{number}]\n        retry: {{attempts: 3, backoff: 1s}}\n")
         })
         .collect();
-    let Read { workflow, problems } = read(&format!("name: x\nphases:\n  - id: a\n    tasks:\n{tasks}"));
+    let Read { workflow, problems } = read(&format!("name: x\nvars: {{x: 1}}\nphases:\n  - id: a\n    tasks:\n{tasks}"));
     assert_eq!(problems, []);
     assert_eq!(workflow.map(|workflow| workflow.phases[0].tasks.len()), Some(2000));
 }
@@ -141,7 +148,7 @@ phases:
       - id: a
         run: |
           echo "{{vars.a}}" '{{.Names}}' $(date)
-        env: {A: '{{vars.x}}'}
+        env: {A: '{{vars.a}}'}
         timeout: 30m
         retry: {attempts: 3, backoff: 1s}
       - {id: b, needs: [a], script: 'return context.vars.a', outputs: [x.md]}

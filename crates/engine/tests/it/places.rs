@@ -2,6 +2,7 @@
 
 use crate::{in_checkpoint, in_task, told};
 use lockgate_engine::spec::read;
+use lockgate_engine::spec::workflow::{Script, Work};
 
 /// The line, column and underlined text of the only problem.
 fn place(source: &str) -> (usize, usize, &str) {
@@ -92,4 +93,92 @@ fn a_command_may_hold_the_templates_of_other_programs() {
 fn columns_count_characters() {
     assert_eq!(place("name: \"äöü→\" \nphases: [{id: a, gates: [], ünknown: 1}]"), (2, 29, "ünknown"));
     assert_eq!(place("\u{feff}nome: x\nname: x\nphases: [{id: a, gates: []}]"), (1, 1, "nome"));
+}
+
+/// The first line of the script of the only task.
+fn script_line(source: &str) -> u32 {
+    let workflow = read(source).workflow.expect("a workflow");
+    match &workflow.phases[0].tasks[0].work {
+        Work::Script(script) => script.line,
+        other => panic!("{other:?} is no script"),
+    }
+}
+
+#[test]
+fn a_script_knows_the_line_on_which_it_begins() {
+    assert_eq!(script_line(&in_task("script: return 1")), 6);
+    assert_eq!(script_line(&in_task("script: 'return 1'")), 6);
+    assert_eq!(script_line(&in_task("script:\n  return 1")), 7);
+    assert_eq!(script_line(&in_task("script: |\n  const a = 1\n  return a")), 7);
+    assert_eq!(script_line(&in_task("script: |2- # a comment\n  return a")), 7);
+    assert_eq!(script_line(&in_task("script: |\n\n\n  return a")), 7, "empty lines at the top are lines of the script");
+    assert_eq!(script_line(&in_task("script: >-\n  return a")), 7);
+    assert_eq!(script_line(&in_task("script: |\n  return a").replace('\n', "\r\n")), 7);
+    let condition = read(&in_checkpoint("prompt: a\ncondition: 1 > 0")).workflow.expect("a workflow");
+    let condition = condition.phases[1].checkpoint.as_ref().and_then(|checkpoint| checkpoint.condition.clone());
+    assert_eq!(condition.map(|condition| condition.line), Some(9));
+}
+
+#[test]
+fn a_script_stored_without_its_line_is_read() {
+    let source = read(&in_task("script: return 1")).workflow.expect("a workflow");
+    let Work::Script(script) = &source.phases[0].tasks[0].work else { panic!("a script") };
+    let without = rmp_serde::to_vec(&(&script.source, &script.reads)).expect("bytes");
+    let read: Script = rmp_serde::from_slice(&without).expect("a script");
+    assert_eq!((read.source.as_str(), read.line), ("return 1", 0));
+}
+
+#[test]
+fn a_task_is_nothing_that_a_checkpoint_or_the_output_directory_knows() {
+    let roots = "context, vars, feature, output_dir, phase, workflow, outputs, run, flags";
+    assert_eq!(
+        told(&in_checkpoint("prompt: '{{task.id}}'\nshow_files: ['{{task.name}}.md']")),
+        [
+            format!(
+                "8:16 template: `task.id` means nothing in a checkpoint, which belongs to no task (a path here begins with one of {roots})"
+            ),
+            format!(
+                "9:21 template: `task.name` means nothing in a checkpoint, which belongs to no task (a path here begins with one of {roots})"
+            ),
+        ]
+    );
+    assert_eq!(
+        told("name: x\noutput_dir: 'o/{{task.id}}/{{phase.id}}/{{feature.name}}/{{run}}'\nphases: [{id: a, gates: []}]"),
+        [
+            "2:16 template: `task.id` is not known yet when the output directory is made (a path here begins with one of vars, feature, workflow, run, flags)",
+            "2:28 template: `phase.id` is not known yet when the output directory is made (a path here begins with one of vars, feature, workflow, run, flags)",
+        ]
+    );
+    assert_eq!(
+        told(&in_task(
+            "run: echo {{task.id}} {{task.attempt}}\nenv: {A: '{{task.name}}'}\noutputs: '{{task.id}}.md'\ndir: '{{task.id}}'"
+        )),
+        [] as [&str; 0]
+    );
+}
+
+#[test]
+fn a_variable_that_is_not_declared_is_warned_of_once() {
+    let source = "name: x\nvars: {source: a, nothing: }\noutput_dir: 'o/{{vars.sorce}}'\nphases:\n  - id: a\n    tasks:\n      - id: t\n        run: echo {{vars.source}} {{vars.sorce}} {{vars.nothing}}\n      - {id: u, script: return context.vars.taget}\n    checkpoint: {condition: context.vars.source, prompt: '{{context.vars.other}}'}\n";
+    assert_eq!(
+        told(source),
+        [
+            "3:16 warning unknown-var: `vars.sorce` is not declared in this file (did you mean `vars.source`?)",
+            "9:45 warning unknown-var: `vars.taget` is not declared in this file (declare it under `vars`, or give it with `--var taget=…`)",
+            "10:59 warning unknown-var: `vars.other` is not declared in this file (declare it under `vars`, or give it with `--var other=…`)",
+        ]
+    );
+}
+
+#[test]
+fn a_near_miss_in_a_command_is_warned_of() {
+    assert_eq!(
+        told(&in_task("run: |\n  echo {{vrs.x}} \"{{ outptus.a.b }}\"\n  # {{vrs.x}}")),
+        [
+            "7:16 warning template: `{{vrs.x}}` is left in the command as it is (did you mean `{{vars.x}}`?)",
+            "7:27 warning template: `{{ outptus.a.b }}` is left in the command as it is (did you mean `{{outputs.a.b}}`?)",
+        ]
+    );
+    let others = "run: |\n  x '{{.Vars}}' '{{range .}}' '{{end}}' '{{test}}' '{{args}}' '{{json .}}' '{{name}}' ${{ var.x }}";
+    assert_eq!(told(&in_task(others)), [] as [&str; 0]);
 }

@@ -160,7 +160,7 @@ fn a_need_names_a_task_of_the_phase() {
         told(&in_phase("tasks:\n  - {id: compile, pass: true}\n  - {id: b, pass: true, needs: [compille, other]}")),
         [
             "6:37 unknown-task: task `compille` is not defined in this phase (did you mean `compile`?)",
-            "6:47 unknown-task: task `other` is not defined in this phase",
+            "6:47 unknown-task: task `other` is not defined in this phase (there is `compile`)",
         ]
     );
 }
@@ -254,14 +254,14 @@ fn numbers_are_whole_and_in_range() {
 
 #[test]
 fn paths_stay_inside() {
-    let task = in_task("pass: true\noutputs: [/etc/passwd, a/../../b, '..', ok/..x, 'x{{vars.a}}/..', '']\ndir: ../x");
+    let task = in_task("pass: true\noutputs: [/etc/passwd, a/../../b, '..', ok/..x, 'x{{task.a}}/..', '']\ndir: ../x");
     assert_eq!(
         told(&task),
         [
             "7:19 path-outside: the output `/etc/passwd` is an absolute path (write a relative path without `..`)",
             "7:32 path-outside: the output `a/../../b` leads upwards with `..` (write a relative path without `..`)",
             "7:43 path-outside: the output `..` leads upwards with `..` (write a relative path without `..`)",
-            "7:57 path-outside: the output `x{{vars.a}}/..` leads upwards with `..` (write a relative path without `..`)",
+            "7:57 path-outside: the output `x{{task.a}}/..` leads upwards with `..` (write a relative path without `..`)",
             "7:75 empty: the output is empty",
             "8:14 path-outside: `dir` `../x` leads upwards with `..` (write a relative path without `..`)",
         ]
@@ -287,6 +287,14 @@ fn environment_variables_have_names_and_values() {
             "7:22 env-name: an environment variable cannot be called `A=B` (use letters, digits and `_`, not beginning with a digit)",
             "7:32 missing-value: `C` has no value (write `''` for an empty one)",
             "7:40 wrong-kind: `D` must be text, not a list",
+        ]
+    );
+    assert_eq!(
+        told(&in_task("pass: true\nenv: {LOCKGATE_RUN: x, LOCKGATE_MINE: y, MY_LOCKGATE_X: z}\nsecrets: [LOCKGATE_PHASE]")),
+        [
+            "7:15 env-name: `LOCKGATE_RUN` would replace a variable of Lockgate's own (names that begin with `LOCKGATE_` are set by Lockgate; choose another name)",
+            "7:32 env-name: `LOCKGATE_MINE` would replace a variable of Lockgate's own (names that begin with `LOCKGATE_` are set by Lockgate; choose another name)",
+            "8:19 secret-name: a secret cannot be called `LOCKGATE_PHASE` (names that begin with `LOCKGATE_` are set by Lockgate; choose another name)",
         ]
     );
     assert_eq!(told(&in_task("run: \"a\\0b\"")), ["6:14 nul-character: `run` holds a NUL character (remove `\\0`)"]);
@@ -327,7 +335,7 @@ fn yaml_has_no_doubtful_parts() {
     );
     assert_eq!(
         told(&format!("name: x\n{phases}---\nname: y\n")),
-        ["3:1 documents: a second document begins here; a workflow file holds one (put each workflow into a file of its own)"]
+        ["3:1 documents: a second document begins here; a file holds one (put each into a file of its own)"]
     );
     assert_eq!(
         told(&format!("name: *nobody\n{phases}")),
@@ -341,10 +349,7 @@ fn yaml_has_no_doubtful_parts() {
         told(&format!("name: x\nvars: {{a: &a [*a]}}\n{phases}")),
         ["2:15 alias: this alias stands inside the thing that it names"]
     );
-    assert_eq!(
-        told(&format!("name: !secret x\n{phases}")),
-        ["1:7 tag: the tag `!secret` means nothing in a workflow file (remove it)"]
-    );
+    assert_eq!(told(&format!("name: !secret x\n{phases}")), ["1:7 tag: the tag `!secret` means nothing here (remove it)"]);
     assert_eq!(told(&format!("name: x\n? [a]\n: b\n{phases}")), ["2:3 key: a key must be a single value, not a list"]);
     assert_eq!(
         told(&format!("name: x\nvars: &v {{a: 1}}\n<<: *v\n{phases}")),

@@ -50,6 +50,28 @@ fn an_unknown_path_is_an_error_that_names_it() {
 }
 
 #[test]
+fn an_error_tells_what_there_is_where_nothing_is_near() {
+    let error = |template: &str| text(template).expect_err(template);
+    assert_eq!(error("{{vars.nmae}}"), "`vars.nmae` is not known here: did you mean `vars.name`?");
+    assert_eq!(error("{{feature.banana}}"), "`feature.banana` is not known here: `feature` has `name`, `flags`");
+    let empty = render("{{vars.x}}", &json!({"vars": {}}), Escape::None).expect_err("an error");
+    assert_eq!(empty.to_string(), "`vars.x` is not known here: `vars` has nothing in it");
+    let many: serde_json::Map<String, Value> = (0..12).map(|number| (format!("name{number:02}"), json!(1))).collect();
+    let many = render("{{vars.x}}", &json!({"vars": many}), Escape::None).expect_err("an error");
+    assert!(many.to_string().ends_with("`name06`, `name07` and 4 more"), "{many}");
+}
+
+#[test]
+fn what_may_be_absent_is_an_empty_text() {
+    let values = json!({"phase": {"id": "plan"}, "feature": {"flags": []}});
+    let filled = |template: &str, escape| render(template, &values, escape).expect(template);
+    assert_eq!(filled("[{{phase.feedback}}{{phase.description}}{{feature.name}}]", Escape::None), "[]");
+    assert_eq!(filled("echo {{phase.feedback}} \"{{feature.name}}\"", Escape::Shell), "echo '' \"\"");
+    assert!(render("{{phase.feedbak}}", &values, Escape::None).is_err());
+    assert!(render("{{phase.feedback.x}}", &values, Escape::None).is_err());
+}
+
+#[test]
 fn what_is_not_a_path_is_found_before_there_are_values() {
     for template in [
         "{{",

@@ -66,7 +66,7 @@ pub(super) fn checkpoint(options: Vec<Choice>) -> Option<Checkpoint> {
 }
 
 pub(super) fn condition() -> Option<Script> {
-    Some(Script { source: "true".into(), reads: Reads::Parts(BTreeSet::new()) })
+    Some(Script { source: "true".into(), reads: Reads::Parts(BTreeSet::new()), line: 0 })
 }
 
 pub(super) fn workflow(phases: Vec<Phase>) -> Workflow {

@@ -5,6 +5,7 @@ use super::choice::{Order, default_choices};
 use super::fields::Format;
 use crate::spec::syntax::{Content, Node};
 use crate::spec::workflow::{Checkpoint, OnConditionError};
+use crate::template::Roots;
 
 const CHECKPOINT: Format = Format {
     what: "a checkpoint",
@@ -45,8 +46,9 @@ impl Checker<'_, '_> {
         let words = [("show", OnConditionError::Show), ("skip", OnConditionError::Skip)];
         let on_condition_error =
             fields.get("on_condition_error").and_then(|node| self.word(node, "`on_condition_error`", &words));
-        let prompt = fields.get("prompt").and_then(|node| self.template(node, "`prompt`"));
-        let show_files = fields.get("show_files").map(|node| self.paths(node, "the file to show")).unwrap_or_default();
+        let prompt = fields.get("prompt").and_then(|node| self.template(node, "`prompt`", Roots::OfCheckpoint));
+        let show_files = fields.get("show_files").map(|node| self.paths(node, "the file to show", Roots::OfCheckpoint));
+        let show_files = show_files.unwrap_or_default();
         let with_feedback = fields.get("with_feedback").and_then(|node| self.truth(node, "`with_feedback`")).unwrap_or(false);
         let options = fields.get("options").map(|node| self.choices(node, with_feedback, order));
 

@@ -30,8 +30,14 @@ impl<'p> Order<'p> {
         self.ids.iter().position(|candidate| *candidate == id)
     }
 
-    fn named(&self) -> impl Iterator<Item = &'p str> {
-        self.ids.iter().copied().filter(|id| !id.is_empty())
+    /// Phases that may be repeated from here, by their ids.
+    fn until_here(&self) -> impl Iterator<Item = &'p str> + Clone + use<'p> {
+        self.ids[..=self.here].iter().copied().filter(|id| !id.is_empty())
+    }
+
+    /// Phases that may be skipped from here, by their ids.
+    fn later(&self) -> impl Iterator<Item = &'p str> + Clone + use<'p> {
+        self.ids[self.here + 1..].iter().copied().filter(|id| !id.is_empty())
     }
 }
 
@@ -145,7 +151,7 @@ impl Checker<'_, '_> {
         if target == "current" {
             return here();
         }
-        let position = self.phase_position(node, target, order, order.named().chain(Some("current")))?;
+        let position = self.phase_position(node, target, order, order.until_here().chain(Some("current")))?;
         if position > order.here {
             let message = format!("phase `{}` comes later and cannot be repeated from here", shown(target));
             self.error("phase-order", &node.span, message).help("name this phase or an earlier one, or `current`");
@@ -164,7 +170,7 @@ impl Checker<'_, '_> {
         let mut phases: Vec<PhaseId> = Vec::new();
         for item in items {
             let Some(id) = self.text(item, "`phases`") else { continue };
-            let Some(position) = self.phase_position(item, id, order, order.named()) else { continue };
+            let Some(position) = self.phase_position(item, id, order, order.later()) else { continue };
             if position <= order.here {
                 let when = if position == order.here { "is this phase" } else { "comes earlier" };
                 let message = format!("phase `{}` {when} and cannot be skipped from here", shown(id));
@@ -181,11 +187,11 @@ impl Checker<'_, '_> {
         node: &Node<'_>,
         id: &str,
         order: Order<'_>,
-        candidates: impl IntoIterator<Item = &'c str>,
+        candidates: impl Iterator<Item = &'c str> + Clone,
     ) -> Option<usize> {
         let position = order.position(id);
         if position.is_none() {
-            self.unknown("unknown-phase", &node.span, format!("phase `{}` is not defined", shown(id)), id, candidates);
+            self.none_of("unknown-phase", &node.span, format!("phase `{}` is not defined", shown(id)), id, candidates);
         }
         position
     }

@@ -17,9 +17,10 @@ mod text;
 mod workflow;
 
 use super::problem::{Draft, Report, shown};
-use super::suggest;
 use super::syntax::{Content, Node, Scalar};
+use super::{place, scalar, suggest};
 use crate::time::parse_duration;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -29,6 +30,24 @@ pub(super) use workflow::workflow;
 pub(super) struct Checker<'s, 'r> {
     source: &'s str,
     report: &'r mut Report,
+    /// Where lines begin, found once: a file may hold very many scripts.
+    lines: Vec<usize>,
+    /// The variables that the file declares; nothing while that is not known.
+    declared_vars: Option<BTreeSet<String>>,
+    /// The variables that are named and not declared; each is told once.
+    undeclared_vars: BTreeSet<String>,
+}
+
+impl<'s, 'r> Checker<'s, 'r> {
+    fn new(source: &'s str, report: &'r mut Report) -> Self {
+        let lines = source.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1).collect();
+        Self { source, report, lines, declared_vars: None, undeclared_vars: BTreeSet::new() }
+    }
+
+    /// The line that a byte of the file stands on, counted from 1.
+    fn line_at(&self, offset: usize) -> u32 {
+        u32::try_from(1 + self.lines.partition_point(|start| *start <= offset)).unwrap_or(u32::MAX)
+    }
 }
 
 impl Checker<'_, '_> {
@@ -46,6 +65,40 @@ impl Checker<'_, '_> {
         candidates: impl IntoIterator<Item = &'c str>,
     ) {
         let help = if self.report.is_full() { None } else { suggest::did_you_mean(word, candidates) };
+        self.error(code, span, message).maybe_help(help);
+    }
+
+    /// Where a part of a scalar stands in the file. Finding that takes as long as the scalar is, so it is only done for
+    /// problems that are told.
+    fn part_of(&self, node: &Node<'_>, part: &Range<usize>) -> Range<usize> {
+        if self.report.is_full() { node.span.clone() } else { place::in_file(self.source, node, part) }
+    }
+
+    /// Warns of a variable that nothing declares, once. It may be given when a run begins, so that is no error.
+    fn read_var(&mut self, name: &str, node: &Node<'_>, part: &Range<usize>) {
+        let Some(declared) = self.declared_vars.as_ref().filter(|declared| !declared.contains(name)) else { return };
+        if self.report.is_full() || !self.undeclared_vars.insert(name.to_owned()) {
+            return;
+        }
+        let help = match suggest::nearest(name, declared.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `vars.{}`?", shown(near)),
+            None => format!("declare it under `vars`, or give it with `--var {}=…`", shown(name)),
+        };
+        let span = self.part_of(node, part);
+        let message = format!("`vars.{}` is not declared in this file", shown(name));
+        self.report.warning("unknown-var", &span, message).help(help);
+    }
+
+    /// An error about a word that is none of a few: with what was probably meant, else with what there is.
+    fn none_of<'c>(
+        &mut self,
+        code: &'static str,
+        span: &Range<usize>,
+        message: String,
+        word: &str,
+        candidates: impl Iterator<Item = &'c str> + Clone,
+    ) {
+        let help = if self.report.is_full() { None } else { suggest::meant_or_known(word, candidates) };
         self.error(code, span, message).maybe_help(help);
     }
 
@@ -87,11 +140,7 @@ impl Checker<'_, '_> {
         let scalar = self.scalar(node, what, "true or false")?;
         let truth = scalar.truth();
         if truth.is_none() {
-            let help = match scalar.text.to_ascii_lowercase().as_str() {
-                "yes" | "on" | "y" | "true" | "1" => "write `true`, without quotes",
-                "no" | "off" | "n" | "false" | "0" => "write `false`, without quotes",
-                _ => "write `true` or `false`",
-            };
+            let help = scalar::truth_help(&scalar.text);
             let message = format!("{what} must be true or false, not `{}`", shown(&scalar.text));
             self.error("wrong-value", &node.span, message).help(help);
         }
@@ -114,11 +163,7 @@ impl Checker<'_, '_> {
             Ok(duration) => Some(duration),
             Err(_) => {
                 let message = format!("{what} must be a duration, not `{}`", shown(text));
-                let help = match text.trim().parse::<u64>() {
-                    Ok(number) => format!("say which unit: `{number}s`, `{number}m` or `{number}h`"),
-                    Err(_) => "write it as `30s`, `5m`, `1h 30m` or `PT30M`".into(),
-                };
-                self.error("duration", &node.span, message).help(help);
+                self.error("duration", &node.span, message).help(scalar::duration_help(text));
                 None
             }
         }

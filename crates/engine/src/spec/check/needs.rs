@@ -31,8 +31,9 @@ impl Checker<'_, '_> {
                             Some(other) => needed.push(*other),
                             None => {
                                 let message = format!("task `{}` is not defined in this phase", shown(name));
-                                let others = positions.keys().map(String::as_str);
-                                self.unknown("unknown-task", &item.span, message, name, others);
+                                let own = tasks[position].task.id.as_str();
+                                let others = positions.keys().map(String::as_str).filter(|other| *other != own);
+                                self.none_of("unknown-task", &item.span, message, name, others);
                             }
                         }
                     }

@@ -5,7 +5,9 @@ use super::fields::Fields;
 use crate::spec::problem::shown;
 use crate::spec::syntax::Node;
 use crate::spec::workflow::OnFail;
+use crate::template::Roots;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 impl Checker<'_, '_> {
     pub(super) fn on_fail(&mut self, fields: &Fields<'_, '_>) -> OnFail {
@@ -14,7 +16,7 @@ impl Checker<'_, '_> {
     }
 
     pub(super) fn dir(&mut self, fields: &Fields<'_, '_>) -> Option<String> {
-        fields.get("dir").and_then(|node| self.path(node, "`dir`"))
+        fields.get("dir").and_then(|node| self.path(node, "`dir`", Roots::OfTask))
     }
 
     pub(super) fn env(&mut self, fields: &Fields<'_, '_>) -> BTreeMap<String, String> {
@@ -26,12 +28,17 @@ impl Checker<'_, '_> {
                 self.error("env-name", &entry.key_span, message).help("use letters, digits and `_`, not beginning with a digit");
                 continue;
             }
+            if is_ours(key) {
+                let message = format!("`{}` would replace a variable of Lockgate's own", shown(key));
+                self.error("env-name", &entry.key_span, message).help(NOT_OURS);
+                continue;
+            }
             if entry.value.is_null() {
                 let message = format!("`{key}` has no value");
                 self.error("missing-value", &entry.key_span, message).help("write `''` for an empty one");
                 continue;
             }
-            if let Some(value) = self.template(&entry.value, &format!("`{key}`")) {
+            if let Some(value) = self.template(&entry.value, &format!("`{key}`"), Roots::OfTask) {
                 env.insert(key.to_owned(), value);
             }
         }
@@ -53,13 +60,28 @@ impl Checker<'_, '_> {
     /// A secret reaches a task as an environment variable, so it is named like one.
     pub(super) fn secret_name<'n>(&mut self, node: &'n Node<'_>) -> Option<&'n str> {
         let name = self.text(node, "the name of a secret")?;
-        if is_variable(name) {
-            return Some(name);
-        }
-        let message = format!("a secret cannot be called `{}`", shown(name));
-        self.error("secret-name", &node.span, message).help("use letters, digits and `_`, not beginning with a digit");
-        None
+        self.is_secret_name(name, &node.span).then_some(name)
     }
+
+    /// Whether a secret may be called so; if not, that is told.
+    pub(super) fn is_secret_name(&mut self, name: &str, span: &Range<usize>) -> bool {
+        let help = if !is_variable(name) {
+            "use letters, digits and `_`, not beginning with a digit"
+        } else if is_ours(name) {
+            NOT_OURS
+        } else {
+            return true;
+        };
+        self.error("secret-name", span, format!("a secret cannot be called `{}`", shown(name))).help(help);
+        false
+    }
+}
+
+const NOT_OURS: &str = "names that begin with `LOCKGATE_` are set by Lockgate; choose another name";
+
+/// Whether Lockgate sets variables of this kind itself, so that tasks and answers can rely on them.
+fn is_ours(name: &str) -> bool {
+    name.starts_with("LOCKGATE_")
 }
 
 /// Whether a POSIX shell takes this for the name of a variable.

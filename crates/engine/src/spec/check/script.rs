@@ -3,8 +3,9 @@
 use super::Checker;
 use crate::spec::javascript::{self, Fault};
 use crate::spec::place;
+use crate::spec::reads::Found;
 use crate::spec::syntax::Node;
-use crate::spec::workflow::{Reads, Script};
+use crate::spec::workflow::Script;
 
 impl Checker<'_, '_> {
     /// A function body.
@@ -21,12 +22,19 @@ impl Checker<'_, '_> {
         self.settle_script(node, source, checked)
     }
 
-    fn settle_script(&mut self, node: &Node<'_>, source: &str, checked: Result<Reads, Vec<Fault>>) -> Option<Script> {
+    fn settle_script(&mut self, node: &Node<'_>, source: &str, checked: Result<Found, Vec<Fault>>) -> Option<Script> {
         match checked {
-            Ok(reads) => Some(Script { source: source.to_owned(), reads }),
+            Ok(Found { reads, vars }) => {
+                for (name, span) in vars {
+                    self.read_var(&name, node, &span);
+                }
+                let (foothold, before) = place::foothold(self.source, node);
+                let line = self.line_at(foothold).saturating_sub(u32::try_from(before).unwrap_or(u32::MAX));
+                Some(Script { source: source.to_owned(), reads, line })
+            }
             Err(faults) => {
                 for fault in faults {
-                    let span = place::in_file(self.source, node, &fault.span);
+                    let span = self.part_of(node, &fault.span);
                     self.error(fault.code, &span, fault.message).maybe_help(fault.help);
                 }
                 None

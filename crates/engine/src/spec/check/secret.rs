@@ -26,11 +26,9 @@ impl Checker<'_, '_> {
             Content::Map(entries) => {
                 for entry in entries {
                     let name: &str = &entry.key;
-                    if !is_variable(name) {
-                        let message = format!("a secret cannot be called `{}`", shown(name));
-                        let help = "use letters, digits and `_`, not beginning with a digit";
-                        self.error("secret-name", &entry.key_span, message).help(help);
-                    } else if let Some(source) = self.secret_source(name, &entry.value) {
+                    if self.is_secret_name(name, &entry.key_span)
+                        && let Some(source) = self.secret_source(name, &entry.value)
+                    {
                         secrets.insert(name.to_owned(), source);
                     }
                 }

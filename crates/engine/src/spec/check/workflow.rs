@@ -7,6 +7,7 @@ use crate::spec::problem::{Report, shown};
 use crate::spec::scalar;
 use crate::spec::syntax::{Content, Node};
 use crate::spec::workflow::{Mode, Phase, Workflow};
+use crate::template::Roots;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -44,7 +45,7 @@ const SUCCESSOR: [&str; 3] = ["checkpoints", "base_dir", "scope"];
 
 /// Checks the tree of a whole file.
 pub(in crate::spec) fn workflow(source: &str, root: &Node<'_>, report: &mut Report) -> Option<Workflow> {
-    let mut checker = Checker { source, report };
+    let mut checker = Checker::new(source, report);
     if root.is_null() {
         let help = "a workflow needs at least `name` and `phases`";
         checker.error("empty", &(0..0), "the file holds nothing").help(help);
@@ -63,8 +64,8 @@ pub(in crate::spec) fn workflow(source: &str, root: &Node<'_>, report: &mut Repo
     let modes = [Mode::Strict, Mode::Loose, Mode::Adaptive].map(|mode| (mode.word(), mode));
     let execution_mode =
         fields.get("execution_mode").and_then(|node| checker.word(node, "`execution_mode`", &modes)).unwrap_or_default();
-    let output_dir = fields.get("output_dir").and_then(|node| checker.path(node, "`output_dir`"));
     let vars = checker.vars(&fields);
+    let output_dir = fields.get("output_dir").and_then(|node| checker.path(node, "`output_dir`", Roots::OfOutputDir));
     let secrets = checker.secrets(&fields);
     let max_parallel = fields.get("max_parallel").and_then(|node| checker.count(node, "`max_parallel`", 1..=100_000));
     let phases = checker.phases(&fields);
@@ -95,7 +96,12 @@ impl Checker<'_, '_> {
     fn vars(&mut self, fields: &Fields<'_, '_>) -> BTreeMap<String, Value> {
         let mut vars = BTreeMap::new();
         let mut refused = Vec::new();
-        for entry in fields.get("vars").and_then(|node| self.entries(node, "`vars`")).unwrap_or_default() {
+        let entries = match fields.get("vars") {
+            Some(node) => self.entries(node, "`vars`"),
+            None => Some(Default::default()),
+        };
+        self.declared_vars = entries.map(|entries| entries.iter().map(|entry| entry.key.to_string()).collect());
+        for entry in entries.unwrap_or_default() {
             vars.insert(entry.key.to_string(), scalar::to_json(&entry.value, &mut refused));
         }
         for span in refused {

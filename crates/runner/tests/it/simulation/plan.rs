@@ -169,7 +169,7 @@ impl PlannedPhase {
     fn declared(&self, index: usize) -> Phase {
         let id = PhaseId::new(format!("p{index}"));
         let choice = |label: &str, action| Choice { id: OptionId::from(label), label: label.into(), with_feedback: true, action };
-        let condition = Script { source: "true".into(), reads: Reads::Parts(BTreeSet::new()) };
+        let condition = Script { source: "true".into(), reads: Reads::Parts(BTreeSet::new()), line: 0 };
         Phase {
             tasks: self.tasks.iter().enumerate().map(|(index, task)| task.declared(index)).collect(),
             gates: (0..self.gates).map(|number| declared_gate(number, self.gate_on_fail)).collect(),

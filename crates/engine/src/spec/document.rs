@@ -1,0 +1,191 @@
+//! Small YAML files beside workflows, such as settings and answers: read under the same limits, told about in the same
+//! words, each value with its place.
+
+use super::problem::{Problem, Report, line_of, shown};
+use super::syntax::{self, Content, Node, Scalar};
+use super::{scalar, suggest};
+use crate::time::parse_duration;
+use std::ops::{Range, RangeInclusive};
+use std::time::Duration;
+
+/// A value of a file, with its place.
+#[derive(Clone, Debug)]
+pub struct Value<'a> {
+    source: &'a str,
+    node: Node<'a>,
+}
+
+/// A name of a map and what it stands for.
+#[derive(Clone, Debug)]
+pub struct Entry<'a> {
+    /// The name.
+    pub key: String,
+    /// What it stands for.
+    pub value: Value<'a>,
+    source: &'a str,
+    span: Range<usize>,
+}
+
+/// Reads a file that holds one value; an empty file holds nothing.
+pub fn read(source: &str) -> Result<Value<'_>, Problem> {
+    let mut report = Report::default();
+    let node = syntax::parse(source, &mut report);
+    match (report.finish(source).into_iter().next(), node) {
+        (Some(problem), _) => Err(problem),
+        (None, Some(node)) => Ok(Value { source, node }),
+        (None, None) => Err(told(source, &(0..0), "this cannot be read".into(), None)),
+    }
+}
+
+fn told(source: &str, span: &Range<usize>, message: String, help: Option<String>) -> Problem {
+    let mut report = Report::default();
+    report.error("wrong-value", span, message).maybe_help(help);
+    report.finish(source).remove(0)
+}
+
+impl<'a> Value<'a> {
+    /// Something wrong with this value.
+    pub fn problem(&self, message: impl Into<String>, help: Option<String>) -> Problem {
+        told(self.source, &self.node.span, message.into(), help)
+    }
+
+    /// The line that it begins on, counted from 1.
+    pub fn line(&self) -> usize {
+        line_of(self.source, self.node.span.start)
+    }
+
+    /// Whether nothing stands here.
+    pub fn is_nothing(&self) -> bool {
+        self.node.is_null()
+    }
+
+    /// The items of a list; nothing when it is none.
+    pub fn items(&self) -> Option<Vec<Self>> {
+        match &*self.node.content {
+            Content::List(items) => Some(items.iter().map(|node| Self { source: self.source, node: node.clone() }).collect()),
+            Content::Scalar(_) | Content::Map(_) => None,
+        }
+    }
+
+    /// The entries of a map, in the order of the file; nothing when it is none.
+    pub fn entries(&self) -> Option<Vec<Entry<'a>>> {
+        match &*self.node.content {
+            Content::Map(entries) => Some(
+                entries
+                    .iter()
+                    .map(|entry| Entry {
+                        key: entry.key.to_string(),
+                        value: Self { source: self.source, node: entry.value.clone() },
+                        source: self.source,
+                        span: entry.key_span.clone(),
+                    })
+                    .collect(),
+            ),
+            Content::Scalar(_) | Content::List(_) => None,
+        }
+    }
+
+    /// The text of a single value, as it was written; nothing for lists, maps and nothing.
+    pub fn text(&self) -> Option<&str> {
+        self.scalar().map(|scalar| &*scalar.text)
+    }
+
+    fn scalar(&self) -> Option<&Scalar<'a>> {
+        match &*self.node.content {
+            Content::Scalar(scalar) if !scalar.is_null() => Some(scalar),
+            Content::Scalar(_) | Content::List(_) | Content::Map(_) => None,
+        }
+    }
+
+    /// What was found here, for messages.
+    fn found(&self) -> String {
+        self.scalar().map_or_else(|| self.node.kind().to_owned(), |scalar| format!("`{}`", shown(&scalar.text)))
+    }
+
+    /// A truth value.
+    pub fn truth(&self, what: &str) -> Result<bool, Problem> {
+        self.scalar().and_then(Scalar::truth).ok_or_else(|| {
+            let help = scalar::truth_help(self.text().unwrap_or_default());
+            self.problem(format!("{what} must be true or false, not {}", self.found()), Some(help.into()))
+        })
+    }
+
+    /// A whole number in a range.
+    pub fn count(&self, what: &str, allowed: RangeInclusive<u32>) -> Result<u32, Problem> {
+        let count = self.scalar().and_then(Scalar::count).and_then(|count| u32::try_from(count).ok());
+        count.filter(|count| allowed.contains(count)).ok_or_else(|| {
+            let expected = format!("a whole number from {} to {}", allowed.start(), allowed.end());
+            self.problem(
+                format!("{what} must be {expected}, not {}", self.found()),
+                Some("write it without quotes and units".into()),
+            )
+        })
+    }
+
+    /// A duration that is longer than nothing.
+    pub fn duration(&self, what: &str) -> Result<Duration, Problem> {
+        let text = self.text().unwrap_or_default();
+        match parse_duration(text) {
+            Ok(duration) if duration.is_zero() => {
+                Err(self.problem(format!("{what} must be longer than nothing"), Some("write it as `30s` or `5m`".into())))
+            }
+            Ok(duration) => Ok(duration),
+            Err(_) => {
+                let message = format!("{what} must be a duration, not {}", self.found());
+                Err(self.problem(message, Some(scalar::duration_help(text))))
+            }
+        }
+    }
+
+    /// The entries of a map that may have these keys and no others; those without a value are left out. The example is
+    /// shown where something else stands.
+    pub fn fields(&self, what: &str, example: &str, known: &[&str]) -> Result<Vec<Entry<'a>>, Problem> {
+        let Some(entries) = self.entries() else {
+            let message = format!("{what} must be a map such as `{example}`, not {}", self.found());
+            return Err(self.problem(message, None));
+        };
+        for entry in &entries {
+            if !known.contains(&entry.key.as_str()) {
+                let message = format!("{what} has no key `{}`", shown(&entry.key));
+                return Err(entry.problem(message, suggest::meant_or_known(&entry.key, known.iter().copied())));
+            }
+        }
+        Ok(entries.into_iter().filter(|entry| !entry.value.is_nothing()).collect())
+    }
+}
+
+impl Entry<'_> {
+    /// Something wrong with the name.
+    pub fn problem(&self, message: impl Into<String>, help: Option<String>) -> Problem {
+        told(self.source, &self.span, message.into(), help)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(problem: &Problem) -> (usize, usize, &str) {
+        (problem.line, problem.column, problem.message.as_str())
+    }
+
+    #[test]
+    fn values_are_read_with_their_places() {
+        let root = read("a: [x, 2]\nb:\nc: no\n").expect("a value");
+        let fields = root.fields("this", "{ a: [] }", &["a", "b", "c"]).expect("fields");
+        assert_eq!(fields.iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>(), ["a", "c"]);
+        let items = fields[0].value.items().expect("a list");
+        assert_eq!((items[0].text(), items[1].count("it", 1..=3).ok()), (Some("x"), Some(2)));
+        let no = fields[1].value.truth("`c`").expect_err("text in YAML 1.2");
+        assert_eq!(place(&no), (3, 4, "`c` must be true or false, not `no`"));
+        assert_eq!(no.help.as_deref(), Some("write `false`, without quotes"));
+        assert_eq!(fields[1].value.line(), 3);
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_yaml_is_told_once_with_its_place() {
+        assert_eq!(place(&read("a: 1\na: 2\n").expect_err("twice")), (2, 1, "key `a` is given twice in this map"));
+        assert!(read("a: [\n").expect_err("open").message.starts_with("this is not YAML: "));
+        assert!(read("").expect("nothing").is_nothing());
+    }
+}
