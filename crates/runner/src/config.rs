@@ -1,7 +1,7 @@
 //! The settings in `.lockgate/config.yaml`. Without the file, everything has its default.
 
-use lockgate_engine::time::parse_duration;
-use serde::{Deserialize, Deserializer, de::Error as _};
+use lockgate_engine::spec::document::{self, Value};
+use lockgate_engine::spec::problem::Problem;
 use std::fmt;
 use std::io::{self, Read};
 use std::num::NonZeroU32;
@@ -11,9 +11,14 @@ use std::time::Duration;
 /// Larger than any settings that somebody wrote.
 const MOST_BYTES: u64 = 1_000_000;
 
+/// Larger than any machine's memory or disk that somebody would give to one task.
+const MOST_MEGABYTES: u32 = 1_000_000;
+
+/// As many as a workflow may ask for.
+const MOST_AT_ONCE: u32 = 100_000;
+
 /// The settings of a project.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     /// Who may answer, and how.
     pub people: People,
@@ -26,8 +31,7 @@ pub struct Config {
 }
 
 /// Who may answer, and how.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct People {
     /// Whether answers need a controlling terminal. An agent that starts Lockgate usually has none; nor has CI.
     pub require_terminal: bool,
@@ -40,14 +44,11 @@ impl Default for People {
 }
 
 /// What scripts and conditions may use.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
     /// How long a script may compute.
-    #[serde(deserialize_with = "positive_duration")]
     pub time: Duration,
     /// How long a condition may compute.
-    #[serde(deserialize_with = "positive_duration")]
     pub condition_time: Duration,
     /// How much memory either may use, in megabytes.
     pub memory_mb: NonZeroU32,
@@ -60,8 +61,7 @@ impl Default for Script {
 }
 
 /// How much is kept.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// How many megabytes of a task's outputs are stored with the run, so that another machine can go on; of the rest only
     /// the digest is known. Zero stores none.
@@ -85,11 +85,6 @@ impl Limits {
 
 fn megabytes(count: u32) -> NonZeroU32 {
     NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN)
-}
-
-fn positive_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let duration = parse_duration(&String::deserialize(deserializer)?).map_err(D::Error::custom)?;
-    if duration.is_zero() { Err(D::Error::custom("it must be longer than nothing")) } else { Ok(duration) }
 }
 
 /// Why the settings cannot be used.
@@ -122,76 +117,104 @@ impl std::error::Error for ConfigError {}
 impl Config {
     /// Reads the settings; a file that is not there gives the defaults.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        let whole = |message: String| ConfigError { path: path.to_path_buf(), message, line: None, column: None, help: None };
         match read_text(path) {
             Ok(Some(text)) => Self::parse(&text, path),
             Ok(None) => Ok(Self::default()),
-            Err(error) => Err(whole(format!("the settings cannot be read: {error}"))),
+            Err((why, help)) => {
+                let message = format!("the settings cannot be read: {why}");
+                Err(ConfigError { path: path.to_path_buf(), message, line: None, column: None, help: Some(help.to_owned()) })
+            }
         }
     }
 
     /// Reads the settings from a text; the path is only for messages.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        let options = serde_saphyr::options! {
-            budget: serde_saphyr::budget! { max_nodes: 10_000, max_depth: 16 },
-            with_snippet: false,
-        };
-        let read: Result<Option<Self>, _> = serde_saphyr::from_str_with_options(text, options);
-        read.map(Option::unwrap_or_default).map_err(|error| explain(&error, path))
+        let read = document::read(text).and_then(|root| Self::of(&root));
+        read.map_err(|problem| ConfigError {
+            path: path.to_path_buf(),
+            message: problem.message,
+            line: Some(problem.line),
+            column: Some(problem.column),
+            help: problem.help,
+        })
+    }
+
+    fn of(root: &Value<'_>) -> Result<Self, Problem> {
+        let mut config = Self::default();
+        if root.is_nothing() {
+            return Ok(config);
+        }
+        let example = "people: { require_terminal: false }";
+        for setting in root.fields("the settings", example, &["people", "max_parallel", "script", "limits"])? {
+            let value = &setting.value;
+            match setting.key.as_str() {
+                "people" => config.people.set(value)?,
+                "max_parallel" => config.max_parallel = NonZeroU32::new(value.count("`max_parallel`", 1..=MOST_AT_ONCE)?),
+                "script" => config.script.set(value)?,
+                _ => config.limits.set(value)?,
+            }
+        }
+        Ok(config)
     }
 }
 
-/// The text of the file, without waiting for it should it be a pipe.
-fn read_text(path: &Path) -> io::Result<Option<String>> {
+impl People {
+    fn set(&mut self, value: &Value<'_>) -> Result<(), Problem> {
+        for setting in value.fields("`people`", "{ require_terminal: false }", &["require_terminal"])? {
+            self.require_terminal = setting.value.truth("`require_terminal`")?;
+        }
+        Ok(())
+    }
+}
+
+impl Script {
+    fn set(&mut self, value: &Value<'_>) -> Result<(), Problem> {
+        for setting in value.fields("`script`", "{ time: 30s }", &["time", "condition_time", "memory_mb"])? {
+            match setting.key.as_str() {
+                "time" => self.time = setting.value.duration("`time`")?,
+                "condition_time" => self.condition_time = setting.value.duration("`condition_time`")?,
+                _ => self.memory_mb = megabytes(setting.value.count("`memory_mb`", 1..=MOST_MEGABYTES)?),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Limits {
+    fn set(&mut self, value: &Value<'_>) -> Result<(), Problem> {
+        for setting in value.fields("`limits`", "{ log_mb: 64 }", &["output_keep_mb", "log_mb"])? {
+            match setting.key.as_str() {
+                "output_keep_mb" => self.output_keep_mb = setting.value.count("`output_keep_mb`", 0..=MOST_MEGABYTES)?,
+                _ => self.log_mb = megabytes(setting.value.count("`log_mb`", 1..=MOST_MEGABYTES)?),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The text of the file, without waiting for it should it be a pipe; or why it cannot be read, and what to do.
+fn read_text(path: &Path) -> Result<Option<String>, (String, &'static str)> {
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::PermissionDenied => ("permission denied".to_owned(), "make the file readable for you"),
+        io::ErrorKind::InvalidData => ("it is not UTF-8 text".to_owned(), "save it as UTF-8"),
+        _ => (error.to_string(), "remove it to go on with the defaults"),
+    };
     let metadata = match path.metadata() {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
+        Err(error) => return Err(failed(error)),
     };
     if !metadata.is_file() {
-        return Err(io::Error::other("it is not a file"));
+        let what = if metadata.is_dir() { "it is a folder" } else { "it is not a file" };
+        return Err((what.to_owned(), "put a file there, or remove it to go on with the defaults"));
     }
     let mut text = String::new();
-    let read = std::fs::File::open(path)?.take(MOST_BYTES + 1).read_to_string(&mut text)?;
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let read = file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
     if read as u64 > MOST_BYTES {
-        return Err(io::Error::other("it is larger than 1 MB"));
+        return Err(("it is larger than 1 MB".to_owned(), "settings are a few lines; look whether this is the right file"));
     }
     Ok(Some(text))
-}
-
-fn explain(error: &serde_saphyr::Error, path: &Path) -> ConfigError {
-    use serde_saphyr::Error;
-    let place = error.location().filter(|location| location.line() > 0);
-    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    let (message, help) = match error.without_snippet() {
-        Error::SerdeUnknownField { field, expected, .. } => {
-            (format!("there is no setting {field:?}"), Some(suggestion(field, expected)))
-        }
-        Error::DuplicateMappingKey { key: Some(key), .. } => {
-            (format!("{key:?} stands there twice"), Some("keep one of them".to_owned()))
-        }
-        Error::Message { msg, .. } => (msg.clone(), None),
-        // The place is told apart from the message, which ends with it in this library.
-        other => {
-            let text = other.to_string();
-            let message = text.split(" at line ").next().unwrap_or(&text);
-            (message.trim_end_matches([',', ' ', ':']).to_owned(), None)
-        }
-    };
-    ConfigError {
-        path: path.to_path_buf(),
-        message,
-        line: place.map(|place| number(place.line())),
-        column: place.map(|place| number(place.column())),
-        help,
-    }
-}
-
-fn suggestion(field: &str, expected: &[&'static str]) -> String {
-    match similar::get_close_matches(field, expected, 1, 0.6).first() {
-        Some(close) => format!("did you mean {close:?}?"),
-        None => format!("the settings here are {}", expected.join(", ")),
-    }
 }
 
 #[cfg(test)]
@@ -229,31 +252,68 @@ mod tests {
     fn an_unknown_setting_is_an_error_with_its_place_and_a_suggestion() {
         let error = parse("people:\n  require_terminl: false\n").unwrap_err();
         assert_eq!((error.line, error.column), (Some(2), Some(3)), "{error}");
-        assert_eq!(error.to_string(), "config.yaml:2:3: there is no setting \"require_terminl\"");
-        assert_eq!(error.help.as_deref(), Some("did you mean \"require_terminal\"?"));
+        assert_eq!(error.to_string(), "config.yaml:2:3: `people` has no key `require_terminl`");
+        assert_eq!(error.help.as_deref(), Some("did you mean `require_terminal`?"));
 
         let error = parse("zebra: 1\n").unwrap_err();
-        assert_eq!(error.help.as_deref(), Some("the settings here are people, max_parallel, script, limits"));
+        assert_eq!(error.help.as_deref(), Some("there is `people`, `max_parallel`, `script`, `limits`"));
     }
 
     #[test]
     fn wrong_values_are_errors_with_their_place() {
-        for (text, line, part) in [
-            ("people: { require_terminal: perhaps }\n", 1, "bool"),
-            ("\nmax_parallel: 0\n", 2, "zero"),
-            ("script:\n  time: 30\n", 2, "not a duration"),
-            ("script:\n  time: 0s\n", 2, "longer than nothing"),
-            ("script:\n  memory_mb: -1\n", 2, ""),
-            ("limits:\n  log_mb: 1\n  log_mb: 2\n", 3, "twice"),
-            ("people: [\n", 1, ""),
-            ("people: 3\n", 1, ""),
+        let number = "must be a whole number from";
+        for (text, told, help) in [
+            (
+                "people: { require_terminal: perhaps }\n",
+                "1:29: `require_terminal` must be true or false, not `perhaps`",
+                "write `true` or `false`",
+            ),
+            (
+                "people: { require_terminal: no }\n",
+                "1:29: `require_terminal` must be true or false, not `no`",
+                "write `false`, without quotes",
+            ),
+            (
+                "people: { require_terminal: 'false' }\n",
+                "1:29: `require_terminal` must be true or false, not `false`",
+                "write `false`, without quotes",
+            ),
+            (
+                "\nmax_parallel: 0\n",
+                &format!("2:15: `max_parallel` {number} 1 to 100000, not `0`"),
+                "write it without quotes and units",
+            ),
+            ("script:\n  time: 30\n", "2:9: `time` must be a duration, not `30`", "say which unit: `30s`, `30m` or `30h`"),
+            ("script:\n  time: 0s\n", "2:9: `time` must be longer than nothing", "write it as `30s` or `5m`"),
+            (
+                "script:\n  time: [1]\n",
+                "2:9: `time` must be a duration, not a list",
+                "write it as `30s`, `5m`, `1h 30m` or `PT30M`",
+            ),
+            (
+                "script:\n  memory_mb: -1\n",
+                &format!("2:14: `memory_mb` {number} 1 to 1000000, not `-1`"),
+                "write it without quotes and units",
+            ),
+            (
+                "limits: { log_mb: 64MB }\n",
+                &format!("1:19: `log_mb` {number} 1 to 1000000, not `64MB`"),
+                "write it without quotes and units",
+            ),
+            (
+                "limits:\n  log_mb: 1\n  log_mb: 2\n",
+                "3:3: key `log_mb` is given twice in this map",
+                "the first one is on line 2; keep one of them",
+            ),
+            ("people: 3\n", "1:9: `people` must be a map such as `{ require_terminal: false }`, not `3`", ""),
+            ("- people\n", "1:1: the settings must be a map such as `people: { require_terminal: false }`, not a list", ""),
         ] {
             let error = parse(text).unwrap_err();
-            assert_eq!(error.line, Some(line), "{text:?}: {error}");
-            assert!(error.column.is_some(), "{text:?}: {error}");
-            assert!(error.message.contains(part), "{text:?}: {error}");
-            assert!(!error.message.contains("line"), "the place is told once: {error}");
+            assert_eq!(error.to_string(), format!("config.yaml:{told}"), "{text:?}");
+            assert_eq!(error.help.unwrap_or_default(), help, "{text:?}");
         }
+        let error = parse("people: [\n").unwrap_err();
+        assert!(error.line.is_some() && error.message.starts_with("this is not YAML: "), "{error}");
     }
 
     #[test]
@@ -274,10 +334,11 @@ mod tests {
         std::fs::write(&path, "people: { require_terminal: false }").unwrap();
         assert!(!Config::read(&path).unwrap().people.require_terminal);
         std::fs::write(&path, b"people: \xff").unwrap();
-        assert!(Config::read(&path).is_err());
+        assert_eq!(Config::read(&path).unwrap_err().message, "the settings cannot be read: it is not UTF-8 text");
         std::fs::write(&path, "#".repeat(1_000_001)).unwrap();
         assert!(Config::read(&path).unwrap_err().message.contains("larger than 1 MB"));
         let error = Config::read(folder.path()).unwrap_err();
-        assert_eq!((error.message.as_str(), error.line), ("the settings cannot be read: it is not a file", None));
+        assert_eq!((error.message.as_str(), error.line), ("the settings cannot be read: it is a folder", None));
+        assert!(error.help.is_some());
     }
 }

@@ -33,14 +33,15 @@ impl Default for Caps {
 /// What was found under some paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
-    /// One for each path, in their order; the same file twice is there once.
+    /// In the order of the paths; a path that is there both in the output directory and under the root gives two files,
+    /// and the same file twice is there once.
     pub files: Vec<ShownFile>,
     /// The bytes to keep, by digest: of each file, and of each folder its listing.
     pub values: Vec<(Digest, Vec<u8>)>,
 }
 
-/// Looks at the files that paths in `show_files` mean. Found ones are named by where they lie; of absent ones the path
-/// stays as it was written.
+/// Looks at the files that paths in `show_files` mean: in the output directory, under the root, or in both places. Found
+/// ones are named by where they lie; of absent ones the path stays as it was written.
 pub fn observe(places: &Places, paths: &[String], caps: &Caps, contains_secret: ContainsSecret<'_>) -> Observed {
     let opened = places.open();
     let mut looking = Looking::new(&opened, caps, contains_secret);
@@ -51,14 +52,23 @@ pub fn observe(places: &Places, paths: &[String], caps: &Caps, contains_secret: 
     looking.observed
 }
 
-/// Looks again at files that were shown: exactly where each was found; where nothing was, wherever it may have appeared.
+/// Looks again at files that were shown: exactly where each was found; where nothing was, wherever something may have
+/// appeared.
 pub fn observe_again(places: &Places, before: &[ShownFile], caps: &Caps, contains_secret: ContainsSecret<'_>) -> Observed {
     let opened = places.open();
     let mut looking = Looking::new(&opened, caps, contains_secret);
+    let listed: BTreeSet<&str> = before.iter().map(|file| file.path.as_str()).collect();
     for file in before {
         let candidates = match file.seen {
-            Seen::File { .. } | Seen::Directory { .. } => opened.exact(&file.path).map(|exact| vec![exact]),
-            Seen::Absent | Seen::Unreadable(_) => opened.shown(&file.path),
+            Seen::File { .. } | Seen::Directory { .. } | Seen::Unreadable(_) => opened.exact(&file.path).map(|exact| vec![exact]),
+            // The other of two places is looked at for itself where something was found there.
+            Seen::Absent => opened.shown(&file.path).map(|mut candidates| {
+                candidates.retain(|(side, parts)| {
+                    let shown = opened.folder(*side).shown(parts);
+                    shown == file.path || !listed.contains(shown.as_str())
+                });
+                candidates
+            }),
         };
         looking.at(&file.path, candidates);
     }
@@ -79,14 +89,21 @@ impl<'a> Looking<'a> {
         Self { opened, caps, contains_secret, named: BTreeSet::new(), kept: BTreeSet::new(), observed: Observed::default() }
     }
 
-    /// Adds the first of the candidates that is there.
+    /// Adds all of the candidates that are there.
     fn at(&mut self, path: &str, candidates: Result<Vec<(Side, Vec<String>)>, String>) {
         let candidates = match candidates {
             Ok(candidates) => candidates,
             Err(why) => return self.add(path.to_owned(), Seen::Unreadable(why), None),
         };
+        let mut found = false;
         for (side, parts) in &candidates {
             let folder = self.opened.folder(*side);
+            let shown = folder.shown(parts);
+            // It was named before, or the output directory is the root.
+            if self.named.contains(&shown) {
+                found = true;
+                continue;
+            }
             let (seen, not_kept) = match look(folder, parts) {
                 Look::Absent => continue,
                 Look::Unreadable(why) => (Seen::Unreadable(why), None),
@@ -107,7 +124,11 @@ impl<'a> Looking<'a> {
                     Err(why) => (Seen::Unreadable(why), None),
                 },
             };
-            return self.add(folder.shown(parts), seen, not_kept);
+            found = true;
+            self.add(shown, seen, not_kept);
+        }
+        if found {
+            return;
         }
         // A path that may mean two places keeps meaning both until something is there.
         let absent = match candidates.as_slice() {

@@ -1,4 +1,4 @@
-//! Which file a path means: inside the output directory, or under the root.
+//! Which files a path means: inside the output directory, under the root, or both.
 
 use super::look::reason;
 use cap_std::ambient_authority;
@@ -134,10 +134,13 @@ impl Opened<'_> {
         }
     }
 
-    /// The files that a path in `show_files` may mean, the first that is there being meant.
+    /// The files that a path in `show_files` may mean; all that are there are meant. A task that writes into the output
+    /// directory must not be able to put a file of its own in the place of the code that is to be approved.
+    ///
+    /// `.` is the root alone; the output directory is named by its own path, as in `{{output_dir}}`.
     pub(super) fn shown(&self, path: &str) -> Result<Vec<(Side, Vec<String>)>, String> {
         let exact = self.exact(path)?;
-        if Path::new(path).is_absolute() || exact.0 == Side::Output {
+        if Path::new(path).is_absolute() || exact.0 == Side::Output || exact.1.is_empty() {
             return Ok(vec![exact]);
         }
         let (side, parts) = exact;

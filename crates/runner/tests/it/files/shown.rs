@@ -17,13 +17,74 @@ fn a_file_under_the_root_is_shown_by_its_path_from_the_root() {
 }
 
 #[test]
-fn the_output_directory_wins_when_both_have_the_file() {
+fn a_path_that_is_there_in_both_places_shows_and_binds_both() {
     let project = Project::new();
-    project.write("report.md", "root");
-    assert_eq!(project.seen("report.md").seen, a_file("root"));
-    project.write("out/report.md", "output");
-    let seen = project.seen("report.md");
-    assert_eq!((seen.path.as_str(), seen.seen), ("out/report.md", a_file("output")));
+    project.write("src/main.rs", "the code");
+    assert_eq!(project.seen("src/main.rs").seen, a_file("the code"));
+    project.write("out/src/main.rs", "put there by a task");
+    let before = project.observe(&["src/main.rs"]);
+    let shown: Vec<_> = before.files.iter().map(|file| (file.path.as_str(), file.seen.clone())).collect();
+    assert_eq!(shown, [("out/src/main.rs", a_file("put there by a task")), ("src/main.rs", a_file("the code"))]);
+    assert_eq!(before.values.len(), 2);
+    let again = |files: &[_]| observe_again(&project.places, files, &Caps::default(), &|_| false);
+    assert_eq!(again(&before.files), before);
+
+    project.write("src/main.rs", "other code");
+    let changed = again(&before.files).files;
+    assert_eq!((changed.len(), &changed[0], &changed[1].seen), (2, &before.files[0], &a_file("other code")));
+
+    for path in ["src/main.rs", "out/src/main.rs"] {
+        project.write("src/main.rs", "the code");
+        project.write("out/src/main.rs", "put there by a task");
+        std::fs::remove_file(project.path(path)).unwrap();
+        let vanished = again(&before.files);
+        let kinds: Vec<_> = vanished.files.iter().map(|file| (file.path.as_str(), file.seen == Seen::Absent)).collect();
+        assert_eq!(kinds, [("out/src/main.rs", path.starts_with("out")), ("src/main.rs", path.starts_with("src"))]);
+        assert_eq!(again(&vanished.files), vanished, "what is looked at again without a change is the same");
+    }
+}
+
+#[test]
+fn folders_in_both_places_are_both_shown() {
+    let project = Project::new();
+    project.write("docs/a.md", "a");
+    project.write("out/docs/b.md", "b");
+    let observed = project.observe(&["docs"]);
+    assert_eq!(observed.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["out/docs", "docs"]);
+}
+
+#[test]
+fn what_cannot_be_read_in_one_place_hides_nothing_in_the_other() {
+    let project = Project::new();
+    project.write("src/main.rs", "the code");
+    std::fs::create_dir_all(project.path("out/src")).unwrap();
+    project.pipe("out/src/main.rs");
+    let before = project.observe(&["src/main.rs"]);
+    assert_eq!(why(&before.files[0]), "it is a named pipe, not a file");
+    assert_eq!((before.files[1].path.as_str(), &before.files[1].seen), ("src/main.rs", &a_file("the code")));
+    assert_eq!(observe_again(&project.places, &before.files, &Caps::default(), &|_| false), before);
+}
+
+#[test]
+fn a_dot_is_the_root_and_the_output_directory_has_its_own_name() {
+    let project = Project::new();
+    project.write("code.rs", "code");
+    project.write("out/report.md", "report");
+    let observed = project.observe(&[".", "out", "./"]);
+    let shown: Vec<_> = observed.files.iter().map(|file| (file.path.as_str(), file.seen.clone())).collect();
+    assert!(
+        matches!(shown[..], [(".", Seen::Directory { files: 2, .. }), ("out", Seen::Directory { files: 1, .. })]),
+        "{shown:?}"
+    );
+}
+
+#[test]
+fn where_the_output_directory_is_the_root_each_file_is_there_once() {
+    let mut project = Project::new();
+    project.places.output_dir = PathBuf::from(".");
+    project.write("a.md", "a");
+    let observed = project.observe(&["a.md", "./a.md"]);
+    assert_eq!(observed.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["a.md"]);
 }
 
 #[test]
@@ -63,11 +124,14 @@ fn an_absent_file_is_absent_and_keeps_meaning_both_places() {
     let project = Project::new();
     let before = project.observe(&["notes.md"]).files;
     assert_eq!((before[0].path.as_str(), &before[0].seen), ("notes.md", &Seen::Absent));
-    for (place, path) in [("notes.md", "notes.md"), ("out/notes.md", "out/notes.md")] {
-        project.write(place, "now");
-        let after = observe_again(&project.places, &before, &Caps::default(), &|_| false).files;
-        assert_eq!((after[0].path.as_str(), &after[0].seen), (path, &a_file("now")));
-    }
+    let again = || observe_again(&project.places, &before, &Caps::default(), &|_| false).files;
+    project.write("notes.md", "now");
+    let after = again();
+    assert_eq!((after.len(), after[0].path.as_str(), &after[0].seen), (1, "notes.md", &a_file("now")));
+    project.write("out/notes.md", "and here");
+    let after = again();
+    let shown: Vec<_> = after.iter().map(|file| (file.path.as_str(), file.seen.clone())).collect();
+    assert_eq!(shown, [("out/notes.md", a_file("and here")), ("notes.md", a_file("now"))]);
 }
 
 #[test]
