@@ -62,6 +62,7 @@ impl Sentences {
             }
             Event::RetryScheduled { key, due, .. } => format!("task {} will be tried again at {due}", key.address()),
             Event::TaskInterrupted { key, .. } => format!("task {} was cut off", key.address()),
+            Event::TaskStopped { key, reason, .. } => format!("task {} was ended, because {reason}", key.address()),
             Event::TaskSkipped { key, reason } => format!("task {} counts as done: {reason}", key.address()),
             Event::GateStarted { phase, gate, attempt, .. } => {
                 let address = format!("{phase}/{gate}");
