@@ -22,29 +22,29 @@ pub const ROOTS: [&str; 10] =
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Roots {
     /// In a task or gate.
-    OfTask,
+    Task,
     /// In a checkpoint, which belongs to no task.
-    OfCheckpoint,
+    Checkpoint,
     /// In the output directory, which is settled before anything runs.
-    OfOutputDir,
+    OutputDir,
 }
 
 impl Roots {
     fn names(self) -> &'static [&'static str] {
         match self {
-            Self::OfTask => &ROOTS,
-            Self::OfCheckpoint => &["context", "vars", "feature", "output_dir", "phase", "workflow", "outputs", "run", "flags"],
-            Self::OfOutputDir => &["vars", "feature", "workflow", "run", "flags"],
+            Self::Task => &ROOTS,
+            Self::Checkpoint => &["context", "vars", "feature", "output_dir", "phase", "workflow", "outputs", "run", "flags"],
+            Self::OutputDir => &["vars", "feature", "workflow", "run", "flags"],
         }
     }
 
     fn why_not(self, root: &str) -> &'static str {
         match self {
-            Self::OfTask => "leads nowhere",
-            Self::OfCheckpoint if root == "task" => "means nothing in a checkpoint, which belongs to no task",
-            Self::OfCheckpoint => "leads nowhere",
-            Self::OfOutputDir if ROOTS.contains(&root) => "is not known yet when the output directory is made",
-            Self::OfOutputDir => "leads nowhere",
+            Self::Task => "leads nowhere",
+            Self::Checkpoint if root == "task" => "means nothing in a checkpoint, which belongs to no task",
+            Self::Checkpoint => "leads nowhere",
+            Self::OutputDir if ROOTS.contains(&root) => "is not known yet when the output directory is made",
+            Self::OutputDir => "leads nowhere",
         }
     }
 }
@@ -105,12 +105,12 @@ pub fn render(template: &str, values: &Value, escape: Escape) -> Result<String, 
 
 /// Whether a prompt or path can be filled in, as far as that can be known before there are values.
 pub fn check(template: &str) -> Result<(), TemplateError> {
-    faults(template, Escape::None, Roots::OfTask).into_iter().next().map_or(Ok(()), Err)
+    faults(template, Escape::None, Roots::Task).into_iter().next().map_or(Ok(()), Err)
 }
 
 /// Whether a shell command can be filled in, as far as that can be known before there are values.
 pub fn check_shell(template: &str) -> Result<(), TemplateError> {
-    faults(template, Escape::Shell, Roots::OfTask).into_iter().next().map_or(Ok(()), Err)
+    faults(template, Escape::Shell, Roots::Task).into_iter().next().map_or(Ok(()), Err)
 }
 
 /// What the paths of a template begin with, such as `vars` or `feature`.

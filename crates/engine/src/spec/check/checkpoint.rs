@@ -46,8 +46,8 @@ impl Checker<'_, '_> {
         let words = [("show", OnConditionError::Show), ("skip", OnConditionError::Skip)];
         let on_condition_error =
             fields.get("on_condition_error").and_then(|node| self.word(node, "`on_condition_error`", &words));
-        let prompt = fields.get("prompt").and_then(|node| self.template(node, "`prompt`", Roots::OfCheckpoint));
-        let show_files = fields.get("show_files").map(|node| self.paths(node, "the file to show", Roots::OfCheckpoint));
+        let prompt = fields.get("prompt").and_then(|node| self.template(node, "`prompt`", Roots::Checkpoint));
+        let show_files = fields.get("show_files").map(|node| self.paths(node, "the file to show", Roots::Checkpoint));
         let show_files = show_files.unwrap_or_default();
         let with_feedback = fields.get("with_feedback").and_then(|node| self.truth(node, "`with_feedback`")).unwrap_or(false);
         let options = fields.get("options").map(|node| self.choices(node, with_feedback, order));

@@ -16,7 +16,7 @@ impl Checker<'_, '_> {
     }
 
     pub(super) fn dir(&mut self, fields: &Fields<'_, '_>) -> Option<String> {
-        fields.get("dir").and_then(|node| self.path(node, "`dir`", Roots::OfTask))
+        fields.get("dir").and_then(|node| self.path(node, "`dir`", Roots::Task))
     }
 
     pub(super) fn env(&mut self, fields: &Fields<'_, '_>) -> BTreeMap<String, String> {
@@ -38,7 +38,7 @@ impl Checker<'_, '_> {
                 self.error("missing-value", &entry.key_span, message).help("write `''` for an empty one");
                 continue;
             }
-            if let Some(value) = self.template(&entry.value, &format!("`{key}`"), Roots::OfTask) {
+            if let Some(value) = self.template(&entry.value, &format!("`{key}`"), Roots::Task) {
                 env.insert(key.to_owned(), value);
             }
         }

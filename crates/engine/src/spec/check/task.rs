@@ -74,7 +74,7 @@ impl Checker<'_, '_> {
         let words = [("rerun", OnInterrupt::Rerun), ("ask", OnInterrupt::Ask), ("fail", OnInterrupt::Fail)];
         let on_interrupt = fields.get("on_interrupt").and_then(|node| self.word(node, "`on_interrupt`", &words));
         let on_fail = self.on_fail(&fields);
-        let outputs = fields.get("outputs").map(|node| self.paths(node, "the output", Roots::OfTask)).unwrap_or_default();
+        let outputs = fields.get("outputs").map(|node| self.paths(node, "the output", Roots::Task)).unwrap_or_default();
         let (env, secrets, dir) = (self.env(&fields), self.secret_names(&fields), self.dir(&fields));
         // `needs: []` says something: in a sequential phase it frees the task from the one before it.
         let needs = fields.get("needs");

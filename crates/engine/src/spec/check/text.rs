@@ -16,7 +16,7 @@ impl Checker<'_, '_> {
     /// A shell command.
     pub(super) fn command(&mut self, node: &Node<'_>, what: &str) -> Option<String> {
         let text = self.filled(node, what)?;
-        self.check_template(node, text, Escape::Shell, Roots::OfTask);
+        self.check_template(node, text, Escape::Shell, Roots::Task);
         for near in template::near_misses(text) {
             let span = self.part_of(node, &near.span);
             let message = format!("`{}` is left in the command as it is", shown(&text[near.span]));

@@ -65,7 +65,7 @@ pub(in crate::spec) fn workflow(source: &str, root: &Node<'_>, report: &mut Repo
     let execution_mode =
         fields.get("execution_mode").and_then(|node| checker.word(node, "`execution_mode`", &modes)).unwrap_or_default();
     let vars = checker.vars(&fields);
-    let output_dir = fields.get("output_dir").and_then(|node| checker.path(node, "`output_dir`", Roots::OfOutputDir));
+    let output_dir = fields.get("output_dir").and_then(|node| checker.path(node, "`output_dir`", Roots::OutputDir));
     let secrets = checker.secrets(&fields);
     let max_parallel = fields.get("max_parallel").and_then(|node| checker.count(node, "`max_parallel`", 1..=100_000));
     let phases = checker.phases(&fields);
