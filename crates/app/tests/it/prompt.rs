@@ -44,11 +44,13 @@ impl Terminal {
     /// The same, after a command has set the terminal up.
     fn start_in(project: &Project, arguments: &[&str], setting_up: &str) -> Self {
         let mut command = std::process::Command::new("sh");
-        let script = format!("{setting_up} && exec \"$LOCKGATE\" {}", arguments.join(" "));
+        // Whoever makes the terminal sets its size a little later; what is set up here must come after that.
+        let script = format!("read -r _ && {setting_up} && exec \"$LOCKGATE\" {}", arguments.join(" "));
         command.args(["-c", &script]).current_dir(project.root()).env("LOCKGATE", crate::project::program());
         command.env("TERM", "xterm-256color").env("NO_COLOR", "1").env("USER", "tester");
         let mut session = Session::spawn(command).unwrap();
         session.set_expect_timeout(Some(PATIENCE));
+        session.send("\n").unwrap();
         Self { session }
     }
 
