@@ -4,12 +4,17 @@ use crate::trouble::Trouble;
 use lockgate_engine::hold::Choice;
 use lockgate_engine::run::event::Preset;
 use lockgate_engine::run::state::Run;
+use lockgate_engine::spec::document::{self, Entry, Value};
+use lockgate_engine::spec::problem::Problem;
 use lockgate_engine::spec::workflow::{Phase, Workflow};
-use serde_json::Value;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Larger than any list of answers that somebody wrote.
 const MOST_BYTES: u64 = 1_000_000;
+
+/// So many names are listed where none is near.
+const MOST_NAMES: usize = 8;
 
 /// What holds about tasks and gates offer.
 const TASK_OPTIONS: [(&str, &str); 3] = [("rerun", "Run again"), ("count-as-done", "Count as done"), ("abort", "Abort")];
@@ -64,46 +69,68 @@ fn pair(name: &str, form: &str, given: &str) -> Result<(String, String), Trouble
 
 /// Checks answers against the workflow; holds of the run, where there is one, may be named too.
 pub(crate) fn check(presets: &[Preset], workflow: &Workflow, run: Option<&Run>) -> Result<(), Trouble> {
-    presets.iter().try_for_each(|preset| check_one(preset, workflow, run))
+    resolve(presets.to_vec(), workflow, run).map(drop)
 }
 
-fn check_one(preset: &Preset, workflow: &Workflow, run: Option<&Run>) -> Result<(), Trouble> {
+/// Checks answers against the workflow and gives them with selectors that mean one thing for the whole run: a hold, a phase
+/// (its checkpoint), or `phase/task`. A phase goes before a task of the same name.
+pub(crate) fn resolve(presets: Vec<Preset>, workflow: &Workflow, run: Option<&Run>) -> Result<Vec<Preset>, Trouble> {
+    presets.into_iter().map(|preset| resolve_one(preset, workflow, run)).collect()
+}
+
+fn resolve_one(mut preset: Preset, workflow: &Workflow, run: Option<&Run>) -> Result<Preset, Trouble> {
     let selector = preset.selector.as_str();
     if let Some(hold) = run.and_then(|run| run.holds.values().find(|hold| hold.id.as_str() == selector)) {
-        return check_option(preset, &hold.options);
+        check_option(&preset, &hold.options)?;
+        return Ok(preset);
     }
+    let addresses = || -> Vec<String> {
+        let phases = workflow.phases.iter().filter(|phase| has(phase, selector));
+        phases.map(|phase| format!("{}/{selector}", phase.id)).collect()
+    };
     if let Some(phase) = workflow.phase(selector) {
         let Some(checkpoint) = &phase.checkpoint else {
             let message = format!("phase {selector:?} has no checkpoint, so nothing there asks for {:?}", preset.option);
-            return Err(Trouble::misuse(message).help(format!("holds about its tasks are named {selector}/TASK")));
-        };
-        return check_option(preset, &checkpoint.options);
-    }
-    let found = match selector.split_once('/') {
-        Some((phase, task)) => {
-            let Some(found) = workflow.phase(phase) else {
-                return Err(unknown("phase", phase, workflow.phases.iter().map(|phase| phase.id.as_str())));
+            let help = match addresses().as_slice() {
+                [] => format!("holds about its tasks are named {selector}/TASK"),
+                tasks => format!("the task of that name is {}", tasks.join(" or ")),
             };
-            let task = task.split('[').next().unwrap_or(task);
-            if !has(found, task) {
-                let names =
-                    found.tasks.iter().map(|task| task.id.as_str()).chain(found.gates.iter().map(|gate| gate.id.as_str()));
-                return Err(unknown(&format!("task or gate in phase {phase:?}"), task, names));
-            }
-            1
+            return Err(Trouble::misuse(message).help(help));
+        };
+        check_option(&preset, &checkpoint.options)?;
+        return Ok(preset);
+    }
+    if let Some((phase, task)) = selector.split_once('/') {
+        let Some(found) = workflow.phase(phase) else {
+            return Err(unknown("phase", phase, workflow.phases.iter().map(|phase| phase.id.as_str())));
+        };
+        let task = task.split('[').next().unwrap_or(task);
+        if !has(found, task) {
+            return Err(unknown(&format!("task or gate in phase {phase:?}"), task, names(found)));
         }
-        None => workflow.phases.iter().filter(|phase| phase.task(selector).is_some()).count(),
-    };
-    match found {
-        0 => Err(unknown("phase or task", selector, workflow.phases.iter().map(|phase| phase.id.as_str()))),
-        1 => check_task_option(preset),
-        _ => {
-            let phases = workflow.phases.iter().filter(|phase| phase.task(selector).is_some());
-            let addresses: Vec<String> = phases.map(|phase| format!("{}/{selector}", phase.id)).collect();
+        check_task_option(&preset)?;
+        return Ok(preset);
+    }
+    match addresses().as_slice() {
+        [] => {
+            let known = workflow.phases.iter().flat_map(|phase| std::iter::once(phase.id.as_str()).chain(names(phase)));
+            Err(unknown("phase or task", selector, known))
+        }
+        [address] => {
+            check_task_option(&preset)?;
+            address.clone_into(&mut preset.selector);
+            Ok(preset)
+        }
+        several => {
             Err(Trouble::misuse(format!("several tasks are called {selector:?}"))
-                .help(format!("name one: {}", addresses.join(", "))))
+                .help(format!("name one: {}", several.join(", "))))
         }
     }
+}
+
+/// The names of a phase's tasks and gates.
+fn names(phase: &Phase) -> impl Iterator<Item = &str> + Clone {
+    phase.tasks.iter().map(|task| task.id.as_str()).chain(phase.gates.iter().map(|gate| gate.id.as_str()))
 }
 
 fn has(phase: &Phase, name: &str) -> bool {
@@ -142,7 +169,12 @@ fn unknown<'n>(what: &str, given: &str, known: impl Iterator<Item = &'n str> + C
     let trouble = Trouble::misuse(format!("the workflow has no {what} {given:?}"));
     match nearest(given, known.clone()) {
         Some(meant) => trouble.help(format!("did you mean {meant:?}?")),
-        None => trouble.help(format!("it has {}", known.collect::<Vec<_>>().join(", "))),
+        None => {
+            let first: Vec<&str> = known.clone().take(MOST_NAMES).collect();
+            let more = known.count().saturating_sub(MOST_NAMES);
+            let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+            trouble.help(format!("it has {}{rest}", first.join(", ")))
+        }
     }
 }
 
@@ -155,78 +187,91 @@ fn nearest<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n 
 }
 
 fn read(path: &Path) -> Result<Vec<Preset>, Trouble> {
-    let wrong = |detail: String| Trouble::misuse(format!("{}: {detail}", path.display()));
-    let size = std::fs::metadata(path).map_err(|error| wrong(format!("it cannot be read: {error}")))?.len();
-    if size > MOST_BYTES {
-        return Err(wrong("it is larger than 1 MB".into()));
+    let unreadable =
+        |why: &str, help: &str| Trouble::misuse(format!("the answers in {} cannot be read: {why}", path.display())).help(help);
+    let failed = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::NotFound => unreadable("there is no such file", "look at the path after --answers"),
+        std::io::ErrorKind::PermissionDenied => unreadable("permission denied", "make the file readable for you"),
+        std::io::ErrorKind::InvalidData => unreadable("it is not UTF-8 text", "save it as UTF-8"),
+        _ => unreadable(&error.to_string(), "look at the path after --answers"),
+    };
+    let file = std::fs::File::open(path).map_err(failed)?;
+    if file.metadata().map_err(failed)?.is_dir() {
+        return Err(unreadable("it is a folder", "name the file of answers in it"));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
-    parse(&text).map_err(wrong)
+    let mut text = String::new();
+    let bytes = file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
+    if bytes as u64 > MOST_BYTES {
+        return Err(unreadable("it is larger than 1 MB", "look whether this is the right file"));
+    }
+    parse(&text).map_err(|problem| {
+        let Problem { line, column, message, help, .. } = problem;
+        let trouble = Trouble::misuse(format!("{}:{line}:{column}: {message}", path.display()));
+        match help {
+            Some(help) => trouble.help(help),
+            None => trouble,
+        }
+    })
 }
 
-fn parse(text: &str) -> Result<Vec<Preset>, String> {
-    let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! { max_nodes: 10_000, max_depth: 16 },
-        with_snippet: false,
-        // An option may be called Yes or No.
-        strict_booleans: true,
+const IN_A_LIST: &str = "{ at: review, option: Continue }";
+const IN_A_MAP: &str = "{ option: Continue, feedback: … }";
+
+fn parse(text: &str) -> Result<Vec<Preset>, Problem> {
+    let root = document::read(text)?;
+    if root.is_nothing() {
+        return Ok(Vec::new());
+    }
+    if let Some(items) = root.items() {
+        return items.iter().map(listed).collect();
+    }
+    let Some(entries) = root.entries() else {
+        let help = format!("write a list of `{IN_A_LIST}`, or `review: Continue` on a line for each");
+        return Err(root.problem("a file of answers must be a list or a map", Some(help)));
     };
-    let value: Option<Value> = serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())?;
-    match value {
-        None | Some(Value::Null) => Ok(Vec::new()),
-        Some(Value::Array(items)) => items.iter().enumerate().map(|(at, item)| listed(at, item)).collect(),
-        Some(Value::Object(map)) => {
-            let mut presets = Vec::new();
-            for (selector, answers) in &map {
-                match answers {
-                    Value::Array(answers) => {
-                        for answer in answers {
-                            presets.push(one(selector, answer)?);
-                        }
-                    }
-                    answer => presets.push(one(selector, answer)?),
+    let mut presets = Vec::new();
+    for entry in &entries {
+        match entry.value.items() {
+            Some(answers) => {
+                for answer in &answers {
+                    presets.push(one(&entry.key, answer)?);
                 }
             }
-            Ok(presets)
+            None => presets.push(one(&entry.key, &entry.value)?),
         }
-        Some(_) => Err("it must be a list of {at, option, feedback}, or a map from selectors to options".into()),
     }
+    Ok(presets)
 }
 
-fn listed(at: usize, item: &Value) -> Result<Preset, String> {
-    let place = format!("answer {}", at + 1);
-    let map = item.as_object().ok_or_else(|| format!("{place} must have `at` and `option`"))?;
-    let selector = map.get("at").and_then(scalar).ok_or_else(|| format!("{place} must say `at` which phase, task or hold"))?;
-    answer_in(&selector, map, &["at", "option", "feedback"])
-}
-
-fn one(selector: &str, answer: &Value) -> Result<Preset, String> {
-    if let Some(map) = answer.as_object() {
-        return answer_in(selector, map, &["option", "feedback"]);
-    }
-    let option = scalar(answer).ok_or_else(|| format!("the answer at {selector:?} must be an option or {{option, feedback}}"))?;
-    Ok(Preset { selector: selector.to_owned(), option, feedback: None })
-}
-
-fn answer_in(selector: &str, map: &serde_json::Map<String, Value>, keys: &[&str]) -> Result<Preset, String> {
-    if let Some(unknown) = map.keys().find(|key| !keys.contains(&key.as_str())) {
-        return Err(format!("the answer at {selector:?} has an unknown key {unknown:?}; it may have {}", keys.join(", ")));
-    }
-    let option = map.get("option").and_then(scalar).ok_or_else(|| format!("the answer at {selector:?} has no `option`"))?;
-    let feedback = match map.get("feedback") {
-        None | Some(Value::Null) => None,
-        Some(value) => Some(scalar(value).ok_or_else(|| format!("the feedback at {selector:?} must be text"))?),
+fn listed(item: &Value<'_>) -> Result<Preset, Problem> {
+    let fields = item.fields("an answer", IN_A_LIST, &["at", "option", "feedback"])?;
+    let Some(at) = fields.iter().find(|field| field.key == "at") else {
+        return Err(item.problem("an answer needs `at`", Some("it names the phase, task or hold that is answered".to_owned())));
     };
-    Ok(Preset { selector: selector.to_owned(), option, feedback })
+    answer_in(single(&at.value, "`at`")?, item, &fields)
 }
 
-fn scalar(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        Value::Bool(truth) => Some(truth.to_string()),
-        Value::Null | Value::Array(_) | Value::Object(_) => None,
+fn one(selector: &str, answer: &Value<'_>) -> Result<Preset, Problem> {
+    if answer.entries().is_some() {
+        return answer_in(selector.to_owned(), answer, &answer.fields("an answer", IN_A_MAP, &["option", "feedback"])?);
     }
+    Ok(Preset { selector: selector.to_owned(), option: single(answer, "an answer")?, feedback: None })
+}
+
+fn answer_in(selector: String, answer: &Value<'_>, fields: &[Entry<'_>]) -> Result<Preset, Problem> {
+    let field =
+        |name: &str| fields.iter().find(|field| field.key == name).map(|field| single(&field.value, &format!("`{name}`")));
+    let Some(option) = field("option").transpose()? else {
+        return Err(answer.problem("an answer needs `option`", Some("it is the label of an option, or its number".to_owned())));
+    };
+    Ok(Preset { selector, option, feedback: field("feedback").transpose()? })
+}
+
+/// Text, or anything else of one piece, as it was written: an option may be called Yes, No or 1.
+fn single(value: &Value<'_>, what: &str) -> Result<String, Problem> {
+    value.text().map(str::to_owned).ok_or_else(|| {
+        value.problem(format!("{what} must be text"), Some(format!("write an option such as `Continue`, or `{IN_A_MAP}`")))
+    })
 }
 
 #[cfg(test)]
@@ -254,12 +299,71 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_file_of_answers_is_told() {
-        for text in
-            ["3", "- review", "- { at: review }", "review: { option: a, by: me }", "a: b\na: c\n", "- at: [", "review: [[x]]"]
-        {
-            assert!(parse(text).is_err(), "{text}");
+    fn a_wrong_file_of_answers_is_told_with_its_place() {
+        for (text, told) in [
+            ("3", "1:1 a file of answers must be a list or a map"),
+            ("- review", "1:3 an answer must be a map such as `{ at: review, option: Continue }`, not `review`"),
+            ("- { at: review }", "1:3 an answer needs `option`"),
+            ("- { option: Yes }", "1:3 an answer needs `at`"),
+            ("review: { option: a, by: me }", "1:22 an answer has no key `by`"),
+            ("a: b\na: c\n", "2:1 key `a` is given twice in this map"),
+            ("review: [[x]]", "1:10 an answer must be text"),
+            ("review: { option: a, feedback: [x] }", "1:32 `feedback` must be text"),
+            ("review:\n", "1:7 an answer must be text"),
+        ] {
+            let problem = parse(text).unwrap_err();
+            assert_eq!(format!("{}:{} {}", problem.line, problem.column, problem.message), told, "{text}");
+            assert!(problem.help.is_some() || text == "- review", "{text}");
         }
+        assert!(parse("- at: [").unwrap_err().message.starts_with("this is not YAML: "));
+    }
+
+    #[test]
+    fn a_file_of_answers_that_cannot_be_read_is_told_with_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let told = |path: &Path| format!("{:?}", read(path).unwrap_err());
+        assert!(told(folder.path()).contains("it is a folder"));
+        assert!(told(&folder.path().join("nothing.yaml")).contains("there is no such file"));
+        let path = folder.path().join("answers.yaml");
+        std::fs::write(&path, b"a: \xff").unwrap();
+        assert!(told(&path).contains("it is not UTF-8 text"));
+        std::fs::write(&path, "a: b\na: c\n").unwrap();
+        assert!(told(&path).contains("answers.yaml:2:1: key `a` is given twice"), "{}", told(&path));
+    }
+
+    /// A phase and a task of another phase are called `build`; two tasks are called `twice`.
+    fn workflow() -> Workflow {
+        let source = "name: x\nphases:\n  - id: plan\n    tasks: [{id: build, pass: true}, {id: once, pass: true}, {id: twice, pass: true}]\n    gates: [{id: lint, run: make}]\n  - id: build\n    tasks: [{id: twice, pass: true}]\n    checkpoint: {approval_required: true}\n";
+        lockgate_engine::spec::read(source).workflow.unwrap()
+    }
+
+    fn resolved(selector: &str, option: &str) -> Result<String, Trouble> {
+        resolve(vec![preset(selector, option, None)], &workflow(), None).map(|mut presets| presets.remove(0).selector)
+    }
+
+    #[test]
+    fn selectors_are_resolved_to_what_means_one_thing() {
+        assert_eq!(resolved("build", "Continue").unwrap(), "build", "a phase goes before a task of its name");
+        assert_eq!(resolved("once", "rerun").unwrap(), "plan/once");
+        assert_eq!(resolved("lint", "rerun").unwrap(), "plan/lint");
+        assert_eq!(resolved("plan/build", "rerun").unwrap(), "plan/build");
+        assert_eq!(resolved("build/twice", "abort").unwrap(), "build/twice");
+    }
+
+    #[test]
+    fn a_selector_that_means_nothing_or_several_things_is_an_error() {
+        for (selector, option) in [
+            ("build", "rerun"),
+            ("twice", "rerun"),
+            ("plan", "Continue"),
+            ("plan/lnt", "rerun"),
+            ("pln", "rerun"),
+            ("once", "go"),
+        ] {
+            assert!(resolved(selector, option).is_err(), "{selector}={option}");
+        }
+        assert!(format!("{:?}", resolved("twice", "rerun").unwrap_err()).contains("plan/twice, build/twice"));
+        assert!(format!("{:?}", resolved("onec", "rerun").unwrap_err()).contains("once"));
     }
 
     #[test]

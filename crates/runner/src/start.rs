@@ -38,6 +38,12 @@ pub enum FileError {
         /// Why.
         source: std::io::Error,
     },
+    /// It is a folder.
+    #[error("{} cannot be read: it is a folder; name the workflow file in it", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+    },
     /// It is larger than any workflow.
     #[error("{} has {bytes} bytes, and a workflow file may have {MAX_BYTES}", path.display())]
     TooLarge {
@@ -58,7 +64,11 @@ pub enum FileError {
 pub fn read_workflow(path: &Path) -> Result<WorkflowFile, FileError> {
     let unreadable = |source| FileError::Unreadable { path: path.to_owned(), source };
     let file = std::fs::File::open(path).map_err(unreadable)?;
-    let bytes = file.metadata().map_err(unreadable)?.len();
+    let metadata = file.metadata().map_err(unreadable)?;
+    if metadata.is_dir() {
+        return Err(FileError::Folder { path: path.to_owned() });
+    }
+    let bytes = metadata.len();
     if bytes > MAX_BYTES as u64 {
         return Err(FileError::TooLarge { path: path.to_owned(), bytes });
     }
@@ -115,9 +125,10 @@ pub fn prepare(
         values.extend(stored);
         vars.insert(name.clone(), datum);
     }
+    let flags: Vec<String> = beginning.flags.iter().map(|flag| flag.trim_start_matches('-').to_owned()).collect();
     let output_dir = match &workflow.output_dir {
         None => root.default_output_dir(&run),
-        Some(template) => output_dir(template, &run, &workflow.name, &given, beginning.feature.as_deref())?,
+        Some(template) => output_dir(template, &run, &workflow.name, &given, beginning.feature.as_deref(), &flags)?,
     };
     let create = Create {
         run,
@@ -126,7 +137,7 @@ pub fn prepare(
         definition: values[1].0,
         files: vec![frozen],
         feature: beginning.feature,
-        flags: beginning.flags.iter().map(|flag| flag.trim_start_matches('-').to_owned()).collect(),
+        flags,
         vars,
         output_dir,
         presets: beginning.presets,
@@ -141,12 +152,14 @@ fn output_dir(
     workflow: &str,
     vars: &BTreeMap<String, Value>,
     feature: Option<&str>,
+    flags: &[String],
 ) -> Result<String, String> {
     let values = serde_json::json!({
         "run": run,
-        "feature": {"name": feature.unwrap_or("feature")},
+        "feature": {"name": feature.unwrap_or("feature"), "flags": flags},
         "workflow": {"name": workflow},
         "vars": vars,
+        "flags": flags,
     });
     let rendered = lockgate_engine::template::render(template, &values, lockgate_engine::template::Escape::None);
     let path = rendered.map_err(|error| format!("output_dir cannot be filled in: {error}"))?;
@@ -162,4 +175,37 @@ fn output_dir(
 fn shown_path(root: &Root, path: &Path) -> String {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     absolute.strip_prefix(root.dir()).unwrap_or(&absolute).to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn filled(template: &str) -> Result<String, String> {
+        let vars = [("source".to_owned(), json!("src"))].into();
+        output_dir(template, &RunId::new("r1"), "build", &vars, None, &["fast".to_owned()])
+    }
+
+    #[test]
+    fn the_output_directory_may_name_what_is_known_before_the_run_begins() {
+        assert_eq!(
+            filled("o/{{feature.name}}/{{run}}/{{workflow.name}}/{{vars.source}}/{{flags[0]}}").unwrap(),
+            "o/feature/r1/build/src/fast"
+        );
+    }
+
+    #[test]
+    fn an_output_directory_that_cannot_be_filled_in_says_what_was_probably_meant() {
+        let told = filled("o/{{vars.sorce}}").unwrap_err();
+        assert_eq!(told, "output_dir cannot be filled in: `vars.sorce` is not known here: did you mean `vars.source`?");
+        assert!(filled("../x").is_err());
+    }
+
+    #[test]
+    fn a_folder_is_no_workflow_file_and_is_named_as_such() {
+        let folder = tempfile::tempdir().unwrap();
+        let Err(error) = read_workflow(folder.path()) else { panic!("a folder was read") };
+        assert!(error.to_string().ends_with("cannot be read: it is a folder; name the workflow file in it"), "{error}");
+    }
 }

@@ -5,10 +5,11 @@ use crate::open::Project;
 use crate::presets::{self, PresetArguments};
 use crate::progress::Progress;
 use crate::trouble::Trouble;
-use crate::{diagnose, drive, workflow_file};
+use crate::{diagnose, drive, neutral, print, workflow_file};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Way;
 use lockgate_engine::run::refusal::may_decide;
+use lockgate_engine::spec::workflow::Workflow;
 use lockgate_runner::driver::Driver;
 use lockgate_runner::start::{Beginning, prepare};
 use serde_json::Value;
@@ -51,6 +52,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         let help = format!("`lockgate validate {} --json` lists what is wrong", file.path.display());
         return Err(Trouble::misuse(message).help(help).told());
     };
+    warn_of_unknown_vars(&vars, &workflow);
     presets::check(&presets, &workflow, None)?;
 
     let project = Project::open_or_make(root)?;
@@ -97,10 +99,35 @@ fn variables(given: &[String]) -> Result<BTreeMap<String, Value>, Trouble> {
         let Some((name, value)) = given.split_once('=').filter(|(name, _)| !name.is_empty()) else {
             return Err(Trouble::misuse(format!("--var {given:?} gives no name a value")).help("write it as --var NAME=VALUE"));
         };
+        if variables.contains_key(name) {
+            return Err(Trouble::misuse(format!("--var gives {name:?} two values")).help("give it once"));
+        }
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
         variables.insert(name.to_owned(), value);
     }
     Ok(variables)
+}
+
+/// A value that nothing asks for is probably misspelt; a workflow may still use it in a way that cannot be seen.
+fn warn_of_unknown_vars(given: &BTreeMap<String, Value>, workflow: &Workflow) {
+    for warning in unknown_vars(given, workflow) {
+        print::warn(neutral::line(&warning));
+    }
+}
+
+fn unknown_vars(given: &BTreeMap<String, Value>, workflow: &Workflow) -> Vec<String> {
+    let near = |name: &str| {
+        let likeness = |known: &str| strsim::normalized_damerau_levenshtein(name, known);
+        let known = workflow.vars.keys().map(|known| (likeness(known), known)).filter(|(likeness, _)| *likeness >= 0.6);
+        known.max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, known)| known)
+    };
+    let unknown = given.keys().filter(|name| !workflow.vars.contains_key(*name));
+    unknown
+        .map(|name| match near(name) {
+            Some(near) => format!("--var {name}: the workflow declares no such variable; did you mean {near:?}?"),
+            None => format!("--var {name}: the workflow declares no such variable under `vars`"),
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -109,9 +136,9 @@ mod tests {
 
     #[test]
     fn values_are_json_where_they_are_json_and_text_elsewhere() {
-        let given = ["n=3", "list=[1,2]", "text=hello there", "quoted=\"3\"", "empty=", "equal=a=b", "n=4"];
+        let given = ["n=3", "list=[1,2]", "text=hello there", "quoted=\"3\"", "empty=", "equal=a=b"];
         let variables = variables(&given.map(str::to_owned)).unwrap();
-        assert_eq!(variables["n"], 4);
+        assert_eq!(variables["n"], 3);
         assert_eq!(variables["list"], serde_json::json!([1, 2]));
         assert_eq!(variables["text"], "hello there");
         assert_eq!(variables["quoted"], "3");
@@ -123,5 +150,25 @@ mod tests {
     fn a_value_without_a_name_is_an_error() {
         assert!(variables(&["novalue".to_owned()]).is_err());
         assert!(variables(&["=3".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn a_name_that_is_given_twice_is_an_error() {
+        assert!(variables(&["n=3".to_owned(), "n=4".to_owned()]).is_err());
+        assert!(variables(&["n=3".to_owned(), "n=3".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn a_value_for_a_name_that_is_not_declared_is_warned_of() {
+        let source = "name: x\nvars: {source: a, nothing: }\nphases: [{id: a, gates: []}]";
+        let workflow = lockgate_engine::spec::read(source).workflow.unwrap();
+        let given = variables(&["sorce=1", "source=2", "nothing=3", "banana=4"].map(str::to_owned)).unwrap();
+        assert_eq!(
+            unknown_vars(&given, &workflow),
+            [
+                "--var banana: the workflow declares no such variable under `vars`",
+                "--var sorce: the workflow declares no such variable; did you mean \"source\"?",
+            ]
+        );
     }
 }

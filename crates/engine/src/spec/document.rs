@@ -1,7 +1,7 @@
 //! Small YAML files beside workflows, such as settings and answers: read under the same limits, told about in the same
 //! words, each value with its place.
 
-use super::problem::{Problem, Report, line_of, shown};
+use super::problem::{Problem, Report, shown};
 use super::syntax::{self, Content, Node, Scalar};
 use super::{scalar, suggest};
 use crate::time::parse_duration;
@@ -47,11 +47,6 @@ impl<'a> Value<'a> {
     /// Something wrong with this value.
     pub fn problem(&self, message: impl Into<String>, help: Option<String>) -> Problem {
         told(self.source, &self.node.span, message.into(), help)
-    }
-
-    /// The line that it begins on, counted from 1.
-    pub fn line(&self) -> usize {
-        line_of(self.source, self.node.span.start)
     }
 
     /// Whether nothing stands here.
@@ -179,7 +174,6 @@ mod tests {
         let no = fields[1].value.truth("`c`").expect_err("text in YAML 1.2");
         assert_eq!(place(&no), (3, 4, "`c` must be true or false, not `no`"));
         assert_eq!(no.help.as_deref(), Some("write `false`, without quotes"));
-        assert_eq!(fields[1].value.line(), 3);
     }
 
     #[test]
