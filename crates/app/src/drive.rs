@@ -17,7 +17,7 @@ use lockgate_engine::run::state::{End, GateState, TaskState};
 use lockgate_engine::run::{Refusal, Run};
 use lockgate_runner::driver::{DriveError, Driver, Halt, Paused};
 use lockgate_runner::load::load;
-use lockgate_runner::process::become_subreaper;
+use lockgate_runner::process::{become_subreaper, keep_reaping};
 
 /// Makes ready to drive: signals are heard, and what tasks leave behind comes to this process. Must be called inside the runtime.
 pub(crate) fn make_ready() -> Result<Halt, Trouble> {
@@ -26,6 +26,7 @@ pub(crate) fn make_ready() -> Result<Halt, Trouble> {
     if let Err(error) = become_subreaper() {
         print::warn(format_args!("what tasks leave behind cannot be adopted: {error}"));
     }
+    tokio::spawn(keep_reaping());
     Ok(halt)
 }
 

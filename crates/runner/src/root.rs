@@ -6,7 +6,7 @@ use lockgate_engine::id::{GateId, PhaseId, RunId, TaskKey};
 use std::io;
 use std::path::{Path, PathBuf};
 
-const FOLDER: &str = ".lockgate";
+pub(crate) const FOLDER: &str = ".lockgate";
 
 /// State is never committed by accident; the settings may be.
 const IGNORED: &str = "*\n!.gitignore\n!config.yaml\n";

@@ -1,6 +1,6 @@
 //! From a workflow file to the beginning of a run: read, check, freeze.
 
-use crate::root::Root;
+use crate::root::{self, Root};
 use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, IdSource, RunId};
@@ -165,8 +165,16 @@ fn output_dir(
     let path = rendered.map_err(|error| format!("output_dir cannot be filled in: {error}"))?;
     let outside =
         Path::new(&path).components().any(|part| !matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir));
-    if outside || path.is_empty() {
-        return Err(format!("output_dir {path:?} does not lie under the root"));
+    let mut parts = Path::new(&path).components().filter(|part| *part != std::path::Component::CurDir);
+    let first = parts.next();
+    if outside || first.is_none() {
+        return Err(format!("output_dir {path:?} must be a folder under the root, and not the root itself"));
+    }
+    if first.is_some_and(|part| part.as_os_str() == root::FOLDER) {
+        return Err(format!(
+            "output_dir {path:?} lies in {}, where Lockgate keeps its state; choose another folder",
+            root::FOLDER
+        ));
     }
     Ok(path)
 }

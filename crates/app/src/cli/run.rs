@@ -14,6 +14,7 @@ use lockgate_runner::driver::Driver;
 use lockgate_runner::start::{Beginning, prepare};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 /// Begins a run of a workflow and drives it until it ends or waits for a person
@@ -63,6 +64,8 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let flags = arguments.flags.into_iter().chain(arguments.raw_flags).collect();
     let beginning = Beginning { feature: arguments.feature, flags, vars, presets };
     let (driver, seed) = (project.store().driver().clone(), project.world.clock.seed());
+    let workflow =
+        Workflow { max_parallel: workflow.max_parallel.or(project.config.max_parallel.map(NonZeroU32::get)), ..workflow };
     let prepared = prepare(&project.root, &driver, seed, &file, workflow, beginning).map_err(Trouble::misuse)?;
     project.root.prepare_run(&prepared.create.run)?;
     let halt = drive::make_ready()?;

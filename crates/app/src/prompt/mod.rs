@@ -44,7 +44,12 @@ pub(crate) async fn ask(hold: &Hold, store: &dyn Store, halt: &Halt) -> Result<A
     }
     let Ok(mut terminal) = Terminal::take() else { return Ok(Asked::NobodyThere) };
     let mut asking = Asking { hold, store, halt, marker: store.changes() };
-    let asked = asking.choose(&mut terminal).await;
+    // Somebody may have answered between the look that led here and the marker.
+    let asked = match asking.still_stands().await {
+        Ok(true) => asking.choose(&mut terminal).await,
+        Ok(false) => Ok(Asked::Elsewhere),
+        Err(trouble) => Err(trouble),
+    };
     drop(terminal);
     print::terminal("\n");
     asked

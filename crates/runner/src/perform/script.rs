@@ -24,6 +24,7 @@ use std::sync::Arc;
 /// What an evaluation needs of the run, taken when it begins.
 struct Prepared {
     source: Arc<str>,
+    line: u32,
     form: Form,
     context: Context,
     globals: Vec<(String, String)>,
@@ -67,7 +68,11 @@ pub(super) fn task(
     });
     let log = shared.root.log_file(&run.id, Step::Task(key), attempt);
     let key = key.clone();
+    let custom = run.workflow.output_dir.is_some();
     async move {
+        if custom && let Err(message) = stays_inside(&places) {
+            return ended(&key, attempt, failed(FailureKind::Start, message));
+        }
         let called = tokio::select! {
             called = call(&shared, prepared) => called,
             () = stop.stopped() => return ended(&key, attempt, failed(FailureKind::Stopped, "it was stopped")),
@@ -119,6 +124,22 @@ pub(super) fn condition(
     .boxed()
 }
 
+/// An output directory that the workflow chose may be a link; it must not lead out of the root, nor to Lockgate's own state.
+fn stays_inside(places: &Places) -> Result<(), String> {
+    let path = places.output_path();
+    // What does not exist yet is made as a folder, not as a link.
+    let (Ok(found), Ok(root)) = (path.canonicalize(), places.root.canonicalize()) else { return Ok(()) };
+    let state = root.join(crate::root::FOLDER);
+    if !found.starts_with(&root) || found.starts_with(&state) || state.starts_with(&found) {
+        return Err(format!(
+            "the output directory {} leads to {}, where a script may not write",
+            path.display(),
+            found.display()
+        ));
+    }
+    Ok(())
+}
+
 async fn rendered(shared: &Shared, renderer: Option<Renderer>, declared: &[String]) -> Result<Vec<String>, String> {
     match renderer {
         Some(renderer) if !declared.is_empty() => renderer.ready(shared).await?.texts(declared),
@@ -146,11 +167,11 @@ fn prepare(
     global("workflow", &|| run.workflow_view());
     global("output_dir", &|| json!(places.output_path().to_string_lossy()));
     let context = run.context(&script.reads);
-    Prepared { source: script.source.as_str().into(), form, context, globals, files, limits }
+    Prepared { source: script.source.as_str().into(), line: script.line, form, context, globals, files, limits }
 }
 
 async fn call(shared: &Shared, prepared: Prepared) -> Result<Returned, Trouble> {
-    let Prepared { source, form, context, mut globals, files, limits } = prepared;
+    let Prepared { source, line, form, context, mut globals, files, limits } = prepared;
     globals.push(("context".to_owned(), Value::Object(context.value).to_string()));
     let mut stored = Vec::new();
     for (path, digest) in context.stored {
@@ -174,7 +195,7 @@ async fn call(shared: &Shared, prepared: Prepared) -> Result<Returned, Trouble> 
             | ScriptError::TooLarge
             | ScriptError::Worker(_) => FailureKind::Script,
         };
-        Trouble { kind, message: failed.error.to_string(), log: failed.log }
+        Trouble { kind, message: in_the_file(&failed.error, line), log: failed.log }
     })
 }
 
@@ -214,6 +235,23 @@ async fn finished(
     };
     let outcome = TaskOutcome::Finished { result, outputs };
     Performed { body: Body::TaskEnded { key: key.clone(), attempt, outcome }, values }
+}
+
+/// What went wrong, with its place in the workflow file where that is known.
+fn in_the_file(error: &ScriptError, first_line: u32) -> String {
+    match error {
+        ScriptError::Thrown { message, line: Some(line), .. } if first_line > 0 => {
+            format!("{message} (line {} of the workflow file)", first_line + line - 1)
+        }
+        ScriptError::Thrown { .. }
+        | ScriptError::Timeout(_)
+        | ScriptError::Memory
+        | ScriptError::Stack
+        | ScriptError::NeverSettles
+        | ScriptError::NotJson(_)
+        | ScriptError::TooLarge
+        | ScriptError::Worker(_) => error.to_string(),
+    }
 }
 
 /// Masks the texts of a JSON value, and leaves it a JSON value.
