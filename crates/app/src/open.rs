@@ -108,6 +108,12 @@ impl Project {
             | Refusal::StaleRevision { .. }
             | Refusal::RevisionNeeded { .. }
             | Refusal::NoSuchOption { .. }
+            | Refusal::NotUnderWay { .. }
+            | Refusal::StepRunning { .. }
+            | Refusal::StepDone { .. }
+            | Refusal::NotStarted { .. }
+            | Refusal::AlreadyAsked { .. }
+            | Refusal::NoReason { .. }
             | Refusal::Ended { .. } => return,
         }
         let refused = RefusedAttempt { what: what.to_owned(), hold: hold.cloned(), reason: refusal.to_string() };

@@ -78,7 +78,14 @@ impl Progress {
             Event::TaskStopped { key, reason, .. } => {
                 line(text, format_args!("  {} {}: {}", address(key), styled(WARNING, "is ended"), neutral::line(reason)));
             }
-            Event::TaskSkipped { key, reason } => line(text, format_args!("  {}: {}", address(key), neutral::line(reason))),
+            Event::TaskSkipped { key, reason } => {
+                let word = styled(WARNING, "counts as done:");
+                line(text, format_args!("  {} {word} {}", address(key), neutral::line(reason)));
+            }
+            Event::RetryAsked { key } => line(text, format_args!("  {} is to be tried again", address(key))),
+            Event::GateRetryAsked { gate, .. } => {
+                line(text, format_args!("  gate {} is to be tried again", neutral::line(gate.as_str())));
+            }
             Event::GateStarted { phase, gate, .. } => {
                 self.began.insert(format!("{phase}/{gate}"), at);
             }
@@ -91,9 +98,11 @@ impl Progress {
                 let took = self.took(&format!("{phase}/{gate}"), at);
                 failed(text, &format!("gate {gate}"), &took, failure);
             }
-            Event::GateWaived { gate, .. } => {
+            Event::GateWaived { gate, reason, .. } => {
                 let gate = neutral::line(gate.as_str());
-                line(text, format_args!("  gate {gate} {}", styled(WARNING, "counts as passed, because a person said so")));
+                let word = styled(WARNING, "counts as passed, because a person said so");
+                let why = reason.as_deref().map(|reason| format!(": {}", neutral::line(reason))).unwrap_or_default();
+                line(text, format_args!("  gate {gate} {word}{why}"));
             }
             Event::ConditionEvaluated { phase, outcome, .. } => match outcome {
                 ConditionOutcome::True => {}

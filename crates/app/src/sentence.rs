@@ -79,7 +79,12 @@ impl Sentences {
                 let address = format!("{phase}/{gate}");
                 format!("gate {address} failed after {}: {}", self.took(&address, at), why(failure))
             }
-            Event::GateWaived { phase, gate, .. } => format!("gate {phase}/{gate} counts as passed, because a person said so"),
+            Event::GateWaived { phase, gate, reason, .. } => {
+                let reason = reason.as_deref().map(|reason| format!(": {}", first_line(reason))).unwrap_or_default();
+                format!("gate {phase}/{gate} counts as passed, because a person said so{reason}")
+            }
+            Event::RetryAsked { key } => format!("another attempt of task {} was asked for", key.address()),
+            Event::GateRetryAsked { phase, gate, .. } => format!("another attempt of gate {phase}/{gate} was asked for"),
             Event::ConditionEvaluated { phase, outcome, .. } => match outcome {
                 ConditionOutcome::True => format!("the condition of the checkpoint of phase {phase} is met"),
                 ConditionOutcome::False => format!("the condition of the checkpoint of phase {phase} is not met"),

@@ -167,6 +167,17 @@ impl From<Refusal> for Trouble {
                 let options: Vec<String> = options.iter().enumerate().map(|(at, choice)| view::option_line(at, choice)).collect();
                 Self::misuse(message).help(format!("its options are\n{}", options.join("\n")))
             }
+            Refusal::NotUnderWay { .. } => Self::misuse(message)
+                .help("only what belongs to the phase under way can be retried or skipped; `lockgate status` shows it"),
+            Refusal::StepRunning { .. } => Self::new(Exit::Waiting, message)
+                .help("wait until it has ended, or end the run with `lockgate cancel`; `lockgate logs -f` shows what it prints"),
+            Refusal::StepDone { .. } => {
+                Self::misuse(message).help("what is done runs again only when its phase is repeated, at a checkpoint")
+            }
+            Refusal::NotStarted { .. } => Self::misuse(message)
+                .help("it starts when what it needs is done; `lockgate skip` lets it count as done without running"),
+            Refusal::AlreadyAsked { .. } => Self::new(Exit::Done, message),
+            Refusal::NoReason { .. } => Self::misuse(message).help("say why with --reason; it is kept in the history"),
             Refusal::Ended { .. } => Self::misuse(message),
         }
     }

@@ -99,6 +99,32 @@ impl TaskKey {
     }
 }
 
+/// A task or a gate of one execution of a phase.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StepKey {
+    /// A task.
+    Task(TaskKey),
+    /// A gate.
+    Gate {
+        /// The phase.
+        phase: PhaseId,
+        /// The phase's execution, counted from 1.
+        iteration: u32,
+        /// The gate.
+        gate: GateId,
+    },
+}
+
+impl StepKey {
+    /// The address that people type: `phase/task` or `phase/gate`.
+    pub fn address(&self) -> String {
+        match self {
+            Self::Task(key) => key.address(),
+            Self::Gate { phase, gate, .. } => format!("{phase}/{gate}"),
+        }
+    }
+}
+
 /// Makes ids from a random seed that came with a command, so that the engine itself needs no randomness.
 #[derive(Clone, Debug)]
 pub struct IdSource {

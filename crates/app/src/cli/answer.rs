@@ -216,6 +216,12 @@ async fn refused(project: &Project, row: &HoldRow, revision: Option<u32>, option
         | Refusal::StaleRevision { .. }
         | Refusal::RevisionNeeded { .. }
         | Refusal::NoSuchOption { .. }
+        | Refusal::NotUnderWay { .. }
+        | Refusal::StepRunning { .. }
+        | Refusal::StepDone { .. }
+        | Refusal::NotStarted { .. }
+        | Refusal::AlreadyAsked { .. }
+        | Refusal::NoReason { .. }
         | Refusal::Ended { .. } => {}
     }
     let state: Option<Run> = load(project.store(), &row.run).await.ok();
@@ -251,6 +257,12 @@ async fn refused(project: &Project, row: &HoldRow, revision: Option<u32>, option
         | Refusal::NoTerminal { .. }
         | Refusal::NoSuchHold { .. }
         | Refusal::NoSuchOption { .. }
+        | Refusal::NotUnderWay { .. }
+        | Refusal::StepRunning { .. }
+        | Refusal::StepDone { .. }
+        | Refusal::NotStarted { .. }
+        | Refusal::AlreadyAsked { .. }
+        | Refusal::NoReason { .. }
         | Refusal::Ended { .. } => Err(refusal.into()),
     }
 }

@@ -125,10 +125,14 @@ impl Run {
                 })?;
             }
             Event::TaskInterrupted { key, .. } => self.task_interrupted(key, at)?,
-            Event::TaskSkipped { key, .. } => self.task(key, at, |task| {
-                task.hold = None;
-                TaskState::Skipped
-            })?,
+            Event::TaskSkipped { key, .. } => {
+                self.goes_on();
+                self.timer_gone(key)?;
+                self.task(key, at, |task| {
+                    task.hold = None;
+                    TaskState::Skipped
+                })?;
+            }
             Event::GateStarted { gate, attempt, .. } => {
                 let gate = self.gate(gate.as_str())?;
                 gate.attempts = *attempt;
@@ -140,6 +144,7 @@ impl Run {
                 self.gate(gate.as_str())?.state = GateState::Failed(failure.clone());
             }
             Event::GateWaived { gate, .. } => {
+                self.goes_on();
                 let gate = self.gate(gate.as_str())?;
                 gate.hold = None;
                 gate.state = GateState::Waived;
@@ -183,7 +188,8 @@ impl Run {
                 self.decisions.extend(decision(&hold));
             }
             Event::HoldVoided { hold, .. } => {
-                self.close(hold, HoldState::Void)?;
+                let hold = self.close(hold, HoldState::Void)?;
+                self.no_longer_asked(&hold.id);
             }
             Event::AttemptRefused(refused) => {
                 self.refused_attempts += 1;
@@ -221,17 +227,54 @@ impl Run {
                 task.next_reason = AttemptReason::Retry;
                 TaskState::Waiting
             })?,
+            Event::RetryAsked { key } => {
+                self.goes_on();
+                self.timer_gone(key)?;
+                self.task(key, at, |task| {
+                    task.failures = 0;
+                    task.hold = None;
+                    task.next_reason = match task.state {
+                        TaskState::Failed(_) => AttemptReason::Retry,
+                        TaskState::Waiting
+                        | TaskState::Running
+                        | TaskState::Backoff { .. }
+                        | TaskState::Interrupted
+                        | TaskState::Done
+                        | TaskState::Skipped => task.next_reason,
+                    };
+                    TaskState::Waiting
+                })?;
+            }
+            Event::GateRetryAsked { gate, .. } => {
+                self.goes_on();
+                let gate = self.gate(gate.as_str())?;
+                gate.hold = None;
+                gate.state = GateState::Waiting;
+            }
         }
         Ok(())
+    }
+
+    /// A failure is no end once somebody has dealt with it.
+    fn goes_on(&mut self) {
+        if matches!(self.end, Some(End::Failed(_))) {
+            self.end = None;
+        }
+    }
+
+    /// What a question was about can be asked about anew.
+    fn no_longer_asked(&mut self, hold: &HoldId) {
+        let Some(phase) = &mut self.current else { return };
+        let tasks = phase.tasks.iter_mut().map(|task| &mut task.hold);
+        let gates = phase.gates.iter_mut().map(|gate| &mut gate.hold);
+        tasks.chain(gates).filter(|asked| asked.as_ref() == Some(hold)).for_each(|asked| *asked = None);
     }
 
     fn resumed(&mut self, driver: crate::id::DriverId) {
         self.driver = driver;
         self.stopping = false;
         let had_failed = matches!(self.end, Some(End::Failed(_)));
-        if had_failed {
-            self.end = None;
-        }
+        self.goes_on();
         let Some(phase) = &mut self.current else { return };
         let failed: Vec<usize> = phase.troubled().collect();
         for index in failed {

@@ -3,7 +3,7 @@
 use crate::datum::Datum;
 use crate::digest::Digest;
 use crate::hold::ShownFile;
-use crate::id::{CommandId, DriverId, GateId, HoldId, PhaseId, RunId, TaskKey, TimerId};
+use crate::id::{CommandId, DriverId, GateId, HoldId, PhaseId, RunId, StepKey, TaskKey, TimerId};
 use crate::run::event::{ConditionOutcome, Failure, FrozenFile, Origin, OutputFile, Preset, RefusedAttempt, RunKind};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -177,6 +177,22 @@ pub enum Body {
     Cancel {
         /// Why.
         reason: Option<String>,
+    },
+    /// A person asks for a new attempt of a task or gate that failed or was cut off.
+    RetryTask {
+        /// Which task or gate.
+        step: StepKey,
+        /// The attempt that the history shows as running although nobody drives the run and nothing of it lives.
+        cut_off: Option<u32>,
+    },
+    /// A person lets a task count as done, or waives a gate.
+    SkipTask {
+        /// Which task or gate.
+        step: StepKey,
+        /// Why.
+        reason: String,
+        /// The attempt that the history shows as running although nobody drives the run and nothing of it lives.
+        cut_off: Option<u32>,
     },
     /// Somebody tried what they may not do.
     RecordRefusal(RefusedAttempt),

@@ -155,7 +155,7 @@ pub enum Event {
         /// Why.
         failure: Failure,
     },
-    /// A gate that failed counts as passed, because a person said so.
+    /// A gate that did not pass counts as passed, because a person said so.
     GateWaived {
         /// The phase.
         phase: PhaseId,
@@ -163,6 +163,9 @@ pub enum Event {
         iteration: u32,
         /// Which gate.
         gate: GateId,
+        /// Why, where the person said so.
+        #[serde(default)]
+        reason: Option<String>,
     },
     /// A checkpoint's condition was evaluated.
     ConditionEvaluated {
@@ -259,6 +262,20 @@ pub enum Event {
         attempt: u32,
         /// Why.
         reason: String,
+    },
+    /// A person asked for a new attempt of a task; a run that had failed goes on.
+    RetryAsked {
+        /// Which task.
+        key: TaskKey,
+    },
+    /// A person asked for a new attempt of a gate; a run that had failed goes on.
+    GateRetryAsked {
+        /// The phase.
+        phase: PhaseId,
+        /// Its execution.
+        iteration: u32,
+        /// Which gate.
+        gate: GateId,
     },
 }
 
@@ -444,7 +461,7 @@ pub struct HoldOpened {
 /// An attempt to do what one may not do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedAttempt {
-    /// What was tried: `answer`, `cancel`, `preset`.
+    /// What was tried, as it completes "may not …": `answer a hold`, `cancel a run`, `retry a task`.
     pub what: String,
     /// The hold, where one was named.
     pub hold: Option<HoldId>,

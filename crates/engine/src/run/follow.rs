@@ -143,7 +143,7 @@ fn count_as_done(hold: &Hold) -> Vec<Event> {
             keys.iter().map(|key| Event::TaskSkipped { key: key.clone(), reason: reason.to_owned() }).collect()
         }
         Scope::Gate { phase, iteration, gate } => {
-            vec![Event::GateWaived { phase: phase.clone(), iteration: *iteration, gate: gate.clone() }]
+            vec![Event::GateWaived { phase: phase.clone(), iteration: *iteration, gate: gate.clone(), reason: None }]
         }
     }
 }
@@ -276,7 +276,7 @@ pub(super) fn must_show(phase: &PhaseRun, declared: &Phase) -> bool {
     evaluated && phase.checkpoint.hold.is_none()
 }
 
-fn ask_about_interrupted(keys: Vec<TaskKey>, ids: &mut IdSource) -> Event {
+pub(super) fn ask_about_interrupted(keys: Vec<TaskKey>, ids: &mut IdSource) -> Event {
     let names: Vec<String> = keys.iter().map(TaskKey::address).collect();
     let prompt = match names.as_slice() {
         [name] => format!("{name} was cut off before it finished. What shall become of it?"),

@@ -1,7 +1,7 @@
 //! Refusals: what the rules say no to. They are results, not errors; nothing has changed when one comes back.
 
 use crate::hold::Choice;
-use crate::id::HoldId;
+use crate::id::{HoldId, PhaseId};
 use crate::run::command::{Actor, Credential};
 use crate::run::state::Decision;
 use crate::time::Timestamp;
@@ -90,6 +90,46 @@ pub enum Refusal {
         given: String,
         /// What there is.
         options: Vec<Choice>,
+    },
+    /// The task or gate is not part of what the run does now.
+    #[error("{address} is not in the phase under way{}", .current.as_ref().map(|phase| format!(", which is {phase}")).unwrap_or_default())]
+    NotUnderWay {
+        /// The task or gate.
+        address: String,
+        /// The phase under way.
+        current: Option<PhaseId>,
+    },
+    /// An attempt is under way, and whoever drives the run decides about it.
+    #[error("{address} is running, and what runs can be neither retried nor skipped")]
+    StepRunning {
+        /// The task or gate.
+        address: String,
+    },
+    /// There is nothing left to decide about the task or gate.
+    #[error("{address} is {state} already")]
+    StepDone {
+        /// The task or gate.
+        address: String,
+        /// How: `done`, `skipped`, `passed` or `waived`.
+        state: &'static str,
+    },
+    /// The task or gate has not run, so there is no attempt that could be repeated.
+    #[error("{address} has not run yet, so there is nothing to retry")]
+    NotStarted {
+        /// The task or gate.
+        address: String,
+    },
+    /// The task or gate will be tried again in any case: nothing to do.
+    #[error("{address} will be tried again already")]
+    AlreadyAsked {
+        /// The task or gate.
+        address: String,
+    },
+    /// Whoever skips something says why.
+    #[error("{address} is not skipped without a reason")]
+    NoReason {
+        /// The task or gate.
+        address: String,
     },
     /// The run has ended, and that cannot be changed.
     #[error("the run is {status} already")]

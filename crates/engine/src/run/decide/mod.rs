@@ -2,6 +2,7 @@
 
 mod answer;
 mod end;
+mod people;
 mod work;
 
 pub(in crate::run) use end::void_others;
@@ -89,6 +90,8 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
             end::cancel(run, reason.clone())
         }
         Body::RecordRefusal(_) if run.refused_attempts >= REFUSED_ATTEMPTS_KEPT => Ok(Vec::new()),
+        Body::RetryTask { step, cut_off } => people::retry(run, command, step, *cut_off),
+        Body::SkipTask { step, reason, cut_off } => people::skip(run, command, step, reason, *cut_off),
         Body::RecordRefusal(refused) => Ok(vec![Event::AttemptRefused(refused.clone())]),
     }
 }

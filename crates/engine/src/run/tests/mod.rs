@@ -2,6 +2,7 @@
 
 mod answers;
 mod failures;
+mod people;
 mod phases;
 mod recovery;
 mod stored;

@@ -111,7 +111,7 @@ fn no_phase_before_its_gate(entries: &[Entry], workflow: &Workflow) -> Result<()
     let mut opened = BTreeMap::new();
     for entry in entries {
         match &entry.event {
-            Event::GatePassed { phase, iteration, gate, .. } | Event::GateWaived { phase, iteration, gate } => {
+            Event::GatePassed { phase, iteration, gate, .. } | Event::GateWaived { phase, iteration, gate, .. } => {
                 passed.insert((phase.clone(), *iteration, gate.clone()));
             }
             Event::HoldOpened(hold) => {
