@@ -147,7 +147,8 @@ fn answered_elsewhere(run: &Run, asked: &Hold) -> String {
     }
 }
 
-fn ended(run: &Run) -> Exit {
+/// Tells how a run ended.
+pub(crate) fn ended(run: &Run) -> Exit {
     let status = run.status();
     let id = styled(STRONG, &run.id);
     match &run.end {
@@ -220,7 +221,8 @@ pub(crate) fn waiting(run: &Run) -> Exit {
     Exit::Waiting
 }
 
-fn told_to_stop(run: &Run) {
+/// Tells that a run was stopped in the middle, and how to go on.
+pub(crate) fn told_to_stop(run: &Run) {
     print::say(format_args!("run {} was {}; its state is saved", styled(STRONG, &run.id), styled(WARNING, "interrupted")));
     next_command("go on", &format!("lockgate resume {}", run.id));
 }

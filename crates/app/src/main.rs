@@ -3,7 +3,8 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | [`cli`] | one file per command, with its arguments |
-//! | [`open`], [`select`] | find the project; find the run or hold that somebody means |
+//! | [`open`], [`select`] | find the project; find the run, hold or task that somebody means |
+//! | [`standing`] | where a run stands that others drive, and waiting for that to change |
 //! | [`drive`], [`progress`], [`signals`] | drive a run from here: what is told, what is asked, how it is stopped |
 //! | [`presets`], [`workflow_file`] | answers given in advance; workflow files that are read |
 //! | [`prompt`] | ask a person at the terminal |
@@ -26,6 +27,7 @@ mod prompt;
 mod select;
 mod sentence;
 mod signals;
+mod standing;
 mod trouble;
 mod view;
 mod workflow_file;

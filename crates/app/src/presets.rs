@@ -179,7 +179,7 @@ fn unknown<'n>(what: &str, given: &str, known: impl Iterator<Item = &'n str> + C
 }
 
 /// The name that a misspelt word is nearest to, if any is near.
-fn nearest<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+pub(crate) fn nearest<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let given = given.to_lowercase();
     let likeness = |name: &str| strsim::normalized_damerau_levenshtein(&given, &name.to_lowercase());
     let scored = known.map(|name| (likeness(name), name)).filter(|(likeness, _)| *likeness >= 0.5);

@@ -24,31 +24,32 @@ pub(crate) fn styled(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Data, as text that is neutral already; styles are left out where they do not belong.
-pub(crate) fn data(text: &str) {
+/// Data, as text that is neutral already; styles are left out where they do not belong. Gives whether somebody still reads it.
+pub(crate) fn data(text: &str) -> bool {
     let mut out = anstream::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
+}
+
+/// Data, as the bytes that they are, for those who asked for exactly that. Gives whether somebody still reads it.
+pub(crate) fn bytes(bytes: &[u8]) -> bool {
+    let mut out = std::io::stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush()).is_ok()
 }
 
 /// Data, as indented JSON.
 pub(crate) fn json(value: &impl Serialize) {
     let text = serde_json::to_string_pretty(value).unwrap_or_else(|error| format!("{{\"error\": \"{error}\"}}"));
-    raw_data(&(neutral::json(text) + "\n"));
+    bytes((neutral::json(text) + "\n").as_bytes());
 }
 
-/// Data, as one line of JSON for each value.
-pub(crate) fn json_lines<T: Serialize>(values: &[T]) {
+/// Data, as one line of JSON for each value. Gives whether somebody still reads it.
+pub(crate) fn json_lines<T: Serialize>(values: &[T]) -> bool {
     let mut text = String::new();
     for value in values {
         text += &neutral::json(serde_json::to_string(value).unwrap_or_default());
         text.push('\n');
     }
-    raw_data(&text);
-}
-
-fn raw_data(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    bytes(text.as_bytes())
 }
 
 /// Talk: neutral text with styles, in one piece, line breaks included.

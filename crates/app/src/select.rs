@@ -1,8 +1,10 @@
-//! Which run or hold somebody means: an id, an unambiguous beginning of one, or a feature's name.
+//! Which run, hold, task or gate somebody means: an id, an unambiguous beginning of one, a feature's name, an address.
 
 use crate::neutral;
+use crate::presets::nearest;
 use crate::trouble::Trouble;
-use lockgate_engine::id::HoldId;
+use lockgate_engine::id::{GateId, HoldId, PhaseId, StepKey, TaskId, TaskKey};
+use lockgate_engine::spec::workflow::Workflow;
 use lockgate_store::{ListedHold, ListedRun, Store};
 
 /// How many matches an error lists.
@@ -10,13 +12,32 @@ const LISTED: usize = 10;
 
 /// The run that somebody means.
 pub(crate) async fn run(store: &dyn Store, named: &str) -> Result<ListedRun, Trouble> {
+    find_run(store, named, Ended::ByIdOnly).await
+}
+
+/// The run that somebody means who is glad if it has ended: where all runs about a feature have, the newest.
+pub(crate) async fn run_or_ended(store: &dyn Store, named: &str) -> Result<ListedRun, Trouble> {
+    find_run(store, named, Ended::NewestToo).await
+}
+
+/// Whether runs that have ended are meant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    ByIdOnly,
+    NewestToo,
+}
+
+async fn find_run(store: &dyn Store, named: &str, ended: Ended) -> Result<ListedRun, Trouble> {
     let prefix = named.to_ascii_lowercase();
     let mut by_id = if prefix.is_empty() { Vec::new() } else { store.find_runs(&prefix).await? };
     if let Some(exact) = by_id.iter().position(|found| found.row.run.as_str() == prefix) {
         return Ok(by_id.swap_remove(exact));
     }
-    let about = store.runs_of_feature(named).await?;
+    let mut about = store.runs_of_feature(named).await?;
     if let Some(newest) = about.first() {
+        if ended == Ended::NewestToo && !about.iter().any(unfinished) {
+            return Ok(about.swap_remove(0));
+        }
         let newest = format!("its newest run is {}, and it is {}", newest.row.run, newest.row.status);
         return about.into_iter().find(unfinished).ok_or_else(|| {
             Trouble::misuse(format!("all runs about {named:?} have ended")).help(format!("{newest}; name it by its id"))
@@ -74,6 +95,94 @@ pub(crate) async fn hold(store: &dyn Store, named: &HoldName) -> Result<ListedHo
         1 => Ok(found.swap_remove(0)),
         _ => Err(ambiguous("hold", &named.id, found.iter().map(describe_hold))),
     }
+}
+
+/// A task or gate of a workflow, in whatever execution of its phase.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum StepName {
+    /// A task.
+    Task(PhaseId, TaskId),
+    /// A gate.
+    Gate(PhaseId, GateId),
+}
+
+impl StepName {
+    /// The phase that it belongs to.
+    pub(crate) fn phase(&self) -> &PhaseId {
+        match self {
+            Self::Task(phase, _) | Self::Gate(phase, _) => phase,
+        }
+    }
+
+    /// Its id, unique among the tasks or among the gates of its phase.
+    pub(crate) fn id(&self) -> &str {
+        match self {
+            Self::Task(_, task) => task.as_str(),
+            Self::Gate(_, gate) => gate.as_str(),
+        }
+    }
+
+    /// The word for what it is.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Task(..) => "task",
+            Self::Gate(..) => "gate",
+        }
+    }
+
+    /// It in one execution of its phase.
+    pub(crate) fn key(&self, iteration: u32) -> StepKey {
+        match self.clone() {
+            Self::Task(phase, task) => StepKey::Task(TaskKey { phase, iteration, task, item: None }),
+            Self::Gate(phase, gate) => StepKey::Gate { phase, iteration, gate },
+        }
+    }
+
+    /// Whether it is meant by `phase/id`, `id`, or either with `task:` or `gate:` before the id.
+    fn is_meant_by(&self, named: &str) -> bool {
+        let (phase, id) = named.split_once('/').map_or((None, named), |(phase, id)| (Some(phase), id));
+        let plain = id.strip_prefix(self.kind()).and_then(|rest| rest.strip_prefix(':')).unwrap_or(id);
+        phase.is_none_or(|phase| phase == self.phase().as_str()) && plain == self.id()
+    }
+}
+
+/// The task or gate that somebody means.
+pub(crate) fn step(workflow: &Workflow, named: &str) -> Result<StepName, Trouble> {
+    let all = workflow.phases.iter().flat_map(|phase| {
+        let tasks = phase.tasks.iter().map(|task| StepName::Task(phase.id.clone(), task.id.clone()));
+        tasks.chain(phase.gates.iter().map(|gate| StepName::Gate(phase.id.clone(), gate.id.clone())))
+    });
+    let all: Vec<StepName> = all.collect();
+    let meant: Vec<&StepName> = all.iter().filter(|step| step.is_meant_by(named)).collect();
+    if let [only] = meant[..] {
+        return Ok(only.clone());
+    }
+    if meant.is_empty() {
+        let addresses: Vec<String> = all.iter().map(|step| format!("{}/{}", step.phase(), step.id())).collect();
+        let ids = all.iter().map(StepName::id);
+        let known = if named.contains('/') { nearest(named, addresses.iter().map(String::as_str)) } else { nearest(named, ids) };
+        let help = match known {
+            Some(known) => format!("did you mean {known:?}?"),
+            None => {
+                let more = if addresses.len() > LISTED { ", …" } else { "" };
+                format!("it has {}{more}", addresses[..addresses.len().min(LISTED)].join(", "))
+            }
+        };
+        return Err(Trouble::misuse(format!("the workflow has no task or gate {named:?}")).help(help));
+    }
+    let same_address =
+        |one: &StepName| meant.iter().filter(|other| (other.phase(), other.id()) == (one.phase(), one.id())).count() > 1;
+    let told = |step: &StepName| match same_address(step) {
+        true => format!("{}/{}:{}", step.phase(), step.kind(), step.id()),
+        false => format!("{}/{}", step.phase(), step.id()),
+    };
+    let more = meant.len().saturating_sub(LISTED);
+    let mut listed: Vec<String> = meant.iter().take(LISTED).map(|step| told(step)).collect();
+    if more > 0 {
+        listed.push(format!("and {more} more"));
+    }
+    Err(Trouble::misuse(format!("several tasks or gates are called {named:?}"))
+        .help(format!("name one of them:\n{}", listed.join("\n"))))
 }
 
 fn describe_hold(found: &ListedHold) -> String {

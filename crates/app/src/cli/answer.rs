@@ -102,7 +102,8 @@ async fn is_checking(project: &Project, hold: &HoldId) -> Result<bool, Trouble> 
     Ok(found.iter().any(|found| found.row.hold == *hold && found.row.state == HoldState::Checking))
 }
 
-fn tell_driven(run: &RunId, by: &DriverInfo) {
+/// Tells who drives a run, and so goes on with it.
+pub(super) fn tell_driven(run: &RunId, by: &DriverInfo) {
     print::note(format_args!("process {} on {} drives run {run} and goes on with it there", by.pid, neutral::line(&by.host)));
 }
 

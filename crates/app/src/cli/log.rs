@@ -4,9 +4,11 @@ use crate::exit::Exit;
 use crate::open::Project;
 use crate::print::{FAINT, styled};
 use crate::sentence::Sentences;
+use crate::standing::{Changes, standing};
 use crate::trouble::Trouble;
 use crate::{print, progress, select};
 use lockgate_engine::digest::Digest;
+use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Actor;
 use lockgate_engine::run::event::Entry;
 use serde_json::{Map, Value, json};
@@ -20,6 +22,9 @@ const COMMITS: usize = 1000;
 pub(super) struct Arguments {
     /// The run: its id, a beginning of it, or a feature's name
     run: String,
+    /// Goes on with what happens until the run has ended
+    #[arg(short, long)]
+    follow: bool,
     /// Prints JSON, one object a line
     #[arg(long)]
     json: bool,
@@ -28,26 +33,53 @@ pub(super) struct Arguments {
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     let project = Project::open(root)?;
     let found = select::run(project.store(), &arguments.run).await?;
-    let (mut after, mut sentences) = (0, Sentences::default());
+    let run = &found.row.run;
+    let mut changes = Changes::of(project.store());
+    let mut teller = Teller { project: &project, json: arguments.json, after: 0, sentences: Sentences::default() };
+    let mut told = false;
     loop {
-        let commits = project.store().commits(&found.row.run, after, COMMITS).await?;
-        let Some(last) = commits.last() else { return Ok(Exit::Done) };
-        after = last.version;
-        let (mut lines, mut text) = (Vec::new(), String::new());
-        for sealed in &commits {
-            let commit = sealed.open().map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
-            for (seq, entry) in (commit.first_seq..).zip(&commit.entries) {
-                if arguments.json {
-                    lines.push(json_line(seq, entry, sealed.hash));
-                } else {
-                    text += &text_line(seq, entry, &mut sentences);
+        // Asked first: what an ended run had to tell is then in the history.
+        let now = standing(project.store(), run).await?;
+        if !teller.tell(run).await? || !arguments.follow || now.has_ended() {
+            return Ok(Exit::Done);
+        }
+        if now.is_interrupted() && !told {
+            print::note(format_args!("nothing drives run {run}; it goes on with `lockgate resume {run}`"));
+        }
+        told = now.is_interrupted();
+        changes.next().await?;
+    }
+}
+
+/// Tells a history from where it was told last.
+struct Teller<'p> {
+    project: &'p Project,
+    json: bool,
+    after: u64,
+    sentences: Sentences,
+}
+
+impl Teller<'_> {
+    /// Prints what was committed since; gives whether somebody still reads it.
+    async fn tell(&mut self, run: &RunId) -> Result<bool, Trouble> {
+        loop {
+            let commits = self.project.store().commits(run, self.after, COMMITS).await?;
+            let Some(last) = commits.last() else { return Ok(true) };
+            self.after = last.version;
+            let (mut lines, mut text) = (Vec::new(), String::new());
+            for sealed in &commits {
+                let commit = sealed.open().map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
+                for (seq, entry) in (commit.first_seq..).zip(&commit.entries) {
+                    if self.json {
+                        lines.push(json_line(seq, entry, sealed.hash));
+                    } else {
+                        text += &text_line(seq, entry, &mut self.sentences);
+                    }
                 }
             }
-        }
-        if arguments.json {
-            print::json_lines(&lines);
-        } else {
-            print::data(&text);
+            if !(if self.json { print::json_lines(&lines) } else { print::data(&text) }) {
+                return Ok(false);
+            }
         }
     }
 }

@@ -4,12 +4,17 @@ mod answer;
 mod cancel;
 mod inbox;
 mod log;
+mod logs;
 mod resume;
+mod retry;
 mod run;
 mod runs;
+mod skip;
 mod status;
+mod step;
 mod validate;
 mod verify;
+mod wait;
 mod why;
 mod worker;
 
@@ -47,6 +52,10 @@ enum Command {
     Answer(answer::Arguments),
     Why(why::Arguments),
     Log(log::Arguments),
+    Logs(logs::Arguments),
+    Retry(retry::Arguments),
+    Skip(skip::Arguments),
+    Wait(wait::Arguments),
     Cancel(cancel::Arguments),
     Verify(verify::Arguments),
     Validate(validate::Arguments),
@@ -112,6 +121,10 @@ fn execute(arguments: Arguments) -> Result<Exit, Trouble> {
             Command::Answer(arguments) => answer::run(root, arguments).await,
             Command::Why(arguments) => why::run(root, arguments).await,
             Command::Log(arguments) => log::run(root, arguments).await,
+            Command::Logs(arguments) => logs::run(root, arguments).await,
+            Command::Retry(arguments) => retry::run(root, arguments).await,
+            Command::Skip(arguments) => skip::run(root, arguments).await,
+            Command::Wait(arguments) => wait::run(root, arguments).await,
             Command::Cancel(arguments) => cancel::run(root, arguments).await,
             Command::Verify(arguments) => verify::run(root, arguments).await,
             Command::Validate(arguments) => Ok(validate::run(&arguments)),

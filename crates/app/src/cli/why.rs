@@ -22,6 +22,9 @@ pub(super) struct Arguments {
     json: bool,
 }
 
+/// How many failed tasks are told with the command that skips them.
+const MOST_SKIPS: usize = 5;
+
 #[derive(Serialize)]
 struct Why {
     run: String,
@@ -78,9 +81,11 @@ fn explain(view: &RunView, changed_at: Timestamp) -> Why {
         }
         "failed" => {
             let error = view.error.as_deref().unwrap_or("something failed");
-            let who = "whoever mends it and resumes it; only what failed is tried again";
+            let who = "whoever mends it and resumes it; only what failed is tried again, or counts as done when it is skipped";
+            let skip = failed(view).map(|(address, _)| format!("lockgate skip {run} {address} --reason \"…\" --resume"));
+            let commands = resume.into_iter().chain(skip.take(MOST_SKIPS)).collect();
             let failures = failed(view).map(|(_, step)| step.clone()).collect();
-            reasons.push(Reason { failures, ..reason(error, who, resume) });
+            reasons.push(Reason { failures, ..reason(error, who, commands) });
         }
         "complete" => {
             reasons.push(reason("it is complete: all phases are done", "nobody; there is nothing left to do", Vec::new()))

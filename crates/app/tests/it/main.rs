@@ -3,6 +3,7 @@
 mod answered;
 mod answers;
 mod checkpoints;
+mod daily;
 mod ending;
 mod guiding;
 mod hostile;

@@ -1,0 +1,17 @@
+//! `lockgate retry`: another attempt of a task or gate that failed or was cut off.
+
+use super::step::{self, StepArguments, Wish};
+use crate::exit::Exit;
+use crate::trouble::Trouble;
+use std::path::Path;
+
+/// Asks for another attempt of a task or gate that failed or was cut off
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    step: StepArguments,
+}
+
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+    step::run(root, arguments.step, Wish::Retry).await
+}

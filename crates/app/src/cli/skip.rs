@@ -1,0 +1,20 @@
+//! `lockgate skip`: let a task count as done, or waive a gate.
+
+use super::step::{self, StepArguments, Wish};
+use crate::exit::Exit;
+use crate::trouble::Trouble;
+use std::path::Path;
+
+/// Lets a task count as done, or a gate as passed, and keeps the reason
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    step: StepArguments,
+    /// Why; it is kept in the history
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+}
+
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+    step::run(root, arguments.step, Wish::Skip(arguments.reason)).await
+}

@@ -1,0 +1,75 @@
+//! Where a run stands that others drive, and waiting for that to change.
+
+use crate::exit::Exit;
+use crate::trouble::Trouble;
+use crate::view::status_word;
+use lockgate_engine::id::RunId;
+use lockgate_store::{Store, StoreError};
+use std::time::Duration;
+
+/// How often somebody who waits looks whether the process that drives a run still lives: its death changes nothing in the store.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Where a run stands, as lists show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    status: &'static str,
+}
+
+impl Standing {
+    /// Whether nothing more happens unless somebody resumes or retries something.
+    pub(crate) fn has_ended(self) -> bool {
+        matches!(self.status, "complete" | "failed" | "aborted" | "cancelled")
+    }
+
+    /// Whether a person must answer before anything happens.
+    pub(crate) fn is_waiting(self) -> bool {
+        self.status == "waiting"
+    }
+
+    /// Whether it could go on and nobody drives it.
+    pub(crate) fn is_interrupted(self) -> bool {
+        self.status == "interrupted"
+    }
+}
+
+/// Where a run stands now.
+pub(crate) async fn standing(store: &dyn Store, run: &RunId) -> Result<Standing, Trouble> {
+    let first = listed(store, run).await?;
+    if !first.is_interrupted() {
+        return Ok(first);
+    }
+    // A driver that ended between the two looks at it, one at its row and one at its driver, has recorded how before.
+    listed(store, run).await
+}
+
+async fn listed(store: &dyn Store, run: &RunId) -> Result<Standing, Trouble> {
+    let found = store.find_runs(run.as_str()).await?;
+    let found = found.into_iter().find(|found| found.row.run == *run).ok_or_else(|| StoreError::NoRun(run.clone()))?;
+    match status_word(&found.row.status, found.driven) {
+        "unknown" => Err(Trouble::new(Exit::Failed, format!("run {run} has a status that this release does not know"))),
+        status => Ok(Standing { status }),
+    }
+}
+
+/// The moments at which something may have changed.
+pub(crate) struct Changes<'s> {
+    store: &'s dyn Store,
+    marker: u64,
+}
+
+impl<'s> Changes<'s> {
+    /// Those from now on; to be made before the first look, so that nothing is missed between.
+    pub(crate) fn of(store: &'s dyn Store) -> Self {
+        Self { store, marker: store.changes() }
+    }
+
+    /// Ends when somebody may have committed something, or a driver may have died.
+    pub(crate) async fn next(&mut self) -> Result<(), Trouble> {
+        tokio::select! {
+            changed = self.store.changed(self.marker) => self.marker = changed?,
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+        Ok(())
+    }
+}
