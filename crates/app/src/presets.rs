@@ -1,7 +1,7 @@
 //! Answers given in advance: `--answer`, `--feedback` and `--answers FILE`, checked against the workflow before anything runs.
 
 use crate::trouble::Trouble;
-use lockgate_engine::hold::Choice;
+use lockgate_engine::hold::{Choice, task_options};
 use lockgate_engine::run::event::Preset;
 use lockgate_engine::run::state::Run;
 use lockgate_engine::spec::document::{self, Entry, Value};
@@ -15,9 +15,6 @@ const MOST_BYTES: u64 = 1_000_000;
 
 /// So many names are listed where none is near.
 const MOST_NAMES: usize = 8;
-
-/// What holds about tasks and gates offer.
-const TASK_OPTIONS: [(&str, &str); 3] = [("rerun", "Run again"), ("count-as-done", "Count as done"), ("abort", "Abort")];
 
 /// The arguments for answers in advance.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -67,9 +64,15 @@ fn pair(name: &str, form: &str, given: &str) -> Result<(String, String), Trouble
     }
 }
 
-/// Checks answers against the workflow; holds of the run, where there is one, may be named too.
+/// Checks answers that are stored as they are: a selector that would have to be resolved first is refused, because no hold
+/// would be found by it, and the answer would be lost without a word.
 pub(crate) fn check(presets: &[Preset], workflow: &Workflow, run: Option<&Run>) -> Result<(), Trouble> {
-    resolve(presets.to_vec(), workflow, run).map(drop)
+    let resolved = resolve(presets.to_vec(), workflow, run)?;
+    match presets.iter().zip(&resolved).find(|(given, resolved)| given.selector != resolved.selector) {
+        None => Ok(()),
+        Some((given, resolved)) => Err(Trouble::misuse(format!("{:?} names a task without its phase", given.selector))
+            .help(format!("write {:?}", resolved.selector))),
+    }
 }
 
 /// Checks answers against the workflow and gives them with selectors that mean one thing for the whole run: a hold, a phase
@@ -143,7 +146,7 @@ fn check_option(preset: &Preset, options: &[Choice]) -> Result<(), Trouble> {
 }
 
 fn check_task_option(preset: &Preset) -> Result<(), Trouble> {
-    check_named(preset, &TASK_OPTIONS)
+    check_option(preset, &task_options())
 }
 
 /// An option is named as `Hold::option` will look for it: by id, by label in any case, or by number.
@@ -348,6 +351,13 @@ mod tests {
         assert_eq!(resolved("lint", "rerun").unwrap(), "plan/lint");
         assert_eq!(resolved("plan/build", "rerun").unwrap(), "plan/build");
         assert_eq!(resolved("build/twice", "abort").unwrap(), "build/twice");
+    }
+
+    #[test]
+    fn a_selector_that_no_hold_would_be_found_by_is_not_stored_as_it_is() {
+        let told = check(&[preset("once", "rerun", None)], &workflow(), None).unwrap_err();
+        assert!(format!("{told:?}").contains("plan/once"), "{told:?}");
+        assert!(check(&[preset("plan/once", "rerun", None), preset("build", "1", None)], &workflow(), None).is_ok());
     }
 
     #[test]
