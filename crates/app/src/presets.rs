@@ -64,17 +64,6 @@ fn pair(name: &str, form: &str, given: &str) -> Result<(String, String), Trouble
     }
 }
 
-/// Checks answers that are stored as they are: a selector that would have to be resolved first is refused, because no hold
-/// would be found by it, and the answer would be lost without a word.
-pub(crate) fn check(presets: &[Preset], workflow: &Workflow, run: Option<&Run>) -> Result<(), Trouble> {
-    let resolved = resolve(presets.to_vec(), workflow, run)?;
-    match presets.iter().zip(&resolved).find(|(given, resolved)| given.selector != resolved.selector) {
-        None => Ok(()),
-        Some((given, resolved)) => Err(Trouble::misuse(format!("{:?} names a task without its phase", given.selector))
-            .help(format!("write {:?}", resolved.selector))),
-    }
-}
-
 /// Checks answers against the workflow and gives them with selectors that mean one thing for the whole run: a hold, a phase
 /// (its checkpoint), or `phase/task`. A phase goes before a task of the same name.
 pub(crate) fn resolve(presets: Vec<Preset>, workflow: &Workflow, run: Option<&Run>) -> Result<Vec<Preset>, Trouble> {
@@ -351,13 +340,6 @@ mod tests {
         assert_eq!(resolved("lint", "rerun").unwrap(), "plan/lint");
         assert_eq!(resolved("plan/build", "rerun").unwrap(), "plan/build");
         assert_eq!(resolved("build/twice", "abort").unwrap(), "build/twice");
-    }
-
-    #[test]
-    fn a_selector_that_no_hold_would_be_found_by_is_not_stored_as_it_is() {
-        let told = check(&[preset("once", "rerun", None)], &workflow(), None).unwrap_err();
-        assert!(format!("{told:?}").contains("plan/once"), "{told:?}");
-        assert!(check(&[preset("plan/once", "rerun", None), preset("build", "1", None)], &workflow(), None).is_ok());
     }
 
     #[test]

@@ -38,6 +38,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
             Ok(Exit::Done)
         }
         Err(DriveError::Refused(Refusal::Ended { status })) => {
+            end_leftovers(&project, run).await?;
             Err(Trouble::misuse(format!("run {run} is {status} already, so it cannot be cancelled"))
                 .help(format!("see what it did with `lockgate log {run}`")))
         }

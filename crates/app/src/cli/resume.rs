@@ -68,8 +68,8 @@ pub(super) async fn go_on(
     }
     if !presets.is_empty() {
         project.may_decide(&actor, run, "answer in advance").await?;
-        presets::check(&presets, &state.workflow, Some(&state))?;
     }
+    let presets = presets::resolve(presets, &state.workflow, Some(&state))?;
     let halt = drive::make_ready()?;
     if let Some(by) = project.store().driver_of(run).await? {
         return Ok(GoneOn::Elsewhere(by));

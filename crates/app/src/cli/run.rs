@@ -54,7 +54,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         return Err(Trouble::misuse(message).help(help).told());
     };
     warn_of_unknown_vars(&vars, &workflow);
-    presets::check(&presets, &workflow, None)?;
+    let presets = presets::resolve(presets, &workflow, None)?;
 
     let project = Project::open_or_make(root)?;
     let actor = project.actor(Way::Command);

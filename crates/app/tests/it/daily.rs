@@ -100,7 +100,7 @@ fn whoever_follows_a_run_that_nobody_drives_is_told_so_and_sees_it_go_on() {
     assert_eq!(project.run(&["resume", "job", "--rerun"]).code, Some(0));
     let output = finish(follower);
     assert_eq!(output.code, Some(0));
-    assert!(output.stdout.lines().last().unwrap().contains("completed"), "{output:?}");
+    assert!(output.stdout.lines().last().unwrap().contains("the run is complete"), "{output:?}");
 }
 
 #[test]

@@ -56,9 +56,9 @@ run [RUN]: f (login)
 phase a
   a/t started
   a/t failed after [TOOK]: Error: one
-    two (line 1, column 11)
+    two (line 2 of the workflow file)
 run [RUN] failed: a/t failed: Error: one
-    two (line 1, column 11)
+    two (line 2 of the workflow file)
   mend it, then go on: lockgate resume [RUN]
   if flow.yaml itself must be mended: this run keeps to what it began with, a new one takes the changed file
   begin a new one: lockgate run flow.yaml login

@@ -113,6 +113,6 @@ fn a_hostile_name_of_a_feature_stays_a_name() {
     );
     let output = project.run(&["run", "flow.yaml", "../../escape"]);
     assert_eq!(output.code, Some(4), "{output:?}");
-    assert!(output.stderr.contains("does not lie under the root"), "{output:?}");
+    assert!(output.stderr.contains("must be a folder under the root"), "{output:?}");
     assert!(!project.path("../escape").exists());
 }
