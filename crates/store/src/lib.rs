@@ -6,9 +6,11 @@
 //! | [`error`] | what can go wrong, told so that a person knows what to do |
 //! | [`sqlite`] | the store in a folder: one SQLite database, one lock file per driver |
 //! | [`memory`] | the same behaviour without a disk, with faults on request, for tests and simulation |
+//! | [`backup`] | copies of a store in a file |
 //! | [`verify`] | finds what was changed or lost in a store |
 //! | [`conformance`] | the claims that every backend is tested against |
 
+pub mod backup;
 #[doc(hidden)]
 pub mod conformance;
 pub mod error;
@@ -22,6 +24,6 @@ pub use memory::{Fault, MemoryStore};
 pub use sqlite::{Settings, SqliteStore};
 pub use store::{
     Append, Cursor, DriverInfo, Fold, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit,
-    StoredRun, StoredValue,
+    StoredRun, StoredValue, Unreferred,
 };
 pub use verify::{Finding, verify_run, verify_store};

@@ -6,6 +6,7 @@ use lockgate_engine::id::{DriverId, RunId};
 use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
 use lockgate_engine::time::Timestamp;
+use std::path::PathBuf;
 
 /// What the methods of a store give.
 pub type Future<'a, T> = futures::future::BoxFuture<'a, T>;
@@ -175,6 +176,15 @@ pub struct StoredRun {
     pub refers_to: Vec<Digest>,
 }
 
+/// Stored values that no run refers to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unreferred {
+    /// How many there are.
+    pub count: u64,
+    /// How many bytes they have in all.
+    pub bytes: u64,
+}
+
 /// Something stored that belongs to nothing, or that something else misses.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Orphan {
@@ -262,6 +272,16 @@ pub trait Store: Send + Sync {
 
     /// For verification: what the backend itself finds wrong with its files.
     fn damage(&self) -> Future<'_, Result<Vec<String>, StoreError>>;
+
+    /// What [`Store::remove_unreferred_values`] would remove.
+    fn unreferred_values(&self) -> Future<'_, Result<Unreferred, StoreError>>;
+
+    /// Removes the values that no run refers to, all at once, and says what that was.
+    fn remove_unreferred_values(&self) -> Future<'_, Result<Unreferred, StoreError>>;
+
+    /// Writes a copy of all runs into a new database file, as of one moment, while others go on; a file that is there already is an error.
+    /// The copy is a database as [`crate::SqliteStore`] has it, whatever this store is.
+    fn back_up(&self, file: PathBuf) -> Future<'_, Result<(), StoreError>>;
 }
 
 /// What no backend takes, because it could only come from a mistake in the caller.

@@ -8,6 +8,7 @@
 //! | [`document`] | other small YAML files, read in the same way |
 //! | [`problem`], `suggest` | what is wrong, where, and what was probably meant |
 //! | [`workflow`] | the checked form |
+//! | [`schema`] | the format as JSON Schema, from the tables of `check` |
 
 mod check;
 pub mod document;
@@ -17,6 +18,7 @@ mod place;
 pub mod problem;
 mod reads;
 mod scalar;
+pub mod schema;
 pub(crate) mod suggest;
 mod syntax;
 pub mod workflow;

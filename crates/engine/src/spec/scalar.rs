@@ -122,7 +122,7 @@ mod tests {
         let node = syntax::parse(text, &mut Report::default()).expect("YAML");
         let mut refused = Vec::new();
         let value = to_json(&node, &mut refused);
-        assert_eq!(refused, []);
+        assert!(refused.is_empty());
         value
     }
 

@@ -48,7 +48,7 @@ pub enum Mode {
 
 impl Mode {
     /// The word for it in a workflow file.
-    pub fn word(self) -> &'static str {
+    pub const fn word(self) -> &'static str {
         match self {
             Self::Strict => "strict",
             Self::Loose => "loose",

@@ -1,8 +1,10 @@
 //! The claims that every backend is tested against: `lockgate_store::conformance_tests!(backend)` makes one test of each.
 
 mod lists;
+mod upkeep;
 
 pub use lists::*;
+pub use upkeep::*;
 
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::store::{Append, Fold, ListedHold, ListedRun, Page, Store};
@@ -150,6 +152,8 @@ macro_rules! conformance_tests {
             everything_is_scanned_in_pages
             orphans_are_found
             an_append_that_is_dropped_before_it_began_does_nothing
+            values_without_reference_are_removed_and_no_others
+            a_backup_holds_all_runs_and_overwrites_nothing
         }
     };
     ($backend:expr; $($claim:ident)*) => {

@@ -3,7 +3,7 @@
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::store::{
     Append, Cursor, DriverInfo, Fold, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, StoredCommit, StoredRun,
-    StoredValue, refuse_misuse,
+    StoredValue, Unreferred, refuse_misuse,
 };
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::HoldState;
@@ -13,7 +13,7 @@ use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
 use lockgate_engine::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Data {
     runs: Vec<Run>,
     places: BTreeMap<RunId, usize>,
@@ -22,7 +22,7 @@ pub(super) struct Data {
     pub(super) drivers_made: u32,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Run {
     row: RunRow,
     driver: Option<DriverId>,
@@ -218,8 +218,28 @@ impl Data {
         wanted.take(limit).map(|(digest, bytes)| StoredValue { digest: *digest, bytes: bytes.clone() }).collect()
     }
 
+    pub(super) fn unreferred(&self) -> Unreferred {
+        let referred = self.referred();
+        let found = self.values.iter().filter(|(digest, _)| !referred.contains(digest));
+        found.fold(Unreferred::default(), |sum, (_, bytes)| Unreferred {
+            count: sum.count + 1,
+            bytes: sum.bytes + bytes.len() as u64,
+        })
+    }
+
+    pub(super) fn remove_unreferred(&mut self) -> Unreferred {
+        let removed = self.unreferred();
+        let referred: BTreeSet<Digest> = self.referred().into_iter().copied().collect();
+        self.values.retain(|digest, _| referred.contains(digest));
+        removed
+    }
+
+    fn referred(&self) -> BTreeSet<&Digest> {
+        self.runs.iter().flat_map(|known| &known.refers_to).collect()
+    }
+
     pub(super) fn orphans(&self) -> Vec<Orphan> {
-        let referred: BTreeSet<&Digest> = self.runs.iter().flat_map(|known| &known.refers_to).collect();
+        let referred = self.referred();
         let unreferred = self.values.keys().filter(|digest| !referred.contains(digest));
         let mut orphans: Vec<Orphan> = unreferred.map(|digest| Orphan::ValueWithoutReference(*digest)).collect();
         for known in &self.runs {

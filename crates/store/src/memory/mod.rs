@@ -5,10 +5,11 @@
 
 mod data;
 
+use crate::backup::copy_runs;
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::store::{
     Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit, StoredRun,
-    StoredValue,
+    StoredValue, Unreferred,
 };
 use data::Data;
 use lockgate_engine::digest::Digest;
@@ -16,6 +17,7 @@ use lockgate_engine::id::{DriverId, RunId};
 use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::index::TimerRow;
 use lockgate_engine::time::Timestamp;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -246,5 +248,25 @@ impl Store for MemoryStore {
 
     fn damage(&self) -> Future<'_, Result<Vec<String>, StoreError>> {
         Self::ready(Ok(Vec::new()))
+    }
+
+    fn unreferred_values(&self) -> Future<'_, Result<Unreferred, StoreError>> {
+        Self::ready(Ok(self.data().unreferred()))
+    }
+
+    fn remove_unreferred_values(&self) -> Future<'_, Result<Unreferred, StoreError>> {
+        Box::pin(async move {
+            let removed = self.data().remove_unreferred();
+            self.process.shared.changes.send_modify(|number| *number += 1);
+            Ok(removed)
+        })
+    }
+
+    fn back_up(&self, file: PathBuf) -> Future<'_, Result<(), StoreError>> {
+        let moment = self.data().clone();
+        Box::pin(async move {
+            let shared = Shared { data: Mutex::new(moment), changes: watch::Sender::new(0) };
+            copy_runs(&Self::process_of(Arc::new(shared)), &file).await
+        })
     }
 }

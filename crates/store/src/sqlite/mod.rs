@@ -7,6 +7,7 @@
 //! | `writer`, `committer` | take what waits, and make one transaction of it |
 //! | `append` | what happens inside such a transaction |
 //! | `reader`, `lists`, `scan` | read histories, lists, and everything |
+//! | `upkeep` | copies of the database; the end of values that nobody refers to |
 //! | `drivers` | who drives, and who is alive |
 //! | `errors` | what SQLite and the operating system say, in the words of the store |
 
@@ -19,6 +20,7 @@ mod open;
 mod reader;
 mod scan;
 mod schema;
+mod upkeep;
 mod writer;
 
 pub use open::Settings;
@@ -26,7 +28,7 @@ pub use open::Settings;
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::store::{
     Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit, StoredRun,
-    StoredValue, refuse_misuse,
+    StoredValue, Unreferred, refuse_misuse,
 };
 use committer::Committer;
 use drivers::Drivers;
@@ -37,7 +39,7 @@ use lockgate_engine::run::index::TimerRow;
 use lockgate_engine::time::Timestamp;
 use open::Place;
 use reader::Reader;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -52,6 +54,7 @@ pub struct SqliteStore {
     // In this order: the writer has ended before the lock file goes.
     writer: Writer,
     reader: Reader,
+    place: Place,
     committed: Arc<Notify>,
     drivers: Arc<Drivers>,
 }
@@ -74,12 +77,17 @@ impl SqliteStore {
         Self::at(place)
     }
 
+    /// The processes that drive runs of the store in this folder, whatever has become of the database itself.
+    pub fn living_drivers(folder: &Path) -> Result<Vec<DriverInfo>, StoreError> {
+        Ok(Drivers::new(folder).all_alive()?.into_values().collect())
+    }
+
     fn at(place: Place) -> Result<Self, StoreError> {
         let connection = place.open()?;
         let drivers = Arc::new(Drivers::new(&place.folder));
         let committed = Arc::new(Notify::new());
         let writer = Writer::new(Committer::new(place.clone(), drivers.clone(), committed.clone()));
-        Ok(Self { writer, reader: Reader::new(connection, place), committed, drivers })
+        Ok(Self { writer, reader: Reader::new(connection, place.clone()), place, committed, drivers })
     }
 }
 
@@ -202,5 +210,21 @@ impl Store for SqliteStore {
 
     fn damage(&self) -> Future<'_, Result<Vec<String>, StoreError>> {
         Box::pin(async move { scan::damage(&self.reader) })
+    }
+
+    fn unreferred_values(&self) -> Future<'_, Result<Unreferred, StoreError>> {
+        Box::pin(async move { upkeep::unreferred(&self.reader) })
+    }
+
+    fn remove_unreferred_values(&self) -> Future<'_, Result<Unreferred, StoreError>> {
+        Box::pin(async move {
+            let removed = upkeep::remove_unreferred(&self.place)?;
+            self.committed.notify_waiters();
+            Ok(removed)
+        })
+    }
+
+    fn back_up(&self, file: PathBuf) -> Future<'_, Result<(), StoreError>> {
+        Box::pin(async move { upkeep::back_up(&self.place, &file) })
     }
 }

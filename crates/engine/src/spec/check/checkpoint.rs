@@ -1,15 +1,35 @@
 //! Checkpoints: where a person decides.
 
 use super::Checker;
-use super::choice::{Order, default_choices};
-use super::fields::Format;
+use super::choice::{OPTION, Order, default_choices};
+use super::fields::{Format, Key, Shape, words};
 use crate::spec::syntax::{Content, Node};
 use crate::spec::workflow::{Checkpoint, OnConditionError};
 use crate::template::Roots;
 
-const CHECKPOINT: Format = Format {
+const ON_CONDITION_ERROR: [(&str, OnConditionError); 2] = [("show", OnConditionError::Show), ("skip", OnConditionError::Skip)];
+
+/// A checkpoint.
+pub(super) static CHECKPOINT: Format = Format {
+    name: "checkpoint",
     what: "a checkpoint",
-    known: &["approval_required", "condition", "on_condition_error", "prompt", "show_files", "with_feedback", "options"],
+    known: &[
+        Key::optional(
+            "approval_required",
+            Shape::Truth,
+            "`true` alone asks \"Continue with next phase?\"; `false` alone is no checkpoint.",
+        ),
+        Key::valued("condition", Shape::Text, "A JavaScript expression; the checkpoint is shown if it is true."),
+        Key::optional(
+            "on_condition_error",
+            Shape::Words(&words(&ON_CONDITION_ERROR)),
+            "What happens when the condition cannot be evaluated; `show` when absent.",
+        ),
+        Key::optional("prompt", Shape::Text, "The question; a template."),
+        Key::optional("show_files", Shape::Texts, "Files and folders that the decision is about; templates."),
+        Key::optional("with_feedback", Shape::Truth, "Whether the options ask for feedback unless they say otherwise."),
+        Key::optional("options", Shape::List(&OPTION, 1), "What may be answered; Continue and Abort when absent."),
+    ],
     later: &[
         "type",
         "gate",
@@ -27,6 +47,7 @@ const CHECKPOINT: Format = Format {
         "id",
         "name",
     ],
+    rule: None,
 };
 
 /// The question of a checkpoint that has none of its own.
@@ -43,9 +64,8 @@ impl Checker<'_, '_> {
         let fields = self.fields(node, &CHECKPOINT)?;
         let approval_required = fields.get("approval_required").and_then(|node| self.truth(node, "`approval_required`"));
         let condition = fields.get("condition").and_then(|node| self.condition(node));
-        let words = [("show", OnConditionError::Show), ("skip", OnConditionError::Skip)];
         let on_condition_error =
-            fields.get("on_condition_error").and_then(|node| self.word(node, "`on_condition_error`", &words));
+            fields.get("on_condition_error").and_then(|node| self.word(node, "`on_condition_error`", &ON_CONDITION_ERROR));
         let prompt = fields.get("prompt").and_then(|node| self.template(node, "`prompt`", Roots::Checkpoint));
         let show_files = fields.get("show_files").map(|node| self.paths(node, "the file to show", Roots::Checkpoint));
         let show_files = show_files.unwrap_or_default();

@@ -1,20 +1,46 @@
 //! What may be answered at a checkpoint, and what each answer does.
 
 use super::Checker;
-use super::fields::{Fields, Format};
+use super::fields::{Fields, Format, Key, Rule, Shape, words};
 use crate::hold::{Action, Choice};
 use crate::id::{OptionId, PhaseId};
 use crate::spec::problem::shown;
 use crate::spec::syntax::Node;
 
-const OPTION: Format = Format {
+/// Labels that say what choosing them does, in lower case.
+const PLAIN_LABELS: [&str; 2] = ["continue", "abort"];
+
+const ACTIONS: [(&str, Kind); 4] = [
+    ("continue", Kind::Continue),
+    ("repeat_phase", Kind::RepeatPhase),
+    ("skip_phases", Kind::SkipPhases),
+    ("abort", Kind::Abort),
+];
+
+/// An option of a checkpoint.
+pub(super) static OPTION: Format = Format {
+    name: "option",
     what: "an option",
-    known: &["label", "with_feedback", "on_select"],
+    known: &[
+        Key::required("label", Shape::Filled, "What people read, and what they type in an answer."),
+        Key::optional("with_feedback", Shape::Truth, "Whether choosing it asks for feedback."),
+        Key::optional("on_select", Shape::Map(&ON_SELECT), "What choosing it does; Continue and Abort know by themselves."),
+    ],
     later: &["id", "description", "pros", "cons", "default", "key", "confirm"],
+    rule: Some(Rule::Unless("on_select", "label", &PLAIN_LABELS)),
 };
 
-const ON_SELECT: Format =
-    Format { what: "`on_select`", known: &["action", "target", "phases"], later: &["tasks", "vars", "run"] };
+static ON_SELECT: Format = Format {
+    name: "on_select",
+    what: "`on_select`",
+    known: &[
+        Key::required("action", Shape::Words(&words(&ACTIONS)), "What choosing the option does."),
+        Key::optional("target", Shape::Text, "For `repeat_phase`: `current`, or the id of this or an earlier phase."),
+        Key::optional("phases", Shape::Texts, "For `skip_phases`: the ids of later phases."),
+    ],
+    later: &["tasks", "vars", "run"],
+    rule: Some(Rule::Needs("action", "skip_phases", "phases")),
+};
 
 /// The phases of a workflow in order, seen from one of them.
 #[derive(Clone, Copy)]
@@ -100,13 +126,7 @@ impl Checker<'_, '_> {
             };
         };
         let fields = self.fields(node, &ON_SELECT)?;
-        let words = [
-            ("continue", Kind::Continue),
-            ("repeat_phase", Kind::RepeatPhase),
-            ("skip_phases", Kind::SkipPhases),
-            ("abort", Kind::Abort),
-        ];
-        let kind = fields.require(self, "action").and_then(|node| self.action_kind(node, &words))?;
+        let kind = fields.require(self, "action").and_then(|node| self.action_kind(node, &ACTIONS))?;
         let (uses_target, uses_phases) = match kind {
             Kind::Continue | Kind::Abort => (false, false),
             Kind::RepeatPhase => (true, false),

@@ -5,14 +5,127 @@ use crate::spec::problem::shown;
 use crate::spec::syntax::{Content, Entry, Node};
 use std::ops::Range;
 
-/// The keys that a map of the format may have.
-pub(super) struct Format {
+/// The keys that a map of the format may have. Checks and the schema for editors are both made from this.
+pub(in crate::spec) struct Format {
+    /// What the schema calls the map: "task".
+    pub(in crate::spec) name: &'static str,
     /// What the map is, for messages: "a task".
-    pub(super) what: &'static str,
+    pub(in crate::spec) what: &'static str,
     /// Keys that mean something.
-    pub(super) known: &'static [&'static str],
+    pub(in crate::spec) known: &'static [Key],
     /// Keys of the format that this release does not run.
-    pub(super) later: &'static [&'static str],
+    pub(in crate::spec) later: &'static [&'static str],
+    /// What holds between several keys.
+    pub(in crate::spec) rule: Option<Rule>,
+}
+
+/// One key of a map.
+pub(in crate::spec) struct Key {
+    /// How it is written.
+    pub(in crate::spec) name: &'static str,
+    /// Whether it must be there.
+    pub(in crate::spec) presence: Presence,
+    /// What its value looks like.
+    pub(in crate::spec) shape: Shape,
+    /// What it means, in one sentence.
+    pub(in crate::spec) about: &'static str,
+}
+
+/// Whether a key must be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::spec) enum Presence {
+    /// Always.
+    Required,
+    /// It may be absent, or have no value.
+    Optional,
+    /// When it is there, it has a value.
+    Valued,
+}
+
+/// What a value looks like.
+pub(in crate::spec) enum Shape {
+    /// Any single value, as it was written.
+    Text,
+    /// Text that is more than white space.
+    Filled,
+    /// A name that may stand in addresses, file names and commands.
+    Id,
+    /// True or false.
+    Truth,
+    /// Only true.
+    True,
+    /// A whole number between two others.
+    Count(u32, u32),
+    /// A duration.
+    Duration,
+    /// One of a few words.
+    Words(&'static [&'static str]),
+    /// One text, or a list of them.
+    Texts,
+    /// Names of environment variables, one or a list.
+    Variables,
+    /// The name of an environment variable.
+    Variable,
+    /// Values by the names of environment variables.
+    Environment,
+    /// Values of any kind by names that people choose.
+    Values,
+    /// Sources by the names of secrets, or a list of names.
+    Secrets(&'static Format),
+    /// A map of the format.
+    Map(&'static Format),
+    /// A list of maps, at least so many.
+    List(&'static Format, u32),
+    /// A number, or a map that says more.
+    CountOrMap(u32, u32, &'static Format),
+}
+
+/// What holds between several keys of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::spec) enum Rule {
+    /// Exactly one of these is there.
+    OneOf(&'static [&'static str]),
+    /// At least one of these is there.
+    AnyOf(&'static [&'static str]),
+    /// This key may only be absent where another one is one of these words, whatever their case.
+    Unless(&'static str, &'static str, &'static [&'static str]),
+    /// Where a key is this word, another one is needed.
+    Needs(&'static str, &'static str, &'static str),
+}
+
+impl Key {
+    /// A key that must be there.
+    pub(super) const fn required(name: &'static str, shape: Shape, about: &'static str) -> Self {
+        Self { name, presence: Presence::Required, shape, about }
+    }
+
+    /// A key that may be absent.
+    pub(super) const fn optional(name: &'static str, shape: Shape, about: &'static str) -> Self {
+        Self { name, presence: Presence::Optional, shape, about }
+    }
+
+    /// A key that has a value when it is there.
+    pub(super) const fn valued(name: &'static str, shape: Shape, about: &'static str) -> Self {
+        Self { name, presence: Presence::Valued, shape, about }
+    }
+}
+
+impl Format {
+    /// The names of the keys that mean something.
+    pub(in crate::spec) fn names(&self) -> impl Iterator<Item = &'static str> + Clone {
+        self.known.iter().map(|key| key.name)
+    }
+}
+
+/// The words of a table of words and their meanings.
+pub(super) const fn words<const COUNT: usize, T: Copy>(table: &[(&'static str, T); COUNT]) -> [&'static str; COUNT] {
+    let mut words = [""; COUNT];
+    let mut at = 0;
+    while at < COUNT {
+        words[at] = table[at].0;
+        at += 1;
+    }
+    words
 }
 
 /// A map whose keys have been checked.
@@ -57,19 +170,20 @@ impl Checker<'_, '_> {
         };
         for entry in entries {
             let key: &str = &entry.key;
-            if format.known.contains(&key) {
+            if format.names().any(|known| known == key) {
                 continue;
             }
             if format.later.contains(&key) {
                 let message = format!("`{key}` is not supported by this release");
-                let help = format!("{} may have {}", format.what, format.known.join(", "));
+                let names: Vec<&str> = format.names().collect();
+                let help = format!("{} may have {}", format.what, names.join(", "));
                 self.error("not-supported", &entry.key_span, message).help(help);
             } else if key == "<<" {
                 let message = "merge keys (`<<`) are not supported";
                 self.error("unknown-key", &entry.key_span, message).help("write the keys out, or use an alias for a whole value");
             } else {
                 let message = format!("`{}` is not a key of {}", shown(key), format.what);
-                self.unknown("unknown-key", &entry.key_span, message, key, format.known.iter().copied());
+                self.unknown("unknown-key", &entry.key_span, message, key, format.names());
             }
         }
         let start = node.span.start;

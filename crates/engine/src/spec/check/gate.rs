@@ -1,17 +1,31 @@
 //! Gates: commands that must succeed before a phase is done.
 
 use super::Checker;
-use super::fields::{Fields, Format};
+use super::fields::{Fields, Format, Key, Shape, words};
+use super::process::ON_FAIL;
 use crate::id::GateId;
 use crate::spec::problem::line_of;
 use crate::spec::syntax::Node;
 use crate::spec::workflow::Gate;
 use std::collections::BTreeMap;
 
-const GATE: Format = Format {
+/// A gate.
+pub(super) static GATE: Format = Format {
+    name: "gate",
     what: "a gate",
-    known: &["id", "name", "description", "run", "timeout", "on_fail", "env", "secrets", "dir"],
+    known: &[
+        Key::required("id", Shape::Id, "Unique in the phase."),
+        Key::optional("name", Shape::Text, "What people call it; the id when absent."),
+        Key::optional("description", Shape::Text, "What it is for, for people."),
+        Key::required("run", Shape::Filled, "The shell command that must succeed; a template."),
+        Key::optional("timeout", Shape::Duration, "How long it may take: `30s`, `5m`, `1h 30m` or `PT30M`."),
+        Key::optional("on_fail", Shape::Words(&words(&ON_FAIL)), "What happens when it fails; `fail` when absent."),
+        Key::optional("env", Shape::Environment, "Environment variables for it; the values are templates."),
+        Key::optional("secrets", Shape::Variables, "Names of the secrets that reach it, as environment variables."),
+        Key::optional("dir", Shape::Filled, "Where it runs, under the root; a template."),
+    ],
     later: &["script", "retry", "agent", "task", "on_interrupt", "type"],
+    rule: None,
 };
 
 impl Checker<'_, '_> {

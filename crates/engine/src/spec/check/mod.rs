@@ -24,7 +24,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 
-pub(super) use workflow::workflow;
+pub(super) use fields::{Format, Key, Presence, Rule, Shape};
+pub(super) use workflow::{WORKFLOW, workflow};
 
 /// What every check needs: the text of the file, for places inside scalars, and where problems go.
 pub(super) struct Checker<'s, 'r> {

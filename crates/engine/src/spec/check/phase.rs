@@ -1,17 +1,42 @@
 //! Phases: the steps of a workflow.
 
 use super::Checker;
+use super::checkpoint::CHECKPOINT;
 use super::choice::Order;
-use super::fields::{Fields, Format};
-use super::task::RawTask;
+use super::fields::{Fields, Format, Key, Shape, words};
+use super::gate::GATE;
+use super::task::{RawTask, TASK};
 use crate::id::{PhaseId, TaskId};
 use crate::spec::syntax::Node;
 use crate::spec::workflow::{OnFail, OnInterrupt, Phase, Retry, Script, Task, Work};
 use std::collections::BTreeMap;
 
-const PHASE: Format = Format {
+const BEHAVIORS: [(&str, Behavior); 3] =
+    [("parallel", Behavior::Parallel), ("sequential", Behavior::Sequential), ("main-only", Behavior::MainOnly)];
+
+/// A phase.
+pub(super) static PHASE: Format = Format {
+    name: "phase",
     what: "a phase",
-    known: &["id", "name", "description", "behavior", "tasks", "gates", "checkpoint", "main_agent", "fail_fast"],
+    known: &[
+        Key::required("id", Shape::Id, "Unique in the workflow."),
+        Key::optional("name", Shape::Text, "What people call it; the id when absent."),
+        Key::optional("description", Shape::Text, "What it is for, for people."),
+        Key::optional(
+            "behavior",
+            Shape::Words(&words(&BEHAVIORS)),
+            "How tasks follow each other: `parallel` when their needs are done, `sequential` one after the other, `main-only` for the main script alone.",
+        ),
+        Key::optional("tasks", Shape::List(&TASK, 0), "What to do."),
+        Key::optional("gates", Shape::List(&GATE, 0), "Automatic checks after the tasks, in this order."),
+        Key::optional("checkpoint", Shape::Map(&CHECKPOINT), "Where a person decides, after the gates."),
+        Key::optional("main_agent", Shape::Map(&MAIN_AGENT), "A script that runs after all tasks, as the task `main`."),
+        Key::optional(
+            "fail_fast",
+            Shape::Truth,
+            "Whether the first failure ends the tasks under way; otherwise they may finish.",
+        ),
+    ],
     later: &[
         "subagents",
         "suggested_subagents",
@@ -36,12 +61,18 @@ const PHASE: Format = Format {
         "retry",
         "on_fail",
     ],
+    rule: None,
 };
 
-const MAIN_AGENT: Format = Format {
+static MAIN_AGENT: Format = Format {
+    name: "main_agent",
     what: "`main_agent`",
-    known: &["script", "description"],
+    known: &[
+        Key::required("script", Shape::Filled, "The body of a JavaScript function."),
+        Key::optional("description", Shape::Text, "What it is for, for people."),
+    ],
     later: &["prompt", "skills", "outputs", "timeout", "agent", "name"],
+    rule: None,
 };
 
 /// The task that a main script becomes.
@@ -62,9 +93,8 @@ impl Checker<'_, '_> {
         let id = fields.require(self, "id").and_then(|node| self.id(node, "the id of a phase"));
         let name = fields.get("name").and_then(|node| self.text(node, "`name`")).map(str::to_owned);
         let description = fields.get("description").and_then(|node| self.text(node, "`description`")).map(str::to_owned);
-        let words = [("parallel", Behavior::Parallel), ("sequential", Behavior::Sequential), ("main-only", Behavior::MainOnly)];
         let behavior =
-            fields.get("behavior").and_then(|node| self.word(node, "`behavior`", &words)).unwrap_or(Behavior::Parallel);
+            fields.get("behavior").and_then(|node| self.word(node, "`behavior`", &BEHAVIORS)).unwrap_or(Behavior::Parallel);
         let tasks = self.tasks(&fields, behavior);
         let gates = self.gates(&fields);
         let checkpoint = fields.get("checkpoint").and_then(|node| self.checkpoint(node, order));

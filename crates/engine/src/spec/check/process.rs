@@ -9,10 +9,12 @@ use crate::template::Roots;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+/// What may happen when a task or gate has failed for good.
+pub(super) const ON_FAIL: [(&str, OnFail); 3] = [("fail", OnFail::Fail), ("ask", OnFail::Ask), ("repeat", OnFail::Repeat)];
+
 impl Checker<'_, '_> {
     pub(super) fn on_fail(&mut self, fields: &Fields<'_, '_>) -> OnFail {
-        let words = [("fail", OnFail::Fail), ("ask", OnFail::Ask), ("repeat", OnFail::Repeat)];
-        fields.get("on_fail").and_then(|node| self.word(node, "`on_fail`", &words)).unwrap_or_default()
+        fields.get("on_fail").and_then(|node| self.word(node, "`on_fail`", &ON_FAIL)).unwrap_or_default()
     }
 
     pub(super) fn dir(&mut self, fields: &Fields<'_, '_>) -> Option<String> {

@@ -1,14 +1,24 @@
 //! Where secrets come from.
 
 use super::Checker;
-use super::fields::{Fields, Format};
+use super::fields::{Fields, Format, Key, Rule, Shape};
 use super::process::is_variable;
 use crate::spec::problem::shown;
 use crate::spec::syntax::{Content, Node};
 use crate::spec::workflow::SecretSource;
 use std::collections::BTreeMap;
 
-const SOURCE: Format = Format { what: "a secret", known: &["env", "command"], later: &["file", "keyring", "vault"] };
+/// Where a secret comes from.
+pub(super) static SOURCE: Format = Format {
+    name: "secret",
+    what: "a secret",
+    known: &[
+        Key::optional("env", Shape::Variable, "The environment variable that holds it."),
+        Key::optional("command", Shape::Filled, "The command that prints it."),
+    ],
+    later: &["file", "keyring", "vault"],
+    rule: Some(Rule::AnyOf(&["env", "command"])),
+};
 
 impl Checker<'_, '_> {
     /// The top level's `secrets`: names with their sources, or names alone.

@@ -1,31 +1,50 @@
 //! Tasks: units of work.
 
 use super::Checker;
-use super::fields::{Fields, Format};
+use super::fields::{Fields, Format, Key, Rule, Shape, words};
+use super::process::ON_FAIL;
 use crate::id::TaskId;
 use crate::spec::syntax::{Content, Node};
 use crate::spec::workflow::{OnInterrupt, Retry, Task, Work};
 use crate::template::Roots;
 use std::time::Duration;
 
-const TASK: Format = Format {
+const KINDS: [&str; 3] = ["run", "script", "pass"];
+
+const ON_INTERRUPT: [(&str, OnInterrupt); 3] =
+    [("rerun", OnInterrupt::Rerun), ("ask", OnInterrupt::Ask), ("fail", OnInterrupt::Fail)];
+
+/// The most tries that a task may have.
+const MOST_ATTEMPTS: u32 = 1000;
+
+/// A task.
+pub(super) static TASK: Format = Format {
+    name: "task",
     what: "a task",
     known: &[
-        "id",
-        "name",
-        "description",
-        "needs",
-        "run",
-        "script",
-        "pass",
-        "timeout",
-        "retry",
-        "on_interrupt",
-        "on_fail",
-        "outputs",
-        "env",
-        "secrets",
-        "dir",
+        Key::required("id", Shape::Id, "Unique in the phase."),
+        Key::optional("name", Shape::Text, "What people call it; the id when absent."),
+        Key::optional("description", Shape::Text, "What it is for, for people."),
+        Key::optional("needs", Shape::Texts, "Tasks of the same phase that must be done first."),
+        Key::valued("run", Shape::Filled, "A shell command; a template whose values are quoted for the shell."),
+        Key::valued("script", Shape::Filled, "The body of a JavaScript function."),
+        Key::valued("pass", Shape::True, "Does nothing: a join, or a stand-in."),
+        Key::optional("timeout", Shape::Duration, "How long one attempt may take: `30s`, `5m`, `1h 30m` or `PT30M`."),
+        Key::optional(
+            "retry",
+            Shape::CountOrMap(1, MOST_ATTEMPTS, &RETRY),
+            "How often a failing task is tried: a number of tries, or `{ attempts: 3, backoff: 10s }`.",
+        ),
+        Key::optional(
+            "on_interrupt",
+            Shape::Words(&words(&ON_INTERRUPT)),
+            "What becomes of an attempt that was cut off; `ask` for commands, else `rerun`.",
+        ),
+        Key::optional("on_fail", Shape::Words(&words(&ON_FAIL)), "What happens when the last try failed; `fail` when absent."),
+        Key::optional("outputs", Shape::Texts, "Files that it must leave in the output directory; templates."),
+        Key::optional("env", Shape::Environment, "Environment variables for it; the values are templates."),
+        Key::optional("secrets", Shape::Variables, "Names of the secrets that reach it, as environment variables."),
+        Key::optional("dir", Shape::Filled, "Where it runs, under the root; a template."),
     ],
     later: &[
         "agent",
@@ -46,9 +65,19 @@ const TASK: Format = Format {
         "uses",
         "session",
     ],
+    rule: Some(Rule::OneOf(&KINDS)),
 };
 
-const RETRY: Format = Format { what: "`retry`", known: &["attempts", "backoff"], later: &["max_backoff", "jitter"] };
+static RETRY: Format = Format {
+    name: "retry",
+    what: "`retry`",
+    known: &[
+        Key::required("attempts", Shape::Count(1, MOST_ATTEMPTS), "Tries in all, the first included."),
+        Key::optional("backoff", Shape::Duration, "How long to wait before the second try; doubled before each further one."),
+    ],
+    later: &["max_backoff", "jitter"],
+    rule: None,
+};
 
 /// A task as it stands in the file, its needs not yet looked up.
 pub(super) struct RawTask<'n, 'a> {
@@ -71,8 +100,7 @@ impl Checker<'_, '_> {
         let work = self.work(&fields);
         let timeout = fields.get("timeout").and_then(|node| self.timeout(node, "`timeout`"));
         let retry = fields.get("retry").and_then(|node| self.retry(node)).unwrap_or_default();
-        let words = [("rerun", OnInterrupt::Rerun), ("ask", OnInterrupt::Ask), ("fail", OnInterrupt::Fail)];
-        let on_interrupt = fields.get("on_interrupt").and_then(|node| self.word(node, "`on_interrupt`", &words));
+        let on_interrupt = fields.get("on_interrupt").and_then(|node| self.word(node, "`on_interrupt`", &ON_INTERRUPT));
         let on_fail = self.on_fail(&fields);
         let outputs = fields.get("outputs").map(|node| self.paths(node, "the output", Roots::Task)).unwrap_or_default();
         let (env, secrets, dir) = (self.env(&fields), self.secret_names(&fields), self.dir(&fields));
@@ -102,8 +130,7 @@ impl Checker<'_, '_> {
     }
 
     fn work(&mut self, fields: &Fields<'_, '_>) -> Option<Work> {
-        let kinds = ["run", "script", "pass"];
-        let given: Vec<&str> = kinds.into_iter().filter(|kind| fields.key(kind).is_some()).collect();
+        let given: Vec<&str> = KINDS.into_iter().filter(|kind| fields.key(kind).is_some()).collect();
         let kind = match given.as_slice() {
             [] => {
                 let message = "a task needs one of `run`, `script`, `pass`";
@@ -141,13 +168,12 @@ impl Checker<'_, '_> {
     }
 
     fn retry(&mut self, node: &Node<'_>) -> Option<Retry> {
-        const MOST: u32 = 1000;
         if let Content::Scalar(_) = &*node.content {
-            let attempts = self.count(node, "`retry`", 1..=MOST)?;
+            let attempts = self.count(node, "`retry`", 1..=MOST_ATTEMPTS)?;
             return Some(Retry { attempts, backoff: Duration::ZERO });
         }
         let fields = self.fields(node, &RETRY)?;
-        let attempts = fields.require(self, "attempts").and_then(|node| self.count(node, "`attempts`", 1..=MOST));
+        let attempts = fields.require(self, "attempts").and_then(|node| self.count(node, "`attempts`", 1..=MOST_ATTEMPTS));
         let backoff = match fields.get("backoff") {
             Some(node) => self.duration(node, "`backoff`"),
             None => Some(Duration::ZERO),

@@ -2,7 +2,9 @@
 
 use super::Checker;
 use super::choice::Order;
-use super::fields::{Fields, Format};
+use super::fields::{Fields, Format, Key, Shape, words};
+use super::phase::PHASE;
+use super::secret::SOURCE;
 use crate::spec::problem::{Report, shown};
 use crate::spec::scalar;
 use crate::spec::syntax::{Content, Node};
@@ -11,9 +13,44 @@ use crate::template::Roots;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-const WORKFLOW: Format = Format {
+const MODES: [(&str, Mode); 3] = {
+    let [strict, loose, adaptive] = [Mode::Strict, Mode::Loose, Mode::Adaptive];
+    [(strict.word(), strict), (loose.word(), loose), (adaptive.word(), adaptive)]
+};
+
+const MOST_PARALLEL: u32 = 100_000;
+
+/// The top level.
+pub(in crate::spec) static WORKFLOW: Format = Format {
+    name: "workflow",
     what: "a workflow",
-    known: &["name", "description", "version", "execution_mode", "output_dir", "vars", "secrets", "max_parallel", "phases"],
+    known: &[
+        Key::required("name", Shape::Filled, "What the workflow is called."),
+        Key::optional("description", Shape::Text, "What it is for, for people."),
+        Key::optional("version", Shape::Text, "The author's version of it, for people."),
+        Key::optional(
+            "execution_mode",
+            Shape::Words(&words(&MODES)),
+            "How phases choose what runs: `strict` runs what is listed, then the main script.",
+        ),
+        Key::optional(
+            "output_dir",
+            Shape::Filled,
+            "Where outputs go, under the root; a template. By default the run has a folder of its own.",
+        ),
+        Key::optional(
+            "vars",
+            Shape::Values,
+            "Values that scripts, conditions and templates see; `--var NAME=VALUE` goes before them.",
+        ),
+        Key::optional(
+            "secrets",
+            Shape::Secrets(&SOURCE),
+            "Where secrets come from; one that is not listed is an environment variable of its name.",
+        ),
+        Key::optional("max_parallel", Shape::Count(1, MOST_PARALLEL), "How many tasks may run at once; no limit when absent."),
+        Key::required("phases", Shape::List(&PHASE, 1), "The phases, in order."),
+    ],
     later: &[
         "finalization",
         "subagents",
@@ -38,6 +75,7 @@ const WORKFLOW: Format = Format {
         "review",
         "session_timeout",
     ],
+    rule: None,
 };
 
 /// Keys that only the successor of this format has at its top.
@@ -61,13 +99,12 @@ pub(in crate::spec) fn workflow(source: &str, root: &Node<'_>, report: &mut Repo
     };
     let description = text(&mut checker, "description");
     let version = text(&mut checker, "version");
-    let modes = [Mode::Strict, Mode::Loose, Mode::Adaptive].map(|mode| (mode.word(), mode));
     let execution_mode =
-        fields.get("execution_mode").and_then(|node| checker.word(node, "`execution_mode`", &modes)).unwrap_or_default();
+        fields.get("execution_mode").and_then(|node| checker.word(node, "`execution_mode`", &MODES)).unwrap_or_default();
     let vars = checker.vars(&fields);
     let output_dir = fields.get("output_dir").and_then(|node| checker.path(node, "`output_dir`", Roots::OutputDir));
     let secrets = checker.secrets(&fields);
-    let max_parallel = fields.get("max_parallel").and_then(|node| checker.count(node, "`max_parallel`", 1..=100_000));
+    let max_parallel = fields.get("max_parallel").and_then(|node| checker.count(node, "`max_parallel`", 1..=MOST_PARALLEL));
     let phases = checker.phases(&fields);
     Some(Workflow {
         name: name?.trim().to_owned(),

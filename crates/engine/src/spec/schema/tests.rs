@@ -1,0 +1,237 @@
+use super::*;
+use crate::spec::problem::{Report, Severity};
+use crate::spec::{read, scalar, syntax};
+use std::collections::{BTreeMap, BTreeSet};
+
+fn value(text: &str) -> Value {
+    let node = syntax::parse(text, &mut Report::default()).unwrap_or_else(|| panic!("no YAML: {text}"));
+    scalar::to_json(&node, &mut Vec::new())
+}
+
+fn validator() -> jsonschema::Validator {
+    jsonschema::draft202012::new(&schema()).expect("a schema")
+}
+
+/// Every map of the format by its name, from the top.
+fn formats() -> BTreeMap<&'static str, &'static Format> {
+    fn add(format: &'static Format, found: &mut BTreeMap<&'static str, &'static Format>) {
+        if found.insert(format.name, format).is_some() {
+            return;
+        }
+        for key in format.known {
+            match &key.shape {
+                Shape::Map(inner) | Shape::List(inner, _) | Shape::CountOrMap(_, _, inner) | Shape::Secrets(inner) => {
+                    add(inner, found);
+                }
+                Shape::Text
+                | Shape::Filled
+                | Shape::Id
+                | Shape::Truth
+                | Shape::True
+                | Shape::Count(..)
+                | Shape::Duration
+                | Shape::Words(_)
+                | Shape::Texts
+                | Shape::Variables
+                | Shape::Variable
+                | Shape::Environment
+                | Shape::Values => {}
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    add(&WORKFLOW, &mut found);
+    found
+}
+
+/// A whole file around one map of the format, which holds these lines.
+fn file_around(format: &str, lines: &[String]) -> String {
+    let flow = format!("{{ {} }}", lines.join(", "));
+    let phase = |inside: &str| format!("name: x\nphases:\n  - {{ id: a, {inside} }}\n  - {{ id: b }}\n");
+    match format {
+        "workflow" => flow,
+        "phase" => format!("name: x\nphases: [{flow}]\n"),
+        "main_agent" => phase(&format!("main_agent: {flow}")),
+        "task" => phase(&format!("tasks: [{{ id: first, pass: true }}, {flow}]")),
+        "retry" => phase(&format!("tasks: [{{ id: t, pass: true, retry: {flow} }}]")),
+        "gate" => phase(&format!("gates: [{flow}]")),
+        "checkpoint" => phase(&format!("checkpoint: {flow}")),
+        "option" => phase(&format!("checkpoint: {{ options: [{flow}] }}")),
+        "on_select" => phase(&format!("checkpoint: {{ options: [{{ label: x, on_select: {flow} }}] }}")),
+        "secret" => format!("name: x\nsecrets: {{ S: {flow} }}\nphases: [{{ id: a }}]\n"),
+        other => panic!("there is no file around {other}"),
+    }
+}
+
+/// Values for a key: those that both must take, and those that both must refuse.
+fn samples(key: &Key) -> (Vec<String>, Vec<String>) {
+    let all = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect::<Vec<String>>();
+    let (mut good, mut bad) = match &key.shape {
+        // Ids and names of tasks and phases are looked up, and paths and scripts have rules of their own.
+        Shape::Text if key.name == "target" => (all(&["current", "a"]), all(&["[current]", "{}"])),
+        Shape::Texts if key.name == "needs" => (all(&["first", "[first]", "[]"]), all(&["{}", "[[first]]"])),
+        Shape::Texts if key.name == "phases" => (all(&["b", "[b]"]), all(&["{}", "[[b]]"])),
+        Shape::Text => (all(&["text", "1", "1.50", "true"]), all(&["[text]", "{}"])),
+        Shape::Filled => (all(&["text", "1", "true"]), all(&["[text]", "{}", "' '"])),
+        Shape::Id => (all(&["one", "1", "_a.b-c"]), all(&["[one]", "{}", "'a b'", "'-a'", "''"])),
+        Shape::Truth => (all(&["true", "false"]), all(&["yes", "'true'", "1", "[]"])),
+        Shape::True => (all(&["true"]), all(&["false", "yes", "[]"])),
+        Shape::Count(least, most) => {
+            (vec![least.to_string(), most.to_string()], vec![(least - 1).to_string(), (most + 1).to_string(), "x".into()])
+        }
+        Shape::Duration => (all(&["30s", "5m", "1h 30m", "2d", "PT30M", "'1 hour'"]), all(&["30", "soon", "[]", "{}"])),
+        Shape::Words(words) => (all(words), all(&["nonsense", "[]", "{}", "1"])),
+        Shape::Texts => (all(&["text", "[a, b]", "[]"]), all(&["{}", "[[a]]", "[{}]"])),
+        Shape::Variables => (all(&["A", "[A, b_1]", "[]"]), all(&["{}", "[1a]", "'a b'"])),
+        Shape::Variable => (all(&["A"]), all(&["{}", "[A]", "1a"])),
+        Shape::Environment => (all(&["{ A: text, B: 1, C: '' }", "{}"]), all(&["{ 1A: x }", "{ A: }", "{ A: [] }", "[]"])),
+        Shape::Values => (all(&["{ a: 1, 'b c': [null] }", "{}"]), all(&["[]", "text"])),
+        Shape::Secrets(_) => (all(&["{ A: , B: { env: C } }", "[A]", "{}"]), all(&["text", "{ A: text }", "{ 'a b': }"])),
+        Shape::Map(_) => (Vec::new(), all(&["[]", "text"])),
+        Shape::List(_, _) => (Vec::new(), all(&["{}", "text"])),
+        Shape::CountOrMap(least, most, _) => (vec![least.to_string(), most.to_string()], all(&["0", "[]", "x", "{}"])),
+    };
+    match key.presence {
+        // It stands beside the action that needs it.
+        Presence::Optional if key.name == "phases" => bad.push(String::new()),
+        Presence::Optional => good.push(String::new()),
+        Presence::Required | Presence::Valued => bad.push(String::new()),
+    }
+    (good, bad)
+}
+
+/// The other keys that a map needs beside this one.
+fn beside(format: &Format, name: &str) -> Vec<String> {
+    let with = |lines: &[&str]| -> Vec<String> {
+        let other = |line: &&&str| line.split(':').next() != Some(name);
+        lines.iter().filter(other).map(|line| (*line).to_owned()).collect()
+    };
+    match format.name {
+        "workflow" => with(&["name: x", "phases: [{ id: a }]"]),
+        "phase" => with(&["id: a"]),
+        "main_agent" => with(&["script: return 1"]),
+        "task" if matches!(name, "run" | "script" | "pass") => with(&["id: t"]),
+        "task" => with(&["id: t", "pass: true"]),
+        "retry" => with(&["attempts: 2"]),
+        "gate" => with(&["id: g", "run: make"]),
+        "checkpoint" if matches!(name, "prompt") => with(&["approval_required: true"]),
+        "checkpoint" => with(&["prompt: x"]),
+        "option" => with(&["label: x", "on_select: { action: continue }"]),
+        "on_select" if name == "phases" => with(&["action: skip_phases"]),
+        "on_select" if name == "target" => with(&["action: repeat_phase"]),
+        "on_select" => with(&["action: abort", "phases: b"]),
+        "secret" if name == "env" => with(&["command:"]),
+        "secret" => with(&["env:"]),
+        other => panic!("what stands beside a key of {other}?"),
+    }
+}
+
+fn errors(text: &str) -> Vec<String> {
+    let problems = read(text).problems.into_iter();
+    problems.filter(|problem| problem.severity == Severity::Error).map(|problem| problem.message).collect()
+}
+
+#[test]
+fn the_schema_has_exactly_the_keys_that_the_checks_know() {
+    let schema = schema();
+    let properties =
+        |schema: &Value| -> BTreeSet<String> { schema["properties"].as_object().expect("properties").keys().cloned().collect() };
+    let mut names: BTreeSet<&str> = schema["$defs"].as_object().expect("definitions").keys().map(String::as_str).collect();
+    names.insert("workflow");
+    assert_eq!(names, formats().keys().copied().collect());
+    for (name, format) in formats() {
+        let part = if name == "workflow" { &schema } else { &schema["$defs"][name] };
+        let known: BTreeSet<String> = format.names().map(str::to_owned).collect();
+        assert_eq!(known.len(), format.known.len(), "a key of {name} stands there twice");
+        assert_eq!(properties(part), known, "{name}");
+        assert_eq!(part["additionalProperties"], false, "{name}");
+        assert!(format.later.iter().all(|later| !known.contains(*later)), "{name}");
+        for key in format.known {
+            assert!(key.about.ends_with('.'), "{name}.{}: {:?}", key.name, key.about);
+        }
+    }
+}
+
+#[test]
+fn every_value_that_the_checks_take_is_valid_and_what_is_not_valid_they_refuse() {
+    let validator = validator();
+    let mut tried = 0;
+    for (name, format) in formats() {
+        for key in format.known {
+            let (good, bad) = samples(key);
+            for (sample, fits) in good.iter().map(|sample| (sample, true)).chain(bad.iter().map(|sample| (sample, false))) {
+                let mut lines = beside(format, key.name);
+                lines.push(format!("{}: {sample}", key.name));
+                let text = file_around(name, &lines);
+                let told = errors(&text);
+                // An option's or secret's other key is what is missing then, whichever of the two is left out.
+                let left_out = sample.is_empty() && matches!((name, key.name), ("secret", _) | ("option", "on_select"));
+                if left_out {
+                    continue;
+                }
+                assert_eq!(told.is_empty(), fits, "the checks about {name}.{}: {told:?}\n{text}", key.name);
+                assert_eq!(validator.is_valid(&value(&text)), fits, "the schema about {name}.{}\n{text}", key.name);
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 250, "{tried}");
+}
+
+#[test]
+fn keys_that_nobody_knows_and_keys_of_later_releases_are_refused_by_both() {
+    let validator = validator();
+    for (name, format) in formats() {
+        for unknown in format.later.iter().copied().chain(["nonsense"]) {
+            let mut lines = beside(format, "");
+            lines.push(format!("{unknown}: 1"));
+            let text = file_around(name, &lines);
+            assert!(!errors(&text).is_empty(), "{text}");
+            assert!(!validator.is_valid(&value(&text)), "{text}");
+        }
+    }
+}
+
+#[test]
+fn what_holds_between_keys_holds_in_both() {
+    let validator = validator();
+    for (name, line, fits) in [
+        ("task", "id: t", false),
+        ("task", "id: t, run: x", true),
+        ("task", "id: t, run: x, pass: true", false),
+        ("option", "label: CONTINUE", true),
+        ("option", "label: ' abort '", true),
+        ("option", "label: Something else", false),
+        ("on_select", "action: skip_phases", false),
+        ("on_select", "action: repeat_phase", true),
+        ("secret", "", false),
+        ("secret", "env: A", true),
+    ] {
+        let text = file_around(name, &[line.to_owned()]);
+        assert_eq!(errors(&text).is_empty(), fits, "the checks: {text}");
+        assert_eq!(validator.is_valid(&value(&text)), fits, "the schema: {text}");
+    }
+}
+
+#[test]
+fn every_example_is_valid() {
+    let validator = validator();
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).expect("the examples") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|extension| extension == "yaml") {
+            let text = std::fs::read_to_string(&path).expect("text");
+            let problems: Vec<String> = validator.iter_errors(&value(&text)).map(|error| error.to_string()).collect();
+            assert_eq!(problems, Vec::<String>::new(), "{}", path.display());
+            seen += 1;
+        }
+    }
+    assert!(seen >= 5);
+}
+
+#[test]
+fn the_schema_is_one_itself() {
+    assert!(jsonschema::meta::is_valid(&schema()));
+    assert_eq!(schema()["$schema"], "https://json-schema.org/draft/2020-12/schema");
+}

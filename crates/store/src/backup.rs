@@ -1,0 +1,111 @@
+//! Copies of a store in a file: how they are put in their place, and how the runs of any store are copied into one.
+
+use crate::error::{AppendError, StoreError};
+use crate::sqlite::SqliteStore;
+use crate::store::{Append, Store, StoredRun};
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::index::IndexRows;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How many runs and commits are read at once.
+const RUNS_AT_ONCE: usize = 100;
+const COMMITS_AT_ONCE: usize = 1000;
+
+/// Copies the runs of a store into a new database file: each run as it is when it is reached, with all that belongs to it, but for who drives
+/// it. For stores that have no quicker way.
+pub async fn copy_runs(store: &dyn Store, file: &Path) -> Result<(), StoreError> {
+    require_folder(file)?;
+    let folder = beside(file);
+    let copied = copy_into(store, &folder).await;
+    let placed = copied.and_then(|()| put_in_place(&folder.join("lockgate.db"), file));
+    fs::remove_dir_all(&folder).ok();
+    placed
+}
+
+async fn copy_into(store: &dyn Store, folder: &Path) -> Result<(), StoreError> {
+    let copy = SqliteStore::open(folder)?;
+    let mut after = None;
+    loop {
+        let runs = store.scan_runs(after, RUNS_AT_ONCE).await?;
+        let Some(last) = runs.last() else { return Ok(()) };
+        after = Some(last.place);
+        for run in &runs {
+            copy_run(store, run, &copy).await?;
+        }
+    }
+}
+
+async fn copy_run(store: &dyn Store, stored: &StoredRun, copy: &SqliteStore) -> Result<(), StoreError> {
+    let run = &stored.row.run;
+    let found = store.values(&stored.refers_to).await?;
+    let mut values: Vec<_> =
+        stored.refers_to.iter().copied().zip(found).filter_map(|(digest, bytes)| Some((digest, bytes?))).collect();
+    let mut index = Some(IndexRows {
+        run: Some(stored.row.clone()),
+        holds: stored.holds.clone(),
+        timers: stored.timers.clone(),
+        timers_gone: Vec::new(),
+        refers_to: stored.refers_to.clone(),
+    });
+    let mut after = 0;
+    loop {
+        let commits = store.commits(run, after, COMMITS_AT_ONCE).await?;
+        let Some(last) = commits.last() else { return Ok(()) };
+        after = last.version;
+        for commit in commits {
+            let append = Append {
+                run: run.clone(),
+                expected: commit.version.saturating_sub(1),
+                epoch: None,
+                claim: None,
+                fold: stored.fold.as_ref().filter(|fold| fold.version == commit.version).map(|fold| fold.state.clone()),
+                commit,
+                values: std::mem::take(&mut values),
+                index: index.take().unwrap_or_default(),
+            };
+            copy.append(append).await.map_err(|error| broken(run, error))?;
+        }
+    }
+}
+
+fn broken(run: &RunId, error: AppendError) -> StoreError {
+    match error {
+        AppendError::Store(error) => error,
+        AppendError::Conflict | AppendError::Fenced => {
+            StoreError::Corrupt(format!("the history of run {run} has a gap or stands there twice"))
+        }
+    }
+}
+
+/// Says when the folder that a file is to lie in is not there.
+pub(crate) fn require_folder(file: &Path) -> Result<(), StoreError> {
+    match file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+        Some(folder) => Err(StoreError::Io(format!("there is no folder {}; make it, or name another", folder.display()))),
+        None => Ok(()),
+    }
+}
+
+/// A name beside a file for what is not complete yet.
+pub(crate) fn beside(file: &Path) -> PathBuf {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".new-{:016x}", rand::random::<u64>()));
+    file.with_file_name(name)
+}
+
+/// Makes a file durable and gives it its name, unless that name is taken.
+pub fn put_in_place(fresh: &Path, file: &Path) -> Result<(), StoreError> {
+    let failed = |error: &io::Error| StoreError::Io(format!("{} cannot be written: {error}", file.display()));
+    let taken = || StoreError::Io(format!("{} is there already and is not overwritten; choose another name", file.display()));
+    File::open(fresh).and_then(|opened| opened.sync_all()).map_err(|error| failed(&error))?;
+    match fs::hard_link(fresh, file) {
+        Ok(()) => fs::remove_file(fresh).map_err(|error| failed(&error))?,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(taken()),
+        // A file system without hard links; somebody who takes the name at the same moment is then not noticed.
+        Err(_) if file.symlink_metadata().is_ok() => return Err(taken()),
+        Err(_) => fs::rename(fresh, file).map_err(|error| failed(&error))?,
+    }
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| failed(&error))
+}
