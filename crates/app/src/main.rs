@@ -5,6 +5,8 @@
 //! | [`cli`] | one file per command, with its arguments |
 //! | [`open`], [`select`] | find the project; find the run, hold or task that somebody means |
 //! | [`standing`] | where a run stands that others drive, and waiting for that to change |
+//! | [`graph`] | drawings of workflows and runs: terminal, SVG, Mermaid |
+//! | [`leftovers`] | what lies in a project's folder that nobody needs |
 //! | [`drive`], [`progress`], [`signals`] | drive a run from here: what is told, what is asked, how it is stopped |
 //! | [`presets`], [`workflow_file`] | answers given in advance; workflow files that are read |
 //! | [`prompt`] | ask a person at the terminal |
@@ -17,6 +19,8 @@ mod cli;
 mod diagnose;
 mod drive;
 mod exit;
+mod graph;
+mod leftovers;
 mod moment;
 mod neutral;
 mod open;

@@ -124,6 +124,7 @@ impl Project {
     }
 }
 
-fn current_folder() -> Result<std::path::PathBuf, Trouble> {
+/// Where this process was started.
+pub(crate) fn current_folder() -> Result<std::path::PathBuf, Trouble> {
     std::env::current_dir().map_err(|error| Trouble::misuse(format!("the current folder cannot be found: {error}")))
 }

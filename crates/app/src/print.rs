@@ -88,6 +88,11 @@ pub(crate) fn somebody_is_there() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
+/// Whether data is shown in colour.
+pub(crate) fn data_has_colour() -> bool {
+    anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never
+}
+
 /// Whether talk is shown in colour.
 pub(crate) fn talk_has_colour() -> bool {
     static COLOUR: OnceLock<bool> = OnceLock::new();

@@ -1,14 +1,22 @@
 //! The commands: one file each, with its arguments.
 
 mod answer;
+mod backup;
 mod cancel;
+mod completions;
+mod doctor;
+mod gc;
+mod graph;
 mod inbox;
+mod init;
 mod log;
 mod logs;
+mod restore;
 mod resume;
 mod retry;
 mod run;
 mod runs;
+mod schema;
 mod skip;
 mod status;
 mod step;
@@ -44,6 +52,7 @@ With --json an error is also printed on stdout, as {\"error\": {\"message\", \"h
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Init(init::Arguments),
     Run(run::Arguments),
     Resume(resume::Arguments),
     Status(status::Arguments),
@@ -59,6 +68,13 @@ enum Command {
     Cancel(cancel::Arguments),
     Verify(verify::Arguments),
     Validate(validate::Arguments),
+    Graph(graph::Arguments),
+    Schema(schema::Arguments),
+    Doctor(doctor::Arguments),
+    Backup(backup::Arguments),
+    Restore(restore::Arguments),
+    Gc(gc::Arguments),
+    Completions(completions::Arguments),
 }
 
 /// Runs the command line of this process.
@@ -113,6 +129,7 @@ fn execute(arguments: Arguments) -> Result<Exit, Trouble> {
     let done = runtime.block_on(async {
         signals::outlive_size_limits();
         match arguments.command {
+            Command::Init(arguments) => init::run(root, &arguments),
             Command::Run(arguments) => run::run(root, arguments).await,
             Command::Resume(arguments) => resume::run(root, arguments).await,
             Command::Status(arguments) => status::run(root, arguments).await,
@@ -128,6 +145,13 @@ fn execute(arguments: Arguments) -> Result<Exit, Trouble> {
             Command::Cancel(arguments) => cancel::run(root, arguments).await,
             Command::Verify(arguments) => verify::run(root, arguments).await,
             Command::Validate(arguments) => Ok(validate::run(&arguments)),
+            Command::Graph(arguments) => graph::run(root, arguments).await,
+            Command::Schema(arguments) => Ok(schema::run(&arguments)),
+            Command::Doctor(arguments) => Ok(doctor::run(root, &arguments).await),
+            Command::Backup(arguments) => backup::run(root, arguments).await,
+            Command::Restore(arguments) => restore::run(root, arguments).await,
+            Command::Gc(arguments) => gc::run(root, arguments).await,
+            Command::Completions(arguments) => Ok(completions::run(&arguments)),
         }
     });
     // Nothing that still waits in the background may keep the program from ending.

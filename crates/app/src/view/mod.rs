@@ -135,7 +135,8 @@ fn phases(run: &Run, status: &'static str) -> Vec<PhaseView> {
     run.workflow.phases.iter().enumerate().map(view).collect()
 }
 
-fn phase_status(run: &Run, position: usize, phase: &PhaseId, status: &'static str) -> &'static str {
+/// The word for where a phase stands.
+pub(crate) fn phase_status(run: &Run, position: usize, phase: &PhaseId, status: &'static str) -> &'static str {
     if run.current.as_ref().is_some_and(|current| current.id == *phase) {
         return match run.status() {
             Status::Complete => "complete",

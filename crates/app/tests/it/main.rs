@@ -15,4 +15,5 @@ mod project;
 mod prompt;
 mod seen;
 mod self_approval;
+mod tools;
 mod trouble;

@@ -1,0 +1,37 @@
+//! `lockgate backup`: a copy of the database while it is in use.
+
+use crate::exit::Exit;
+use crate::neutral;
+use crate::open::Project;
+use crate::print;
+use crate::trouble::Trouble;
+use lockgate_runner::files::size_text;
+use lockgate_store::Page;
+use std::path::{Path, PathBuf};
+
+/// Copies the database into a file while runs go on; logs and outputs stay where they are
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The file to write, which must not be there yet
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+    let file = &arguments.file;
+    let shown = neutral::line(&file.to_string_lossy()).into_owned();
+    if file.symlink_metadata().is_ok() {
+        return Err(Trouble::misuse(format!("{} is there already, and nothing is overwritten", file.display()))
+            .help("choose another name, or move it away"));
+    }
+    let project = Project::open(root)?;
+    project.store().back_up(file.clone()).await?;
+    let bytes = file.metadata().map(|metadata| metadata.len()).unwrap_or(0);
+    let runs = match project.store().runs(Page::ALL).await?.len() {
+        1 => "1 run".to_owned(),
+        count => format!("{count} runs"),
+    };
+    print::data(&format!("{shown}: {runs}, {}\n", size_text(bytes)));
+    print::say(format_args!("`lockgate restore {shown}` brings it back, here or in another folder."));
+    Ok(Exit::Done)
+}

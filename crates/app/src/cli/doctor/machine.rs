@@ -1,0 +1,90 @@
+//! What a project needs of the machine: a shell, git, scripts, a table of processes, a clock.
+
+use super::Check;
+use lockgate_engine::time::Timestamp;
+use lockgate_runner::world::{Clock, SystemClock};
+use std::process::{Command, Stdio};
+
+/// When this was written. No good clock shows an earlier moment.
+const LONG_AGO: Timestamp = Timestamp::from_millis(1_735_689_600_000);
+
+pub(super) fn checks() -> Vec<Check> {
+    vec![shell(), git(), processes(), clock(SystemClock.now())]
+}
+
+/// What a program printed in its first line, or why it did not.
+fn first_line(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new(program).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let output = output.map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => format!("`{program}` is not found"),
+        _ => format!("`{program}` cannot be started: {error}"),
+    })?;
+    if !output.status.success() {
+        return Err(format!("`{program} {}` ends with {}", arguments.join(" "), output.status));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
+}
+
+fn shell() -> Check {
+    let mend = "tasks and gates run with `sh`: install a POSIX shell and see that PATH leads to it";
+    match first_line("sh", &["-c", "echo works"]) {
+        Ok(line) if line == "works" => Check::fine("shell", "`sh` runs commands"),
+        Ok(line) => Check::wrong("shell", format!("`sh -c 'echo works'` prints {line:?}"), mend),
+        Err(why) => Check::wrong("shell", why, mend),
+    }
+}
+
+fn git() -> Check {
+    match first_line("git", &["--version"]) {
+        Ok(version) => Check::fine("git", version),
+        Err(why) => Check::wrong("git", why, "install git and see that PATH leads to it; tasks that use it fail without it"),
+    }
+}
+
+fn processes() -> Check {
+    if !cfg!(target_os = "linux") {
+        return Check::absent(
+            "processes",
+            "this system has no table of processes that Lockgate can read",
+            "what tasks leave running in the background after a crash is not found here; end it yourself",
+        );
+    }
+    let me = std::process::id();
+    match std::fs::read(format!("/proc/{me}/stat")) {
+        Ok(_) => Check::fine("processes", "the table of processes can be read"),
+        Err(error) => Check::wrong(
+            "processes",
+            format!("/proc cannot be read: {error}"),
+            "mount /proc; without it, what a dead Lockgate left running is not found",
+        ),
+    }
+}
+
+fn clock(now: Timestamp) -> Check {
+    if now < LONG_AGO {
+        return Check::wrong(
+            "clock",
+            format!("the clock shows {now}"),
+            "set the clock, or let the machine set it from the network",
+        );
+    }
+    Check::fine("clock", now.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::State;
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_never_set_is_found() {
+        assert_eq!(clock(Timestamp::from_millis(5)).state, State::Wrong);
+        assert_eq!(clock(LONG_AGO).state, State::Fine);
+    }
+
+    #[test]
+    fn a_program_that_is_missing_or_fails_is_told() {
+        assert_eq!(first_line("lockgate-no-such-program", &[]), Err("`lockgate-no-such-program` is not found".into()));
+        assert!(first_line("sh", &["-c", "exit 3"]).unwrap_err().contains("exit status: 3"));
+    }
+}

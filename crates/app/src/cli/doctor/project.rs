@@ -1,0 +1,192 @@
+//! What can be wrong with a project: its folder, settings, database, drivers, and what was left running.
+
+use super::Check;
+use crate::leftovers;
+use lockgate_engine::time::Timestamp;
+use lockgate_runner::config::Config;
+use lockgate_runner::files::size_text;
+use lockgate_runner::root::Root;
+use lockgate_runner::world::{Clock, SystemClock};
+use lockgate_store::{ListedRun, Page, SqliteStore, Store, StoreError};
+use rustix::fs::statvfs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// With less room than this, runs are about to stop.
+const LITTLE_ROOM: u64 = 200_000_000;
+
+/// How many runs are named in one finding.
+const NAMED: usize = 5;
+
+/// How far a clock may be behind what was written, before anybody is bothered.
+const SLACK: Duration = Duration::from_secs(60);
+
+pub(super) async fn checks(root: &Root) -> Vec<Check> {
+    if !root.folder().is_dir() {
+        let found = format!("there is no {}", root.folder().display());
+        let mend = "is this the right folder? `lockgate init` makes a project in the current one";
+        return vec![Check::wrong("project", found, mend)];
+    }
+    let mut checks = vec![folder(root), room(root), settings(root)];
+    checks.extend(committed_state(root));
+    // Before the database is asked: lists of runs clear dead drivers away by themselves.
+    checks.extend(garbage(root));
+    checks.extend(database(root).await);
+    checks
+}
+
+fn folder(root: &Root) -> Check {
+    let probe = root.folder().join(format!(".lockgate-{:032x}.tmp", u128::from_be_bytes(SystemClock.seed())));
+    let written = std::fs::File::create_new(&probe);
+    std::fs::remove_file(&probe).ok();
+    let folder = root.folder().display().to_string();
+    match written {
+        Err(error) => Check::wrong("project", format!("{folder} cannot be written: {error}"), "make it writable for you"),
+        Ok(_) if on_network(root) => Check::wrong(
+            "project",
+            format!("{folder} lies on a network file system"),
+            "locks and databases are not safe there: move the project to a local disk",
+        ),
+        Ok(_) => Check::fine("project", folder),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn on_network(root: &Root) -> bool {
+    // NFS, SMB, CIFS, SMB2, AFS, Coda, Ceph, as `statfs` calls them.
+    const NETWORK: [u32; 7] = [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x5346_414f, 0x7375_7245, 0x00c3_6400];
+    // The type has another width on every machine; all of these fit into 32 bits.
+    rustix::fs::statfs(root.folder()).is_ok_and(|file_system| NETWORK.contains(&(file_system.f_type as u32)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn on_network(_: &Root) -> bool {
+    false
+}
+
+fn room(root: &Root) -> Check {
+    match statvfs(root.folder()) {
+        Err(error) => Check::wrong("disk", format!("how much room is left cannot be found: {error}"), "look at the disk"),
+        Ok(disk) => {
+            let left = disk.f_bavail.saturating_mul(disk.f_frsize);
+            // A file system that does not count its files says that it can have none.
+            let no_names = disk.f_files > 0 && disk.f_favail < 1000;
+            if left < LITTLE_ROOM {
+                Check::wrong("disk", format!("only {} are left", size_text(left)), "free some space; `lockgate gc` may help")
+            } else if no_names {
+                Check::wrong("disk", format!("only {} more files fit", disk.f_favail), "remove files that nobody needs")
+            } else {
+                Check::fine("disk", format!("{} are left", size_text(left)))
+            }
+        }
+    }
+}
+
+fn settings(root: &Root) -> Check {
+    let path = root.config_file();
+    match Config::read(&path) {
+        Err(error) => Check::wrong("settings", error.to_string(), error.help.unwrap_or_else(|| "correct it there".to_owned())),
+        Ok(_) if path.exists() => Check::fine("settings", path.display().to_string()),
+        Ok(_) => Check::fine("settings", "there is no config.yaml, so everything has its default"),
+    }
+}
+
+/// State that is under version control would be put back in time by a checkout.
+fn committed_state(root: &Root) -> Option<Check> {
+    let mut command = Command::new("git");
+    command.args(["ls-files", "--", ".lockgate"]).current_dir(root.dir()).stdin(Stdio::null()).stderr(Stdio::null());
+    let output = command.output().ok().filter(|output| output.status.success())?;
+    let listed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut state = listed.lines().filter(|path| !path.ends_with("/config.yaml") && !path.ends_with("/.gitignore"));
+    let first = state.next()?;
+    Some(Check::wrong(
+        "git state",
+        format!("{first} is under version control; a checkout would take runs back in time"),
+        "git rm -r --cached .lockgate && git add .lockgate/config.yaml .lockgate/.gitignore",
+    ))
+}
+
+async fn database(root: &Root) -> Vec<Check> {
+    let store = match SqliteStore::open_existing(&root.folder()) {
+        Ok(store) => store,
+        Err(StoreError::NotThere(_)) => {
+            return vec![Check::absent("database", "there is none yet", "`lockgate run FILE` makes it")];
+        }
+        Err(error) => return vec![unusable(&error)],
+    };
+    let looked = async { Ok::<_, StoreError>((store.damage().await?, store.runs(Page::ALL).await?)) };
+    let (damage, runs) = match looked.await {
+        Ok(looked) => looked,
+        Err(error) => return vec![unusable(&error)],
+    };
+    if let Some(first) = damage.first() {
+        let mend = "keep a copy of it, then `lockgate restore BACKUP --force`; `lockgate verify` says what is lost";
+        return vec![Check::wrong("database", format!("it is damaged: {first}"), mend)];
+    }
+    let size = root.database_file().metadata().map(|metadata| metadata.len()).unwrap_or(0);
+    let told = format!("{} {}, {}", runs.len(), if runs.len() == 1 { "run" } else { "runs" }, size_text(size));
+    let mut checks = vec![Check::fine("database", told)];
+    checks.extend(clock_went_back(&runs, SystemClock.now()));
+    checks.push(interrupted(&runs));
+    checks.push(left_running(root, &runs));
+    checks
+}
+
+fn unusable(error: &StoreError) -> Check {
+    Check::wrong("database", error.to_string(), "`lockgate restore BACKUP --force` puts back a backup and keeps what is there")
+}
+
+fn clock_went_back(runs: &[ListedRun], now: Timestamp) -> Option<Check> {
+    let newest = runs.iter().map(|run| run.row.changed_at).max().filter(|newest| newest.since(now) > SLACK)?;
+    let found = format!("the clock shows {now}, but something was written at {newest}");
+    Some(Check::wrong("clock", found, "set the clock; until then, waits and deadlines come late"))
+}
+
+fn interrupted(runs: &[ListedRun]) -> Check {
+    let stopped: Vec<&ListedRun> = runs.iter().filter(|run| run.row.status == "running" && !run.driven).collect();
+    let driven = runs.iter().filter(|run| run.driven).count();
+    let Some(first) = stopped.first() else {
+        return Check::fine("drivers", format!("{driven} of the runs are driven, none was interrupted"));
+    };
+    let found = format!("{} interrupted: {}", were(stopped.len(), "run"), named(&stopped));
+    Check::wrong("drivers", found, format!("`lockgate resume {}` goes on where it stopped", first.row.run))
+}
+
+fn were(count: usize, word: &str) -> String {
+    if count == 1 { format!("1 {word} was") } else { format!("{count} {word}s were") }
+}
+
+fn named(runs: &[&ListedRun]) -> String {
+    let mut names: Vec<String> = runs.iter().take(NAMED).map(|run| run.row.run.to_string()).collect();
+    names.extend((runs.len() > NAMED).then(|| format!("and {} more", runs.len() - NAMED)));
+    names.join(", ")
+}
+
+/// Processes of tasks that nobody watches. Locks of runs that are driven are left alone: looking at one takes it for a moment.
+fn left_running(root: &Root, runs: &[ListedRun]) -> Check {
+    let mut left = Vec::new();
+    for run in runs.iter().filter(|run| !run.driven) {
+        left.extend(leftovers::held_locks(root, &run.row.run).into_iter().map(|(_, pid)| (run, pid)));
+    }
+    let Some((first, _)) = left.first() else { return Check::fine("orphans", "nothing that a task started was left running") };
+    let told: Vec<String> = left.iter().take(NAMED).map(|(run, pid)| format!("process {pid} of run {}", run.row.run)).collect();
+    let found = format!("{} left running: {}", were(left.len(), "task"), told.join(", "));
+    let mend = match first.row.status.as_str() {
+        "running" | "waiting" | "failed" => format!("`lockgate resume {}` ends it before it goes on", first.row.run),
+        _ => "look at it, and end it by its pid if it is not wanted".to_owned(),
+    };
+    Check::wrong("orphans", found, mend)
+}
+
+fn garbage(root: &Root) -> Option<Check> {
+    let found = leftovers::find(root, &[], &[], std::time::SystemTime::now()).ok()?;
+    let bytes: u64 = found.leftovers.iter().map(|leftover| leftover.bytes).sum();
+    if found.leftovers.is_empty() {
+        return None;
+    }
+    Some(Check::wrong(
+        "leftovers",
+        format!("{} of dead processes, {}", found.leftovers.len(), size_text(bytes)),
+        "`lockgate gc` removes them; they do no harm",
+    ))
+}

@@ -1,0 +1,64 @@
+//! `lockgate graph`: draw a workflow or a run.
+
+use crate::exit::Exit;
+use crate::graph::{Drawing, mermaid, svg, terminal};
+use crate::open::Project;
+use crate::trouble::Trouble;
+use crate::{diagnose, print, select, view};
+use lockgate_runner::load::load;
+use lockgate_runner::start::read_workflow;
+use std::path::Path;
+
+/// Draws the phases and tasks of a workflow, or of a run with where each of them stands
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// A workflow file; or a run: its id, a beginning of it, or a feature's name
+    #[arg(value_name = "FILE|RUN")]
+    what: String,
+    /// Prints an SVG picture
+    #[arg(long, conflicts_with = "mermaid")]
+    svg: bool,
+    /// Prints Mermaid text
+    #[arg(long)]
+    mermaid: bool,
+}
+
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+    let drawing = match is_file(&arguments.what) {
+        true => of_file(Path::new(&arguments.what))?,
+        false => of_run(root, &arguments.what).await?,
+    };
+    let text = if arguments.svg {
+        svg::write(&drawing)
+    } else if arguments.mermaid {
+        mermaid::write(&drawing)
+    } else {
+        terminal::draw(&drawing, print::data_has_colour())
+    };
+    print::data(&text);
+    Ok(Exit::Done)
+}
+
+/// Whether somebody means a file: it is there, or it looks like nothing else.
+fn is_file(what: &str) -> bool {
+    let path = Path::new(what);
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    path.is_file() || what.contains('/') || matches!(ending, Some("yaml" | "yml"))
+}
+
+fn of_file(path: &Path) -> Result<Drawing, Trouble> {
+    let file = read_workflow(path)?;
+    diagnose::tell(&file);
+    match &file.workflow {
+        Some(workflow) => Ok(Drawing::of_workflow(workflow)),
+        None => Err(Trouble::misuse(format!("{} has errors", path.display())).told()),
+    }
+}
+
+async fn of_run(root: Option<&Path>, named: &str) -> Result<Drawing, Trouble> {
+    let project = Project::open(root).map_err(|trouble| trouble.help(format!("there is no file {named:?} either")))?;
+    let found = select::run(project.store(), named).await?;
+    let run = load(project.store(), &found.row.run).await?;
+    let driven = project.store().driver_of(&run.id).await?.is_some();
+    Ok(Drawing::of_run(&run, view::status_word(run.status().word(), driven)))
+}

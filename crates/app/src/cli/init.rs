@@ -1,0 +1,95 @@
+//! `lockgate init`: a first workflow and the settings, to begin with.
+
+use crate::exit::Exit;
+use crate::neutral;
+use crate::open::current_folder;
+use crate::print;
+use crate::trouble::Trouble;
+use lockgate_runner::root::Root;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// What the first workflow is called.
+const WORKFLOW: &str = "workflow.yaml";
+
+const STARTER: &str = include_str!("init/workflow.yaml");
+const SETTINGS: &str = include_str!("init/config.yaml");
+
+/// Makes a first workflow and the settings in this folder; never overwrites anything
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {}
+
+pub(super) fn run(root: Option<&Path>, _: &Arguments) -> Result<Exit, Trouble> {
+    let root = match root {
+        Some(dir) => Root::at(dir),
+        None => Root::at(&current_folder()?),
+    };
+    let above = root.dir().parent().and_then(Root::find).filter(|_| !root.folder().is_dir());
+    root.prepare()?;
+    if let Some(above) = above {
+        let dir = above.dir().to_string_lossy().into_owned();
+        print::note(format_args!(
+            "this folder lies in the project {}; from now on it is a project of its own",
+            neutral::line(&dir)
+        ));
+    }
+    let mut text = String::new();
+    for (name, path, content) in
+        [(WORKFLOW, root.dir().join(WORKFLOW), STARTER), (".lockgate/config.yaml", root.config_file(), SETTINGS)]
+    {
+        match make(&path, content) {
+            Ok(true) => text += &format!("made {name}\n"),
+            Ok(false) => text += &format!("kept {name}, which was there already\n"),
+            Err(error) => {
+                print::data(&text);
+                let message = format!("{} cannot be written: {error}", path.display());
+                return Err(Trouble::new(Exit::Failed, message).help("make the folder writable, or choose another with --root"));
+            }
+        }
+    }
+    print::data(&text);
+    print::say(format_args!(
+        "Next: look at {WORKFLOW}, then `lockgate run {WORKFLOW}`; it stops for you where you decide.\n\
+         `lockgate validate {WORKFLOW}` checks your changes, `lockgate graph {WORKFLOW}` draws them, and\n\
+         `lockgate schema > workflow.schema.json` helps your editor."
+    ));
+    Ok(Exit::Done)
+}
+
+/// Writes a file unless there is something of that name already; says whether it did.
+fn make(path: &Path, content: &str) -> io::Result<bool> {
+    let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let written = file.write_all(content.as_bytes()).and_then(|()| file.sync_all());
+    if written.is_err() {
+        // Half a file would be kept for good.
+        std::fs::remove_file(path).ok();
+    }
+    written.map(|()| true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockgate_runner::config::Config;
+
+    #[test]
+    fn the_starter_workflow_has_no_problems() {
+        let read = lockgate_engine::spec::read(STARTER);
+        assert!(read.workflow.is_some() && read.problems.is_empty(), "{:?}", read.problems);
+    }
+
+    #[test]
+    fn the_starter_settings_are_the_defaults_also_when_they_are_switched_on() {
+        let path = Path::new("config.yaml");
+        assert_eq!(Config::parse(SETTINGS, path).unwrap(), Config::default());
+        let all: Vec<&str> = SETTINGS.lines().map(|line| line.strip_prefix("#: ").unwrap_or(line)).collect();
+        let switched_on = Config::parse(&all.join("\n"), path).unwrap();
+        assert_eq!(Config { max_parallel: None, ..switched_on.clone() }, Config::default());
+        assert!(switched_on.max_parallel.is_some(), "every setting is shown");
+    }
+}

@@ -1,0 +1,164 @@
+//! `lockgate restore`: a backup becomes the database again.
+
+use crate::exit::Exit;
+use crate::neutral;
+use crate::open::current_folder;
+use crate::print;
+use crate::trouble::Trouble;
+use lockgate_runner::root::Root;
+use lockgate_runner::verify::verify_all;
+use lockgate_runner::world::{Clock, SystemClock};
+use lockgate_store::backup::put_in_place;
+use lockgate_store::{Page, SqliteStore, Store};
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// How many findings are told.
+const TOLD: usize = 5;
+
+/// What SQLite keeps beside a database.
+const COMPANIONS: [&str; 2] = ["-wal", "-shm"];
+
+/// Makes a backup the database of this project again, after having verified it
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The backup
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Moves a database that is there already aside, instead of refusing
+    #[arg(long)]
+    force: bool,
+}
+
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+    let file = &arguments.file;
+    let root = match root {
+        Some(dir) => Root::at(dir),
+        None => {
+            let here = current_folder()?;
+            Root::find(&here).unwrap_or_else(|| Root::at(&here))
+        }
+    };
+    must_be_a_backup(file)?;
+    root.prepare()?;
+    let database = root.database_file();
+    if !present(&database).is_empty() {
+        if !arguments.force {
+            return Err(Trouble::misuse(format!("there is a database already: {}", database.display()))
+                .help("`--force` moves it aside; `--root DIR` restores into another folder"));
+        }
+        must_be_still(&root)?;
+    }
+    // Looked at in a folder beside its place, so that nobody meets it before it is known to be good.
+    let aside = root.folder().join(format!("restore.new-{:032x}", u128::from_be_bytes(SystemClock.seed())));
+    let restored = restore(file, &aside, &root).await;
+    std::fs::remove_dir_all(&aside).ok();
+    let Restored { runs, open, moved } = restored?;
+    if let Some(moved) = moved {
+        print::note(format_args!("what was there is now {}", neutral::line(&moved.to_string_lossy())));
+    }
+    print::data(&format!("restored {runs} {}, {open} unfinished\n", if runs == 1 { "run" } else { "runs" }));
+    print::say("What happened after the backup was made is not in it: look at `lockgate runs` before you resume anything.");
+    Ok(Exit::Done)
+}
+
+struct Restored {
+    runs: usize,
+    open: usize,
+    moved: Option<PathBuf>,
+}
+
+async fn restore(file: &Path, aside: &Path, root: &Root) -> Result<Restored, Trouble> {
+    let fresh = aside.join("lockgate.db");
+    let copied = std::fs::create_dir(aside).and_then(|()| std::fs::copy(file, &fresh));
+    copied.map_err(|error| unwritable(root, &error))?;
+    // The copy is ours, whatever the permissions of the backup.
+    let mut permissions = fresh.metadata().map_err(|error| unwritable(root, &error))?.permissions();
+    permissions.set_mode(permissions.mode() | 0o600);
+    std::fs::set_permissions(&fresh, permissions).map_err(|error| unwritable(root, &error))?;
+    let (runs, open) = verified(file, aside).await?;
+    if companions(&fresh).iter().any(|path| path.metadata().is_ok_and(|metadata| metadata.len() > 0)) {
+        return Err(Trouble::new(Exit::Failed, format!("the copy of {} could not be closed", file.display())));
+    }
+    let moved = if present(&root.database_file()).is_empty() { None } else { Some(move_aside(root)?) };
+    put_in_place(&fresh, &root.database_file())?;
+    Ok(Restored { runs, open, moved })
+}
+
+/// How many runs the copy holds, and how many of them are unfinished, if nothing is wrong with it.
+async fn verified(file: &Path, aside: &Path) -> Result<(usize, usize), Trouble> {
+    let bad = |detail: String| {
+        let message = format!("{} cannot be restored: {detail}", file.display());
+        Trouble::new(Exit::Failed, message).help("nothing was changed; use another backup")
+    };
+    let store = SqliteStore::open_existing(aside).map_err(|error| bad(error.to_string()))?;
+    let findings = verify_all(&store).await.map_err(|error| bad(error.to_string()))?;
+    if !findings.is_empty() {
+        let mut told: Vec<String> =
+            findings.iter().take(TOLD).map(|found| format!("{}: {}", found.place, found.problem)).collect();
+        told.extend((findings.len() > TOLD).then(|| format!("and {} more", findings.len() - TOLD)));
+        return Err(bad(format!("it is not as it was written\n{}", told.join("\n"))));
+    }
+    let runs = store.runs(Page::ALL).await.map_err(|error| bad(error.to_string()))?;
+    let open = runs.iter().filter(|run| matches!(run.row.status.as_str(), "running" | "waiting" | "failed")).count();
+    Ok((runs.len(), open))
+}
+
+fn must_be_a_backup(file: &Path) -> Result<(), Trouble> {
+    let metadata = file.metadata().map_err(|error| Trouble::misuse(format!("{} cannot be read: {error}", file.display())))?;
+    if !metadata.is_file() {
+        return Err(Trouble::misuse(format!("{} is not a file", file.display())));
+    }
+    if companion(file, "-wal").metadata().is_ok_and(|metadata| metadata.len() > 0) {
+        return Err(Trouble::misuse(format!("{} is a database in use, not a backup", file.display()))
+            .help("make a backup of it with `lockgate backup FILE` in its project"));
+    }
+    Ok(())
+}
+
+fn must_be_still(root: &Root) -> Result<(), Trouble> {
+    let Some(driver) = SqliteStore::living_drivers(&root.folder())?.into_iter().next() else { return Ok(()) };
+    let message = format!("process {} on {} drives runs of this database since {}", driver.pid, driver.host, driver.since);
+    Err(Trouble::new(Exit::Waiting, message).help("let it come to its end, or end it, then restore"))
+}
+
+fn companion(database: &Path, end: &str) -> PathBuf {
+    let mut name = OsString::from(database);
+    name.push(end);
+    PathBuf::from(name)
+}
+
+fn companions(database: &Path) -> Vec<PathBuf> {
+    COMPANIONS.iter().map(|end| companion(database, end)).collect()
+}
+
+/// What stands where the database goes. What SQLite keeps beside it comes first: moved away first, it cannot be taken for part of another one.
+fn present(database: &Path) -> Vec<PathBuf> {
+    let mut all = companions(database);
+    all.push(database.to_owned());
+    all.into_iter().filter(|path| path.symlink_metadata().is_ok()).collect()
+}
+
+fn move_aside(root: &Root) -> Result<PathBuf, Trouble> {
+    let database = root.database_file();
+    // Whoever opens and closes a good database leaves nothing beside it.
+    drop(SqliteStore::open_existing(&root.folder()));
+    let moment = SystemClock.now().to_string().replace(':', "-");
+    let kept = companion(&database, &format!(".before-{moment}"));
+    for path in present(&database) {
+        let end = COMPANIONS.into_iter().find(|end| companion(&database, end) == path).unwrap_or("");
+        match std::fs::rename(&path, companion(&kept, end)) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(unwritable(root, &error)),
+        }
+    }
+    Ok(kept)
+}
+
+fn unwritable(root: &Root, error: &io::Error) -> Trouble {
+    Trouble::new(Exit::Failed, format!("{} cannot be written: {error}", root.folder().display()))
+        .help("make it writable and see that there is room, then do it again")
+}

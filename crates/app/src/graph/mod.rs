@@ -1,0 +1,168 @@
+//! Drawings of workflows and runs: phases in order, their tasks with what they need, gates, checkpoints, and where each stands.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | `layers` | puts tasks into layers by their needs |
+//! | `state` | where each part of a run stands |
+//! | [`terminal`], [`svg`], [`mermaid`] | the drawings |
+
+mod layers;
+pub(crate) mod mermaid;
+mod state;
+pub(crate) mod svg;
+pub(crate) mod terminal;
+
+pub(crate) use state::Mark;
+
+use crate::neutral;
+use lockgate_engine::hold::{Action, Choice};
+use lockgate_engine::run::Run;
+use lockgate_engine::spec::workflow::{Checkpoint, Phase, Workflow};
+use std::collections::BTreeMap;
+
+/// What is drawn. All its texts are neutral.
+#[derive(Clone, Debug)]
+pub(crate) struct Drawing {
+    /// What it is a drawing of.
+    pub(crate) title: String,
+    /// Where the run stands, and the word for it.
+    pub(crate) status: Option<(Mark, &'static str)>,
+    /// The phases, in order.
+    pub(crate) phases: Vec<PhaseBox>,
+}
+
+/// A phase.
+#[derive(Clone, Debug)]
+pub(crate) struct PhaseBox {
+    pub(crate) id: String,
+    pub(crate) name: Option<String>,
+    pub(crate) mark: Option<Mark>,
+    /// How often it was executed.
+    pub(crate) iteration: u32,
+    pub(crate) tasks: Vec<TaskBox>,
+    pub(crate) gates: Vec<GateBox>,
+    pub(crate) checkpoint: Option<CheckpointBox>,
+}
+
+/// A task.
+#[derive(Clone, Debug)]
+pub(crate) struct TaskBox {
+    pub(crate) id: String,
+    /// The tasks that it needs, by their places in the phase.
+    pub(crate) needs: Vec<usize>,
+    /// One more than the highest layer of what it needs.
+    pub(crate) layer: usize,
+    pub(crate) mark: Option<Mark>,
+}
+
+/// A gate.
+#[derive(Clone, Debug)]
+pub(crate) struct GateBox {
+    pub(crate) id: String,
+    pub(crate) mark: Option<Mark>,
+}
+
+/// A checkpoint.
+#[derive(Clone, Debug)]
+pub(crate) struct CheckpointBox {
+    pub(crate) prompt: String,
+    /// Whether it is shown only under a condition.
+    pub(crate) conditional: bool,
+    pub(crate) options: Vec<OptionBox>,
+    pub(crate) mark: Option<Mark>,
+    /// What was chosen.
+    pub(crate) chosen: Option<String>,
+}
+
+/// An option of a checkpoint.
+#[derive(Clone, Debug)]
+pub(crate) struct OptionBox {
+    pub(crate) label: String,
+    pub(crate) leads: Leads,
+}
+
+/// Where choosing an option leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Leads {
+    /// On to the next phase.
+    On,
+    /// Back to the phase at this place.
+    Back(usize),
+    /// On, without the phases at these places.
+    Past(Vec<usize>),
+    /// To the end of the run.
+    Out,
+}
+
+impl Drawing {
+    /// A drawing of a workflow.
+    pub(crate) fn of_workflow(workflow: &Workflow) -> Self {
+        let phases = workflow.phases.iter().map(|phase| phase_box(phase, workflow)).collect();
+        Self { title: text(&workflow.name), status: None, phases }
+    }
+
+    /// A drawing of a run; `status` is the word for where it stands.
+    pub(crate) fn of_run(run: &Run, status: &'static str) -> Self {
+        let mut drawing = Self::of_workflow(&run.workflow);
+        let about = run.feature.as_deref().map(|feature| format!(" ({})", text(feature))).unwrap_or_default();
+        drawing.title = format!("{}{about}, run {}", drawing.title, run.id);
+        state::mark(&mut drawing, run, status);
+        drawing
+    }
+
+    /// Where an option leads, in words.
+    pub(crate) fn words(&self, leads: &Leads) -> Option<String> {
+        let id = |at: &usize| self.phases[*at].id.as_str();
+        match leads {
+            Leads::On => None,
+            Leads::Back(at) => Some(format!("back to {}", id(at))),
+            Leads::Past(places) => Some(format!("skips {}", places.iter().map(id).collect::<Vec<_>>().join(", "))),
+            Leads::Out => Some("ends the run".to_owned()),
+        }
+    }
+}
+
+fn text(text: &str) -> String {
+    neutral::line(text.trim()).into_owned()
+}
+
+fn phase_box(phase: &Phase, workflow: &Workflow) -> PhaseBox {
+    let places: BTreeMap<&str, usize> = phase.tasks.iter().enumerate().map(|(at, task)| (task.id.as_str(), at)).collect();
+    let needs: Vec<Vec<usize>> = phase
+        .tasks
+        .iter()
+        .map(|task| task.needs.iter().filter_map(|need| places.get(need.as_str()).copied()).collect())
+        .collect();
+    let layers = layers::layers(&needs);
+    let tasks = phase.tasks.iter().zip(needs).zip(layers);
+    PhaseBox {
+        id: text(phase.id.as_str()),
+        name: phase.name.as_deref().map(text).filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case(phase.id.as_str())),
+        mark: None,
+        iteration: 0,
+        tasks: tasks.map(|((task, needs), layer)| TaskBox { id: text(task.id.as_str()), needs, layer, mark: None }).collect(),
+        gates: phase.gates.iter().map(|gate| GateBox { id: text(gate.id.as_str()), mark: None }).collect(),
+        checkpoint: phase.checkpoint.as_ref().map(|checkpoint| checkpoint_box(checkpoint, workflow)),
+    }
+}
+
+fn checkpoint_box(checkpoint: &Checkpoint, workflow: &Workflow) -> CheckpointBox {
+    let option = |choice: &Choice| OptionBox {
+        label: text(&choice.label),
+        leads: match &choice.action {
+            Action::RepeatPhase(phase) => workflow.position(phase.as_str()).map_or(Leads::On, Leads::Back),
+            Action::SkipPhases(phases) => {
+                Leads::Past(phases.iter().filter_map(|phase| workflow.position(phase.as_str())).collect())
+            }
+            Action::Abort => Leads::Out,
+            Action::Continue | Action::Rerun | Action::CountAsDone => Leads::On,
+        },
+    };
+    CheckpointBox {
+        prompt: text(&checkpoint.prompt.split_whitespace().collect::<Vec<_>>().join(" ")),
+        conditional: checkpoint.condition.is_some(),
+        options: checkpoint.options.iter().map(option).collect(),
+        mark: None,
+        chosen: None,
+    }
+}

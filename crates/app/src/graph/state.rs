@@ -1,0 +1,183 @@
+//! Where each part of a run stands.
+
+use super::{CheckpointBox, Drawing, PhaseBox};
+use crate::neutral;
+use crate::print::{ERROR, FAINT, GOOD, HELP, WARNING};
+use crate::view::phase_status;
+use anstyle::Style;
+use lockgate_engine::hold::HoldKind;
+use lockgate_engine::run::Run;
+use lockgate_engine::run::event::ConditionOutcome;
+use lockgate_engine::run::phase::PhaseRun;
+use lockgate_engine::run::state::{GateState, TaskState};
+use std::collections::BTreeMap;
+
+/// Where something stands. In the order of what deserves a look: of several, the last one is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Mark {
+    /// It is done.
+    Done,
+    /// It was passed over.
+    Skipped,
+    /// Its turn has not come.
+    Pending,
+    /// It is under way.
+    Running,
+    /// A person must answer.
+    Asking,
+    /// It was cut off.
+    Interrupted,
+    /// Somebody ended it.
+    Ended,
+    /// It failed.
+    Failed,
+}
+
+impl Mark {
+    /// The sign for it.
+    pub(crate) fn sign(self) -> char {
+        match self {
+            Self::Done => '✓',
+            Self::Skipped => '–',
+            Self::Pending => '…',
+            Self::Running => '●',
+            Self::Asking => '?',
+            Self::Interrupted => '!',
+            Self::Ended | Self::Failed => '✗',
+        }
+    }
+
+    /// The word for it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Skipped => "skipped",
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Asking => "waiting",
+            Self::Interrupted => "interrupted",
+            Self::Ended => "ended",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The name of its class in drawings.
+    pub(super) fn class(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Skipped => "skipped",
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Asking => "asking",
+            Self::Interrupted => "interrupted",
+            Self::Ended => "ended",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The style for it.
+    pub(super) fn style(self) -> Style {
+        match self {
+            Self::Done => GOOD,
+            Self::Skipped | Self::Pending => FAINT,
+            Self::Running => HELP,
+            Self::Asking | Self::Interrupted => WARNING,
+            Self::Ended | Self::Failed => ERROR,
+        }
+    }
+
+    fn of_word(word: &str) -> Self {
+        match word {
+            "complete" => Self::Done,
+            "skipped" => Self::Skipped,
+            "running" => Self::Running,
+            "waiting" => Self::Asking,
+            "interrupted" => Self::Interrupted,
+            "failed" => Self::Failed,
+            "aborted" | "cancelled" => Self::Ended,
+            _ => Self::Pending,
+        }
+    }
+
+    fn of_task(state: &TaskState) -> Self {
+        match state {
+            TaskState::Waiting => Self::Pending,
+            TaskState::Running | TaskState::Backoff { .. } => Self::Running,
+            TaskState::Interrupted => Self::Interrupted,
+            TaskState::Failed(_) => Self::Failed,
+            TaskState::Done => Self::Done,
+            TaskState::Skipped => Self::Skipped,
+        }
+    }
+
+    fn of_gate(state: &GateState) -> Self {
+        match state {
+            GateState::Waiting => Self::Pending,
+            GateState::Running => Self::Running,
+            GateState::Passed => Self::Done,
+            GateState::Failed(_) => Self::Failed,
+            GateState::Waived => Self::Skipped,
+        }
+    }
+}
+
+/// Marks everything in the drawing of a run.
+pub(super) fn mark(drawing: &mut Drawing, run: &Run, status: &'static str) {
+    drawing.status = Some((Mark::of_word(status), status));
+    for (at, (drawn, phase)) in drawing.phases.iter_mut().zip(&run.workflow.phases).enumerate() {
+        let whole = Mark::of_word(phase_status(run, at, &phase.id, status));
+        drawn.mark = Some(whole);
+        drawn.iteration = run.iteration_counts.get(phase.id.as_str()).copied().unwrap_or(0);
+        match run.current.as_ref().filter(|current| current.id == phase.id) {
+            Some(current) => mark_current(drawn, current, status),
+            None => {
+                drawn.tasks.iter_mut().for_each(|task| task.mark = Some(whole));
+                drawn.gates.iter_mut().for_each(|gate| gate.mark = Some(whole));
+            }
+        }
+        if let Some(checkpoint) = &mut drawn.checkpoint {
+            mark_checkpoint(checkpoint, run, at, whole);
+        }
+    }
+}
+
+fn mark_current(drawn: &mut PhaseBox, current: &PhaseRun, status: &'static str) {
+    let mut tasks: BTreeMap<String, Mark> = BTreeMap::new();
+    for task in &current.tasks {
+        let mark = match Mark::of_task(&task.state) {
+            // Nobody is there to go on with it.
+            Mark::Running if status == "interrupted" => Mark::Interrupted,
+            mark => mark,
+        };
+        let known = tasks.entry(neutral::line(task.task.as_str()).into_owned()).or_insert(mark);
+        *known = (*known).max(mark);
+    }
+    for task in &mut drawn.tasks {
+        task.mark = Some(tasks.get(&task.id).copied().unwrap_or(Mark::Pending));
+    }
+    for (gate, state) in drawn.gates.iter_mut().zip(&current.gates) {
+        gate.mark = Some(Mark::of_gate(&state.state));
+    }
+}
+
+fn mark_checkpoint(checkpoint: &mut CheckpointBox, run: &Run, at: usize, whole: Mark) {
+    let phase = &run.workflow.phases[at].id;
+    let current = run.current.as_ref().filter(|current| current.id == *phase);
+    let asks = run.open_holds().iter().any(|hold| hold.kind == HoldKind::Checkpoint && hold.scope.phase() == Some(phase));
+    let decided = run.decisions.iter().rev().find(|decision| match current {
+        // An earlier execution of the phase has its own answer.
+        Some(current) => current.checkpoint.hold.as_ref() == Some(&decision.hold),
+        None => whole == Mark::Done && decision.checkpoint && decision.phase.as_ref() == Some(phase),
+    });
+    let passed_over = match current {
+        Some(current) => current.checkpoint.condition == Some(ConditionOutcome::False),
+        None => whole == Mark::Done,
+    };
+    checkpoint.chosen = decided.map(|decision| neutral::line(&decision.label).into_owned());
+    checkpoint.mark = Some(match decided {
+        _ if asks => Mark::Asking,
+        Some(_) => Mark::Done,
+        None if passed_over || whole == Mark::Skipped => Mark::Skipped,
+        None => Mark::Pending,
+    });
+}

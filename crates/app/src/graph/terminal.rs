@@ -1,0 +1,225 @@
+//! The drawing for a terminal: plain lines of at most 80 columns, as calm with fifty tasks as with five.
+
+use super::{CheckpointBox, Drawing, Mark, PhaseBox, TaskBox};
+use crate::print::{FAINT, STRONG, styled};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use unicode_width::UnicodeWidthStr;
+
+/// How wide the drawing is at most.
+const WIDTH: usize = 80;
+/// How wide the names of what a task needs may be before they are counted instead.
+const NEEDS: usize = 44;
+/// How many lines of a prompt are shown.
+const PROMPT: usize = 3;
+/// How wide the word for a state is.
+const WORD: usize = 11;
+
+/// Draws it. Without colour, every state is also told by its word.
+pub(crate) fn draw(drawing: &Drawing, colour: bool) -> String {
+    let mut text = String::new();
+    let title = fit(&drawing.title, WIDTH - WORD - 2);
+    match drawing.status {
+        Some((mark, word)) => {
+            let _ = writeln!(text, "{}  {}", styled(STRONG, title), styled(mark.style(), word));
+        }
+        None => {
+            let _ = writeln!(text, "{}", styled(STRONG, title));
+        }
+    }
+    for (at, phase) in drawing.phases.iter().enumerate() {
+        let rail = if at + 1 < drawing.phases.len() { "│" } else { " " };
+        phase_lines(&mut text, drawing, phase, rail, colour);
+    }
+    text
+}
+
+fn phase_lines(text: &mut String, drawing: &Drawing, phase: &PhaseBox, rail: &str, colour: bool) {
+    let mut head = phase.id.clone();
+    if let Some(name) = &phase.name {
+        let _ = write!(head, "  {name}");
+    }
+    if phase.iteration > 1 {
+        let _ = write!(head, "  (execution {})", phase.iteration);
+    }
+    match phase.mark {
+        Some(mark) => {
+            let sign = styled(mark.style(), sign_and_word(mark, colour));
+            let room = WIDTH - if colour { 2 } else { 3 + WORD };
+            let _ = writeln!(text, "{sign} {}", styled(STRONG, fit(&head, room)));
+        }
+        None => {
+            let _ = writeln!(text, "○ {}", styled(STRONG, fit(&head, WIDTH - 2)));
+        }
+    }
+    for (group, members) in groups(&phase.tasks) {
+        let names: Vec<&str> = members.iter().map(|at| phase.tasks[*at].id.as_str()).collect();
+        let needs = needs_words(phase, group.0, &group.1);
+        row(text, rail, group.2, &list(&names, needs.as_deref()), colour);
+    }
+    for gate in &phase.gates {
+        row(text, rail, gate.mark, &[format!("gate {}", gate.id)], colour);
+    }
+    if let Some(checkpoint) = &phase.checkpoint {
+        checkpoint_lines(text, drawing, checkpoint, rail, colour);
+    }
+    let _ = writeln!(text, "{}", rail.trim_end());
+}
+
+fn checkpoint_lines(text: &mut String, drawing: &Drawing, checkpoint: &CheckpointBox, rail: &str, colour: bool) {
+    let when = if checkpoint.conditional { "checkpoint, if its condition holds:" } else { "checkpoint:" };
+    let mut words: Vec<String> = when.split(' ').map(str::to_owned).collect();
+    words.extend(checkpoint.prompt.split(' ').map(str::to_owned));
+    row(text, rail, checkpoint.mark, &words, colour);
+    if let Some(chosen) = &checkpoint.chosen {
+        let _ = writeln!(text, "{rail}    {}", fit(&format!("answered: {chosen}"), WIDTH - 5));
+        return;
+    }
+    for option in &checkpoint.options {
+        let leads = drawing.words(&option.leads).map(|words| format!(" → {words}")).unwrap_or_default();
+        let line = fit(&format!("{}{leads}", option.label), WIDTH - 7);
+        let _ = writeln!(text, "{rail}    {} {line}", styled(FAINT, "-"));
+    }
+}
+
+fn sign_and_word(mark: Mark, colour: bool) -> String {
+    if colour { mark.sign().to_string() } else { format!("{} {:<WORD$}", mark.sign(), mark.word()) }
+}
+
+/// Tasks that stand in the same layer, need the same and stand the same.
+type Group = (usize, Vec<usize>, Option<Mark>);
+
+fn groups(tasks: &[TaskBox]) -> BTreeMap<Group, Vec<usize>> {
+    let mut groups: BTreeMap<Group, Vec<usize>> = BTreeMap::new();
+    for (at, task) in tasks.iter().enumerate() {
+        let mut needs = task.needs.clone();
+        needs.sort_unstable();
+        groups.entry((task.layer, needs, task.mark)).or_default().push(at);
+    }
+    groups
+}
+
+fn needs_words(phase: &PhaseBox, layer: usize, needs: &[usize]) -> Option<String> {
+    if needs.is_empty() {
+        return None;
+    }
+    let above = phase.tasks.iter().filter(|task| task.layer < layer).count();
+    if needs.len() > 2 && needs.len() == above {
+        return Some("all above".to_owned());
+    }
+    let mut words = String::new();
+    for (count, need) in needs.iter().enumerate() {
+        let more = format!("{}{}", if count == 0 { "" } else { ", " }, phase.tasks[*need].id);
+        if count > 0 && words.width() + more.width() > NEEDS {
+            let _ = write!(words, " and {} more", needs.len() - count);
+            break;
+        }
+        words += &more;
+    }
+    Some(words)
+}
+
+/// Names with commas between them and what they need behind them, as words that a line can be broken between.
+fn list(names: &[&str], needs: Option<&str>) -> Vec<String> {
+    let mut words: Vec<String> = names.iter().map(|name| format!("{name},")).collect();
+    if let Some(last) = words.last_mut() {
+        last.pop();
+    }
+    if let Some(needs) = needs {
+        let mut first = true;
+        for word in needs.split(' ') {
+            words.push(if std::mem::take(&mut first) { format!("← {word}") } else { word.to_owned() });
+        }
+    }
+    words
+}
+
+/// One row, in as many lines as it needs.
+fn row(text: &mut String, rail: &str, mark: Option<Mark>, words: &[String], colour: bool) {
+    let is_prompt = words.first().is_some_and(|word| word.starts_with("checkpoint"));
+    let sign = mark.map_or_else(|| "·".to_owned(), |mark| sign_and_word(mark, colour));
+    let indent = rail.width() + 2 + sign.width() + 1;
+    let room = WIDTH - indent;
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in words {
+        let word = fit(word, room);
+        let last = lines.len() - 1;
+        if !lines[last].is_empty() && lines[last].width() + 1 + word.width() > room {
+            lines.push(word);
+        } else {
+            if !lines[last].is_empty() {
+                lines[last].push(' ');
+            }
+            lines[last] += &word;
+        }
+    }
+    if is_prompt && lines.len() > PROMPT {
+        lines.truncate(PROMPT);
+        lines[PROMPT - 1] = fit(&format!("{} …", lines[PROMPT - 1]), room);
+    }
+    for (number, line) in lines.iter().enumerate() {
+        if number == 0 {
+            let shown = mark.map_or_else(|| styled(FAINT, &sign), |mark| styled(mark.style(), &sign));
+            let _ = writeln!(text, "{rail}  {shown} {line}");
+        } else {
+            let _ = writeln!(text, "{rail}{:width$}{line}", "", width = indent - rail.width());
+        }
+    }
+}
+
+/// As much of a text as fits.
+pub(super) fn fit(text: &str, room: usize) -> String {
+    if text.width() <= room {
+        return text.to_owned();
+    }
+    let mut fitting = String::new();
+    for character in text.chars() {
+        let mut longer = fitting.clone();
+        longer.push(character);
+        if longer.width() + 1 > room {
+            break;
+        }
+        fitting = longer;
+    }
+    fitting + "…"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(source: &str) -> String {
+        let read = lockgate_engine::spec::read(source);
+        let workflow = read.workflow.unwrap_or_else(|| panic!("{:?}", read.problems));
+        anstream::adapter::strip_str(&draw(&Drawing::of_workflow(&workflow), false)).to_string()
+    }
+
+    #[test]
+    fn fifty_tasks_are_a_few_lines_of_eighty_columns() {
+        let tasks: Vec<String> = (1..=50).map(|number| format!("{{ id: task-number-{number}, pass: true }}")).collect();
+        let source = format!(
+            "name: wide\nphases:\n  - id: a\n    tasks: [{}]\n    main_agent: {{ script: return 1 }}\n    gates: [{{ id: {}, run: x }}]\n",
+            tasks.join(", "),
+            "g".repeat(100),
+        );
+        let text = drawn(&source);
+        assert!(text.lines().count() < 20, "{text}");
+        assert!(text.lines().all(|line| line.width() <= WIDTH), "{text}");
+        assert!(text.contains("main ← all above"), "{text}");
+    }
+
+    #[test]
+    fn wide_and_hostile_texts_stay_in_their_lines() {
+        let source = format!(
+            "name: \"\\e[2J{}\"\nphases:\n  - id: a\n    name: \"日本語{}\\u202e\"\n    checkpoint: {{ prompt: \"{} \\n\\n x\", options: [{{ label: \"\\a{}\", on_select: {{ action: abort }} }}] }}\n",
+            "n".repeat(200),
+            "語".repeat(60),
+            "very long ".repeat(60),
+            "l".repeat(200),
+        );
+        let text = drawn(&source);
+        assert!(text.lines().all(|line| line.width() <= WIDTH), "{text}");
+        assert!(!text.contains(|character: char| character != '\n' && crate::neutral::steers(character)), "{text:?}");
+        assert!(text.lines().count() < 12, "{text}");
+    }
+}
