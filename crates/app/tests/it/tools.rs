@@ -448,6 +448,15 @@ fn gc_removes_what_no_run_needs_and_nothing_else() {
     database.execute("INSERT INTO stored_values(digest, bytes) VALUES(zeroblob(32), zeroblob(5000))", []).unwrap();
     drop(database);
 
+    for run in [&done, &open] {
+        project.write(&folder(run, "locks/plan.1.task.draft.1.lock"), "1\n");
+        project.write(&folder(run, "locks/plan.1.gate.good.1.lock"), "1\n");
+    }
+    // One is still held: something that the finished run started lives on.
+    project.write(&folder(&done, "locks/plan.1.task.held.1.lock"), "1\n");
+    let held = std::fs::File::open(project.path(&folder(&done, "locks/plan.1.task.held.1.lock"))).unwrap();
+    held.lock().unwrap();
+
     let before = tree(&project.path("."));
     let output = project.run(&["gc", "--dry-run"]);
     assert_eq!(output.code, Some(0), "{output:?}");
@@ -464,7 +473,7 @@ fn gc_removes_what_no_run_needs_and_nothing_else() {
 exit 0
 --- stdout
 removed 1 file of a dead driver, 2 B
-removed 2 lock files of ended attempts, [..]
+removed 2 lock files of ended attempts, 4 B
 removed 2 folders of runs that no longer exist, 14 B
 removed 3 files that were never finished, 12 B
 removed 1 stored value without reference, 5 kB
@@ -476,11 +485,17 @@ note: .lockgate/runs/gonewith/out stays: it may hold what you want; remove it yo
     );
     let after = names(&tree(&project.path(".")));
     let gone: Vec<String> = names(&before).into_iter().filter(|path| !after.contains(path)).collect();
-    for part in ["deaddriver.lock", "new-0011", "00ff.tmp", "abc.new", "gonewith/logs", "runs/gonebare"] {
+    for part in ["deaddriver.lock", "new-0011", "00ff.tmp", "abc.new", "gonewith/logs", "runs/gonebare", "draft.1.lock"] {
         assert!(gone.iter().any(|path| path.contains(part)), "{part} is still there: {gone:?}");
     }
-    assert!(gone.iter().all(|path| !path.contains(&open) && !path.contains("/out/") && !path.contains("justnow1")), "{gone:?}");
+    assert!(
+        gone.iter()
+            .all(|path| !path.contains(&open) && !path.contains("/out/") && !path.contains("justnow1") && !path.contains("held"))
+    );
     assert_eq!(project.read(&folder("gonewith", "out/result.txt")), "precious");
+    assert_eq!(wrong(&project.json(1, &["doctor", "--json"])), ["orphans"], "what lives on is found");
+    drop(held);
+    assert!(project.run(&["gc"]).stdout.starts_with("removed 1 lock file of an ended attempt, 2 B\n"));
     assert_eq!(project.run(&["gc"]).stdout, "there is nothing to remove\n");
     assert_eq!(project.run(&["verify"]).code, Some(0));
     assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]).code, Some(0));
