@@ -4,9 +4,8 @@ use crate::exit::Exit;
 use crate::graph::{Drawing, mermaid, svg, terminal};
 use crate::open::Project;
 use crate::trouble::Trouble;
-use crate::{diagnose, print, select, view};
+use crate::{diagnose, print, select, view, workflow_file};
 use lockgate_runner::load::load;
-use lockgate_runner::start::read_workflow;
 use std::path::Path;
 
 /// Draws the phases and tasks of a workflow, or of a run with where each of them stands
@@ -47,11 +46,13 @@ fn is_file(what: &str) -> bool {
 }
 
 fn of_file(path: &Path) -> Result<Drawing, Trouble> {
-    let file = read_workflow(path)?;
+    let file = workflow_file::read(path)?;
     diagnose::tell(&file);
     match &file.workflow {
         Some(workflow) => Ok(Drawing::of_workflow(workflow)),
-        None => Err(Trouble::misuse(format!("{} has errors", path.display())).told()),
+        None => {
+            Err(Trouble::misuse(format!("{} is no valid workflow: {}", path.display(), diagnose::summary(&file.problems))).told())
+        }
     }
 }
 

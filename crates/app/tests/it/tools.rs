@@ -273,7 +273,7 @@ fn doctor_finds_bad_settings_damage_and_committed_state() {
     let report = project.json(1, &["doctor", "--json"]);
     assert_eq!(wrong(&report), ["settings"], "{report}");
     let settings = report["checks"].as_array().unwrap().iter().find(|check| check["check"] == "settings").unwrap();
-    assert_eq!(settings["mend"], "did you mean \"require_terminal\"?");
+    assert_eq!(settings["mend"], "did you mean `require_terminal`?");
 
     project.write(".lockgate/config.yaml", "");
     let git = |arguments: &[&str]| {
