@@ -5,6 +5,7 @@
 //! | [`store`] | the trait [`Store`] and what goes in and out of it |
 //! | [`error`] | what can go wrong, told so that a person knows what to do |
 //! | [`sqlite`] | the store in a folder: one SQLite database, one lock file per driver |
+//! | [`postgres`] | the store in a PostgreSQL database, for many machines: one lease per driver |
 //! | [`memory`] | the same behaviour without a disk, with faults on request, for tests and simulation |
 //! | [`backup`] | copies of a store in a file |
 //! | [`verify`] | finds what was changed or lost in a store |
@@ -15,12 +16,14 @@ pub mod backup;
 pub mod conformance;
 pub mod error;
 pub mod memory;
+pub mod postgres;
 pub mod sqlite;
 pub mod store;
 pub mod verify;
 
 pub use error::{AppendError, ClaimError, StoreError};
 pub use memory::{Fault, MemoryStore};
+pub use postgres::PostgresStore;
 pub use sqlite::{Settings, SqliteStore};
 pub use store::{
     Append, Cursor, DriverInfo, Fold, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit,

@@ -1,7 +1,8 @@
 //! The claims of the conformance suite.
 
 use lockgate_store::conformance::Backend;
-use lockgate_store::{MemoryStore, SqliteStore, Store};
+use lockgate_store::postgres::server::server;
+use lockgate_store::{MemoryStore, PostgresStore, SqliteStore, Store};
 use tempfile::TempDir;
 
 struct Memory(MemoryStore);
@@ -20,10 +21,26 @@ impl Backend for Sqlite {
     }
 }
 
+struct Postgres(String);
+
+impl Backend for Postgres {
+    fn process(&self) -> Box<dyn Store> {
+        Box::new(PostgresStore::connect(&self.0).unwrap())
+    }
+}
+
+fn postgres() -> Postgres {
+    Postgres(server().database())
+}
+
 mod memory {
     lockgate_store::conformance_tests!(super::Memory(lockgate_store::MemoryStore::new()));
 }
 
 mod sqlite {
     lockgate_store::conformance_tests!(super::Sqlite(tempfile::tempdir().unwrap()));
+}
+
+mod postgres {
+    lockgate_store::conformance_tests!(super::postgres());
 }

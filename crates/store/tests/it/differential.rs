@@ -1,4 +1,4 @@
-//! The same random requests to both backends give the same answers and leave the same behind.
+//! The same random requests to all backends give the same answers and leave the same behind.
 
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::HoldState;
@@ -6,7 +6,8 @@ use lockgate_engine::id::{DriverId, RunId, TimerId};
 use lockgate_engine::run::index::RunRow;
 use lockgate_engine::time::Timestamp;
 use lockgate_store::conformance::{Scribe, hold_row, run_row, timer_row};
-use lockgate_store::{Append, ClaimError, HoldFilter, MemoryStore, Page, SqliteStore, Store, StoredRun};
+use lockgate_store::postgres::server::server;
+use lockgate_store::{Append, ClaimError, HoldFilter, MemoryStore, Page, PostgresStore, SqliteStore, Store, StoredRun};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::path::Path;
@@ -14,7 +15,7 @@ use std::path::Path;
 /// One backend with two processes, of which each may be replaced by a successor.
 struct Side {
     processes: Vec<Box<dyn Store>>,
-    /// Every driver that there was: drivers of the two sides are compared by their number in this list.
+    /// Every driver that there was: drivers of the sides are compared by their number in this list.
     drivers: Vec<DriverId>,
     open: Box<dyn Fn() -> Box<dyn Store>>,
 }
@@ -43,7 +44,7 @@ impl Side {
     }
 }
 
-/// What is asked of both sides.
+/// What is asked of all sides.
 #[derive(Clone, Debug)]
 enum Step {
     Append { process: usize, append: Box<Append>, claim: bool },
@@ -164,27 +165,33 @@ async fn everything(side: &Side) -> String {
 async fn compare(seed: u64, steps: usize, folder: &Path) {
     let memory = MemoryStore::new();
     let path = folder.to_owned();
-    let mut ours = [
+    let url = server().database();
+    let mut sides = [
         Side::new(Box::new(move || Box::new(memory.another_process()))),
         Side::new(Box::new(move || Box::new(SqliteStore::open(&path).unwrap()))),
+        Side::new(Box::new(move || Box::new(PostgresStore::connect(&url).unwrap()))),
     ];
     let heads = (0..6).map(|number| Scribe::new(&format!("r{number}"))).collect();
     let mut generator = Generator { random: StdRng::seed_from_u64(seed), heads };
     for number in 0..steps {
         let step = generator.step();
-        let [memory, sqlite] = &mut ours;
-        let (one, two) = (perform(memory, &step).await, perform(sqlite, &step).await);
-        assert_eq!(one, two, "seed {seed}, step {number}: {step:?}");
-        if let (Step::Append { append, .. }, "Ok(())") = (&step, one.as_str()) {
+        let [memory, sqlite, postgres] = &mut sides;
+        let expected = perform(memory, &step).await;
+        assert_eq!(expected, perform(sqlite, &step).await, "SQLite, seed {seed}, step {number}: {step:?}");
+        assert_eq!(expected, perform(postgres, &step).await, "PostgreSQL, seed {seed}, step {number}: {step:?}");
+        if let (Step::Append { append, .. }, "Ok(())") = (&step, expected.as_str()) {
             let head = generator.heads.iter_mut().find(|head| head.run == append.run).unwrap();
             (head.version, head.hash) = (append.commit.version, append.commit.hash);
         }
     }
-    assert_eq!(everything(&ours[0]).await, everything(&ours[1]).await, "seed {seed}");
+    let expected = everything(&sides[0]).await;
+    for (side, name) in sides[1..].iter().zip(["SQLite", "PostgreSQL"]) {
+        assert_eq!(expected, everything(side).await, "{name}, seed {seed}");
+    }
 }
 
 #[tokio::test]
-async fn both_backends_answer_the_same_to_random_requests() {
+async fn all_backends_answer_the_same_to_random_requests() {
     for seed in 0..20 {
         let folder = tempfile::tempdir().unwrap();
         compare(seed, 150, folder.path()).await;

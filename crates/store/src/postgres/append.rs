@@ -1,0 +1,216 @@
+//! Appends: one statement takes a whole batch of them, each as a whole or not at all.
+//!
+//! The statement is a transaction of its own, so no lock outlives a round trip. It locks the runs that are there in the order of their ids,
+//! which lets no claim come between, then inserts the commits; all that follows is done only for those that were inserted. Every part
+//! sees the database as it was when the statement began. That is enough: whoever's expected commit was there to be seen has also seen all
+//! that came with it, and nobody but the next commit, which only one can insert, brings more.
+
+use super::columns::{Columns, Parts};
+use super::link::Session;
+use crate::store::Append;
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use tokio_postgres::{Error, Row};
+
+/// What became of an append. Where it is not taken, it has changed nothing, so others can share its transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Appended {
+    Taken,
+    Conflict,
+    Fenced,
+    NoRun,
+}
+
+/// The statement for one batch.
+pub(super) struct Statement<'a> {
+    batch: &'a [&'a Append],
+    columns: Columns<'a>,
+    prepared: tokio_postgres::Statement,
+}
+
+impl<'a> Statement<'a> {
+    /// Prepares the statement for a batch: at most one append to each run, ordered by the ids of the runs.
+    pub(super) async fn prepare(session: &Session, batch: &'a [&'a Append]) -> Result<Self, Error> {
+        let columns = Columns::of(batch);
+        let prepared = session.prepare(&statement(columns.parts())).await?;
+        Ok(Self { batch, columns, prepared })
+    }
+
+    /// Appends the batch, and gives what became of each.
+    pub(super) async fn perform(&self, session: &Session) -> Result<Vec<Appended>, Error> {
+        let rows = session.client.query(&self.prepared, &self.columns.parameters()).await?;
+        outcomes(self.batch, &rows)
+    }
+}
+
+/// Each row tells one thing: the number and epoch of a run that was there (0), a run that was made (1), a run with a new commit (2).
+fn outcomes(batch: &[&Append], rows: &[Row]) -> Result<Vec<Appended>, Error> {
+    let mut known: Vec<Option<(i64, i64)>> = vec![None; batch.len()];
+    let mut made = vec![false; batch.len()];
+    let mut taken = HashSet::new();
+    for row in rows {
+        let place = || row.try_get::<_, i64>(1).map(|number| usize::try_from(number - 1).unwrap_or(usize::MAX));
+        match row.try_get::<_, i64>(0)? {
+            0 => known[place()?] = Some((row.try_get(2)?, row.try_get(3)?)),
+            1 => made[place()?] = true,
+            _ => drop(taken.insert(row.try_get::<_, i64>(2)?)),
+        }
+    }
+    let of_each = batch.iter().zip(known).zip(made);
+    Ok(of_each
+        .map(|((append, known), made)| match (known, append.expected) {
+            (_, 0) if made => Appended::Taken,
+            (_, 0) => Appended::Conflict,
+            (None, 1..) => Appended::NoRun,
+            (Some((key, _)), 1..) if taken.contains(&key) => Appended::Taken,
+            (Some((_, present)), 1..) if append.epoch.is_some_and(|epoch| i64::try_from(epoch) != Ok(present)) => {
+                Appended::Fenced
+            }
+            (Some(_), 1..) => Appended::Conflict,
+        })
+        .collect())
+}
+
+/// The statement for a batch that has these parts: those that are not needed would cost time with every append.
+fn statement(parts: Parts) -> String {
+    let mut text = String::from(HEAD);
+    let mut next = FIRST_OF_PARTS;
+    let mut add = |template: &str, columns: usize| {
+        // The columns of a part are `$a`, `$b` and so on in its template.
+        let mut part = template.to_owned();
+        for (letter, number) in ('a'..).zip(next..next + columns) {
+            part = part.replace(&format!("${letter}::"), &format!("${number}::"));
+        }
+        next += columns;
+        write!(text, ",\n{part}").expect("text takes everything");
+    };
+    if parts.created {
+        add(CREATED, 10);
+        add(TAKEN_OR_CREATED, 0);
+    } else {
+        add(TAKEN, 0);
+    }
+    if parts.changed || parts.values || parts.refers_to || parts.holds || parts.timers_gone || parts.timers || parts.folds {
+        add(if parts.created { ACCEPTED_OR_CREATED } else { ACCEPTED }, 0);
+    }
+    for (wanted, template, columns) in [
+        (parts.changed, CHANGED, 9),
+        (parts.values, VALUES, 3),
+        (parts.refers_to, REFERS_TO, 2),
+        (parts.holds, HOLDS, 8),
+        (parts.timers_gone, TIMERS_GONE, 2),
+        (parts.timers, TIMERS, 5),
+        (parts.folds, FOLDS, 2),
+    ] {
+        if wanted {
+            add(template, columns);
+        }
+    }
+    text.push_str("\nSELECT 0::int8, number, key, present FROM place WHERE key IS NOT NULL");
+    if parts.created {
+        text.push_str("\nUNION ALL SELECT 1, number, key, 0 FROM made");
+    }
+    text.push_str("\nUNION ALL SELECT 2, 0, run_key, 0 FROM taken");
+    text
+}
+
+/// The number of the first parameter after those of [`HEAD`].
+const FIRST_OF_PARTS: usize = 6;
+
+/// The subquery that locks is one that the planner cannot turn into a look at the whole table.
+const HEAD: &str = "WITH place AS (
+  SELECT i.*, r.key, r.present
+  FROM unnest($1::text[], $2::int8[], $3::int8[], $4::bytea[], $5::bytea[])
+    WITH ORDINALITY AS i(run, version, epoch, hash, payload, number)
+  LEFT JOIN LATERAL (SELECT key, epoch AS present FROM lockgate.runs WHERE run = i.run FOR NO KEY UPDATE) r ON true
+)";
+
+const CREATED: &str = "created AS (
+  INSERT INTO lockgate.runs(run, kind, workflow, feature, status, phase, created_at, changed_at, parent, driver, epoch)
+  SELECT p.run, n.kind, n.workflow, n.feature, n.status, n.phase, n.created_at, n.changed_at, n.parent, n.driver,
+    CASE WHEN n.driver IS NULL THEN 0 ELSE 1 END
+  FROM unnest($a::int8[], $b::text[], $c::text[], $d::text[], $e::text[], $f::text[], $g::int8[], $h::int8[], $i::text[], $j::text[])
+    AS n(number, kind, workflow, feature, status, phase, created_at, changed_at, parent, driver)
+  JOIN place p ON p.number = n.number WHERE p.key IS NULL ORDER BY n.number
+  ON CONFLICT (run) DO NOTHING RETURNING key, run
+), made AS (SELECT p.number, c.key FROM created c JOIN place p ON p.run = c.run)";
+
+const TAKEN: &str = "taken AS (
+  INSERT INTO lockgate.commits(run_key, version, hash, payload)
+  SELECT key, version, hash, payload FROM place p
+  WHERE key IS NOT NULL AND (epoch IS NULL OR epoch = present)
+    AND (SELECT 1 FROM lockgate.commits b WHERE b.run_key = p.key AND b.version = p.version - 1) IS NOT NULL
+  ON CONFLICT DO NOTHING RETURNING run_key
+)";
+
+const TAKEN_OR_CREATED: &str = "taken AS (
+  INSERT INTO lockgate.commits(run_key, version, hash, payload)
+  SELECT key, version, hash, payload FROM place p
+  WHERE key IS NOT NULL AND (epoch IS NULL OR epoch = present)
+    AND (SELECT 1 FROM lockgate.commits b WHERE b.run_key = p.key AND b.version = p.version - 1) IS NOT NULL
+  UNION ALL SELECT m.key, p.version, p.hash, p.payload FROM made m JOIN place p ON p.number = m.number
+  ON CONFLICT DO NOTHING RETURNING run_key
+)";
+
+const ACCEPTED: &str = "accepted AS (SELECT p.number, p.key FROM place p JOIN taken t ON t.run_key = p.key)";
+
+const ACCEPTED_OR_CREATED: &str =
+    "accepted AS (SELECT p.number, p.key FROM place p JOIN taken t ON t.run_key = p.key UNION ALL SELECT number, key FROM made)";
+
+const CHANGED: &str = "changed AS (
+  UPDATE lockgate.runs r SET kind = n.kind, workflow = n.workflow, feature = n.feature, status = n.status, phase = n.phase,
+    created_at = n.created_at, changed_at = n.changed_at, parent = n.parent
+  FROM unnest($a::int8[], $b::text[], $c::text[], $d::text[], $e::text[], $f::text[], $g::int8[], $h::int8[], $i::text[])
+    AS n(number, kind, workflow, feature, status, phase, created_at, changed_at, parent)
+  JOIN accepted a ON a.number = n.number WHERE r.key = a.key
+)";
+
+const VALUES: &str = "valued AS (
+  INSERT INTO lockgate.stored_values(digest, bytes)
+  SELECT v.digest, v.bytes FROM unnest($a::int8[], $b::bytea[], $c::bytea[]) AS v(number, digest, bytes)
+  JOIN accepted a ON a.number = v.number ORDER BY v.digest
+  ON CONFLICT DO NOTHING
+)";
+
+const REFERS_TO: &str = "referred AS (
+  INSERT INTO lockgate.value_refs(run_key, digest)
+  SELECT a.key, v.digest FROM unnest($a::int8[], $b::bytea[]) AS v(number, digest) JOIN accepted a ON a.number = v.number
+  ON CONFLICT DO NOTHING
+)";
+
+const HOLDS: &str = "held AS (
+  SELECT a.key, h.*, (SELECT x.number FROM lockgate.holds x WHERE x.run_key = a.key AND x.hold = h.hold) AS present
+  FROM unnest($a::int8[], $b::int8[], $c::text[], $d::text[], $e::int8[], $f::int8[], $g::int8[], $h::text[])
+    AS h(number, position, hold, kind, state, revision, since, shown)
+  JOIN accepted a ON a.number = h.number
+), held_again AS (
+  UPDATE lockgate.holds x SET kind = h.kind, state = h.state, revision = h.revision, since = h.since, shown = h.shown
+  FROM held h WHERE x.run_key = h.key AND x.number = h.present
+), held_first AS (
+  INSERT INTO lockgate.holds(run_key, number, hold, kind, state, revision, since, shown)
+  SELECT h.key,
+    (SELECT coalesce(max(x.number) + 1, 0) FROM lockgate.holds x WHERE x.run_key = h.key)
+      + row_number() OVER (PARTITION BY h.key ORDER BY h.position) - 1,
+    h.hold, h.kind, h.state, h.revision, h.since, h.shown
+  FROM held h WHERE h.present IS NULL
+)";
+
+const TIMERS_GONE: &str = "gone AS (
+  DELETE FROM lockgate.timers t USING unnest($a::int8[], $b::text[]) AS g(number, timer) JOIN accepted a ON a.number = g.number
+  WHERE t.run_key = a.key AND t.timer = g.timer
+)";
+
+const TIMERS: &str = "timed AS (
+  INSERT INTO lockgate.timers(run_key, timer, due, kind, target)
+  SELECT a.key, t.timer, t.due, t.kind, t.target
+  FROM unnest($a::int8[], $b::text[], $c::int8[], $d::text[], $e::text[]) AS t(number, timer, due, kind, target)
+  JOIN accepted a ON a.number = t.number
+  ON CONFLICT (run_key, timer) DO UPDATE SET due = excluded.due, kind = excluded.kind, target = excluded.target
+)";
+
+const FOLDS: &str = "folded AS (
+  INSERT INTO lockgate.folds(run_key, version, state)
+  SELECT a.key, p.version, f.state FROM unnest($a::int8[], $b::bytea[]) AS f(number, state)
+  JOIN accepted a ON a.number = f.number JOIN place p ON p.number = f.number
+  ON CONFLICT (run_key) DO UPDATE SET version = excluded.version, state = excluded.state
+)";

@@ -1,0 +1,160 @@
+//! Drivers: which processes drive runs, and which of them are alive.
+//!
+//! A driver is alive until its lease expires, by the clock of the database; one heartbeat for all its runs makes the lease anew. One that
+//! comes too late has lost nothing yet: only a claim by another takes a run from it, and raises the epoch that its appends carry.
+
+use super::errors::{corrupt, explain};
+use super::link::{Link, Session};
+use crate::error::StoreError;
+use crate::store::DriverInfo;
+use lockgate_engine::id::{DriverId, IdSource, RunId};
+use lockgate_engine::time::Timestamp;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Mutex, OnceCell};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Error, Row};
+
+/// How long a driver is believed to be alive after its last heartbeat, in seconds.
+const LEASE: f64 = 15.0;
+/// How often a heartbeat is sent.
+const BEAT: Duration = Duration::from_secs(5);
+/// How soon a heartbeat that failed is sent again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// The columns that tell who a driver is.
+const INFO: &str = "d.driver, d.pid, d.host, (extract(epoch FROM d.since) * 1000)::int8";
+
+/// What became of a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Claimed {
+    Epoch(u64),
+    DrivenBy(DriverInfo),
+    NoRun,
+}
+
+/// The drivers of a store, seen from one process.
+#[derive(Debug)]
+pub(super) struct Drivers {
+    own: DriverId,
+    alive: OnceCell<()>,
+    /// The lease ends with this process: then no heartbeat follows any more.
+    beating: Mutex<bool>,
+}
+
+impl Drivers {
+    pub(super) fn new() -> Self {
+        let mut ids = IdSource::new(rand::random());
+        let own = DriverId(format!("{}{}", ids.next_id(), ids.next_id()));
+        Self { own, alive: OnceCell::new(), beating: Mutex::new(true) }
+    }
+
+    /// This process's driver id.
+    pub(super) fn own(&self) -> &DriverId {
+        &self.own
+    }
+
+    /// Makes this process's driver known as alive, before the first run is claimed for it, and keeps it so.
+    pub(super) async fn come_alive(self: &Arc<Self>, link: &Arc<Link>) -> Result<(), StoreError> {
+        let begin = || async {
+            let session = link.session().await?;
+            self.beat(&session).await.map_err(|error| explain(&error, &link.place))?;
+            tokio::spawn(self.clone().keep_alive(link.clone()));
+            // What those left behind who ended without a word is of no use to anybody after a day.
+            let old = "DELETE FROM lockgate.drivers WHERE expires_at < clock_timestamp() - interval '1 day'";
+            session.query(old, &[]).await.ok();
+            Ok(())
+        };
+        self.alive.get_or_try_init(begin).await.copied()
+    }
+
+    async fn keep_alive(self: Arc<Self>, link: Arc<Link>) {
+        let mut pause = BEAT;
+        loop {
+            tokio::time::sleep(pause).await;
+            let beating = self.beating.lock().await;
+            if !*beating {
+                return;
+            }
+            let beaten = match link.session().await {
+                Ok(session) => self.beat(&session).await.is_ok(),
+                Err(_) => false,
+            };
+            pause = if beaten { BEAT } else { AGAIN };
+        }
+    }
+
+    async fn beat(&self, session: &Session) -> Result<(), Error> {
+        let text = "INSERT INTO lockgate.drivers(driver, pid, host, since, expires_at) \
+            VALUES($1, $2, $3, clock_timestamp(), clock_timestamp() + $4 * interval '1 second') \
+            ON CONFLICT (driver) DO UPDATE SET expires_at = excluded.expires_at";
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        session.query(text, &[&self.own.as_str(), &i64::from(std::process::id()), &host, &LEASE]).await.map(|_| ())
+    }
+
+    /// Ends the lease, so that others need not wait for it to expire.
+    pub(super) async fn end(&self, link: &Link) {
+        *self.beating.lock().await = false;
+        if self.alive.initialized()
+            && let Ok(session) = link.session().await
+        {
+            session.query("DELETE FROM lockgate.drivers WHERE driver = $1", &[&self.own.as_str()]).await.ok();
+        }
+    }
+
+    /// Claims a run. The lock comes in a statement of its own: the next one then sees who drives the run now, and whether that one lives.
+    pub(super) async fn claim(&self, session: &Session, run: &RunId) -> Result<Claimed, Error> {
+        let lock = session.prepare("SELECT 1 FROM lockgate.runs WHERE run = $1 FOR NO KEY UPDATE").await?;
+        let claim = session.prepare(&claim_statement()).await?;
+        let (client, run, own) = (&session.client, run.as_str(), self.own.as_str());
+        // All is sent at once: no lock is held while this process does something else.
+        let (lock_with, claim_with): ([&(dyn ToSql + Sync); 1], [&(dyn ToSql + Sync); 2]) = ([&run], [&run, &own]);
+        let (begun, locked, claimed, ended) = futures::join!(
+            client.batch_execute("BEGIN"),
+            client.query(&lock, &lock_with),
+            client.query(&claim, &claim_with),
+            client.batch_execute("COMMIT"),
+        );
+        begun?;
+        locked?;
+        let claimed = claimed?;
+        ended?;
+        let Some(row) = claimed.first() else { return Ok(Claimed::NoRun) };
+        match row.try_get::<_, Option<i64>>(0)? {
+            Some(epoch) => Ok(Claimed::Epoch(epoch.cast_unsigned())),
+            None => Ok(Claimed::DrivenBy(info(row, 1)?)),
+        }
+    }
+
+    /// Who drives the run, if that process is alive.
+    pub(super) async fn of_run(link: &Link, run: &RunId) -> Result<Option<DriverInfo>, StoreError> {
+        let text = format!(
+            "SELECT {INFO} FROM lockgate.runs r JOIN lockgate.drivers d ON d.driver = r.driver \
+             WHERE r.run = $1 AND d.expires_at > clock_timestamp()"
+        );
+        let rows = link.read(&text, &[&run.as_str()]).await?;
+        let info = rows.first().map(|row| info(row, 0)).transpose();
+        info.map_err(|error| corrupt(&link.place, &error.to_string()))
+    }
+}
+
+fn claim_statement() -> String {
+    format!(
+        "WITH other AS ( \
+           SELECT {INFO} FROM lockgate.runs r JOIN lockgate.drivers d ON d.driver = r.driver \
+           WHERE r.run = $1 AND r.driver <> $2 AND d.expires_at > clock_timestamp() \
+         ), claimed AS ( \
+           UPDATE lockgate.runs SET driver = $2, epoch = epoch + 1 \
+           WHERE run = $1 AND NOT EXISTS (SELECT 1 FROM other) RETURNING epoch \
+         ) SELECT epoch, NULL::text, NULL::int8, NULL::text, NULL::int8 FROM claimed UNION ALL SELECT NULL, o.* FROM other o"
+    )
+}
+
+fn info(row: &Row, first: usize) -> Result<DriverInfo, Error> {
+    Ok(DriverInfo {
+        driver: DriverId(row.try_get(first)?),
+        pid: u32::try_from(row.try_get::<_, i64>(first + 1)?).unwrap_or_default(),
+        host: row.try_get(first + 2)?,
+        since: Timestamp::from_millis(row.try_get(first + 3)?),
+    })
+}

@@ -1,0 +1,108 @@
+//! A connection that is made when it is needed, and made again after it was lost.
+
+use super::errors::explain;
+use super::place::Place;
+use crate::error::StoreError;
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Notify;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{AsyncMessage, Client, Error, NoTls, Row, Statement};
+
+/// What every session begins with. Durability is not left to the settings of a server; nor is what a statement sees.
+const BEGIN: &str = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED; SET jit = off; \
+    SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';";
+
+/// One connection, with the statements that were prepared on it.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) client: Client,
+    prepared: Mutex<HashMap<String, Statement>>,
+}
+
+impl Session {
+    /// A statement, prepared when it is used first.
+    pub(super) async fn prepare(&self, text: &str) -> Result<Statement, Error> {
+        if let Some(statement) = self.prepared().get(text) {
+            return Ok(statement.clone());
+        }
+        let statement = self.client.prepare(text).await?;
+        self.prepared().insert(text.to_owned(), statement.clone());
+        Ok(statement)
+    }
+
+    fn prepared(&self) -> std::sync::MutexGuard<'_, HashMap<String, Statement>> {
+        self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) async fn query(&self, text: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
+        let statement = self.prepare(text).await?;
+        self.client.query(&statement, parameters).await
+    }
+}
+
+/// A way to the database that outlives its connections.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) place: Place,
+    /// What the sessions of this link begin with beside the rest.
+    settings: &'static str,
+    session: tokio::sync::Mutex<Option<Arc<Session>>>,
+    /// Told of every notification that arrives.
+    notified: Arc<Notify>,
+}
+
+impl Link {
+    pub(super) fn new(place: Place, settings: &'static str) -> Self {
+        Self { place, settings, session: tokio::sync::Mutex::default(), notified: Arc::default() }
+    }
+
+    /// Told of every notification that arrives on this link.
+    pub(super) fn notified(&self) -> &Notify {
+        &self.notified
+    }
+
+    /// The present session, or a new one where it is lost.
+    pub(super) async fn session(&self) -> Result<Arc<Session>, StoreError> {
+        let mut present = self.session.lock().await;
+        if let Some(session) = present.as_ref().filter(|session| !session.client.is_closed()) {
+            return Ok(session.clone());
+        }
+        let session = Arc::new(self.connect().await.map_err(|error| explain(&error, &self.place))?);
+        *present = Some(session.clone());
+        Ok(session)
+    }
+
+    async fn connect(&self) -> Result<Session, Error> {
+        let (client, mut connection) = self.place.config.connect(NoTls).await?;
+        let notified = self.notified.clone();
+        tokio::spawn(async move {
+            while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
+                if let AsyncMessage::Notification(_) = message {
+                    notified.notify_one();
+                }
+            }
+        });
+        client.batch_execute(&format!("{BEGIN}{}", self.settings)).await?;
+        Ok(Session { client, prepared: Mutex::default() })
+    }
+
+    /// Reads; once more on a new connection if the one that was there turns out to be lost.
+    pub(super) async fn read(&self, text: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
+        let session = self.session().await?;
+        match session.query(text, parameters).await {
+            Ok(rows) => Ok(rows),
+            Err(error) if error.as_db_error().is_none() && session.client.is_closed() => {
+                let again = self.session().await?.query(text, parameters).await;
+                again.map_err(|error| explain(&error, &self.place))
+            }
+            Err(error) => Err(explain(&error, &self.place)),
+        }
+    }
+
+    /// Gives the connection up.
+    pub(super) async fn close(&self) {
+        *self.session.lock().await = None;
+    }
+}

@@ -1,0 +1,134 @@
+//! Reading lists: runs, holds and timers.
+
+use super::link::Link;
+use super::reader::{Cells, hold_state, row_limit};
+use crate::error::StoreError;
+use crate::store::{Cursor, HoldFilter, ListedHold, ListedRun, Page};
+use lockgate_engine::id::{HoldId, RunId, TimerId};
+use lockgate_engine::run::index::{HoldRow, RunRow, TimerRow};
+use lockgate_engine::time::Timestamp;
+use tokio_postgres::types::ToSql;
+
+/// The columns of a run, as [`run_row`] reads them.
+pub(super) const RUN_COLUMNS: &str =
+    "r.key, r.run, r.kind, r.workflow, r.feature, r.status, r.phase, r.created_at, r.changed_at, r.parent";
+
+pub(super) async fn runs(link: &Link, page: Page) -> Result<Vec<ListedRun>, StoreError> {
+    let before = page.after.map_or(i64::MAX, |cursor| cursor.key);
+    list_runs(link, "r.key < $1 ORDER BY r.key DESC LIMIT $2", &[&before, &row_limit(page.limit)]).await
+}
+
+pub(super) async fn find_runs(link: &Link, prefix: &str) -> Result<Vec<ListedRun>, StoreError> {
+    list_runs(link, "r.run >= $1 AND r.run < $2 ORDER BY r.key DESC", &[&prefix, &past(prefix)]).await
+}
+
+pub(super) async fn runs_of_feature(link: &Link, feature: &str) -> Result<Vec<ListedRun>, StoreError> {
+    list_runs(link, "r.feature = $1 ORDER BY r.key DESC", &[&feature]).await
+}
+
+async fn list_runs(link: &Link, which: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<ListedRun>, StoreError> {
+    let text = format!(
+        "SELECT {RUN_COLUMNS}, d.driver IS NOT NULL FROM lockgate.runs r \
+         LEFT JOIN lockgate.drivers d ON d.driver = r.driver AND d.expires_at > clock_timestamp() WHERE {which}"
+    );
+    let listed = |row: Cells<'_>| {
+        Ok(ListedRun { row: run_row(row)?, driven: row.get(10)?, cursor: Cursor { since: 0, key: row.get(0)? } })
+    };
+    link.list(&text, parameters, listed).await
+}
+
+/// Reads a run's row from the columns after its key.
+pub(super) fn run_row(row: Cells<'_>) -> Result<RunRow, String> {
+    Ok(RunRow {
+        run: RunId(row.get(1)?),
+        kind: row.get(2)?,
+        workflow: row.get(3)?,
+        feature: row.get(4)?,
+        status: row.get(5)?,
+        phase: row.get(6)?,
+        created_at: Timestamp::from_millis(row.get(7)?),
+        changed_at: Timestamp::from_millis(row.get(8)?),
+        parent: row.get::<Option<String>>(9)?.map(RunId),
+    })
+}
+
+pub(super) async fn holds(link: &Link, filter: &HoldFilter, page: Page) -> Result<Vec<ListedHold>, StoreError> {
+    let limit = row_limit(page.limit);
+    match filter {
+        HoldFilter::Open => {
+            let Cursor { since, key } = page.after.unwrap_or(Cursor { since: i64::MIN, key: i64::MIN });
+            let (run_key, number) = parts_of_key(key);
+            let which =
+                "h.state = 0 AND (h.since, h.run_key, h.number) > ($1, $2, $3) ORDER BY h.since, h.run_key, h.number LIMIT $4";
+            list_holds(link, which, &[&since, &run_key, &number, &limit]).await
+        }
+        HoldFilter::OfRun(run) => {
+            let after = page.after.map_or(-1, |cursor| parts_of_key(cursor.key).1);
+            list_holds(link, "r.run = $1 AND h.number > $2 ORDER BY h.number LIMIT $3", &[&run.as_str(), &after, &limit]).await
+        }
+    }
+}
+
+pub(super) async fn find_holds(link: &Link, prefix: &str) -> Result<Vec<ListedHold>, StoreError> {
+    list_holds(link, "h.hold >= $1 AND h.hold < $2 ORDER BY h.hold, h.run_key", &[&prefix, &past(prefix)]).await
+}
+
+async fn list_holds(link: &Link, which: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<ListedHold>, StoreError> {
+    let text = format!(
+        "SELECT h.run_key, h.number, h.hold, r.run, h.kind, h.state, h.revision, h.since, h.shown, r.workflow, r.feature \
+         FROM lockgate.holds h JOIN lockgate.runs r ON r.key = h.run_key WHERE {which}"
+    );
+    let listed = |row: Cells<'_>| {
+        let since: i64 = row.get(7)?;
+        Ok(ListedHold {
+            row: HoldRow {
+                hold: HoldId(row.get(2)?),
+                run: RunId(row.get(3)?),
+                kind: row.get(4)?,
+                state: hold_state(row.get(5)?)?,
+                revision: revision(row.get(6)?)?,
+                since: Timestamp::from_millis(since),
+                shown: row.get(8)?,
+            },
+            workflow: row.get(9)?,
+            feature: row.get(10)?,
+            cursor: Cursor { since, key: key_of_parts(row.get(0)?, row.get(1)?) },
+        })
+    };
+    link.list(&text, parameters, listed).await
+}
+
+pub(super) async fn timers(link: &Link, due_before: Timestamp, limit: usize) -> Result<Vec<TimerRow>, StoreError> {
+    let text = "SELECT t.timer, r.run, t.due, t.kind, t.target FROM lockgate.timers t JOIN lockgate.runs r ON r.key = t.run_key \
+        WHERE t.due <= $1 ORDER BY t.due, t.run_key, t.timer LIMIT $2";
+    let timer = |row: Cells<'_>| {
+        Ok(TimerRow {
+            timer: TimerId(row.get(0)?),
+            run: RunId(row.get(1)?),
+            due: Timestamp::from_millis(row.get(2)?),
+            kind: row.get(3)?,
+            target: row.get(4)?,
+        })
+    };
+    link.list(text, &[&due_before.as_millis(), &row_limit(limit)], timer).await
+}
+
+/// Reads a revision.
+pub(super) fn revision(number: i64) -> Result<u32, String> {
+    u32::try_from(number).map_err(|_| format!("{number} where a revision should be"))
+}
+
+/// A run's number and a number within the run, as one.
+pub(super) fn key_of_parts(run_key: i64, number: i64) -> i64 {
+    run_key << 32 | number
+}
+
+/// What [`key_of_parts`] was made of.
+pub(super) fn parts_of_key(key: i64) -> (i64, i64) {
+    (key >> 32, key & i64::from(u32::MAX))
+}
+
+/// What comes after every text that begins so.
+fn past(prefix: &str) -> String {
+    format!("{prefix}\u{10ffff}")
+}

@@ -1,0 +1,219 @@
+//! The store in a PostgreSQL database, for many machines: all tables in one schema, one lease for each process that drives runs.
+//!
+//! A store has a thread of its own, on which its connections live: heartbeats go on whatever the caller's threads do, and the lease of
+//! a driver ends with its store. Statements are sent whole: no transaction waits for this process, and no lock outlives a round trip.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | `place`, `link` | where the database is, and connections to it that are made anew when they are lost |
+//! | `schema` | the tables, and the steps between their formats |
+//! | `writer` | takes what waits, and makes one transaction of it |
+//! | `append`, `columns` | the statement that takes a batch of appends |
+//! | `reader`, `lists`, `scan` | read histories, lists, and everything |
+//! | `drivers` | who drives, and who is alive |
+//! | `changes` | who waits for others' commits is told of them |
+//! | `errors` | what PostgreSQL and the network say, in the words of the store |
+
+mod append;
+mod changes;
+mod columns;
+mod drivers;
+mod errors;
+mod link;
+mod lists;
+mod place;
+mod reader;
+mod scan;
+mod schema;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod server;
+mod thread;
+mod writer;
+
+use crate::error::{AppendError, ClaimError, StoreError};
+use crate::store::{
+    Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit, StoredRun,
+    StoredValue, refuse_misuse,
+};
+use changes::Changes;
+use drivers::Drivers;
+use link::Link;
+use lockgate_engine::digest::Digest;
+use lockgate_engine::id::{DriverId, RunId};
+use lockgate_engine::run::commit::Sealed;
+use lockgate_engine::run::index::TimerRow;
+use lockgate_engine::time::Timestamp;
+use place::Place;
+use std::sync::Arc;
+use thread::Thread;
+use writer::Writer;
+
+/// One process's hold on a store in a PostgreSQL database.
+#[derive(Debug)]
+pub struct PostgresStore {
+    thread: Thread,
+    parts: Arc<StoreParts>,
+}
+
+/// What a store is made of.
+#[derive(Debug)]
+struct StoreParts {
+    /// Reads, sends heartbeats, and listens.
+    link: Arc<Link>,
+    writer: Arc<Writer>,
+    drivers: Arc<Drivers>,
+    changes: Arc<Changes>,
+}
+
+impl StoreParts {
+    /// Connects, makes the tables where they are missing, and begins what goes on for as long as the store is open.
+    async fn open(place: Place) -> Result<Arc<Self>, StoreError> {
+        let link = Arc::new(Link::new(place.clone(), ""));
+        let session = link.session().await?;
+        schema::prepare(&session, &place).await?;
+        let snapshot = link.list(changes::SNAPSHOT, &[], |row| row.get(0)).await?.pop().unwrap_or_default();
+        let (drivers, changes) = (Arc::new(Drivers::new()), Arc::new(Changes::new()));
+        let writer = Arc::new(Writer::new(Link::new(place, writer::SETTINGS), drivers.clone(), changes.clone()));
+        tokio::spawn(writer.clone().serve());
+        tokio::spawn(changes.clone().notify(link.clone()));
+        tokio::spawn(changes.clone().look(link.clone(), snapshot));
+        Ok(Arc::new(Self { link, writer, drivers, changes }))
+    }
+
+    /// Ends what others see of this process.
+    async fn close(&self) {
+        self.changes.tell_others(&self.link).await;
+        self.drivers.end(&self.link).await;
+        self.link.close().await;
+        self.writer.close().await;
+    }
+}
+
+impl PostgresStore {
+    /// Connects to the database at this address (`postgresql://USER:PASSWORD@HOST:PORT/DATABASE`), and makes the tables where they are missing.
+    pub fn connect(url: &str) -> Result<Self, StoreError> {
+        let place = Place::new(url)?;
+        let (thread, parts) = Thread::start(StoreParts::open(place), |parts| async move { parts.close().await })?;
+        Ok(Self { thread, parts })
+    }
+
+    /// Does something with the parts of the store on its own thread.
+    fn ask<T, W>(&self, work: impl FnOnce(Arc<StoreParts>) -> W + Send + 'static) -> Future<'_, Result<T, StoreError>>
+    where
+        T: Send + 'static,
+        W: std::future::Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        Box::pin(async move { self.thread.perform(work(self.parts.clone())).await })
+    }
+
+    async fn come_alive(&self) -> Result<(), StoreError> {
+        let parts = self.parts.clone();
+        self.thread.perform(async move { parts.drivers.come_alive(&parts.link).await }).await
+    }
+}
+
+impl Store for PostgresStore {
+    fn append(&self, append: Append) -> Future<'_, Result<(), AppendError>> {
+        Box::pin(async move {
+            refuse_misuse(&append, self.driver())?;
+            if append.claim.is_some() {
+                self.come_alive().await?;
+            }
+            self.parts.writer.append(append).await
+        })
+    }
+
+    fn load(&self, run: &RunId) -> Future<'_, Result<Option<Loaded>, StoreError>> {
+        let run = run.clone();
+        self.ask(move |parts| async move { reader::load(&parts.link, &run).await })
+    }
+
+    fn commits(&self, run: &RunId, after: u64, limit: usize) -> Future<'_, Result<Vec<Sealed>, StoreError>> {
+        let run = run.clone();
+        self.ask(move |parts| async move { reader::commits(&parts.link, &run, after, limit).await })
+    }
+
+    fn values(&self, digests: &[Digest]) -> Future<'_, Result<Vec<Option<Vec<u8>>>, StoreError>> {
+        let digests = digests.to_vec();
+        self.ask(move |parts| async move { reader::values(&parts.link, &digests).await })
+    }
+
+    fn claim(&self, run: &RunId) -> Future<'_, Result<u64, ClaimError>> {
+        let run = run.clone();
+        Box::pin(async move {
+            self.come_alive().await?;
+            self.parts.writer.claim(run).await
+        })
+    }
+
+    fn driver(&self) -> &DriverId {
+        self.parts.drivers.own()
+    }
+
+    fn driver_of(&self, run: &RunId) -> Future<'_, Result<Option<DriverInfo>, StoreError>> {
+        let run = run.clone();
+        self.ask(move |parts| async move { Drivers::of_run(&parts.link, &run).await })
+    }
+
+    fn runs(&self, page: Page) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
+        self.ask(move |parts| async move { lists::runs(&parts.link, page).await })
+    }
+
+    fn find_runs(&self, prefix: &str) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
+        let prefix = prefix.to_owned();
+        self.ask(move |parts| async move { lists::find_runs(&parts.link, &prefix).await })
+    }
+
+    fn runs_of_feature(&self, feature: &str) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
+        let feature = feature.to_owned();
+        self.ask(move |parts| async move { lists::runs_of_feature(&parts.link, &feature).await })
+    }
+
+    fn holds(&self, filter: HoldFilter, page: Page) -> Future<'_, Result<Vec<ListedHold>, StoreError>> {
+        self.ask(move |parts| async move { lists::holds(&parts.link, &filter, page).await })
+    }
+
+    fn find_holds(&self, prefix: &str) -> Future<'_, Result<Vec<ListedHold>, StoreError>> {
+        let prefix = prefix.to_owned();
+        self.ask(move |parts| async move { lists::find_holds(&parts.link, &prefix).await })
+    }
+
+    fn timers(&self, due_before: Timestamp, limit: usize) -> Future<'_, Result<Vec<TimerRow>, StoreError>> {
+        self.ask(move |parts| async move { lists::timers(&parts.link, due_before, limit).await })
+    }
+
+    fn changes(&self) -> u64 {
+        self.parts.changes.marker()
+    }
+
+    fn changed(&self, since: u64) -> Future<'_, Result<u64, StoreError>> {
+        Box::pin(async move { self.parts.changes.changed(since).await })
+    }
+
+    fn stored_run(&self, run: &RunId) -> Future<'_, Result<Option<StoredRun>, StoreError>> {
+        let run = run.clone();
+        self.ask(move |parts| async move { scan::stored_run(&parts.link, &run).await })
+    }
+
+    fn scan_runs(&self, after: Option<i64>, limit: usize) -> Future<'_, Result<Vec<StoredRun>, StoreError>> {
+        self.ask(move |parts| async move { scan::runs(&parts.link, after, limit).await })
+    }
+
+    fn scan_commits(&self, after: Option<i64>, limit: usize) -> Future<'_, Result<Vec<StoredCommit>, StoreError>> {
+        self.ask(move |parts| async move { scan::commits(&parts.link, after, limit).await })
+    }
+
+    fn scan_values(&self, after: Option<Digest>, limit: usize) -> Future<'_, Result<Vec<StoredValue>, StoreError>> {
+        self.ask(move |parts| async move { scan::values(&parts.link, after, limit).await })
+    }
+
+    fn orphans(&self) -> Future<'_, Result<Vec<Orphan>, StoreError>> {
+        self.ask(move |parts| async move { scan::orphans(&parts.link).await })
+    }
+
+    /// The files of a PostgreSQL database are its server's to check.
+    fn damage(&self) -> Future<'_, Result<Vec<String>, StoreError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+}

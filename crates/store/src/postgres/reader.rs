@@ -1,0 +1,124 @@
+//! Reading: histories and values. Each is one statement, and so sees the database as it was at one moment.
+
+use super::columns::signed;
+use super::errors::corrupt;
+use super::link::Link;
+use crate::error::StoreError;
+use crate::store::{Fold, Loaded};
+use lockgate_engine::digest::Digest;
+use lockgate_engine::hold::HoldState;
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::commit::Sealed;
+use tokio_postgres::Row;
+use tokio_postgres::types::{FromSql, ToSql};
+
+impl Link {
+    /// Reads rows, each of which must be as this store writes them.
+    pub(super) async fn list<T>(
+        &self,
+        text: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+        read: impl Fn(Cells<'_>) -> Result<T, String>,
+    ) -> Result<Vec<T>, StoreError> {
+        let rows = self.read(text, parameters).await?;
+        let read = rows.iter().map(|row| read(Cells(row))).collect::<Result<Vec<T>, String>>();
+        read.map_err(|detail| corrupt(&self.place, &detail))
+    }
+}
+
+/// The columns of a row, each of which must hold what was written there.
+#[derive(Clone, Copy)]
+pub(super) struct Cells<'a>(&'a Row);
+
+impl<'a> Cells<'a> {
+    pub(super) fn get<T: FromSql<'a>>(self, column: usize) -> Result<T, String> {
+        self.0.try_get(column).map_err(|error| error.to_string())
+    }
+
+    pub(super) fn count(self, column: usize) -> Result<u64, String> {
+        let number: i64 = self.get(column)?;
+        u64::try_from(number).map_err(|_| format!("{number} where a count should be"))
+    }
+
+    pub(super) fn digest(self, column: usize) -> Result<Digest, String> {
+        digest(self.get(column)?)
+    }
+}
+
+/// Reads a digest.
+pub(super) fn digest(bytes: &[u8]) -> Result<Digest, String> {
+    bytes.try_into().map(Digest).map_err(|_| format!("{} bytes where a digest should be", bytes.len()))
+}
+
+pub(super) async fn load(link: &Link, run: &RunId) -> Result<Option<Loaded>, StoreError> {
+    let text = "WITH folded AS ( \
+           SELECT r.key, f.version, f.state FROM lockgate.runs r LEFT JOIN lockgate.folds f ON f.run_key = r.key WHERE r.run = $1 \
+         ) SELECT 0::int8, f.version, b.hash, f.state FROM folded f \
+           LEFT JOIN lockgate.commits b ON b.run_key = f.key AND b.version = f.version \
+         UNION ALL SELECT 1, c.version, c.hash, c.payload FROM folded f \
+           JOIN lockgate.commits c ON c.run_key = f.key AND c.version > coalesce(f.version, 0) ORDER BY 1, 2";
+    let rows = link.read(text, &[&run.as_str()]).await?;
+    let Some((first, rest)) = rows.split_first() else { return Ok(None) };
+    let read = || -> Result<Loaded, String> {
+        let first = Cells(first);
+        let commits = rest.iter().map(|row| sealed(Cells(row), 1)).collect::<Result<_, _>>()?;
+        if first.get::<Option<i64>>(1)?.is_none() {
+            return Ok(Loaded { fold: None, before: Digest::ZERO, commits });
+        }
+        if first.get::<Option<&[u8]>>(2)?.is_none() {
+            return Err(format!("the commit that the folded state of run {run} ends with is missing"));
+        }
+        Ok(Loaded { fold: Some(Fold { version: first.count(1)?, state: first.get(3)? }), before: first.digest(2)?, commits })
+    };
+    read().map(Some).map_err(|detail| corrupt(&link.place, &detail))
+}
+
+pub(super) async fn commits(link: &Link, run: &RunId, after: u64, limit: usize) -> Result<Vec<Sealed>, StoreError> {
+    let text = "SELECT c.version, c.hash, c.payload FROM lockgate.runs r JOIN lockgate.commits c ON c.run_key = r.key \
+        WHERE r.run = $1 AND c.version > $2 ORDER BY c.version LIMIT $3";
+    link.list(text, &[&run.as_str(), &signed(after), &row_limit(limit)], |row| sealed(row, 0)).await
+}
+
+/// Reads a commit from the columns version, hash and payload.
+pub(super) fn sealed(row: Cells<'_>, first: usize) -> Result<Sealed, String> {
+    Ok(Sealed { version: row.count(first)?, hash: row.digest(first + 1)?, payload: row.get(first + 2)? })
+}
+
+pub(super) async fn values(link: &Link, digests: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+    let wanted: Vec<&[u8]> = digests.iter().map(|digest| &digest.0[..]).collect();
+    let text = "SELECT digest, bytes FROM lockgate.stored_values WHERE digest = ANY($1::bytea[])";
+    let found = link.list(text, &[&wanted], |row| Ok((row.digest(0)?, row.get::<Vec<u8>>(1)?))).await?;
+    for (digest, bytes) in &found {
+        if Digest::of(bytes) != *digest {
+            return Err(corrupt(&link.place, &format!("the stored value {digest} is not what was written")));
+        }
+    }
+    let value = |wanted| found.iter().find(|(digest, _)| digest == wanted).map(|(_, bytes)| bytes.clone());
+    Ok(digests.iter().map(value).collect())
+}
+
+/// A limit as PostgreSQL takes it.
+pub(super) fn row_limit(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// How the state of a hold is stored. Open ones are 0: an index counts on it.
+pub(super) fn hold_state_number(state: HoldState) -> i64 {
+    match state {
+        HoldState::Open => 0,
+        HoldState::Checking => 1,
+        HoldState::Settled => 2,
+        HoldState::Void => 3,
+    }
+}
+
+/// Reads the state of a hold.
+pub(super) fn hold_state(number: i64) -> Result<HoldState, String> {
+    match number {
+        0 => Ok(HoldState::Open),
+        1 => Ok(HoldState::Checking),
+        2 => Ok(HoldState::Settled),
+        3 => Ok(HoldState::Void),
+        other => Err(format!("there is no state {other} of a hold")),
+    }
+}

@@ -1,0 +1,115 @@
+//! The tables, and the steps from one format of them to the next.
+//!
+//! Everything lies in the schema `lockgate`. Ids are compared byte by byte (`COLLATE "C"`), whatever language the database speaks.
+//! A row that belongs to a run is keyed by the run's number; a commit's key is its version, and its conflict is the comparison of versions.
+
+use super::errors::{explain, is_worth_retrying};
+use super::link::Session;
+use super::place::Place;
+use crate::error::StoreError;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio_postgres::error::SqlState;
+
+/// The format that this release writes.
+pub(super) const FORMAT: i64 = STEPS.len() as i64;
+
+/// Step n leads from format n to n + 1; the first makes the tables out of nothing. Steps that were released never change.
+const STEPS: &[&str] = &[FORMAT_1];
+
+/// How often it is tried to make the tables while others make them, too.
+const TRIES: u32 = 100;
+
+const FORMAT_1: &str = r#"
+CREATE TABLE lockgate.runs(
+  key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, run text COLLATE "C" NOT NULL UNIQUE, kind text NOT NULL, workflow text NOT NULL,
+  feature text COLLATE "C", status text NOT NULL, phase text, created_at bigint NOT NULL, changed_at bigint NOT NULL, parent text,
+  driver text COLLATE "C", epoch bigint NOT NULL) WITH (fillfactor = 70);
+CREATE INDEX runs_by_feature ON lockgate.runs(feature, key) WHERE feature IS NOT NULL;
+CREATE TABLE lockgate.commits(
+  run_key bigint NOT NULL, version bigint NOT NULL, hash bytea NOT NULL, payload bytea NOT NULL, PRIMARY KEY(run_key, version));
+CREATE TABLE lockgate.folds(run_key bigint PRIMARY KEY, version bigint NOT NULL, state bytea NOT NULL);
+CREATE TABLE lockgate.stored_values(digest bytea PRIMARY KEY, bytes bytea NOT NULL);
+CREATE TABLE lockgate.value_refs(run_key bigint NOT NULL, digest bytea NOT NULL, PRIMARY KEY(run_key, digest));
+CREATE INDEX value_refs_by_digest ON lockgate.value_refs(digest);
+CREATE TABLE lockgate.holds(
+  run_key bigint NOT NULL, number bigint NOT NULL, hold text COLLATE "C" NOT NULL, kind text NOT NULL, state bigint NOT NULL,
+  revision bigint NOT NULL, since bigint NOT NULL, shown text NOT NULL, PRIMARY KEY(run_key, number));
+CREATE UNIQUE INDEX holds_by_id ON lockgate.holds(hold, run_key);
+CREATE INDEX holds_open ON lockgate.holds(since, run_key, number) WHERE state = 0;
+CREATE TABLE lockgate.timers(
+  run_key bigint NOT NULL, timer text COLLATE "C" NOT NULL, due bigint NOT NULL, kind text NOT NULL, target text NOT NULL,
+  PRIMARY KEY(run_key, timer));
+CREATE INDEX timers_by_due ON lockgate.timers(due, run_key, timer);
+CREATE TABLE lockgate.drivers(
+  driver text COLLATE "C" PRIMARY KEY, pid bigint NOT NULL, host text NOT NULL, since timestamptz NOT NULL,
+  expires_at timestamptz NOT NULL) WITH (fillfactor = 70);
+"#;
+
+/// Sees to it that the tables are there in the format of this release.
+pub(super) async fn prepare(session: &Session, place: &Place) -> Result<(), StoreError> {
+    if format(session).await.map_err(|error| explain(&error, place))? == Some(FORMAT) {
+        return Ok(());
+    }
+    let mut tries = 0;
+    loop {
+        match migrate(session).await {
+            Ok(FORMAT) => return Ok(()),
+            Ok(found) => {
+                let path = PathBuf::from(place.name.clone());
+                return Err(StoreError::Newer { path, found, supported: FORMAT });
+            }
+            Err(error) => {
+                session.client.batch_execute("ROLLBACK").await.ok();
+                tries += 1;
+                if tries == TRIES || !(is_worth_retrying(&error) || others_make_them(error.code())) {
+                    return Err(explain(&error, place));
+                }
+                tokio::time::sleep(Duration::from_millis(rand::random_range(5..50))).await;
+            }
+        }
+    }
+}
+
+/// The format of the tables, or nothing when there are none.
+async fn format(session: &Session) -> Result<Option<i64>, tokio_postgres::Error> {
+    match session.client.query_opt("SELECT version FROM lockgate.format", &[]).await {
+        Ok(row) => row.map(|row| row.try_get(0)).transpose(),
+        Err(error) if matches!(error.code(), Some(&SqlState::UNDEFINED_TABLE | &SqlState::INVALID_SCHEMA_NAME)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Takes the tables from whatever older format they have to that of this release, all or nothing, and gives the format that they have now.
+async fn migrate(session: &Session) -> Result<i64, tokio_postgres::Error> {
+    let client = &session.client;
+    client
+        .batch_execute(
+            "BEGIN; CREATE SCHEMA IF NOT EXISTS lockgate; \
+             CREATE TABLE IF NOT EXISTS lockgate.format(one boolean PRIMARY KEY DEFAULT true CHECK (one), version bigint NOT NULL); \
+             INSERT INTO lockgate.format(version) VALUES(0) ON CONFLICT DO NOTHING",
+        )
+        .await?;
+    // Whoever has this row takes the steps; the others wait here, and find them taken.
+    let found: i64 = client.query_one("SELECT version FROM lockgate.format FOR UPDATE", &[]).await?.try_get(0)?;
+    if found > FORMAT {
+        client.batch_execute("ROLLBACK").await?;
+        return Ok(found);
+    }
+    for step in STEPS.iter().skip(usize::try_from(found).unwrap_or(0)) {
+        client.batch_execute(step).await?;
+    }
+    client.execute("UPDATE lockgate.format SET version = $1", &[&FORMAT]).await?;
+    client.batch_execute("COMMIT").await?;
+    Ok(FORMAT)
+}
+
+/// `IF NOT EXISTS` does not see what another transaction is just making: it fails on the other's row in a catalogue.
+fn others_make_them(code: Option<&SqlState>) -> bool {
+    matches!(
+        code,
+        Some(
+            &SqlState::UNIQUE_VIOLATION | &SqlState::DUPLICATE_SCHEMA | &SqlState::DUPLICATE_TABLE | &SqlState::DUPLICATE_OBJECT
+        )
+    )
+}

@@ -1,0 +1,159 @@
+//! For tests: a PostgreSQL server of one's own, on a socket in a temporary folder, which ends with the process that began it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Long enough for a server to begin, on a machine that does much else.
+const PATIENCE: Duration = Duration::from_secs(60);
+const USER: &str = "lockgate";
+
+/// Waits for the end of its standard input, which is the end of whoever began it however that ended; then ends the server and removes its folder.
+const GUARD: &str = "\"$1\" -D \"$2/data\" -k \"$2\" -c listen_addresses= -c fsync=on -c max_connections=300 -c shared_buffers=32MB \
+    >\"$2/log\" 2>&1 & server=$!; read -r _; kill -QUIT $server; wait $server; rm -rf \"$2\"";
+
+/// A server that runs.
+#[derive(Debug)]
+pub struct Server {
+    folder: PathBuf,
+    made: AtomicUsize,
+    /// Its standard input stays open for as long as this process lives.
+    _guard: Child,
+}
+
+/// The server of this process, begun when it is asked for first.
+///
+/// # Panics
+/// When it cannot be begun: the message says what to install.
+pub fn server() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| Server::start().unwrap_or_else(|problem| panic!("{problem}")))
+}
+
+impl Server {
+    fn start() -> Result<Self, String> {
+        let programs = programs()?;
+        let folder = std::env::temp_dir().join(format!("lockgate-pg-{:016x}", rand::random::<u64>()));
+        fs::create_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let owner = unprivileged()?;
+        if let Some((user, group)) = owner {
+            chown(&folder, Some(user), Some(group)).map_err(|error| format!("{}: {error}", folder.display()))?;
+        }
+        let mut initialise = Command::new(programs.join("initdb"));
+        initialise
+            .args(["--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C", "-U", USER, "-D"])
+            .arg(folder.join("data"));
+        let made = as_owner(&mut initialise, owner, &folder).output().map_err(|error| format!("initdb: {error}"))?;
+        if !made.status.success() {
+            return Err(format!("initdb failed: {}", String::from_utf8_lossy(&made.stderr)));
+        }
+        let mut guard = Command::new("sh");
+        guard.args(["-c", GUARD, "sh"]).arg(programs.join("postgres")).arg(&folder);
+        guard.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let guard = as_owner(&mut guard, owner, &folder).spawn().map_err(|error| format!("sh: {error}"))?;
+        let server = Self { folder, made: AtomicUsize::new(0), _guard: guard };
+        server.wait()?;
+        Ok(server)
+    }
+
+    fn wait(&self) -> Result<(), String> {
+        let begun = Instant::now();
+        loop {
+            match self.query("postgres", "SELECT 1") {
+                Ok(()) => return Ok(()),
+                Err(error) if begun.elapsed() > PATIENCE => {
+                    let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+                    return Err(format!("PostgreSQL did not begin: {error}\n{log}"));
+                }
+                Err(_) => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+    }
+
+    /// The address of a database that is new and empty.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    pub fn database(&self) -> String {
+        // Two at once would wait for each other's template.
+        static MAKING: std::sync::Mutex<()> = std::sync::Mutex::new(());
+        let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = format!("test{}", self.made.fetch_add(1, Ordering::Relaxed));
+        self.query("postgres", &format!("CREATE DATABASE {name}")).unwrap_or_else(|error| panic!("{name}: {error}"));
+        self.url(&name)
+    }
+
+    /// Performs statements in the database at this address, beside Lockgate.
+    ///
+    /// # Panics
+    /// When they fail.
+    pub fn perform(&self, url: &str, statements: &str) {
+        let name = url.split('/').nth(3).and_then(|rest| rest.split('?').next()).unwrap_or("postgres");
+        self.query(name, statements).unwrap_or_else(|error| panic!("{statements}: {error}"));
+    }
+
+    fn url(&self, database: &str) -> String {
+        let folder = self.folder.to_string_lossy().replace('%', "%25").replace('/', "%2F");
+        format!("postgresql://{USER}@{folder}/{database}")
+    }
+
+    fn query(&self, database: &str, statements: &str) -> Result<(), String> {
+        let (url, statements) = (self.url(database), statements.to_owned());
+        // A thread of its own, because the caller may be in a runtime already.
+        let work = move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+            runtime.block_on(async {
+                let connected = tokio_postgres::connect(&url, tokio_postgres::NoTls).await;
+                let (client, connection) = connected.map_err(|error| error.to_string())?;
+                tokio::spawn(connection);
+                client.batch_execute(&statements).await.map_err(|error| format!("{error:?}"))
+            })
+        };
+        std::thread::spawn(work).join().unwrap_or_else(|_| Err("the thread ended".to_owned()))
+    }
+}
+
+/// The folder with the programs of the newest PostgreSQL that is installed.
+fn programs() -> Result<PathBuf, String> {
+    let mut folders: Vec<(u32, PathBuf)> = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path().join("bin"))))
+        .collect();
+    folders.sort();
+    let newest = folders.pop().map(|(_, folder)| folder);
+    let on_path = std::env::var_os("PATH").map(|path: OsString| std::env::split_paths(&path).collect::<Vec<_>>());
+    let mut places = newest.into_iter().chain(on_path.into_iter().flatten());
+    places
+        .find(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file())
+        .ok_or_else(|| "PostgreSQL is not installed; install it: sudo apt-get install postgresql".to_owned())
+}
+
+/// PostgreSQL refuses to be run by root: then it is run by the user that its package makes, or by nobody.
+fn unprivileged() -> Result<Option<(u32, u32)>, String> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(None);
+    }
+    let users = fs::read_to_string("/etc/passwd").map_err(|error| format!("/etc/passwd: {error}"))?;
+    let ids = |name: &str| {
+        let mut fields = users.lines().find(|line| line.split(':').next() == Some(name))?.split(':').skip(2);
+        Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+    };
+    let found = ids("postgres").or_else(|| ids("nobody"));
+    found.map(Some).ok_or_else(|| "there is neither a user postgres nor a user nobody to run PostgreSQL as".to_owned())
+}
+
+fn as_owner<'a>(command: &'a mut Command, owner: Option<(u32, u32)>, folder: &Path) -> &'a mut Command {
+    if let Some((user, group)) = owner {
+        command.uid(user).gid(group);
+    }
+    command.current_dir(folder).env_remove("PGDATA").env("LC_ALL", "C")
+}

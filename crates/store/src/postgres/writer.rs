@@ -1,0 +1,233 @@
+//! The writer: makes one transaction of all appends that wait, on a connection of its own.
+//!
+//! What comes while a transaction is under way shares the next one; nothing lingers to make a batch larger.
+
+use super::append::{self, Appended};
+use super::changes::Changes;
+use super::drivers::{Claimed, Drivers};
+use super::errors::{explain, is_refused, is_worth_retrying};
+use super::link::Link;
+use crate::error::{AppendError, ClaimError, StoreError};
+use crate::store::Append;
+use lockgate_engine::id::RunId;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot};
+use tokio_postgres::Error;
+
+/// What the sessions of the writer begin with: plans that are made once and look rows up by their keys, however few rows there were when
+/// they were made.
+pub(super) const SETTINGS: &str =
+    "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;";
+
+/// How many appends share a transaction at most: joins inside the statement grow with the square of it.
+const MOST: usize = 64;
+/// How often a transaction is tried that others got into the way of.
+const TRIES: u32 = 30;
+
+/// What somebody waits for.
+#[derive(Debug)]
+enum Request {
+    Append(Waiting),
+    Claim(RunId, oneshot::Sender<Result<u64, ClaimError>>),
+}
+
+/// An append, and who waits for it.
+#[derive(Debug)]
+struct Waiting {
+    append: Box<Append>,
+    reply: oneshot::Sender<Result<(), AppendError>>,
+}
+
+/// What the writer does next.
+enum Turn {
+    Appends(Vec<Waiting>),
+    Claim(RunId, oneshot::Sender<Result<u64, ClaimError>>),
+}
+
+/// Takes requests and sees that they are committed.
+#[derive(Debug)]
+pub(super) struct Writer {
+    waiting: Mutex<Vec<Request>>,
+    wake: Notify,
+    link: Link,
+    drivers: Arc<Drivers>,
+    changes: Arc<Changes>,
+}
+
+impl Writer {
+    pub(super) fn new(link: Link, drivers: Arc<Drivers>, changes: Arc<Changes>) -> Self {
+        Self { waiting: Mutex::default(), wake: Notify::new(), link, drivers, changes }
+    }
+
+    pub(super) async fn append(&self, append: Append) -> Result<(), AppendError> {
+        let (reply, result) = oneshot::channel();
+        self.submit(Request::Append(Waiting { append: Box::new(append), reply }));
+        result.await.unwrap_or_else(|_| Err(stopped().into()))
+    }
+
+    pub(super) async fn claim(&self, run: RunId) -> Result<u64, ClaimError> {
+        let (reply, result) = oneshot::channel();
+        self.submit(Request::Claim(run, reply));
+        result.await.unwrap_or_else(|_| Err(stopped().into()))
+    }
+
+    fn submit(&self, request: Request) {
+        self.waiting().push(request);
+        self.wake.notify_one();
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Vec<Request>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Serves requests for as long as the store is open.
+    pub(super) async fn serve(self: Arc<Self>) {
+        loop {
+            match self.next_turn() {
+                None => self.wake.notified().await,
+                Some(Turn::Appends(batch)) => self.append_all(batch).await,
+                Some(Turn::Claim(run, reply)) => {
+                    let claimed = self.claim_now(&run).await;
+                    reply.send(claimed).ok();
+                }
+            }
+        }
+    }
+
+    /// A claim, or appends that can share a transaction: no two to the same run. What nobody waits for any more is not begun.
+    fn next_turn(&self) -> Option<Turn> {
+        let mut waiting = self.waiting();
+        waiting.retain(|request| match request {
+            Request::Append(waiting) => !waiting.reply.is_closed(),
+            Request::Claim(_, reply) => !reply.is_closed(),
+        });
+        if let Some(Request::Claim(..)) = waiting.first()
+            && let Request::Claim(run, reply) = waiting.remove(0)
+        {
+            return Some(Turn::Claim(run, reply));
+        }
+        let (mut batch, mut rest, mut runs) = (Vec::new(), Vec::new(), HashSet::new());
+        for request in waiting.drain(..) {
+            match request {
+                Request::Append(next) if batch.len() < MOST && runs.insert(next.append.run.clone()) => batch.push(next),
+                other => rest.push(other),
+            }
+        }
+        *waiting = rest;
+        (!batch.is_empty()).then_some(Turn::Appends(batch))
+    }
+
+    async fn append_all(&self, mut batch: Vec<Waiting>) {
+        // Runs are locked in this order by everybody, so that nobody waits in a circle.
+        batch.sort_by(|one, two| one.append.run.cmp(&two.append.run));
+        match self.transact(&batch).await {
+            Err(Failure::Refused(_)) if batch.len() > 1 => {
+                // What the database does not take of one must not be the others' loss.
+                for one in batch {
+                    let outcome = self.transact(std::slice::from_ref(&one)).await;
+                    self.settle(vec![one], outcome);
+                }
+            }
+            outcome => self.settle(batch, outcome),
+        }
+    }
+
+    /// Tells everybody what became of it, now that the transaction is durable; whoever no longer waits does not miss it.
+    fn settle(&self, batch: Vec<Waiting>, outcome: Result<Vec<Appended>, Failure>) {
+        match outcome {
+            Ok(appended) => {
+                if appended.contains(&Appended::Taken) {
+                    self.changes.committed();
+                }
+                for (Waiting { append, reply }, appended) in batch.into_iter().zip(appended) {
+                    let result = match appended {
+                        Appended::Taken => Ok(()),
+                        Appended::Conflict => Err(AppendError::Conflict),
+                        Appended::Fenced => Err(AppendError::Fenced),
+                        Appended::NoRun => Err(StoreError::NoRun(append.run).into()),
+                    };
+                    reply.send(result).ok();
+                }
+            }
+            Err(Failure::Refused(error) | Failure::Lost(error)) => {
+                batch.into_iter().for_each(|waiting| drop(waiting.reply.send(Err(error.clone().into()))));
+            }
+        }
+    }
+
+    async fn transact(&self, batch: &[Waiting]) -> Result<Vec<Appended>, Failure> {
+        let appends: Vec<&Append> = batch.iter().map(|waiting| &*waiting.append).collect();
+        let mut tries = 0;
+        loop {
+            let session = self.link.session().await.map_err(Failure::Lost)?;
+            // What is lost before it is sent can be sent again.
+            let statement = match append::Statement::prepare(&session, &appends).await {
+                Ok(statement) => statement,
+                Err(error) => {
+                    self.pause(&error, &mut tries, session.client.is_closed()).await?;
+                    continue;
+                }
+            };
+            match statement.perform(&session).await {
+                Ok(appended) => return Ok(appended),
+                Err(error) if error.as_db_error().is_none() || !is_refused(&error) => {
+                    let detail = explain(&error, &self.link.place).to_string();
+                    return Err(Failure::Lost(StoreError::OutcomeUnknown(detail)));
+                }
+                Err(error) => self.pause(&error, &mut tries, false).await?,
+            }
+        }
+    }
+
+    /// Waits a moment if it is worth trying again.
+    async fn pause(&self, error: &Error, tries: &mut u32, again: bool) -> Result<(), Failure> {
+        *tries += 1;
+        if *tries >= TRIES || !(again || is_worth_retrying(error)) {
+            return Err(Failure::Refused(explain(error, &self.link.place)));
+        }
+        tokio::time::sleep(Duration::from_millis(rand::random_range(1..=20 * u64::from((*tries).min(10))))).await;
+        Ok(())
+    }
+
+    async fn claim_now(&self, run: &RunId) -> Result<u64, ClaimError> {
+        let mut tries = 0;
+        loop {
+            let session = self.link.session().await?;
+            match self.drivers.claim(&session, run).await {
+                Ok(Claimed::Epoch(epoch)) => {
+                    self.changes.committed();
+                    return Ok(epoch);
+                }
+                Ok(Claimed::DrivenBy(info)) => return Err(ClaimError::DrivenBy(info)),
+                Ok(Claimed::NoRun) => return Err(StoreError::NoRun(run.clone()).into()),
+                // To claim a run twice only raises its epoch twice.
+                Err(error) => {
+                    let first_loss = tries == 0 && session.client.is_closed();
+                    match self.pause(&error, &mut tries, first_loss).await {
+                        Ok(()) => {}
+                        Err(Failure::Refused(error) | Failure::Lost(error)) => return Err(error.into()),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives the connection up.
+    pub(super) async fn close(&self) {
+        self.link.close().await;
+    }
+}
+
+/// Why a transaction failed.
+enum Failure {
+    /// The database did not take it: nothing is recorded.
+    Refused(StoreError),
+    /// The database cannot be reached; the error says what is recorded.
+    Lost(StoreError),
+}
+
+fn stopped() -> StoreError {
+    StoreError::OutcomeUnknown("the store was closed meanwhile".to_owned())
+}
