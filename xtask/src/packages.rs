@@ -15,6 +15,7 @@ const NEEDED: &[Needed] = &[
     Needed { program: "git", package: "git", what_for: "the examples make commits" },
     Needed { program: "tar", package: "tar", what_for: "the examples pack a release" },
     Needed { program: "gzip", package: "gzip", what_for: "the examples pack a release" },
+    Needed { program: "initdb", package: "postgresql", what_for: "the store is tested on PostgreSQL" },
 ];
 
 /// Sees to it that all are there.
@@ -50,6 +51,13 @@ fn advice(missing: &[&Needed]) -> String {
 
 fn on_path(program: &str) -> bool {
     std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()))
+        || of_postgresql(program)
+}
+
+/// Debian keeps the programs of each version of the PostgreSQL server in a folder that is on nobody's path.
+fn of_postgresql(program: &str) -> bool {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    versions.map(|version| version.path().join("bin").join(program)).any(|path| path.is_file())
 }
 
 fn may_install() -> bool {

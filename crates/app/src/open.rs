@@ -6,14 +6,14 @@ use lockgate_engine::run::Refusal;
 use lockgate_engine::run::command::{Actor, Body, Way};
 use lockgate_engine::run::event::RefusedAttempt;
 use lockgate_engine::run::refusal::may_decide;
-use lockgate_runner::config::Config;
+use lockgate_runner::config::{Config, DATABASE_VARIABLE};
 use lockgate_runner::driver::submit;
 use lockgate_runner::perform::Performer;
 use lockgate_runner::person::at_the_command_line;
 use lockgate_runner::root::Root;
 use lockgate_runner::script::{Evaluator, WorkerCommand};
 use lockgate_runner::world::{SystemClock, World};
-use lockgate_store::{SqliteStore, Store};
+use lockgate_store::{PostgresStore, SqliteStore, Store};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -43,8 +43,12 @@ impl Project {
                 })?
             }
         };
-        let store = SqliteStore::open_existing(&root.folder())?;
-        Self::with(root, store)
+        let config = Config::read(&root.config_file())?;
+        let store: Arc<dyn Store> = match database(&config) {
+            Some(url) => Arc::new(PostgresStore::connect(&url)?),
+            None => Arc::new(SqliteStore::open_existing(&root.folder())?),
+        };
+        Ok(Self::with(root, config, store))
     }
 
     /// Opens the project that a folder belongs to, or makes one there.
@@ -57,18 +61,20 @@ impl Project {
             }
         };
         root.prepare()?;
-        let store = SqliteStore::open(&root.folder())?;
-        Self::with(root, store)
+        let config = Config::read(&root.config_file())?;
+        let store: Arc<dyn Store> = match database(&config) {
+            Some(url) => Arc::new(PostgresStore::connect(&url)?),
+            None => Arc::new(SqliteStore::open(&root.folder())?),
+        };
+        Ok(Self::with(root, config, store))
     }
 
-    fn with(root: Root, store: SqliteStore) -> Result<Self, Trouble> {
-        let config = Config::read(&root.config_file())?;
-        let store: Arc<dyn Store> = Arc::new(store);
+    fn with(root: Root, config: Config, store: Arc<dyn Store>) -> Self {
         let program = std::env::current_exe().unwrap_or_else(|_| "lockgate".into());
         let evaluator = Evaluator::new(WorkerCommand { program, args: vec![WORKER.into()], env: Vec::new() });
         let performer = Performer::new(root.clone(), config.clone(), store.clone(), evaluator, Arc::new(|_, _| {}));
         let world = World { store, perform: Arc::new(performer), clock: Arc::new(SystemClock) };
-        Ok(Self { root, config, world })
+        Self { root, config, world }
     }
 
     /// Its store.
@@ -122,6 +128,12 @@ impl Project {
             crate::print::warn(format_args!("this attempt could not be kept in the history: {error}"));
         }
     }
+}
+
+/// The address of the database that keeps the project's runs, where it is not the one in its folder.
+fn database(config: &Config) -> Option<String> {
+    let given = std::env::var(DATABASE_VARIABLE).ok().filter(|url| !url.is_empty());
+    given.or_else(|| config.database.as_ref().map(|url| url.reveal().to_owned()))
 }
 
 /// Where this process was started.

@@ -8,6 +8,9 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// Names the database in the environment; it may hold a password, so no task inherits it.
+pub const DATABASE_VARIABLE: &str = "LOCKGATE_DATABASE_URL";
+
 /// Larger than any settings that somebody wrote.
 const MOST_BYTES: u64 = 1_000_000;
 
@@ -28,6 +31,34 @@ pub struct Config {
     pub script: Script,
     /// How much is kept.
     pub limits: Limits,
+    /// The PostgreSQL database that keeps the runs; without it they are kept beside the settings.
+    pub database: Option<DatabaseUrl>,
+}
+
+/// The address of a database. It may hold a password, and is not shown where settings are.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DatabaseUrl(String);
+
+impl DatabaseUrl {
+    /// What is wrong with it is told without repeating it.
+    fn of(value: &Value<'_>) -> Result<Self, Problem> {
+        let url = value.text().map(|text| Self(text.to_owned()));
+        url.ok_or_else(|| {
+            let help = "write it as postgresql://USER:PASSWORD@HOST:PORT/DATABASE".to_owned();
+            value.problem("`database` must be the address of a database", Some(help))
+        })
+    }
+
+    /// The address itself, for whoever connects to it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DatabaseUrl(_)")
+    }
 }
 
 /// Who may answer, and how.
@@ -145,13 +176,14 @@ impl Config {
             return Ok(config);
         }
         let example = "people: { require_terminal: false }";
-        for setting in root.fields("the settings", example, &["people", "max_parallel", "script", "limits"])? {
+        for setting in root.fields("the settings", example, &["people", "max_parallel", "script", "limits", "database"])? {
             let value = &setting.value;
             match setting.key.as_str() {
                 "people" => config.people.set(value)?,
                 "max_parallel" => config.max_parallel = NonZeroU32::new(value.count("`max_parallel`", 1..=MOST_AT_ONCE)?),
                 "script" => config.script.set(value)?,
-                _ => config.limits.set(value)?,
+                "limits" => config.limits.set(value)?,
+                _ => config.database = Some(DatabaseUrl::of(value)?),
             }
         }
         Ok(config)
@@ -249,6 +281,15 @@ mod tests {
     }
 
     #[test]
+    fn the_address_of_a_database_is_read_and_not_shown() {
+        let config = parse("database: postgresql://ann:s3cret@db.example/work\n").unwrap();
+        assert_eq!(config.database.as_ref().map(DatabaseUrl::reveal), Some("postgresql://ann:s3cret@db.example/work"));
+        assert!(!format!("{config:?}").contains("s3cret"));
+        let error = parse("database: { url: s3cret }\n").unwrap_err();
+        assert!(!error.to_string().contains("s3cret"), "{error}");
+    }
+
+    #[test]
     fn an_unknown_setting_is_an_error_with_its_place_and_a_suggestion() {
         let error = parse("people:\n  require_terminl: false\n").unwrap_err();
         assert_eq!((error.line, error.column), (Some(2), Some(3)), "{error}");
@@ -256,7 +297,7 @@ mod tests {
         assert_eq!(error.help.as_deref(), Some("did you mean `require_terminal`?"));
 
         let error = parse("zebra: 1\n").unwrap_err();
-        assert_eq!(error.help.as_deref(), Some("there is `people`, `max_parallel`, `script`, `limits`"));
+        assert_eq!(error.help.as_deref(), Some("there is `people`, `max_parallel`, `script`, `limits`, `database`"));
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod kills;
 mod leftovers;
 mod looking;
 mod masking;
+mod postgres;
 mod project;
 mod prompt;
 mod seen;

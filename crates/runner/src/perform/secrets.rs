@@ -1,5 +1,6 @@
 //! The secrets of the runs that this process performs effects for, known before anything of theirs is written or shown.
 
+use crate::config::DATABASE_VARIABLE;
 use crate::secret::{Masks, Secret};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::run::Run;
@@ -82,5 +83,5 @@ pub(super) fn variables(workflow: &Workflow) -> Vec<String> {
         SecretSource::Env(variable) => Some(variable.clone()),
         SecretSource::Command(_) => None,
     });
-    declared.chain(listed(workflow)).collect()
+    declared.chain(listed(workflow)).chain([DATABASE_VARIABLE.to_owned()]).collect()
 }

@@ -73,7 +73,7 @@ fn outcomes(batch: &[&Append], rows: &[Row]) -> Result<Vec<Appended>, Error> {
 
 /// The statement for a batch that has these parts: those that are not needed would cost time with every append.
 fn statement(parts: Parts) -> String {
-    let mut text = String::from(HEAD);
+    let mut text = String::from(if parts.alone { HEAD_ALONE } else { HEAD });
     let mut next = FIRST_OF_PARTS;
     let mut add = |template: &str, columns: usize| {
         // The columns of a part are `$a`, `$b` and so on in its template.
@@ -122,6 +122,13 @@ const HEAD: &str = "WITH place AS (
   SELECT i.*, r.key, r.present
   FROM unnest($1::text[], $2::int8[], $3::int8[], $4::bytea[], $5::bytea[])
     WITH ORDINALITY AS i(run, version, epoch, hash, payload, number)
+  LEFT JOIN LATERAL (SELECT key, epoch AS present FROM lockgate.runs WHERE run = i.run FOR NO KEY UPDATE) r ON true
+)";
+
+/// The same for a lone append, which is most of them where there is one run.
+const HEAD_ALONE: &str = "WITH place AS (
+  SELECT i.*, r.key, r.present
+  FROM (SELECT $1::text AS run, $2::int8 AS version, $3::int8 AS epoch, $4::bytea AS hash, $5::bytea AS payload, 1::int8 AS number) i
   LEFT JOIN LATERAL (SELECT key, epoch AS present FROM lockgate.runs WHERE run = i.run FOR NO KEY UPDATE) r ON true
 )";
 

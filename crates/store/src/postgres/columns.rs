@@ -11,6 +11,8 @@ use tokio_postgres::types::ToSql;
 /// What the appends of a batch bring beside their commits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Parts {
+    /// There is only one append, whose own columns are no arrays.
+    pub(super) alone: bool,
     pub(super) created: bool,
     pub(super) changed: bool,
     pub(super) values: bool,
@@ -130,6 +132,7 @@ impl<'a> Columns<'a> {
 
     pub(super) fn parts(&self) -> Parts {
         Parts {
+            alone: self.run.len() == 1,
             created: !self.created.number.is_empty(),
             changed: !self.changed.number.is_empty(),
             values: !self.values.0.is_empty(),
@@ -144,7 +147,11 @@ impl<'a> Columns<'a> {
     /// The parameters of the statement for these parts, in its order.
     pub(super) fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
         let parts = self.parts();
-        let mut all: Vec<&(dyn ToSql + Sync)> = vec![&self.run, &self.version, &self.epoch, &self.hash, &self.payload];
+        let mut all: Vec<&(dyn ToSql + Sync)> = if parts.alone {
+            vec![&self.run[0], &self.version[0], &self.epoch[0], &self.hash[0], &self.payload[0]]
+        } else {
+            vec![&self.run, &self.version, &self.epoch, &self.hash, &self.payload]
+        };
         if parts.created {
             all.extend(self.created.columns());
             all.push(&self.created_driver);

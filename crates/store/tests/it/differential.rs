@@ -162,10 +162,10 @@ async fn everything(side: &Side) -> String {
     format!("{runs:#?}\n{commits:?}\n{values:?}\n{:?}", store.orphans().await)
 }
 
-async fn compare(seed: u64, steps: usize, folder: &Path) {
+async fn compare(seed: u64, steps: usize, folder: &Path, url: &str) {
     let memory = MemoryStore::new();
     let path = folder.to_owned();
-    let url = server().database();
+    let url = url.to_owned();
     let mut sides = [
         Side::new(Box::new(move || Box::new(memory.another_process()))),
         Side::new(Box::new(move || Box::new(SqliteStore::open(&path).unwrap()))),
@@ -192,8 +192,10 @@ async fn compare(seed: u64, steps: usize, folder: &Path) {
 
 #[tokio::test]
 async fn all_backends_answer_the_same_to_random_requests() {
+    let url = server().database();
     for seed in 0..20 {
+        server().perform(&url, "DROP SCHEMA IF EXISTS lockgate CASCADE");
         let folder = tempfile::tempdir().unwrap();
-        compare(seed, 150, folder.path()).await;
+        compare(seed, 150, folder.path(), &url).await;
     }
 }

@@ -4,5 +4,6 @@ mod conformance;
 mod damage;
 mod differential;
 mod faults;
+mod postgres;
 mod processes;
 mod troubles;

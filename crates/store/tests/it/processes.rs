@@ -24,7 +24,7 @@ pub(crate) fn given_folder() -> Option<PathBuf> {
     std::env::var_os("LOCKGATE_TEST_FOLDER").map(PathBuf::from)
 }
 
-fn block_on<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
 }
 

@@ -1,0 +1,51 @@
+//! The same command line on PostgreSQL.
+
+use crate::project::Project;
+use lockgate_store::postgres::server::server;
+
+const FLOW: &str = "
+name: flow
+phases:
+  - id: review
+    tasks: [{ id: read, run: 'echo once >> ran' }]
+    checkpoint: { prompt: Good? }
+  - id: ship
+    tasks: [{ id: send, run: 'echo sent >> ran' }]
+";
+
+fn on_postgres() -> Project {
+    let project = Project::with(FLOW);
+    project.write(".lockgate/config.yaml", format!("people: {{ require_terminal: false }}\ndatabase: {}\n", server().database()));
+    project
+}
+
+#[test]
+fn a_run_is_begun_answered_resumed_and_verified_on_postgresql() {
+    let project = on_postgres();
+    assert_eq!(project.run(&["run", "flow.yaml", "login"]).code, Some(3));
+    assert!(!project.path(".lockgate/lockgate.db").exists(), "nothing is kept beside the settings");
+    let hold = project.waiting_hold();
+    assert_eq!(project.run(&["answer", &hold, "continue"]).code, Some(0));
+    let resumed = project.run(&["resume", "login"]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    assert_eq!(project.read("ran"), "once\nsent\n");
+    assert_eq!(project.status(&project.newest())["status"], "complete");
+    let verified = project.run(&["verify"]);
+    assert_eq!((verified.code, verified.stdout.as_str()), (Some(0), "the store is as it was written\n"), "{verified:?}");
+}
+
+#[test]
+fn the_environment_selects_the_database_and_its_password_is_never_shown() {
+    let project = Project::with(FLOW);
+    let run = |url: &str| {
+        let output = project.command(&["run", "flow.yaml"]).env("LOCKGATE_DATABASE_URL", url).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, told) = run(&server().database());
+    assert_eq!(code, Some(3), "{told}");
+    assert!(!project.path(".lockgate/lockgate.db").exists());
+    for url in ["postgresql://ann:s3cret@127.0.0.1:1/work", "s3cret"] {
+        let (code, told) = run(url);
+        assert!(code.is_some_and(|code| code != 0) && !told.contains("s3cret") && told.contains("database"), "{code:?} {told}");
+    }
+}

@@ -1,0 +1,185 @@
+//! What only PostgreSQL brings: leases, batches, lost connections, and many who begin at once.
+
+use crate::processes::block_on;
+use lockgate_engine::id::RunId;
+use lockgate_store::conformance::{Scribe, run_row};
+use lockgate_store::postgres::server::server;
+use lockgate_store::{Append, AppendError, ClaimError, Page, PostgresStore, Store, StoreError, verify_store};
+use std::sync::Arc;
+
+fn connect(url: &str) -> PostgresStore {
+    PostgresStore::connect(url).unwrap()
+}
+
+/// Ends every other connection to the database.
+fn cut(url: &str) {
+    let others =
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    server().perform(url, others);
+}
+
+#[tokio::test]
+async fn a_driver_whose_lease_expired_loses_its_run_and_is_fenced() {
+    let url = server().database();
+    let (store, other) = (connect(&url), connect(&url));
+    let mut scribe = Scribe::new("aaaa");
+    let append = Append { claim: Some(store.driver().clone()), ..scribe.next("one") };
+    scribe.append(&store, append).await.unwrap();
+    let Err(ClaimError::DrivenBy(info)) = other.claim(&scribe.run).await else { panic!("it is driven") };
+    assert_eq!((info.driver, info.pid), (store.driver().clone(), std::process::id()));
+    server().perform(&url, "UPDATE lockgate.drivers SET expires_at = clock_timestamp()");
+    assert_eq!(other.driver_of(&scribe.run).await, Ok(None));
+    assert_eq!(other.claim(&scribe.run).await, Ok(2));
+    scribe.epoch = Some(1);
+    assert_eq!(store.append(scribe.next("late")).await, Err(AppendError::Fenced));
+    scribe.epoch = Some(2);
+    scribe.write(&other, "two").await;
+}
+
+#[tokio::test]
+async fn a_driver_that_comes_back_in_time_has_lost_nothing() {
+    let url = server().database();
+    let store = connect(&url);
+    let mut scribe = Scribe::new("aaaa");
+    let append = Append { claim: Some(store.driver().clone()), ..scribe.next("one") };
+    scribe.append(&store, append).await.unwrap();
+    server().perform(&url, "UPDATE lockgate.drivers SET expires_at = clock_timestamp()");
+    scribe.epoch = Some(1);
+    scribe.write(&store, "two").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn appends_that_come_together_are_all_answered() {
+    let url = server().database();
+    let stores = [Arc::new(connect(&url)), Arc::new(connect(&url))];
+    let tasks: Vec<_> = (0..64)
+        .map(|number| {
+            let stores = stores.clone();
+            tokio::spawn(async move {
+                let mut scribe = Scribe::new(&format!("run{number}"));
+                for round in 0..5 {
+                    // Two of them for one version, by one process or by two: one is taken, and only the other is rejected.
+                    let (first, second) = (&stores[number % 2], &stores[(number + round) % 2]);
+                    let (one, two) = tokio::join!(first.append(scribe.next("one")), second.append(scribe.next("one")));
+                    assert!(
+                        matches!((&one, &two), (Ok(()), Err(AppendError::Conflict)) | (Err(AppendError::Conflict), Ok(()))),
+                        "{one:?} {two:?}"
+                    );
+                    let sealed = scribe.seal("one");
+                    (scribe.version, scribe.hash) = (sealed.version, sealed.hash);
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(stores[0].scan_commits(None, usize::MAX).await.unwrap().len(), 320);
+    assert_eq!(verify_store(&*stores[1]).await, Ok(Vec::new()));
+}
+
+#[tokio::test]
+async fn what_the_database_cannot_keep_is_only_its_callers_loss() {
+    let store = connect(&server().database());
+    let appends = (0..8).map(|number| {
+        let scribe = Scribe::new(&format!("run{number}"));
+        let mut append = scribe.next("one");
+        if number == 3 {
+            append.index.run.as_mut().unwrap().workflow = "not \0 text".to_owned();
+        }
+        store.append(append)
+    });
+    let results = futures::future::join_all(appends).await;
+    for (number, result) in results.into_iter().enumerate() {
+        match number {
+            3 => assert!(matches!(result, Err(AppendError::Store(StoreError::Io(_)))), "{result:?}"),
+            _ => assert_eq!(result, Ok(())),
+        }
+    }
+    assert_eq!(store.runs(Page::ALL).await.unwrap().len(), 7);
+}
+
+#[test]
+fn many_processes_can_begin_a_store_at_once() {
+    let url = server().database();
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let url = &url;
+            scope.spawn(move || {
+                let store = connect(url);
+                let append = store.append(Scribe::new(&format!("run{number}")).next("one"));
+                block_on(append).unwrap();
+            });
+        }
+    });
+    let runs = block_on(connect(&url).runs(Page::ALL)).unwrap();
+    assert_eq!(runs.len(), 8);
+}
+
+#[tokio::test]
+async fn a_lost_connection_is_made_anew() {
+    let url = server().database();
+    let store = connect(&url);
+    let mut scribe = Scribe::new("aaaa");
+    scribe.write(&store, "one").await;
+    for _ in 0..3 {
+        cut(&url);
+        assert_eq!(store.load(&scribe.run).await.unwrap().unwrap().head(), (scribe.version, scribe.hash));
+        cut(&url);
+        // Whether the end of the connection is known yet when the append is sent is a matter of chance; what is told is true in any case.
+        match scribe.clone().append(&store, scribe.next("more")).await {
+            Ok(()) => {}
+            Err(AppendError::Store(StoreError::OutcomeUnknown(_))) => {}
+            Err(other) => panic!("{other:?}"),
+        }
+        (scribe.version, scribe.hash) = store.load(&scribe.run).await.unwrap().unwrap().head();
+        scribe.write(&store, "after").await;
+    }
+    assert_eq!(verify_store(&store).await, Ok(Vec::new()));
+}
+
+#[tokio::test]
+async fn a_newer_format_is_refused() {
+    let url = server().database();
+    drop(connect(&url));
+    server().perform(&url, "UPDATE lockgate.format SET version = 99");
+    let error = PostgresStore::connect(&url).unwrap_err();
+    assert!(matches!(error, StoreError::Newer { found: 99, .. }), "{error}");
+    assert!(error.to_string().contains("use a newer release"), "{error}");
+}
+
+#[tokio::test]
+async fn what_was_changed_in_the_tables_is_found() {
+    let url = server().database();
+    let store = connect(&url);
+    for run in ["aaaa", "bbbb"] {
+        let mut scribe = Scribe::new(run);
+        for text in ["one", "two", "three"] {
+            scribe.write(&store, text).await;
+        }
+    }
+    assert_eq!(verify_store(&store).await, Ok(Vec::new()));
+    for change in [
+        "UPDATE lockgate.commits SET payload = payload || '\\x00' WHERE run_key = 1 AND version = 2",
+        "DELETE FROM lockgate.commits WHERE run_key = 2 AND version = 2",
+        "DELETE FROM lockgate.runs WHERE key = 2",
+        "UPDATE lockgate.commits SET hash = '\\x00' WHERE run_key = 1 AND version = 1",
+    ] {
+        let before = verify_store(&store).await.unwrap();
+        server().perform(&url, change);
+        assert_ne!(verify_store(&store).await.unwrap(), before, "{change}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_in_any_writing_is_kept_and_found() {
+    let store = connect(&server().database());
+    let mut scribe = Scribe::new("läuft🦀");
+    let mut append = scribe.next("one");
+    append.index.run.as_mut().unwrap().feature = Some("日本語 'quoted' \\".to_owned());
+    scribe.append(&store, append).await.unwrap();
+    let found = store.runs_of_feature("日本語 'quoted' \\").await.unwrap();
+    assert_eq!(found[0].row.run, RunId::new("läuft🦀"));
+    assert_eq!(found[0].row.kind, run_row(&scribe.run).kind);
+    assert_eq!(store.find_runs("läu").await.unwrap().len(), 1);
+}
