@@ -1,6 +1,6 @@
 //! A connection that is made when it is needed, and made again after it was lost.
 
-use super::errors::explain;
+use super::errors::{explain, is_refused};
 use super::place::Place;
 use crate::error::StoreError;
 use std::collections::HashMap;
@@ -93,11 +93,20 @@ impl Link {
         let session = self.session().await?;
         match session.query(text, parameters).await {
             Ok(rows) => Ok(rows),
-            Err(error) if error.as_db_error().is_none() && session.client.is_closed() => {
+            Err(error) if !is_refused(&error) => {
+                self.lose(&session).await;
                 let again = self.session().await?.query(text, parameters).await;
                 again.map_err(|error| explain(&error, &self.place))
             }
             Err(error) => Err(explain(&error, &self.place)),
+        }
+    }
+
+    /// Lets a session go that turned out to be lost, also where its end is not known yet.
+    pub(super) async fn lose(&self, lost: &Arc<Session>) {
+        let mut present = self.session.lock().await;
+        if present.as_ref().is_some_and(|session| Arc::ptr_eq(session, lost)) {
+            *present = None;
         }
     }
 

@@ -166,13 +166,18 @@ impl Writer {
             let statement = match append::Statement::prepare(&session, &appends).await {
                 Ok(statement) => statement,
                 Err(error) => {
-                    self.pause(&error, &mut tries, session.client.is_closed()).await?;
+                    let lost = !is_refused(&error);
+                    if lost {
+                        self.link.lose(&session).await;
+                    }
+                    self.pause(&error, &mut tries, lost).await?;
                     continue;
                 }
             };
             match statement.perform(&session).await {
                 Ok(appended) => return Ok(appended),
-                Err(error) if error.as_db_error().is_none() || !is_refused(&error) => {
+                Err(error) if !is_refused(&error) => {
+                    self.link.lose(&session).await;
                     let detail = explain(&error, &self.link.place).to_string();
                     return Err(Failure::Lost(StoreError::OutcomeUnknown(detail)));
                 }
@@ -204,8 +209,11 @@ impl Writer {
                 Ok(Claimed::NoRun) => return Err(StoreError::NoRun(run.clone()).into()),
                 // To claim a run twice only raises its epoch twice.
                 Err(error) => {
-                    let first_loss = tries == 0 && session.client.is_closed();
-                    match self.pause(&error, &mut tries, first_loss).await {
+                    let lost = !is_refused(&error);
+                    if lost {
+                        self.link.lose(&session).await;
+                    }
+                    match self.pause(&error, &mut tries, lost).await {
                         Ok(()) => {}
                         Err(Failure::Refused(error) | Failure::Lost(error)) => return Err(error.into()),
                     }
