@@ -31,7 +31,9 @@ pub mod server;
 mod thread;
 mod writer;
 
+use crate::backup::copy_runs;
 use crate::error::{AppendError, ClaimError, StoreError};
+use crate::store::Unreferred;
 use crate::store::{
     Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit, StoredRun,
     StoredValue, refuse_misuse,
@@ -45,6 +47,7 @@ use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::index::TimerRow;
 use lockgate_engine::time::Timestamp;
 use place::Place;
+use std::path::PathBuf;
 use std::sync::Arc;
 use thread::Thread;
 use writer::Writer;
@@ -215,5 +218,18 @@ impl Store for PostgresStore {
     /// The files of a PostgreSQL database are its server's to check.
     fn damage(&self) -> Future<'_, Result<Vec<String>, StoreError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    fn unreferred_values(&self) -> Future<'_, Result<Unreferred, StoreError>> {
+        self.ask(move |parts| async move { scan::unreferred(&parts.link, false).await })
+    }
+
+    fn remove_unreferred_values(&self) -> Future<'_, Result<Unreferred, StoreError>> {
+        self.ask(move |parts| async move { scan::unreferred(&parts.link, true).await })
+    }
+
+    /// Run by run: each is whole, and of the moment at which its turn came.
+    fn back_up(&self, file: PathBuf) -> Future<'_, Result<(), StoreError>> {
+        Box::pin(async move { copy_runs(self, &file).await })
     }
 }
