@@ -131,7 +131,7 @@ impl Project {
 }
 
 /// The address of the database that keeps the project's runs, where it is not the one in its folder.
-fn database(config: &Config) -> Option<String> {
+pub(crate) fn database(config: &Config) -> Option<String> {
     let given = std::env::var(DATABASE_VARIABLE).ok().filter(|url| !url.is_empty());
     given.or_else(|| config.database.as_ref().map(|url| url.reveal().to_owned()))
 }

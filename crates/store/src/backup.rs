@@ -2,8 +2,10 @@
 
 use crate::error::{AppendError, StoreError};
 use crate::sqlite::SqliteStore;
-use crate::store::{Append, Store, StoredRun};
+use crate::store::{Append, Future, Store, StoredRun};
+use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
+use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::index::IndexRows;
 use std::fs::{self, File};
 use std::io;
@@ -13,9 +15,19 @@ use std::path::{Path, PathBuf};
 const RUNS_AT_ONCE: usize = 100;
 const COMMITS_AT_ONCE: usize = 1000;
 
-/// Copies the runs of a store into a new database file: each run as it is when it is reached, with all that belongs to it, but for who drives
-/// it. For stores that have no quicker way.
-pub async fn copy_runs(store: &dyn Store, file: &Path) -> Result<(), StoreError> {
+/// What a store held at one moment, whatever has been committed since.
+pub(crate) trait Moment: Send + Sync {
+    /// Runs with all that is stored of them beside their commits, after a place, in order.
+    fn scan_runs(&self, after: Option<i64>, limit: usize) -> Future<'_, Result<Vec<StoredRun>, StoreError>>;
+    /// The commits of a run after version `after`, in order, at most `limit`.
+    fn commits<'a>(&'a self, run: &'a RunId, after: u64, limit: usize) -> Future<'a, Result<Vec<Sealed>, StoreError>>;
+    /// Stored values by their digests, each where it is known.
+    fn values<'a>(&'a self, digests: &'a [Digest]) -> Future<'a, Result<Vec<Option<Vec<u8>>>, StoreError>>;
+}
+
+/// Copies the runs of a store into a new database file, with all that belongs to them, but for who drives them. For stores that have no quicker
+/// way.
+pub(crate) async fn copy_runs(store: &dyn Moment, file: &Path) -> Result<(), StoreError> {
     require_folder(file)?;
     let folder = beside(file);
     let copied = copy_into(store, &folder).await;
@@ -24,20 +36,19 @@ pub async fn copy_runs(store: &dyn Store, file: &Path) -> Result<(), StoreError>
     placed
 }
 
-async fn copy_into(store: &dyn Store, folder: &Path) -> Result<(), StoreError> {
+async fn copy_into(store: &dyn Moment, folder: &Path) -> Result<(), StoreError> {
     let copy = SqliteStore::open(folder)?;
     let mut after = None;
     loop {
         let runs = store.scan_runs(after, RUNS_AT_ONCE).await?;
         let Some(last) = runs.last() else { return Ok(()) };
         after = Some(last.place);
-        for run in &runs {
-            copy_run(store, run, &copy).await?;
-        }
+        // Together, so that the appends of many runs share a transaction.
+        futures::future::try_join_all(runs.iter().map(|run| copy_run(store, run, &copy))).await?;
     }
 }
 
-async fn copy_run(store: &dyn Store, stored: &StoredRun, copy: &SqliteStore) -> Result<(), StoreError> {
+async fn copy_run(store: &dyn Moment, stored: &StoredRun, copy: &SqliteStore) -> Result<(), StoreError> {
     let run = &stored.row.run;
     let found = store.values(&stored.refers_to).await?;
     let mut values: Vec<_> =

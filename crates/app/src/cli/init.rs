@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(Config::parse(SETTINGS, path).unwrap(), Config::default());
         let all: Vec<&str> = SETTINGS.lines().map(|line| line.strip_prefix("#: ").unwrap_or(line)).collect();
         let switched_on = Config::parse(&all.join("\n"), path).unwrap();
-        assert_eq!(Config { max_parallel: None, ..switched_on.clone() }, Config::default());
-        assert!(switched_on.max_parallel.is_some(), "every setting is shown");
+        assert_eq!(Config { max_parallel: None, database: None, ..switched_on.clone() }, Config::default());
+        assert!(switched_on.max_parallel.is_some() && switched_on.database.is_some(), "every setting is shown");
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::exit::Exit;
 use crate::neutral;
-use crate::open::current_folder;
+use crate::open::{current_folder, database};
 use crate::print;
 use crate::trouble::Trouble;
+use lockgate_runner::config::Config;
 use lockgate_runner::root::Root;
 use lockgate_runner::verify::verify_all;
 use lockgate_runner::world::{Clock, SystemClock};
@@ -42,11 +43,17 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         }
     };
     must_be_a_backup(file)?;
+    if database(&Config::read(&root.config_file())?).is_some() {
+        return Err(Trouble::misuse("the runs of this project are kept in PostgreSQL, and a backup is restored into a folder")
+            .help(
+                "leave `database` and LOCKGATE_DATABASE_URL out to go on from the backup; a server's own tools restore a server",
+            ));
+    }
     root.prepare()?;
-    let database = root.database_file();
-    if !present(&database).is_empty() {
+    let present_database = root.database_file();
+    if !present(&present_database).is_empty() {
         if !arguments.force {
-            return Err(Trouble::misuse(format!("there is a database already: {}", database.display()))
+            return Err(Trouble::misuse(format!("there is a database already: {}", present_database.display()))
                 .help("`--force` moves it aside; `--root DIR` restores into another folder"));
         }
         must_be_still(&root)?;

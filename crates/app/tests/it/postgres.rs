@@ -49,3 +49,22 @@ fn the_environment_selects_the_database_and_its_password_is_never_shown() {
         assert!(code.is_some_and(|code| code != 0) && !told.contains("s3cret") && told.contains("database"), "{code:?} {told}");
     }
 }
+
+#[test]
+fn backups_doctor_and_gc_work_on_postgresql() {
+    let project = on_postgres();
+    project.write("flow.yaml", "name: flow\nphases: [{ id: a, tasks: [{ id: t, pass: true }], checkpoint: { prompt: Go? } }]\n");
+    assert_eq!(project.run(&["run", "flow.yaml", "login"]).code, Some(3));
+    let report = project.json(0, &["doctor", "--json"]);
+    assert!(report.to_string().contains("1 run, in PostgreSQL"), "{report}");
+    let output = project.run(&["gc"]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "there is nothing to remove\n"), "{output:?}");
+    let output = project.run(&["backup", "copy.db"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let refused = project.run(&["restore", "copy.db", "--force"]);
+    assert!(refused.code == Some(4) && refused.stderr.contains("kept in PostgreSQL"), "{refused:?}");
+    let other = Project::new();
+    let output = other.run(&["restore", project.path("copy.db").to_str().unwrap()]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "restored 1 run, 1 unfinished\n"), "{output:?}");
+    assert_eq!(other.run(&["answer", &other.waiting_hold(), "Continue", "--resume"]).code, Some(0));
+}

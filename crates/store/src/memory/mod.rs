@@ -5,7 +5,7 @@
 
 mod data;
 
-use crate::backup::copy_runs;
+use crate::backup::{Moment, copy_runs};
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::store::{
     Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit, StoredRun,
@@ -264,9 +264,20 @@ impl Store for MemoryStore {
 
     fn back_up(&self, file: PathBuf) -> Future<'_, Result<(), StoreError>> {
         let moment = self.data().clone();
-        Box::pin(async move {
-            let shared = Shared { data: Mutex::new(moment), changes: watch::Sender::new(0) };
-            copy_runs(&Self::process_of(Arc::new(shared)), &file).await
-        })
+        Box::pin(async move { copy_runs(&moment, &file).await })
+    }
+}
+
+impl Moment for Data {
+    fn scan_runs(&self, after: Option<i64>, limit: usize) -> Future<'_, Result<Vec<StoredRun>, StoreError>> {
+        Box::pin(std::future::ready(Ok(Data::scan_runs(self, after, limit))))
+    }
+
+    fn commits<'a>(&'a self, run: &'a RunId, after: u64, limit: usize) -> Future<'a, Result<Vec<Sealed>, StoreError>> {
+        Box::pin(std::future::ready(Ok(Data::commits(self, run, after, limit))))
+    }
+
+    fn values<'a>(&'a self, digests: &'a [Digest]) -> Future<'a, Result<Vec<Option<Vec<u8>>>, StoreError>> {
+        Box::pin(std::future::ready(Ok(digests.iter().map(|digest| self.values.get(digest).cloned()).collect())))
     }
 }

@@ -10,6 +10,7 @@
 //! | `writer` | takes what waits, and makes one transaction of it |
 //! | `append`, `columns` | the statement that takes a batch of appends |
 //! | `reader`, `lists`, `scan` | read histories, lists, and everything |
+//! | `upkeep` | copies of all runs; the end of values that nobody refers to |
 //! | `drivers` | who drives, and who is alive |
 //! | `changes` | who waits for others' commits is told of them |
 //! | `errors` | what PostgreSQL and the network say, in the words of the store |
@@ -29,14 +30,13 @@ mod schema;
 #[doc(hidden)]
 pub mod server;
 mod thread;
+mod upkeep;
 mod writer;
 
-use crate::backup::copy_runs;
 use crate::error::{AppendError, ClaimError, StoreError};
-use crate::store::Unreferred;
 use crate::store::{
     Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit, StoredRun,
-    StoredValue, refuse_misuse,
+    StoredValue, Unreferred, refuse_misuse,
 };
 use changes::Changes;
 use drivers::Drivers;
@@ -221,15 +221,18 @@ impl Store for PostgresStore {
     }
 
     fn unreferred_values(&self) -> Future<'_, Result<Unreferred, StoreError>> {
-        self.ask(move |parts| async move { scan::unreferred(&parts.link, false).await })
+        self.ask(move |parts| async move { upkeep::unreferred(&parts.link).await })
     }
 
     fn remove_unreferred_values(&self) -> Future<'_, Result<Unreferred, StoreError>> {
-        self.ask(move |parts| async move { scan::unreferred(&parts.link, true).await })
+        self.ask(move |parts| async move {
+            let removed = upkeep::remove_unreferred(&parts.link.place).await?;
+            parts.changes.committed();
+            Ok(removed)
+        })
     }
 
-    /// Run by run: each is whole, and of the moment at which its turn came.
     fn back_up(&self, file: PathBuf) -> Future<'_, Result<(), StoreError>> {
-        Box::pin(async move { copy_runs(self, &file).await })
+        self.ask(move |parts| async move { upkeep::back_up(&parts.link.place, &file).await })
     }
 }

@@ -4,7 +4,7 @@ use super::link::Link;
 use super::lists::{RUN_COLUMNS, key_of_parts, parts_of_key, revision, run_row};
 use super::reader::{Cells, digest, hold_state, row_limit, sealed};
 use crate::error::StoreError;
-use crate::store::{Fold, Orphan, StoredCommit, StoredRun, StoredValue, Unreferred};
+use crate::store::{Fold, Orphan, StoredCommit, StoredRun, StoredValue};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, HoldId, RunId, TimerId};
 use lockgate_engine::run::index::{HoldRow, TimerRow};
@@ -146,21 +146,4 @@ pub(super) async fn orphans(link: &Link) -> Result<Vec<Orphan>, StoreError> {
     let mut orphans = link.list(&text, &[], orphan).await?;
     orphans.sort();
     Ok(orphans)
-}
-
-/// What no run refers to: counted, or removed and counted, in one statement.
-pub(super) async fn unreferred(link: &Link, remove: bool) -> Result<Unreferred, StoreError> {
-    let without = "NOT EXISTS (SELECT 1 FROM lockgate.value_refs v WHERE v.digest = s.digest)";
-    let text = match remove {
-        false => format!(
-            "SELECT count(*)::int8, coalesce(sum(length(s.bytes)), 0)::int8 FROM lockgate.stored_values s WHERE {without}"
-        ),
-        true => format!(
-            "WITH gone AS (DELETE FROM lockgate.stored_values s WHERE {without} RETURNING length(s.bytes) AS bytes) \
-             SELECT count(*)::int8, coalesce(sum(bytes), 0)::int8 FROM gone"
-        ),
-    };
-    let counted = |row: Cells<'_>| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?));
-    let (count, bytes) = link.list(&text, &[], counted).await?.pop().unwrap_or_default();
-    Ok(Unreferred { count: u64::try_from(count).unwrap_or(0), bytes: u64::try_from(bytes).unwrap_or(0) })
 }

@@ -1,13 +1,13 @@
 //! What can be wrong with a project: its folder, settings, database, drivers, and what was left running.
 
 use super::Check;
-use crate::leftovers;
+use crate::{leftovers, open};
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::config::Config;
 use lockgate_runner::files::size_text;
 use lockgate_runner::root::Root;
 use lockgate_runner::world::{Clock, SystemClock};
-use lockgate_store::{ListedRun, Page, SqliteStore, Store, StoreError};
+use lockgate_store::{ListedRun, Page, PostgresStore, SqliteStore, Store, StoreError};
 use rustix::fs::statvfs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -107,10 +107,21 @@ fn committed_state(root: &Root) -> Option<Check> {
 }
 
 async fn database(root: &Root) -> Vec<Check> {
-    let store = match SqliteStore::open_existing(&root.folder()) {
+    // Bad settings were told already.
+    let Ok(config) = Config::read(&root.config_file()) else { return Vec::new() };
+    let elsewhere = open::database(&config);
+    let opened: Result<Box<dyn Store>, StoreError> = match &elsewhere {
+        Some(url) => PostgresStore::connect(url).map(|store| Box::new(store) as Box<dyn Store>),
+        None => SqliteStore::open_existing(&root.folder()).map(|store| Box::new(store) as Box<dyn Store>),
+    };
+    let store = match opened {
         Ok(store) => store,
         Err(StoreError::NotThere(_)) => {
             return vec![Check::absent("database", "there is none yet", "`lockgate run FILE` makes it")];
+        }
+        Err(error) if elsewhere.is_some() => {
+            let mend = "start the server, or correct `database` in .lockgate/config.yaml or LOCKGATE_DATABASE_URL";
+            return vec![Check::wrong("database", error.to_string(), mend)];
         }
         Err(error) => return vec![unusable(&error)],
     };
@@ -123,8 +134,9 @@ async fn database(root: &Root) -> Vec<Check> {
         let mend = "keep a copy of it, then `lockgate restore BACKUP --force`; `lockgate verify` says what is lost";
         return vec![Check::wrong("database", format!("it is damaged: {first}"), mend)];
     }
-    let size = root.database_file().metadata().map(|metadata| metadata.len()).unwrap_or(0);
-    let told = format!("{} {}, {}", runs.len(), if runs.len() == 1 { "run" } else { "runs" }, size_text(size));
+    let size = || root.database_file().metadata().map(|metadata| metadata.len()).unwrap_or(0);
+    let place = if elsewhere.is_some() { "in PostgreSQL".to_owned() } else { size_text(size()) };
+    let told = format!("{} {}, {place}", runs.len(), if runs.len() == 1 { "run" } else { "runs" });
     let mut checks = vec![Check::fine("database", told)];
     checks.extend(clock_went_back(&runs, SystemClock.now()));
     checks.push(interrupted(&runs));
