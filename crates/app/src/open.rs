@@ -105,22 +105,8 @@ impl Project {
 
     /// Keeps in the history that somebody tried what they may not do; other refusals are not kept.
     pub(crate) async fn record_refusal(&self, actor: &Actor, run: &RunId, what: &str, hold: Option<&HoldId>, refusal: &Refusal) {
-        match refusal {
-            Refusal::NotAPerson { .. } | Refusal::InsideTask { .. } | Refusal::NoTerminal { .. } => {}
-            Refusal::NoSuchHold { .. }
-            | Refusal::RunEnded { .. }
-            | Refusal::AlreadyAnswered { .. }
-            | Refusal::AnswerConflicts { .. }
-            | Refusal::StaleRevision { .. }
-            | Refusal::RevisionNeeded { .. }
-            | Refusal::NoSuchOption { .. }
-            | Refusal::NotUnderWay { .. }
-            | Refusal::StepRunning { .. }
-            | Refusal::StepDone { .. }
-            | Refusal::NotStarted { .. }
-            | Refusal::AlreadyAsked { .. }
-            | Refusal::NoReason { .. }
-            | Refusal::Ended { .. } => return,
+        if !refusal.is_about_who_asks() {
+            return;
         }
         let refused = RefusedAttempt { what: what.to_owned(), hold: hold.cloned(), reason: refusal.to_string() };
         let recorded = submit(&self.world, run, actor.clone(), Body::RecordRefusal(refused), false).await;

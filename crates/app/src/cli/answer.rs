@@ -208,22 +208,8 @@ fn known_option(row: &HoldRow, given: &str) -> Option<String> {
 /// What a refusal means: nothing, where the same answer is there already; else what is wrong and what to do next.
 async fn refused(project: &Project, row: &HoldRow, revision: Option<u32>, option: &str, refusal: Refusal) -> Result<(), Trouble> {
     let hold = &row.hold;
-    match &refusal {
-        Refusal::NotAPerson { .. } | Refusal::InsideTask { .. } | Refusal::NoTerminal { .. } => return Err(refusal.into()),
-        Refusal::NoSuchHold { .. }
-        | Refusal::RunEnded { .. }
-        | Refusal::AlreadyAnswered { .. }
-        | Refusal::AnswerConflicts { .. }
-        | Refusal::StaleRevision { .. }
-        | Refusal::RevisionNeeded { .. }
-        | Refusal::NoSuchOption { .. }
-        | Refusal::NotUnderWay { .. }
-        | Refusal::StepRunning { .. }
-        | Refusal::StepDone { .. }
-        | Refusal::NotStarted { .. }
-        | Refusal::AlreadyAsked { .. }
-        | Refusal::NoReason { .. }
-        | Refusal::Ended { .. } => {}
+    if refusal.is_about_who_asks() {
+        return Err(refusal.into());
     }
     let state: Option<Run> = load(project.store(), &row.run).await.ok();
     let now = state.as_ref().and_then(|state| state.holds.get(hold));

@@ -139,6 +139,29 @@ pub enum Refusal {
     },
 }
 
+impl Refusal {
+    /// Whether it is about who asks, so that the attempt is kept in the history; else it is about what was asked.
+    pub fn is_about_who_asks(&self) -> bool {
+        match self {
+            Self::NotAPerson { .. } | Self::InsideTask { .. } | Self::NoTerminal { .. } => true,
+            Self::NoSuchHold { .. }
+            | Self::RunEnded { .. }
+            | Self::AlreadyAnswered { .. }
+            | Self::AnswerConflicts { .. }
+            | Self::StaleRevision { .. }
+            | Self::RevisionNeeded { .. }
+            | Self::NoSuchOption { .. }
+            | Self::NotUnderWay { .. }
+            | Self::StepRunning { .. }
+            | Self::StepDone { .. }
+            | Self::NotStarted { .. }
+            | Self::AlreadyAsked { .. }
+            | Self::NoReason { .. }
+            | Self::Ended { .. } => false,
+        }
+    }
+}
+
 /// Whether an actor may decide about runs.
 pub fn may_decide(actor: &Actor, require_terminal: bool, what: &str) -> Result<(), Refusal> {
     let what = what.to_owned();
