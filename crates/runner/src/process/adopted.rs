@@ -2,7 +2,7 @@
 
 use super::ours;
 use super::table::{self, Entry};
-use rustix::process::{WaitOptions, getsid, waitpid};
+use rustix::process::{WaitOptions, waitpid};
 use std::io;
 
 /// Makes this process adopt all descendants that lose their parents, so that no double fork escapes.
@@ -23,8 +23,10 @@ pub(super) fn is_subreaper() -> bool {
 }
 
 /// The session that this process is in. No process of a job ever is.
+/// Zero in a container that somebody entered from outside: the session's leader cannot be seen from in there.
+/// The table says so plainly, where the safe wrapper of the system call takes zero for impossible.
 pub(super) fn our_session() -> u32 {
-    getsid(None).map_or(0, |session| session.as_raw_nonzero().get().unsigned_abs())
+    table::entry(std::process::id()).map_or(0, |entry| entry.session)
 }
 
 /// Takes the exit statuses of adopted processes that have ended, so that they leave the table, and gives their pids.

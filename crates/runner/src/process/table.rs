@@ -136,6 +136,13 @@ mod tests {
         assert_eq!(entry, Entry { pid: 42, parent: 7, group: 8, session: 9, start: 777, dead: false });
     }
 
+    #[test]
+    fn a_parent_group_and_session_outside_the_container_read_as_zero() {
+        let stat = b"42 (sh) S 0 0 0 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 777 9 9\n";
+        let entry = parse(42, stat).unwrap();
+        assert_eq!((entry.parent, entry.group, entry.session), (0, 0, 0));
+    }
+
     #[cfg(target_os = "linux")]
     #[test]
     fn this_process_is_in_the_table() {
