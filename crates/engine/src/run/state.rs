@@ -7,7 +7,7 @@ use crate::id::{DriverId, GateId, HoldId, OptionId, PhaseId, RunId, TaskId, Task
 use crate::run::command::Actor;
 use crate::run::event::{ConditionOutcome, Failure, FrozenFile, OutputFile, Preset, RunKind};
 use crate::run::phase::PhaseRun;
-use crate::spec::workflow::{Mode, Workflow};
+use crate::spec::workflow::{Mode, Task, Workflow};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -328,6 +328,12 @@ impl Run {
         let asked = self.holds.values().any(|hold| hold.blocking && hold.state == HoldState::Open);
         let settling = self.holds.values().any(|hold| hold.state == HoldState::Checking);
         asked && !settling && self.current.as_ref().is_none_or(|phase| phase.is_still())
+    }
+
+    /// What the definition says of a task of the phase under way.
+    pub fn declared(&self, key: &TaskKey) -> Option<&Task> {
+        let phase = self.current.as_ref()?;
+        phase.declared(self.workflow.phases.get(phase.position)?, phase.find(key)?)
     }
 
     /// The open holds, oldest first.

@@ -102,8 +102,7 @@ impl Perform for Performer {
 }
 
 fn begin_task(shared: Arc<Shared>, run: &Run, key: &TaskKey, attempt: u32, stop: Stop) -> BoxFuture<'static, Performed> {
-    let declared = run.workflow.phase(key.phase.as_str()).and_then(|phase| phase.task(key.task.as_str()));
-    let Some(task) = declared else {
+    let Some(task) = run.declared(key) else {
         return futures::future::ready(ended(key, attempt, failed(FailureKind::Start, "the definition has no such task")))
             .boxed();
     };

@@ -7,6 +7,43 @@ use crate::store::{Append, DriverInfo};
 use lockgate_engine::id::{DriverId, RunId};
 use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
 use rusqlite::{Connection, OptionalExtension, params};
+use std::collections::HashMap;
+
+/// So many runs are remembered at most.
+const REMEMBERED: usize = 4096;
+
+/// Where the runs stand that this connection appended to: what it committed once stays, so it need not be looked up again.
+/// Only for as long as every transaction succeeds; after one that did not, nothing is known any more.
+#[derive(Debug, Default)]
+pub(super) struct Remembered {
+    runs: HashMap<RunId, (i64, u64)>,
+}
+
+impl Remembered {
+    fn keep(&mut self, run: &RunId, key: i64, version: u64) {
+        match self.runs.get_mut(run) {
+            Some(known) => *known = (key, version),
+            None => {
+                if self.runs.len() == REMEMBERED {
+                    self.runs.clear();
+                }
+                self.runs.insert(run.clone(), (key, version));
+            }
+        }
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.runs.clear();
+    }
+}
+
+/// A run as an append finds it.
+struct Found {
+    key: i64,
+    epoch: u64,
+    /// Whether the commit that the append follows is known to be there.
+    follows: bool,
+}
 
 /// What became of an append. Where it is not taken, it has changed nothing, so others can share its transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,23 +80,19 @@ impl From<StoreError> for Broken {
     }
 }
 
-pub(super) fn append(connection: &Connection, append: &Append) -> rusqlite::Result<Appended> {
-    let known = connection
-        .prepare_cached("SELECT key, epoch FROM runs WHERE run = ?1")?
-        .query_row([append.run.as_str()], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, u64>(1)?)))
-        .optional()?;
-    let run_key = match (known, append.expected) {
+pub(super) fn append(connection: &Connection, remembered: &mut Remembered, append: &Append) -> rusqlite::Result<Appended> {
+    let run_key = match (find(connection, remembered, append)?, append.expected) {
         (Some(_), 0) => return Ok(Appended::Conflict),
         (None, 1..) => return Ok(Appended::NoRun),
-        (Some((_, present)), 1..) if append.epoch.is_some_and(|epoch| epoch != present) => return Ok(Appended::Fenced),
-        (Some((run_key, _)), 1..) => {
-            if !insert_next_commit(connection, run_key, append)? {
+        (Some(found), 1..) if append.epoch.is_some_and(|epoch| epoch != found.epoch) => return Ok(Appended::Fenced),
+        (Some(found), 1..) => {
+            if !insert_next_commit(connection, &found, append)? {
                 return Ok(Appended::Conflict);
             }
             if let Some(row) = &append.index.run {
-                update_run(connection, run_key, row)?;
+                update_run(connection, found.key, row)?;
             }
-            run_key
+            found.key
         }
         (None, 0) => {
             let row = append.index.run.as_ref().expect("an append that creates a run has its row");
@@ -68,6 +101,7 @@ pub(super) fn append(connection: &Connection, append: &Append) -> rusqlite::Resu
             run_key
         }
     };
+    remembered.keep(&append.run, run_key, append.commit.version);
     insert_values(connection, run_key, append)?;
     write_index(connection, run_key, &append.index)?;
     if let Some(state) = &append.fold {
@@ -78,12 +112,27 @@ pub(super) fn append(connection: &Connection, append: &Append) -> rusqlite::Resu
     Ok(Appended::Taken)
 }
 
+fn find(connection: &Connection, remembered: &Remembered, append: &Append) -> rusqlite::Result<Option<Found>> {
+    if let Some(&(key, version)) = remembered.runs.get(&append.run) {
+        let epoch = connection
+            .prepare_cached("SELECT epoch FROM runs WHERE key = ?1 AND run = ?2")?
+            .query_row(params![key, append.run.as_str()], |row| row.get(0))
+            .optional()?;
+        if let Some(epoch) = epoch {
+            return Ok(Some(Found { key, epoch, follows: version == append.expected }));
+        }
+    }
+    connection
+        .prepare_cached("SELECT key, epoch FROM runs WHERE run = ?1")?
+        .query_row([append.run.as_str()], |row| Ok(Found { key: row.get(0)?, epoch: row.get(1)?, follows: false }))
+        .optional()
+}
+
 /// The comparison of versions: the commit before must be there, and its own place must be free.
-/// Two plain statements: one that reads and writes would keep a copy of each page that it changes, in case it fails half-way.
-fn insert_next_commit(connection: &Connection, run_key: i64, append: &Append) -> rusqlite::Result<bool> {
-    let key = commit_key(run_key, append.commit.version);
-    let follows = connection.prepare_cached("SELECT 1 FROM commits WHERE key = ?1")?.exists([key - 1])?;
-    if !follows {
+/// Plain statements: one that reads and writes would keep a copy of each page that it changes, in case it fails half-way.
+fn insert_next_commit(connection: &Connection, found: &Found, append: &Append) -> rusqlite::Result<bool> {
+    let key = commit_key(found.key, append.commit.version);
+    if !found.follows && !connection.prepare_cached("SELECT 1 FROM commits WHERE key = ?1")?.exists([key - 1])? {
         return Ok(false);
     }
     let inserted = connection

@@ -1,6 +1,6 @@
 //! Makes one transaction of a batch of requests, on the connection that writes.
 
-use super::append::{self, Broken};
+use super::append::{self, Broken, Remembered};
 use super::drivers::Drivers;
 use super::errors::{explain, is_busy};
 use super::open::Place;
@@ -24,13 +24,14 @@ pub(super) struct Committer {
     committed: Arc<Notify>,
     /// Opened when it is needed first, and again after it failed to roll back.
     connection: Option<Connection>,
+    remembered: Remembered,
     log_pages: Arc<AtomicI32>,
     empty_log_at: i32,
 }
 
 impl Committer {
     pub(super) fn new(place: Place, drivers: Arc<Drivers>, committed: Arc<Notify>) -> Self {
-        Self { place, drivers, committed, connection: None, log_pages: Arc::default(), empty_log_at: LOG_PAGES }
+        Self { place, drivers, committed, connection: None, remembered: Remembered::default(), log_pages: Arc::default(), empty_log_at: LOG_PAGES }
     }
 
     /// Makes the batch durable, each request with what became of it; or fails, and then nothing of it is recorded unless the error says so.
@@ -39,13 +40,15 @@ impl Committer {
         if self.connection.is_none() {
             self.connection = Some(self.connect()?);
         }
-        let connection = self.connection.as_ref().expect("it was opened just now");
-        let result = self.transact(connection, batch, patient);
-        if !connection.is_autocommit() && connection.execute_batch("ROLLBACK").is_err() {
-            self.connection = None;
+        let connection = self.connection.take().expect("it was opened just now");
+        let result = self.transact(&connection, batch, patient);
+        if connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok() {
+            self.connection = Some(connection);
         }
-        if result == Ok(true) {
-            self.committed.notify_waiters();
+        match result {
+            Ok(true) => self.committed.notify_waiters(),
+            Ok(false) => {}
+            Err(_) => self.remembered.forget(),
         }
         result
     }
@@ -69,8 +72,9 @@ impl Committer {
         Ok(connection)
     }
 
-    fn transact(&self, connection: &Connection, batch: &mut [Request], patient: bool) -> Result<bool, StoreError> {
-        let failed = |error| explain(error, Some(connection), &self.place.database);
+    fn transact(&mut self, connection: &Connection, batch: &mut [Request], patient: bool) -> Result<bool, StoreError> {
+        let database = self.place.database.clone();
+        let failed = |error| explain(error, Some(connection), &database);
         if !self.begin(connection, patient)? {
             return Ok(false);
         }
@@ -111,9 +115,9 @@ impl Committer {
         }
     }
 
-    fn perform(&self, connection: &Connection, request: &mut Request) -> Result<(), Broken> {
+    fn perform(&mut self, connection: &Connection, request: &mut Request) -> Result<(), Broken> {
         match request {
-            Request::Append(append, appended, _) => *appended = append::append(connection, append)?,
+            Request::Append(append, appended, _) => *appended = append::append(connection, &mut self.remembered, append)?,
             Request::Claim(run, claimed, _) => *claimed = append::claim(connection, &self.drivers, run)?,
         }
         Ok(())
