@@ -15,6 +15,7 @@
 //! | [`print`], [`neutral`] | the only way out: data, talk, and nothing that controls a terminal |
 //! | [`exit`], [`trouble`] | how the program ends, and why it could not do what was asked |
 
+mod background;
 mod cli;
 mod diagnose;
 mod drive;

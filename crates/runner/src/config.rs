@@ -20,6 +20,9 @@ const MOST_MEGABYTES: u32 = 1_000_000;
 /// As many as a workflow may ask for.
 const MOST_AT_ONCE: u32 = 100_000;
 
+/// More runs than one process should drive side by side.
+pub const MOST_RUNS_AT_ONCE: u32 = 10_000;
+
 /// The settings of a project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
@@ -31,6 +34,8 @@ pub struct Config {
     pub script: Script,
     /// How much is kept.
     pub limits: Limits,
+    /// The process that drives in the background.
+    pub background: Background,
     /// The PostgreSQL database that keeps the runs; without it they are kept beside the settings.
     pub database: Option<DatabaseUrl>,
 }
@@ -114,6 +119,36 @@ impl Limits {
     }
 }
 
+/// The process that drives in the background.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Background {
+    /// How long it stays when nothing can go on: long enough for the next answer in a row of them.
+    pub stay: Duration,
+    /// How many runs it drives side by side at most.
+    pub at_once: NonZeroU32,
+}
+
+impl Default for Background {
+    fn default() -> Self {
+        Self { stay: Duration::from_secs(10), at_once: NonZeroU32::new(64).unwrap_or(NonZeroU32::MIN) }
+    }
+}
+
+impl Background {
+    fn set(&mut self, value: &Value<'_>) -> Result<(), Problem> {
+        for setting in value.fields("`background`", "{ stay: 10s }", &["stay", "at_once"])? {
+            match setting.key.as_str() {
+                "stay" => self.stay = setting.value.duration("`stay`")?,
+                _ => {
+                    let count = setting.value.count("`at_once`", 1..=MOST_RUNS_AT_ONCE)?;
+                    self.at_once = NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 fn megabytes(count: u32) -> NonZeroU32 {
     NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN)
 }
@@ -176,13 +211,15 @@ impl Config {
             return Ok(config);
         }
         let example = "people: { require_terminal: false }";
-        for setting in root.fields("the settings", example, &["people", "max_parallel", "script", "limits", "database"])? {
+        let known = ["people", "max_parallel", "script", "limits", "background", "database"];
+        for setting in root.fields("the settings", example, &known)? {
             let value = &setting.value;
             match setting.key.as_str() {
                 "people" => config.people.set(value)?,
                 "max_parallel" => config.max_parallel = NonZeroU32::new(value.count("`max_parallel`", 1..=MOST_AT_ONCE)?),
                 "script" => config.script.set(value)?,
                 "limits" => config.limits.set(value)?,
+                "background" => config.background.set(value)?,
                 _ => config.database = Some(DatabaseUrl::of(value)?),
             }
         }
@@ -269,7 +306,7 @@ mod tests {
     #[test]
     fn every_setting_is_read() {
         let text = "people: { require_terminal: false }\nmax_parallel: 3\nscript: { time: 1m, condition_time: PT2S, memory_mb: 32 }\n\
-                    limits: { output_keep_mb: 0, log_mb: 1 }\n";
+                    limits: { output_keep_mb: 0, log_mb: 1 }\nbackground: { stay: 1m, at_once: 7 }\n";
         let config = parse(text).unwrap();
         assert!(!config.people.require_terminal);
         assert_eq!(config.max_parallel.map(NonZeroU32::get), Some(3));
@@ -278,6 +315,7 @@ mod tests {
         assert_eq!(config.script.memory_mb.get(), 32);
         assert_eq!(config.limits.output_keep_bytes(), 0);
         assert_eq!(config.limits.log_mb.get(), 1);
+        assert_eq!((config.background.stay, config.background.at_once.get()), (Duration::from_secs(60), 7));
     }
 
     #[test]
@@ -297,7 +335,10 @@ mod tests {
         assert_eq!(error.help.as_deref(), Some("did you mean `require_terminal`?"));
 
         let error = parse("zebra: 1\n").unwrap_err();
-        assert_eq!(error.help.as_deref(), Some("there is `people`, `max_parallel`, `script`, `limits`, `database`"));
+        assert_eq!(
+            error.help.as_deref(),
+            Some("there is `people`, `max_parallel`, `script`, `limits`, `background`, `database`")
+        );
     }
 
     #[test]

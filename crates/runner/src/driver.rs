@@ -3,10 +3,12 @@
 //! The state in memory is ahead of the store by the commit that is being appended. Nothing with an effect outside begins before that
 //! commit is durable; when it cannot be appended, the state is read anew and the commands are decided again.
 
+mod background;
 mod error;
 mod halt;
 mod submit;
 
+pub use background::{Parked, begin_detached, detach};
 pub use error::DriveError;
 pub use halt::Halt;
 pub use submit::submit;
@@ -17,7 +19,7 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use lockgate_engine::digest::Digest;
-use lockgate_engine::id::{CommandId, RunId};
+use lockgate_engine::id::{CommandId, DriverId, RunId};
 use lockgate_engine::run::command::{Actor, Body, Command, Create, TaskOutcome};
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::Entry;
@@ -86,41 +88,25 @@ impl Driver {
         require_terminal: bool,
         mut listener: Box<dyn Listener>,
     ) -> Result<Self, DriveError> {
-        let mut command = command(&world, actor, Body::Create(Box::new(body)), require_terminal);
-        command.id = Some(command_id(&world));
+        let command = sent(&world, actor, Body::Create(Box::new(body)), require_terminal);
         let (mut run, mut entries) = create(&command, workflow)?;
         let mut values = values;
         read_ahead(&world, &mut run, &mut entries, &mut values).await;
-        let (heard, commit, index) = run.seal(entries);
-        let append = Append {
-            run: run.id.clone(),
-            expected: 0,
-            epoch: None,
-            claim: Some(world.store.driver().clone()),
-            commit,
-            values,
-            index,
-            fold: None,
-        };
-        let hash = append.commit.hash;
-        match world.store.append(append).await {
-            Ok(()) => {}
-            Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => {
-                if was_taken(&world, &run.id, 0, hash).await? != Some(true) {
-                    return Err(error.into());
-                }
-            }
-            Err(AppendError::Store(error)) => return Err(error.into()),
-            Err(AppendError::Conflict | AppendError::Fenced) => {
-                return Err(StoreError::Io(format!("run {} exists already", run.id)).into());
-            }
-        }
-        listener.committed(&run, &heard.entries);
+        let claim = Some(world.store.driver().clone());
+        let heard = append_first(&world, &mut run, entries, values, claim).await?;
+        listener.committed(&run, &heard);
         Ok(Self::new(world, Fresh { run, folded: 0, tail: 0 }, 1, listener))
     }
 
     /// Takes a run over and drives it from here on: what its last driver left running is ended, and what was cut off is dealt with.
     pub async fn resume(world: World, run: &RunId, actor: Actor, listener: Box<dyn Listener>) -> Result<Self, DriveError> {
+        let (mut driver, body) = Self::claim(world, run, false, listener).await?;
+        driver.submit(actor, body, false).await?;
+        Ok(driver)
+    }
+
+    /// Claims a run and ends what its last driver left running; gives the command that takes it over.
+    async fn claim(world: World, run: &RunId, detached: bool, listener: Box<dyn Listener>) -> Result<(Self, Body), DriveError> {
         let epoch = match world.store.claim(run).await {
             Ok(epoch) => epoch,
             Err(ClaimError::DrivenBy(by)) => return Err(DriveError::DrivenBy { run: run.clone(), by }),
@@ -129,10 +115,8 @@ impl Driver {
         let fresh = load_fresh(&*world.store, run).await?;
         let orphans = world.perform.end_orphans(&fresh.run).await;
         orphans.map_err(|detail| DriveError::Orphans { run: run.clone(), detail })?;
-        let mut driver = Self::new(world, fresh, epoch, listener);
-        let body = Body::TakeOver { driver: driver.world.store.driver().clone() };
-        driver.submit(actor, body, false).await?;
-        Ok(driver)
+        let body = Body::TakeOver { driver: world.store.driver().clone(), detached };
+        Ok((Self::new(world, fresh, epoch, listener), body))
     }
 
     fn new(world: World, fresh: Fresh, epoch: u64, listener: Box<dyn Listener>) -> Self {
@@ -161,8 +145,11 @@ impl Driver {
 
     /// Carries out a command of somebody at this process.
     pub async fn submit(&mut self, actor: Actor, body: Body, require_terminal: bool) -> Result<(), DriveError> {
-        let mut command = command(&self.world, actor, body, require_terminal);
-        command.id = Some(command_id(&self.world));
+        let command = sent(&self.world, actor, body, require_terminal);
+        self.decide(command).await
+    }
+
+    async fn decide(&mut self, command: Command) -> Result<(), DriveError> {
         self.commit(vec![Waiting { command, values: Vec::new() }]).await
     }
 
@@ -240,8 +227,7 @@ impl Driver {
 
     /// Lets follow what follows from the state as it is.
     async fn follow(&mut self) -> Result<(), DriveError> {
-        let command = command(&self.world, Actor::driver(), Body::Look, false);
-        self.commit(vec![Waiting { command, values: Vec::new() }]).await
+        self.decide(command(&self.world, Actor::driver(), Body::Look, false)).await
     }
 
     /// Ends what is under way and records that it was cut off, save for what had finished by then.
@@ -388,6 +374,28 @@ impl Driver {
     }
 }
 
+/// Appends the first commit of a run; gives the events in it.
+async fn append_first(
+    world: &World,
+    run: &mut Run,
+    entries: Vec<Entry>,
+    values: Vec<(Digest, Vec<u8>)>,
+    claim: Option<DriverId>,
+) -> Result<Vec<Entry>, DriveError> {
+    let (heard, commit, index) = run.seal(entries);
+    let hash = commit.hash;
+    let append = Append { run: run.id.clone(), expected: 0, epoch: None, claim, commit, values, index, fold: None };
+    match world.store.append(append).await {
+        Ok(()) => Ok(heard.entries),
+        Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => match was_taken(world, &run.id, 0, hash).await? {
+            Some(true) => Ok(heard.entries),
+            Some(false) | None => Err(error.into()),
+        },
+        Err(AppendError::Store(error)) => Err(error.into()),
+        Err(AppendError::Conflict | AppendError::Fenced) => Err(StoreError::Io(format!("run {} exists already", run.id)).into()),
+    }
+}
+
 /// Whether a commit whose outcome is unknown was taken, or another one in its place; neither when the history ends before it.
 async fn was_taken(world: &World, run: &RunId, expected: u64, hash: Digest) -> Result<Option<bool>, StoreError> {
     let next = world.store.commits(run, expected, 1).await?;
@@ -415,6 +423,8 @@ fn command(world: &World, actor: Actor, body: Body, require_terminal: bool) -> C
     Command { id: None, actor, at: world.clock.now(), seed: world.clock.seed(), driving: true, require_terminal, body }
 }
 
-fn command_id(world: &World) -> CommandId {
-    CommandId::new(lockgate_engine::id::IdSource::new(world.clock.seed()).next_id())
+/// A command that somebody sends, with an id of its own.
+fn sent(world: &World, actor: Actor, body: Body, require_terminal: bool) -> Command {
+    let id = CommandId::new(lockgate_engine::id::IdSource::new(world.clock.seed()).next_id());
+    Command { id: Some(id), ..command(world, actor, body, require_terminal) }
 }

@@ -17,6 +17,7 @@
 pub mod config;
 pub mod driver;
 pub mod files;
+pub mod fleet;
 pub mod load;
 pub mod perform;
 pub mod person;

@@ -90,6 +90,8 @@ pub struct Beginning {
     pub vars: BTreeMap<String, Value>,
     /// Answers in advance.
     pub presets: Vec<Preset>,
+    /// Whether it is left to whichever process drives in the background.
+    pub detached: bool,
 }
 
 /// A run that is ready to begin.
@@ -142,6 +144,7 @@ pub fn prepare(
         output_dir,
         presets: beginning.presets,
         driver: driver.clone(),
+        detached: beginning.detached,
     };
     Ok(Prepared { create, workflow: Arc::new(workflow), values })
 }

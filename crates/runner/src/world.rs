@@ -9,6 +9,7 @@ use lockgate_engine::run::effect::Effect;
 use lockgate_engine::time::Timestamp;
 use lockgate_store::Store;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The outside, as a driver sees it.
 #[derive(Clone)]
@@ -58,6 +59,9 @@ impl From<Body> for Performed {
 
 pub use crate::process::Stop;
 
+/// How long the clock is not looked at.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+
 /// The clock and the randomness of this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
@@ -68,8 +72,16 @@ impl Clock for SystemClock {
     }
 
     fn sleep_until(&self, due: Timestamp) -> BoxFuture<'static, ()> {
-        let left = due.since(self.now());
-        Box::pin(tokio::time::sleep(left))
+        // In short pieces: the runtime's own clock stands still while the machine sleeps, and this one may be set.
+        Box::pin(async move {
+            loop {
+                let left = due.since(Self.now());
+                if left.is_zero() {
+                    return;
+                }
+                tokio::time::sleep(left.min(LONGEST_SLEEP)).await;
+            }
+        })
     }
 
     fn seed(&self) -> [u8; 16] {

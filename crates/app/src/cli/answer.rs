@@ -6,12 +6,12 @@ use crate::open::Project;
 use crate::prompt::Confirmed;
 use crate::select::{self, HoldName};
 use crate::trouble::Trouble;
-use crate::{neutral, print, prompt, view};
+use crate::{background, neutral, print, prompt, view};
 use lockgate_engine::hold::{Hold, HoldState};
 use lockgate_engine::id::{HoldId, RunId};
 use lockgate_engine::run::command::{Body, Way};
 use lockgate_engine::run::index::HoldRow;
-use lockgate_engine::run::{Refusal, Run};
+use lockgate_engine::run::{Refusal, Run, Status};
 use lockgate_runner::driver::{DriveError, submit};
 use lockgate_runner::load::load;
 use lockgate_store::DriverInfo;
@@ -102,6 +102,19 @@ async fn is_checking(project: &Project, hold: &HoldId) -> Result<bool, Trouble> 
     Ok(found.iter().any(|found| found.row.hold == *hold && found.row.state == HoldState::Checking))
 }
 
+/// Tells who goes on with a run, now that it can; one that was left to the background goes on there.
+pub(super) async fn tell_who_goes_on(project: &Project, run: &Run) -> Result<(), Trouble> {
+    // Also where it seems to be driven: a process that is about to end may have looked for the last time.
+    if run.detached && run.status() == Status::Running {
+        return background::see_to(project, &run.id).await;
+    }
+    match project.store().driver_of(&run.id).await? {
+        Some(by) => tell_driven(&run.id, &by),
+        None => print::note(format_args!("nothing drives run {0}; go on with `lockgate resume {0}`", run.id)),
+    }
+    Ok(())
+}
+
 /// Tells who drives a run, and so goes on with it.
 pub(super) fn tell_driven(run: &RunId, by: &DriverInfo) {
     print::note(format_args!("process {} on {} drives run {run} and goes on with it there", by.pid, neutral::line(&by.host)));
@@ -162,10 +175,7 @@ async fn record(
             let label = state.holds.get(hold).and_then(recorded_label).unwrap_or_else(|| arguments.option.clone());
             print::say(format_args!("hold {hold} is answered: {:?}", neutral::line(&label)));
             if !arguments.resume {
-                match project.store().driver_of(run).await? {
-                    Some(by) => tell_driven(run, &by),
-                    None => print::note(format_args!("nothing drives run {run}; go on with `lockgate resume {run}`")),
-                }
+                tell_who_goes_on(project, &state).await?;
             }
             Ok(true)
         }

@@ -5,6 +5,7 @@ mod backup;
 mod cancel;
 mod completions;
 mod doctor;
+mod drive;
 mod gc;
 mod graph;
 mod inbox;
@@ -54,6 +55,7 @@ With --json an error is also printed on stdout, as {\"error\": {\"message\", \"h
 enum Command {
     Init(init::Arguments),
     Run(run::Arguments),
+    Drive(drive::Arguments),
     Resume(resume::Arguments),
     Status(status::Arguments),
     Runs(runs::Arguments),
@@ -131,6 +133,7 @@ fn execute(arguments: Arguments) -> Result<Exit, Trouble> {
         match arguments.command {
             Command::Init(arguments) => init::run(root, &arguments),
             Command::Run(arguments) => run::run(root, arguments).await,
+            Command::Drive(arguments) => drive::run(root, arguments).await,
             Command::Resume(arguments) => resume::run(root, arguments).await,
             Command::Status(arguments) => status::run(root, arguments).await,
             Command::Runs(arguments) => runs::run(root, arguments).await,

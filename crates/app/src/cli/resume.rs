@@ -13,7 +13,7 @@ use lockgate_engine::id::RunId;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{Body, Way};
 use lockgate_engine::run::event::Preset;
-use lockgate_runner::driver::{DriveError, Driver};
+use lockgate_runner::driver::{DriveError, Driver, detach, submit};
 use lockgate_runner::load::load;
 use lockgate_store::DriverInfo;
 use std::path::Path;
@@ -28,6 +28,9 @@ pub(super) struct Arguments {
     rerun: bool,
     #[command(flatten)]
     presets: PresetArguments,
+    /// Leaves the run to a process in the background, which is begun where there is none, and ends at once
+    #[arg(long, conflicts_with = "rerun")]
+    detach: bool,
     /// Prints where the run stands as JSON at the end, and asks nothing
     #[arg(long)]
     json: bool,
@@ -38,10 +41,31 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let project = Project::open(root)?;
     let found = select::run(project.store(), &arguments.run).await?;
     refuse_ended(&found.row.run, &found.row.status)?;
+    if arguments.detach {
+        return leave(&project, &found.row.run, presets, arguments.json).await;
+    }
     match go_on(&project, &found.row.run, arguments.rerun, presets, arguments.json).await? {
         GoneOn::Here(exit) => Ok(exit),
         GoneOn::Elsewhere(by) => Err(DriveError::DrivenBy { run: found.row.run, by }.into()),
     }
+}
+
+/// Leaves a run to the background.
+async fn leave(project: &Project, run: &RunId, presets: Vec<Preset>, json: bool) -> Result<Exit, Trouble> {
+    let actor = project.actor(Way::Command);
+    let state = load(project.store(), run).await?;
+    if !presets.is_empty() {
+        project.may_decide(&actor, run, "answer in advance").await?;
+        let presets = presets::resolve(presets, &state.workflow, Some(&state))?;
+        submit(&project.world, run, actor.clone(), Body::GivePresets { presets }, project.require_terminal()).await?;
+    }
+    tell_changed_files(project, &state);
+    let claim = Project::open(Some(project.root.dir()))?;
+    let detached = detach(&claim.world, run, actor, project.require_terminal()).await;
+    // The claim on the run ends with the store that made it; whoever drives in the background makes a new one.
+    drop(claim);
+    detached?;
+    super::run::left(project, run, json).await
 }
 
 /// Where a run went on.

@@ -5,12 +5,12 @@ use crate::open::Project;
 use crate::presets::{self, PresetArguments};
 use crate::progress::Progress;
 use crate::trouble::Trouble;
-use crate::{diagnose, drive, neutral, print, workflow_file};
+use crate::{background, diagnose, drive, neutral, print, workflow_file};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Way;
 use lockgate_engine::run::refusal::may_decide;
 use lockgate_engine::spec::workflow::Workflow;
-use lockgate_runner::driver::Driver;
+use lockgate_runner::driver::{Driver, begin_detached};
 use lockgate_runner::start::{Beginning, prepare};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -32,6 +32,9 @@ pub(super) struct Arguments {
     vars: Vec<String>,
     #[command(flatten)]
     presets: PresetArguments,
+    /// Leaves the run to a process in the background, which is begun where there is none, and ends at once
+    #[arg(long)]
+    detach: bool,
     /// Prints where the run stands as JSON at the end, and asks nothing
     #[arg(long)]
     json: bool,
@@ -62,12 +65,16 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         refuse_presets(&project, &actor).await?;
     }
     let flags = arguments.flags.into_iter().chain(arguments.raw_flags).collect();
-    let beginning = Beginning { feature: arguments.feature, flags, vars, presets };
+    let beginning = Beginning { feature: arguments.feature, flags, vars, presets, detached: arguments.detach };
     let (driver, seed) = (project.store().driver().clone(), project.world.clock.seed());
     let workflow =
         Workflow { max_parallel: workflow.max_parallel.or(project.config.max_parallel.map(NonZeroU32::get)), ..workflow };
     let prepared = prepare(&project.root, &driver, seed, &file, workflow, beginning).map_err(Trouble::misuse)?;
     project.root.prepare_run(&prepared.create.run)?;
+    if arguments.detach {
+        let run = begin_detached(&project.world, actor, prepared, project.require_terminal()).await?;
+        return left(&project, &run.id, arguments.json).await;
+    }
     let halt = drive::make_ready()?;
     let driver = Driver::create(
         project.world.clone(),
@@ -80,6 +87,16 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     )
     .await?;
     drive::drive(&project, driver, &halt, arguments.json).await
+}
+
+/// A run was left to the background: somebody drives it there, and whoever left it is told how to follow it.
+pub(super) async fn left(project: &Project, run: &RunId, json: bool) -> Result<Exit, Trouble> {
+    background::see_to(project, run).await?;
+    background::tell_how_to_follow(run);
+    if json {
+        print::json(&super::status::view_of(project, run).await?);
+    }
+    Ok(Exit::Done)
 }
 
 /// Whoever may not decide may not give answers in advance either. The run that the attempt came out of keeps it.

@@ -1,6 +1,6 @@
 //! What `lockgate retry` and `lockgate skip` share: a person says what becomes of one task or gate.
 
-use super::answer::tell_driven;
+use super::answer::{tell_driven, tell_who_goes_on};
 use super::resume::{self, GoneOn};
 use crate::exit::Exit;
 use crate::open::Project;
@@ -100,10 +100,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: StepArguments, wish: Wis
     if arguments.resume {
         return go_on(&project, run, arguments.json).await;
     }
-    match project.store().driver_of(run).await? {
-        Some(by) => tell_driven(run, &by),
-        None => print::note(format_args!("nothing drives run {run}; go on with `lockgate resume {run}`")),
-    }
+    tell_who_goes_on(&project, &load(project.store(), run).await?).await?;
     if arguments.json {
         print::json(&recorded_json(run, &step, &key, recorded));
     }

@@ -70,11 +70,20 @@ fn explain(view: &RunView, changed_at: Timestamp) -> Why {
     let run = &view.run;
     let mut reasons: Vec<Reason> = view.holds.iter().map(|hold| question(hold, view)).collect();
     let resume = vec![format!("lockgate resume {run}")];
+    let drive = vec!["lockgate drive".to_owned()];
     let reason = |what: &str, who: &str, commands: Vec<String>| Reason::new(what, changed_at, who, commands);
     match view.status {
         "running" => reasons.extend(view.driver.as_ref().map(|driver| under_way(view, driver, changed_at))),
         // An answer that nobody carries out says all there is to say.
         "interrupted" if view.holds.iter().any(|hold| hold.answer.is_some()) => {}
+        "interrupted" if view.detached => {
+            let what = "it was left to the background, and nothing drives there now; its state is saved";
+            reasons.push(reason(
+                what,
+                "whoever drives in the background, or resumes it",
+                drive.into_iter().chain(resume).collect(),
+            ));
+        }
         "interrupted" => {
             let what = "it was interrupted: nothing drives it, and its state is saved";
             reasons.push(reason(what, "whoever resumes it", resume));

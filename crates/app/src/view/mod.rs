@@ -44,6 +44,8 @@ pub(crate) struct RunView {
     pub(crate) gates: Vec<StepView>,
     pub(crate) holds: Vec<HoldView>,
     pub(crate) warnings: Vec<String>,
+    /// Whether it was left to whichever process drives in the background.
+    pub(crate) detached: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) driver: Option<DriverView>,
     pub(crate) started_at: Timestamp,
@@ -108,6 +110,7 @@ impl RunView {
             gates: current.map(|phase| step::gates(run, phase, &project.root)).unwrap_or_default(),
             holds: holds(run, project.store()).await?,
             warnings: run.warnings.clone(),
+            detached: run.detached,
             driver: driver.map(DriverView::from),
             started_at: run.started_at,
             output_dir: run.output_dir.clone(),

@@ -4,6 +4,7 @@ mod answered;
 mod answers;
 mod checkpoints;
 mod daily;
+mod detached;
 mod ending;
 mod guiding;
 mod hostile;

@@ -52,7 +52,8 @@ impl Run {
             refused_attempts: 0,
             stopping: false,
             end: None,
-            listed: Listed { status: Status::Running, phase: None, changed_at: at },
+            listed: Listed { status: Status::Running, phase: None, changed_at: at, wanted: false },
+            detached: created.detached,
             touched: Touched::default(),
         };
         run.touched.refers_to.push(created.definition);
@@ -71,7 +72,10 @@ impl Run {
                 let given = presets.iter().cloned();
                 self.presets.extend(given.map(|preset| GivenPreset { preset, actor: actor.clone() }));
             }
-            Event::Resumed { driver } => self.resumed(driver.clone()),
+            Event::Resumed { driver, detached } => {
+                self.detached = *detached;
+                self.resumed(driver.clone());
+            }
             Event::Interrupted { .. } => self.stopping = true,
             Event::PhaseSkipped { .. } => self.position += 1,
             Event::PhaseStarted { phase, iteration, feedback } => self.phase_started(phase, *iteration, feedback.clone(), at)?,

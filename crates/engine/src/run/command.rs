@@ -89,6 +89,8 @@ pub enum Body {
     TakeOver {
         /// Who drives now.
         driver: DriverId,
+        /// Whether the run is left to whichever process drives in the background from now on.
+        detached: bool,
     },
     /// An attempt of a task has ended.
     TaskEnded {
@@ -223,6 +225,8 @@ pub struct Create {
     pub presets: Vec<Preset>,
     /// Who drives it.
     pub driver: DriverId,
+    /// Whether it is left to whichever process drives in the background.
+    pub detached: bool,
 }
 
 /// How an attempt of a task ended.

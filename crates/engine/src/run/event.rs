@@ -39,6 +39,9 @@ pub enum Event {
     Resumed {
         /// Who drives now.
         driver: DriverId,
+        /// Whether it is left to whichever process drives in the background from now on.
+        #[serde(default)]
+        detached: bool,
     },
     /// The process that drove was stopped.
     Interrupted {
@@ -302,6 +305,9 @@ pub struct Created {
     pub output_dir: String,
     /// Who drives it.
     pub driver: DriverId,
+    /// Whether it is left to whichever process drives in the background.
+    #[serde(default)]
+    pub detached: bool,
 }
 
 /// What a run is.

@@ -1,11 +1,12 @@
 //! Between the state and its stored forms: sealing commits, reading them back, the folded state, the definition.
 
 use crate::hold::Hold;
+use crate::id::TimerId;
 use crate::run::apply::Misfit;
 use crate::run::commit::{Commit, CommitError, Sealed};
 use crate::run::event::{Created, Entry, Event};
 use crate::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
-use crate::run::state::{Listed, Run};
+use crate::run::state::{Listed, Run, Status};
 use crate::spec::workflow::Workflow;
 use crate::time::Timestamp;
 use serde_json::json;
@@ -13,6 +14,9 @@ use std::sync::Arc;
 
 /// The stored form of folded states and definitions that this release writes.
 pub const STATE_FORMAT: u8 = 1;
+
+/// The kind of the timer that stands for a detached run which could go on, and its id.
+pub const DRIVE: &str = "drive";
 
 /// Why a history cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -87,17 +91,23 @@ impl Run {
         let (status, phase) = (self.status(), self.current.as_ref().map(|phase| phase.id.clone()));
         let changed = self.version == 1 || status != self.listed.status || phase != self.listed.phase;
         if changed {
-            self.listed = Listed { status, phase, changed_at: at };
+            self.listed = Listed { status, phase, changed_at: at, ..self.listed };
         }
+        let wanted = self.detached && status == Status::Running;
+        let was_wanted = std::mem::replace(&mut self.listed.wanted, wanted);
         let open = touched.holds.iter().filter_map(|hold| self.holds.get(hold));
         let target = |key: &crate::id::TaskKey| key.address();
+        let mut timers_gone = touched.timers_gone;
+        if was_wanted && !wanted {
+            timers_gone.push(TimerId::new(DRIVE));
+        }
         IndexRows {
             run: changed.then(|| self.run_row()),
             holds: open.chain(&touched.closed).map(|hold| self.hold_row(hold)).collect(),
             timers: touched
                 .timers
                 .iter()
-                .filter(|(timer, _, _)| !touched.timers_gone.contains(timer))
+                .filter(|(timer, _, _)| !timers_gone.contains(timer))
                 .map(|(timer, due, key)| TimerRow {
                     timer: timer.clone(),
                     run: self.id.clone(),
@@ -105,9 +115,21 @@ impl Run {
                     kind: "retry".into(),
                     target: target(key),
                 })
+                .chain((wanted && !was_wanted).then(|| self.wants_driver()))
                 .collect(),
-            timers_gone: touched.timers_gone,
+            timers_gone,
             refers_to: touched.refers_to,
+        }
+    }
+
+    /// Asks for a process that drives in the background: due since ever, so that it stands before all others.
+    fn wants_driver(&self) -> TimerRow {
+        TimerRow {
+            timer: TimerId::new(DRIVE),
+            run: self.id.clone(),
+            due: Timestamp::from_millis(0),
+            kind: DRIVE.into(),
+            target: self.id.to_string(),
         }
     }
 

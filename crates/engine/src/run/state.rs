@@ -79,8 +79,11 @@ pub struct Run {
     pub stopping: bool,
     /// How it ended.
     pub end: Option<End>,
-    /// What its row in lists says.
+    /// What its rows in lists say.
     pub listed: Listed,
+    /// Whether it is left to whichever process drives in the background.
+    #[serde(default)]
+    pub detached: bool,
     /// What the commit that is being made changes in the index.
     #[serde(skip)]
     pub(super) touched: Touched,
@@ -200,7 +203,7 @@ pub struct GivenPreset {
     pub actor: Actor,
 }
 
-/// What a run's row in lists says.
+/// What a run's rows in lists say.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Listed {
     /// Where the run stands.
@@ -209,6 +212,9 @@ pub struct Listed {
     pub phase: Option<PhaseId>,
     /// When the row last changed.
     pub changed_at: Timestamp,
+    /// Whether a process that drives in the background is asked for.
+    #[serde(default)]
+    pub wanted: bool,
 }
 
 /// What the commit that is being made changes in the index.

@@ -22,6 +22,11 @@ impl Halt {
         self.stop.stopped().await;
     }
 
+    /// Whether the driver was asked to stop.
+    pub fn is_halted(&self) -> bool {
+        self.stop.is_stopped()
+    }
+
     /// The signal, once there was one.
     pub fn signal(&self) -> Option<&str> {
         self.signal.get().map(String::as_str)

@@ -1,18 +1,16 @@
 //! Commands on a run that somebody else drives, or nobody: answers, cancellations, records of refusals.
 
-use super::{DriveError, command, command_id, was_taken};
+use super::{DriveError, sent, was_taken};
 use crate::load::load;
 use crate::world::World;
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::command::{Actor, Body};
+use lockgate_engine::run::command::{Actor, Body, Command};
 use lockgate_engine::run::{Run, handle};
 use lockgate_store::{Append, AppendError, StoreError};
 
 /// Carries out a command on a run that this process does not drive: an answer, a cancellation.
 pub async fn submit(world: &World, run: &RunId, actor: Actor, body: Body, require_terminal: bool) -> Result<Run, DriveError> {
-    let mut command = command(world, actor, body, require_terminal);
-    command.id = Some(command_id(world));
-    command.driving = false;
+    let command = Command { driving: false, ..sent(world, actor, body, require_terminal) };
     loop {
         let mut state = load(&*world.store, run).await?;
         let expected = state.version;

@@ -31,7 +31,15 @@ pub(super) struct Committer {
 
 impl Committer {
     pub(super) fn new(place: Place, drivers: Arc<Drivers>, committed: Arc<Notify>) -> Self {
-        Self { place, drivers, committed, connection: None, remembered: Remembered::default(), log_pages: Arc::default(), empty_log_at: LOG_PAGES }
+        Self {
+            place,
+            drivers,
+            committed,
+            connection: None,
+            remembered: Remembered::default(),
+            log_pages: Arc::default(),
+            empty_log_at: LOG_PAGES,
+        }
     }
 
     /// Makes the batch durable, each request with what became of it; or fails, and then nothing of it is recorded unless the error says so.

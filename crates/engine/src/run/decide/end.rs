@@ -9,7 +9,7 @@ use crate::run::state::{End, Run, TaskState};
 use crate::spec::workflow::OnInterrupt;
 
 /// A process begins to drive the run: what had started and not finished was cut off.
-pub(super) fn take_over(run: &Run, driver: &DriverId, actor: &Actor) -> Result<Vec<Event>, Refusal> {
+pub(super) fn take_over(run: &Run, driver: &DriverId, detached: bool, actor: &Actor) -> Result<Vec<Event>, Refusal> {
     match &run.end {
         Some(end @ (End::Complete | End::Aborted | End::Cancelled)) => {
             return Err(Refusal::Ended { status: super::status_word(end) });
@@ -22,7 +22,7 @@ pub(super) fn take_over(run: &Run, driver: &DriverId, actor: &Actor) -> Result<V
         }
         None => {}
     }
-    let mut events = vec![Event::Resumed { driver: driver.clone() }];
+    let mut events = vec![Event::Resumed { driver: driver.clone(), detached }];
     events.extend(cut_off(run));
     Ok(events)
 }

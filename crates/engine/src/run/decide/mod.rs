@@ -30,7 +30,9 @@ pub fn create(command: &Command, workflow: Arc<Workflow>) -> Result<(Run, Vec<En
         apply(&mut run, &given);
         entries.push(given);
     }
-    follow(&mut run, command, &mut entries);
+    if command.driving {
+        follow(&mut run, command, &mut entries);
+    }
     Ok((run, entries))
 }
 
@@ -55,7 +57,7 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
     let ended = |run: &Run| run.end.is_some();
     match &command.body {
         Body::Create(_) => Err(Refusal::Ended { status: "under way" }),
-        Body::TakeOver { driver } => end::take_over(run, driver, &command.actor),
+        Body::TakeOver { driver, detached } => end::take_over(run, driver, *detached, &command.actor),
         Body::TaskEnded { .. } | Body::GateEnded { .. } if ended(run) || run.stopping => Ok(Vec::new()),
         Body::TaskEnded { key, attempt, outcome } => {
             let mut ids = IdSource::new(command.seed);
@@ -134,6 +136,7 @@ fn created(create: &Create) -> Created {
         vars: create.vars.clone(),
         output_dir: create.output_dir.clone(),
         driver: create.driver.clone(),
+        detached: create.detached,
     }
 }
 

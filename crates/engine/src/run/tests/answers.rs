@@ -128,7 +128,7 @@ fn an_answer_from_elsewhere_starts_nothing_by_itself() {
     let body = bench.answer_body("Continue", None);
     bench.tell(person(), body, false).unwrap();
     assert_eq!(bench.started(), ["plan/draft"]);
-    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2") });
+    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
     assert_eq!(bench.started().last().unwrap(), "build/make");
 }
 

@@ -35,7 +35,7 @@ fn resuming_a_failed_run_tries_only_what_failed() {
     let mut bench = Bench::new(with(|_| {}));
     bench.fail("one/a");
     bench.work();
-    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2") });
+    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
     bench.work();
     assert_eq!(bench.run.status(), Status::Complete);
     assert_eq!(bench.started(), ["one/a", "one/b", "one/a", "one/c"]);
@@ -118,7 +118,7 @@ fn a_failed_gate_fails_the_run_and_only_it_runs_again() {
     };
     bench.outcome(ended(1, Some(broken())));
     assert_eq!(bench.run.status(), Status::Failed);
-    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2") });
+    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
     let pending = bench.run.pending();
     assert!(matches!(&pending[..], [Effect::Gate { gate, attempt: 2, .. }] if gate.as_str() == "test"), "{pending:?}");
     bench.outcome(ended(2, None));
@@ -147,7 +147,7 @@ fn cancelling_ends_the_run_for_good() {
     assert!(bench.run.pending().is_empty());
     let again = bench.tell(person(), Body::Cancel { reason: None }, false);
     assert!(matches!(again, Err(Refusal::Ended { status: "cancelled" })));
-    let resumed = bench.tell(Actor::driver(), Body::TakeOver { driver: DriverId::from("driver-2") }, true);
+    let resumed = bench.tell(Actor::driver(), Body::TakeOver { driver: DriverId::from("driver-2"), detached: false }, true);
     assert!(matches!(resumed, Err(Refusal::Ended { .. })));
 }
 
@@ -167,7 +167,7 @@ fn what_fail_fast_ended_is_no_failure_of_its_own() {
     let mut bench = Bench::new(definition);
     bench.fail("one/a");
     assert_eq!(bench.run.status(), Status::Failed);
-    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2") });
+    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
     bench.work();
     assert_eq!(bench.run.status(), Status::Complete);
     assert_eq!(bench.started(), ["one/a", "one/b", "one/a", "one/b", "one/c"]);
@@ -192,7 +192,7 @@ fn asking_for_more_than_may_run_at_once_keeps_to_the_limit() {
     let mut definition = workflow(vec![phase("one", vec![asking("a"), asking("b")])]);
     definition.max_parallel = Some(2);
     let mut bench = Bench::new(definition);
-    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2") });
+    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
     Arc::make_mut(&mut bench.run.workflow).max_parallel = Some(1);
     bench.answer("rerun", None);
     assert_eq!(bench.run.pending().len(), 1);

@@ -113,6 +113,7 @@ impl Bench {
             output_dir: "out".into(),
             presets,
             driver: DriverId::from("driver-1"),
+            detached: false,
         };
         let command = command(person(), Body::Create(Box::new(body)), 0, true);
         let (run, entries) = create(&command, Arc::new(workflow)).unwrap();

@@ -20,7 +20,7 @@ fn the_gate(gate: &str) -> StepKey {
 }
 
 fn take_over(bench: &mut Bench) {
-    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2") });
+    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
 }
 
 /// `a` and `b` side by side, `c` after `a`.

@@ -11,7 +11,7 @@ fn three(policies: [OnInterrupt; 3]) -> Workflow {
 }
 
 fn take_over(bench: &mut Bench) {
-    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2") });
+    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
 }
 
 #[test]
@@ -26,6 +26,37 @@ fn what_may_run_again_does_and_what_finished_does_not() {
     assert_eq!(reasons.count(), 2);
     bench.work();
     assert_eq!(bench.run.status(), Status::Complete);
+}
+
+#[test]
+fn a_detached_run_asks_for_a_driver_for_as_long_as_it_could_go_on() {
+    let mut first = phase("one", vec![Task { on_interrupt: OnInterrupt::Rerun, ..task("a", &[]) }]);
+    first.checkpoint = checkpoint(vec![choice("Continue", crate::hold::Action::Continue)]);
+    let mut bench = Bench::new(workflow(vec![first, phase("two", vec![task("b", &[])])]));
+    let entries = bench.entries.clone();
+    let (_, _, rows) = bench.run.seal(entries);
+    assert!(rows.timers.is_empty(), "it is not detached: {rows:?}");
+
+    let taken = bench.tell(Actor::driver(), Body::TakeOver { driver: DriverId::from("driver-2"), detached: true }, false);
+    assert!(taken.is_ok());
+    let (_, _, rows) = bench.run.seal(Vec::new());
+    assert_eq!(rows.timers.iter().map(|row| (row.kind.as_str(), row.due.as_millis())).collect::<Vec<_>>(), [("drive", 0)]);
+    let (_, _, rows) = bench.run.seal(Vec::new());
+    assert!(rows.timers.is_empty() && rows.timers_gone.is_empty(), "nothing has changed: {rows:?}");
+
+    bench.outcome(Body::Look);
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Waiting);
+    let (_, _, rows) = bench.run.seal(Vec::new());
+    assert_eq!(rows.timers_gone.iter().map(|timer| timer.as_str()).collect::<Vec<_>>(), ["drive"]);
+
+    let body = bench.answer_body("Continue", None);
+    bench.tell(person(), body, false).unwrap();
+    let (_, _, rows) = bench.run.seal(Vec::new());
+    assert_eq!(rows.timers.len(), 1, "it can go on: {rows:?}");
+    take_over(&mut bench);
+    let (_, _, rows) = bench.run.seal(Vec::new());
+    assert_eq!(rows.timers_gone.len(), 1, "whoever took it over keeps it: {rows:?}");
 }
 
 #[test]

@@ -115,6 +115,7 @@ async fn begin(world: World, outside: &Outside, run: RunId) -> Result<Driver, Dr
         output_dir: "out".into(),
         presets: outside.plan.presets(),
         driver: world.store.driver().clone(),
+        detached: false,
     };
     let values = vec![(create.definition, bytes)];
     Driver::create(world, person(), create, Arc::new(workflow), values, true, Box::new(())).await

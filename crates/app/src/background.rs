@@ -1,0 +1,135 @@
+//! The process that drives in the background: at most one for each root, begun when a run is left to it, gone when nothing can go on.
+//!
+//! It holds the lock on `.lockgate/background.lock` for as long as it looks for runs. Whoever leaves a run records that first and tries the
+//! lock second; the process lets go of the lock first and looks for runs once more second: so no run is left that nobody looks for.
+
+use crate::exit::Exit;
+use crate::neutral;
+use crate::open::Project;
+use crate::print::{self, HELP, STRONG, styled};
+use crate::trouble::Trouble;
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::command::Way;
+use lockgate_runner::root::Root;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long its beginning may take before somebody is told that it does.
+const BEGINS_WITHIN: Duration = Duration::from_secs(10);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
+/// Up to this size the log of the process is continued; a larger one makes room for a new one.
+const LOG_BYTES: u64 = 1024 * 1024;
+
+/// What the process tells.
+pub(crate) fn log_file(root: &Root) -> PathBuf {
+    root.folder().join("background.log")
+}
+
+/// The right to drive in the background, for one process at a time.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    file: File,
+}
+
+impl Turn {
+    /// Takes the turn; gives the process id of whoever has it where that is another one.
+    pub(crate) fn take(root: &Root) -> io::Result<Result<Self, u32>> {
+        let path = root.folder().join("background.lock");
+        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        match file.try_lock() {
+            Ok(()) => {
+                file.set_len(0)?;
+                file.rewind()?;
+                write!(file, "{}", std::process::id())?;
+                Ok(Ok(Self { file }))
+            }
+            Err(TryLockError::WouldBlock) => {
+                let mut pid = String::new();
+                file.read_to_string(&mut pid)?;
+                Ok(Err(pid.trim().parse().unwrap_or(0)))
+            }
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Lets others have it.
+    pub(crate) fn give_back(self) -> io::Result<()> {
+        self.file.unlock()
+    }
+}
+
+/// Sees to it that a process drives in the background, now that a run was left to it, and tells what becomes of the run.
+pub(crate) async fn see_to(project: &Project, run: &RunId) -> Result<(), Trouble> {
+    let failed = |error: io::Error| {
+        let message = format!("run {run} is recorded, and no process could be begun that drives it: {error}");
+        Trouble::new(Exit::Failed, message).help("drive it with `lockgate drive`")
+    };
+    let turn = match Turn::take(&project.root).map_err(failed)? {
+        Ok(turn) => turn,
+        Err(_) => return until_driven(project, run, None).await,
+    };
+    turn.give_back().map_err(failed)?;
+    if let Some(task) = project.actor(Way::Command).inside_task {
+        let task = neutral::line(&task).into_owned();
+        print::warn(format_args!("nothing drives in the background, and what task {task} begins would end with it"));
+        print::note("drive it from outside with `lockgate drive`");
+        return Ok(());
+    }
+    until_driven(project, run, Some(begin(&project.root).map_err(failed)?)).await
+}
+
+/// Waits until the run is taken, so that whoever looks next does not find it abandoned.
+async fn until_driven(project: &Project, run: &RunId, mut begun: Option<Child>) -> Result<(), Trouble> {
+    let log = log_file(&project.root);
+    let began = Instant::now();
+    loop {
+        if let Some(by) = project.store().driver_of(run).await? {
+            print::note(format_args!("process {} drives run {run} in the background", by.pid));
+            return Ok(());
+        }
+        let now = project.store().find_runs(run.as_str()).await?;
+        if now.iter().any(|found| found.row.run == *run && found.row.status != "running") {
+            return Ok(());
+        }
+        let gone = begun.as_mut().and_then(|child| child.try_wait().ok().flatten());
+        if let Some(status) = gone.filter(|status| !status.success()) {
+            let message = format!("run {run} is recorded, and the process that should drive it has ended ({status})");
+            let help = format!("see {} for why; `lockgate drive` tries it here", log.display());
+            return Err(Trouble::new(Exit::Failed, message).help(help));
+        }
+        if began.elapsed() > BEGINS_WITHIN {
+            print::warn(format_args!("run {run} is recorded, and nothing drives it yet; see {} for why", log.display()));
+            return Ok(());
+        }
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+    }
+}
+
+fn begin(root: &Root) -> io::Result<Child> {
+    let log = log_file(root);
+    if log.metadata().is_ok_and(|metadata| metadata.len() > LOG_BYTES) {
+        std::fs::rename(&log, log.with_extension("log.1"))?;
+    }
+    let log = OpenOptions::new().create(true).append(true).open(log)?;
+    Command::new(std::env::current_exe()?)
+        .arg("--root")
+        .arg(root.dir())
+        .args(["drive", "--in-background"])
+        .current_dir(root.dir())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+}
+
+/// Tells how to follow a run that was left to the background.
+pub(crate) fn tell_how_to_follow(run: &RunId) {
+    print::say(format_args!("run {} goes on in the background", styled(STRONG, run)));
+    for (what, command) in [("watch it", "watch"), ("wait for it", "wait"), ("see what it waits for", "why")] {
+        print::say(format_args!("  {what}: {}", styled(HELP, format_args!("lockgate {command} {run}"))));
+    }
+}

@@ -1,0 +1,158 @@
+//! `lockgate drive`: drive all runs that were left to the background, side by side.
+
+use crate::background::Turn;
+use crate::exit::Exit;
+use crate::open::Project;
+use crate::print::{self, WARNING, styled};
+use crate::trouble::Trouble;
+use crate::{drive, moment, neutral};
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::event::{Entry, Event};
+use lockgate_engine::run::{Run, Status};
+use lockgate_engine::time::{Timestamp, parse_duration};
+use lockgate_runner::config::MOST_RUNS_AT_ONCE;
+use lockgate_runner::driver::{DriveError, Halt, Listener, Paused};
+use lockgate_runner::fleet::{Fleet, Until, Watcher};
+use lockgate_runner::root::Root;
+use lockgate_runner::world::{Clock, SystemClock};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// Without another word, a process that was not begun for the background ends as soon as nothing can go on.
+const LOOKS_AROUND: Duration = Duration::from_millis(200);
+
+/// How often it is looked whether the root is still where it was.
+const LOOK_AT_ROOT: Duration = Duration::from_secs(1);
+
+/// Drives all runs that were begun or resumed with --detach, side by side, until none of them can go on
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Stays when nothing can go on, and waits for answers and new runs
+    #[arg(long, conflicts_with = "idle")]
+    stay: bool,
+    /// Stays for so long when nothing can go on, for example 30s or 5m
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    idle: Option<Duration>,
+    /// How many runs go on side by side at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RUNS_AT_ONCE)))]
+    at_once: Option<u32>,
+    /// Begun by `--detach`: leaves the terminal that it was begun at
+    #[arg(long, hide = true)]
+    in_background: bool,
+}
+
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+    if arguments.in_background {
+        // It fails only for the leader of a group, which what was begun by another process is not.
+        let _ = rustix::process::setsid();
+    }
+    let project = Project::open(root)?;
+    let unusable = |error: std::io::Error| {
+        Trouble::new(Exit::Failed, format!("{} cannot be used: {error}", project.root.folder().display()))
+    };
+    let mut turn = match Turn::take(&project.root).map_err(unusable)? {
+        Ok(turn) => turn,
+        Err(_) if arguments.in_background => return Ok(Exit::Done),
+        Err(pid) => {
+            let message = format!("process {pid} drives the runs of {} in the background already", project.root.dir().display());
+            return Err(Trouble::new(Exit::Waiting, message).help("`lockgate runs` shows what they do"));
+        }
+    };
+    let halt = drive::make_ready()?;
+    let moved = tokio::spawn(until_moved(project.root.clone(), halt.clone()));
+    let settings = &project.config.background;
+    let idle = match (arguments.stay, arguments.idle) {
+        (true, _) => None,
+        (false, Some(idle)) => Some(idle),
+        (false, None) if arguments.in_background => Some(settings.stay),
+        (false, None) => Some(LOOKS_AROUND),
+    };
+    let until = Until { idle, at_once: arguments.at_once.unwrap_or(settings.at_once.get()) as usize };
+    let mut fleet = Fleet::new(project.world.clone(), Box::new(Teller { root: project.root.clone() }));
+    loop {
+        fleet.drive(until, &halt).await?;
+        turn.give_back().map_err(unusable)?;
+        if halt.is_halted() || !fleet.is_wanted().await? {
+            break;
+        }
+        // A run was left after the last look and before the turn was given back; whoever left it relied on this process.
+        match Turn::take(&project.root).map_err(unusable)? {
+            Ok(again) => turn = again,
+            Err(_) => break,
+        }
+    }
+    if moved.is_finished() {
+        let message = format!("{} is no longer where it was, so nothing is driven there any more", project.root.dir().display());
+        return Err(Trouble::new(Exit::Failed, message).help("`lockgate drive` goes on where it is now"));
+    }
+    Ok(if halt.is_halted() { Exit::by_signal(halt.signal()) } else { Exit::Done })
+}
+
+/// Ends, and halts the driver, when something else or nothing stands where the state lay.
+async fn until_moved(root: Root, halt: Halt) {
+    let identity = || root.folder().metadata().map(|metadata| (metadata.dev(), metadata.ino())).ok();
+    let first = identity();
+    while identity() == first {
+        tokio::time::sleep(LOOK_AT_ROOT).await;
+    }
+    halt.halt("the root was moved");
+}
+
+/// Tells what becomes of the runs, a line for each thing that matters to somebody who was not there.
+struct Teller {
+    root: Root,
+}
+
+impl Watcher for Teller {
+    fn listener(&mut self, run: &RunId) -> Box<dyn Listener> {
+        tell(SystemClock.now(), run, "goes on");
+        Box::new(Ends)
+    }
+
+    fn paused(&mut self, run: &RunId, paused: &Paused) {
+        match paused {
+            Paused::Waiting => tell(SystemClock.now(), run, "waits for a person"),
+            Paused::Interrupted => tell(SystemClock.now(), run, "is interrupted; its state is saved"),
+            // How it ended was told when it did.
+            Paused::Ended => {}
+        }
+    }
+
+    fn failed(&mut self, run: &RunId, error: &DriveError, again_in: Option<Duration>) {
+        let again = match again_in {
+            Some(pause) => format!("it is tried again in {}", moment::duration(pause)),
+            None => "it is given up here; `lockgate drive` tries it again".to_owned(),
+        };
+        let error = neutral::line(&error.to_string()).into_owned();
+        tell(SystemClock.now(), run, &format!("{} {error}; {again}", styled(WARNING, "could not be driven:")));
+    }
+
+    fn is_ours(&self, run: &RunId) -> bool {
+        self.root.run_folder(run).is_dir()
+    }
+}
+
+/// Tells how a run ended.
+struct Ends;
+
+impl Listener for Ends {
+    fn committed(&mut self, run: &Run, entries: &[Entry]) {
+        for entry in entries {
+            match &entry.event {
+                Event::TaskFailed { key, failure, .. } => {
+                    let failed = format!("{} failed: {}", key.address(), failure.message);
+                    tell(entry.at, &run.id, &neutral::line(&failed));
+                }
+                Event::Failed { .. } | Event::Aborted { .. } | Event::Cancelled { .. } | Event::Completed => {
+                    tell(entry.at, &run.id, Status::word(run.status()));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn tell(at: Timestamp, run: &RunId, what: &str) {
+    print::say(format_args!("{at} run {run}: {what}"));
+}

@@ -1,0 +1,319 @@
+//! Runs that are left to a process in the background: it is begun where there is none, drives them side by side, and is gone when idle.
+
+use crate::project::{Output, Project, finish, lives, signal, until};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+const FLOW: &str = r#"
+name: flow
+phases:
+  - id: build
+    tasks:
+      - { id: first, on_interrupt: rerun, run: echo first >> trace }
+    checkpoint:
+      prompt: Go on?
+      options:
+        - { label: Continue, on_select: { action: continue } }
+        - { label: Stop, on_select: { action: abort } }
+  - id: ship
+    tasks:
+      - { id: second, on_interrupt: rerun, run: echo second >> trace }
+"#;
+
+/// Waits until a file `go` is there.
+const PATIENT: &str = r#"
+name: patient
+phases:
+  - id: work
+    tasks:
+      - { id: before, run: echo before >> trace }
+      - { id: wait, needs: [before], on_interrupt: rerun, run: "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; echo after >> trace" }
+"#;
+
+/// Settings under which the process in the background does not stay for long.
+fn project(flow: &str, stay: &str) -> Project {
+    let project = Project::with(flow);
+    project.write(".lockgate/config.yaml", format!("people: {{ require_terminal: false }}\nbackground: {{ stay: {stay} }}\n"));
+    project
+}
+
+fn detached(project: &Project, arguments: &[&str]) -> Value {
+    project.json(0, &[&["run", "flow.yaml", "--detach", "--json"], arguments].concat())
+}
+
+/// The process that drives in the background, if one does.
+fn background(project: &Project) -> Option<String> {
+    let pid = project.read(".lockgate/background.lock");
+    (!pid.is_empty() && lives(&pid)).then_some(pid)
+}
+
+fn stop(pid: &str, how: Signal) {
+    kill_process(Pid::from_raw(pid.trim().parse().unwrap()).unwrap(), how).unwrap();
+}
+
+fn until_gone(project: &Project) {
+    until("the end of the process in the background", || background(project).is_none());
+}
+
+fn well(output: &Output) -> &Output {
+    assert_eq!(output.code, Some(0), "{output:?}");
+    output
+}
+
+#[test]
+fn a_detached_run_goes_on_in_the_background_and_after_an_answer_and_the_process_ends_when_idle() {
+    let project = project(FLOW, "1s");
+    let view = detached(&project, &[]);
+    let run = view["run"].as_str().unwrap();
+    assert_eq!(view["detached"], true);
+    assert_eq!(project.run(&["wait", run]).code, Some(3));
+    until_gone(&project);
+    assert_eq!(project.read("trace"), "first\n");
+
+    // Nothing is there any more: the answer itself sees to it that the run goes on.
+    let hold = project.waiting_hold();
+    let answered = project.run(&["answer", &hold, "Continue"]);
+    assert!(well(&answered).stderr.contains("in the background"), "{answered:?}");
+    assert_eq!(project.run(&["wait", run]).code, Some(0));
+    assert_eq!(project.read("trace"), "first\nsecond\n");
+    well(&project.run(&["verify"]));
+    until_gone(&project);
+    let log = project.read(".lockgate/background.log");
+    assert!(log.contains("waits for a person") && log.contains("complete"), "{log}");
+}
+
+#[test]
+fn one_process_drives_all_detached_runs_and_sees_an_answer() {
+    let project = project(FLOW, "20s");
+    let runs: Vec<String> = (0..8).map(|_| detached(&project, &[])["run"].as_str().unwrap().to_owned()).collect();
+    let pid = background(&project).expect("a process in the background");
+    for run in &runs {
+        assert_eq!(project.run(&["wait", run]).code, Some(3));
+    }
+    for hold in project.json(0, &["inbox", "--json"]).as_array().unwrap() {
+        well(&project.run(&["answer", hold["id"].as_str().unwrap(), "Continue"]));
+    }
+    for run in &runs {
+        assert_eq!(project.run(&["wait", run]).code, Some(0));
+    }
+    assert_eq!(background(&project), Some(pid.clone()), "it was another process");
+    well(&project.run(&["verify"]));
+    stop(&pid, Signal::TERM);
+    until_gone(&project);
+}
+
+#[test]
+fn runs_that_are_left_at_the_same_moment_share_one_process() {
+    let project = project(FLOW, "3s");
+    let starts: Vec<_> = (0..6).map(|_| project.start(&["run", "flow.yaml", "--detach"])).collect();
+    for start in starts {
+        well(&finish(start));
+    }
+    until("a pause of all runs", || {
+        project.json(0, &["runs", "--json"]).as_array().unwrap().iter().all(|run| run["status"] == "waiting")
+    });
+    let drivers = std::fs::read_dir(project.path(".lockgate/drivers")).unwrap().count();
+    assert_eq!(drivers, 1, "more than one process drives");
+    until_gone(&project);
+}
+
+#[test]
+fn a_second_process_does_not_drive_in_the_background() {
+    let project = project(PATIENT, "1s");
+    detached(&project, &[]);
+    let pid = background(&project).expect("a process in the background");
+    let second = project.run(&["drive"]);
+    assert_eq!(second.code, Some(3), "{second:?}");
+    assert!(second.stderr.contains(&format!("process {pid} drives")), "{second:?}");
+    project.write("go", "");
+    until_gone(&project);
+}
+
+#[test]
+fn a_killed_process_loses_nothing_and_the_truth_is_told() {
+    let project = project(PATIENT, "1s");
+    let view = detached(&project, &[]);
+    let run = view["run"].as_str().unwrap();
+    until("the second task", || !project.read("pid").is_empty());
+    stop(&background(&project).expect("a process in the background"), Signal::KILL);
+    until_gone(&project);
+    assert_eq!(project.status(run)["status"], "interrupted");
+    let why = project.run(&["why", run]);
+    assert!(why.stdout.contains("left to the background") && why.stdout.contains("lockgate drive"), "{why:?}");
+
+    let orphan = project.read("pid");
+    let drive = project.start(&["drive"]);
+    until("the second task again", || project.read("pid") != orphan);
+    assert!(!lives(&orphan), "it runs beside its orphan");
+    project.write("go", "");
+    well(&finish(drive));
+    assert_eq!(project.status(run)["status"], "complete");
+    assert_eq!(project.read("trace"), "before\nafter\n", "a finished task ran again");
+    well(&project.run(&["verify"]));
+}
+
+#[test]
+fn a_process_that_is_asked_to_end_saves_the_state_and_the_next_one_goes_on() {
+    let project = project(PATIENT, "1s");
+    let view = detached(&project, &[]);
+    let run = view["run"].as_str().unwrap();
+    until("the second task", || !project.read("pid").is_empty());
+    stop(&background(&project).expect("a process in the background"), Signal::TERM);
+    until_gone(&project);
+    assert!(project.kinds(run).contains(&"interrupted".to_owned()));
+    project.write("go", "");
+    let resumed = project.run(&["resume", run, "--detach"]);
+    assert!(well(&resumed).stderr.contains("in the background"), "{resumed:?}");
+    assert_eq!(project.run(&["wait", run]).code, Some(0));
+    assert_eq!(project.read("trace"), "before\nafter\n");
+    until_gone(&project);
+}
+
+#[test]
+fn a_process_that_stood_still_for_a_while_goes_on() {
+    let project = project(PATIENT, "1s");
+    let view = detached(&project, &[]);
+    until("the second task", || !project.read("pid").is_empty());
+    let pid = background(&project).expect("a process in the background");
+    stop(&pid, Signal::STOP);
+    project.write("go", "");
+    assert_eq!(project.status(view["run"].as_str().unwrap())["status"], "running");
+    stop(&pid, Signal::CONT);
+    assert_eq!(project.run(&["wait", view["run"].as_str().unwrap()]).code, Some(0));
+    until_gone(&project);
+}
+
+#[test]
+fn when_the_root_is_moved_the_process_ends_and_the_run_goes_on_where_it_is_now() {
+    let outer = tempfile::tempdir().unwrap();
+    let (old, new) = (outer.path().join("old"), outer.path().join("new"));
+    std::fs::create_dir_all(old.join(".lockgate")).unwrap();
+    std::fs::write(old.join("flow.yaml"), PATIENT).unwrap();
+    let project = Project::new();
+    let run = |dir: &std::path::Path, arguments: &[&str]| {
+        let dir = dir.to_str().unwrap();
+        project.run(&[&["--root", dir], arguments].concat())
+    };
+    let flow = old.join("flow.yaml");
+    well(&run(&old, &["run", flow.to_str().unwrap(), "--detach"]));
+    let pid = std::fs::read_to_string(old.join(".lockgate/background.lock")).unwrap();
+    let task = || std::fs::read_to_string(old.join("pid")).unwrap_or_default();
+    until("the second task", || !task().is_empty());
+    let task = task();
+    std::fs::rename(&old, &new).unwrap();
+    until("the end of the process in the background", || !lives(&pid));
+    assert!(!lives(&task), "the task went on");
+    let log = std::fs::read_to_string(new.join(".lockgate/background.log")).unwrap();
+    assert!(log.contains("no longer where it was"), "{log}");
+    std::fs::write(new.join("go"), "").unwrap();
+    well(&run(&new, &["drive"]));
+    assert_eq!(std::fs::read_to_string(new.join("trace")).unwrap(), "before\nafter\n");
+    well(&run(&new, &["verify"]));
+}
+
+#[test]
+fn when_the_root_is_deleted_the_process_and_its_tasks_end() {
+    let project = project(PATIENT, "1s");
+    detached(&project, &[]);
+    until("the second task", || !project.read("pid").is_empty());
+    let (pid, task) = (background(&project).expect("a process in the background"), project.read("pid"));
+    std::fs::remove_dir_all(project.path(".lockgate")).unwrap();
+    until("the end of the process in the background", || !lives(&pid) && !lives(&task));
+}
+
+#[test]
+fn a_process_for_which_the_disk_is_full_says_so_and_tries_again() {
+    let project = project(PATIENT, "1s");
+    let view = detached(&project, &[]);
+    until("the second task", || !project.read("pid").is_empty());
+    stop(&background(&project).expect("a process in the background"), Signal::KILL);
+    until_gone(&project);
+    let mut command = std::process::Command::new("sh");
+    // The database can be opened, and nothing can be added to its log.
+    let blocks = std::fs::metadata(project.path(".lockgate/lockgate.db-wal")).unwrap().len().div_ceil(512);
+    let script = format!("(ulimit -f {blocks}; exec \"$LOCKGATE\" drive) 2>&1 | cat > told");
+    command.args(["-c", &script]).current_dir(project.root()).env("LOCKGATE", crate::project::program());
+    crate::project::without_terminal(&mut command);
+    let child = command.spawn().unwrap();
+    until("two tries", || project.read("told").matches("there is no room left").count() > 1);
+    assert!(project.read("told").contains("it is tried again in"), "{}", project.read("told"));
+    stop(&background(&project).expect("a process that drives"), Signal::TERM);
+    finish(child);
+    project.write("go", "");
+    well(&project.run(&["drive"]));
+    assert_eq!(project.status(view["run"].as_str().unwrap())["status"], "complete");
+    well(&project.run(&["verify"]));
+}
+
+#[test]
+fn a_full_disk_is_told_and_what_was_left_goes_on_later() {
+    let project = project(FLOW, "1s");
+    let view = detached(&project, &[]);
+    let run = view["run"].as_str().unwrap();
+    assert_eq!(project.run(&["wait", run]).code, Some(3));
+    until_gone(&project);
+    let hold = project.waiting_hold();
+    // Files may not grow any more for the process that is begun, so nothing can be recorded.
+    let mut command = std::process::Command::new("sh");
+    let script = format!("ulimit -f 1; exec \"$LOCKGATE\" answer {hold} Continue");
+    command.args(["-c", &script]).current_dir(project.root()).env("LOCKGATE", crate::project::program());
+    crate::project::without_terminal(&mut command);
+    let refused = command.output().unwrap();
+    assert_ne!(refused.status.code(), Some(0), "{refused:?}");
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(told.contains("there is no room left"), "{told}");
+    assert_eq!(project.status(run)["status"], "waiting", "half an answer was recorded");
+    well(&project.run(&["answer", &hold, "Continue"]));
+    assert_eq!(project.run(&["wait", run]).code, Some(0));
+    until_gone(&project);
+}
+
+#[test]
+fn a_run_that_is_resumed_at_a_terminal_is_no_longer_left_to_the_background() {
+    let project = project(FLOW, "300ms");
+    let view = detached(&project, &[]);
+    let run = view["run"].as_str().unwrap();
+    assert_eq!(project.run(&["wait", run]).code, Some(3));
+    until_gone(&project);
+    assert_eq!(project.run(&["resume", run]).code, Some(3));
+    assert_eq!(project.status(run)["detached"], false);
+    let hold = project.waiting_hold();
+    let answered = project.run(&["answer", &hold, "Continue"]);
+    assert!(answered.stderr.contains(&format!("go on with `lockgate resume {run}`")), "{answered:?}");
+    well(&project.run(&["drive"]));
+    assert_eq!(project.status(run)["status"], "interrupted", "it was driven all the same");
+}
+
+#[test]
+fn a_task_cannot_begin_a_process_that_outlives_it() {
+    let outer = r#"
+name: outer
+phases:
+  - id: work
+    tasks:
+      - { id: inner, run: '"$LOCKGATE" --root . run inner.yaml --detach' }
+"#;
+    let project = project(outer, "300ms");
+    project.write("inner.yaml", FLOW);
+    well(&project.run(&["run", "flow.yaml"]));
+    assert_eq!(background(&project), None);
+    let runs = project.json(0, &["runs", "--json"]);
+    let inner = runs.as_array().unwrap().iter().find(|run| run["workflow"] == "flow").expect("the inner run");
+    assert_eq!(inner["status"], "interrupted");
+    let logs = project.run(&["logs", runs[1]["run"].as_str().unwrap(), "inner"]);
+    assert!(logs.stdout.contains("drive it from outside"), "{logs:?}");
+    well(&project.run(&["drive"]));
+    assert_eq!(project.read("trace"), "first\n");
+}
+
+#[test]
+fn a_process_that_stays_waits_for_new_runs_until_it_is_asked_to_end() {
+    let project = project(FLOW, "1s");
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
+    let child = project.start(&["drive", "--stay"]);
+    until("the process in the background", || background(&project).is_some());
+    let view = detached(&project, &[]);
+    assert_eq!(project.run(&["wait", view["run"].as_str().unwrap()]).code, Some(3));
+    signal(&child, Signal::TERM);
+    assert_eq!(finish(child).code, Some(143));
+}

@@ -1,0 +1,67 @@
+//! Runs that are left to whichever process drives in the background: beginning them, handing them over, and letting them rest.
+
+use super::{DriveError, Driver, Listener, append_first, sent};
+use crate::load::load_fresh;
+use crate::start::Prepared;
+use crate::world::World;
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::command::{Actor, Body, Command};
+use lockgate_engine::run::{Run, create, handle};
+
+/// Begins a run without driving it: nothing of it starts before a process in the background takes it.
+pub async fn begin_detached(world: &World, actor: Actor, prepared: Prepared, require_terminal: bool) -> Result<Run, DriveError> {
+    let Prepared { create: body, workflow, values } = prepared;
+    let body = lockgate_engine::run::command::Create { detached: true, ..body };
+    let command = Command { driving: false, ..sent(world, actor, Body::Create(Box::new(body)), require_terminal) };
+    let (mut run, entries) = create(&command, workflow)?;
+    append_first(world, &mut run, entries, values, None).await?;
+    Ok(run)
+}
+
+/// Leaves a run that nobody drives to whichever process drives in the background; what failed is to be tried again.
+/// The claim on it ends with this process, at the latest.
+pub async fn detach(world: &World, run: &RunId, actor: Actor, require_terminal: bool) -> Result<Run, DriveError> {
+    let (mut driver, body) = Driver::claim(world.clone(), run, true, Box::new(())).await?;
+    let command = Command { driving: false, ..sent(world, actor, body, require_terminal) };
+    // Recorded and no more: nothing may follow from it here.
+    loop {
+        let entries = handle(&mut driver.run, &command)?;
+        if driver.append(entries, Vec::new()).await? {
+            return Ok(driver.run);
+        }
+    }
+}
+
+/// A run that rests: it waits for a person, and nothing of it is kept but the claim on it.
+#[derive(Clone, Debug)]
+pub struct Parked {
+    run: RunId,
+    epoch: u64,
+}
+
+impl Parked {
+    /// Which run.
+    pub fn run(&self) -> &RunId {
+        &self.run
+    }
+
+    /// Reads the run again, to go on with it.
+    pub async fn wake(&self, world: World, listener: Box<dyn Listener>) -> Result<Driver, DriveError> {
+        let fresh = load_fresh(&*world.store, &self.run).await?;
+        Ok(Driver::new(world, fresh, self.epoch, listener))
+    }
+}
+
+impl Driver {
+    /// Takes over a detached run, which stays one.
+    pub async fn resume_detached(world: World, run: &RunId, listener: Box<dyn Listener>) -> Result<Self, DriveError> {
+        let (mut driver, body) = Self::claim(world, run, true, listener).await?;
+        driver.submit(Actor::driver(), body, false).await?;
+        Ok(driver)
+    }
+
+    /// Lets a run rest that waits for a person, or has ended.
+    pub fn park(self) -> Parked {
+        Parked { run: self.run.id, epoch: self.epoch }
+    }
+}

@@ -1,0 +1,196 @@
+//! Many runs in one process: those that were left to the background are found, driven side by side, and let go when they wait for a person.
+//!
+//! A run that waits costs its id and the number of its claim. That it was answered is seen in the store, by whichever process it was answered.
+
+use crate::driver::{DriveError, Driver, Halt, Listener, Parked, Paused};
+use crate::world::World;
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::history::DRIVE;
+use lockgate_engine::time::Timestamp;
+use lockgate_store::{Store, StoreError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+use tokio::task::{JoinError, JoinSet};
+
+/// However much others commit, the store is looked at no more often than this.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+
+/// However little others commit, it is looked at this often: what was driven elsewhere may be free, and what failed may be tried again.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How long a run that could not be driven is left alone: at first, then twice as long each time, and before it is given up.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// What becomes of the runs of a fleet, for whoever tells people.
+pub trait Watcher: Send {
+    /// Hears what happens in a run from now on.
+    fn listener(&mut self, run: &RunId) -> Box<dyn Listener>;
+
+    /// A run is no longer driven here, for this reason.
+    fn paused(&mut self, run: &RunId, paused: &Paused);
+
+    /// A run could not be driven on; it is tried again after a while, or given up.
+    fn failed(&mut self, run: &RunId, error: &DriveError, again_in: Option<Duration>);
+
+    /// Whether a run belongs here; on another machine its files are not.
+    fn is_ours(&self, run: &RunId) -> bool;
+}
+
+/// When a fleet has nothing more to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Until {
+    /// For how long nothing could be driven; absent where it waits for ever.
+    pub idle: Option<Duration>,
+    /// How many runs are driven side by side at most.
+    pub at_once: usize,
+}
+
+/// Many runs, driven by one process.
+pub struct Fleet {
+    world: World,
+    watcher: Box<dyn Watcher>,
+    driving: BTreeSet<RunId>,
+    parked: BTreeMap<RunId, Parked>,
+    troubled: BTreeMap<RunId, Troubled>,
+    drivers: JoinSet<Driven>,
+}
+
+/// What became of driving a run.
+type Driven = (RunId, Result<(Paused, Parked), DriveError>);
+
+/// A run that could not be driven.
+struct Troubled {
+    /// When it is tried again; never once it is given up.
+    again: Option<Instant>,
+    pause: Duration,
+}
+
+impl Fleet {
+    /// Nothing is driven yet.
+    pub fn new(world: World, watcher: Box<dyn Watcher>) -> Self {
+        Self {
+            world,
+            watcher,
+            driving: BTreeSet::new(),
+            parked: BTreeMap::new(),
+            troubled: BTreeMap::new(),
+            drivers: JoinSet::new(),
+        }
+    }
+
+    /// Drives all detached runs that can go on, until there have been none for a while or it is asked to stop.
+    /// Whatever comes back, nothing is under way any more.
+    pub async fn drive(&mut self, until: Until, halt: &Halt) -> Result<(), StoreError> {
+        let driven = self.drive_on(until, halt).await;
+        if driven.is_err() {
+            halt.halt("stopped");
+        }
+        while let Some(done) = self.drivers.join_next().await {
+            self.done(done);
+        }
+        driven
+    }
+
+    /// Whether there is a run that could be driven here, other than those that were given up.
+    pub async fn is_wanted(&self) -> Result<bool, StoreError> {
+        let wanted = wanted(&*self.world.store, self.troubled.len() + 1).await?;
+        Ok(wanted.iter().any(|run| !self.troubled.contains_key(run) && self.watcher.is_ours(run)))
+    }
+
+    async fn drive_on(&mut self, until: Until, halt: &Halt) -> Result<(), StoreError> {
+        let mut busy = Instant::now();
+        let mut marker = self.world.store.changes();
+        while !halt.is_halted() {
+            self.begin_wanted(until.at_once, halt).await?;
+            if !self.driving.is_empty() || self.troubled.values().any(|troubled| troubled.again.is_some()) {
+                busy = Instant::now();
+            } else if until.idle.is_some_and(|idle| busy.elapsed() >= idle) {
+                return Ok(());
+            }
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+            let store = self.world.store.clone();
+            tokio::select! {
+                Some(done) = self.drivers.join_next() => self.done(done),
+                () = halt.halted() => {}
+                changed = store.changed(marker) => marker = changed?,
+                () = tokio::time::sleep(until.idle.unwrap_or(LOOK_EVERY).min(LOOK_EVERY)) => {}
+            }
+            while let Some(done) = self.drivers.try_join_next() {
+                self.done(done);
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins to drive what waits for it.
+    async fn begin_wanted(&mut self, at_once: usize, halt: &Halt) -> Result<(), StoreError> {
+        let room = at_once.saturating_sub(self.driving.len());
+        if room == 0 {
+            return Ok(());
+        }
+        let limit = at_once + self.troubled.len();
+        let wanted = wanted(&*self.world.store, limit).await?;
+        let now = Instant::now();
+        let ready: Vec<RunId> = wanted
+            .into_iter()
+            .filter(|run| {
+                !self.driving.contains(run)
+                    && self.troubled.get(run).is_none_or(|troubled| troubled.again.is_some_and(|again| again <= now))
+            })
+            .filter(|run| self.watcher.is_ours(run))
+            .take(room)
+            .collect();
+        for run in ready {
+            self.begin(run, halt);
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, run: RunId, halt: &Halt) {
+        let (world, halt) = (self.world.clone(), halt.clone());
+        let (parked, listener) = (self.parked.remove(&run), self.watcher.listener(&run));
+        self.driving.insert(run.clone());
+        self.drivers.spawn(async move {
+            let driven = async {
+                let mut driver = match parked {
+                    Some(parked) => parked.wake(world, listener).await?,
+                    None => Driver::resume_detached(world, &run, listener).await?,
+                };
+                let paused = driver.drive(&halt).await?;
+                Ok((paused, driver.park()))
+            };
+            let driven = driven.await;
+            (run, driven)
+        });
+    }
+
+    fn done(&mut self, done: Result<Driven, JoinError>) {
+        let (run, driven) = match done {
+            Ok(done) => done,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        };
+        self.driving.remove(&run);
+        match driven {
+            Ok((paused, parked)) => {
+                self.troubled.remove(&run);
+                self.watcher.paused(&run, &paused);
+                if paused == Paused::Waiting {
+                    self.parked.insert(run, parked);
+                }
+            }
+            Err(error) => {
+                let pause = self.troubled.get(&run).map_or(FIRST_PAUSE, |before| before.pause * 2);
+                let again_in = (pause <= LONGEST_PAUSE).then_some(pause);
+                self.watcher.failed(&run, &error, again_in);
+                self.troubled.insert(run, Troubled { again: again_in.map(|pause| Instant::now() + pause), pause });
+            }
+        }
+    }
+}
+
+/// Detached runs that could go on, at most so many.
+pub async fn wanted(store: &dyn Store, limit: usize) -> Result<Vec<RunId>, StoreError> {
+    let timers = store.timers(Timestamp::from_millis(0), limit).await?;
+    Ok(timers.into_iter().filter(|timer| timer.kind == DRIVE).map(|timer| timer.run).collect())
+}
