@@ -25,6 +25,7 @@ mod leftovers;
 mod moment;
 mod neutral;
 mod open;
+mod page;
 mod presets;
 mod print;
 mod progress;

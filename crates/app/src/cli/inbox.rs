@@ -2,23 +2,23 @@
 
 use crate::exit::Exit;
 use crate::open::Project;
+use crate::page::PageArguments;
 use crate::print::{HELP, STRONG, styled};
 use crate::trouble::Trouble;
 use crate::view::{self, HoldView};
-use crate::{moment, neutral, print, progress};
+use crate::{moment, neutral, print, progress, select};
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::Run;
 use lockgate_engine::time::Timestamp;
-use lockgate_runner::load::load;
-use lockgate_store::{HoldFilter, ListedHold, Page};
+use lockgate_store::{HoldFilter, ListedHold};
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
 /// Lists all that waits for a person, longest first
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
+    #[command(flatten)]
+    page: PageArguments,
     /// Prints JSON
     #[arg(long)]
     json: bool,
@@ -32,46 +32,51 @@ struct Line {
     feature: Option<String>,
     #[serde(flatten)]
     hold: HoldView,
-    /// Whether a process drives the run, which goes on by itself once the hold is answered.
-    #[serde(skip)]
-    driven: bool,
+}
+
+impl Line {
+    fn of(listed: ListedHold) -> Self {
+        let run = listed.row.run.clone();
+        Self { run, workflow: listed.workflow, feature: listed.feature, hold: HoldView::listed(listed.row) }
+    }
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     let project = Project::open(root)?;
-    let holds = project.store().holds(HoldFilter::Open, Page::ALL).await?;
-    let lines = lines(&project, holds).await?;
+    let after = match &arguments.page.after {
+        Some(hold) => Some(select::hold(project.store(), &select::hold_name(hold)?).await?.cursor),
+        None => None,
+    };
+    let holds = project.store().holds(HoldFilter::Open, arguments.page.from(after)).await?;
+    let (holds, more) = arguments.page.cut(holds);
+    let lines: Vec<Line> = holds.into_iter().map(Line::of).collect();
     if arguments.json {
         print::json(&lines);
-        return Ok(Exit::Done);
+    } else {
+        tell(&project, &lines).await?;
     }
+    if let (true, Some(last)) = (more, lines.last()) {
+        arguments.page.tell_more("inbox", &last.hold.id);
+    }
+    Ok(Exit::Done)
+}
+
+async fn tell(project: &Project, lines: &[Line]) -> Result<(), Trouble> {
     if lines.is_empty() {
         print::say("Nothing waits for a person.");
     }
     let now = project.world.clock.now();
-    print::data(&lines.iter().map(|line| text(line, now)).collect::<String>());
-    Ok(Exit::Done)
-}
-
-/// What is listed, with what only the runs themselves know: notes, and which options ask for feedback.
-async fn lines(project: &Project, holds: Vec<ListedHold>) -> Result<Vec<Line>, Trouble> {
-    let mut runs: BTreeMap<RunId, (Run, bool)> = BTreeMap::new();
-    let mut lines = Vec::new();
-    for listed in holds {
-        let id = listed.row.run;
-        if !runs.contains_key(&id) {
-            let driven = project.store().driver_of(&id).await?.is_some();
-            runs.insert(id.clone(), (load(project.store(), &id).await?, driven));
-        }
-        let Some((run, driven)) = runs.get(&id) else { continue };
-        // Somebody may have answered it since the list was made.
-        let Some(hold) = run.holds.get(&listed.row.hold).map(HoldView::of).filter(HoldView::is_open) else { continue };
-        lines.push(Line { run: id, workflow: listed.workflow, feature: listed.feature, hold, driven: *driven });
+    let mut out = String::new();
+    for line in lines {
+        // A process that drives the run goes on by itself once the hold is answered.
+        let driven = project.store().driver_of(&line.run).await?.is_some();
+        out += &text(line, driven, now);
     }
-    Ok(lines)
+    print::data(&out);
+    Ok(())
 }
 
-fn text(line: &Line, now: Timestamp) -> String {
+fn text(line: &Line, driven: bool, now: Timestamp) -> String {
     let hold = &line.hold;
     let about = line.feature.as_deref().map(|feature| format!(" ({feature})")).unwrap_or_default();
     let phase = hold.phase.as_deref().map(|phase| format!(", phase {phase}")).unwrap_or_default();
@@ -89,7 +94,7 @@ fn text(line: &Line, now: Timestamp) -> String {
     if !hold.files.is_empty() {
         let _ = writeln!(text, "  see them: {}", styled(HELP, format_args!("lockgate why {}", line.run)));
     }
-    for command in hold.commands(!line.driven) {
+    for command in hold.commands(!driven) {
         let _ = writeln!(text, "  {}", styled(HELP, neutral::line(&command)));
     }
     text

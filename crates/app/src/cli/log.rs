@@ -12,6 +12,7 @@ use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Actor;
 use lockgate_engine::run::event::Entry;
 use serde_json::{Map, Value, json};
+use std::ops::Range;
 use std::path::Path;
 
 /// How many commits are read at once.
@@ -22,6 +23,12 @@ const COMMITS: usize = 1000;
 pub(super) struct Arguments {
     /// The run: its id, a beginning of it, or a feature's name
     run: String,
+    /// How many events are shown at most
+    #[arg(long, value_name = "N", conflicts_with = "follow")]
+    limit: Option<u64>,
+    /// Begins after the event with this number
+    #[arg(long, value_name = "SEQ", default_value = "0", hide_default_value = true)]
+    after: u64,
     /// Goes on with what happens until the run has ended
     #[arg(short, long)]
     follow: bool,
@@ -35,7 +42,13 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let found = select::run(project.store(), &arguments.run).await?;
     let run = &found.row.run;
     let mut changes = Changes::of(project.store());
-    let mut teller = Teller { project: &project, json: arguments.json, after: 0, sentences: Sentences::default() };
+    let mut teller = Teller {
+        project: &project,
+        json: arguments.json,
+        after: 0,
+        events: arguments.after..arguments.after.saturating_add(arguments.limit.unwrap_or(u64::MAX)),
+        sentences: Sentences::default(),
+    };
     let mut told = false;
     loop {
         // Asked first: what an ended run had to tell is then in the history.
@@ -55,7 +68,10 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 struct Teller<'p> {
     project: &'p Project,
     json: bool,
+    /// The commits that were read.
     after: u64,
+    /// The numbers of the events to be told, each counted from the one before it.
+    events: Range<u64>,
     sentences: Sentences,
 }
 
@@ -70,14 +86,18 @@ impl Teller<'_> {
             for sealed in &commits {
                 let commit = sealed.open().map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
                 for (seq, entry) in (commit.first_seq..).zip(&commit.entries) {
+                    let told = self.events.contains(&(seq - 1));
                     if self.json {
-                        lines.push(json_line(seq, entry, sealed.hash));
+                        lines.extend(told.then(|| json_line(seq, entry, sealed.hash)));
                     } else {
-                        text += &text_line(seq, entry, &mut self.sentences);
+                        // Also what is not told: later events are told with what earlier ones said.
+                        let line = text_line(seq, entry, &mut self.sentences);
+                        text += if told { &line } else { "" };
                     }
                 }
             }
-            if !(if self.json { print::json_lines(&lines) } else { print::data(&text) }) {
+            let done = commits.last().and_then(|last| last.open().ok()).is_some_and(|last| last.first_seq > self.events.end);
+            if !(if self.json { print::json_lines(&lines) } else { print::data(&text) }) || done {
                 return Ok(false);
             }
         }

@@ -2,12 +2,13 @@
 
 use crate::exit::Exit;
 use crate::open::Project;
+use crate::page::PageArguments;
 use crate::print::{STRONG, styled};
 use crate::trouble::Trouble;
 use crate::view::{status_style, status_word};
-use crate::{moment, neutral, print};
+use crate::{moment, neutral, print, select};
 use lockgate_engine::time::Timestamp;
-use lockgate_store::{ListedRun, Page};
+use lockgate_store::ListedRun;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -15,6 +16,8 @@ use std::path::Path;
 /// Lists all runs, newest first
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
+    #[command(flatten)]
+    page: PageArguments,
     /// Prints JSON
     #[arg(long)]
     json: bool,
@@ -50,18 +53,29 @@ impl<'r> RunLine<'r> {
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     let project = Project::open(root)?;
-    let listed = project.store().runs(Page::ALL).await?;
+    let after = match &arguments.page.after {
+        Some(run) => Some(select::run_or_ended(project.store(), run).await?.cursor),
+        None => None,
+    };
+    let (listed, more) = arguments.page.cut(project.store().runs(arguments.page.from(after)).await?);
     let lines: Vec<RunLine<'_>> = listed.iter().map(RunLine::of).collect();
     if arguments.json {
         print::json(&lines);
-        return Ok(Exit::Done);
+    } else {
+        tell(&lines, project.world.clock.now());
     }
+    if let (true, Some(last)) = (more, lines.last()) {
+        arguments.page.tell_more("runs", last.run);
+    }
+    Ok(Exit::Done)
+}
+
+fn tell(lines: &[RunLine<'_>], now: Timestamp) {
     if lines.is_empty() {
         print::say("There are no runs yet; `lockgate run FILE` begins one.");
     }
-    let now = project.world.clock.now();
     let mut text = String::new();
-    for line in &lines {
+    for line in lines {
         let about = line.feature.map(|feature| format!(" ({feature})")).unwrap_or_default();
         let phase = line.phase.map(|phase| format!(" in {phase}")).unwrap_or_default();
         let status = styled(status_style(line.status), format_args!("{:<11}", line.status));
@@ -69,5 +83,4 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         let _ = writeln!(text, "{}  {status}  {rest}  {}", styled(STRONG, line.run), moment::ago(now, line.changed_at));
     }
     print::data(&text);
-    Ok(Exit::Done)
 }

@@ -3,12 +3,13 @@
 use super::command::answer_command;
 use crate::trouble::Trouble;
 use lockgate_engine::digest::Digest;
-use lockgate_engine::hold::{Choice, Hold, Scope, Seen, ShownFile};
+use lockgate_engine::hold::{Choice, Hold, ShownFile};
 use lockgate_engine::run::command::{Credential, Way};
+use lockgate_engine::run::index::HoldRow;
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::files::{Preview, preview};
 use lockgate_store::Store;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How many lines of each file are shown.
 const LINES: usize = 12;
@@ -17,7 +18,7 @@ const LINES: usize = 12;
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct HoldView {
     pub(crate) id: String,
-    pub(crate) kind: &'static str,
+    pub(crate) kind: String,
     pub(crate) phase: Option<String>,
     /// The addresses of the tasks or the gate that it is about.
     pub(crate) tasks: Vec<String>,
@@ -32,8 +33,19 @@ pub(crate) struct HoldView {
     pub(crate) answer: Option<AnswerView>,
 }
 
+/// What the row of a hold keeps for lists.
+#[derive(Default, Deserialize)]
+struct Shown {
+    phase: Option<String>,
+    tasks: Vec<String>,
+    prompt: String,
+    notes: Vec<String>,
+    options: Vec<OptionView>,
+    files: Vec<FileView>,
+}
+
 /// Something that may be answered.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct OptionView {
     pub(crate) id: String,
     pub(crate) label: String,
@@ -59,11 +71,11 @@ pub(crate) struct WhoView {
 }
 
 /// A file that a decision is about.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct FileView {
     pub(crate) path: String,
     pub(crate) digest: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) size_bytes: Option<u64>,
     /// Its size and first lines as they were when the hold opened, for people.
     #[serde(skip)]
@@ -75,13 +87,9 @@ impl HoldView {
     pub(crate) fn of(hold: &Hold) -> Self {
         Self {
             id: hold.id.to_string(),
-            kind: hold.kind.word(),
+            kind: hold.kind.word().to_owned(),
             phase: hold.scope.phase().map(ToString::to_string),
-            tasks: match &hold.scope {
-                Scope::Run | Scope::Phase { .. } => Vec::new(),
-                Scope::Tasks(keys) => keys.iter().map(|key| key.address()).collect(),
-                Scope::Gate { phase, gate, .. } => vec![format!("{phase}/{gate}")],
-            },
+            tasks: hold.scope.addresses(),
             state: hold.state.word(),
             prompt: hold.prompt.clone(),
             notes: hold.notes.clone(),
@@ -90,6 +98,25 @@ impl HoldView {
             revision: hold.revision,
             since: hold.since,
             answer: answer(hold),
+        }
+    }
+
+    /// What a hold looks like, as far as its row knows.
+    pub(crate) fn listed(row: HoldRow) -> Self {
+        let shown: Shown = serde_json::from_str(&row.shown).unwrap_or_default();
+        Self {
+            id: row.hold.to_string(),
+            kind: row.kind,
+            phase: shown.phase,
+            tasks: shown.tasks,
+            state: row.state.word(),
+            prompt: shown.prompt,
+            notes: shown.notes,
+            options: shown.options,
+            files: shown.files,
+            revision: row.revision,
+            since: row.since,
+            answer: None,
         }
     }
 
@@ -136,10 +163,7 @@ impl FileView {
         Self {
             path: file.path.clone(),
             digest: file.seen.digest().map(|digest| digest.to_string()),
-            size_bytes: match &file.seen {
-                Seen::File { bytes, .. } => Some(*bytes),
-                Seen::Absent | Seen::Directory { .. } | Seen::Unreadable(_) => None,
-            },
+            size_bytes: file.seen.bytes(),
             preview: None,
         }
     }

@@ -295,3 +295,56 @@ fn nobody_listening_to_the_talk_stops_no_run() {
     assert_eq!(project.read("ran"), "done\n");
     assert_eq!(project.status(&project.newest())["status"], "complete");
 }
+
+#[test]
+fn long_lists_come_in_parts_and_say_how_they_go_on() {
+    let project = Project::with(
+        "name: flow\nphases: [{id: a, checkpoint: {prompt: Go?, options: [{label: Go, on_select: {action: continue}}]}}]",
+    );
+    for _ in 0..5 {
+        assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
+    }
+    for (command, id) in [("runs", "run"), ("inbox", "id")] {
+        let whole = project.json(0, &[command, "--json"]);
+        let ids: Vec<&str> = whole.as_array().unwrap().iter().map(|entry| entry[id].as_str().unwrap()).collect();
+        assert_eq!(ids.len(), 5);
+        let (mut seen, mut after) = (Vec::new(), None::<String>);
+        loop {
+            let mut arguments = vec![command, "--json", "--limit", "2"];
+            arguments.extend(after.iter().flat_map(|after| ["--after", after.as_str()]));
+            let output = project.run(&arguments);
+            let part: Vec<Value> = serde_json::from_str(&output.stdout).unwrap();
+            seen.extend(part.iter().map(|entry| entry[id].as_str().unwrap().to_owned()));
+            let last = seen.last().unwrap().clone();
+            let told = output.stderr.contains(&format!("`lockgate {command} --limit 2 --after {last}` goes on"));
+            assert_eq!(told, seen.len() < 5, "{output:?}");
+            if !told {
+                break;
+            }
+            after = Some(last);
+        }
+        assert_eq!(seen, ids);
+    }
+    let run = project.newest();
+    let events = project.log(&run);
+    let part = project.run(&["log", &run, "--json", "--after", "1", "--limit", "2"]);
+    let part: Vec<Value> = part.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(part, events[1..3]);
+}
+
+#[test]
+fn the_inbox_knows_notes_and_feedback_without_reading_the_runs() {
+    let project = Project::with(
+        "name: flow\nphases: [{id: a, tasks: [{id: t, run: exit 1, on_fail: ask}], checkpoint: {prompt: Go?, options: \
+         [{label: Again, with_feedback: true, on_select: {action: repeat_phase, target: current}}]}}]",
+    );
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
+    let run = project.newest();
+    let (listed, status) = (project.json(0, &["inbox", "--json"]), project.status(&run));
+    let mut listed = listed[0].clone();
+    for own in ["run", "workflow", "feature"] {
+        listed.as_object_mut().unwrap().remove(own);
+    }
+    assert_eq!(listed, status["holds"][0], "a hold looks different in a list");
+    assert!(!listed["notes"].as_array().unwrap().is_empty());
+}

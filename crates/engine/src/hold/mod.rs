@@ -97,6 +97,15 @@ impl Scope {
             Self::Tasks(keys) => keys.first().map(|key| &key.phase),
         }
     }
+
+    /// The addresses of the tasks or the gate that it is about.
+    pub fn addresses(&self) -> Vec<String> {
+        match self {
+            Self::Run | Self::Phase { .. } => Vec::new(),
+            Self::Tasks(keys) => keys.iter().map(TaskKey::address).collect(),
+            Self::Gate { phase, gate, .. } => vec![format!("{phase}/{gate}")],
+        }
+    }
 }
 
 /// Where a hold stands. A hold that was opened again is open, with a higher revision.
@@ -233,6 +242,14 @@ impl Seen {
         match self {
             Self::File { digest, .. } | Self::Directory { digest, .. } => Some(*digest),
             Self::Absent | Self::Unreadable(_) => None,
+        }
+    }
+
+    /// How many bytes there are, where it is a file.
+    pub fn bytes(&self) -> Option<u64> {
+        match self {
+            Self::File { bytes, .. } => Some(*bytes),
+            Self::Absent | Self::Directory { .. } | Self::Unreadable(_) => None,
         }
     }
 }

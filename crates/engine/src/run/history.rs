@@ -1,6 +1,6 @@
 //! Between the state and its stored forms: sealing commits, reading them back, the folded state, the definition.
 
-use crate::hold::Hold;
+use crate::hold::{Choice, Hold, ShownFile};
 use crate::id::TimerId;
 use crate::run::apply::Misfit;
 use crate::run::commit::{Commit, CommitError, Sealed};
@@ -192,20 +192,17 @@ impl Workflow {
     }
 }
 
-/// What lists show of a hold.
+/// What lists show of a hold, so that they need not read its run.
 pub fn hold_shown(hold: &Hold) -> serde_json::Value {
-    let options = hold.options.iter();
-    let files = hold.files.iter();
+    let option = |choice: &Choice| json!({"id": choice.id, "label": choice.label, "with_feedback": choice.with_feedback});
+    let file = |file: &ShownFile| json!({"path": file.path, "digest": file.seen.digest(), "size_bytes": file.seen.bytes()});
     json!({
         "phase": hold.scope.phase(),
-        "tasks": match &hold.scope {
-            crate::hold::Scope::Tasks(keys) => keys.iter().map(|key| key.address()).collect(),
-            crate::hold::Scope::Gate { phase, gate, .. } => vec![format!("{phase}/{gate}")],
-            crate::hold::Scope::Run | crate::hold::Scope::Phase { .. } => Vec::new(),
-        },
+        "tasks": hold.scope.addresses(),
         "prompt": hold.prompt,
-        "options": options.map(|choice| json!({"id": choice.id, "label": choice.label})).collect::<Vec<_>>(),
-        "files": files.map(|file| json!({"path": file.path, "digest": file.seen.digest()})).collect::<Vec<_>>(),
+        "notes": hold.notes,
+        "options": hold.options.iter().map(option).collect::<Vec<_>>(),
+        "files": hold.files.iter().map(file).collect::<Vec<_>>(),
     })
 }
 

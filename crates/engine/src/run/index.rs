@@ -59,7 +59,7 @@ pub struct HoldRow {
     pub revision: u32,
     /// When it was opened last.
     pub since: Timestamp,
-    /// All that a list shows of it, as JSON text: `phase`, `tasks`, `prompt`, `options`, `files`.
+    /// All that a list shows of it, as JSON text: `phase`, `tasks`, `prompt`, `notes`, `options`, `files`.
     pub shown: String,
 }
 
