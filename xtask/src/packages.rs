@@ -15,6 +15,7 @@ const NEEDED: &[Needed] = &[
     Needed { program: "git", package: "git", what_for: "the examples make commits" },
     Needed { program: "tar", package: "tar", what_for: "the examples pack a release" },
     Needed { program: "gzip", package: "gzip", what_for: "the examples pack a release" },
+    Needed { program: "openssl", package: "openssl", what_for: "makes certificates for a server that is tested with TLS" },
     Needed { program: "initdb", package: "postgresql", what_for: "the store is tested on PostgreSQL" },
 ];
 

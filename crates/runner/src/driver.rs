@@ -211,7 +211,7 @@ impl Driver {
                 biased;
                 Some((effect, performed)) = self.outcomes.next() => return Ok(Some(self.outcome(effect, performed))),
                 () = halt.stop.stopped() => return Ok(None),
-                changed = store.changed(marker) => marker = changed?,
+                changed = store.run_changed(&self.run.id, marker) => marker = changed?,
             }
         }
     }

@@ -64,7 +64,7 @@ pub enum AppendError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClaimError {
     /// Another live process drives it.
-    #[error("the run is driven by process {} on {} since {}", .0.pid, .0.host, .0.since)]
+    #[error("the run is driven by {0}")]
     DrivenBy(DriverInfo),
     /// The store failed.
     #[error(transparent)]

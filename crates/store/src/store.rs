@@ -74,6 +74,19 @@ pub struct DriverInfo {
     pub host: String,
     /// When it began to drive.
     pub since: Timestamp,
+    /// Until when it is believed to be alive unless it is heard of again, by the clock of the store; absent where its end is known at once.
+    pub until: Option<Timestamp>,
+}
+
+impl std::fmt::Display for DriverInfo {
+    fn fmt(&self, text: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { driver: _, pid, host, since, until } = self;
+        write!(text, "process {pid} on {host} since {since}")?;
+        match until {
+            Some(until) => write!(text, ", which is believed to be alive until {until} unless it is heard of again"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Where in a list something stands: give it back to continue the list after it.
@@ -254,6 +267,12 @@ pub trait Store: Send + Sync {
 
     /// Ends, with the new marker, when any process may have committed since that marker was given.
     fn changed(&self, since: u64) -> Future<'_, Result<u64, StoreError>>;
+
+    /// The same for the commits of one run. It may end sooner, and does where a store cannot tell the runs apart.
+    fn run_changed(&self, run: &RunId, since: u64) -> Future<'_, Result<u64, StoreError>> {
+        let _ = run;
+        self.changed(since)
+    }
 
     /// For verification: all that is stored of one run beside its commits.
     fn stored_run(&self, run: &RunId) -> Future<'_, Result<Option<StoredRun>, StoreError>>;

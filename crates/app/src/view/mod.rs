@@ -68,11 +68,14 @@ pub(crate) struct DriverView {
     pub(crate) pid: u32,
     pub(crate) host: String,
     pub(crate) since: Timestamp,
+    /// Until when it is believed to be alive without being heard of; only where the database is on a server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) until: Option<Timestamp>,
 }
 
 impl From<DriverInfo> for DriverView {
     fn from(info: DriverInfo) -> Self {
-        Self { pid: info.pid, host: info.host, since: info.since }
+        Self { pid: info.pid, host: info.host, since: info.since, until: info.until }
     }
 }
 

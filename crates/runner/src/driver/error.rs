@@ -9,7 +9,7 @@ use lockgate_store::{DriverInfo, StoreError};
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
     /// Another live process drives the run.
-    #[error("run {run} is driven by process {} on {} since {}", .by.pid, .by.host, .by.since)]
+    #[error("run {run} is driven by {by}")]
     DrivenBy {
         /// The run.
         run: RunId,

@@ -184,6 +184,14 @@ pub async fn commits_of_any_process_are_changes(backend: &dyn Backend) {
     let marker = store.changes();
     scribe.write(&*other, "last").await;
     assert_ne!(store.changed(marker).await.unwrap(), marker);
+    for writer in [&store, &other] {
+        let marker = store.changes();
+        let waiting = store.run_changed(&scribe.run, marker);
+        let ((), changed) = futures::future::join(scribe.write(&**writer, "more"), waiting).await;
+        let marker = changed.unwrap();
+        scribe.write(&**writer, "last").await;
+        store.run_changed(&scribe.run, marker).await.unwrap();
+    }
 }
 
 /// A claim.

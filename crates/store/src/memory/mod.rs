@@ -97,6 +97,7 @@ impl MemoryStore {
                 pid: data.drivers_made,
                 host: "memory".to_owned(),
                 since: Timestamp::from_millis(0),
+                until: None,
             };
             data.live.insert(driver.clone(), info);
             driver

@@ -2,9 +2,14 @@
 //!
 //! A driver is alive until its lease expires, by the clock of the database; one heartbeat for all its runs makes the lease anew. One that
 //! comes too late has lost nothing yet: only a claim by another takes a run from it, and raises the epoch that its appends carry.
+//!
+//! Whoever is on the same machine need not wait: it looks whether the process is there. The same machine is one that began at the same
+//! moment and that the server sees at the same address, because the copies of a virtual machine began at the same moment, too. Even if this
+//! were wrong, the epoch keeps the history of a run in one hand.
 
 use super::errors::{corrupt, explain};
 use super::link::{Link, Session};
+use super::process;
 use crate::error::StoreError;
 use crate::store::DriverInfo;
 use lockgate_engine::id::{DriverId, IdSource, RunId};
@@ -23,13 +28,18 @@ const BEAT: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// The columns that tell who a driver is.
-const INFO: &str = "d.driver, d.pid, d.host, (extract(epoch FROM d.since) * 1000)::int8";
+const INFO: &str = "d.driver, d.pid, d.host, (extract(epoch FROM d.since) * 1000)::int8, \
+    (extract(epoch FROM d.expires_at) * 1000)::int8";
+/// The name of a driver's process, where it may be on this machine: for [`process::has_ended`].
+pub(super) const PROCESS: &str = "CASE WHEN d.address IS NOT DISTINCT FROM inet_client_addr() THEN d.process END";
 
 /// What became of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Claimed {
     Epoch(u64),
     DrivenBy(DriverInfo),
+    /// The process that drove it has ended: to be claimed again once its lease has ended, too.
+    Left(DriverId),
     NoRun,
 }
 
@@ -85,11 +95,12 @@ impl Drivers {
     }
 
     async fn beat(&self, session: &Session) -> Result<(), Error> {
-        let text = "INSERT INTO lockgate.drivers(driver, pid, host, since, expires_at) \
-            VALUES($1, $2, $3, clock_timestamp(), clock_timestamp() + $4 * interval '1 second') \
+        let text = "INSERT INTO lockgate.drivers(driver, pid, host, process, address, since, expires_at) \
+            VALUES($1, $2, $3, $5, inet_client_addr(), clock_timestamp(), clock_timestamp() + $4 * interval '1 second') \
             ON CONFLICT (driver) DO UPDATE SET expires_at = excluded.expires_at";
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        session.query(text, &[&self.own.as_str(), &i64::from(std::process::id()), &host, &LEASE]).await.map(|_| ())
+        let pid = i64::from(std::process::id());
+        session.query(text, &[&self.own.as_str(), &pid, &host, &LEASE, &process::own()]).await.map(|_| ())
     }
 
     /// Ends the lease, so that others need not wait for it to expire.
@@ -98,7 +109,7 @@ impl Drivers {
         if self.alive.initialized()
             && let Ok(session) = link.session().await
         {
-            session.query("DELETE FROM lockgate.drivers WHERE driver = $1", &[&self.own.as_str()]).await.ok();
+            end_lease(&session, &self.own).await.ok();
         }
     }
 
@@ -122,31 +133,44 @@ impl Drivers {
         let Some(row) = claimed.first() else { return Ok(Claimed::NoRun) };
         match row.try_get::<_, Option<i64>>(0)? {
             Some(epoch) => Ok(Claimed::Epoch(epoch.cast_unsigned())),
-            None => Ok(Claimed::DrivenBy(info(row, 1)?)),
+            None => {
+                let info = info(row, 1)?;
+                let left = row.try_get::<_, Option<&str>>(6)?.is_some_and(process::has_ended);
+                Ok(if left { Claimed::Left(info.driver) } else { Claimed::DrivenBy(info) })
+            }
         }
     }
 
     /// Who drives the run, if that process is alive.
     pub(super) async fn of_run(link: &Link, run: &RunId) -> Result<Option<DriverInfo>, StoreError> {
         let text = format!(
-            "SELECT {INFO} FROM lockgate.runs r JOIN lockgate.drivers d ON d.driver = r.driver \
+            "SELECT {INFO}, {PROCESS} FROM lockgate.runs r JOIN lockgate.drivers d ON d.driver = r.driver \
              WHERE r.run = $1 AND d.expires_at > clock_timestamp()"
         );
         let rows = link.read(&text, &[&run.as_str()]).await?;
-        let info = rows.first().map(|row| info(row, 0)).transpose();
-        info.map_err(|error| corrupt(&link.place, &error.to_string()))
+        let read = |row: &Row| {
+            let left = row.try_get::<_, Option<&str>>(5)?.is_some_and(process::has_ended);
+            Ok(if left { None } else { Some(info(row, 0)?) })
+        };
+        let info = rows.first().map(read).transpose().map(Option::flatten);
+        info.map_err(|error: Error| corrupt(&link.place, &error.to_string()))
     }
+}
+
+/// Ends the lease of a driver that drives no more.
+pub(super) async fn end_lease(session: &Session, driver: &DriverId) -> Result<(), Error> {
+    session.query("DELETE FROM lockgate.drivers WHERE driver = $1", &[&driver.as_str()]).await.map(|_| ())
 }
 
 fn claim_statement() -> String {
     format!(
         "WITH other AS ( \
-           SELECT {INFO} FROM lockgate.runs r JOIN lockgate.drivers d ON d.driver = r.driver \
+           SELECT {INFO}, {PROCESS} FROM lockgate.runs r JOIN lockgate.drivers d ON d.driver = r.driver \
            WHERE r.run = $1 AND r.driver <> $2 AND d.expires_at > clock_timestamp() \
          ), claimed AS ( \
            UPDATE lockgate.runs SET driver = $2, epoch = epoch + 1 \
            WHERE run = $1 AND NOT EXISTS (SELECT 1 FROM other) RETURNING epoch \
-         ) SELECT epoch, NULL::text, NULL::int8, NULL::text, NULL::int8 FROM claimed UNION ALL SELECT NULL, o.* FROM other o"
+         ) SELECT epoch, NULL::text, NULL::int8, NULL::text, NULL::int8, NULL::int8, NULL::text FROM claimed UNION ALL SELECT NULL, o.* FROM other o"
     )
 }
 
@@ -156,5 +180,6 @@ fn info(row: &Row, first: usize) -> Result<DriverInfo, Error> {
         pid: u32::try_from(row.try_get::<_, i64>(first + 1)?).unwrap_or_default(),
         host: row.try_get(first + 2)?,
         since: Timestamp::from_millis(row.try_get(first + 3)?),
+        until: Some(Timestamp::from_millis(row.try_get(first + 4)?)),
     })
 }

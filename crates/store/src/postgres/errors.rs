@@ -1,6 +1,7 @@
 //! What PostgreSQL and the network say, in the words of the store.
 
 use super::place::Place;
+use super::tls;
 use crate::error::StoreError;
 use std::error::Error as _;
 use std::path::PathBuf;
@@ -23,6 +24,16 @@ pub(super) fn explain(error: &Error, place: &Place) -> StoreError {
     match error.as_db_error() {
         Some(refusal) => explain_refusal(refusal, place),
         None => {
+            if let Some(told) = error.source().and_then(tls::explain) {
+                return StoreError::Io(format!("{} {told}", place.name));
+            }
+            if error.source().is_some_and(|cause| cause.to_string() == "server does not support TLS") {
+                return StoreError::Io(format!(
+                    "{} has no TLS, and its address asks for it; switch it on there, or write sslmode=disable in the address if \
+                     nobody else is on the network between",
+                    place.name
+                ));
+            }
             let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
             StoreError::Io(format!("{} cannot be reached: {cause}; is the server running, and is its address right?", place.name))
         }
@@ -41,6 +52,9 @@ fn explain_refusal(error: &DbError, place: &Place) -> StoreError {
         | SqlState::UNDEFINED_TABLE
         | SqlState::UNDEFINED_COLUMN
         | SqlState::DATATYPE_MISMATCH => corrupt(place, message),
+        SqlState::INVALID_AUTHORIZATION_SPECIFICATION if place.in_the_clear() => StoreError::Io(format!(
+            "{name} refuses the user without TLS: {message}; take sslmode=disable out of its address, or check the user"
+        )),
         SqlState::INVALID_PASSWORD | SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
             StoreError::Io(format!("{name} refuses the user: {message}; check user and password in its address"))
         }

@@ -1,14 +1,14 @@
 //! A connection that is made when it is needed, and made again after it was lost.
 
+use super::changes::Changes;
 use super::errors::{explain, is_refused};
 use super::place::Place;
 use crate::error::StoreError;
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::Notify;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{AsyncMessage, Client, Error, NoTls, Row, Statement};
+use tokio_postgres::{AsyncMessage, Client, Error, Row, Statement};
 
 /// What every session begins with. Durability is not left to the settings of a server; nor is what a statement sees.
 const BEGIN: &str = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED; SET jit = off; \
@@ -50,17 +50,17 @@ pub(super) struct Link {
     settings: &'static str,
     session: tokio::sync::Mutex<Option<Arc<Session>>>,
     /// Told of every notification that arrives.
-    notified: Arc<Notify>,
+    changes: Option<Arc<Changes>>,
 }
 
 impl Link {
     pub(super) fn new(place: Place, settings: &'static str) -> Self {
-        Self { place, settings, session: tokio::sync::Mutex::default(), notified: Arc::default() }
+        Self { place, settings, session: tokio::sync::Mutex::default(), changes: None }
     }
 
-    /// Told of every notification that arrives on this link.
-    pub(super) fn notified(&self) -> &Notify {
-        &self.notified
+    /// The same, where notifications are heard.
+    pub(super) fn hearing(self, changes: Arc<Changes>) -> Self {
+        Self { changes: Some(changes), ..self }
     }
 
     /// The present session, or a new one where it is lost.
@@ -75,12 +75,12 @@ impl Link {
     }
 
     async fn connect(&self) -> Result<Session, Error> {
-        let (client, mut connection) = self.place.config.connect(NoTls).await?;
-        let notified = self.notified.clone();
+        let (client, mut connection) = self.place.config.connect(self.place.tls.clone()).await?;
+        let changes = self.changes.clone();
         tokio::spawn(async move {
             while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
-                if let AsyncMessage::Notification(_) = message {
-                    notified.notify_one();
+                if let (AsyncMessage::Notification(notification), Some(changes)) = (message, &changes) {
+                    changes.heard(notification.payload());
                 }
             }
         });

@@ -1,12 +1,15 @@
 //! Reading lists: runs, holds and timers.
 
+use super::drivers::PROCESS;
 use super::link::Link;
+use super::process::has_ended;
 use super::reader::{Cells, hold_state, row_limit};
 use crate::error::StoreError;
 use crate::store::{Cursor, HoldFilter, ListedHold, ListedRun, Page};
 use lockgate_engine::id::{HoldId, RunId, TimerId};
 use lockgate_engine::run::index::{HoldRow, RunRow, TimerRow};
 use lockgate_engine::time::Timestamp;
+use std::collections::HashMap;
 use tokio_postgres::types::ToSql;
 
 /// The columns of a run, as [`run_row`] reads them.
@@ -28,11 +31,18 @@ pub(super) async fn runs_of_feature(link: &Link, feature: &str) -> Result<Vec<Li
 
 async fn list_runs(link: &Link, which: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<ListedRun>, StoreError> {
     let text = format!(
-        "SELECT {RUN_COLUMNS}, d.driver IS NOT NULL FROM lockgate.runs r \
+        "SELECT {RUN_COLUMNS}, d.driver, {PROCESS} FROM lockgate.runs r \
          LEFT JOIN lockgate.drivers d ON d.driver = r.driver AND d.expires_at > clock_timestamp() WHERE {which}"
     );
-    let listed = |row: Cells<'_>| {
-        Ok(ListedRun { row: run_row(row)?, driven: row.get(10)?, cursor: Cursor { since: 0, key: row.get(0)? } })
+    // A driver may have many runs, and is looked at once.
+    let mut ended: HashMap<String, bool> = HashMap::new();
+    let listed = move |row: Cells<'_>| {
+        let driven = match (row.get::<Option<String>>(10)?, row.get::<Option<&str>>(11)?) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some(driver), Some(process)) => !*ended.entry(driver).or_insert_with(|| has_ended(process)),
+        };
+        Ok(ListedRun { row: run_row(row)?, driven, cursor: Cursor { since: 0, key: row.get(0)? } })
     };
     link.list(&text, parameters, listed).await
 }

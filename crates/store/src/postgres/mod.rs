@@ -5,13 +5,13 @@
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | `place`, `link` | where the database is, and connections to it that are made anew when they are lost |
+//! | `place`, `tls`, `link` | where the database is, and connections to it, encrypted, that are made anew when they are lost |
 //! | `schema` | the tables, and the steps between their formats |
 //! | `writer` | takes what waits, and makes one transaction of it |
 //! | `append`, `columns` | the statement that takes a batch of appends |
 //! | `reader`, `lists`, `scan` | read histories, lists, and everything |
 //! | `upkeep` | copies of all runs; the end of values that nobody refers to |
-//! | `drivers` | who drives, and who is alive |
+//! | `drivers`, `process` | who drives, and who is alive |
 //! | `changes` | who waits for others' commits is told of them |
 //! | `errors` | what PostgreSQL and the network say, in the words of the store |
 
@@ -23,6 +23,7 @@ mod errors;
 mod link;
 mod lists;
 mod place;
+mod process;
 mod reader;
 mod scan;
 mod schema;
@@ -30,6 +31,7 @@ mod schema;
 #[doc(hidden)]
 pub mod server;
 mod thread;
+mod tls;
 mod upkeep;
 mod writer;
 
@@ -72,11 +74,12 @@ struct StoreParts {
 impl StoreParts {
     /// Connects, makes the tables where they are missing, and begins what goes on for as long as the store is open.
     async fn open(place: Place) -> Result<Arc<Self>, StoreError> {
-        let link = Arc::new(Link::new(place.clone(), ""));
+        let drivers = Arc::new(Drivers::new());
+        let changes = Arc::new(Changes::new(drivers.own().clone()));
+        let link = Arc::new(Link::new(place.clone(), "").hearing(changes.clone()));
         let session = link.session().await?;
         schema::prepare(&session, &place).await?;
         let snapshot = link.list(changes::SNAPSHOT, &[], |row| row.get(0)).await?.pop().unwrap_or_default();
-        let (drivers, changes) = (Arc::new(Drivers::new()), Arc::new(Changes::new()));
         let writer = Arc::new(Writer::new(Link::new(place, writer::SETTINGS), drivers.clone(), changes.clone()));
         tokio::spawn(writer.clone().serve());
         tokio::spawn(changes.clone().notify(link.clone()));
@@ -194,6 +197,11 @@ impl Store for PostgresStore {
         Box::pin(async move { self.parts.changes.changed(since).await })
     }
 
+    fn run_changed(&self, run: &RunId, since: u64) -> Future<'_, Result<u64, StoreError>> {
+        let run = run.clone();
+        Box::pin(async move { self.parts.changes.run_changed(&run, since).await })
+    }
+
     fn stored_run(&self, run: &RunId) -> Future<'_, Result<Option<StoredRun>, StoreError>> {
         let run = run.clone();
         self.ask(move |parts| async move { scan::stored_run(&parts.link, &run).await })
@@ -227,7 +235,7 @@ impl Store for PostgresStore {
     fn remove_unreferred_values(&self) -> Future<'_, Result<Unreferred, StoreError>> {
         self.ask(move |parts| async move {
             let removed = upkeep::remove_unreferred(&parts.link.place).await?;
-            parts.changes.committed();
+            parts.changes.all_changed();
             Ok(removed)
         })
     }

@@ -1,14 +1,17 @@
 //! Where the database is, and how it is told to people without its password.
 
+use super::tls::{Mode, Tls};
 use crate::error::StoreError;
+use std::net::IpAddr;
 use std::time::Duration;
 use tokio_postgres::Config;
-use tokio_postgres::config::Host;
+use tokio_postgres::config::{Host, SslMode};
 
 /// A database that can be connected to.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) config: Config,
+    pub(super) tls: Tls,
     /// Its name in messages.
     pub(super) name: String,
 }
@@ -16,12 +19,21 @@ pub(super) struct Place {
 impl Place {
     /// Reads an address. What is wrong with one is told without repeating it: it may hold a password.
     pub(super) fn new(url: &str) -> Result<Self, StoreError> {
-        let mut config: Config = url.parse().map_err(|_| {
+        let Encryption { rest, mode, authorities } = Encryption::of(url)?;
+        let mut config: Config = rest.parse().map_err(|_| {
             StoreError::Io(
                 "the address of the database cannot be read; write it as postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
                     .to_owned(),
             )
         })?;
+        let mode = match (way(&config), mode) {
+            // Nobody but the system reads what goes through a socket of it.
+            (Way::Socket, _) => Mode::Disable,
+            (Way::Loopback, mode) => mode.unwrap_or(Mode::Prefer),
+            (Way::Network, mode) => mode.unwrap_or(Mode::Require),
+        };
+        config.ssl_mode(mode.negotiated());
+        let tls = Tls::new(mode, authorities.as_deref()).map_err(StoreError::Io)?;
         // Whatever the network does, a lost connection is known before the lease of a driver has expired twice.
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(Duration::from_secs(10));
@@ -34,8 +46,78 @@ impl Place {
             config.application_name("lockgate");
         }
         let name = name(&config);
-        Ok(Self { config, name })
+        Ok(Self { config, tls, name })
     }
+
+    /// Whether the address wants what crosses a network not to be encrypted.
+    pub(super) fn in_the_clear(&self) -> bool {
+        self.config.get_ssl_mode() == SslMode::Disable && way(&self.config) != Way::Socket
+    }
+}
+
+/// What an address says about TLS, and the rest of it.
+struct Encryption {
+    rest: String,
+    mode: Option<Mode>,
+    authorities: Option<String>,
+}
+
+impl Encryption {
+    fn of(url: &str) -> Result<Self, StoreError> {
+        let Some((before, parameters)) = url.split_once('?') else {
+            return Ok(Self { rest: url.to_owned(), mode: None, authorities: None });
+        };
+        let (mut mode, mut authorities, mut others) = (None, None, Vec::new());
+        for parameter in parameters.split('&') {
+            match parameter.split_once('=') {
+                Some(("sslmode", word)) => {
+                    let told =
+                        "sslmode in the address of the database is one of disable, prefer, require, verify-ca, verify-full";
+                    mode = Some(Mode::named(word).ok_or_else(|| StoreError::Io(told.to_owned()))?);
+                }
+                Some(("sslrootcert", "system")) => authorities = None,
+                Some(("sslrootcert", file)) => {
+                    let told = "sslrootcert in the address of the database is no path; write % as %25 there";
+                    authorities = Some(decoded(file).ok_or_else(|| StoreError::Io(told.to_owned()))?);
+                }
+                Some(_) | None => others.push(parameter),
+            }
+        }
+        let rest = if others.is_empty() { before.to_owned() } else { format!("{before}?{}", others.join("&")) };
+        Ok(Self { rest, mode, authorities })
+    }
+}
+
+/// Reads `%2F` and the like.
+fn decoded(text: &str) -> Option<String> {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        bytes.push(u8::from_str_radix(part.get(..2)?, 16).ok()?);
+        bytes.extend(part[2..].as_bytes());
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// How far the server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    Socket,
+    Loopback,
+    Network,
+}
+
+/// The way to the server; where there are several, the farthest.
+fn way(config: &Config) -> Way {
+    let near = |address: IpAddr| if address.is_loopback() { Way::Loopback } else { Way::Network };
+    let hosts = config.get_hosts().iter().map(|host| match host {
+        Host::Unix(_) => Way::Socket,
+        Host::Tcp(host) if host == "localhost" => Way::Loopback,
+        Host::Tcp(host) => host.parse().map_or(Way::Network, near),
+    });
+    let addresses = config.get_hostaddrs().iter().copied().map(near);
+    // An address without a host names a server on this machine.
+    hosts.chain(addresses).max().unwrap_or(Way::Loopback)
 }
 
 fn name(config: &Config) -> String {
@@ -51,6 +133,36 @@ fn name(config: &Config) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_crosses_a_network_is_encrypted_unless_the_address_says_otherwise() {
+        for (url, asked) in [
+            ("postgresql://ann@db.example/work", SslMode::Require),
+            ("postgresql://ann@10.0.0.1/work?connect_timeout=3", SslMode::Require),
+            ("postgresql://ann@db.example/work?sslmode=prefer", SslMode::Prefer),
+            ("postgresql://ann@db.example/work?sslmode=disable&connect_timeout=3", SslMode::Disable),
+            ("postgresql://ann@localhost/work", SslMode::Prefer),
+            ("postgresql://ann@127.0.0.1/work", SslMode::Prefer),
+            ("postgresql://ann@localhost/work?sslmode=require", SslMode::Require),
+            ("postgresql://ann@localhost,db.example/work", SslMode::Require),
+            ("postgresql://ann@%2Ftmp/work?sslmode=require", SslMode::Disable),
+        ] {
+            assert_eq!(Place::new(url).unwrap().config.get_ssl_mode(), asked, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_asked_of_tls_is_told() {
+        for (parameters, told) in [
+            ("sslmode=full", "disable, prefer, require, verify-ca, verify-full"),
+            ("sslmode=verify-full&sslrootcert=%2Fno%2Fsuch.crt", "sslrootcert /no/such.crt cannot be read"),
+            ("sslmode=verify-ca&sslrootcert=%2Fdev%2Fnull", "sslrootcert /dev/null holds no certificate"),
+            ("sslrootcert=100%", "write % as %25"),
+        ] {
+            let error = Place::new(&format!("postgresql://ann:s3cret@db.example/work?{parameters}")).unwrap_err().to_string();
+            assert!(error.contains(told) && !error.contains("s3cret"), "{error}");
+        }
+    }
 
     #[test]
     fn a_password_is_in_no_name_and_in_no_message() {

@@ -18,7 +18,7 @@ impl Link {
         &self,
         text: &str,
         parameters: &[&(dyn ToSql + Sync)],
-        read: impl Fn(Cells<'_>) -> Result<T, String>,
+        mut read: impl FnMut(Cells<'_>) -> Result<T, String>,
     ) -> Result<Vec<T>, StoreError> {
         let rows = self.read(text, parameters).await?;
         let read = rows.iter().map(|row| read(Cells(row))).collect::<Result<Vec<T>, String>>();

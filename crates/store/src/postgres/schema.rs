@@ -42,7 +42,7 @@ CREATE TABLE lockgate.timers(
   PRIMARY KEY(run_key, timer));
 CREATE INDEX timers_by_due ON lockgate.timers(due, run_key, timer);
 CREATE TABLE lockgate.drivers(
-  driver text COLLATE "C" PRIMARY KEY, pid bigint NOT NULL, host text NOT NULL, since timestamptz NOT NULL,
+  driver text COLLATE "C" PRIMARY KEY, pid bigint NOT NULL, host text NOT NULL, process text, address inet, since timestamptz NOT NULL,
   expires_at timestamptz NOT NULL) WITH (fillfactor = 70);
 "#;
 

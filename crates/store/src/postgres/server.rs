@@ -15,13 +15,26 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const USER: &str = "lockgate";
 
 /// Waits for the end of its standard input, which is the end of whoever began it however that ended; then ends the server and removes its folder.
-const GUARD: &str = "\"$1\" -D \"$2/data\" -k \"$2\" -c listen_addresses= -c fsync=on -c max_connections=300 -c shared_buffers=32MB \
-    >\"$2/log\" 2>&1 & server=$!; read -r _; kill -QUIT $server; wait $server; rm -rf \"$2\"";
+const GUARD: &str = "program=$1; folder=$2; shift 2; \"$program\" -D \"$folder/data\" -k \"$folder\" -c fsync=on -c max_connections=300 \
+    -c shared_buffers=32MB \"$@\" >\"$folder/log\" 2>&1 & server=$!; \
+    read -r _; kill -QUIT $server; wait $server; rm -rf \"$folder\"";
+
+/// Makes an authority, and a certificate of it for `localhost`.
+const CERTIFY: &str = "set -e; umask 077; key='-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes'; \
+    openssl req -x509 $key -keyout ca.key -out ca.crt -subj /CN=authority -days 30; \
+    openssl req $key -keyout server.key -out server.csr -subj /CN=localhost; echo subjectAltName=DNS:localhost >names; \
+    openssl x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out server.crt -days 30 -extfile names; \
+    chmod 755 .; chmod 644 ca.crt server.crt";
+
+/// The password of the user, where one is asked for.
+pub const PASSWORD: &str = "s3cret";
 
 /// A server that runs.
 #[derive(Debug)]
 pub struct Server {
     folder: PathBuf,
+    /// Also the name of its socket.
+    port: u16,
     made: AtomicUsize,
     /// Its standard input stays open for as long as this process lives.
     _guard: Child,
@@ -33,13 +46,39 @@ pub struct Server {
 /// When it cannot be begun: the message says what to install.
 pub fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| Server::start().unwrap_or_else(|problem| panic!("{problem}")))
+    SERVER.get_or_init(|| Server::start(Reach::Socket, &std::env::temp_dir()).unwrap_or_else(|problem| panic!("{problem}")))
+}
+
+/// A server on loopback that takes nobody without TLS and a password, begun when it is asked for first.
+///
+/// # Panics
+/// When it cannot be begun: the message says what to install.
+pub fn encrypted_server() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    let start = || {
+        let server = Server::start(Reach::EncryptedLoopback, &std::env::temp_dir())?;
+        server.query("postgres", &format!("ALTER ROLE {USER} PASSWORD '{PASSWORD}'"))?;
+        Ok(server)
+    };
+    SERVER.get_or_init(|| start().unwrap_or_else(|problem: String| panic!("{problem}")))
+}
+
+/// From where a server can be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    Socket,
+    EncryptedLoopback,
 }
 
 impl Server {
-    fn start() -> Result<Self, String> {
+    /// Begins a server in a folder within this one, which other users must be able to reach where this one may not run it.
+    pub fn start_in(parent: &Path) -> Result<Self, String> {
+        Self::start(Reach::Socket, parent)
+    }
+
+    fn start(reach: Reach, parent: &Path) -> Result<Self, String> {
         let programs = programs()?;
-        let folder = std::env::temp_dir().join(format!("lockgate-pg-{:016x}", rand::random::<u64>()));
+        let folder = parent.join(format!("lockgate-pg-{:016x}", rand::random::<u64>()));
         fs::create_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let owner = unprivileged()?;
         if let Some((user, group)) = owner {
@@ -53,11 +92,33 @@ impl Server {
         if !made.status.success() {
             return Err(format!("initdb failed: {}", String::from_utf8_lossy(&made.stderr)));
         }
+        let port = match reach {
+            Reach::Socket => 5432,
+            Reach::EncryptedLoopback => free_port()?,
+        };
         let mut guard = Command::new("sh");
-        guard.args(["-c", GUARD, "sh"]).arg(programs.join("postgres")).arg(&folder);
+        guard.args(["-c", GUARD, "sh"]).arg(programs.join("postgres")).arg(&folder).args(["-p", &port.to_string()]);
+        match reach {
+            Reach::Socket => drop(guard.args(["-c", "listen_addresses="])),
+            Reach::EncryptedLoopback => {
+                let mut certify = Command::new("sh");
+                let made = as_owner(certify.args(["-c", CERTIFY]), owner, &folder).output();
+                let made = made.map_err(|error| format!("sh: {error}"))?;
+                if !made.status.success() {
+                    return Err(format!("openssl failed: {}", String::from_utf8_lossy(&made.stderr)));
+                }
+                let who = "local all all trust\nhostssl all all all scram-sha-256\n";
+                fs::write(folder.join("data/pg_hba.conf"), who).map_err(|error| error.to_string())?;
+                for setting in
+                    ["listen_addresses=localhost", "ssl=on", "ssl_cert_file=../server.crt", "ssl_key_file=../server.key"]
+                {
+                    guard.args(["-c", setting]);
+                }
+            }
+        }
         guard.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let guard = as_owner(&mut guard, owner, &folder).spawn().map_err(|error| format!("sh: {error}"))?;
-        let server = Self { folder, made: AtomicUsize::new(0), _guard: guard };
+        let server = Self { folder, port, made: AtomicUsize::new(0), _guard: guard };
         server.wait()?;
         Ok(server)
     }
@@ -100,7 +161,19 @@ impl Server {
 
     fn url(&self, database: &str) -> String {
         let folder = self.folder.to_string_lossy().replace('%', "%25").replace('/', "%2F");
-        format!("postgresql://{USER}@{folder}/{database}")
+        format!("postgresql://{USER}@{folder}:{}/{database}", self.port)
+    }
+
+    /// The address of a new database over TCP, by this name of the host, with these parameters.
+    pub fn database_at(&self, host: &str, parameters: &str) -> String {
+        let url = self.database();
+        let name = url.rsplit('/').next().unwrap_or_default();
+        format!("postgresql://{USER}:{PASSWORD}@{host}:{}/{name}?{parameters}", self.port)
+    }
+
+    /// The file with the certificate of the authority, as a parameter of an address has it.
+    pub fn authority(&self) -> String {
+        self.folder.join("ca.crt").to_string_lossy().replace('%', "%25")
     }
 
     fn query(&self, database: &str, statements: &str) -> Result<(), String> {
@@ -118,6 +191,11 @@ impl Server {
         };
         std::thread::spawn(work).join().unwrap_or_else(|_| Err("the thread ended".to_owned()))
     }
+}
+
+fn free_port() -> Result<u16, String> {
+    let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
+    taken.map(|address| address.port()).map_err(|error| format!("there is no free port: {error}"))
 }
 
 /// The folder with the programs of the newest PostgreSQL that is installed.

@@ -4,9 +4,9 @@
 
 use super::append::{self, Appended};
 use super::changes::Changes;
-use super::drivers::{Claimed, Drivers};
+use super::drivers::{Claimed, Drivers, end_lease};
 use super::errors::{explain, is_refused, is_worth_retrying};
-use super::link::Link;
+use super::link::{Link, Session};
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::store::Append;
 use lockgate_engine::id::RunId;
@@ -138,8 +138,10 @@ impl Writer {
     fn settle(&self, batch: Vec<Waiting>, outcome: Result<Vec<Appended>, Failure>) {
         match outcome {
             Ok(appended) => {
-                if appended.contains(&Appended::Taken) {
-                    self.changes.committed();
+                let taken = batch.iter().zip(&appended).filter(|(_, appended)| **appended == Appended::Taken);
+                let mut taken = taken.map(|(waiting, _)| (&waiting.append.run, Some(waiting.append.commit.version))).peekable();
+                if taken.peek().is_some() {
+                    self.changes.committed(taken);
                 }
                 for (Waiting { append, reply }, appended) in batch.into_iter().zip(appended) {
                     let result = match appended {
@@ -202,23 +204,31 @@ impl Writer {
             let session = self.link.session().await?;
             match self.drivers.claim(&session, run).await {
                 Ok(Claimed::Epoch(epoch)) => {
-                    self.changes.committed();
+                    self.changes.committed([(run, None)].into_iter());
                     return Ok(epoch);
                 }
+                // What the dead one had sent may arrive even now, and make its lease once more.
+                Ok(Claimed::Left(driver)) => match end_lease(&session, &driver).await {
+                    Ok(()) => {}
+                    Err(error) => self.try_again(&session, &error, &mut tries).await?,
+                },
                 Ok(Claimed::DrivenBy(info)) => return Err(ClaimError::DrivenBy(info)),
                 Ok(Claimed::NoRun) => return Err(StoreError::NoRun(run.clone()).into()),
                 // To claim a run twice only raises its epoch twice.
-                Err(error) => {
-                    let lost = !is_refused(&error);
-                    if lost {
-                        self.link.lose(&session).await;
-                    }
-                    match self.pause(&error, &mut tries, lost).await {
-                        Ok(()) => {}
-                        Err(Failure::Refused(error) | Failure::Lost(error)) => return Err(error.into()),
-                    }
-                }
+                Err(error) => self.try_again(&session, &error, &mut tries).await?,
             }
+        }
+    }
+
+    /// Waits a moment before something is tried again that does no harm when it is done twice.
+    async fn try_again(&self, session: &Arc<Session>, error: &Error, tries: &mut u32) -> Result<(), StoreError> {
+        let lost = !is_refused(error);
+        if lost {
+            self.link.lose(session).await;
+        }
+        match self.pause(error, tries, lost).await {
+            Ok(()) => Ok(()),
+            Err(Failure::Refused(error) | Failure::Lost(error)) => Err(error),
         }
     }
 

@@ -80,7 +80,7 @@ impl Drivers {
             return Err(error);
         }
         let Content { pid, host, started: since, .. } = content;
-        Ok(Lock { path, info: DriverInfo { driver: self.own.clone(), pid, host, since }, _file: file })
+        Ok(Lock { path, info: DriverInfo { driver: self.own.clone(), pid, host, since, until: None }, _file: file })
     }
 
     fn path_of(&self, driver: &DriverId) -> PathBuf {
@@ -118,7 +118,7 @@ impl Drivers {
                     start_ticks: None,
                 });
                 let Content { pid, host, started: since, .. } = content;
-                Ok(Some(DriverInfo { driver: driver.clone(), pid, host, since }))
+                Ok(Some(DriverInfo { driver: driver.clone(), pid, host, since, until: None }))
             }
             Err(TryLockError::Error(error)) => Err(error),
         }

@@ -6,4 +6,5 @@ mod differential;
 mod faults;
 mod postgres;
 mod processes;
+mod tls;
 mod troubles;

@@ -37,6 +37,35 @@ async fn a_driver_whose_lease_expired_loses_its_run_and_is_fenced() {
 }
 
 #[tokio::test]
+async fn a_driver_whose_process_has_ended_on_this_machine_loses_its_run_at_once() {
+    let url = server().database();
+    let (store, other) = (connect(&url), connect(&url));
+    let mut scribe = Scribe::new("aaaa");
+    let append = Append { claim: Some(store.driver().clone()), ..scribe.next("one") };
+    scribe.append(&store, append).await.unwrap();
+    let Err(ClaimError::DrivenBy(info)) = other.claim(&scribe.run).await else { panic!("it is driven") };
+    let told = ClaimError::DrivenBy(info.clone()).to_string();
+    assert!(info.until.is_some_and(|until| told.contains(&format!("alive until {until} unless"))), "{told}");
+
+    // A process that no machine has, first on another machine: of that one nothing is known.
+    let dead = "UPDATE lockgate.drivers SET process = regexp_replace(process, '[0-9]+ [0-9]+$', '999999999 1')";
+    for elsewhere in [
+        "UPDATE lockgate.drivers SET address = '192.0.2.1'",
+        "UPDATE lockgate.drivers SET address = NULL, process = 'another-boot ' || process",
+    ] {
+        server().perform(&url, &format!("{dead}; {elsewhere}"));
+        assert!(matches!(other.claim(&scribe.run).await, Err(ClaimError::DrivenBy(_))), "{elsewhere}");
+        assert!(other.driver_of(&scribe.run).await.unwrap().is_some() && other.runs(Page::ALL).await.unwrap()[0].driven);
+    }
+    server().perform(&url, "UPDATE lockgate.drivers SET process = replace(process, 'another-boot ', '')");
+    assert_eq!(other.driver_of(&scribe.run).await, Ok(None));
+    assert!(!other.runs(Page::ALL).await.unwrap()[0].driven);
+    assert_eq!(other.claim(&scribe.run).await, Ok(2));
+    scribe.epoch = Some(1);
+    assert_eq!(store.append(scribe.next("late")).await, Err(AppendError::Fenced));
+}
+
+#[tokio::test]
 async fn a_driver_that_comes_back_in_time_has_lost_nothing() {
     let url = server().database();
     let store = connect(&url);
@@ -136,6 +165,49 @@ async fn a_lost_connection_is_made_anew() {
         scribe.write(&store, "after").await;
     }
     assert_eq!(verify_store(&store).await, Ok(Vec::new()));
+}
+
+#[tokio::test]
+async fn a_commit_wakes_only_those_who_wait_for_its_run() {
+    let url = server().database();
+    let (store, other) = (Arc::new(connect(&url)), connect(&url));
+    let (mut waited, mut busy) = (Scribe::new("aaaa"), Scribe::new("bbbb"));
+    waited.write(&other, "one").await;
+    busy.write(&other, "one").await;
+    let (woken, mut wakes) = tokio::sync::watch::channel(0);
+    let (looker, run, mut marker) = (store.clone(), waited.run.clone(), store.changes());
+    let waiting = tokio::spawn(async move {
+        loop {
+            marker = looker.run_changed(&run, marker).await.unwrap();
+            woken.send_modify(|count| *count += 1);
+        }
+    });
+    let mut marker = store.changes();
+    for _ in 0..50 {
+        busy.write(&other, "more").await;
+        marker = store.changed(marker).await.unwrap();
+    }
+    let spurious = *wakes.borrow_and_update();
+    assert!(spurious <= 1, "once when it is seen first, and not with every commit: {spurious}");
+    waited.write(&other, "two").await;
+    wakes.wait_for(|count| *count > spurious).await.unwrap();
+    waiting.abort();
+}
+
+#[tokio::test]
+async fn a_commit_that_nobody_told_of_is_seen_all_the_same() {
+    let url = server().database();
+    let store = connect(&url);
+    let mut scribe = Scribe::new("aaaa");
+    scribe.write(&store, "one").await;
+    let mut marker = store.changes();
+    for _ in 0..3 {
+        // As a process would leave it that ended between its commit and its notification.
+        let silently = "INSERT INTO lockgate.commits SELECT run_key, max(version) + 1, '\\x00', '\\x00' FROM lockgate.commits GROUP BY run_key";
+        let waiting = store.run_changed(&scribe.run, marker);
+        server().perform(&url, silently);
+        marker = waiting.await.unwrap();
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,113 @@
+//! Which process a driver is, told so that another one on the same machine can know that it has ended.
+//!
+//! The name of a process holds when the machine began, which processes it sees, its number, and when it began: nobody else ever has the
+//! same. Only who sees the same processes says anything about it; whoever cannot tell says that it lives.
+
+use rustix::io::Errno;
+use rustix::process::{Pid, getpid, test_kill_process};
+use std::fs;
+use std::path::Path;
+
+/// The name of this process; none where processes cannot be told apart so.
+pub(super) fn own() -> Option<String> {
+    // In a container `/proc` may show other processes than those that signals reach.
+    let pid = getpid().as_raw_nonzero().get();
+    if fs::read_link("/proc/self").ok()? != Path::new(&pid.to_string()) {
+        return None;
+    }
+    Some(format!("{} {pid} {}", sight()?, Look::at(pid)?.began))
+}
+
+/// Whether it is certain that the process of this name has ended.
+pub(super) fn has_ended(name: &str) -> bool {
+    let Some(own) = own() else { return false };
+    let parts = |name: &str| {
+        let (rest, began) = name.rsplit_once(' ')?;
+        let (sight, pid) = rest.rsplit_once(' ')?;
+        Some((sight.to_owned(), pid.parse::<i32>().ok()?, began.to_owned()))
+    };
+    let (Some((sight, pid, began)), Some((here, ..))) = (parts(name), parts(&own)) else { return false };
+    if sight != here {
+        return false;
+    }
+    let Some(process) = Pid::from_raw(pid) else { return false };
+    match test_kill_process(process) {
+        Err(Errno::SRCH) => true,
+        // What is there may be another one by now; what may not be looked at is taken for the one that was meant.
+        Ok(()) | Err(_) => Look::at(pid).is_some_and(|look| look.began != began || look.ended),
+    }
+}
+
+/// Which machine since when, and which of its processes are seen.
+fn sight() -> Option<String> {
+    let began = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let seen = fs::read_link("/proc/self/ns/pid").ok()?;
+    Some(format!("{} {}", began.trim(), seen.display()))
+}
+
+/// What the table of processes says of one.
+struct Look {
+    /// When it began, in ticks since the machine did.
+    began: String,
+    /// Only its parent has not taken note of its end yet.
+    ended: bool,
+}
+
+impl Look {
+    fn at(pid: i32) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The second field is a name in brackets that may hold anything.
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+        let threads: u64 = fields.get(17)?.parse().ok()?;
+        // The first thread may have ended while others go on.
+        let ended = matches!(*fields.first()?, "Z" | "X" | "x") && threads <= 1;
+        Some(Self { began: (*fields.get(19)?).to_owned(), ended })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command, Stdio};
+
+    fn sleeper() -> Child {
+        Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().unwrap()
+    }
+
+    fn name_of(child: &Child) -> String {
+        let pid = i32::try_from(child.id()).unwrap();
+        format!("{} {pid} {}", sight().unwrap(), Look::at(pid).unwrap().began)
+    }
+
+    #[test]
+    fn a_process_has_ended_when_it_was_killed_and_also_before_its_parent_takes_note() {
+        let mut child = sleeper();
+        let name = name_of(&child);
+        assert!(!has_ended(&name) && !has_ended(&own().unwrap()));
+        child.kill().unwrap();
+        while !has_ended(&name) {
+            std::thread::yield_now();
+        }
+        child.wait().unwrap();
+        assert!(has_ended(&name));
+    }
+
+    #[test]
+    fn another_process_of_the_same_number_is_not_the_one_that_was_meant() {
+        let mut child = sleeper();
+        let name = name_of(&child);
+        let (rest, _) = name.rsplit_once(' ').unwrap();
+        assert!(has_ended(&format!("{rest} 1")));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn of_processes_elsewhere_nothing_is_known() {
+        let own = own().unwrap();
+        let (boot, rest) = own.split_once(' ').unwrap();
+        assert!(!has_ended(&format!("{boot} pid:[1] 999999999 1")), "a container beside this one");
+        assert!(!has_ended(&format!("another-boot {rest}")), "another machine");
+        assert!(!has_ended("") && !has_ended("nonsense"));
+    }
+}
