@@ -5,6 +5,7 @@
 //! | `test.rs` | all that a change must pass |
 //! | `soak.rs` | the long versions of the durability tests |
 //! | `suite.rs` | runs one test program within a time budget and reads its summary |
+//! | `stores.rs` | the end-to-end suite on PostgreSQL |
 //! | `cargo.rs` | asks cargo to build, and says where the products are |
 //! | `packages.rs` | system packages that the tests need |
 //! | `docs.rs`, `conformance.rs`, `examples.rs` | documents say what is so; examples run |
@@ -19,6 +20,7 @@ mod examples;
 mod licences;
 mod packages;
 mod soak;
+mod stores;
 mod suite;
 mod test;
 

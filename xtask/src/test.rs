@@ -2,7 +2,7 @@
 
 use crate::cargo::{self, Product};
 use crate::suite::{self, Report, Tally};
-use crate::{conformance, docs, examples, licences, packages};
+use crate::{conformance, docs, examples, licences, packages, stores};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -42,6 +42,7 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
     }
     for product in &suites {
         reports.push(suite::run(&product.title(), program(product), budget(&product.package)));
+        reports.extend(stores::on_postgresql(product).transpose()?);
     }
     reports.push(examples_in_documentation(&selection));
     Ok(conclude(&reports))
@@ -78,16 +79,17 @@ fn budget(package: &str) -> Duration {
     Duration::from_secs(listed.map_or(5 * 60, |(_, seconds)| *seconds))
 }
 
-/// The names of all tests, without their modules.
+/// The names of all tests, with their modules.
 fn test_names(suites: &[Product]) -> Result<Vec<String>, String> {
-    let mut names = Vec::new();
-    for product in suites {
-        let output = program(product).args(["--list", "--format", "terse"]).output();
-        let output = output.map_err(|error| format!("cannot start {}: {error}", product.program.display()))?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        names.extend(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned));
-    }
-    Ok(names)
+    Ok(suites.iter().map(names).collect::<Result<Vec<_>, _>>()?.concat())
+}
+
+/// The names of the tests of one program, with their modules.
+pub(crate) fn names(product: &Product) -> Result<Vec<String>, String> {
+    let output = program(product).args(["--list", "--format", "terse"]).output();
+    let output = output.map_err(|error| format!("cannot start {}: {error}", product.program.display()))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
 }
 
 /// Code in the documentation of library crates.

@@ -168,7 +168,8 @@ fn a4_a_syntax_error_in_a_condition_is_found_before_anything_runs() {
     let output = project.run(&["run", "flow.yaml"]);
     assert_eq!(output.code, Some(4), "{output:?}");
     assert!(output.stderr.contains("flow.yaml:8:47"), "{output:?}");
-    assert_eq!(project.run(&["runs", "--json"]).code, Some(4), "there is no store yet");
+    let listed = project.run(&["runs", "--json"]);
+    assert!(listed.code == Some(4) || listed.stdout == "[]\n", "there is no store yet, or nothing in it: {listed:?}");
 }
 
 #[test]

@@ -216,13 +216,10 @@ fn a_fine_store_verifies_and_a_changed_one_does_not() {
     let output = project.run(&["verify"]);
     assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{output:?}");
     assert_eq!(project.run(&["verify", "login"]).code, Some(0));
-    let database = rusqlite::Connection::open(project.path(".lockgate/lockgate.db")).unwrap();
-    let table: String = database
-        .query_row("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '%commit%'", [], |row| row.get(0))
-        .unwrap();
-    let changed = format!("UPDATE {table} SET payload = CAST(payload || x'00' AS BLOB)");
-    assert!(database.execute(&changed, []).unwrap() > 0);
-    drop(database);
+    project.change(
+        "UPDATE commits SET payload = CAST(payload || x'00' AS BLOB)",
+        "UPDATE lockgate.commits SET payload = payload || '\\x00'",
+    );
     let output = project.run(&["verify"]);
     assert_eq!(output.code, Some(1), "{output:?}");
     assert!(output.stdout.contains("commit 1"), "{output:?}");

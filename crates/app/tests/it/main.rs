@@ -17,5 +17,6 @@ mod project;
 mod prompt;
 mod seen;
 mod self_approval;
+mod stores;
 mod tools;
 mod trouble;

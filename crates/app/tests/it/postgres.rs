@@ -13,15 +13,9 @@ phases:
     tasks: [{ id: send, run: 'echo sent >> ran' }]
 ";
 
-fn on_postgres() -> Project {
-    let project = Project::with(FLOW);
-    project.write(".lockgate/config.yaml", format!("people: {{ require_terminal: false }}\ndatabase: {}\n", server().database()));
-    project
-}
-
 #[test]
 fn a_run_is_begun_answered_resumed_and_verified_on_postgresql() {
-    let project = on_postgres();
+    let project = Project::on_postgresql_with(FLOW);
     assert_eq!(project.run(&["run", "flow.yaml", "login"]).code, Some(3));
     assert!(!project.path(".lockgate/lockgate.db").exists(), "nothing is kept beside the settings");
     let hold = project.waiting_hold();
@@ -52,7 +46,7 @@ fn the_environment_selects_the_database_and_its_password_is_never_shown() {
 
 #[test]
 fn backups_doctor_and_gc_work_on_postgresql() {
-    let project = on_postgres();
+    let project = Project::on_postgresql_with(FLOW);
     project.write("flow.yaml", "name: flow\nphases: [{ id: a, tasks: [{ id: t, pass: true }], checkpoint: { prompt: Go? } }]\n");
     assert_eq!(project.run(&["run", "flow.yaml", "login"]).code, Some(3));
     let report = project.json(0, &["doctor", "--json"]);
@@ -63,7 +57,7 @@ fn backups_doctor_and_gc_work_on_postgresql() {
     assert_eq!(output.code, Some(0), "{output:?}");
     let refused = project.run(&["restore", "copy.db", "--force"]);
     assert!(refused.code == Some(4) && refused.stderr.contains("kept in PostgreSQL"), "{refused:?}");
-    let other = Project::new();
+    let other = Project::on_sqlite();
     let output = other.run(&["restore", project.path("copy.db").to_str().unwrap()]);
     assert_eq!((output.code, output.stdout.as_str()), (Some(0), "restored 1 run, 1 unfinished\n"), "{output:?}");
     assert_eq!(other.run(&["answer", &other.waiting_hold(), "Continue", "--resume"]).code, Some(0));

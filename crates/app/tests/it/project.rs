@@ -1,5 +1,7 @@
 //! A project in a folder of its own, and the program run in it.
 
+use crate::stores;
+use lockgate_store::postgres::server::server;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
@@ -13,7 +15,11 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// A folder with a `.lockgate` in it, where answers need no terminal unless a test says so.
 pub(crate) struct Project {
     folder: tempfile::TempDir,
+    /// The line of the settings that selects a database on a server.
+    selects: String,
 }
+
+const SETTINGS: &str = ".lockgate/config.yaml";
 
 /// What came of running the program.
 #[derive(Clone, Debug)]
@@ -27,14 +33,36 @@ impl Project {
     /// A project whose people need no terminal, as in CI.
     pub(crate) fn new() -> Self {
         let project = Self::with_terminal_required();
-        project.write(".lockgate/config.yaml", "people: { require_terminal: false }\n");
+        project.write(SETTINGS, "people: { require_terminal: false }\n");
         project
     }
 
     /// A project with the settings that everybody has at first.
     pub(crate) fn with_terminal_required() -> Self {
-        let project = Self { folder: tempfile::tempdir().unwrap() };
+        Self::selecting(stores::selecting_line())
+    }
+
+    /// A project on SQLite, whatever the others are on, whose people need no terminal.
+    pub(crate) fn on_sqlite() -> Self {
+        let project = Self::selecting(String::new());
+        project.write(SETTINGS, "people: { require_terminal: false }\n");
+        project
+    }
+
+    /// A project on PostgreSQL, whatever the others are on, with a workflow in `flow.yaml`, whose people need no terminal.
+    pub(crate) fn on_postgresql_with(flow: &str) -> Self {
+        let project = Self::selecting(stores::postgresql_line());
+        project.write(SETTINGS, "people: { require_terminal: false }\n");
+        project.write("flow.yaml", flow);
+        project
+    }
+
+    fn selecting(selects: String) -> Self {
+        let project = Self { folder: tempfile::tempdir().unwrap(), selects };
         std::fs::create_dir(project.path(".lockgate")).unwrap();
+        if !project.selects.is_empty() {
+            project.write(SETTINGS, "");
+        }
         project
     }
 
@@ -53,12 +81,29 @@ impl Project {
         self.folder.path().join(name)
     }
 
+    /// Writes a file; settings select the database of this project besides.
     pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) {
-        std::fs::write(self.path(name), text).unwrap();
+        let selects = if name == SETTINGS { self.selects.as_bytes() } else { b"" };
+        std::fs::write(self.path(name), [text.as_ref(), selects].concat()).unwrap();
     }
 
+    /// Reads a file, as it would be on SQLite.
     pub(crate) fn read(&self, name: &str) -> String {
-        std::fs::read_to_string(self.path(name)).unwrap_or_default()
+        let text = std::fs::read_to_string(self.path(name)).unwrap_or_default();
+        text.strip_suffix(self.selects.as_str()).map(str::to_owned).unwrap_or(text)
+    }
+
+    /// Whether its runs are kept in PostgreSQL.
+    pub(crate) fn is_on_postgresql(&self) -> bool {
+        !self.selects.is_empty()
+    }
+
+    /// Changes what the database holds, beside Lockgate, in the words of the store that it is in.
+    pub(crate) fn change(&self, on_sqlite: &str, on_postgresql: &str) {
+        match self.selects.split_once(' ') {
+            Some((_, url)) => server().perform(url.trim(), on_postgresql),
+            None => rusqlite::Connection::open(self.path(".lockgate/lockgate.db")).unwrap().execute_batch(on_sqlite).unwrap(),
+        }
     }
 
     /// The program with arguments, in this folder, with an environment of its own.

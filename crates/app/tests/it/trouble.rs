@@ -128,8 +128,11 @@ fn a_folder_that_cannot_be_written_is_told() {
 fn a_changed_byte_of_the_history_is_found_by_verify() {
     let (project, run) = waiting();
     assert_eq!(project.run(&["verify", &run]).code, Some(0));
-    let changed = "UPDATE commits SET payload = CAST(replace(CAST(payload AS TEXT), 'one', 'two') AS BLOB)";
-    assert!(database(&project).execute(changed, []).unwrap() > 0);
+    project.change(
+        "UPDATE commits SET payload = CAST(replace(CAST(payload AS TEXT), 'one', 'two') AS BLOB)",
+        "UPDATE lockgate.commits SET payload = overlay(payload PLACING 'two' FROM position('one'::bytea IN payload)) \
+         WHERE position('one'::bytea IN payload) > 0",
+    );
     let found = project.run(&["verify", &run]);
     assert_eq!(found.code, Some(1), "{found:?}");
     assert!(found.stdout.contains("commit 1"), "{found:?}");
@@ -137,10 +140,14 @@ fn a_changed_byte_of_the_history_is_found_by_verify() {
 
 #[test]
 fn changed_rows_beside_the_history_are_found_by_verify() {
-    for change in ["UPDATE runs SET status = 'complete'", "UPDATE holds SET state = 'settled'", "DELETE FROM holds"] {
+    for (on_sqlite, on_postgresql) in [
+        ("UPDATE runs SET status = 'complete'", "UPDATE lockgate.runs SET status = 'complete'"),
+        ("UPDATE holds SET state = 'settled'", "UPDATE lockgate.holds SET state = 2"),
+        ("DELETE FROM holds", "DELETE FROM lockgate.holds"),
+    ] {
         let (project, run) = waiting();
-        assert!(database(&project).execute(change, []).unwrap() > 0, "{change}");
+        project.change(on_sqlite, on_postgresql);
         let found = project.run(&["verify", &run]);
-        assert_eq!(found.code, Some(1), "{change}: {found:?}");
+        assert_eq!(found.code, Some(1), "{on_sqlite}: {found:?}");
     }
 }
