@@ -7,7 +7,7 @@ use crate::progress;
 use crate::prompt::{self, Asked};
 use crate::trouble::Trouble;
 use crate::view::{HoldView, RunView, hanging, run_command, shown_text};
-use crate::{neutral, signals};
+use crate::{live, neutral, signals};
 use lockgate_engine::hold::Hold;
 use lockgate_engine::id::HoldId;
 use lockgate_engine::run::command::{Body, Way};
@@ -84,8 +84,10 @@ impl Here<'_> {
             Trouble::from(refusal).tell();
             return Ok(Some(waiting(driver.run())));
         }
-        print::talk(&prompt::shown(driver.run(), &hold, self.project.store()).await?);
-        match prompt::ask(&hold, self.project.store(), halt).await? {
+        let _hidden = live::hide();
+        let shown = prompt::shown(driver.run(), &hold, self.project.store()).await?;
+        print::talk(&shown);
+        match prompt::ask(&hold, &shown, self.project.store(), halt).await? {
             Asked::Chose { option, feedback } => {
                 let body =
                     Body::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option: option.to_string(), feedback };

@@ -8,24 +8,31 @@
 //! | [`graph`] | drawings of workflows and runs: terminal, SVG, Mermaid |
 //! | [`leftovers`] | what lies in a project's folder that nobody needs |
 //! | [`drive`], [`progress`], [`signals`] | drive a run from here: what is told, what is asked, how it is stopped |
+//! | [`tree`], [`live`] | what is under way as a tree, and drawing it at a terminal |
+//! | [`notice`] | the bell and the desktop's notices |
 //! | [`presets`], [`workflow_file`] | answers given in advance; workflow files that are read |
 //! | [`prompt`] | ask a person at the terminal |
 //! | [`view`], [`sentence`] | what a run looks like, as JSON and as text; its events as sentences |
 //! | [`diagnose`] | problems of files, with the place underlined |
-//! | [`print`], [`neutral`] | the only way out: data, talk, and nothing that controls a terminal |
+//! | [`print`], [`neutral`], [`columns`] | the only way out: data, talk, and nothing that controls a terminal |
 //! | [`exit`], [`trouble`] | how the program ends, and why it could not do what was asked |
 
 mod background;
 mod cli;
+mod columns;
 mod diagnose;
 mod drive;
 mod exit;
 mod graph;
 mod leftovers;
+mod live;
 mod moment;
 mod neutral;
+mod notice;
 mod open;
 mod page;
+#[cfg(test)]
+mod play;
 mod presets;
 mod print;
 mod progress;
@@ -34,6 +41,7 @@ mod select;
 mod sentence;
 mod signals;
 mod standing;
+mod tree;
 mod trouble;
 mod view;
 mod workflow_file;

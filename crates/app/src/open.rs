@@ -72,7 +72,7 @@ impl Project {
     fn with(root: Root, config: Config, store: Arc<dyn Store>) -> Self {
         let program = std::env::current_exe().unwrap_or_else(|_| "lockgate".into());
         let evaluator = Evaluator::new(WorkerCommand { program, args: vec![WORKER.into()], env: Vec::new() });
-        let performer = Performer::new(root.clone(), config.clone(), store.clone(), evaluator, Arc::new(|_, _| {}));
+        let performer = Performer::new(root.clone(), config.clone(), store.clone(), evaluator, Arc::new(crate::live::line));
         let world = World { store, perform: Arc::new(performer), clock: Arc::new(SystemClock) };
         Self { root, config, world }
     }

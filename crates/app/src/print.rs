@@ -1,6 +1,6 @@
 //! The only module that prints: stdout is data, stderr is talk. What cannot be written, because nobody reads any more, is let go.
 
-use crate::neutral;
+use crate::{live, neutral};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
@@ -54,11 +54,10 @@ pub(crate) fn json_lines<T: Serialize>(values: &[T]) -> bool {
 
 /// Talk: neutral text with styles, in one piece, line breaks included.
 pub(crate) fn talk(text: &str) {
-    let mut out = std::io::stderr().lock();
-    let _ = match talk_has_colour() {
-        true => out.write_all(text.as_bytes()),
-        // In one piece, because stderr is not buffered.
-        false => out.write_all(anstream::adapter::strip_str(text).to_string().as_bytes()),
+    // In one piece, because stderr is not buffered.
+    match talk_has_colour() {
+        true => live::write_above(text),
+        false => live::write_above(&anstream::adapter::strip_str(text).to_string()),
     };
 }
 
@@ -77,7 +76,7 @@ pub(crate) fn note(text: impl std::fmt::Display) {
     say(format_args!("{} {text}", styled(HELP, "note:")));
 }
 
-/// To the terminal as it is, for moving the cursor; only the prompt needs it.
+/// To the terminal as it is, for moving the cursor; only the prompt needs it, while there is no live part.
 pub(crate) fn terminal(text: &str) {
     let mut out = std::io::stderr().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -86,6 +85,16 @@ pub(crate) fn terminal(text: &str) {
 /// Whether somebody at a terminal reads the talk and can answer.
 pub(crate) fn somebody_is_there() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Whether the talk goes to a terminal.
+pub(crate) fn talk_is_seen() -> bool {
+    std::io::stderr().is_terminal()
+}
+
+/// Whether data goes to a terminal.
+pub(crate) fn data_is_seen() -> bool {
+    std::io::stdout().is_terminal()
 }
 
 /// Whether data is shown in colour.

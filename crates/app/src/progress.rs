@@ -1,5 +1,7 @@
-//! What happens while a run is driven, told on stderr as plain lines.
+//! What happens while a run is driven, told as plain lines; at a terminal the tree of what is under way stands below them.
 
+use crate::live::Live;
+use crate::notice;
 use crate::print::{self, ERROR, FAINT, GOOD, STRONG, WARNING, styled};
 use crate::view::{hanging, tail_text};
 use crate::{moment, neutral};
@@ -9,6 +11,7 @@ use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{Actor, Way};
 use lockgate_engine::run::event::{AttemptReason, ConditionOutcome, Entry, Event, Failure};
 use lockgate_engine::time::Timestamp;
+use lockgate_runner::config::Notify;
 use lockgate_runner::driver::Listener;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,10 +22,39 @@ use std::time::Duration;
 pub(crate) struct Progress {
     began: BTreeMap<String, Timestamp>,
     holds: BTreeMap<HoldId, Hold>,
+    live: Option<Live>,
+    notify: Option<Notify>,
 }
 
 impl Listener for Progress {
     fn committed(&mut self, run: &Run, entries: &[Entry]) {
+        let text = self.told(run, entries);
+        match &self.live {
+            Some(live) => live.heard(run, entries, &text),
+            None if !text.is_empty() => print::talk(&text),
+            None => {}
+        }
+        if let Some(notify) = self.notify {
+            notice::of_new_holds(notify, run, entries);
+        }
+    }
+}
+
+impl Progress {
+    /// Tells somebody at a terminal with a tree and notices, and everybody else with plain lines. Must be called inside the runtime.
+    pub(crate) fn new(json: bool, notify: Notify) -> Self {
+        let live = if json { None } else { Live::begin() };
+        let notify = (!json && print::talk_is_seen()).then_some(notify);
+        Self { live, notify, ..Self::default() }
+    }
+
+    /// The live part, where there is one.
+    pub(crate) fn live(&self) -> Option<&Live> {
+        self.live.as_ref()
+    }
+
+    /// What happened, as plain lines.
+    pub(crate) fn told(&mut self, run: &Run, entries: &[Entry]) -> String {
         let mut text = String::new();
         for entry in entries {
             self.tell(&mut text, run, entry);
@@ -30,13 +62,9 @@ impl Listener for Progress {
         for hold in run.holds.values() {
             self.holds.entry(hold.id.clone()).or_insert_with(|| hold.clone());
         }
-        if !text.is_empty() {
-            print::talk(&text);
-        }
+        text
     }
-}
 
-impl Progress {
     fn tell(&mut self, text: &mut String, run: &Run, entry: &Entry) {
         let at = entry.at;
         match &entry.event {
@@ -58,6 +86,10 @@ impl Progress {
             Event::TaskStarted { key, attempt, reason } => {
                 self.began.insert(key.address(), at);
                 let why = again(*reason, *attempt);
+                // The tree shows what is under way.
+                if self.live.is_some() && why.is_empty() {
+                    return;
+                }
                 line(text, format_args!("  {} {}{why}", address(key), styled(FAINT, "started")));
             }
             Event::TaskFinished { key, .. } => {

@@ -3,7 +3,11 @@
 use crate::exit::Exit;
 use crate::trouble::Trouble;
 use lockgate_runner::driver::Halt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::signal::unix::{SignalKind, signal};
+
+/// Whether a program has the terminal that Ctrl+C is meant for.
+static IS_LENT: AtomicBool = AtomicBool::new(false);
 
 /// Halts the driver when a signal asks for it. Must be called inside the runtime.
 pub(crate) fn listen(halt: &Halt) -> Result<(), Trouble> {
@@ -15,7 +19,12 @@ pub(crate) fn listen(halt: &Halt) -> Result<(), Trouble> {
     tokio::spawn(async move {
         loop {
             let name = tokio::select! {
-                Some(()) = interrupt.recv() => "SIGINT",
+                Some(()) = interrupt.recv() => {
+                    if IS_LENT.load(Ordering::Relaxed) {
+                        continue;
+                    }
+                    "SIGINT"
+                }
                 Some(()) = terminate.recv() => "SIGTERM",
                 Some(()) = hangup.recv() => "SIGHUP",
                 else => return,
@@ -27,6 +36,24 @@ pub(crate) fn listen(halt: &Halt) -> Result<(), Trouble> {
         }
     });
     Ok(())
+}
+
+/// Ctrl+C is not meant for this process while this is there.
+pub(crate) struct Lent {
+    _interrupt: Option<tokio::signal::unix::Signal>,
+}
+
+/// Leaves Ctrl+C to another program on the same terminal. Must be called inside the runtime.
+pub(crate) fn lend() -> Lent {
+    IS_LENT.store(true, Ordering::Relaxed);
+    // Where nobody listens for it, it would end this process.
+    Lent { _interrupt: signal(SignalKind::interrupt()).ok() }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        IS_LENT.store(false, Ordering::Relaxed);
+    }
 }
 
 /// Takes the sting out of writing past a limit on file sizes: the write fails, and the store says so, instead of the process being killed.

@@ -36,8 +36,36 @@ pub struct Config {
     pub limits: Limits,
     /// The process that drives in the background.
     pub background: Background,
+    /// How somebody at a terminal is told that a question waits.
+    pub notify: Notify,
     /// The PostgreSQL database that keeps the runs; without it they are kept beside the settings.
     pub database: Option<DatabaseUrl>,
+}
+
+/// How somebody at a terminal is told that a question waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Notify {
+    /// The terminal's bell.
+    #[default]
+    Bell,
+    /// A notice of the desktop, where the terminal or the desktop can show one; else the bell.
+    Desktop,
+    /// Not at all.
+    Off,
+}
+
+impl Notify {
+    fn of(value: &Value<'_>) -> Result<Self, Problem> {
+        match value.text() {
+            Some("bell") => Ok(Self::Bell),
+            Some("desktop") => Ok(Self::Desktop),
+            Some("off") => Ok(Self::Off),
+            Some(_) | None => Err(value.problem(
+                "`notify` must say how somebody is told that a question waits",
+                Some("write `bell`, `desktop` or `off`".to_owned()),
+            )),
+        }
+    }
 }
 
 /// The address of a database. It may hold a password, and is not shown where settings are.
@@ -211,7 +239,7 @@ impl Config {
             return Ok(config);
         }
         let example = "people: { require_terminal: false }";
-        let known = ["people", "max_parallel", "script", "limits", "background", "database"];
+        let known = ["people", "max_parallel", "script", "limits", "background", "notify", "database"];
         for setting in root.fields("the settings", example, &known)? {
             let value = &setting.value;
             match setting.key.as_str() {
@@ -220,6 +248,7 @@ impl Config {
                 "script" => config.script.set(value)?,
                 "limits" => config.limits.set(value)?,
                 "background" => config.background.set(value)?,
+                "notify" => config.notify = Notify::of(value)?,
                 _ => config.database = Some(DatabaseUrl::of(value)?),
             }
         }
@@ -306,7 +335,7 @@ mod tests {
     #[test]
     fn every_setting_is_read() {
         let text = "people: { require_terminal: false }\nmax_parallel: 3\nscript: { time: 1m, condition_time: PT2S, memory_mb: 32 }\n\
-                    limits: { output_keep_mb: 0, log_mb: 1 }\nbackground: { stay: 1m, at_once: 7 }\n";
+                    limits: { output_keep_mb: 0, log_mb: 1 }\nbackground: { stay: 1m, at_once: 7 }\nnotify: off\n";
         let config = parse(text).unwrap();
         assert!(!config.people.require_terminal);
         assert_eq!(config.max_parallel.map(NonZeroU32::get), Some(3));
@@ -316,6 +345,7 @@ mod tests {
         assert_eq!(config.limits.output_keep_bytes(), 0);
         assert_eq!(config.limits.log_mb.get(), 1);
         assert_eq!((config.background.stay, config.background.at_once.get()), (Duration::from_secs(60), 7));
+        assert_eq!(config.notify, Notify::Off);
     }
 
     #[test]
@@ -337,7 +367,7 @@ mod tests {
         let error = parse("zebra: 1\n").unwrap_err();
         assert_eq!(
             error.help.as_deref(),
-            Some("there is `people`, `max_parallel`, `script`, `limits`, `background`, `database`")
+            Some("there is `people`, `max_parallel`, `script`, `limits`, `background`, `notify`, `database`")
         );
     }
 
@@ -386,6 +416,11 @@ mod tests {
                 "limits:\n  log_mb: 1\n  log_mb: 2\n",
                 "3:3: key `log_mb` is given twice in this map",
                 "the first one is on line 2; keep one of them",
+            ),
+            (
+                "notify: loudly\n",
+                "1:9: `notify` must say how somebody is told that a question waits",
+                "write `bell`, `desktop` or `off`",
             ),
             ("people: 3\n", "1:9: `people` must be a map such as `{ require_terminal: false }`, not `3`", ""),
             ("- people\n", "1:1: the settings must be a map such as `people: { require_terminal: false }`, not a list", ""),

@@ -123,7 +123,8 @@ fn unreadable(path: &Path, error: &io::Error) -> Trouble {
     Trouble::new(Exit::Failed, format!("the log {} cannot be read: {error}", path.display()))
 }
 
-fn log_file(project: &Project, run: &RunId, key: &StepKey, attempt: u32) -> PathBuf {
+/// The file that keeps what an attempt of a task or gate printed.
+pub(super) fn log_file(project: &Project, run: &RunId, key: &StepKey, attempt: u32) -> PathBuf {
     let step = match key {
         StepKey::Task(key) => Step::Task(key),
         StepKey::Gate { phase, iteration, gate } => Step::Gate { phase, iteration: *iteration, gate },

@@ -24,6 +24,7 @@ mod step;
 mod validate;
 mod verify;
 mod wait;
+mod watch;
 mod why;
 mod worker;
 
@@ -67,6 +68,7 @@ enum Command {
     Retry(retry::Arguments),
     Skip(skip::Arguments),
     Wait(wait::Arguments),
+    Watch(watch::Arguments),
     Cancel(cancel::Arguments),
     Verify(verify::Arguments),
     Validate(validate::Arguments),
@@ -145,6 +147,7 @@ fn execute(arguments: Arguments) -> Result<Exit, Trouble> {
             Command::Retry(arguments) => retry::run(root, arguments).await,
             Command::Skip(arguments) => skip::run(root, arguments).await,
             Command::Wait(arguments) => wait::run(root, arguments).await,
+            Command::Watch(arguments) => watch::run(root, arguments).await,
             Command::Cancel(arguments) => cancel::run(root, arguments).await,
             Command::Verify(arguments) => verify::run(root, arguments).await,
             Command::Validate(arguments) => Ok(validate::run(&arguments)),

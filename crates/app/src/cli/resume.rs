@@ -100,7 +100,8 @@ pub(super) async fn go_on(
     }
     // Before it is taken over, since that already tries again what failed.
     tell_changed_files(project, &state);
-    let resumed = Driver::resume(project.world.clone(), run, actor.clone(), Box::new(Progress::default())).await;
+    let progress = Box::new(Progress::new(json, project.config.notify));
+    let resumed = Driver::resume(project.world.clone(), run, actor.clone(), progress).await;
     let mut driver = match resumed {
         Err(DriveError::DrivenBy { by, .. }) => return Ok(GoneOn::Elsewhere(by)),
         resumed => resumed?,

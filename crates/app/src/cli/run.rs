@@ -83,7 +83,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         prepared.workflow,
         prepared.values,
         project.require_terminal(),
-        Box::new(Progress::default()),
+        Box::new(Progress::new(arguments.json, project.config.notify)),
     )
     .await?;
     drive::drive(&project, driver, &halt, arguments.json).await

@@ -76,7 +76,7 @@ impl Mark {
     }
 
     /// The style for it.
-    pub(super) fn style(self) -> Style {
+    pub(crate) fn style(self) -> Style {
         match self {
             Self::Done => GOOD,
             Self::Skipped | Self::Pending => FAINT,
@@ -86,7 +86,8 @@ impl Mark {
         }
     }
 
-    fn of_word(word: &str) -> Self {
+    /// The one that a word for a status means.
+    pub(crate) fn of_word(word: &str) -> Self {
         match word {
             "complete" => Self::Done,
             "skipped" => Self::Skipped,
@@ -99,7 +100,8 @@ impl Mark {
         }
     }
 
-    fn of_task(state: &TaskState) -> Self {
+    /// Where a task stands.
+    pub(crate) fn of_task(state: &TaskState) -> Self {
         match state {
             TaskState::Waiting => Self::Pending,
             TaskState::Running | TaskState::Backoff { .. } => Self::Running,
@@ -110,7 +112,8 @@ impl Mark {
         }
     }
 
-    fn of_gate(state: &GateState) -> Self {
+    /// Where a gate stands.
+    pub(crate) fn of_gate(state: &GateState) -> Self {
         match state {
             GateState::Waiting => Self::Pending,
             GateState::Running => Self::Running,

@@ -41,6 +41,14 @@ pub(crate) enum Key {
     Escape,
     /// Ctrl+C.
     Interrupt,
+    /// Ctrl+Z.
+    Suspend,
+    /// The window has another size, or the terminal was given back: what is there is to be drawn again.
+    Redraw,
+    /// Ctrl+O: shows the files.
+    Files,
+    /// Ctrl+G: opens an editor.
+    Editor,
     /// Ctrl+D: nothing more will be typed.
     End,
 }
@@ -94,6 +102,9 @@ fn decode(bytes: &[u8]) -> Decoded {
     match bytes[0] {
         0x03 => Decoded::Key(Key::Interrupt, 1),
         0x04 => Decoded::Key(Key::End, 1),
+        0x07 => Decoded::Key(Key::Editor, 1),
+        0x0f => Decoded::Key(Key::Files, 1),
+        0x1a => Decoded::Key(Key::Suspend, 1),
         b'\r' => Decoded::Key(Key::Enter, 1),
         b'\n' => Decoded::Key(Key::NewLine, 1),
         0x08 | 0x7f => Decoded::Key(Key::Backspace, 1),
@@ -198,13 +209,15 @@ mod tests {
     #[test]
     fn keys_are_recognised() {
         use Key::{
-            Backspace, Character, Delete, DeleteAll, Down, End, Enter, Home, Interrupt, Left, LineEnd, NewLine, Paste, Right, Up,
+            Backspace, Character, Delete, DeleteAll, Down, Editor, End, Enter, Files, Home, Interrupt, Left, LineEnd, NewLine,
+            Paste, Right, Suspend, Up,
         };
         assert_eq!(keys("aé日\r".as_bytes()), [Character('a'), Character('é'), Character('日'), Enter]);
         assert_eq!(keys(b"\x1b[A\x1b[B\x1bOA\x1bOB"), [Up, Down, Up, Down]);
         assert_eq!(keys(b"\x1b[D\x1b[C\x1b[H\x1b[F\x1bOD\x1bOF"), [Left, Right, Home, LineEnd, Left, LineEnd]);
         assert_eq!(keys(b"\x1b[1~\x1b[4~\x1b[3~\x01\x05\x02\x06"), [Home, LineEnd, Delete, Home, LineEnd, Left, Right]);
         assert_eq!(keys(b"\x7f\x15\x03\x04"), [Backspace, DeleteAll, Interrupt, End]);
+        assert_eq!(keys(b"\x0f\x07\x1a"), [Files, Editor, Suspend]);
         assert_eq!(keys(b"\x1b[200~one\r\ntwo\x03\x1b[201~\r"), [Paste("one\ntwo\x03".into()), Enter]);
         assert_eq!(keys(b"\x1b\r\n"), [NewLine, NewLine]);
     }

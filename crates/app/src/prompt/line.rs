@@ -1,6 +1,7 @@
 //! One line of input: what is typed so far, where the cursor stands, and how it is drawn.
 
 use super::key::Key;
+use crate::columns::{columns, first, last};
 use crate::{neutral, print};
 
 /// What is typed so far.
@@ -44,6 +45,7 @@ impl Line {
             Key::Home => self.cursor = 0,
             Key::LineEnd => self.cursor = self.text.len(),
             Key::Enter | Key::Up | Key::Down | Key::Escape | Key::Interrupt | Key::End => return false,
+            Key::Suspend | Key::Redraw | Key::Files | Key::Editor => return false,
         }
         true
     }
@@ -106,46 +108,6 @@ fn room(label: &str, width: usize) -> usize {
 /// Whether there is room enough behind a label to type.
 pub(crate) fn fits(label: &str, width: usize) -> bool {
     room(label, width) >= 16
-}
-
-/// How many columns a text takes.
-fn columns(text: &str) -> usize {
-    text.chars().map(width_of).sum()
-}
-
-fn first(text: &str, most: usize) -> &str {
-    let mut used = 0;
-    let end = text.char_indices().find(|(_, character)| {
-        used += width_of(*character);
-        used > most
-    });
-    &text[..end.map_or(text.len(), |(at, _)| at)]
-}
-
-fn last(text: &str, most: usize) -> &str {
-    let mut used = 0;
-    let start = text.char_indices().rev().take_while(|(_, character)| {
-        used += width_of(*character);
-        used <= most
-    });
-    &text[start.last().map_or(text.len(), |(at, _)| at)..]
-}
-
-/// How many columns a character takes: none for what joins the one before it, two for wide scripts and pictures.
-fn width_of(character: char) -> usize {
-    match u32::from(character) {
-        0x300..=0x36f | 0x200d | 0x20d0..=0x20ff | 0xfe00..=0xfe0f => 0,
-        0x1100..=0x115f
-        | 0x2e80..=0xa4cf
-        | 0xac00..=0xd7a3
-        | 0xf900..=0xfaff
-        | 0xfe30..=0xfe6f
-        | 0xff00..=0xff60
-        | 0xffe0..=0xffe6
-        | 0x1f300..=0x1faff
-        | 0x2_0000..=0x3_fffd => 2,
-        _ => 1,
-    }
 }
 
 #[cfg(test)]

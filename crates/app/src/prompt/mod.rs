@@ -1,21 +1,23 @@
 //! Asking a person at the terminal. The question closes by itself when somebody else answers it.
 
+mod editor;
+mod files;
 mod key;
 mod line;
 mod show;
 mod terminal;
 
+pub(crate) use key::Key;
 pub(crate) use show::shown;
+pub(crate) use terminal::Terminal;
 
-use crate::print;
+use crate::print::{self, FAINT, styled};
 use crate::trouble::Trouble;
-use key::Key;
 use line::Line;
 use lockgate_engine::hold::{Hold, HoldState};
 use lockgate_engine::id::OptionId;
 use lockgate_runner::driver::Halt;
 use lockgate_store::Store;
-use terminal::Terminal;
 
 /// What came of asking.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,13 +39,13 @@ pub(crate) enum Asked {
     NobodyThere,
 }
 
-/// Asks about a hold that was shown.
-pub(crate) async fn ask(hold: &Hold, store: &dyn Store, halt: &Halt) -> Result<Asked, Trouble> {
+/// Asks about a hold that was shown, in these words.
+pub(crate) async fn ask(hold: &Hold, shown: &str, store: &dyn Store, halt: &Halt) -> Result<Asked, Trouble> {
     if hold.options.is_empty() {
         return Ok(Asked::NobodyThere);
     }
     let Ok(mut terminal) = Terminal::take() else { return Ok(Asked::NobodyThere) };
-    let mut asking = Asking { hold, store, halt, marker: store.changes() };
+    let mut asking = Asking { hold, shown, store, halt, marker: store.changes() };
     // Somebody may have answered between the look that led here and the marker.
     let asked = match asking.still_stands().await {
         Ok(true) => asking.choose(&mut terminal).await,
@@ -81,6 +83,7 @@ pub(crate) async fn confirm(question: &str) -> Confirmed {
             Some(Key::Enter) if matches!(line.text().trim().to_lowercase().as_str(), "y" | "yes") => break Confirmed::Yes,
             Some(Key::Interrupt) => break Confirmed::Interrupted,
             None | Some(Key::Enter | Key::End | Key::Escape) => break Confirmed::No,
+            Some(Key::Suspend) => terminal.suspend().await,
             Some(key) => {
                 line.edit(&key);
             }
@@ -94,7 +97,7 @@ pub(crate) async fn confirm(question: &str) -> Confirmed {
 /// Asks for what is to be said with an answer; gives how asking ended where nothing was said.
 pub(crate) async fn feedback() -> Result<String, Confirmed> {
     let Ok(mut terminal) = Terminal::take() else { return Err(Confirmed::No) };
-    print::terminal("Feedback: Enter ends it (it may be empty), Alt+Enter breaks the line, Esc answers nothing.\n");
+    feedback_hint("Esc answers nothing");
     let mut line = Line::default();
     let said = loop {
         line.draw("> ", terminal.width());
@@ -102,6 +105,8 @@ pub(crate) async fn feedback() -> Result<String, Confirmed> {
             Some(Key::Enter) => break Ok(line.text().to_owned()),
             Some(Key::Interrupt) => break Err(Confirmed::Interrupted),
             None | Some(Key::End | Key::Escape) => break Err(Confirmed::No),
+            Some(Key::Suspend) => terminal.suspend().await,
+            Some(Key::Editor) => editor::open(&mut terminal, &mut line, None).await,
             Some(key) => {
                 line.edit(&key);
             }
@@ -112,8 +117,20 @@ pub(crate) async fn feedback() -> Result<String, Confirmed> {
     said
 }
 
+/// Says which keys there are while feedback is written.
+fn feedback_hint(escape: &str) {
+    let editor = if editor::chosen().is_some() { ", Ctrl+G opens your editor" } else { "" };
+    hint(&format!("Feedback: Enter ends it (it may be empty), Alt+Enter breaks the line{editor}, {escape}."));
+}
+
+fn hint(text: &str) {
+    let text = if print::talk_has_colour() { styled(FAINT, text) } else { text.to_owned() };
+    print::terminal(&format!("{text}\n"));
+}
+
 struct Asking<'a> {
     hold: &'a Hold,
+    shown: &'a str,
     store: &'a dyn Store,
     halt: &'a Halt,
     marker: u64,
@@ -131,6 +148,9 @@ impl Asking<'_> {
         let question = format!("Choose 1-{} (number, label or arrows), then Enter: ", options.len());
         // In a narrow window the question stands above the line, which can be drawn anew only while it takes one row.
         let label = |width: usize| if line::fits(&question, width) { question.as_str() } else { "> " };
+        if !self.hold.files.is_empty() {
+            hint("Ctrl+O shows the files in full.");
+        }
         if label(terminal.width()) != question {
             print::terminal(&format!("{question}\n"));
         }
@@ -144,6 +164,11 @@ impl Asking<'_> {
             match key {
                 Key::Interrupt => return Ok(Asked::Interrupted),
                 Key::End => return Ok(Asked::NobodyThere),
+                Key::Files => {
+                    files::show(terminal, self.hold, self.store, self.halt).await?;
+                    continue;
+                }
+                Key::Redraw | Key::Suspend | Key::Editor => continue,
                 Key::Up => at = Some(at.unwrap_or(0).checked_sub(1).unwrap_or(options.len() - 1)),
                 Key::Down => at = Some(at.map_or(0, |at| (at + 1) % options.len())),
                 Key::Escape => {
@@ -202,7 +227,7 @@ impl Asking<'_> {
 
     /// Asks for feedback; gives how asking ended instead, or nothing when the person wants to choose again.
     async fn feedback(&mut self, terminal: &mut Terminal) -> Result<Result<String, Option<Asked>>, Trouble> {
-        print::terminal("Feedback: Enter ends it (it may be empty), Alt+Enter breaks the line, Esc goes back.\n");
+        feedback_hint("Esc goes back");
         let mut line = Line::default();
         loop {
             line.draw("> ", terminal.width());
@@ -212,6 +237,7 @@ impl Asking<'_> {
                 Next::Key(Key::Escape) => return Ok(Err(None)),
                 Next::Key(Key::Interrupt) => return Ok(Err(Some(Asked::Interrupted))),
                 Next::Key(Key::End) => return Ok(Err(Some(Asked::NobodyThere))),
+                Next::Key(Key::Editor) => editor::open(terminal, &mut line, Some(self.halt)).await,
                 Next::Key(key) => {
                     line.edit(&key);
                 }
@@ -225,7 +251,15 @@ impl Asking<'_> {
             tokio::select! {
                 biased;
                 () = self.halt.halted() => return Ok(Next::Over(Asked::Halted)),
-                key = terminal.key() => return Ok(key.map_or(Next::Over(Asked::NobodyThere), Next::Key)),
+                key = terminal.key() => match key {
+                    Some(Key::Suspend) => {
+                        terminal.suspend().await;
+                        // Whatever is on the screen now, the question stands below it.
+                        print::talk(self.shown);
+                        return Ok(Next::Key(Key::Redraw));
+                    }
+                    key => return Ok(key.map_or(Next::Over(Asked::NobodyThere), Next::Key)),
+                },
                 changed = self.store.changed(self.marker) => {
                     self.marker = changed?;
                     if !self.still_stands().await? {

@@ -1,28 +1,45 @@
 //! The terminal while somebody is asked: keys come one by one, and everything is as before when it is over.
 
 use super::key::{Decoder, Key};
-use crate::print;
+use crate::{live, print, signals};
+use lockgate_runner::driver::Halt;
 use rustix::fs::{Mode, OFlags};
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{self, InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios};
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::time::Duration;
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe;
+use tokio::process::Command;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// How long the rest of a key may take to arrive after its first byte.
 const REST_OF_A_KEY: Duration = Duration::from_millis(50);
 
+/// How long a program that the terminal was lent to may take to end when it is asked to.
+const ENDS_WITHIN: Duration = Duration::from_secs(2);
+
 /// The terminal, taken over until this is dropped.
 pub(crate) struct Terminal {
     input: pipe::Receiver,
+    name: PathBuf,
     before: Termios,
+    during: Termios,
     decoder: Decoder,
+    resized: tokio::signal::unix::Signal,
 }
 
 impl Terminal {
     /// Takes over the terminal that is this process's input. What was typed before the question was there is thrown away.
     pub(crate) fn take() -> io::Result<Self> {
         let name = termios::ttyname(io::stdin(), Vec::new())?;
+        let path = PathBuf::from(OsStr::from_bytes(name.as_bytes()));
         // Opened anew, so that reading without waiting changes nothing for others who use the same terminal.
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = rustix::fs::open(name, flags, Mode::empty())?;
@@ -35,8 +52,9 @@ impl Terminal {
         during.special_codes[SpecialCodeIndex::VTIME] = 0;
         // A terminal is read as a pipe is: wait, then take what is there.
         let input = pipe::Receiver::from_owned_fd_unchecked(opened)?;
+        let resized = signal(SignalKind::window_change())?;
         termios::tcsetattr(input.as_fd(), OptionalActions::Drain, &during)?;
-        let terminal = Self { input, before, decoder: Decoder::default() };
+        let terminal = Self { input, name: path, before, during, decoder: Decoder::default(), resized };
         termios::tcflush(terminal.input.as_fd(), QueueSelector::IFlush)?;
         print::terminal("\x1b[?2004h");
         Ok(terminal)
@@ -44,55 +62,129 @@ impl Terminal {
 
     /// The next key; nothing when the terminal is gone. May be dropped while it waits.
     pub(crate) async fn key(&mut self) -> Option<Key> {
-        loop {
-            if let Some(key) = self.decoder.next(false) {
-                return Some(key);
-            }
-            let read = self.read();
-            let more = if self.decoder.is_waiting() {
-                match tokio::time::timeout(REST_OF_A_KEY, read).await {
-                    Ok(more) => more,
-                    Err(_) => match self.decoder.next(true) {
-                        Some(key) => return Some(key),
-                        None => continue,
-                    },
-                }
-            } else {
-                read.await
-            };
-            match more {
-                Some(bytes) => self.decoder.take(&bytes),
-                None => return self.decoder.next(true),
-            }
+        let Self { input, decoder, resized, .. } = self;
+        tokio::select! {
+            biased;
+            () = live::suspension() => Some(Key::Suspend),
+            Some(()) = resized.recv() => Some(Key::Redraw),
+            key = typed(input, decoder) => key,
         }
     }
 
-    async fn read(&self) -> Option<Vec<u8>> {
-        let mut bytes = [0; 4096];
-        loop {
-            self.input.readable().await.ok()?;
-            match self.input.try_read(&mut bytes) {
-                Ok(0) => return None,
-                Ok(count) => return Some(bytes[..count].to_vec()),
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-                Err(_) => return None,
-            }
-        }
+    /// Stops this process as Ctrl+Z does elsewhere, with the terminal as it was, until it is set going again.
+    pub(crate) async fn suspend(&mut self) {
+        self.release();
+        live::stop_here().await;
+        self.retake();
+    }
+
+    /// The terminal itself, for a program that is started on it.
+    pub(crate) fn open(&self) -> io::Result<File> {
+        OpenOptions::new().read(true).write(true).open(&self.name)
+    }
+
+    /// Lends the terminal to a program until that ends, and gives it what it is to read. The program is in the group of this
+    /// process, as are all that share a terminal: Ctrl+Z stops both. Ctrl+C is its own affair meanwhile. When this process is asked
+    /// to end, so is the program.
+    pub(crate) async fn lend(&mut self, command: &mut Command, input: Vec<u8>, halt: Option<&Halt>) -> io::Result<ExitStatus> {
+        self.release();
+        let lent = signals::lend();
+        let ended = until_it_ends(command, input, halt).await;
+        drop(lent);
+        self.retake();
+        ended
+    }
+
+    fn release(&self) {
+        print::terminal("\x1b[?2004l");
+        let _ = termios::tcsetattr(self.input.as_fd(), OptionalActions::Drain, &self.before);
+    }
+
+    fn retake(&self) {
+        let _ = termios::tcsetattr(self.input.as_fd(), OptionalActions::Drain, &self.during);
+        print::terminal("\x1b[?2004h");
     }
 
     /// How many characters fit on a line.
     pub(crate) fn width(&self) -> usize {
-        termios::tcgetwinsize(self.input.as_fd()).map_or(80, |size| match size.ws_col {
-            // A terminal that does not say how wide it is.
-            0 => 80,
-            columns => usize::from(columns),
-        })
+        self.size().0
+    }
+
+    /// How many characters fit on a line, and how many lines there are.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        let size = termios::tcgetwinsize(self.input.as_fd());
+        let (columns, rows) = size.map_or((0, 0), |size| (usize::from(size.ws_col), usize::from(size.ws_row)));
+        // A terminal that does not say how large it is.
+        (if columns == 0 { 80 } else { columns }, if rows == 0 { 24 } else { rows })
     }
 }
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        print::terminal("\x1b[?2004l");
-        let _ = termios::tcsetattr(self.input.as_fd(), OptionalActions::Drain, &self.before);
+        self.release();
     }
+}
+
+async fn typed(input: &pipe::Receiver, decoder: &mut Decoder) -> Option<Key> {
+    loop {
+        if let Some(key) = decoder.next(false) {
+            return Some(key);
+        }
+        let read = read(input);
+        let more = if decoder.is_waiting() {
+            match tokio::time::timeout(REST_OF_A_KEY, read).await {
+                Ok(more) => more,
+                Err(_) => match decoder.next(true) {
+                    Some(key) => return Some(key),
+                    None => continue,
+                },
+            }
+        } else {
+            read.await
+        };
+        match more {
+            Some(bytes) => decoder.take(&bytes),
+            None => return decoder.next(true),
+        }
+    }
+}
+
+async fn read(input: &pipe::Receiver) -> Option<Vec<u8>> {
+    let mut bytes = [0; 4096];
+    loop {
+        input.readable().await.ok()?;
+        match input.try_read(&mut bytes) {
+            Ok(0) => return None,
+            Ok(count) => return Some(bytes[..count].to_vec()),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+async fn until_it_ends(command: &mut Command, input: Vec<u8>, halt: Option<&Halt>) -> io::Result<ExitStatus> {
+    let mut child = command.spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // Whoever stops reading has seen enough.
+        tokio::spawn(async move { stdin.write_all(&input).await });
+    }
+    let halted = async {
+        match halt {
+            Some(halt) => halt.halted().await,
+            None => std::future::pending().await,
+        }
+    };
+    let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+    tokio::select! {
+        ended = child.wait() => return ended,
+        () = halted => {}
+    }
+    if let Some(pid) = pid {
+        let _ = kill_process(pid, Signal::TERM);
+    }
+    if let Ok(ended) = tokio::time::timeout(ENDS_WITHIN, child.wait()).await {
+        return ended;
+    }
+    child.start_kill()?;
+    child.wait().await
 }

@@ -1,0 +1,73 @@
+//! How many columns of a terminal a text takes.
+
+use unicode_width::UnicodeWidthChar;
+
+/// How many columns a text takes, at most: terminals that join several characters into one picture need less.
+pub(crate) fn columns(text: &str) -> usize {
+    text.chars().map(width_of).sum()
+}
+
+/// The beginning of a text that takes no more than so many columns.
+pub(crate) fn first(text: &str, most: usize) -> &str {
+    let mut used = 0;
+    let end = text.char_indices().find(|(_, character)| {
+        used += width_of(*character);
+        used > most
+    });
+    &text[..end.map_or(text.len(), |(at, _)| at)]
+}
+
+/// The end of a text that takes no more than so many columns.
+pub(crate) fn last(text: &str, most: usize) -> &str {
+    let mut used = 0;
+    let start = text.char_indices().rev().take_while(|(_, character)| {
+        used += width_of(*character);
+        used <= most
+    });
+    &text[start.last().map_or(text.len(), |(at, _)| at)..]
+}
+
+/// A text in no more than so many columns; where something is left out, a sign says so.
+pub(crate) fn fitted(text: &str, most: usize) -> String {
+    if columns(text) <= most {
+        return text.to_owned();
+    }
+    match most {
+        0 => String::new(),
+        most => format!("{}…", first(text, most - 1)),
+    }
+}
+
+/// How many columns a character takes: none for what joins the one before it, two for wide scripts and pictures.
+fn width_of(character: char) -> usize {
+    match character {
+        // Asks for the wide form of the character before it, and some terminals give it.
+        '\u{fe0f}' => 1,
+        _ => character.width().unwrap_or(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_characters_take_two_columns_and_joining_ones_none() {
+        for (text, wide) in [("", 0), ("abc", 3), ("日本", 4), ("e\u{301}", 1), ("🙂", 2), ("⌚", 2), ("✓●…│", 4)] {
+            assert_eq!(columns(text), wide, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_between_characters_and_never_too_wide() {
+        assert_eq!(fitted("short", 5), "short");
+        assert_eq!(fitted("日本語", 5), "日本…");
+        assert_eq!(fitted("日本語", 4), "日…");
+        for most in 0..12 {
+            for text in ["plain words", "日本語の行", "🙂👩‍💻🙂", "e\u{301}e\u{301}e\u{301}"] {
+                assert!(columns(&fitted(text, most)) <= most, "{text} in {most}");
+                assert!(columns(first(text, most)) <= most && columns(last(text, most)) <= most, "{text} in {most}");
+            }
+        }
+    }
+}

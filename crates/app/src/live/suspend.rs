@@ -1,0 +1,49 @@
+//! Ctrl+Z: the terminal is put in order, this process stops as its shell expects, and everything is drawn again when it goes on.
+//! Tasks are in sessions of their own, so they are not stopped.
+
+use crate::print;
+use rustix::process::{Signal, getpgrp, kill_process_group};
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
+
+/// How long to wait for being stopped. Where nobody could set this process going again, the system does not stop it.
+const STOPS_WITHIN: Duration = Duration::from_millis(200);
+
+/// Wakes whoever has taken over the terminal, when this process is asked to stop.
+static ASKED: Notify = Notify::const_new();
+
+/// Ends when this process is asked to stop while something has taken over the terminal.
+pub(crate) async fn suspension() {
+    ASKED.notified().await;
+}
+
+/// Stops this process when it is asked to, for as long as there is a live part.
+pub(super) async fn listen() {
+    let Ok(mut asked) = signal(SignalKind::from_raw(Signal::TSTP.as_raw())) else { return };
+    while asked.recv().await.is_some() {
+        if super::screen().hidden > 0 {
+            // Whoever has hidden the live part has the terminal, and puts it in order first.
+            ASKED.notify_one();
+            continue;
+        }
+        let hidden = super::hide();
+        stop_here().await;
+        drop(hidden);
+    }
+}
+
+/// Stops this process until it is set going again.
+pub(crate) async fn stop_here() {
+    let Ok(mut going_on) = signal(SignalKind::from_raw(Signal::CONT.as_raw())) else { return };
+    print::note("this process stops, tasks under way go on by themselves until their output has to be read; `fg` brings it back");
+    // Like the signal that Ctrl+Z sends, this one stops nobody whom no shell could set going again; and it is not caught here.
+    if kill_process_group(getpgrp(), Signal::TTIN).is_err() {
+        return;
+    }
+    // The stop reaches this thread a moment later than the others, perhaps; nothing may be drawn in between.
+    tokio::select! {
+        _ = going_on.recv() => {}
+        () = tokio::time::sleep(STOPS_WITHIN) => {}
+    }
+}

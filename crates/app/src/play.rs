@@ -1,0 +1,142 @@
+//! A run that tests play by hand: commands at moments that they choose, and nothing is performed.
+
+use crate::progress::Progress;
+use crate::tree::Tree;
+use lockgate_engine::digest::Digest;
+use lockgate_engine::hold::{Seen, ShownFile};
+use lockgate_engine::id::{DriverId, RunId};
+use lockgate_engine::run::command::{Actor, Body, Command, Create, Credential, TaskOutcome, Way};
+use lockgate_engine::run::effect::Effect;
+use lockgate_engine::run::event::{Entry, Failure, FailureKind, Origin, RunKind};
+use lockgate_engine::run::{Run, create, handle};
+use lockgate_engine::time::Timestamp;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A run, its tree and what was told about it.
+pub(crate) struct Play {
+    pub(crate) run: Run,
+    pub(crate) tree: Tree,
+    pub(crate) told: String,
+    progress: Progress,
+    now: i64,
+}
+
+impl Play {
+    /// Begins a run of a workflow.
+    pub(crate) fn of(source: &str, feature: Option<&str>) -> Self {
+        let workflow = lockgate_engine::spec::read(source).workflow.expect("the workflow is valid");
+        let body = Create {
+            run: RunId::from("k3f9x2ab"),
+            kind: RunKind::Workflow,
+            origin: Origin::New,
+            definition: Digest::of(b"definition"),
+            files: Vec::new(),
+            feature: feature.map(str::to_owned),
+            flags: Vec::new(),
+            vars: BTreeMap::new(),
+            output_dir: "out".into(),
+            presets: Vec::new(),
+            driver: DriverId::from("driver-1"),
+        };
+        let (mut run, entries) = create(&command(person(), Body::Create(Box::new(body)), 0), Arc::new(workflow)).unwrap();
+        let (commit, _, _) = run.seal(entries);
+        let (mut progress, tree) = (Progress::default(), Tree::of(&run, true));
+        let told = progress.told(&run, &commit.entries);
+        let mut play = Self { run, tree, told, progress, now: 0 };
+        play.settle();
+        play
+    }
+
+    /// What time it is.
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.now)
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(&mut self, seconds: i64) {
+        self.now += seconds * 1000;
+    }
+
+    /// Ends tasks and gates well, by their addresses.
+    pub(crate) fn done(&mut self, addresses: &[&str]) {
+        for address in addresses {
+            self.end(address, None);
+        }
+    }
+
+    /// Ends a task or gate badly.
+    pub(crate) fn fail(&mut self, address: &str, message: &str) {
+        self.end(address, Some(Failure { kind: FailureKind::Exit(1), message: message.to_owned(), tail: String::new() }));
+    }
+
+    /// Answers the hold that waits.
+    pub(crate) fn answer(&mut self, option: &str) {
+        let hold = self.run.open_holds()[0].clone();
+        let body = Body::Answer { hold: hold.id, revision: Some(hold.revision), option: option.to_owned(), feedback: None };
+        self.tell(person(), body);
+        self.settle();
+    }
+
+    fn end(&mut self, address: &str, failure: Option<Failure>) {
+        let effects = self.run.pending();
+        let body = effects.into_iter().find_map(|effect| match effect {
+            Effect::Task { key, attempt } if key.address() == address => {
+                let outcome = failure
+                    .clone()
+                    .map_or_else(|| TaskOutcome::Finished { result: None, outputs: Vec::new() }, TaskOutcome::Failed);
+                Some(Body::TaskEnded { key, attempt, outcome })
+            }
+            Effect::Gate { phase, iteration, gate, attempt } if format!("{phase}/{gate}") == address => {
+                Some(Body::GateEnded { phase, iteration, gate, attempt, failure: failure.clone() })
+            }
+            Effect::Task { .. }
+            | Effect::Gate { .. }
+            | Effect::Evaluate { .. }
+            | Effect::Show { .. }
+            | Effect::Recheck { .. }
+            | Effect::Wake { .. } => None,
+        });
+        self.tell(Actor::driver(), body.unwrap_or_else(|| panic!("{address} does not run")));
+        self.settle();
+    }
+
+    /// Shows checkpoints and looks at shown files, as a driver does by itself.
+    fn settle(&mut self) {
+        loop {
+            let body = self.run.pending().into_iter().find_map(|effect| match effect {
+                Effect::Show { phase, iteration } => {
+                    let checkpoint = self.run.workflow.phase(phase.as_str())?.checkpoint.clone()?;
+                    let shown = |path: &String| ShownFile { path: path.clone(), seen: Seen::Absent, not_kept: None };
+                    let files = checkpoint.show_files.iter().map(shown).collect();
+                    Some(Body::Shown { phase, iteration, prompt: checkpoint.prompt, files, notes: Vec::new() })
+                }
+                Effect::Recheck { hold, revision } => {
+                    let files = self.run.holds[&hold].files.clone();
+                    Some(Body::Rechecked { hold, revision, files, differences: Vec::new() })
+                }
+                Effect::Task { .. } | Effect::Gate { .. } | Effect::Evaluate { .. } | Effect::Wake { .. } => None,
+            });
+            match body {
+                Some(body) => self.tell(Actor::driver(), body),
+                None => return,
+            }
+        }
+    }
+
+    fn tell(&mut self, actor: Actor, body: Body) {
+        let entries: Vec<Entry> = handle(&mut self.run, &command(actor, body, self.now)).unwrap();
+        let (commit, _, _) = self.run.seal(entries);
+        self.tree.heard(&self.run, &commit.entries);
+        self.told += &self.progress.told(&self.run, &commit.entries);
+    }
+}
+
+fn person() -> Actor {
+    Actor { credential: Credential::Person, name: "ada".into(), way: Way::Prompt, terminal: true, inside_task: None }
+}
+
+fn command(actor: Actor, body: Body, at: i64) -> Command {
+    let at = Timestamp::from_millis(at);
+    Command { id: None, actor, at, seed: [7; 16], driving: true, require_terminal: true, body }
+}

@@ -1,0 +1,143 @@
+//! The files of a hold in full, in the pager that the person likes, or page by page.
+
+use super::key::Key;
+use super::terminal::Terminal;
+use crate::neutral;
+use crate::print::{self, FAINT, STRONG, styled};
+use crate::trouble::Trouble;
+use crate::{columns, live};
+use anstream::adapter::strip_str;
+use lockgate_engine::digest::Digest;
+use lockgate_engine::hold::{Hold, Seen};
+use lockgate_runner::driver::Halt;
+use lockgate_runner::files::preview;
+use lockgate_store::Store;
+use std::process::Stdio;
+use tokio::process::Command;
+
+/// The exit code by which a shell says that there is no such program.
+const NO_SUCH_PROGRAM: i32 = 127;
+
+/// Shows the files of a hold as they were when it was opened.
+pub(super) async fn show(terminal: &mut Terminal, hold: &Hold, store: &dyn Store, halt: &Halt) -> Result<(), Trouble> {
+    let text = in_full(hold, store).await?;
+    let text = if print::talk_has_colour() { text } else { strip_str(&text).to_string() };
+    if let Some(mut pager) = pager(terminal) {
+        match terminal.lend(&mut pager, text.clone().into_bytes(), Some(halt)).await {
+            Ok(ended) if ended.code() != Some(NO_SUCH_PROGRAM) => return Ok(()),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    page_by_page(terminal, &text, halt).await;
+    Ok(())
+}
+
+/// The pager that the person likes, else `less`; none where the terminal cannot move its cursor.
+fn pager(terminal: &Terminal) -> Option<Command> {
+    if !live::possible() {
+        return None;
+    }
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+    let mut command = match set("LOCKGATE_PAGER").or_else(|| set("PAGER")) {
+        Some(pager) => {
+            let mut command = Command::new("sh");
+            command.args(["-c", &pager]);
+            command
+        }
+        None => {
+            let mut command = Command::new("less");
+            command.arg("-R");
+            command
+        }
+    };
+    let screen = terminal.open().ok()?;
+    command.stdin(Stdio::piped()).stdout(screen.try_clone().ok()?).stderr(screen);
+    // What is approved here is nothing for a history of searches.
+    command.env("LESSHISTFILE", "-");
+    Some(command)
+}
+
+/// All files, one below the other, with the bytes that were kept when the hold was opened.
+async fn in_full(hold: &Hold, store: &dyn Store) -> Result<String, Trouble> {
+    let digests: Vec<Digest> = hold.files.iter().filter_map(|file| file.seen.digest()).collect();
+    let kept = if digests.is_empty() { Vec::new() } else { store.values(&digests).await? };
+    let mut text = String::new();
+    for file in &hold.files {
+        let at = digests.iter().position(|digest| Some(*digest) == file.seen.digest());
+        let bytes = at.and_then(|at| kept.get(at)?.as_deref());
+        let shown = preview(file, bytes, usize::MAX);
+        text += &format!("{} ({})\n", styled(STRONG, neutral::line(&file.path)), neutral::line(&shown.size));
+        match (&file.seen, bytes) {
+            // Of a file every character is shown; of a folder, what is in it.
+            (Seen::File { .. }, Some(bytes)) if !shown.lines.is_empty() => {
+                let content = String::from_utf8_lossy(bytes);
+                text += &neutral::lines(&content);
+                if !text.ends_with('\n') {
+                    text.push('\n');
+                }
+            }
+            (Seen::File { .. } | Seen::Directory { .. } | Seen::Absent | Seen::Unreadable(_), _) => {
+                text.extend(shown.lines.iter().map(|line| format!("{}\n", neutral::line(line))));
+            }
+        }
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+async fn page_by_page(terminal: &mut Terminal, text: &str, halt: &Halt) {
+    print::terminal("\r\x1b[K");
+    let mut lines = text.lines().peekable();
+    while lines.peek().is_some() {
+        let (width, height) = terminal.size();
+        let mut used = 0;
+        while let Some(line) = lines.peek() {
+            let rows = columns::columns(&strip_str(line).to_string()).div_ceil(width.max(1)).max(1);
+            if used > 0 && used + rows >= height {
+                break;
+            }
+            used += rows;
+            print::terminal(&format!("{line}\n"));
+            lines.next();
+        }
+        if lines.peek().is_none() || !goes_on(terminal, halt).await {
+            break;
+        }
+    }
+}
+
+/// Asks whether to show the next page.
+async fn goes_on(terminal: &mut Terminal, halt: &Halt) -> bool {
+    let hint = "-- Enter or Space: next page, q: back to the question --";
+    let hint = if print::talk_has_colour() { styled(FAINT, hint) } else { hint.to_owned() };
+    print::terminal(&hint);
+    let more = loop {
+        let key = tokio::select! {
+            () = halt.halted() => break false,
+            key = terminal.key() => key,
+        };
+        match key {
+            Some(Key::Enter | Key::NewLine | Key::Down | Key::Character(' ')) => break true,
+            None | Some(Key::Character('q' | 'Q') | Key::Escape | Key::Interrupt | Key::End) => break false,
+            Some(Key::Suspend) => terminal.suspend().await,
+            Some(
+                Key::Character(_)
+                | Key::Paste(_)
+                | Key::Backspace
+                | Key::Delete
+                | Key::DeleteWord
+                | Key::DeleteAll
+                | Key::Left
+                | Key::Right
+                | Key::Home
+                | Key::LineEnd
+                | Key::Up
+                | Key::Redraw
+                | Key::Files
+                | Key::Editor,
+            ) => {}
+        }
+    };
+    print::terminal("\r\x1b[K");
+    more
+}

@@ -1,0 +1,277 @@
+//! The live tree: phases, and the tasks and gates of the one under way, as a model that knows no terminal.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | this one | what the tree holds, kept in step with the run as things happen |
+//! | `rows` | the tree as rows that fit a window |
+
+mod rows;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use rows::Size;
+
+use crate::graph::Mark;
+use crate::neutral;
+use crate::progress::first_line;
+use crate::view::{phase_status, status_word};
+use lockgate_engine::id::{GateId, StepKey};
+use lockgate_engine::run::Run;
+use lockgate_engine::run::event::{Entry, Event};
+use lockgate_engine::run::phase::{PhaseRun, TaskRun};
+use lockgate_engine::run::state::{GateRun, GateState, TaskState};
+use lockgate_engine::time::Timestamp;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What the tree holds. All its texts are neutral.
+#[derive(Clone, Debug)]
+pub(crate) struct Tree {
+    run: String,
+    title: String,
+    status: &'static str,
+    started_at: Timestamp,
+    /// When the run stopped going on; its time stands still from then on.
+    ended_at: Option<Timestamp>,
+    driven: bool,
+    version: u64,
+    phases: Vec<PhaseNode>,
+    steps: Vec<StepNode>,
+    /// The questions that wait.
+    questions: Vec<String>,
+    /// When the gates of the phase under way began; the state of the run does not say.
+    gates_began: BTreeMap<GateId, Timestamp>,
+}
+
+/// A phase.
+#[derive(Clone, Debug)]
+struct PhaseNode {
+    id: String,
+    mark: Mark,
+    iteration: u32,
+    current: bool,
+    began: Option<Timestamp>,
+    ended: Option<Timestamp>,
+}
+
+/// A task or gate of the phase under way.
+#[derive(Clone, Debug)]
+struct StepNode {
+    key: StepKey,
+    attempt: u32,
+    label: String,
+    mark: Mark,
+    /// When its last attempt began.
+    began: Option<Timestamp>,
+    /// How long its last attempt took.
+    took: Option<Duration>,
+    /// When it is tried again.
+    due: Option<Timestamp>,
+    /// Why it failed.
+    error: Option<String>,
+}
+
+impl Tree {
+    /// The tree of a run as it stands.
+    pub(crate) fn of(run: &Run, driven: bool) -> Self {
+        let about = run.feature.as_deref().map(|feature| format!(" ({feature})")).unwrap_or_default();
+        let mut tree = Self {
+            run: run.id.to_string(),
+            title: neutral::line(&format!("{}{about}", run.workflow.name)).into_owned(),
+            status: "running",
+            started_at: run.started_at,
+            ended_at: None,
+            driven,
+            version: run.version,
+            phases: Vec::new(),
+            steps: Vec::new(),
+            questions: Vec::new(),
+            gates_began: BTreeMap::new(),
+        };
+        tree.look(run);
+        tree
+    }
+
+    /// Takes in what happened; `run` is as it stands afterwards.
+    pub(crate) fn heard(&mut self, run: &Run, entries: &[Entry]) {
+        let followed = run.version == self.version + 1;
+        self.version = run.version;
+        let mut all = !followed;
+        for entry in entries {
+            match self.noted(run, entry) {
+                Some(index) if !all => self.look_at_step(run, index),
+                Some(_) => {}
+                None => all = true,
+            }
+        }
+        if all {
+            self.look(run);
+        }
+    }
+
+    /// Takes in what happened before, for the moments that the state of the run does not keep.
+    pub(crate) fn recall(&mut self, run: &Run, entries: &[Entry]) {
+        for entry in entries {
+            self.noted(run, entry);
+        }
+        self.look(run);
+    }
+
+    /// Takes in whether a process drives the run.
+    pub(crate) fn set_driven(&mut self, run: &Run, driven: bool) {
+        if self.driven != driven {
+            self.driven = driven;
+            self.look(run);
+        }
+    }
+
+    /// The steps that run, with the attempt that does.
+    pub(crate) fn running(&self) -> impl Iterator<Item = (&StepKey, u32)> {
+        self.steps.iter().filter(|step| step.mark == Mark::Running).map(|step| (&step.key, step.attempt))
+    }
+
+    /// Keeps the moments that the state of the run does not; gives the one step that an event changes, where it changes no more.
+    fn noted(&mut self, run: &Run, entry: &Entry) -> Option<usize> {
+        let current = run.current.as_ref();
+        match &entry.event {
+            Event::TaskStarted { key, .. }
+            | Event::TaskFinished { key, .. }
+            | Event::TaskFailed { key, .. }
+            | Event::RetryScheduled { key, .. }
+            | Event::TaskInterrupted { key, .. }
+            | Event::TaskStopped { key, .. }
+            | Event::TaskSkipped { key, .. }
+            | Event::RetryAsked { key } => current.and_then(|phase| phase.find(key)).filter(|index| *index < self.steps.len()),
+            Event::GateStarted { gate, .. } => {
+                self.gates_began.insert(gate.clone(), entry.at);
+                None
+            }
+            Event::PhaseStarted { phase, .. } => {
+                self.gates_began.clear();
+                if let Some(node) = self.phases.iter_mut().find(|node| node.id == neutral::line(phase.as_str())) {
+                    (node.began, node.ended) = (Some(entry.at), None);
+                }
+                None
+            }
+            Event::PhaseCompleted { phase, .. } => {
+                if let Some(node) = self.phases.iter_mut().find(|node| node.id == neutral::line(phase.as_str())) {
+                    node.ended = Some(entry.at);
+                }
+                None
+            }
+            Event::Failed { .. } | Event::Aborted { .. } | Event::Cancelled { .. } | Event::Completed => {
+                self.ended_at = Some(entry.at);
+                None
+            }
+            Event::Created(_)
+            | Event::PresetsGiven { .. }
+            | Event::Resumed { .. }
+            | Event::Interrupted { .. }
+            | Event::PhaseSkipped { .. }
+            | Event::TasksPlanned { .. }
+            | Event::GatePassed { .. }
+            | Event::GateFailed { .. }
+            | Event::GateWaived { .. }
+            | Event::GateRetryAsked { .. }
+            | Event::ConditionEvaluated { .. }
+            | Event::HoldOpened(_)
+            | Event::Answered { .. }
+            | Event::HoldReopened { .. }
+            | Event::HoldSettled { .. }
+            | Event::HoldVoided { .. }
+            | Event::AttemptRefused(_)
+            | Event::PhaseRepeated { .. }
+            | Event::PhasesSkipListed { .. } => None,
+        }
+    }
+
+    /// Takes everything from the state of the run; keeps the moments that only its events told.
+    fn look(&mut self, run: &Run) {
+        self.status = status_word(run.status().word(), self.driven);
+        self.ended_at = run.end.as_ref().map(|_| self.ended_at.unwrap_or(run.listed.changed_at));
+        let known = std::mem::take(&mut self.phases);
+        let phases = run.workflow.phases.iter().enumerate();
+        self.phases = phases
+            .map(|(at, phase)| {
+                let current = run.current.as_ref().filter(|current| current.id == phase.id);
+                let known = known.get(at);
+                PhaseNode {
+                    id: neutral::line(phase.id.as_str()).into_owned(),
+                    mark: Mark::of_word(phase_status(run, at, &phase.id, self.status)),
+                    iteration: run.iteration_counts.get(phase.id.as_str()).copied().unwrap_or(0),
+                    current: current.is_some(),
+                    began: current.map(|current| current.started_at).or(known.and_then(|known| known.began)),
+                    ended: known.and_then(|known| known.ended),
+                }
+            })
+            .collect();
+        let known = std::mem::take(&mut self.steps);
+        if let Some(phase) = &run.current {
+            let tasks = (0..phase.tasks.len()).map(|index| self.task(phase, index, known.get(index)));
+            let mut steps: Vec<StepNode> = tasks.collect();
+            steps.extend(phase.gates.iter().enumerate().map(|(at, gate)| {
+                let known = known.get(phase.tasks.len() + at);
+                self.gate(phase, gate, known)
+            }));
+            self.steps = steps;
+        }
+        let asked = |hold: &&lockgate_engine::hold::Hold| format!("{}@{}: {}", hold.id, hold.revision, first_line(&hold.prompt));
+        self.questions = run.open_holds().iter().map(asked).collect();
+    }
+
+    fn look_at_step(&mut self, run: &Run, index: usize) {
+        let Some(phase) = &run.current else { return };
+        let node = self.task(phase, index, self.steps.get(index));
+        self.steps[index] = node;
+    }
+
+    fn task(&self, phase: &PhaseRun, index: usize, known: Option<&StepNode>) -> StepNode {
+        let task: &TaskRun = &phase.tasks[index];
+        let key = StepKey::Task(phase.key(index));
+        let known = known.filter(|known| known.key == key && known.attempt == task.attempts);
+        let (due, error) = match &task.state {
+            TaskState::Backoff { due, .. } => (Some(*due), None),
+            TaskState::Failed(failure) => (None, Some(first_line(&failure.message))),
+            TaskState::Waiting | TaskState::Running | TaskState::Interrupted | TaskState::Done | TaskState::Skipped => {
+                (None, None)
+            }
+        };
+        let runs = task.state == TaskState::Running;
+        let began = if runs { task.since } else { known.and_then(|known| known.began) };
+        let took = known.and_then(|known| known.took).or_else(|| Some(task.since?.since(began?)));
+        let item = task.item.as_ref().map(|item| format!("[{item}]")).unwrap_or_default();
+        StepNode {
+            key,
+            attempt: task.attempts,
+            label: neutral::line(&format!("{}{item}", task.task)).into_owned(),
+            mark: self.as_driven(Mark::of_task(&task.state)),
+            began,
+            took: if runs { None } else { took },
+            due,
+            error,
+        }
+    }
+
+    fn gate(&self, phase: &PhaseRun, gate: &GateRun, known: Option<&StepNode>) -> StepNode {
+        let key = StepKey::Gate { phase: phase.id.clone(), iteration: phase.iteration, gate: gate.gate.clone() };
+        let known = known.filter(|known| known.key == key && known.attempt == gate.attempts);
+        StepNode {
+            label: format!("gate {}", neutral::line(gate.gate.as_str())),
+            key,
+            attempt: gate.attempts,
+            mark: self.as_driven(Mark::of_gate(&gate.state)),
+            began: (gate.state == GateState::Running).then(|| self.gates_began.get(&gate.gate).copied()).flatten(),
+            took: known.and_then(|known| known.took),
+            due: None,
+            error: match &gate.state {
+                GateState::Failed(failure) => Some(first_line(&failure.message)),
+                GateState::Waiting | GateState::Running | GateState::Passed | GateState::Waived => None,
+            },
+        }
+    }
+
+    /// What runs while nobody drives the run does not run.
+    fn as_driven(&self, mark: Mark) -> Mark {
+        if mark == Mark::Running && !self.driven { Mark::Interrupted } else { mark }
+    }
+}

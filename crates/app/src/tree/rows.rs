@@ -1,0 +1,241 @@
+//! The tree as rows. However many tasks there are, it is no taller and no wider than the window.
+
+use super::{PhaseNode, StepNode, Tree};
+use crate::columns::{columns, fitted};
+use crate::graph::Mark;
+use crate::moment::elapsed;
+use crate::neutral;
+use crate::print::{ERROR, FAINT, STRONG, WARNING, styled};
+use anstyle::Style;
+use lockgate_engine::time::Timestamp;
+use std::time::Duration;
+
+/// Of a phase with more steps than this, only those are shown that deserve a look; the others are counted.
+const ALL_SHOWN: usize = 12;
+
+/// How wide times are.
+const TIME: usize = 7;
+
+/// How wide names need to be at least before anything stands beside them.
+const NAME: usize = 8;
+
+/// How large a window is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Size {
+    /// How many characters fit on a row.
+    pub(crate) columns: usize,
+    /// How many rows there are.
+    pub(crate) rows: usize,
+}
+
+impl Size {
+    /// How many rows the tree may take: what happened last stays in sight above it, and a row stays free for the cursor.
+    fn most_rows(self) -> usize {
+        (self.rows * 2 / 3).max(8).min(self.rows.saturating_sub(2))
+    }
+}
+
+/// One row, before it is cut to the window.
+struct Row {
+    indent: usize,
+    sign: (Style, char),
+    name: (Style, String),
+    time: String,
+    beside: (Style, String),
+}
+
+impl Tree {
+    /// The tree as rows. `line_of` gives the last line that a step printed, by its address.
+    pub(crate) fn rows(&self, now: Timestamp, size: Size, line_of: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+        let most = size.most_rows();
+        let (before, after) = self.around();
+        let steps = self.shown_steps();
+        let questions = self.questions.len();
+        let here = usize::from(self.phases.iter().any(|phase| phase.current));
+        // The heading, the phase under way and one of its steps matter more than other phases.
+        let needed = |before: usize, after: usize| 1 + before + here + questions + steps.len() + after;
+        let mut rows = vec![self.heading(now)];
+        let (mut all_before, mut all_after) = (true, true);
+        if needed(before.len(), after.len()) > most {
+            all_before = before.len() <= 1;
+        }
+        if needed(if all_before { before.len() } else { 1 }, after.len()) > most {
+            all_after = after.len() <= 1;
+        }
+        match all_before {
+            true => rows.extend(before.iter().map(|phase| phase_row(phase, now, String::new()))),
+            false => rows.push(many(Mark::Done, format!("{} phases done", before.len()))),
+        }
+        if let Some(phase) = self.phases.iter().find(|phase| phase.current) {
+            rows.push(phase_row(phase, now, self.counts()));
+        }
+        rows.extend(self.questions.iter().map(|question| asked(question)));
+        let last = if all_after { after.len() } else { 1 };
+        let room = most.saturating_sub(rows.len() + last);
+        let shown = if steps.len() > room { room.saturating_sub(1) } else { steps.len() };
+        rows.extend(steps[..shown].iter().map(|step| step_row(step, now, line_of)));
+        if shown < steps.len() && room > 0 {
+            let left = &steps[shown..];
+            let running = left.iter().filter(|step| step.mark == Mark::Running).count();
+            let word = if running == left.len() { "more running" } else { "more" };
+            rows.push(Row { indent: 4, ..many(Mark::Pending, format!("and {} {word}", left.len())) });
+        }
+        match all_after {
+            true => rows.extend(after.iter().map(|phase| phase_row(phase, now, String::new()))),
+            false => rows.push(many(Mark::Pending, format!("{} more phases", after.len()))),
+        }
+        rows.truncate(most);
+        let widest = rows.iter().skip(1).map(|row| row.indent + 2 + columns(&row.name.1)).max().unwrap_or(0).max(6 + NAME);
+        // The last column stays free, because terminals go to the next row when it is filled.
+        rows.iter().map(|row| row.fitted(size.columns.saturating_sub(1), widest)).collect()
+    }
+
+    /// The phases before and after the one under way.
+    fn around(&self) -> (Vec<&PhaseNode>, Vec<&PhaseNode>) {
+        let here = self.phases.iter().position(|phase| phase.current);
+        let here = here.unwrap_or_else(|| self.phases.iter().take_while(|phase| phase.mark != Mark::Pending).count());
+        let (before, rest) = self.phases.split_at(here);
+        (before.iter().collect(), rest.iter().filter(|phase| !phase.current).collect())
+    }
+
+    /// The steps that are shown: all of a few; of many, those that deserve a look, what went wrong first.
+    fn shown_steps(&self) -> Vec<&StepNode> {
+        if self.steps.len() <= ALL_SHOWN {
+            return self.steps.iter().collect();
+        }
+        let wrong = |step: &&StepNode| matches!(step.mark, Mark::Failed | Mark::Interrupted | Mark::Ended | Mark::Asking);
+        let troubled = self.steps.iter().filter(wrong);
+        troubled.chain(self.steps.iter().filter(|step| step.mark == Mark::Running)).collect()
+    }
+
+    fn heading(&self, now: Timestamp) -> Row {
+        let mark = Mark::of_word(self.status);
+        let time = self.ended_at.unwrap_or(now).since(self.started_at);
+        let beside = match self.status {
+            "running" => String::new(),
+            "interrupted" => "nobody drives it".to_owned(),
+            "waiting" => "waits for a person".to_owned(),
+            other => other.to_owned(),
+        };
+        Row {
+            indent: 0,
+            sign: (mark.style(), mark.sign()),
+            name: (STRONG, format!("{} {}", self.run, self.title)),
+            time: elapsed(time),
+            beside: (mark.style(), beside),
+        }
+    }
+
+    /// How many steps of the phase under way stand where; nothing where all of them are in sight.
+    fn counts(&self) -> String {
+        if self.steps.len() <= ALL_SHOWN {
+            return String::new();
+        }
+        let count = |marks: &[Mark]| self.steps.iter().filter(|step| marks.contains(&step.mark)).count();
+        let mut told = format!("{} of {} done", count(&[Mark::Done, Mark::Skipped]), self.steps.len());
+        for (marks, word) in [
+            (&[Mark::Failed, Mark::Ended] as &[Mark], "failed"),
+            (&[Mark::Interrupted], "interrupted"),
+            (&[Mark::Running], "running"),
+            (&[Mark::Pending], "waiting"),
+        ] {
+            let count = count(marks);
+            if count > 0 {
+                told += &format!(", {count} {word}");
+            }
+        }
+        told
+    }
+}
+
+fn many(mark: Mark, text: String) -> Row {
+    Row { indent: 2, sign: (mark.style(), mark.sign()), name: (FAINT, text), time: String::new(), beside: (FAINT, String::new()) }
+}
+
+fn asked(question: &str) -> Row {
+    let mark = Mark::Asking;
+    Row {
+        indent: 4,
+        sign: (mark.style(), mark.sign()),
+        name: (WARNING, "hold".to_owned()),
+        time: String::new(),
+        beside: (WARNING, question.to_owned()),
+    }
+}
+
+fn phase_row(phase: &PhaseNode, now: Timestamp, counts: String) -> Row {
+    let again = if phase.iteration > 1 { format!(" (execution {})", phase.iteration) } else { String::new() };
+    let style = if phase.current { STRONG } else { quiet(phase.mark) };
+    let until = if phase.current { Some(now) } else { phase.ended };
+    let took = phase.began.zip(until).map(|(began, until)| until.since(began));
+    Row {
+        indent: 2,
+        sign: (phase.mark.style(), phase.mark.sign()),
+        name: (style, format!("{}{again}", phase.id)),
+        time: took.map(elapsed).unwrap_or_default(),
+        beside: (FAINT, counts),
+    }
+}
+
+fn step_row(step: &StepNode, now: Timestamp, line_of: &dyn Fn(&str) -> Option<String>) -> Row {
+    let attempt = if step.attempt > 1 { format!(" (attempt {})", step.attempt) } else { String::new() };
+    let took: Option<Duration> = match step.mark {
+        Mark::Running => step.began.map(|began| now.since(began)).filter(|_| step.due.is_none()),
+        Mark::Pending | Mark::Skipped => None,
+        Mark::Done | Mark::Asking | Mark::Interrupted | Mark::Ended | Mark::Failed => step.took,
+    };
+    let beside = match (&step.error, step.due) {
+        (Some(error), _) => (ERROR, error.clone()),
+        (None, Some(due)) => (FAINT, format!("is tried again in {}", elapsed(due.since(now)))),
+        (None, None) if step.mark == Mark::Running => (FAINT, line_of(&step.key.address()).unwrap_or_default()),
+        (None, None) if step.mark == Mark::Interrupted => (FAINT, "was cut off".to_owned()),
+        (None, None) => (FAINT, String::new()),
+    };
+    Row {
+        indent: 4,
+        sign: (step.mark.style(), step.mark.sign()),
+        name: (quiet(step.mark), format!("{}{attempt}", step.label)),
+        time: took.map(elapsed).unwrap_or_default(),
+        beside,
+    }
+}
+
+/// What is over or has not begun matters less than what goes on.
+fn quiet(mark: Mark) -> Style {
+    match mark {
+        Mark::Done | Mark::Skipped | Mark::Pending => FAINT,
+        Mark::Running | Mark::Asking | Mark::Interrupted | Mark::Ended | Mark::Failed => Style::new(),
+    }
+}
+
+impl Row {
+    /// The row in so many columns. Names are padded to the same width, so that times stand below each other; in a narrow window
+    /// first what stands beside is cut, then the name, then the time is left out.
+    fn fitted(&self, room: usize, widest: usize) -> String {
+        let lead = self.indent + 2;
+        let has_time = room >= lead + NAME + 1 + TIME;
+        let beyond = if has_time { 1 + TIME } else { 0 };
+        // The heading is not padded to the names below it: it is longer than they are.
+        let width = if self.indent == 0 { columns(&self.name.1) } else { widest.min(room / 2).saturating_sub(lead) };
+        let width = width.min(room.saturating_sub(lead + beyond));
+        let name = fitted(&self.name.1, width);
+        let mut row =
+            format!("{:indent$}{} {}", "", styled(self.sign.0, self.sign.1), styled(self.name.0, &name), indent = self.indent);
+        let mut used = lead + columns(&name);
+        if used > room {
+            return fitted(&format!("{:indent$}{}", "", self.sign.1, indent = self.indent), room);
+        }
+        let beside = neutral::line(&self.beside.1);
+        if !has_time || (self.time.is_empty() && beside.is_empty()) {
+            return row;
+        }
+        let pad = width - columns(&name) + 1;
+        row += &format!("{:pad$}{}", "", styled(FAINT, format_args!("{:>TIME$}", self.time)));
+        used += pad + TIME.max(columns(&self.time));
+        if beside.is_empty() || used + 2 + NAME > room {
+            return row;
+        }
+        row += &format!("  {}", styled(self.beside.0, fitted(&beside, room - used - 2)));
+        row
+    }
+}

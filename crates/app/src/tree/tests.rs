@@ -1,0 +1,182 @@
+use super::*;
+use crate::columns::columns;
+use crate::play::Play;
+use anstream::adapter::strip_str;
+
+const FLOW: &str = "
+name: ship
+phases:
+  - id: plan
+    tasks: [{ id: outline, run: 'true' }]
+  - id: build
+    tasks:
+      - { id: compile, run: 'true' }
+      - { id: lint, run: 'true' }
+      - { id: pack, run: 'true', needs: [compile] }
+    gates: [{ id: tests, run: 'true' }]
+    checkpoint: { prompt: 'Release it?' }
+  - id: release
+    tasks: [{ id: upload, run: 'true' }]
+";
+
+const WINDOW: Size = Size { columns: 80, rows: 24 };
+
+fn rows(play: &Play, size: Size, lines: &[(&str, &str)]) -> Vec<String> {
+    let line_of = |address: &str| lines.iter().find(|(known, _)| *known == address).map(|(_, line)| (*line).to_owned());
+    play.tree.rows(play.now(), size, &line_of).iter().map(|row| strip_str(row).to_string()).collect()
+}
+
+fn many(count: usize) -> Play {
+    let tasks: String = (0..count).map(|at| format!("      - {{ id: task-{at:02}, run: 'true' }}\n")).collect();
+    Play::of(&format!("name: many\nphases:\n  - id: all\n    tasks:\n{tasks}"), None)
+}
+
+#[test]
+fn the_tree_shows_phases_and_steps_with_state_time_and_last_line() {
+    let mut play = Play::of(FLOW, Some("slug"));
+    play.pass(3);
+    play.done(&["plan/outline"]);
+    play.pass(62);
+    play.done(&["build/compile"]);
+    play.pass(5);
+    let shown = rows(&play, WINDOW, &[("build/pack", "adding: src/main.rs"), ("build/lint", "checking")]);
+    assert_eq!(
+        shown,
+        [
+            "● k3f9x2ab ship (slug)  1m 10s",
+            "  ✓ plan              3s",
+            "  ● build         1m 07s",
+            "    ✓ compile     1m 02s",
+            "    ● lint        1m 07s  checking",
+            "    ● pack            5s  adding: src/main.rs",
+            "    … gate tests",
+            "  … release",
+        ]
+    );
+}
+
+#[test]
+fn what_failed_says_why_and_what_is_asked_stands_with_its_phase() {
+    let mut play = Play::of(FLOW, None);
+    play.done(&["plan/outline", "build/compile", "build/lint", "build/pack"]);
+    play.pass(2);
+    let shown = rows(&play, WINDOW, &[]);
+    assert!(shown.iter().any(|row| row == "    ● gate tests      2s"), "{shown:#?}");
+    play.done(&["build/tests"]);
+    let shown = rows(&play, WINDOW, &[]);
+    assert_eq!(shown[0], "? k3f9x2ab ship      2s  waits for a person", "{shown:#?}");
+    assert!(shown[3].starts_with("    ? hold") && shown[3].ends_with("@1: Release it?"), "{shown:#?}");
+    let mut play = Play::of(FLOW, None);
+    play.fail("plan/outline", "exit code 7\nand more");
+    let shown = rows(&play, WINDOW, &[]);
+    assert_eq!(shown[0], "✗ k3f9x2ab ship      0s  failed", "{shown:#?}");
+    assert!(shown.iter().any(|row| row.starts_with("    ✗ outline") && row.ends_with("exit code 7 …")), "{shown:#?}");
+}
+
+#[test]
+fn of_many_tasks_those_that_run_are_shown_and_the_others_counted() {
+    let mut play = many(50);
+    let names: Vec<String> = (0..46).map(|at| format!("all/task-{at:02}")).collect();
+    play.done(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    play.pass(1);
+    assert_eq!(
+        rows(&play, WINDOW, &[("all/task-47", "still at it")]),
+        [
+            "● k3f9x2ab many      1s",
+            "  ● all             1s  46 of 50 done, 4 running",
+            "    ● task-46       1s",
+            "    ● task-47       1s  still at it",
+            "    ● task-48       1s",
+            "    ● task-49       1s",
+        ]
+    );
+}
+
+#[test]
+fn fifty_tasks_at_once_leave_room_for_what_happened() {
+    let play = many(50);
+    let shown = rows(&play, WINDOW, &[]);
+    assert_eq!(shown.len(), 16, "{shown:#?}");
+    assert_eq!(shown[1], "  ● all                        0s  0 of 50 done, 50 running");
+    assert_eq!(shown[15], "    … and 37 more running");
+}
+
+#[test]
+fn no_row_is_wider_than_the_window_and_the_tree_is_never_taller() {
+    let wide = "日本語の長い行 🙂👩‍💻 \u{1b}[31mred\u{7} and a tail that goes on and on and on and on and on";
+    let mut play = Play::of(FLOW, Some("長い名前の機能の説明はここに書かれています"));
+    play.done(&["plan/outline"]);
+    let busy = many(50);
+    for width in 0..130 {
+        for height in [0, 1, 2, 3, 5, 8, 24, 60] {
+            let size = Size { columns: width, rows: height };
+            for (play, line) in [(&play, "build/compile"), (&busy, "all/task-01")] {
+                let shown = rows(play, size, &[(line, wide)]);
+                assert!(shown.len() <= height.saturating_sub(2), "{size:?}: {shown:#?}");
+                for row in &shown {
+                    assert!(columns(row) <= width.saturating_sub(1), "{size:?}: {row:?}");
+                    assert!(!row.contains(['\u{1b}', '\u{7}']), "{row:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn many_phases_are_counted_where_they_do_not_fit() {
+    let phases: String = (0..40).map(|at| format!("  - {{ id: p{at}, tasks: [{{ id: t, run: 'true' }}] }}\n")).collect();
+    let mut play = Play::of(&format!("name: long\nphases:\n{phases}"), None);
+    play.done(&["p0/t", "p1/t", "p2/t"]);
+    assert_eq!(
+        rows(&play, WINDOW, &[]),
+        [
+            "● k3f9x2ab long      0s",
+            "  ✓ 3 phases done",
+            "  ● p3                  0s",
+            "    ● t                 0s",
+            "  … 36 more phases",
+        ]
+    );
+}
+
+#[test]
+fn only_basic_colours_are_used_and_never_black_or_white() {
+    let mut play = Play::of(FLOW, None);
+    play.done(&["plan/outline", "build/compile"]);
+    play.fail("build/lint", "exit code 1");
+    let rows = play.tree.rows(play.now(), WINDOW, &|_| Some("a line".into())).join("\n");
+    let codes = rows.split("\x1b[").skip(1).map(|rest| rest.split('m').next().unwrap());
+    for code in codes {
+        assert!(matches!(code, "0" | "1" | "2" | "31" | "32" | "33" | "36"), "{code}");
+    }
+}
+
+#[test]
+fn a_tree_that_heard_everything_is_like_one_made_from_the_state() {
+    let mut play = Play::of(FLOW, None);
+    for address in ["plan/outline", "build/lint", "build/compile", "build/pack", "build/tests"] {
+        play.pass(1);
+        play.done(&[address]);
+        let (heard, fresh) = (&play.tree, Tree::of(&play.run, true));
+        let marks = |tree: &Tree| {
+            (tree.status, tree.steps.iter().map(|step| (step.key.clone(), step.mark, step.attempt)).collect::<Vec<_>>())
+        };
+        assert_eq!(marks(heard), marks(&fresh));
+        assert_eq!(heard.questions, fresh.questions);
+        let phases = |tree: &Tree| tree.phases.iter().map(|phase| (phase.mark, phase.current)).collect::<Vec<_>>();
+        assert_eq!(phases(heard), phases(&fresh));
+    }
+    play.answer("continue");
+    play.done(&["release/upload"]);
+    assert_eq!(rows(&play, WINDOW, &[])[0], "✓ k3f9x2ab ship      5s  complete");
+}
+
+#[test]
+fn what_nobody_drives_does_not_run() {
+    let play = Play::of(FLOW, None);
+    let tree = Tree::of(&play.run, false);
+    let shown: Vec<String> = tree.rows(play.now(), WINDOW, &|_| None).iter().map(|row| strip_str(row).to_string()).collect();
+    assert_eq!(shown[0], "! k3f9x2ab ship      0s  nobody drives it");
+    assert!(shown.iter().any(|row| row.starts_with("    ! outline") && row.ends_with("was cut off")), "{shown:#?}");
+    assert_eq!(tree.running().count(), 0);
+}
