@@ -102,6 +102,8 @@ impl Terminal {
 
     fn retake(&self) {
         let _ = termios::tcsetattr(self.input.as_fd(), OptionalActions::Drain, &self.during);
+        // What was typed meanwhile was meant for somebody else.
+        let _ = termios::tcflush(self.input.as_fd(), QueueSelector::IFlush);
         print::terminal("\x1b[?2004h");
     }
 

@@ -44,34 +44,62 @@ struct Row {
     beside: (Style, String),
 }
 
+/// How much is shown of the phases before or after the one under way.
+#[derive(Clone, Copy)]
+enum Others {
+    All,
+    Counted,
+    None,
+}
+
+impl Others {
+    fn rows(self, count: usize) -> usize {
+        match self {
+            Self::All => count,
+            Self::Counted => 1,
+            Self::None => 0,
+        }
+    }
+
+    /// As much as fits beside the rest: as long as other phases can be counted, all steps should be in sight; the phase under way
+    /// and two of its steps matter more than any other phase.
+    fn chosen(most: usize, (before, after): (usize, usize), rest: usize, least: usize) -> (Self, Self) {
+        let counted = |count: usize| if count > 1 { Self::Counted } else { Self::All };
+        let (counted_before, counted_after) = (counted(before), counted(after));
+        let fits = |one: Self, other: Self, rest: usize| one.rows(before) + other.rows(after) + rest <= most;
+        if fits(Self::All, Self::All, rest) {
+            (Self::All, Self::All)
+        } else if fits(counted_before, Self::All, rest) {
+            (counted_before, Self::All)
+        } else if fits(counted_before, counted_after, least) {
+            (counted_before, counted_after)
+        } else if fits(Self::None, counted_after, least) {
+            (Self::None, counted_after)
+        } else {
+            (Self::None, Self::None)
+        }
+    }
+}
+
 impl Tree {
     /// The tree as rows. `line_of` gives the last line that a step printed, by its address.
     pub(crate) fn rows(&self, now: Timestamp, size: Size, line_of: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
         let most = size.most_rows();
         let (before, after) = self.around();
         let steps = self.shown_steps();
-        let questions = self.questions.len();
-        let here = usize::from(self.phases.iter().any(|phase| phase.current));
-        // The heading, the phase under way and one of its steps matter more than other phases.
-        let needed = |before: usize, after: usize| 1 + before + here + questions + steps.len() + after;
+        let here = self.phases.iter().find(|phase| phase.current);
+        let needed = |steps: usize| 1 + usize::from(here.is_some()) + self.questions.len() + steps;
+        let (shown_before, shown_after) =
+            Others::chosen(most, (before.len(), after.len()), needed(steps.len()), needed(steps.len().min(2)));
         let mut rows = vec![self.heading(now)];
-        let (mut all_before, mut all_after) = (true, true);
-        if needed(before.len(), after.len()) > most {
-            all_before = before.len() <= 1;
+        match shown_before {
+            Others::All => rows.extend(before.iter().map(|phase| phase_row(phase, now, String::new()))),
+            Others::Counted => rows.push(many(Mark::Done, format!("{} phases done", before.len()))),
+            Others::None => {}
         }
-        if needed(if all_before { before.len() } else { 1 }, after.len()) > most {
-            all_after = after.len() <= 1;
-        }
-        match all_before {
-            true => rows.extend(before.iter().map(|phase| phase_row(phase, now, String::new()))),
-            false => rows.push(many(Mark::Done, format!("{} phases done", before.len()))),
-        }
-        if let Some(phase) = self.phases.iter().find(|phase| phase.current) {
-            rows.push(phase_row(phase, now, self.counts()));
-        }
+        rows.extend(here.map(|phase| phase_row(phase, now, self.counts())));
         rows.extend(self.questions.iter().map(|question| asked(question)));
-        let last = if all_after { after.len() } else { 1 };
-        let room = most.saturating_sub(rows.len() + last);
+        let room = most.saturating_sub(rows.len() + shown_after.rows(after.len()));
         let shown = if steps.len() > room { room.saturating_sub(1) } else { steps.len() };
         rows.extend(steps[..shown].iter().map(|step| step_row(step, now, line_of)));
         if shown < steps.len() && room > 0 {
@@ -80,9 +108,10 @@ impl Tree {
             let word = if running == left.len() { "more running" } else { "more" };
             rows.push(Row { indent: 4, ..many(Mark::Pending, format!("and {} {word}", left.len())) });
         }
-        match all_after {
-            true => rows.extend(after.iter().map(|phase| phase_row(phase, now, String::new()))),
-            false => rows.push(many(Mark::Pending, format!("{} more phases", after.len()))),
+        match shown_after {
+            Others::All => rows.extend(after.iter().map(|phase| phase_row(phase, now, String::new()))),
+            Others::Counted => rows.push(many(Mark::Pending, format!("{} more phases", after.len()))),
+            Others::None => {}
         }
         rows.truncate(most);
         let widest = rows.iter().skip(1).map(|row| row.indent + 2 + columns(&row.name.1)).max().unwrap_or(0).max(6 + NAME);
@@ -216,7 +245,8 @@ impl Row {
         let has_time = room >= lead + NAME + 1 + TIME;
         let beyond = if has_time { 1 + TIME } else { 0 };
         // The heading is not padded to the names below it: it is longer than they are.
-        let width = if self.indent == 0 { columns(&self.name.1) } else { widest.min(room / 2).saturating_sub(lead) };
+        let padded = self.indent > 0 && has_time;
+        let width = if padded { widest.min(room / 2).saturating_sub(lead) } else { columns(&self.name.1) };
         let width = width.min(room.saturating_sub(lead + beyond));
         let name = fitted(&self.name.1, width);
         let mut row =

@@ -140,6 +140,16 @@ fn many_phases_are_counted_where_they_do_not_fit() {
 }
 
 #[test]
+fn in_a_low_window_the_phase_under_way_and_its_steps_matter_more_than_other_phases() {
+    let mut play = Play::of(FLOW, None);
+    play.done(&["plan/outline"]);
+    let low = |height| rows(&play, Size { columns: 80, rows: height }, &[]);
+    assert_eq!(low(6)[1..], ["  ● build             0s", "    ● compile         0s", "    … and 3 more"]);
+    assert_eq!(low(5)[1..], ["  ● build             0s", "    … and 4 more"]);
+    assert_eq!(low(3).len(), 1);
+}
+
+#[test]
 fn only_basic_colours_are_used_and_never_black_or_white() {
     let mut play = Play::of(FLOW, None);
     play.done(&["plan/outline", "build/compile"]);

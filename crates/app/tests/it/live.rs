@@ -1,0 +1,288 @@
+//! The live tree at a terminal, judged by what is on the screen.
+
+use crate::project::{Project, lives, until};
+use crate::screen::Screen;
+
+const WINDOW: (u16, u16) = (80, 24);
+
+/// Two tasks that work until a file is there, then a phase that asks.
+const FLOW: &str = "
+name: ship
+phases:
+  - id: plan
+    tasks: [{ id: outline, run: 'true' }]
+  - id: build
+    tasks:
+      - { id: compile, run: 'echo compiling; echo $$ > pid; until test -e go; do sleep 0.02; done' }
+      - { id: lint, run: 'printf \"\\033[31mchecking\\007\\n\"; until test -e go; do sleep 0.02; done' }
+      - { id: pack, run: 'true', needs: [compile] }
+  - id: release
+    tasks: [{ id: upload, run: 'true' }]
+";
+
+fn project(flow: &str) -> Project {
+    let project = Project::with_terminal_required();
+    project.write("flow.yaml", flow);
+    project
+}
+
+/// The same without what differs between two runs.
+fn comparable(text: &str) -> Vec<String> {
+    let words = |line: &str| match line.split_once(" in ") {
+        Some((what, _)) if line.contains(" done in ") => what.to_owned(),
+        _ => line
+            .split(' ')
+            .map(|word| if word.trim_end_matches(':').len() == 8 { "RUN" } else { word })
+            .collect::<Vec<_>>()
+            .join(" "),
+    };
+    text.lines().map(|line| words(line.trim_end())).filter(|line| !line.is_empty()).collect()
+}
+
+#[test]
+fn the_tree_shows_what_runs_and_at_the_end_only_the_record_is_left() {
+    let project = project(FLOW);
+    let mut screen = Screen::start(&project, WINDOW, &["run", "flow.yaml", "slug"]);
+    screen.until("the tree", |screen| {
+        let rows = screen.rows();
+        let shows = |parts: &[&str]| rows.iter().any(|row| parts.iter().all(|part| row.contains(part)));
+        shows(&["● ", "ship (slug)"])
+            && shows(&["  ✓ plan"])
+            && shows(&["    ● compile", "s  compiling"])
+            && shows(&["    ● lint", "s  checking"])
+            && shows(&["    … pack"])
+            && shows(&["  … release"])
+    });
+    assert!(screen.text().contains("  plan/outline done in"), "what happened stands above: {}", screen.text());
+    project.write("go", "");
+    assert_eq!(screen.end(), 0, "{}", screen.text());
+    let history = screen.history().join("\n");
+    assert!(!history.contains(['●', '✓', '…']), "the tree is gone: {history}");
+    let plain = self::project(FLOW);
+    plain.write("go", "");
+    let output = plain.run(&["run", "flow.yaml", "slug"]);
+    let (mut seen, mut told) = (comparable(&history), comparable(&output.stderr));
+    told.retain(|line| !line.ends_with(" started"));
+    seen.sort();
+    told.sort();
+    assert_eq!(seen, told);
+}
+
+#[test]
+fn fifty_tasks_at_once_are_calm_and_all_of_them_are_in_the_record() {
+    let tasks: String =
+        (0..50).map(|at| format!("      - {{ id: task-{at:02}, run: 'until test -e go; do sleep 0.2; done' }}\n")).collect();
+    let project = project(&format!("name: many\nphases:\n  - id: all\n    tasks:\n{tasks}"));
+    let mut screen = Screen::start(&project, WINDOW, &["run", "flow.yaml"]);
+    screen.shows("0 of 50 done, 50 running");
+    assert!(screen.text().contains("… and 37 more running"), "{}", screen.text());
+    assert!(screen.text().contains("phase all"), "the record stays in sight: {}", screen.text());
+    assert!(screen.rows().iter().filter(|row| row.contains("● task-")).count() <= 16, "{}", screen.text());
+    project.write("go", "");
+    assert_eq!(screen.end(), 0);
+    let done = screen.history().iter().filter(|row| row.contains(" done in ")).count();
+    assert_eq!(done, 50);
+}
+
+#[test]
+fn in_a_narrow_window_and_with_wide_characters_every_row_stays_one() {
+    let flow = "
+name: 'ship 日本語の長い名前がここにあります'
+phases:
+  - id: build
+    tasks:
+      - { id: a-task-with-a-name-that-is-rather-long, run: 'echo 日本語の長い行がここにあります🙂; until test -e go; do sleep 0.02; done' }
+";
+    for columns in [80, 40, 24, 12] {
+        let project = project(flow);
+        let mut screen = Screen::start(&project, (columns, 24), &["run", "flow.yaml"]);
+        screen.shows("    ● a");
+        assert_eq!(screen.rows().iter().filter(|row| row.contains("● ")).count(), 3, "{columns}: {}", screen.text());
+        let tree = screen.rows().iter().position(|row| row.starts_with('●')).unwrap();
+        assert!(screen.rows()[tree..].iter().all(|row| row.is_empty() || row.contains('●')), "{columns}: {}", screen.text());
+        project.write("go", "");
+        assert_eq!(screen.end(), 0);
+        assert!(!screen.history().join("\n").contains('●'), "{columns}");
+    }
+}
+
+#[test]
+fn a_window_that_changes_its_size_is_drawn_anew() {
+    let project = project(FLOW);
+    let mut screen = Screen::start(&project, WINDOW, &["run", "flow.yaml"]);
+    screen.shows("    ● compile");
+    for size in [(40, 12), (100, 30), (20, 6), (80, 24)] {
+        screen.resize(size);
+        let wide = size.0 > 30;
+        screen.until("a new drawing", |screen| {
+            let rows = screen.rows();
+            let once = |part: &str| rows.iter().filter(|row| row.starts_with(part)).count() == 1;
+            once("● ")
+                && once("    ● compile")
+                && once("  … ") == wide
+                && rows.iter().any(|row| row.ends_with("s  compiling")) == wide
+        });
+    }
+    project.write("go", "");
+    assert_eq!(screen.end(), 0);
+    assert!(!screen.text().contains('●'), "{}", screen.text());
+}
+
+#[test]
+fn ctrl_c_takes_the_tree_away_and_says_how_to_go_on() {
+    let project = project(FLOW);
+    let mut screen = Screen::start(&project, WINDOW, &["run", "flow.yaml"]);
+    screen.shows("    ● compile");
+    screen.send("\x03");
+    assert_eq!(screen.end(), 130);
+    assert!(screen.text().contains("its state is saved") && !screen.text().contains('●'), "{}", screen.text());
+}
+
+#[test]
+fn ctrl_z_stops_lockgate_and_not_its_tasks_and_fg_shows_the_tree_again() {
+    let project = project(
+        "name: ship\nphases: [{ id: a, tasks: [{ id: t, run: 'until test -e go; do echo tick >> ticks; sleep 0.02; done' }] }]\n",
+    );
+    let script = "set -m; before=$(stty -g); \"$LOCKGATE\" run flow.yaml; echo \"stopped with $?\"; \
+                  test \"$before\" = \"$(stty -g)\" && echo same; read -r _; fg; echo \"ended with $?\"";
+    let mut screen = Screen::shell(&project, WINDOW, script, &[]);
+    screen.shows("    ● t");
+    screen.send("\x1a");
+    screen.shows("stopped with ");
+    screen.shows("same");
+    assert!(screen.text().contains("`fg` brings it back"), "{}", screen.text());
+    assert!(!screen.text().contains('●'), "the tree is gone while the shell has the terminal: {}", screen.text());
+    let ticks = project.read("ticks").len();
+    until("the task's next tick", || project.read("ticks").len() > ticks);
+    screen.send("\n");
+    screen.shows("    ● t");
+    project.write("go", "");
+    screen.shows("ended with 0");
+    screen.end();
+}
+
+#[test]
+fn ctrl_z_at_the_prompt_gives_the_terminal_back_and_fg_asks_again() {
+    let project = project("name: ask\nphases: [{ id: a, checkpoint: { prompt: 'Is it good?' } }]\n");
+    let script = "set -m; before=$(stty -g); \"$LOCKGATE\" run flow.yaml; echo \"stopped with $?\"; \
+                  test \"$before\" = \"$(stty -g)\" && echo same; read -r _; clear; fg; echo \"ended with $?\"; stty -g > after; \
+                  test \"$before\" = \"$(stty -g)\" && echo as before";
+    let mut screen = Screen::shell(&project, WINDOW, script, &[]);
+    screen.shows("then Enter: ");
+    screen.send("\x1a");
+    screen.shows("stopped with ");
+    screen.shows("same");
+    screen.send("\n");
+    screen.until("the question", |screen| {
+        let text = screen.text();
+        !text.contains("stopped with")
+            && text.contains("Is it good?")
+            && text.contains("1. Continue")
+            && text.contains("then Enter: ")
+    });
+    screen.send("1\r");
+    screen.shows("ended with 0");
+    screen.shows("as before");
+    screen.end();
+}
+
+#[test]
+fn a_terminal_that_goes_away_ends_the_tasks_and_saves_the_state() {
+    let project = project(FLOW);
+    let mut screen = Screen::start(&project, WINDOW, &["run", "flow.yaml"]);
+    screen.shows("    ● compile");
+    let (run, task) = (project.newest(), project.read("pid"));
+    drop(screen);
+    until("the end of the program", || project.status(&run).get("driver").is_none());
+    assert!(!lives(&task), "the task is ended");
+    assert_eq!(project.events(&run, "interrupted")[0]["signal"], "SIGHUP");
+    assert_eq!(project.status(&run)["status"], "interrupted");
+}
+
+#[test]
+fn without_colour_the_tree_has_no_styles_and_a_dumb_terminal_gets_plain_lines() {
+    let project = project(FLOW);
+    let mut screen = Screen::shell(&project, WINDOW, "exec \"$LOCKGATE\" run flow.yaml", &[("NO_COLOR", "1")]);
+    screen.shows("    ● compile");
+    project.write("go", "");
+    assert_eq!(screen.end(), 0);
+    let bytes = String::from_utf8_lossy(&screen.bytes).into_owned();
+    let codes = bytes.split("\x1b[").skip(1).map(|rest| rest.trim_start_matches(|c: char| !c.is_ascii_alphabetic()));
+    assert!(codes.clone().count() > 0 && codes.into_iter().all(|rest| !rest.starts_with('m')), "{bytes:?}");
+
+    let project = self::project(FLOW);
+    project.write("go", "");
+    let mut screen = Screen::shell(&project, WINDOW, "exec \"$LOCKGATE\" run flow.yaml", &[("TERM", "dumb")]);
+    assert_eq!(screen.end(), 0);
+    let bytes = String::from_utf8_lossy(&screen.bytes).into_owned();
+    assert!(!bytes.contains('\x1b') && bytes.contains("build/compile started"), "{bytes:?}");
+}
+
+#[test]
+fn a_job_in_the_background_draws_nothing_over_its_shell() {
+    let project = project(FLOW);
+    let mut screen = Screen::shell(&project, WINDOW, "set -m; \"$LOCKGATE\" run flow.yaml & wait", &[]);
+    screen.shows("  plan/outline done in");
+    until("the tasks", || project.path("pid").exists());
+    project.write("go", "");
+    screen.shows("is complete");
+    screen.end();
+    assert!(!String::from_utf8_lossy(&screen.bytes).contains('●'), "{}", screen.text());
+}
+
+#[test]
+fn a_secret_that_a_task_prints_is_masked_in_the_tree() {
+    let flow = "
+name: ship
+secrets: { TOKEN: { env: THE_TOKEN } }
+phases:
+  - id: a
+    tasks: [{ id: t, run: 'echo token is $TOKEN.; until test -e go; do sleep 0.02; done', secrets: [TOKEN] }]
+";
+    let project = project(flow);
+    let mut screen = Screen::shell(&project, WINDOW, "exec \"$LOCKGATE\" run flow.yaml", &[("THE_TOKEN", "hunter2hunter2")]);
+    screen.shows("token is ");
+    project.write("go", "");
+    assert_eq!(screen.end(), 0, "{}", screen.text());
+    assert!(!String::from_utf8_lossy(&screen.bytes).contains("hunter2hunter2"));
+}
+
+#[test]
+fn while_a_person_is_asked_there_is_no_tree_and_afterwards_it_is_there_again() {
+    let flow = "
+name: ship
+phases:
+  - { id: a, tasks: [{ id: t, run: 'true' }], checkpoint: { prompt: 'Is it good?' } }
+  - { id: b, tasks: [{ id: u, run: 'until test -e go; do sleep 0.02; done' }] }
+";
+    let project = project(flow);
+    let mut screen = Screen::start(&project, WINDOW, &["run", "flow.yaml"]);
+    screen.shows("then Enter: ");
+    assert!(!screen.text().contains("waits for a person") && !screen.text().contains("… b"), "{}", screen.text());
+    screen.send("1\r");
+    screen.shows("    ● u");
+    project.write("go", "");
+    assert_eq!(screen.end(), 0);
+}
+
+#[test]
+fn a_hold_that_opens_rings_unless_it_is_answered_in_advance_or_the_settings_say_otherwise() {
+    let flow = "name: ask\nphases: [{ id: a, checkpoint: { prompt: 'Is it good; really?' } }]\n";
+    let heard = |settings: &str, arguments: &str, set: &[(&str, &str)]| {
+        let project = project(flow);
+        project.write(".lockgate/config.yaml", settings);
+        let mut screen = Screen::shell(&project, WINDOW, &format!("exec \"$LOCKGATE\" run flow.yaml {arguments}"), set);
+        if arguments.is_empty() {
+            screen.shows("then Enter: ");
+            screen.send("1\r");
+        }
+        assert_eq!(screen.end(), 0, "{}", screen.text());
+        String::from_utf8_lossy(&screen.bytes).into_owned()
+    };
+    assert_eq!(heard("", "", &[]).matches('\x07').count(), 1);
+    assert_eq!(heard("", "--answer a=Continue", &[]).matches('\x07').count(), 0);
+    assert_eq!(heard("notify: off\n", "", &[]).matches('\x07').count(), 0);
+    let told = heard("notify: desktop\n", "", &[("TERM_PROGRAM", "iTerm.app")]);
+    assert!(told.contains("\x1b]9;Lockgate: ask waits: Is it good, really?\x1b\\") && !told.contains('\x07'), "{told:?}");
+    assert_eq!(heard("notify: desktop\n", "", &[]).matches('\x07').count(), 1, "no terminal that is known, and no desktop");
+}

@@ -1,0 +1,123 @@
+//! The program at a terminal whose screen can be looked at.
+
+use crate::project::{PATIENCE, Project, program};
+use expectrl::{Session, WaitStatus};
+use std::io::ErrorKind;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// How many rows beyond the screen are remembered.
+const SCROLLED: usize = 1000;
+
+/// A terminal with a program on it.
+pub(crate) struct Screen {
+    session: Session,
+    parser: vt100::Parser,
+    /// All that came.
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Screen {
+    /// The program in a window of so many columns and rows.
+    pub(crate) fn start(project: &Project, (columns, rows): (u16, u16), arguments: &[&str]) -> Self {
+        let script = format!("exec \"$LOCKGATE\" {}", arguments.join(" "));
+        Self::shell(project, (columns, rows), &script, &[])
+    }
+
+    /// A shell with job control that runs a script, with variables set.
+    pub(crate) fn shell(project: &Project, (columns, rows): (u16, u16), script: &str, set: &[(&str, &str)]) -> Self {
+        let mut command = Command::new("bash");
+        // Whoever makes the terminal sets its size a little later; the program begins after that.
+        command.args(["--norc", "--noprofile", "-c", &format!("read -r _; {script}")]).current_dir(project.root()).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("USER", "tester").env("LOCKGATE", program());
+        command.env("TERM", "xterm-256color").envs(set.iter().copied());
+        let mut session = Session::spawn(command).unwrap();
+        session.set_echo(false, None).unwrap();
+        session.set_window_size(columns, rows).unwrap();
+        session.send("\n").unwrap();
+        Self { session, parser: vt100::Parser::new(rows, columns, SCROLLED), bytes: Vec::new() }
+    }
+
+    pub(crate) fn send(&mut self, keys: &str) {
+        self.session.send(keys).unwrap();
+    }
+
+    /// Gives the window another size.
+    pub(crate) fn resize(&mut self, (columns, rows): (u16, u16)) {
+        self.parser.screen_mut().set_size(rows, columns);
+        self.session.set_window_size(columns, rows).unwrap();
+    }
+
+    /// What is on the screen.
+    pub(crate) fn text(&self) -> String {
+        self.parser.screen().contents()
+    }
+
+    /// The rows of the screen.
+    pub(crate) fn rows(&self) -> Vec<String> {
+        let (_, columns) = self.parser.screen().size();
+        self.parser.screen().rows(0, columns).collect()
+    }
+
+    /// All rows, also those that were scrolled away.
+    pub(crate) fn history(&mut self) -> Vec<String> {
+        let columns = self.parser.screen().size().1;
+        self.parser.screen_mut().set_scrollback(SCROLLED);
+        let scrolled = self.parser.screen().scrollback();
+        let mut rows = Vec::new();
+        for back in (1..=scrolled).rev() {
+            self.parser.screen_mut().set_scrollback(back);
+            rows.extend(self.parser.screen().rows(0, columns).take(1));
+        }
+        self.parser.screen_mut().set_scrollback(0);
+        rows.extend(self.rows());
+        while rows.last().is_some_and(String::is_empty) {
+            rows.pop();
+        }
+        rows
+    }
+
+    /// Waits until the screen is as it should be.
+    pub(crate) fn until(&mut self, what: &str, so: impl Fn(&Self) -> bool) {
+        let began = Instant::now();
+        while !so(self) {
+            assert!(began.elapsed() < PATIENCE, "{what} did not happen:\n{}", self.text());
+            assert!(self.read(), "{what} did not happen before the end:\n{}", self.text());
+        }
+    }
+
+    /// Waits until a text is on the screen.
+    pub(crate) fn shows(&mut self, text: &str) {
+        self.until(text, |screen| screen.text().contains(text));
+    }
+
+    /// Waits for the end; gives the exit code.
+    pub(crate) fn end(&mut self) -> i32 {
+        let began = Instant::now();
+        while self.read() {
+            assert!(began.elapsed() < PATIENCE, "it did not end:\n{}", self.text());
+        }
+        match self.session.wait().unwrap() {
+            WaitStatus::Exited(_, code) => code,
+            other => panic!("it ended by {other:?}:\n{}", self.text()),
+        }
+    }
+
+    /// Takes in what came; false when nothing more can come.
+    fn read(&mut self) -> bool {
+        let mut piece = [0; 4096];
+        match self.session.try_read(&mut piece) {
+            Ok(0) => false,
+            Ok(length) => {
+                self.bytes.extend_from_slice(&piece[..length]);
+                self.parser.process(&piece[..length]);
+                true
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                std::thread::sleep(Duration::from_millis(5));
+                true
+            }
+            Err(_) => false,
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! `watch`: looking on while others drive.
+
+use crate::project::{Project, finish, signal, until};
+use crate::screen::Screen;
+use rustix::process::Signal;
+use serde_json::Value;
+
+const WINDOW: (u16, u16) = (80, 24);
+
+const FLOW: &str = "
+name: ship
+phases:
+  - id: build
+    tasks:
+      - { id: compile, run: 'echo compiling; touch began; until test -e go; do sleep 0.02; done' }
+    gates:
+      - { id: tests, run: 'echo testing; touch gate; until test -e on; do sleep 0.02; done' }
+  - id: release
+    tasks: [{ id: upload, run: 'true' }]
+";
+
+fn started() -> (Project, std::process::Child, String) {
+    let project = Project::with(FLOW);
+    let driver = project.start(&["run", "flow.yaml", "slug"]);
+    until("the task", || project.path("began").exists());
+    let run = project.newest();
+    (project, driver, run)
+}
+
+#[test]
+fn watch_shows_the_tree_of_a_run_that_another_process_drives_until_it_ends() {
+    let (project, driver, run) = started();
+    let mut screen = Screen::start(&project, WINDOW, &["watch", "slug"]);
+    screen.until("the tree", |screen| {
+        screen.rows().iter().any(|row| row.starts_with("    ● compile") && row.ends_with("s  compiling"))
+    });
+    assert!(screen.text().contains(&format!("● {run} ship (slug)")), "{}", screen.text());
+    project.write("go", "");
+    screen.until("the gate", |screen| {
+        screen.rows().iter().any(|row| row.starts_with("    ● gate tests") && row.ends_with("s  testing"))
+    });
+    screen.shows("  build/compile done in");
+    // Whoever begins to look while a gate runs sees for how long.
+    let mut late = Screen::start(&project, WINDOW, &["watch", &run]);
+    late.until("the gate", |screen| {
+        screen.rows().iter().any(|row| row.starts_with("    ● gate tests ") && row.ends_with("s  testing"))
+    });
+    project.write("on", "");
+    assert_eq!(screen.end(), 0);
+    assert_eq!(late.end(), 0);
+    assert!(screen.text().contains("is complete") && !screen.text().contains('●'), "{}", screen.text());
+    assert_eq!(finish(driver).code, Some(0));
+}
+
+#[test]
+fn q_and_ctrl_c_leave_and_the_run_goes_on() {
+    let (project, driver, run) = started();
+    for (key, code) in [("q", 0), ("\x03", 130)] {
+        let script =
+            "before=$(stty -g); \"$LOCKGATE\" watch slug; code=$?; test \"$before\" = \"$(stty -g)\" && echo same; exit $code";
+        let mut screen = Screen::shell(&project, WINDOW, script, &[]);
+        screen.shows("    ● compile");
+        screen.send(key);
+        assert_eq!(screen.end(), code, "{}", screen.text());
+        assert!(screen.text().contains("same") && !screen.text().contains('●'), "{}", screen.text());
+    }
+    assert_eq!(project.status(&run)["status"], "running");
+    project.write("go", "");
+    project.write("on", "");
+    assert_eq!(finish(driver).code, Some(0));
+}
+
+#[test]
+fn without_a_terminal_watch_prints_what_happens_and_ends_as_the_run_does() {
+    let (project, driver, run) = started();
+    let watching = project.start(&["watch", "slug"]);
+    let json = project.start(&["watch", &run, "--json"]);
+    project.write("go", "");
+    until("the gate", || project.path("gate").exists());
+    project.write("on", "");
+    let output = finish(watching);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let lines: Vec<&str> = output.stdout.lines().collect();
+    assert_eq!(lines[0], format!("run {run}: ship is running"), "{output:?}");
+    assert!(lines.iter().any(|line| line.starts_with("  build/compile done in ")), "{output:?}");
+    assert!(lines.iter().any(|line| line.starts_with("  gate tests passed in ")), "{output:?}");
+    assert!(output.stderr.contains("is complete"), "{output:?}");
+    let output = finish(json);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let told: Vec<Value> = output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(told[0]["run"], *run);
+    assert_eq!(told.last().unwrap()["status"], "complete");
+    assert!(told.len() > 1 && told.windows(2).all(|pair| pair[0] != pair[1]), "each tells something new");
+    assert_eq!(finish(driver).code, Some(0));
+}
+
+#[test]
+fn watch_goes_on_while_nobody_drives_the_run_and_sees_it_taken_up_again() {
+    let (project, driver, run) = started();
+    signal(&driver, Signal::KILL);
+    finish(driver);
+    let mut screen = Screen::start(&project, WINDOW, &["watch", &run]);
+    screen.shows("nobody drives it");
+    screen.shows("was cut off");
+    let resumed = project.start(&["resume", &run, "--rerun"]);
+    screen.shows("    ● compile (attempt 2)");
+    project.write("go", "");
+    project.write("on", "");
+    assert_eq!(screen.end(), 0, "{}", screen.text());
+    assert_eq!(finish(resumed).code, Some(0));
+}
+
+#[test]
+fn watch_changes_nothing_and_ends_at_once_where_the_run_has_ended() {
+    let project = Project::with("name: bad\nphases: [{ id: a, tasks: [{ id: t, run: 'exit 3' }] }]\n");
+    assert_eq!(project.run(&["run", "flow.yaml", "it"]).code, Some(1));
+    let run = project.newest();
+    let before = project.log(&run);
+    let output = project.run(&["watch", "it"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.stderr.contains("failed"), "{output:?}");
+    assert_eq!(project.run(&["watch", "it", "--json"]).code, Some(1));
+    assert_eq!(project.log(&run), before);
+}
+
+#[test]
+fn a_signal_ends_watch_and_leaves_the_terminal_as_it_was() {
+    let (project, driver, _) = started();
+    let script = "before=$(stty -g); \"$LOCKGATE\" watch slug & pid=$!; fg > /dev/null; code=$?; \
+                  test \"$before\" = \"$(stty -g)\" && echo same; exit $code";
+    let mut screen = Screen::shell(&project, WINDOW, &format!("set -m; {}", script.replace("pid=$!", "echo $! > watcher")), &[]);
+    screen.shows("    ● compile");
+    until("the watcher's id", || !project.read("watcher").trim().is_empty());
+    let pid = rustix::process::Pid::from_raw(project.read("watcher").trim().parse().unwrap()).unwrap();
+    rustix::process::kill_process(pid, Signal::TERM).unwrap();
+    assert_eq!(screen.end(), 143, "{}", screen.text());
+    assert!(screen.text().contains("same"), "{}", screen.text());
+    project.write("go", "");
+    project.write("on", "");
+    assert_eq!(finish(driver).code, Some(0));
+}
