@@ -6,7 +6,7 @@
 
 mod suspend;
 
-pub(crate) use suspend::{stop_here, suspension};
+pub(crate) use suspend::{stop, stop_with_others, suspension};
 
 use crate::print;
 use crate::tree::{Size, Tree};
@@ -15,6 +15,7 @@ use lockgate_engine::id::StepKey;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{Entry, Event};
 use lockgate_runner::world::{Clock, SystemClock};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios;
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -181,14 +182,15 @@ pub(crate) fn line(address: &str, line: &str) {
         return;
     }
     let end = (0..=LONGEST_LINE.min(line.len())).rev().find(|end| line.is_char_boundary(*end)).unwrap_or(0);
-    // Colours would only be shown as the signs that they consist of.
-    let plain = strip_str(&line[..end]).to_string();
     let mut screen = screen();
     let lines = screen.lines.get_or_insert_default();
     match lines.get_mut(address) {
-        Some(known) => *known = plain,
+        Some(known) => {
+            known.clear();
+            known.push_str(&line[..end]);
+        }
         None => {
-            lines.insert(address.to_owned(), plain);
+            lines.insert(address.to_owned(), line[..end].to_owned());
         }
     }
     drop(screen);
@@ -215,9 +217,9 @@ pub(crate) fn write_above(text: &str) -> bool {
 
 fn put(screen: &mut Screen, text: &str) -> bool {
     let mut out = std::io::stderr().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok();
-    screen.gone |= !written;
-    written
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    screen.gone |= written.as_ref().is_err_and(|error| error.kind() != std::io::ErrorKind::WouldBlock);
+    written.is_ok()
 }
 
 /// Takes the rows off the screen, and prints what happened before that was not printed.
@@ -236,7 +238,7 @@ fn coloured(text: &str) -> String {
 }
 
 /// What draws rows below the cursor and leaves it where it was. No row goes on in the next one, whatever the terminal makes of its characters.
-fn drawing(rows: &[String]) -> String {
+pub(crate) fn drawing(rows: &[String]) -> String {
     let mut text = String::from("\x1b[?7l\r\x1b[K");
     for row in rows {
         let _ = write!(text, "\r\n{row}\x1b[K");
@@ -270,7 +272,8 @@ async fn paint() {
 fn draw() {
     HAS_CHANGED.store(false, Ordering::Relaxed);
     let mut screen = screen();
-    if screen.hidden > 0 || screen.gone {
+    // Whoever has stopped the output with Ctrl+S has not stopped the run.
+    if screen.hidden > 0 || screen.gone || !takes_output() {
         return;
     }
     // A job in the background must not draw over what its shell shows; what happened is told all the same.
@@ -280,8 +283,13 @@ fn draw() {
     };
     let size = window();
     let lines = &screen.lines;
-    let line_of = |address: &str| lines.as_ref()?.get(address).cloned();
+    // Colours would only be shown as the signs that they consist of.
+    let line_of = |address: &str| lines.as_ref()?.get(address).map(|line| strip_str(line).to_string());
     let rows: Vec<String> = tree.rows(SystemClock.now(), size, &line_of).iter().map(|row| coloured(row)).collect();
+    if rows.is_empty() {
+        clear(&mut screen);
+        return;
+    }
     if rows == screen.drawn && screen.record.is_empty() && screen.size == Some(size) {
         return;
     }
@@ -291,6 +299,13 @@ fn draw() {
     let text = format!("{erased}{}{}", coloured(&record), drawing(&rows));
     (screen.drawn, screen.size) = (rows, Some(size));
     put(&mut screen, &text);
+}
+
+/// Whether the terminal takes what is written to it at once.
+fn takes_output() -> bool {
+    let stderr = std::io::stderr();
+    let mut asked = [PollFd::new(&stderr, PollFlags::OUT)];
+    poll(&mut asked, Some(&Timespec::default())).map_or(true, |_| !asked[0].revents().is_empty())
 }
 
 /// Whether the terminal is ours to draw on; one that has no foreground is.

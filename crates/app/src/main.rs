@@ -37,6 +37,8 @@ mod presets;
 mod print;
 mod progress;
 mod prompt;
+#[cfg(test)]
+mod screens;
 mod select;
 mod sentence;
 mod signals;

@@ -6,10 +6,13 @@ use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Seen, ShownFile};
 use lockgate_engine::id::{DriverId, RunId};
 use lockgate_engine::run::command::{Actor, Body, Command, Create, Credential, TaskOutcome, Way};
+use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::{Entry, Failure, FailureKind, Origin, RunKind};
+use lockgate_engine::run::index::IndexRows;
 use lockgate_engine::run::{Run, create, handle};
 use lockgate_engine::time::Timestamp;
+use lockgate_store::{Append, MemoryStore, Store as _};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -20,11 +23,18 @@ pub(crate) struct Play {
     pub(crate) told: String,
     progress: Progress,
     now: i64,
+    first: (Sealed, IndexRows),
+    files: Vec<(String, Vec<u8>)>,
 }
 
 impl Play {
     /// Begins a run of a workflow.
     pub(crate) fn of(source: &str, feature: Option<&str>) -> Self {
+        Self::with_files(source, feature, &[])
+    }
+
+    /// Begins a run of a workflow in a project with files.
+    pub(crate) fn with_files(source: &str, feature: Option<&str>, files: &[(&str, &str)]) -> Self {
         let workflow = lockgate_engine::spec::read(source).workflow.expect("the workflow is valid");
         let body = Create {
             run: RunId::from("k3f9x2ab"),
@@ -40,12 +50,23 @@ impl Play {
             driver: DriverId::from("driver-1"),
         };
         let (mut run, entries) = create(&command(person(), Body::Create(Box::new(body)), 0), Arc::new(workflow)).unwrap();
-        let (commit, _, _) = run.seal(entries);
-        let (mut progress, tree) = (Progress::default(), Tree::of(&run, true));
+        let (commit, sealed, rows) = run.seal(entries);
+        let (mut progress, tree) = (Progress::beside_a_tree(), Tree::of(&run, true));
         let told = progress.told(&run, &commit.entries);
-        let mut play = Self { run, tree, told, progress, now: 0 };
+        let files = files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect();
+        let mut play = Self { run, tree, told, progress, now: 0, first: (sealed, rows), files };
         play.settle();
         play
+    }
+
+    /// A store that holds the files as they were shown.
+    pub(crate) async fn store(&self) -> MemoryStore {
+        let store = MemoryStore::new();
+        let (commit, index) = self.first.clone();
+        let values = self.files.iter().map(|(_, bytes)| (Digest::of(bytes), bytes.clone())).collect();
+        let run = self.run.id.clone();
+        store.append(Append { run, expected: 0, epoch: None, claim: None, commit, values, index, fold: None }).await.unwrap();
+        store
     }
 
     /// What time it is.
@@ -107,7 +128,7 @@ impl Play {
             let body = self.run.pending().into_iter().find_map(|effect| match effect {
                 Effect::Show { phase, iteration } => {
                     let checkpoint = self.run.workflow.phase(phase.as_str())?.checkpoint.clone()?;
-                    let shown = |path: &String| ShownFile { path: path.clone(), seen: Seen::Absent, not_kept: None };
+                    let shown = |path: &String| ShownFile { path: path.clone(), seen: self.seen(path), not_kept: None };
                     let files = checkpoint.show_files.iter().map(shown).collect();
                     Some(Body::Shown { phase, iteration, prompt: checkpoint.prompt, files, notes: Vec::new() })
                 }
@@ -122,6 +143,11 @@ impl Play {
                 None => return,
             }
         }
+    }
+
+    fn seen(&self, path: &str) -> Seen {
+        let found = self.files.iter().find(|(known, _)| known == path);
+        found.map_or(Seen::Absent, |(_, bytes)| Seen::File { digest: Digest::of(bytes), bytes: bytes.len() as u64 })
     }
 
     fn tell(&mut self, actor: Actor, body: Body) {

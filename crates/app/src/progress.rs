@@ -23,6 +23,8 @@ pub(crate) struct Progress {
     began: BTreeMap<String, Timestamp>,
     holds: BTreeMap<HoldId, Hold>,
     live: Option<Live>,
+    /// Whether a tree shows what is under way.
+    beside_a_tree: bool,
     notify: Option<Notify>,
 }
 
@@ -45,7 +47,13 @@ impl Progress {
     pub(crate) fn new(json: bool, notify: Notify) -> Self {
         let live = if json { None } else { Live::begin() };
         let notify = (!json && print::talk_is_seen()).then_some(notify);
-        Self { live, notify, ..Self::default() }
+        Self { beside_a_tree: live.is_some(), live, notify, ..Self::default() }
+    }
+
+    /// Tells what is told beside a tree.
+    #[cfg(test)]
+    pub(crate) fn beside_a_tree() -> Self {
+        Self { beside_a_tree: true, ..Self::default() }
     }
 
     /// The live part, where there is one.
@@ -87,7 +95,7 @@ impl Progress {
                 self.began.insert(key.address(), at);
                 let why = again(*reason, *attempt);
                 // The tree shows what is under way.
-                if self.live.is_some() && why.is_empty() {
+                if self.beside_a_tree && why.is_empty() {
                     return;
                 }
                 line(text, format_args!("  {} {}{why}", address(key), styled(FAINT, "started")));

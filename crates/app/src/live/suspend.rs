@@ -2,7 +2,7 @@
 //! Tasks are in sessions of their own, so they are not stopped.
 
 use crate::print;
-use rustix::process::{Signal, getpgrp, kill_process_group};
+use rustix::process::{Signal, getpgrp, getpid, kill_process, kill_process_group};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
@@ -28,17 +28,26 @@ pub(super) async fn listen() {
             continue;
         }
         let hidden = super::hide();
-        stop_here().await;
+        stop_with_others().await;
         drop(hidden);
     }
 }
 
-/// Stops this process until it is set going again.
-pub(crate) async fn stop_here() {
-    let Ok(mut going_on) = signal(SignalKind::from_raw(Signal::CONT.as_raw())) else { return };
-    print::note("this process stops, tasks under way go on by themselves until their output has to be read; `fg` brings it back");
+/// Stops this process and those that share its job until they are set going again, and says what that means for the run.
+pub(crate) async fn stop_with_others() {
+    print::note("stopped; tasks under way go on, and what follows from them waits until `fg`");
     // Like the signal that Ctrl+Z sends, this one stops nobody whom no shell could set going again; and it is not caught here.
-    if kill_process_group(getpgrp(), Signal::TTIN).is_err() {
+    stopped(|| kill_process_group(getpgrp(), Signal::TTIN)).await;
+}
+
+/// Stops this process alone until it is set going again: the others were asked as it was.
+pub(crate) async fn stop() {
+    stopped(|| kill_process(getpid(), Signal::TTIN)).await;
+}
+
+async fn stopped(ask: impl Fn() -> rustix::io::Result<()>) {
+    let Ok(mut going_on) = signal(SignalKind::from_raw(Signal::CONT.as_raw())) else { return };
+    if ask().is_err() {
         return;
     }
     // The stop reaches this thread a moment later than the others, perhaps; nothing may be drawn in between.

@@ -70,12 +70,17 @@ impl Line {
 
     /// Draws the line anew behind a label. It never takes more than one row: of a long text, what is around the cursor is shown.
     pub(crate) fn draw(&self, label: &str, width: usize) {
+        print::terminal(&self.drawn(label, width));
+    }
+
+    /// What draws the line.
+    pub(super) fn drawn(&self, label: &str, width: usize) -> String {
         let (before, after) = self.visible(room(label, width));
         let back = match columns(&after) {
             0 => String::new(),
             columns => format!("\x1b[{columns}D"),
         };
-        print::terminal(&format!("\r\x1b[K{label}{before}{after}{back}"));
+        format!("\r\x1b[K{label}{before}{after}{back}")
     }
 
     /// What is shown before and after the cursor in so many columns.

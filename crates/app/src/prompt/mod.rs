@@ -128,6 +128,21 @@ fn hint(text: &str) {
     print::terminal(&format!("{text}\n"));
 }
 
+/// Says which keys there are beside those that choose.
+const FILES_HINT: &str = "Ctrl+O shows the files in full.";
+
+fn question(hold: &Hold) -> String {
+    format!("Choose 1-{} (number, label or arrows), then Enter: ", hold.options.len())
+}
+
+/// What is on the terminal while somebody is asked and has typed or chosen something.
+#[cfg(test)]
+pub(crate) fn asked(hold: &Hold, typed: &str, width: usize) -> String {
+    let mut line = Line::default();
+    line.set(typed);
+    format!("{}\n{}", styled(FAINT, FILES_HINT), line.drawn(&question(hold), width))
+}
+
 struct Asking<'a> {
     hold: &'a Hold,
     shown: &'a str,
@@ -145,11 +160,11 @@ enum Next {
 impl Asking<'_> {
     async fn choose(&mut self, terminal: &mut Terminal) -> Result<Asked, Trouble> {
         let options = &self.hold.options;
-        let question = format!("Choose 1-{} (number, label or arrows), then Enter: ", options.len());
+        let question = question(self.hold);
         // In a narrow window the question stands above the line, which can be drawn anew only while it takes one row.
         let label = |width: usize| if line::fits(&question, width) { question.as_str() } else { "> " };
         if !self.hold.files.is_empty() {
-            hint("Ctrl+O shows the files in full.");
+            hint(FILES_HINT);
         }
         if label(terminal.width()) != question {
             print::terminal(&format!("{question}\n"));

@@ -74,7 +74,7 @@ impl Terminal {
     /// Stops this process as Ctrl+Z does elsewhere, with the terminal as it was, until it is set going again.
     pub(crate) async fn suspend(&mut self) {
         self.release();
-        live::stop_here().await;
+        live::stop_with_others().await;
         self.retake();
     }
 
@@ -177,9 +177,14 @@ async fn until_it_ends(command: &mut Command, input: Vec<u8>, halt: Option<&Halt
         }
     };
     let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-    tokio::select! {
-        ended = child.wait() => return ended,
-        () = halted => {}
+    tokio::pin!(halted);
+    loop {
+        tokio::select! {
+            ended = child.wait() => return ended,
+            () = &mut halted => break,
+            // The program was asked to stop as well, and has the terminal.
+            () = live::suspension() => live::stop().await,
+        }
     }
     if let Some(pid) = pid {
         let _ = kill_process(pid, Signal::TERM);

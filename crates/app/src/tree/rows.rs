@@ -259,9 +259,15 @@ impl Row {
         if !has_time || (self.time.is_empty() && beside.is_empty()) {
             return row;
         }
-        let pad = width - columns(&name) + 1;
-        row += &format!("{:pad$}{}", "", styled(FAINT, format_args!("{:>TIME$}", self.time)));
-        used += pad + TIME.max(columns(&self.time));
+        if self.indent == 0 {
+            // The heading has its time behind it; nothing stands below that.
+            row += &format!("  {}", styled(FAINT, &self.time));
+            used += 2 + columns(&self.time);
+        } else {
+            let pad = width - columns(&name) + 1;
+            row += &format!("{:pad$}{}", "", styled(FAINT, format_args!("{:>TIME$}", self.time)));
+            used += pad + TIME;
+        }
         if beside.is_empty() || used + 2 + NAME > room {
             return row;
         }

@@ -64,12 +64,12 @@ fn what_failed_says_why_and_what_is_asked_stands_with_its_phase() {
     assert!(shown.iter().any(|row| row == "    ● gate tests      2s"), "{shown:#?}");
     play.done(&["build/tests"]);
     let shown = rows(&play, WINDOW, &[]);
-    assert_eq!(shown[0], "? k3f9x2ab ship      2s  waits for a person", "{shown:#?}");
+    assert_eq!(shown[0], "? k3f9x2ab ship  2s  waits for a person", "{shown:#?}");
     assert!(shown[3].starts_with("    ? hold") && shown[3].ends_with("@1: Release it?"), "{shown:#?}");
     let mut play = Play::of(FLOW, None);
     play.fail("plan/outline", "exit code 7\nand more");
     let shown = rows(&play, WINDOW, &[]);
-    assert_eq!(shown[0], "✗ k3f9x2ab ship      0s  failed", "{shown:#?}");
+    assert_eq!(shown[0], "✗ k3f9x2ab ship  0s  failed", "{shown:#?}");
     assert!(shown.iter().any(|row| row.starts_with("    ✗ outline") && row.ends_with("exit code 7 …")), "{shown:#?}");
 }
 
@@ -82,7 +82,7 @@ fn of_many_tasks_those_that_run_are_shown_and_the_others_counted() {
     assert_eq!(
         rows(&play, WINDOW, &[("all/task-47", "still at it")]),
         [
-            "● k3f9x2ab many      1s",
+            "● k3f9x2ab many  1s",
             "  ● all             1s  46 of 50 done, 4 running",
             "    ● task-46       1s",
             "    ● task-47       1s  still at it",
@@ -130,7 +130,7 @@ fn many_phases_are_counted_where_they_do_not_fit() {
     assert_eq!(
         rows(&play, WINDOW, &[]),
         [
-            "● k3f9x2ab long      0s",
+            "● k3f9x2ab long  0s",
             "  ✓ 3 phases done",
             "  ● p3                  0s",
             "    ● t                 0s",
@@ -178,7 +178,7 @@ fn a_tree_that_heard_everything_is_like_one_made_from_the_state() {
     }
     play.answer("continue");
     play.done(&["release/upload"]);
-    assert_eq!(rows(&play, WINDOW, &[])[0], "✓ k3f9x2ab ship      5s  complete");
+    assert_eq!(rows(&play, WINDOW, &[])[0], "✓ k3f9x2ab ship  5s  complete");
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn what_nobody_drives_does_not_run() {
     let play = Play::of(FLOW, None);
     let tree = Tree::of(&play.run, false);
     let shown: Vec<String> = tree.rows(play.now(), WINDOW, &|_| None).iter().map(|row| strip_str(row).to_string()).collect();
-    assert_eq!(shown[0], "! k3f9x2ab ship      0s  nobody drives it");
+    assert_eq!(shown[0], "! k3f9x2ab ship  0s  nobody drives it");
     assert!(shown.iter().any(|row| row.starts_with("    ! outline") && row.ends_with("was cut off")), "{shown:#?}");
     assert_eq!(tree.running().count(), 0);
 }

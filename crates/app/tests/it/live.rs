@@ -150,7 +150,7 @@ fn ctrl_z_stops_lockgate_and_not_its_tasks_and_fg_shows_the_tree_again() {
     screen.send("\x1a");
     screen.shows("stopped with ");
     screen.shows("same");
-    assert!(screen.text().contains("`fg` brings it back"), "{}", screen.text());
+    assert!(screen.text().contains("waits until `fg`"), "{}", screen.text());
     assert!(!screen.text().contains('●'), "the tree is gone while the shell has the terminal: {}", screen.text());
     let ticks = project.read("ticks").len();
     until("the task's next tick", || project.read("ticks").len() > ticks);
@@ -159,6 +159,19 @@ fn ctrl_z_stops_lockgate_and_not_its_tasks_and_fg_shows_the_tree_again() {
     project.write("go", "");
     screen.shows("ended with 0");
     screen.end();
+}
+
+#[test]
+fn output_that_is_stopped_with_ctrl_s_does_not_stop_the_run() {
+    let project = project(FLOW);
+    let mut screen = Screen::start(&project, WINDOW, &["run", "flow.yaml"]);
+    screen.shows("    ● compile");
+    screen.send("\x13");
+    let run = project.newest();
+    project.write("go", "");
+    until("the next task", || project.events(&run, "task_finished").iter().any(|event| event["task"] == "pack"));
+    screen.send("\x11");
+    assert_eq!(screen.end(), 0, "{}", screen.text());
 }
 
 #[test]

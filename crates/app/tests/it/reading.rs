@@ -73,6 +73,25 @@ fn ctrl_c_in_the_pager_is_the_pagers_affair_and_the_question_is_there_afterwards
 }
 
 #[test]
+fn ctrl_z_in_the_pager_stops_both_and_fg_brings_the_pager_back() {
+    let project = project();
+    let script = "set -m; \"$LOCKGATE\" run flow.yaml; echo \"stopped with $?\"; read -r _; fg; echo \"ended with $?\"";
+    let pager = "cat > /dev/null; touch paging; until test -e paged; do sleep 0.02; done";
+    let mut screen = Screen::shell(&project, WINDOW, script, &[("LOCKGATE_PAGER", pager)]);
+    screen.shows("then Enter: ");
+    screen.send("\x0f");
+    until("the pager", || project.path("paging").exists());
+    screen.send("\x1a");
+    screen.shows("stopped with ");
+    screen.send("\n");
+    project.write("paged", "");
+    screen.until("the prompt", |screen| said(screen, "then Enter: ") > 1);
+    screen.send("1\r");
+    screen.shows("ended with 0");
+    screen.end();
+}
+
+#[test]
 fn without_a_pager_the_files_are_shown_page_by_page() {
     let project = project();
     let mut screen = start(&project, &[("LOCKGATE_PAGER", "no-such-program-anywhere")]);
