@@ -48,6 +48,7 @@ impl Play {
             output_dir: "out".into(),
             presets: Vec::new(),
             driver: DriverId::from("driver-1"),
+            detached: false,
         };
         let (mut run, entries) = create(&command(person(), Body::Create(Box::new(body)), 0), Arc::new(workflow)).unwrap();
         let (commit, sealed, rows) = run.seal(entries);
