@@ -3,7 +3,7 @@
 //! It holds the lock on `.lockgate/background.lock` for as long as it looks for runs. Whoever leaves a run records that first and tries the
 //! lock second; the process lets go of the lock first and looks for runs once more second: so no run is left that nobody looks for.
 
-use crate::exit::Exit;
+use crate::code::Code;
 use crate::neutral;
 use crate::open::Project;
 use crate::print::{self, HELP, STRONG, styled};
@@ -66,7 +66,7 @@ impl Turn {
 pub(crate) async fn see_to(project: &Project, run: &RunId) -> Result<(), Trouble> {
     let failed = |error: io::Error| {
         let message = format!("run {run} is recorded, and no process could be begun that drives it: {error}");
-        Trouble::new(Exit::Failed, message).help("drive it with `lockgate drive`")
+        Trouble::new(Code::BackgroundFailed, message).help("drive it with `lockgate drive`")
     };
     let turn = match Turn::take(&project.root).map_err(failed)? {
         Ok(turn) => turn,
@@ -99,7 +99,7 @@ async fn until_driven(project: &Project, run: &RunId, mut begun: Option<Child>) 
         if let Some(status) = gone.filter(|status| !status.success()) {
             let message = format!("run {run} is recorded, and the process that should drive it has ended ({status})");
             let help = format!("see {} for why; `lockgate drive` tries it here", log.display());
-            return Err(Trouble::new(Exit::Failed, message).help(help));
+            return Err(Trouble::new(Code::BackgroundFailed, message).help(help));
         }
         if began.elapsed() > BEGINS_WITHIN {
             print::warn(format_args!("run {run} is recorded, and nothing drives it yet; see {} for why", log.display()));

@@ -1,5 +1,6 @@
 //! Problems of files for people: what is wrong, where, the place underlined, and what would mend it.
 
+use crate::trouble::heading;
 use crate::{neutral, print};
 use lockgate_engine::spec::problem::{Problem, Severity};
 use lockgate_runner::start::WorkflowFile;
@@ -50,8 +51,8 @@ fn render(text: &mut String, problem: &Problem, source: &Arc<ShownSource>) {
     let theme = if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler = GraphicalReportHandler::new_themed(theme).with_links(false).with_width(120).with_context_lines(1);
     let word = match problem.severity {
-        Severity::Error => print::styled(print::ERROR, "error:"),
-        Severity::Warning => print::styled(print::WARNING, "warning:"),
+        Severity::Error => heading(print::ERROR, "error", problem.code.text()),
+        Severity::Warning => heading(print::WARNING, "warning", problem.code.text()),
     };
     *text += &format!("{word} {}\n", neutral::line(&problem.message));
     let placed = Placed { problem, span: source.span(problem), source: source.clone() };
@@ -147,7 +148,7 @@ struct Placed<'p> {
 
 impl fmt::Display for Placed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.problem.code)
+        fmt::Display::fmt(&self.problem.code, f)
     }
 }
 
@@ -183,13 +184,14 @@ impl SourceCode for Placed<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lockgate_engine::spec::code::ProblemCode;
 
     fn problem(source: &str, part: &str) -> Problem {
         let start = source.find(part).unwrap();
         let line = source[..start].matches('\n').count() + 1;
         let column = start - source[..start].rfind('\n').map_or(0, |at| at + 1) + 1;
         Problem {
-            code: "unknown-phase",
+            code: ProblemCode::UnknownPhase,
             severity: Severity::Error,
             message: format!("phase {part:?} is not defined"),
             span: start..start + part.len(),
@@ -208,7 +210,7 @@ mod tests {
     #[test]
     fn a_problem_is_told_with_its_place_underlined_and_its_help() {
         let text = rendered("name: x\nphases:\n  - target: reveiw\n", "reveiw");
-        assert!(text.starts_with("error: phase \"reveiw\" is not defined\n"), "{text}");
+        assert!(text.starts_with("error[unknown-phase]: phase \"reveiw\" is not defined\n"), "{text}");
         assert!(text.contains("flow.yaml:3:13"), "{text}");
         assert!(text.contains("───"), "{text}");
         assert!(text.ends_with("  help: did you mean \"review\"?\n"), "{text}");

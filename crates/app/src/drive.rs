@@ -39,7 +39,7 @@ pub(crate) async fn drive(project: &Project, mut driver: Driver, halt: &Halt, js
             Err(error) => {
                 let trouble = Trouble::from(error);
                 trouble.tell();
-                if trouble.exit == Exit::Failed {
+                if trouble.exit() == Exit::Failed {
                     next_command("when that is mended, go on", &format!("lockgate resume {}", driver.run().id));
                 }
                 return Err(trouble.told());

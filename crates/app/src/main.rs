@@ -15,13 +15,16 @@
 //! | [`view`], [`sentence`] | what a run looks like, as JSON and as text; its events as sentences |
 //! | [`diagnose`] | problems of files, with the place underlined |
 //! | [`print`], [`neutral`], [`columns`] | the only way out: data, talk, and nothing that controls a terminal |
-//! | [`exit`], [`trouble`] | how the program ends, and why it could not do what was asked |
+//! | [`exit`], [`trouble`], [`code`] | how the program ends, and why it could not do what was asked |
+//! | [`error_pages`] | the pages of `docs/errors/` |
 
 mod background;
 mod cli;
+mod code;
 mod columns;
 mod diagnose;
 mod drive;
+mod error_pages;
 mod exit;
 mod graph;
 mod leftovers;

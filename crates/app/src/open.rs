@@ -1,5 +1,6 @@
 //! The project that a command is about: its root, its settings, its store.
 
+use crate::code::Code;
 use crate::trouble::Trouble;
 use lockgate_engine::id::{HoldId, RunId};
 use lockgate_engine::run::Refusal;
@@ -39,7 +40,8 @@ impl Project {
                 let here = current_folder()?;
                 Root::find(&here).ok_or_else(|| {
                     let message = format!("there is no .lockgate in {} or above it", here.display());
-                    Trouble::misuse(message).help("go to the project, or name it with --root; `lockgate run FILE` begins one")
+                    Trouble::new(Code::NoProject, message)
+                        .help("go to the project, or name it with --root; `lockgate run FILE` begins one")
                 })?
             }
         };
@@ -124,5 +126,5 @@ pub(crate) fn database(config: &Config) -> Option<String> {
 
 /// Where this process was started.
 pub(crate) fn current_folder() -> Result<std::path::PathBuf, Trouble> {
-    std::env::current_dir().map_err(|error| Trouble::misuse(format!("the current folder cannot be found: {error}")))
+    std::env::current_dir().map_err(|error| Trouble::new(Code::NoFolder, format!("the current folder cannot be found: {error}")))
 }

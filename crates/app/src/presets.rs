@@ -1,5 +1,6 @@
 //! Answers given in advance: `--answer`, `--feedback` and `--answers FILE`, checked against the workflow before anything runs.
 
+use crate::code::Code;
 use crate::trouble::Trouble;
 use lockgate_engine::hold::{Choice, task_options};
 use lockgate_engine::run::event::Preset;
@@ -47,7 +48,9 @@ impl PresetArguments {
             let mut same = presets[from_file..].iter_mut().filter(|preset| preset.selector == selector);
             let Some(preset) = same.find(|preset| preset.feedback.is_none()) else {
                 let message = format!("--feedback {given:?} goes with no answer");
-                return Err(Trouble::misuse(message).help(format!("give its answer too: --answer {selector:?}=OPTION")));
+                return Err(
+                    Trouble::new(Code::BadPreset, message).help(format!("give its answer too: --answer {selector:?}=OPTION"))
+                );
             };
             preset.feedback = Some(text);
         }
@@ -58,9 +61,8 @@ impl PresetArguments {
 fn pair(name: &str, form: &str, given: &str) -> Result<(String, String), Trouble> {
     match given.split_once('=') {
         Some((selector, rest)) if !selector.trim().is_empty() => Ok((selector.trim().to_owned(), rest.to_owned())),
-        Some(_) | None => {
-            Err(Trouble::misuse(format!("{given:?} is no answer to anything")).help(format!("write it as {name} {form}")))
-        }
+        Some(_) | None => Err(Trouble::new(Code::BadPreset, format!("{given:?} is no answer to anything"))
+            .help(format!("write it as {name} {form}"))),
     }
 }
 
@@ -87,7 +89,7 @@ fn resolve_one(mut preset: Preset, workflow: &Workflow, run: Option<&Run>) -> Re
                 [] => format!("holds about its tasks are named {selector}/TASK"),
                 tasks => format!("the task of that name is {}", tasks.join(" or ")),
             };
-            return Err(Trouble::misuse(message).help(help));
+            return Err(Trouble::new(Code::BadPreset, message).help(help));
         };
         check_option(&preset, &checkpoint.options)?;
         return Ok(preset);
@@ -113,10 +115,8 @@ fn resolve_one(mut preset: Preset, workflow: &Workflow, run: Option<&Run>) -> Re
             address.clone_into(&mut preset.selector);
             Ok(preset)
         }
-        several => {
-            Err(Trouble::misuse(format!("several tasks are called {selector:?}"))
-                .help(format!("name one: {}", several.join(", "))))
-        }
+        several => Err(Trouble::new(Code::BadPreset, format!("several tasks are called {selector:?}"))
+            .help(format!("name one: {}", several.join(", ")))),
     }
 }
 
@@ -148,7 +148,7 @@ fn check_named(preset: &Preset, options: &[(&str, &str)]) -> Result<(), Trouble>
     }
     let message = format!("{given:?} is no option at {:?}", preset.selector);
     let labels: Vec<&str> = options.iter().map(|(_, label)| *label).collect();
-    let trouble = Trouble::misuse(message);
+    let trouble = Trouble::new(Code::BadPreset, message);
     let trouble = match nearest(given, labels.iter().copied()) {
         Some(meant) => trouble.help(format!("did you mean {meant:?}?")),
         None => trouble,
@@ -158,7 +158,7 @@ fn check_named(preset: &Preset, options: &[(&str, &str)]) -> Result<(), Trouble>
 }
 
 fn unknown<'n>(what: &str, given: &str, known: impl Iterator<Item = &'n str> + Clone) -> Trouble {
-    let trouble = Trouble::misuse(format!("the workflow has no {what} {given:?}"));
+    let trouble = Trouble::new(Code::BadPreset, format!("the workflow has no {what} {given:?}"));
     match nearest(given, known.clone()) {
         Some(meant) => trouble.help(format!("did you mean {meant:?}?")),
         None => {
@@ -179,8 +179,9 @@ pub(crate) fn nearest<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> 
 }
 
 fn read(path: &Path) -> Result<Vec<Preset>, Trouble> {
-    let unreadable =
-        |why: &str, help: &str| Trouble::misuse(format!("the answers in {} cannot be read: {why}", path.display())).help(help);
+    let unreadable = |why: &str, help: &str| {
+        Trouble::new(Code::BadPreset, format!("the answers in {} cannot be read: {why}", path.display())).help(help)
+    };
     let failed = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::NotFound => unreadable("there is no such file", "look at the path after --answers"),
         std::io::ErrorKind::PermissionDenied => unreadable("permission denied", "make the file readable for you"),
@@ -198,7 +199,7 @@ fn read(path: &Path) -> Result<Vec<Preset>, Trouble> {
     }
     parse(&text).map_err(|problem| {
         let Problem { line, column, message, help, .. } = problem;
-        let trouble = Trouble::misuse(format!("{}:{line}:{column}: {message}", path.display()));
+        let trouble = Trouble::new(Code::BadPreset, format!("{}:{line}:{column}: {message}", path.display()));
         match help {
             Some(help) => trouble.help(help),
             None => trouble,

@@ -1,5 +1,6 @@
 //! Which run, hold, task or gate somebody means: an id, an unambiguous beginning of one, a feature's name, an address.
 
+use crate::code::Code;
 use crate::neutral;
 use crate::presets::nearest;
 use crate::trouble::Trouble;
@@ -40,11 +41,14 @@ async fn find_run(store: &dyn Store, named: &str, ended: Ended) -> Result<Listed
         }
         let newest = format!("its newest run is {}, and it is {}", newest.row.run, newest.row.status);
         return about.into_iter().find(unfinished).ok_or_else(|| {
-            Trouble::misuse(format!("all runs about {named:?} have ended")).help(format!("{newest}; name it by its id"))
+            Trouble::new(Code::RunEnded, format!("all runs about {named:?} have ended"))
+                .help(format!("{newest}; name it by its id"))
         });
     }
     match by_id.len() {
-        0 => Err(Trouble::misuse(format!("there is no run {named:?}")).help("`lockgate runs` lists those that are")),
+        0 => {
+            Err(Trouble::new(Code::NoSuchRun, format!("there is no run {named:?}")).help("`lockgate runs` lists those that are"))
+        }
         1 => Ok(by_id.swap_remove(0)),
         _ => Err(ambiguous("run", named, by_id.iter().map(describe_run))),
     }
@@ -75,7 +79,7 @@ pub(crate) fn hold_name(named: &str) -> Result<HoldName, Trouble> {
         None => (named, None),
         Some((id, revision)) => {
             let number = revision.parse().map_err(|_| {
-                Trouble::misuse(format!("{revision:?} is no revision"))
+                Trouble::new(Code::NoSuchRevision, format!("{revision:?} is no revision"))
                     .help("name a hold as ID or ID@REV, for example 7f3kq2ab@1")
             })?;
             (id, Some(number))
@@ -91,7 +95,8 @@ pub(crate) async fn hold(store: &dyn Store, named: &HoldName) -> Result<ListedHo
         return Ok(found.swap_remove(exact));
     }
     match found.len() {
-        0 => Err(Trouble::misuse(format!("there is no hold {:?}", named.id)).help("`lockgate inbox` lists those that wait")),
+        0 => Err(Trouble::new(Code::NoSuchHold, format!("there is no hold {:?}", named.id))
+            .help("`lockgate inbox` lists those that wait")),
         1 => Ok(found.swap_remove(0)),
         _ => Err(ambiguous("hold", &named.id, found.iter().map(describe_hold))),
     }
@@ -168,7 +173,7 @@ pub(crate) fn step(workflow: &Workflow, named: &str) -> Result<StepName, Trouble
                 format!("it has {}{more}", addresses[..addresses.len().min(LISTED)].join(", "))
             }
         };
-        return Err(Trouble::misuse(format!("the workflow has no task or gate {named:?}")).help(help));
+        return Err(Trouble::new(Code::NoSuchTask, format!("the workflow has no task or gate {named:?}")).help(help));
     }
     let same_address =
         |one: &StepName| meant.iter().filter(|other| (other.phase(), other.id()) == (one.phase(), one.id())).count() > 1;
@@ -181,7 +186,7 @@ pub(crate) fn step(workflow: &Workflow, named: &str) -> Result<StepName, Trouble
     if more > 0 {
         listed.push(format!("and {more} more"));
     }
-    Err(Trouble::misuse(format!("several tasks or gates are called {named:?}"))
+    Err(Trouble::new(Code::AmbiguousName, format!("several tasks or gates are called {named:?}"))
         .help(format!("name one of them:\n{}", listed.join("\n"))))
 }
 
@@ -196,7 +201,8 @@ fn ambiguous(what: &str, named: &str, matches: impl ExactSizeIterator<Item = Str
     if more > 0 {
         listed.push(format!("and {more} more"));
     }
-    Trouble::misuse(format!("several {what}s begin with {named:?}")).help(format!("write more of the id:\n{}", listed.join("\n")))
+    Trouble::new(Code::AmbiguousName, format!("several {what}s begin with {named:?}"))
+        .help(format!("write more of the id:\n{}", listed.join("\n")))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Signals that ask the program to stop. The first one ends what runs in good order, the second one at once.
 
-use crate::exit::Exit;
+use crate::code::Code;
 use crate::trouble::Trouble;
 use lockgate_runner::driver::Halt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ static IS_LENT: AtomicBool = AtomicBool::new(false);
 
 /// Halts the driver when a signal asks for it. Must be called inside the runtime.
 pub(crate) fn listen(halt: &Halt) -> Result<(), Trouble> {
-    let failed = |error| Trouble::new(Exit::Failed, format!("signals cannot be received: {error}"));
+    let failed = |error| Trouble::new(Code::CannotStart, format!("signals cannot be received: {error}"));
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(failed)?;

@@ -1,6 +1,6 @@
 //! Where a run stands that others drive, and waiting for that to change.
 
-use crate::exit::Exit;
+use crate::code::Code;
 use crate::trouble::Trouble;
 use crate::view::status_word;
 use lockgate_engine::id::RunId;
@@ -47,7 +47,7 @@ async fn listed(store: &dyn Store, run: &RunId) -> Result<Standing, Trouble> {
     let found = store.find_runs(run.as_str()).await?;
     let found = found.into_iter().find(|found| found.row.run == *run).ok_or_else(|| StoreError::NoRun(run.clone()))?;
     match status_word(&found.row.status, found.driven) {
-        "unknown" => Err(Trouble::new(Exit::Failed, format!("run {run} has a status that this release does not know"))),
+        "unknown" => Err(Trouble::new(Code::NewerFormat, format!("run {run} has a status that this release does not know"))),
         status => Ok(Standing { status }),
     }
 }

@@ -1,21 +1,26 @@
 //! Why the program could not do what was asked: one message that says what, where and what to do next.
 
+use crate::code::Code;
 use crate::exit::Exit;
 use crate::print::{self, ERROR, HELP, styled};
 use crate::{neutral, view};
+use anstyle::Style;
 use lockgate_engine::run::Refusal;
+use lockgate_engine::run::commit::CommitError;
+use lockgate_engine::run::history::HistoryError;
 use lockgate_runner::config::ConfigError;
 use lockgate_runner::driver::DriveError;
 use lockgate_runner::load::LoadError;
 use lockgate_runner::root::RootError;
 use lockgate_runner::start::FileError;
 use lockgate_store::StoreError;
+use serde::Serialize;
 
-/// Why something could not be done, and how the program ends because of it.
+/// Why something could not be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trouble {
-    /// How the program ends.
-    pub(crate) exit: Exit,
+    /// What kind of trouble it is, which also says how the program ends.
+    code: Code,
     /// What is wrong, in one sentence.
     message: String,
     /// What would mend it.
@@ -24,15 +29,19 @@ pub(crate) struct Trouble {
     told: bool,
 }
 
-impl Trouble {
-    /// Something that ends the program so.
-    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), help: Vec::new(), told: false }
-    }
+/// The same for programs.
+#[derive(Debug, Serialize)]
+pub(crate) struct TroubleView {
+    code: &'static str,
+    message: String,
+    help: Vec<String>,
+    exit: u8,
+}
 
-    /// Bad input.
-    pub(crate) fn misuse(message: impl Into<String>) -> Self {
-        Self::new(Exit::Misuse, message)
+impl Trouble {
+    /// Something of this kind.
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), help: Vec::new(), told: false }
     }
 
     /// The same, told on stderr already.
@@ -49,12 +58,17 @@ impl Trouble {
         self
     }
 
+    /// How the program ends because of it.
+    pub(crate) fn exit(&self) -> Exit {
+        self.code.exit()
+    }
+
     /// Tells it on stderr.
     pub(crate) fn tell(&self) {
         if self.told {
             return;
         }
-        let mut text = format!("{} {}\n", styled(ERROR, "error:"), neutral::lines(&self.message));
+        let mut text = format!("{} {}\n", heading(ERROR, "error", self.code.text()), neutral::lines(&self.message));
         for help in &self.help {
             let help = neutral::lines(help);
             let mut lines = help.lines();
@@ -64,56 +78,83 @@ impl Trouble {
         print::talk(&text);
     }
 
-    /// What is wrong and what would mend it, in one text.
-    pub(crate) fn whole(&self) -> String {
-        std::iter::once(&self.message).chain(&self.help).map(String::as_str).collect::<Vec<_>>().join("; ")
-    }
-
     /// The same for programs.
-    pub(crate) fn as_json(&self) -> serde_json::Value {
-        serde_json::json!({"error": {"message": self.message, "help": self.help, "exit": self.exit.code()}})
+    pub(crate) fn view(&self) -> TroubleView {
+        let Self { code, message, help, told: _ } = self;
+        TroubleView { code: code.text(), message: message.clone(), help: help.clone(), exit: code.exit().code() }
     }
+}
+
+/// How a message begins: how bad it is, and the code that `lockgate explain` knows more about.
+pub(crate) fn heading(style: Style, word: &str, code: &str) -> String {
+    styled(style, format_args!("{word}[{code}]:"))
 }
 
 impl From<StoreError> for Trouble {
     fn from(error: StoreError) -> Self {
-        let exit = match &error {
-            StoreError::NotThere(_) | StoreError::NoRun(_) => Exit::Misuse,
-            StoreError::Full(_)
-            | StoreError::ReadOnly(_)
-            | StoreError::Locked(_)
-            | StoreError::Corrupt(_)
-            | StoreError::Newer { .. }
-            | StoreError::OutcomeUnknown(_)
-            | StoreError::Misused(_)
-            | StoreError::Io(_) => Exit::Failed,
+        let code = match &error {
+            StoreError::NotThere(_) => Code::NoDatabase,
+            StoreError::NoRun(_) => Code::NoSuchRun,
+            StoreError::Full(_) => Code::DiskFull,
+            StoreError::ReadOnly(_) => Code::DatabaseReadOnly,
+            StoreError::Locked(_) => Code::DatabaseLocked,
+            StoreError::Corrupt(_) => Code::DatabaseDamaged,
+            StoreError::Newer { .. } => Code::NewerFormat,
+            StoreError::OutcomeUnknown(_) => Code::OutcomeUnknown,
+            StoreError::Misused(_) => Code::OurMistake,
+            StoreError::Io(_) => Code::DatabaseTrouble,
         };
-        Self::new(exit, error.to_string())
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<CommitError> for Trouble {
+    fn from(error: CommitError) -> Self {
+        HistoryError::from(error).into()
+    }
+}
+
+impl From<HistoryError> for Trouble {
+    fn from(error: HistoryError) -> Self {
+        Self::new(history_code(&error), error.to_string())
+    }
+}
+
+fn history_code(error: &HistoryError) -> Code {
+    match error {
+        HistoryError::Commit(CommitError::Newer { .. }) => Code::NewerFormat,
+        HistoryError::Commit(CommitError::Damaged { .. })
+        | HistoryError::Misfit(_)
+        | HistoryError::NoBeginning
+        | HistoryError::Unreadable { .. } => Code::HistoryDamaged,
     }
 }
 
 impl From<LoadError> for Trouble {
     fn from(error: LoadError) -> Self {
-        match error {
-            LoadError::Store(error) => error.into(),
-            LoadError::History { .. } | LoadError::ValueMissing { .. } => Self::new(Exit::Failed, error.to_string()),
-        }
+        let code = match &error {
+            LoadError::Store(error) => return error.clone().into(),
+            LoadError::History { error, .. } => history_code(error),
+            LoadError::ValueMissing { .. } => Code::ValueMissing,
+        };
+        Self::new(code, error.to_string())
     }
 }
 
 impl From<RootError> for Trouble {
     fn from(error: RootError) -> Self {
-        let exit = match &error {
-            RootError::NoFolder { .. } => Exit::Misuse,
-            RootError::InTheWay { .. } | RootError::Unwritable { .. } => Exit::Failed,
+        let code = match &error {
+            RootError::NoFolder { .. } => Code::NoFolder,
+            RootError::InTheWay { .. } => Code::InTheWay,
+            RootError::Unwritable { .. } => Code::Unwritable,
         };
-        Self::new(exit, error.to_string())
+        Self::new(code, error.to_string())
     }
 }
 
 impl From<ConfigError> for Trouble {
     fn from(error: ConfigError) -> Self {
-        let trouble = Self::misuse(error.to_string());
+        let trouble = Self::new(Code::BadSettings, error.to_string());
         match error.help {
             Some(help) => trouble.help(help),
             None => trouble,
@@ -123,7 +164,13 @@ impl From<ConfigError> for Trouble {
 
 impl From<FileError> for Trouble {
     fn from(error: FileError) -> Self {
-        Self::misuse(error.to_string())
+        let code = match &error {
+            FileError::Unreadable { .. } => Code::UnreadableFile,
+            FileError::Folder { .. } => Code::NotAFile,
+            FileError::TooLarge { .. } => Code::FileTooLarge,
+            FileError::NotText { .. } => Code::NotText,
+        };
+        Self::new(code, error.to_string())
     }
 }
 
@@ -134,13 +181,13 @@ impl From<DriveError> for Trouble {
                 let help = format!(
                     "it goes on there; look at it with `lockgate status {run}`; `lockgate inbox` says how to answer what waits"
                 );
-                Self::new(Exit::Waiting, error.to_string()).help(help)
+                Self::new(Code::DrivenElsewhere, error.to_string()).help(help)
             }
-            DriveError::TakenOver(_) => Self::new(Exit::Waiting, error.to_string()),
+            DriveError::TakenOver(_) => Self::new(Code::TakenOver, error.to_string()),
             DriveError::Refused(refusal) => refusal.into(),
             DriveError::Load(error) => error.into(),
             DriveError::Store(error) => error.into(),
-            DriveError::Orphans { .. } => Self::new(Exit::Failed, error.to_string()),
+            DriveError::Orphans { .. } => Self::new(Code::LeftRunning, error.to_string()),
         }
     }
 }
@@ -149,36 +196,36 @@ impl From<Refusal> for Trouble {
     fn from(refusal: Refusal) -> Self {
         let message = refusal.to_string();
         match refusal {
-            Refusal::NotAPerson { .. } => Self::new(Exit::Waiting, message).help("a person does this from a terminal outside any task"),
-            Refusal::InsideTask { .. } => Self::new(Exit::Waiting, message)
+            Refusal::NotAPerson { .. } => Self::new(Code::NotAPerson, message).help("a person does this from a terminal outside any task"),
+            Refusal::InsideTask { .. } => Self::new(Code::InsideTask, message)
                 .help("a person does this from a terminal outside any task; this attempt is kept in the history"),
-            Refusal::NoTerminal { .. } => Self::new(Exit::Waiting, message)
+            Refusal::NoTerminal { .. } => Self::new(Code::NoTerminal, message)
                 .help("do it from a terminal, or, where there is none (CI), set in .lockgate/config.yaml:\npeople: { require_terminal: false }"),
-            Refusal::NoSuchHold { .. } => Self::misuse(message).help("`lockgate inbox` lists the holds that wait"),
-            Refusal::RunEnded { .. } | Refusal::AnswerConflicts { .. } | Refusal::StaleRevision { .. } => {
-                Self::new(Exit::Waiting, message)
-            }
-            Refusal::AlreadyAnswered { .. } => Self::new(Exit::Done, message),
+            Refusal::NoSuchHold { .. } => Self::new(Code::NoSuchHold, message).help("`lockgate inbox` lists the holds that wait"),
+            Refusal::RunEnded { .. } => Self::new(Code::HoldClosed, message),
+            Refusal::AnswerConflicts { .. } => Self::new(Code::AnswerConflicts, message),
+            Refusal::StaleRevision { .. } => Self::new(Code::StaleRevision, message),
+            Refusal::AlreadyAnswered { .. } => Self::new(Code::AlreadyAnswered, message),
             Refusal::RevisionNeeded { hold, current } => {
                 let help = format!("look at what it shows with `lockgate why RUN` (`lockgate inbox` names the run), then answer `{hold}@{current}`");
-                Self::misuse(message).help(help)
+                Self::new(Code::RevisionNeeded, message).help(help)
             }
             Refusal::NoSuchOption { options, .. } => {
                 let options: Vec<String> = options.iter().enumerate().map(|(at, choice)| view::option_line(at, choice)).collect();
-                Self::misuse(message).help(format!("its options are\n{}", options.join("\n")))
+                Self::new(Code::NoSuchOption, message).help(format!("its options are\n{}", options.join("\n")))
             }
-            Refusal::NotUnderWay { .. } => Self::misuse(message)
+            Refusal::NotUnderWay { .. } => Self::new(Code::NotUnderWay, message)
                 .help("only what belongs to the phase under way can be retried or skipped; `lockgate status` shows it"),
-            Refusal::StepRunning { .. } => Self::new(Exit::Waiting, message)
+            Refusal::StepRunning { .. } => Self::new(Code::TaskRunning, message)
                 .help("wait until it has ended, or end the run with `lockgate cancel`; `lockgate logs -f` shows what it prints"),
             Refusal::StepDone { .. } => {
-                Self::misuse(message).help("what is done runs again only when its phase is repeated, at a checkpoint")
+                Self::new(Code::TaskDone, message).help("what is done runs again only when its phase is repeated, at a checkpoint")
             }
-            Refusal::NotStarted { .. } => Self::misuse(message)
+            Refusal::NotStarted { .. } => Self::new(Code::NotStarted, message)
                 .help("it starts when what it needs is done; `lockgate skip` lets it count as done without running"),
-            Refusal::AlreadyAsked { .. } => Self::new(Exit::Done, message),
-            Refusal::NoReason { .. } => Self::misuse(message).help("say why with --reason; it is kept in the history"),
-            Refusal::Ended { .. } => Self::misuse(message),
+            Refusal::AlreadyAsked { .. } => Self::new(Code::AlreadyAsked, message),
+            Refusal::NoReason { .. } => Self::new(Code::NoReason, message).help("say why with --reason; it is kept in the history"),
+            Refusal::Ended { .. } => Self::new(Code::RunEnded, message),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Workflow files as people name them: only regular files are opened, and what is wrong with a path is said with what may be meant.
 
+use crate::code::Code;
 use crate::trouble::Trouble;
 use lockgate_runner::start::{WorkflowFile, read_workflow};
 use std::io::ErrorKind;
@@ -14,17 +15,17 @@ pub(crate) fn read(path: &Path) -> Result<WorkflowFile, Trouble> {
     match std::fs::metadata(path) {
         Ok(found) if found.is_file() => Ok(read_workflow(path)?),
         Ok(found) if found.is_dir() => {
-            Err(Trouble::misuse(format!("{named} is a folder, and a workflow is a file")).help(files_in(path)))
+            Err(Trouble::new(Code::NotAFile, format!("{named} is a folder, and a workflow is a file")).help(files_in(path)))
         }
-        Ok(_) => Err(Trouble::misuse(format!("{named} is no regular file, and only such are read"))
+        Ok(_) => Err(Trouble::new(Code::NotAFile, format!("{named} is no regular file, and only such are read"))
             .help("write the workflow to a file and name that")),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            Err(Trouble::misuse(format!("{named} cannot be read: there is no such file")).help(files_in(folder)))
+            Err(Trouble::new(Code::UnreadableFile, format!("{named} cannot be read: there is no such file"))
+                .help(files_in(folder)))
         }
-        Err(error) => {
-            Err(Trouble::misuse(format!("{named} cannot be read: {error}")).help("name a workflow file that you may read"))
-        }
+        Err(error) => Err(Trouble::new(Code::UnreadableFile, format!("{named} cannot be read: {error}"))
+            .help("name a workflow file that you may read")),
     }
 }
 

@@ -9,8 +9,9 @@
 //! | [`run`] | commands, events, effects; `decide`, `apply`, `pending`; the context; index rows |
 //! | [`template`] | text with `{{path}}` in it |
 //! | [`hold`] | questions that wait, options, answers |
-//! | [`id`], [`time`], [`digest`], [`datum`] | the small things that all of these are made of |
+//! | [`id`], [`time`], [`digest`], [`datum`], [`code`] | the small things that all of these are made of |
 
+pub mod code;
 pub mod datum;
 pub mod digest;
 pub mod hold;

@@ -1,6 +1,7 @@
 //! `lockgate answer`: answer a hold.
 
 use super::resume::{self, GoneOn};
+use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::prompt::Confirmed;
@@ -227,12 +228,14 @@ async fn refused(project: &Project, row: &HoldRow, revision: Option<u32>, option
     if let Some(given) = revision.filter(|given| *given == 0 || *given > latest) {
         let message = format!("hold {hold} has no revision {given}; its latest is {latest}");
         let command = if now.is_some() { "why" } else { "log" };
-        return Err(Trouble::misuse(message).help(format!("see how it stands with `lockgate {command} {}`", row.run)));
+        return Err(
+            Trouble::new(Code::NoSuchRevision, message).help(format!("see how it stands with `lockgate {command} {}`", row.run))
+        );
     }
     if now.is_none() && known_option(row, option).is_none() {
         let labels: Vec<String> =
             options(row).iter().enumerate().map(|(at, (_, label))| format!("{}. {label}", at + 1)).collect();
-        let trouble = Trouble::misuse(format!("{option:?} is no option of hold {hold}, which no longer waits"));
+        let trouble = Trouble::new(Code::NoSuchOption, format!("{option:?} is no option of hold {hold}, which no longer waits"));
         return Err(if labels.is_empty() { trouble } else { trouble.help(format!("its options were\n{}", labels.join("\n"))) });
     }
     match refusal {
@@ -244,7 +247,7 @@ async fn refused(project: &Project, row: &HoldRow, revision: Option<u32>, option
         Refusal::StaleRevision { .. } => Err(stale(refusal, now)),
         Refusal::RevisionNeeded { current, .. } => {
             let help = format!("see what it shows with `lockgate why {}`, then answer {hold}@{current}", row.run);
-            Err(Trouble::misuse(refusal.to_string()).help(help))
+            Err(Trouble::new(Code::RevisionNeeded, refusal.to_string()).help(help))
         }
         Refusal::RunEnded { .. } | Refusal::AnswerConflicts { .. } => {
             Err(Trouble::from(refusal).help(format!("see what became of it with `lockgate log {}`", row.run)))

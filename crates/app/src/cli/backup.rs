@@ -1,5 +1,6 @@
 //! `lockgate backup`: a copy of the database while it is in use.
 
+use crate::code::Code;
 use crate::exit::Exit;
 use crate::neutral;
 use crate::open::Project;
@@ -21,7 +22,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let file = &arguments.file;
     let shown = neutral::line(&file.to_string_lossy()).into_owned();
     if file.symlink_metadata().is_ok() {
-        return Err(Trouble::misuse(format!("{} is there already, and nothing is overwritten", file.display()))
+        return Err(Trouble::new(Code::FileExists, format!("{} is there already, and nothing is overwritten", file.display()))
             .help("choose another name, or move it away"));
     }
     let project = Project::open(root)?;

@@ -1,5 +1,6 @@
 //! `lockgate cancel`: end a run for good.
 
+use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::trouble::Trouble;
@@ -39,7 +40,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         }
         Err(DriveError::Refused(Refusal::Ended { status })) => {
             end_leftovers(&project, run).await?;
-            Err(Trouble::misuse(format!("run {run} is {status} already, so it cannot be cancelled"))
+            Err(Trouble::new(Code::RunEnded, format!("run {run} is {status} already, so it cannot be cancelled"))
                 .help(format!("see what it did with `lockgate log {run}`")))
         }
         Err(DriveError::Refused(refusal)) => {

@@ -1,6 +1,7 @@
 //! `lockgate drive`: drive all runs that were left to the background, side by side.
 
 use crate::background::Turn;
+use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::print::{self, WARNING, styled};
@@ -49,14 +50,14 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
     let project = Project::open(root)?;
     let unusable = |error: std::io::Error| {
-        Trouble::new(Exit::Failed, format!("{} cannot be used: {error}", project.root.folder().display()))
+        Trouble::new(Code::Unwritable, format!("{} cannot be used: {error}", project.root.folder().display()))
     };
     let mut turn = match Turn::take(&project.root).map_err(unusable)? {
         Ok(turn) => turn,
         Err(_) if arguments.in_background => return Ok(Exit::Done),
         Err(pid) => {
             let message = format!("process {pid} drives the runs of {} in the background already", project.root.dir().display());
-            return Err(Trouble::new(Exit::Waiting, message).help("`lockgate runs` shows what they do"));
+            return Err(Trouble::new(Code::DrivenElsewhere, message).help("`lockgate runs` shows what they do"));
         }
     };
     let halt = drive::make_ready()?;
@@ -84,7 +85,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
     if moved.is_finished() {
         let message = format!("{} is no longer where it was, so nothing is driven there any more", project.root.dir().display());
-        return Err(Trouble::new(Exit::Failed, message).help("`lockgate drive` goes on where it is now"));
+        return Err(Trouble::new(Code::RootMoved, message).help("`lockgate drive` goes on where it is now"));
     }
     Ok(if halt.is_halted() { Exit::by_signal(halt.signal()) } else { Exit::Done })
 }

@@ -1,5 +1,6 @@
 //! `lockgate gc`: remove what no run needs.
 
+use crate::code::Code;
 use crate::exit::Exit;
 use crate::leftovers::{self, Found, Kind, Standing};
 use crate::neutral;
@@ -25,7 +26,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let project = Project::open(root)?;
     let unreadable = |error: std::io::Error| {
         let message = format!("{} cannot be looked through: {error}", project.root.folder().display());
-        Trouble::new(Exit::Failed, message).help("make it readable and writable for you")
+        Trouble::new(Code::Unwritable, message).help("make it readable and writable for you")
     };
     // In this order: a run that is created meanwhile is not taken for one that is gone. (And by scanning: a list of runs clears dead
     // drivers away by itself, so that nothing could be said of them.)

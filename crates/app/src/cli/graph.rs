@@ -1,5 +1,6 @@
 //! `lockgate graph`: draw a workflow or a run.
 
+use crate::code::Code;
 use crate::exit::Exit;
 use crate::graph::{Drawing, mermaid, svg, terminal};
 use crate::open::Project;
@@ -50,9 +51,11 @@ fn of_file(path: &Path) -> Result<Drawing, Trouble> {
     diagnose::tell(&file);
     match &file.workflow {
         Some(workflow) => Ok(Drawing::of_workflow(workflow)),
-        None => {
-            Err(Trouble::misuse(format!("{} is no valid workflow: {}", path.display(), diagnose::summary(&file.problems))).told())
-        }
+        None => Err(Trouble::new(
+            Code::InvalidWorkflow,
+            format!("{} is no valid workflow: {}", path.display(), diagnose::summary(&file.problems)),
+        )
+        .told()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `lockgate init`: a first workflow and the settings, to begin with.
 
+use crate::code::Code;
 use crate::exit::Exit;
 use crate::neutral;
 use crate::open::current_folder;
@@ -44,7 +45,9 @@ pub(super) fn run(root: Option<&Path>, _: &Arguments) -> Result<Exit, Trouble> {
             Err(error) => {
                 print::data(&text);
                 let message = format!("{} cannot be written: {error}", path.display());
-                return Err(Trouble::new(Exit::Failed, message).help("make the folder writable, or choose another with --root"));
+                return Err(
+                    Trouble::new(Code::Unwritable, message).help("make the folder writable, or choose another with --root")
+                );
             }
         }
     }

@@ -84,7 +84,7 @@ impl Teller<'_> {
             self.after = last.version;
             let (mut lines, mut text) = (Vec::new(), String::new());
             for sealed in &commits {
-                let commit = sealed.open().map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
+                let commit = sealed.open()?;
                 for (seq, entry) in (commit.first_seq..).zip(&commit.entries) {
                     let told = self.events.contains(&(seq - 1));
                     if self.json {

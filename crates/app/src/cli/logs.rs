@@ -1,6 +1,7 @@
 //! `lockgate logs`: what a task or gate printed.
 
 use super::step::running_attempt;
+use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::select::{self, StepName};
@@ -120,7 +121,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Trouble {
-    Trouble::new(Exit::Failed, format!("the log {} cannot be read: {error}", path.display()))
+    Trouble::new(Code::UnreadableLog, format!("the log {} cannot be read: {error}", path.display()))
 }
 
 /// The file that keeps what an attempt of a task or gate printed.
@@ -135,7 +136,7 @@ pub(super) fn log_file(project: &Project, run: &RunId, key: &StepKey, attempt: u
 fn choose<'a>(attempts: &'a [Attempt], step: &StepName, arguments: &Arguments) -> Result<&'a Attempt, Trouble> {
     let address = format!("{}/{}", step.phase(), step.id());
     let Some(last) = attempts.last() else {
-        return Err(Trouble::misuse(format!("{address} has not started, so it has printed nothing"))
+        return Err(Trouble::new(Code::NotStarted, format!("{address} has not started, so it has printed nothing"))
             .help("`lockgate status` shows what runs now"));
     };
     let iteration = arguments.iteration.unwrap_or(last.iteration);
@@ -150,7 +151,8 @@ fn choose<'a>(attempts: &'a [Attempt], step: &StepName, arguments: &Arguments) -
             .map(|known| format!("--iteration {} --attempt {}  {}", known.iteration, known.attempt, known.status))
             .collect();
         let listed = &listed[listed.len().saturating_sub(10)..];
-        Trouble::misuse(format!("{address} has no such attempt")).help(format!("there are\n{}", listed.join("\n")))
+        Trouble::new(Code::NoSuchAttempt, format!("{address} has no such attempt"))
+            .help(format!("there are\n{}", listed.join("\n")))
     })
 }
 
@@ -174,7 +176,7 @@ async fn attempts(store: &dyn Store, run: &RunId, step: &StepName) -> Result<Vec
         let Some(last) = commits.last() else { return Ok(attempts) };
         after = last.version;
         for sealed in &commits {
-            let commit = sealed.open().map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
+            let commit = sealed.open()?;
             for entry in &commit.entries {
                 let Some((iteration, attempt, status)) = about(&entry.event, step) else { continue };
                 let known = attempts.iter_mut().rev().find(|known| (known.iteration, known.attempt) == (iteration, attempt));

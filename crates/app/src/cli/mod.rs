@@ -6,6 +6,7 @@ mod cancel;
 mod completions;
 mod doctor;
 mod drive;
+mod explain;
 mod gc;
 mod graph;
 mod inbox;
@@ -28,12 +29,14 @@ mod watch;
 mod why;
 mod worker;
 
+use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::WORKER;
 use crate::print;
 use crate::signals;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, TroubleView};
 use clap::{Parser, Subcommand};
+use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -50,7 +53,8 @@ struct Arguments {
 
 const EXIT_CODES: &str = "Exit codes: 0 complete or done, 1 failed, 2 aborted or cancelled, 3 waiting for a person (also: driven by another process, a late \
 or stale answer, or refused because it needs a person: no terminal, or inside a task), 4 bad input, 130 and 143 interrupted with the state saved.\n\n\
-With --json an error is also printed on stdout, as {\"error\": {\"message\", \"help\", \"exit\"}}.";
+With --json an error is also printed on stdout, as {\"error\": {\"code\", \"message\", \"help\", \"exit\"}}.\n\
+`lockgate explain CODE` says more about the code in the brackets of an error.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -75,10 +79,17 @@ enum Command {
     Graph(graph::Arguments),
     Schema(schema::Arguments),
     Doctor(doctor::Arguments),
+    Explain(explain::Arguments),
     Backup(backup::Arguments),
     Restore(restore::Arguments),
     Gc(gc::Arguments),
     Completions(completions::Arguments),
+}
+
+/// What a program is told where something could not be done.
+#[derive(Serialize)]
+struct ErrorView {
+    error: TroubleView,
 }
 
 /// Runs the command line of this process.
@@ -96,9 +107,9 @@ pub(crate) fn main() -> ExitCode {
         Err(trouble) => {
             trouble.tell();
             if wants_json() {
-                print::json_lines(&[trouble.as_json()]);
+                print::json_lines(&[ErrorView { error: trouble.view() }]);
             }
-            trouble.exit.into()
+            trouble.exit().into()
         }
     }
 }
@@ -112,13 +123,14 @@ fn wants_json() -> bool {
 fn usage(error: &clap::Error) -> Exit {
     let text = error.render().ansi().to_string();
     if error.use_stderr() {
-        print::talk(&text);
+        let code = Code::BadUsage.text();
+        print::talk(&text.replacen("error:", &format!("error[{code}]:"), 1));
         if wants_json() {
             let plain = error.render().to_string();
             let mut parts = plain.split("\n\n").map(str::trim).filter(|part| !part.is_empty());
             let message = parts.next().unwrap_or("wrong usage");
-            let trouble = Trouble::misuse(message.strip_prefix("error: ").unwrap_or(message));
-            print::json_lines(&[parts.fold(trouble, Trouble::help).as_json()]);
+            let trouble = Trouble::new(Code::BadUsage, message.strip_prefix("error: ").unwrap_or(message));
+            print::json_lines(&[ErrorView { error: parts.fold(trouble, Trouble::help).view() }]);
         }
         return Exit::Misuse;
     }
@@ -128,7 +140,7 @@ fn usage(error: &clap::Error) -> Exit {
 
 fn execute(arguments: Arguments) -> Result<Exit, Trouble> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Trouble::new(Exit::Failed, format!("the program cannot start: {error}")))?;
+    let runtime = runtime.map_err(|error| Trouble::new(Code::CannotStart, format!("the program cannot start: {error}")))?;
     let root = arguments.root.as_deref();
     let done = runtime.block_on(async {
         signals::outlive_size_limits();
@@ -154,6 +166,7 @@ fn execute(arguments: Arguments) -> Result<Exit, Trouble> {
             Command::Graph(arguments) => graph::run(root, arguments).await,
             Command::Schema(arguments) => Ok(schema::run(&arguments)),
             Command::Doctor(arguments) => Ok(doctor::run(root, &arguments).await),
+            Command::Explain(arguments) => explain::run(&arguments),
             Command::Backup(arguments) => backup::run(root, arguments).await,
             Command::Restore(arguments) => restore::run(root, arguments).await,
             Command::Gc(arguments) => gc::run(root, arguments).await,

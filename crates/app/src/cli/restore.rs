@@ -1,5 +1,6 @@
 //! `lockgate restore`: a backup becomes the database again.
 
+use crate::code::Code;
 use crate::exit::Exit;
 use crate::neutral;
 use crate::open::{current_folder, database};
@@ -44,17 +45,21 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     };
     must_be_a_backup(file)?;
     if database(&Config::read(&root.config_file())?).is_some() {
-        return Err(Trouble::misuse("the runs of this project are kept in PostgreSQL, and a backup is restored into a folder")
-            .help(
-                "leave `database` and LOCKGATE_DATABASE_URL out to go on from the backup; a server's own tools restore a server",
-            ));
+        return Err(Trouble::new(
+            Code::KeptInPostgresql,
+            "the runs of this project are kept in PostgreSQL, and a backup is restored into a folder",
+        )
+        .help("leave `database` and LOCKGATE_DATABASE_URL out to go on from the backup; a server's own tools restore a server"));
     }
     root.prepare()?;
     let present_database = root.database_file();
     if !present(&present_database).is_empty() {
         if !arguments.force {
-            return Err(Trouble::misuse(format!("there is a database already: {}", present_database.display()))
-                .help("`--force` moves it aside; `--root DIR` restores into another folder"));
+            return Err(Trouble::new(
+                Code::DatabaseExists,
+                format!("there is a database already: {}", present_database.display()),
+            )
+            .help("`--force` moves it aside; `--root DIR` restores into another folder"));
         }
         must_be_still(&root)?;
     }
@@ -87,7 +92,7 @@ async fn restore(file: &Path, aside: &Path, root: &Root) -> Result<Restored, Tro
     std::fs::set_permissions(&fresh, permissions).map_err(|error| unwritable(root, &error))?;
     let (runs, open) = verified(file, aside).await?;
     if companions(&fresh).iter().any(|path| path.metadata().is_ok_and(|metadata| metadata.len() > 0)) {
-        return Err(Trouble::new(Exit::Failed, format!("the copy of {} could not be closed", file.display())));
+        return Err(Trouble::new(Code::DatabaseTrouble, format!("the copy of {} could not be closed", file.display())));
     }
     let moved = if present(&root.database_file()).is_empty() { None } else { Some(move_aside(root)?) };
     put_in_place(&fresh, &root.database_file())?;
@@ -98,7 +103,7 @@ async fn restore(file: &Path, aside: &Path, root: &Root) -> Result<Restored, Tro
 async fn verified(file: &Path, aside: &Path) -> Result<(usize, usize), Trouble> {
     let bad = |detail: String| {
         let message = format!("{} cannot be restored: {detail}", file.display());
-        Trouble::new(Exit::Failed, message).help("nothing was changed; use another backup")
+        Trouble::new(Code::DamagedBackup, message).help("nothing was changed; use another backup")
     };
     let store = SqliteStore::open_existing(aside).map_err(|error| bad(error.to_string()))?;
     let findings = verify_all(&store).await.map_err(|error| bad(error.to_string()))?;
@@ -114,12 +119,14 @@ async fn verified(file: &Path, aside: &Path) -> Result<(usize, usize), Trouble> 
 }
 
 fn must_be_a_backup(file: &Path) -> Result<(), Trouble> {
-    let metadata = file.metadata().map_err(|error| Trouble::misuse(format!("{} cannot be read: {error}", file.display())))?;
+    let metadata = file
+        .metadata()
+        .map_err(|error| Trouble::new(Code::UnreadableFile, format!("{} cannot be read: {error}", file.display())))?;
     if !metadata.is_file() {
-        return Err(Trouble::misuse(format!("{} is not a file", file.display())));
+        return Err(Trouble::new(Code::NotAFile, format!("{} is not a file", file.display())));
     }
     if companion(file, "-wal").metadata().is_ok_and(|metadata| metadata.len() > 0) {
-        return Err(Trouble::misuse(format!("{} is a database in use, not a backup", file.display()))
+        return Err(Trouble::new(Code::NotABackup, format!("{} is a database in use, not a backup", file.display()))
             .help("make a backup of it with `lockgate backup FILE` in its project"));
     }
     Ok(())
@@ -128,7 +135,7 @@ fn must_be_a_backup(file: &Path) -> Result<(), Trouble> {
 fn must_be_still(root: &Root) -> Result<(), Trouble> {
     let Some(driver) = SqliteStore::living_drivers(&root.folder())?.into_iter().next() else { return Ok(()) };
     let message = format!("process {} on {} drives runs of this database since {}", driver.pid, driver.host, driver.since);
-    Err(Trouble::new(Exit::Waiting, message).help("let it come to its end, or end it, then restore"))
+    Err(Trouble::new(Code::DatabaseInUse, message).help("let it come to its end, or end it, then restore"))
 }
 
 fn companion(database: &Path, end: &str) -> PathBuf {
@@ -166,6 +173,6 @@ fn move_aside(root: &Root) -> Result<PathBuf, Trouble> {
 }
 
 fn unwritable(root: &Root, error: &io::Error) -> Trouble {
-    Trouble::new(Exit::Failed, format!("{} cannot be written: {error}", root.folder().display()))
+    Trouble::new(Code::Unwritable, format!("{} cannot be written: {error}", root.folder().display()))
         .help("make it writable and see that there is room, then do it again")
 }

@@ -1,5 +1,6 @@
 //! `lockgate resume`: go on with a run where it stopped.
 
+use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::presets::{self, PresetArguments};
@@ -141,7 +142,8 @@ pub(super) fn refuse_ended(run: &RunId, status: &str) -> Result<(), Trouble> {
         _ => return Ok(()),
     };
     let message = format!("run {run} is {status}: {why}, so there is nothing to resume");
-    Err(Trouble::misuse(message).help(format!("see what it did with `lockgate log {run}`; begin a new one with `lockgate run`")))
+    Err(Trouble::new(Code::RunEnded, message)
+        .help(format!("see what it did with `lockgate log {run}`; begin a new one with `lockgate run`")))
 }
 
 /// The definition is frozen with the run; whoever changed the file since must know that it does not count.

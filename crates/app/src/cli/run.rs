@@ -1,5 +1,6 @@
 //! `lockgate run`: begin a run and drive it.
 
+use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::presets::{self, PresetArguments};
@@ -45,7 +46,7 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     if arguments.feature.as_deref().is_some_and(|feature| feature.trim().is_empty()) {
-        return Err(Trouble::misuse("what the run is about is empty").help("name it, or leave it out"));
+        return Err(Trouble::new(Code::BadUsage, "what the run is about is empty").help("name it, or leave it out"));
     }
     let vars = variables(&arguments.vars)?;
     let presets = arguments.presets.presets()?;
@@ -54,7 +55,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let Some(workflow) = file.workflow.take() else {
         let message = format!("{} is no valid workflow: {}", file.path.display(), diagnose::summary(&file.problems));
         let help = format!("`lockgate validate {} --json` lists what is wrong", file.path.display());
-        return Err(Trouble::misuse(message).help(help).told());
+        return Err(Trouble::new(Code::InvalidWorkflow, message).help(help).told());
     };
     warn_of_unknown_vars(&vars, &workflow);
     let presets = presets::resolve(presets, &workflow, None)?;
@@ -69,7 +70,8 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let (driver, seed) = (project.store().driver().clone(), project.world.clock.seed());
     let workflow =
         Workflow { max_parallel: workflow.max_parallel.or(project.config.max_parallel.map(NonZeroU32::get)), ..workflow };
-    let prepared = prepare(&project.root, &driver, seed, &file, workflow, beginning).map_err(Trouble::misuse)?;
+    let prepared = prepare(&project.root, &driver, seed, &file, workflow, beginning)
+        .map_err(|message| Trouble::new(Code::BadOutputDir, message))?;
     project.root.prepare_run(&prepared.create.run)?;
     if arguments.detach {
         let run = begin_detached(&project.world, actor, prepared, project.require_terminal()).await?;
@@ -117,10 +119,12 @@ fn variables(given: &[String]) -> Result<BTreeMap<String, Value>, Trouble> {
     let mut variables = BTreeMap::new();
     for given in given {
         let Some((name, value)) = given.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-            return Err(Trouble::misuse(format!("--var {given:?} gives no name a value")).help("write it as --var NAME=VALUE"));
+            return Err(
+                Trouble::new(Code::BadVar, format!("--var {given:?} gives no name a value")).help("write it as --var NAME=VALUE")
+            );
         };
         if variables.contains_key(name) {
-            return Err(Trouble::misuse(format!("--var gives {name:?} two values")).help("give it once"));
+            return Err(Trouble::new(Code::BadVar, format!("--var gives {name:?} two values")).help("give it once"));
         }
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
         variables.insert(name.to_owned(), value);

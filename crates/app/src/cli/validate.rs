@@ -1,6 +1,7 @@
 //! `lockgate validate`: check workflow files without running them.
 
 use crate::exit::Exit;
+use crate::trouble::TroubleView;
 use crate::{diagnose, neutral, print, workflow_file};
 use lockgate_engine::spec::problem::Problem;
 use serde::Serialize;
@@ -22,7 +23,7 @@ struct FileLine {
     file: String,
     valid: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
+    error: Option<TroubleView>,
     problems: Vec<Problem>,
 }
 
@@ -38,7 +39,7 @@ pub(super) fn run(arguments: &Arguments) -> Exit {
                     lines.push(FileLine { file, valid: false, error: None, problems: Vec::new() });
                     continue;
                 }
-                FileLine { file, valid: false, error: Some(trouble.whole()), problems: Vec::new() }
+                FileLine { file, valid: false, error: Some(trouble.view()), problems: Vec::new() }
             }
             Ok(read) => {
                 if !arguments.json {

@@ -1,8 +1,9 @@
 //! `lockgate verify`: check that nothing was changed or lost in the store.
 
+use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
-use crate::print::{self, ERROR, styled};
+use crate::print;
 use crate::trouble::Trouble;
 use crate::{neutral, select};
 use lockgate_runner::verify::{verify_all, verify_one};
@@ -33,11 +34,10 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     print::data(&text(&findings));
     let count = findings.len();
     let found = if count == 1 { "1 thing is".to_owned() } else { format!("{count} things are") };
-    print::say(format_args!(
-        "{} {found} not as they were written; keep a copy of the database and put back a backup",
-        styled(ERROR, "error:")
-    ));
-    Ok(Exit::Failed)
+    let trouble = Trouble::new(Code::NotAsWritten, format!("{found} not as they were written"));
+    let trouble = trouble.help("keep a copy of the database and put back a backup");
+    trouble.tell();
+    Ok(trouble.exit())
 }
 
 fn text(findings: &[Finding]) -> String {

@@ -174,8 +174,8 @@ async fn news(store: &dyn Store, state: &mut Run, heard: &mut dyn FnMut(&Run, &[
             return Ok(());
         }
         for sealed in &commits {
-            let commit = sealed.open().map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
-            state.apply_commit(sealed).map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
+            let commit = sealed.open()?;
+            state.apply_commit(sealed)?;
             heard(state, &commit.entries);
         }
     }

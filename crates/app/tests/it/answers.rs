@@ -68,7 +68,7 @@ hold [HOLD] has this answer already, by tester by command at [TIME]
 exit 3
 --- stdout
 --- stderr
-error: tester answered "Looks good" at [TIME]; "Stop" came later and was not recorded
+error[answer-conflicts]: tester answered "Looks good" at [TIME]; "Stop" came later and was not recorded
 help: see what became of it with `lockgate log [RUN]`
 
 "#]]
@@ -106,7 +106,7 @@ fn an_unknown_option_is_bad_input_and_lists_the_options() {
 exit 4
 --- stdout
 --- stderr
-error: "lgtm" is no option of hold [HOLD]
+error[no-such-option]: "lgtm" is no option of hold [HOLD]
 help: its options are
       1. Looks good
       2. Again (with feedback)
@@ -220,7 +220,7 @@ fn answers_for_what_the_workflow_does_not_have_are_refused_before_anything_runs(
 exit 4
 --- stdout
 --- stderr
-error: the workflow has no phase or task "reveiw"
+error[bad-preset]: the workflow has no phase or task "reveiw"
 help: did you mean "review"?
 
 "#]]
@@ -232,7 +232,7 @@ help: did you mean "review"?
 exit 4
 --- stdout
 --- stderr
-error: "Look good" is no option at "review"
+error[bad-preset]: "Look good" is no option at "review"
 help: did you mean "Looks good"?
 help: its options are "Looks good", "Again", "Stop"
 

@@ -149,7 +149,7 @@ fn a_task_or_attempt_that_is_not_there_is_told() {
 exit 4
 --- stdout
 --- stderr
-error: several tasks or gates are called "fine"
+error[ambiguous-name]: several tasks or gates are called "fine"
 help: name one of them:
       work/fine
       ship/fine
@@ -162,7 +162,7 @@ help: name one of them:
 exit 4
 --- stdout
 --- stderr
-error: the workflow has no task or gate "work/brokn"
+error[no-such-task]: the workflow has no task or gate "work/brokn"
 help: did you mean "work/broken"?
 
 "#]]

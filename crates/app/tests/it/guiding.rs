@@ -126,6 +126,8 @@ fn error_of(project: &Project, code: i32, arguments: &[&str]) -> Value {
     let error = value["error"].clone();
     assert_eq!(error["exit"], code, "{value}");
     assert!(error["message"].as_str().is_some_and(|message| !message.is_empty()) && error["help"].is_array(), "{value}");
+    let code = error["code"].as_str().unwrap();
+    assert_eq!(project.run(&["explain", code]).code, Some(0), "{value}");
     error
 }
 

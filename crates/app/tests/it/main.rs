@@ -6,6 +6,7 @@ mod checkpoints;
 mod daily;
 mod detached;
 mod ending;
+mod explain;
 mod guiding;
 mod hostile;
 mod kills;

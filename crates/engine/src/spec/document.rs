@@ -1,6 +1,7 @@
 //! Small YAML files beside workflows, such as settings and answers: read under the same limits, told about in the same
 //! words, each value with its place.
 
+use super::code::ProblemCode;
 use super::problem::{Problem, Report, shown};
 use super::syntax::{self, Content, Node, Scalar};
 use super::{scalar, suggest};
@@ -39,7 +40,7 @@ pub fn read(source: &str) -> Result<Value<'_>, Problem> {
 
 fn told(source: &str, span: &Range<usize>, message: String, help: Option<String>) -> Problem {
     let mut report = Report::default();
-    report.error("wrong-value", span, message).maybe_help(help);
+    report.error(ProblemCode::WrongValue, span, message).maybe_help(help);
     report.finish(source).remove(0)
 }
 

@@ -2,6 +2,7 @@
 //!
 //! A script is the body of an async function, so `return` and `await` may stand at its top; a condition is one expression.
 
+use super::code::ProblemCode;
 use super::nesting;
 use super::problem::shown;
 use super::reads::{Found, Reader};
@@ -16,7 +17,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     /// A stable code.
-    pub(crate) code: &'static str,
+    pub(crate) code: ProblemCode,
     /// What is wrong.
     pub(crate) message: String,
     /// The bytes of the JavaScript that it is about.
@@ -61,7 +62,7 @@ pub(crate) fn function_body(source: &str) -> Result<Found, Vec<Fault>> {
             .collect();
         if faults.is_empty() && !is_one_function(&parsed.program, wrapped.len()) {
             faults.push(Fault {
-                code: "script-syntax",
+                code: ProblemCode::ScriptSyntax,
                 message: "a `}` in this script closes more than the script".into(),
                 span: 0..source.len(),
                 help: Some("remove the bracket that has no partner".into()),
@@ -81,7 +82,7 @@ pub(crate) fn expression(source: &str) -> Result<Found, Vec<Fault>> {
     if source.trim().is_empty() {
         let message = "the condition is empty".into();
         let help = Some("leave `condition` out to show the checkpoint always".into());
-        return Err(vec![Fault { code: "condition-empty", message, span: 0..source.len(), help }]);
+        return Err(vec![Fault { code: ProblemCode::EmptyCondition, message, span: 0..source.len(), help }]);
     }
     with_stack(source, |source| {
         let allocator = Allocator::default();
@@ -120,7 +121,7 @@ fn options() -> ParseOptions {
 /// Runs a check where there is enough stack for it.
 fn with_stack(source: &str, check: impl FnOnce(&str) -> Result<Found, Vec<Fault>> + Send) -> Result<Found, Vec<Fault>> {
     let refuse = |message: String, help: &str| {
-        Err(vec![Fault { code: "script-too-large", message, span: 0..source.len(), help: Some(help.into()) }])
+        Err(vec![Fault { code: ProblemCode::ScriptTooLarge, message, span: 0..source.len(), help: Some(help.into()) }])
     };
     if source.len() > MAX_SCRIPT {
         let message = format!("this script has {} bytes; a script may have {MAX_SCRIPT}", source.len());
@@ -172,7 +173,7 @@ fn syntax_fault(message: &str, label: Option<(u32, u32)>, help: Option<&str>, be
     if start >= length && length > 0 {
         // Our own brackets around the source mean nothing to anybody.
         return Fault {
-            code: "script-syntax",
+            code: ProblemCode::ScriptSyntax,
             message: "syntax error in JavaScript: it ends too early".into(),
             span: length..length,
             help: Some("close the brackets and quotes that are open".into()),
@@ -180,7 +181,7 @@ fn syntax_fault(message: &str, label: Option<(u32, u32)>, help: Option<&str>, be
     }
     let end = (start + size.max(1)).min(length);
     let message = format!("syntax error in JavaScript: {}", shown(message));
-    Fault { code: "script-syntax", message, span: start..end, help: help.map(shown) }
+    Fault { code: ProblemCode::ScriptSyntax, message, span: start..end, help: help.map(shown) }
 }
 
 #[cfg(test)]
@@ -193,7 +194,7 @@ mod tests {
         Ok(Found { reads, vars: Default::default() })
     }
 
-    fn fault(checked: Result<Found, Vec<Fault>>) -> (&'static str, Range<usize>) {
+    fn fault(checked: Result<Found, Vec<Fault>>) -> (ProblemCode, Range<usize>) {
         let faults = checked.expect_err("a fault");
         (faults[0].code, faults[0].span.clone())
     }
@@ -207,12 +208,12 @@ mod tests {
 
     #[test]
     fn a_syntax_error_has_its_place() {
-        assert_eq!(fault(function_body("let a = 1\nlet b = = 2")), ("script-syntax", 18..19));
-        assert_eq!(fault(expression("a > > b")), ("script-syntax", 4..5));
-        assert_eq!(fault(expression("a b")), ("script-syntax", 2..3));
-        assert_eq!(fault(expression("a > ")), ("script-syntax", 4..4));
-        assert_eq!(fault(function_body("if (a) {")), ("script-syntax", 8..8));
-        assert_eq!(fault(expression("/(/.test(a)")).0, "script-syntax");
+        assert_eq!(fault(function_body("let a = 1\nlet b = = 2")), (ProblemCode::ScriptSyntax, 18..19));
+        assert_eq!(fault(expression("a > > b")), (ProblemCode::ScriptSyntax, 4..5));
+        assert_eq!(fault(expression("a b")), (ProblemCode::ScriptSyntax, 2..3));
+        assert_eq!(fault(expression("a > ")), (ProblemCode::ScriptSyntax, 4..4));
+        assert_eq!(fault(function_body("if (a) {")), (ProblemCode::ScriptSyntax, 8..8));
+        assert_eq!(fault(expression("/(/.test(a)")).0, ProblemCode::ScriptSyntax);
     }
 
     #[test]
@@ -227,17 +228,17 @@ mod tests {
     #[test]
     fn a_script_cannot_close_the_function_around_it() {
         for source in ["}, function () {", "}) ; (function () {", "} + function () {", "}; {", "}"] {
-            assert_eq!(fault(function_body(source)).0, "script-syntax", "{source}");
+            assert_eq!(fault(function_body(source)).0, ProblemCode::ScriptSyntax, "{source}");
         }
-        assert_eq!(fault(expression("a) + (b")).0, "script-syntax");
-        assert_eq!(fault(expression("a; b")).0, "script-syntax");
+        assert_eq!(fault(expression("a) + (b")).0, ProblemCode::ScriptSyntax);
+        assert_eq!(fault(expression("a; b")).0, ProblemCode::ScriptSyntax);
     }
 
     #[test]
     fn an_empty_condition_is_an_error() {
-        assert_eq!(fault(expression("")).0, "condition-empty");
-        assert_eq!(fault(expression(" \n ")).0, "condition-empty");
-        assert_eq!(fault(expression("/* nothing */")).0, "script-syntax");
+        assert_eq!(fault(expression("")).0, ProblemCode::EmptyCondition);
+        assert_eq!(fault(expression(" \n ")).0, ProblemCode::EmptyCondition);
+        assert_eq!(fault(expression("/* nothing */")).0, ProblemCode::ScriptSyntax);
     }
 
     #[test]
@@ -305,12 +306,12 @@ mod tests {
     fn a_script_may_be_long_but_not_endless() {
         let deep = |levels: usize| format!("{}1{}", "(".repeat(levels), ")".repeat(levels));
         assert_eq!(expression(&deep(MAX_BRACKETS)), parts(&[]));
-        assert_eq!(fault(expression(&deep(MAX_BRACKETS + 1))).0, "script-too-large");
-        assert_eq!(fault(expression(&"(a=".repeat(40_000))).0, "script-too-large");
+        assert_eq!(fault(expression(&deep(MAX_BRACKETS + 1))).0, ProblemCode::ScriptTooLarge);
+        assert_eq!(fault(expression(&"(a=".repeat(40_000))).0, ProblemCode::ScriptTooLarge);
         let long = format!("return 0{}", " + context.feature.x".repeat(6_000));
         assert_eq!(function_body(&long), parts(&["feature"]));
         let lines = "for (const x of y) { if (x > 1) { log(`${x}`) } }\n".repeat(2_000);
         assert_eq!(function_body(&lines), parts(&[]));
-        assert_eq!(fault(function_body(&"a;".repeat(MAX_SCRIPT))).0, "script-too-large");
+        assert_eq!(fault(function_body(&"a;".repeat(MAX_SCRIPT))).0, ProblemCode::ScriptTooLarge);
     }
 }

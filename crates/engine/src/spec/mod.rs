@@ -6,11 +6,12 @@
 //! | `check` | one file per part of the format: workflow, phase, task, gate, checkpoint |
 //! | `javascript`, `nesting`, `reads` | syntax of scripts and conditions, how deep they may go, and what of the context they read |
 //! | [`document`] | other small YAML files, read in the same way |
-//! | [`problem`], `suggest` | what is wrong, where, and what was probably meant |
+//! | [`problem`], [`code`], `suggest` | what is wrong, where, and what was probably meant |
 //! | [`workflow`] | the checked form |
 //! | [`schema`] | the format as JSON Schema, from the tables of `check` |
 
 mod check;
+pub mod code;
 pub mod document;
 mod javascript;
 mod nesting;
@@ -26,6 +27,7 @@ pub mod workflow;
 pub(crate) use problem::shown;
 pub use syntax::{MAX_DEPTH, MAX_NODES, MAX_TEXT};
 
+use code::ProblemCode;
 use problem::{Problem, Report};
 use workflow::Workflow;
 
@@ -46,7 +48,7 @@ pub fn read(source: &str) -> Read {
     let mut report = Report::default();
     if source.len() > MAX_BYTES {
         let message = format!("the file has {} bytes; a workflow file may have {MAX_BYTES}", source.len());
-        report.error("too-large", &(0..0), message).help("keep large data in files of its own, which tasks read");
+        report.error(ProblemCode::TooLarge, &(0..0), message).help("keep large data in files of its own, which tasks read");
         return Read { workflow: None, problems: report.finish("") };
     }
     let workflow = syntax::parse(source, &mut report).and_then(|root| check::workflow(source, &root, &mut report));

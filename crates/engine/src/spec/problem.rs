@@ -1,5 +1,6 @@
 //! Problems of a file: what is wrong, where, and what would mend it.
 
+use super::code::ProblemCode;
 use serde::Serialize;
 use std::ops::Range;
 
@@ -7,7 +8,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// A stable code, such as `unknown-key`.
-    pub code: &'static str,
+    pub code: ProblemCode,
     /// Whether the file can be used in spite of it.
     pub severity: Severity,
     /// What is wrong, in one sentence.
@@ -47,7 +48,7 @@ pub(crate) struct Report {
 /// A problem whose line and column are not worked out yet.
 #[derive(Debug)]
 pub(crate) struct Draft {
-    code: &'static str,
+    code: ProblemCode,
     severity: Severity,
     message: String,
     span: Range<usize>,
@@ -68,17 +69,17 @@ impl Draft {
 
 impl Report {
     /// The file cannot be used because of this.
-    pub(crate) fn error(&mut self, code: &'static str, span: &Range<usize>, message: impl Into<String>) -> &mut Draft {
+    pub(crate) fn error(&mut self, code: ProblemCode, span: &Range<usize>, message: impl Into<String>) -> &mut Draft {
         self.failed = true;
         self.add(code, Severity::Error, span, message.into())
     }
 
     /// The file can be used, but this is probably not what was meant.
-    pub(crate) fn warning(&mut self, code: &'static str, span: &Range<usize>, message: impl Into<String>) -> &mut Draft {
+    pub(crate) fn warning(&mut self, code: ProblemCode, span: &Range<usize>, message: impl Into<String>) -> &mut Draft {
         self.add(code, Severity::Warning, span, message.into())
     }
 
-    fn add(&mut self, code: &'static str, severity: Severity, span: &Range<usize>, message: String) -> &mut Draft {
+    fn add(&mut self, code: ProblemCode, severity: Severity, span: &Range<usize>, message: String) -> &mut Draft {
         if self.is_full() {
             // The last place is a scratch pad: what is written to it is dropped in `finish`.
             self.untold += 1;
@@ -106,7 +107,7 @@ impl Report {
             let message = format!("{} more problems are not shown", self.untold);
             let severity = if self.failed { Severity::Error } else { Severity::Warning };
             self.drafts.push(Draft {
-                code: "too-many-problems",
+                code: ProblemCode::TooManyProblems,
                 severity,
                 message,
                 span: source.len()..source.len(),

@@ -2,6 +2,7 @@
 //!
 //! When in doubt, a script reads everything: to send too much is slow, to send too little is wrong.
 
+use super::code::ProblemCode;
 use super::javascript::Fault;
 use super::workflow::Reads;
 use oxc_ast::ast::{
@@ -94,7 +95,7 @@ impl Reader {
 
     fn refuse_big(&mut self, span: Span) {
         self.faults.push(Fault {
-            code: "bigint",
+            code: ProblemCode::Bigint,
             message: "BigInt cannot be used: its arithmetic runs past every time limit".into(),
             span: self.place(span),
             help: Some("use ordinary numbers".into()),
@@ -436,7 +437,7 @@ mod tests {
         ] {
             let faults = function_body(source).expect_err(source);
             assert_eq!(faults.len(), 1, "{source}");
-            assert_eq!((faults[0].code, &source[faults[0].span.clone()]), ("bigint", big));
+            assert_eq!((faults[0].code, &source[faults[0].span.clone()]), (ProblemCode::Bigint, big));
         }
         assert_eq!(expression("2n ** 3n").expect_err("two").len(), 2);
     }

@@ -3,6 +3,7 @@
 //! The tree is built from the YAML parser's events under limits of our own: how deep, how many nodes, how much text.
 //! An alias shares the node it names and counts as if that were written out, so no short file becomes a large one.
 
+use super::code::ProblemCode;
 use super::problem::{Report, line_of, shown};
 use serde_saphyr::granit_parser::{ErrorKind, Event, Options, Parser, ScalarStyle, ScanError, Span, Tag};
 use std::borrow::Cow;
@@ -121,7 +122,10 @@ pub(crate) fn parse<'a>(source: &'a str, report: &mut Report) -> Option<Node<'a>
                 documents += 1;
                 if documents > 1 {
                     let message = "a second document begins here; a file holds one";
-                    builder.report.error("documents", &range(span), message).help("put each into a file of its own");
+                    builder
+                        .report
+                        .error(ProblemCode::SeveralDocuments, &range(span), message)
+                        .help("put each into a file of its own");
                     return None;
                 }
             }
@@ -186,17 +190,21 @@ impl<'a> Builder<'a, '_> {
             Event::SequenceEnd | Event::MappingEnd => self.close(&range(span)),
             Event::Alias(anchor) => {
                 let Some(node) = self.anchors.get(&anchor).cloned() else {
-                    self.report.error("alias", &range(span), "this alias stands inside the thing that it names");
+                    self.report.error(ProblemCode::BadAlias, &range(span), "this alias stands inside the thing that it names");
                     return self.attach(nothing(range(span)));
                 };
                 if self.open.len() + node.weight.depth > MAX_DEPTH {
-                    return self.refuse("too-deep", &range(span), format!("this is nested more than {MAX_DEPTH} levels deep"));
+                    return self.refuse(
+                        ProblemCode::TooDeep,
+                        &range(span),
+                        format!("this is nested more than {MAX_DEPTH} levels deep"),
+                    );
                 }
                 self.attach(node)
             }
             Event::UnresolvedAlias(name) => {
                 let message = format!("alias `*{}` names an anchor that is not defined before it", shown(&name));
-                self.report.error("alias", &range(span), message);
+                self.report.error(ProblemCode::BadAlias, &range(span), message);
                 self.attach(nothing(range(span)))
             }
             // Everything else says nothing about what the file holds.
@@ -207,7 +215,7 @@ impl<'a> Builder<'a, '_> {
     fn open(&mut self, span: Span, anchor: usize, inside: Inside<'a>) -> Result<(), Stopped> {
         let span = range(span);
         if self.open.len() >= MAX_DEPTH {
-            return self.refuse("too-deep", &span, format!("this is nested more than {MAX_DEPTH} levels deep"));
+            return self.refuse(ProblemCode::TooDeep, &span, format!("this is nested more than {MAX_DEPTH} levels deep"));
         }
         self.open.push(Open { start: span.start, anchor, weight: Weight::default(), inside });
         Ok(())
@@ -236,11 +244,11 @@ impl<'a> Builder<'a, '_> {
         self.spent.add(node.weight);
         if self.spent.nodes > MAX_NODES {
             let message = format!("the file holds more than {MAX_NODES} values, aliases written out");
-            return self.refuse("too-large", &node.span, message);
+            return self.refuse(ProblemCode::TooLarge, &node.span, message);
         }
         if self.spent.text > MAX_TEXT {
             let message = format!("the file holds more than {MAX_TEXT} bytes of text, aliases written out");
-            return self.refuse("too-large", &node.span, message);
+            return self.refuse(ProblemCode::TooLarge, &node.span, message);
         }
         self.place(node);
         Ok(())
@@ -266,13 +274,17 @@ impl<'a> Builder<'a, '_> {
                             if !self.report.is_full() {
                                 let message = format!("key `{}` is given twice in this map", shown(&scalar.text));
                                 let help = format!("the first one is on line {}; keep one of them", line_of(self.source, *first));
-                                self.report.error("duplicate-key", &node.span, message).help(help);
+                                self.report.error(ProblemCode::DuplicateKey, &node.span, message).help(help);
                             }
                         }
                     },
                     Content::List(_) | Content::Map(_) => {
                         *key = Pending::Refused;
-                        self.report.error("key", &node.span, format!("a key must be a single value, not {}", node.kind()));
+                        self.report.error(
+                            ProblemCode::BadKey,
+                            &node.span,
+                            format!("a key must be a single value, not {}", node.kind()),
+                        );
                     }
                 },
                 Pending::Key(key, key_span) => entries.push(Entry { key, key_span, value: node }),
@@ -304,10 +316,10 @@ impl<'a> Builder<'a, '_> {
     fn refuse_tag(&mut self, tag: &Tag, span: &Span) {
         let place = range(span.tag_span().unwrap_or(*span));
         let message = format!("the tag `{}` means nothing here", shown(&tag.original()));
-        self.report.error("tag", &place, message).help("remove it");
+        self.report.error(ProblemCode::YamlTag, &place, message).help("remove it");
     }
 
-    fn refuse(&mut self, code: &'static str, span: &Range<usize>, message: String) -> Result<(), Stopped> {
+    fn refuse(&mut self, code: ProblemCode, span: &Range<usize>, message: String) -> Result<(), Stopped> {
         self.report.error(code, span, message);
         Err(Stopped)
     }
@@ -316,7 +328,7 @@ impl<'a> Builder<'a, '_> {
         let start = error.marker().byte_offset().unwrap_or(0);
         let span = start..start + 1;
         if *error.kind() == ErrorKind::RecursionLimitExceeded {
-            self.report.error("too-deep", &span, format!("this is nested more than {MAX_DEPTH} levels deep"));
+            self.report.error(ProblemCode::TooDeep, &span, format!("this is nested more than {MAX_DEPTH} levels deep"));
             return;
         }
         let help = match error.kind() {
@@ -328,7 +340,7 @@ impl<'a> Builder<'a, '_> {
             _ => "check the indentation and the quotes here and in the line before",
         };
         let message = format!("this is not YAML: {}", error.info());
-        self.report.error("yaml", &span, message).help(help);
+        self.report.error(ProblemCode::BadYaml, &span, message).help(help);
     }
 }
 

@@ -273,7 +273,7 @@ fn only_later_phases_can_be_skipped() {
     );
     assert_eq!(
         about_option("on_select: {action: skip_phases, phases: []}"),
-        ["10:52 empty: `phases` is empty: nothing would be skipped (name the phases to skip)"]
+        ["10:52 empty-value: `phases` is empty: nothing would be skipped (name the phases to skip)"]
     );
     assert_eq!(
         about_option("on_select: {action: skip_phases, phases: [befor]}"),
@@ -300,7 +300,7 @@ fn labels_differ() {
     );
     assert_eq!(
         told(&in_checkpoint("options: []")),
-        ["8:16 empty: `options` is empty (leave it out for the options Continue and Abort)"]
+        ["8:16 empty-value: `options` is empty (leave it out for the options Continue and Abort)"]
     );
 }
 
@@ -335,6 +335,6 @@ fn an_empty_condition_is_an_error() {
     for condition in ["condition: ''", "condition:", "condition: '  '"] {
         let told = told(&in_checkpoint(&format!("{condition}\nprompt: a")));
         assert_eq!(told.len(), 1, "{condition}");
-        assert!(told[0].contains("condition-empty: the condition is empty"), "{told:?}");
+        assert!(told[0].contains("empty-condition: the condition is empty"), "{told:?}");
     }
 }

@@ -54,7 +54,7 @@ fn deep_nesting_is_refused() {
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(
             told[0].contains(&format!("too-deep: this is nested more than {MAX_DEPTH} levels deep"))
-                || told[0].contains(" yaml: "),
+                || told[0].contains(" bad-yaml: "),
             "{told:?}"
         );
     }

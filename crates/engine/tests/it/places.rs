@@ -48,19 +48,19 @@ fn an_error_in_a_template_has_its_place_in_the_file() {
     assert_eq!(place(&in_checkpoint("prompt: |\n  Look at\n  this {{varz.a}}?")), (10, 14, "{{varz.a}}"));
     assert_eq!(
         told(&in_checkpoint("prompt: 'Is {{outptus.a}} good?'")),
-        ["8:19 template: `outptus.a` leads nowhere (did you mean `outputs`?)"]
+        ["8:19 bad-template: `outptus.a` leads nowhere (did you mean `outputs`?)"]
     );
     assert_eq!(
         told(&in_checkpoint("prompt: a {{vars.x\nshow_files: ['{{output_dir}/x']")),
         [
-            "8:17 template: `{{` is not closed (close it with `}}`, or write `\\{{` for the braces themselves)",
-            "9:21 template: `{{` is not closed (close it with `}}`, or write `\\{{` for the braces themselves)",
+            "8:17 bad-template: `{{` is not closed (close it with `}}`, or write `\\{{` for the braces themselves)",
+            "9:21 bad-template: `{{` is not closed (close it with `}}`, or write `\\{{` for the braces themselves)",
         ]
     );
     assert_eq!(
         told(&in_checkpoint("prompt: 'a {{#each vars.x}} b'")),
         [
-            "8:18 template: `#each vars.x` is not a path (only paths such as {{vars.name}} can be filled in; compute anything else in a script)"
+            "8:18 bad-template: `#each vars.x` is not a path (only paths such as {{vars.name}} can be filled in; compute anything else in a script)"
         ]
     );
     assert_eq!(
@@ -68,7 +68,11 @@ fn an_error_in_a_template_has_its_place_in_the_file() {
             .iter()
             .map(|line| line.split(" (").next().unwrap_or_default())
             .collect::<Vec<_>>(),
-        ["7:19 template: `x` leads nowhere", "8:15 template: `vars.` is not a path", "9:19 template: `.` is not a path"]
+        [
+            "7:19 bad-template: `x` leads nowhere",
+            "8:15 bad-template: `vars.` is not a path",
+            "9:19 bad-template: `.` is not a path"
+        ]
     );
 }
 
@@ -81,11 +85,11 @@ fn a_command_may_hold_the_templates_of_other_programs() {
     }
     assert_eq!(
         told(&in_task("run: |\n  echo {{vars.a..b}}")),
-        ["7:16 template: `vars.a..b` is not a path (a path looks like {{vars.name}} or {{outputs.phase.task}})"]
+        ["7:16 bad-template: `vars.a..b` is not a path (a path looks like {{vars.name}} or {{outputs.phase.task}})"]
     );
     assert_eq!(
         told(&in_task("run: |\n  cat <<END\n  {{vars.a}}\n  END"))[0].split(" (").next(),
-        Some("8:11 template: `vars.a` stands inside a here-document, where its value cannot be quoted safely")
+        Some("8:11 bad-template: `vars.a` stands inside a here-document, where its value cannot be quoted safely")
     );
 }
 
@@ -135,18 +139,18 @@ fn a_task_is_nothing_that_a_checkpoint_or_the_output_directory_knows() {
         told(&in_checkpoint("prompt: '{{task.id}}'\nshow_files: ['{{task.name}}.md']")),
         [
             format!(
-                "8:16 template: `task.id` means nothing in a checkpoint, which belongs to no task (a path here begins with one of {roots})"
+                "8:16 bad-template: `task.id` means nothing in a checkpoint, which belongs to no task (a path here begins with one of {roots})"
             ),
             format!(
-                "9:21 template: `task.name` means nothing in a checkpoint, which belongs to no task (a path here begins with one of {roots})"
+                "9:21 bad-template: `task.name` means nothing in a checkpoint, which belongs to no task (a path here begins with one of {roots})"
             ),
         ]
     );
     assert_eq!(
         told("name: x\noutput_dir: 'o/{{task.id}}/{{phase.id}}/{{feature.name}}/{{run}}'\nphases: [{id: a, gates: []}]"),
         [
-            "2:16 template: `task.id` is not known yet when the output directory is made (a path here begins with one of vars, feature, workflow, run, flags)",
-            "2:28 template: `phase.id` is not known yet when the output directory is made (a path here begins with one of vars, feature, workflow, run, flags)",
+            "2:16 bad-template: `task.id` is not known yet when the output directory is made (a path here begins with one of vars, feature, workflow, run, flags)",
+            "2:28 bad-template: `phase.id` is not known yet when the output directory is made (a path here begins with one of vars, feature, workflow, run, flags)",
         ]
     );
     assert_eq!(
@@ -175,8 +179,8 @@ fn a_near_miss_in_a_command_is_warned_of() {
     assert_eq!(
         told(&in_task("run: |\n  echo {{vrs.x}} \"{{ outptus.a.b }}\"\n  # {{vrs.x}}")),
         [
-            "7:16 warning template: `{{vrs.x}}` is left in the command as it is (did you mean `{{vars.x}}`?)",
-            "7:27 warning template: `{{ outptus.a.b }}` is left in the command as it is (did you mean `{{outputs.a.b}}`?)",
+            "7:16 warning bad-template: `{{vrs.x}}` is left in the command as it is (did you mean `{{vars.x}}`?)",
+            "7:27 warning bad-template: `{{ outptus.a.b }}` is left in the command as it is (did you mean `{{outputs.a.b}}`?)",
         ]
     );
     let others = "run: |\n  x '{{.Vars}}' '{{range .}}' '{{end}}' '{{test}}' '{{args}}' '{{json .}}' '{{name}}' ${{ var.x }}";

@@ -6,12 +6,15 @@ const NOTHING: [&str; 0] = [];
 
 #[test]
 fn a_workflow_needs_a_name_and_phases() {
-    assert_eq!(told(""), ["1:1 empty: the file holds nothing (a workflow needs at least `name` and `phases`)"]);
-    assert_eq!(told("# nothing\n---\n"), ["1:1 empty: the file holds nothing (a workflow needs at least `name` and `phases`)"]);
+    assert_eq!(told(""), ["1:1 empty-value: the file holds nothing (a workflow needs at least `name` and `phases`)"]);
+    assert_eq!(
+        told("# nothing\n---\n"),
+        ["1:1 empty-value: the file holds nothing (a workflow needs at least `name` and `phases`)"]
+    );
     assert_eq!(told("version: 1"), ["1:1 missing-key: a workflow needs `name`", "1:1 missing-key: a workflow needs `phases`"]);
     assert_eq!(
         told("name: ' '\nphases: []"),
-        ["1:7 empty: `name` is empty", "2:9 empty: `phases` is empty (a workflow needs at least one phase)"]
+        ["1:7 empty-value: `name` is empty", "2:9 empty-value: `phases` is empty (a workflow needs at least one phase)"]
     );
     assert_eq!(told("name: x\nphases:"), ["2:1 missing-key: `phases` has no value"]);
     assert_eq!(told("just text"), ["1:1 wrong-kind: a workflow must be a map of keys and values, not a single value"]);
@@ -125,13 +128,13 @@ fn ids_are_required_plain_and_unique() {
     for id in ["'a b'", "../x", "..", ".a", "-a", "ü", "a/b", "''", "'a\\b'"] {
         let told = wrong(id);
         assert_eq!(told.len(), 1, "{id}");
-        assert!(told[0].starts_with("2:15 id: the id of a phase cannot be `"), "{told:?}");
+        assert!(told[0].starts_with("2:15 bad-id: the id of a phase cannot be `"), "{told:?}");
         assert!(
             told[0].ends_with("(use letters, digits, `-`, `_` and `.`, beginning with a letter, a digit or `_`)"),
             "{told:?}"
         );
     }
-    assert_eq!(wrong(&"a".repeat(101)), ["2:15 id: the id of a phase is longer than 100 characters"]);
+    assert_eq!(wrong(&"a".repeat(101)), ["2:15 bad-id: the id of a phase is longer than 100 characters"]);
     assert_eq!(
         told("name: x\nphases:\n  - {id: a, gates: []}\n  - {id: a, gates: []}"),
         ["4:10 duplicate-id: there are two phases called `a` (the first one is on line 3; rename one of them)"]
@@ -172,8 +175,8 @@ fn a_circle_of_needs_is_shown() {
             "tasks:\n  - {id: a, pass: true, needs: c}\n  - {id: b, pass: true, needs: [a]}\n  - {id: c, pass: true, needs: [b]}\n  - {id: d, pass: true, needs: d}"
         )),
         [
-            "5:36 cycle: these tasks need each other: a → c → b → a (remove one of these needs)",
-            "8:36 cycle: these tasks need each other: d → d (remove one of these needs)",
+            "5:36 needs-cycle: these tasks need each other: a → c → b → a (remove one of these needs)",
+            "8:36 needs-cycle: these tasks need each other: d → d (remove one of these needs)",
         ]
     );
 }
@@ -187,7 +190,7 @@ fn a_task_does_exactly_one_thing() {
     assert_eq!(
         told(&in_task("run: make\nscript: return 1 +")),
         [
-            "7:9 conflict: a task has one of `run`, `script`, `pass`; this one has run and script (make two tasks of it, one needing the other)",
+            "7:9 conflicting-keys: a task has one of `run`, `script`, `pass`; this one has run and script (make two tasks of it, one needing the other)",
             "7:27 script-syntax: syntax error in JavaScript: it ends too early (close the brackets and quotes that are open)",
         ]
     );
@@ -200,8 +203,8 @@ fn a_task_does_exactly_one_thing() {
         ["6:15 wrong-value: `pass` must be true or false, not `yes` (write `true`, without quotes)"]
     );
     assert_eq!(told(&in_task("run:")), ["6:9 missing-key: `run` has no value"]);
-    assert_eq!(told(&in_task("run: ' '")), ["6:14 empty: `run` is empty"]);
-    assert_eq!(told(&in_task("script: ''")), ["6:17 empty: `script` is empty"]);
+    assert_eq!(told(&in_task("run: ' '")), ["6:14 empty-value: `run` is empty"]);
+    assert_eq!(told(&in_task("script: ''")), ["6:17 empty-value: `script` is empty"]);
 }
 
 #[test]
@@ -227,11 +230,11 @@ fn durations_have_a_unit() {
     assert_eq!(
         told(&in_task("pass: true\ntimeout: 30\nretry: {attempts: 2, backoff: soon}")),
         [
-            "7:18 duration: `timeout` must be a duration, not `30` (say which unit: `30s`, `30m` or `30h`)",
-            "8:39 duration: `backoff` must be a duration, not `soon` (write it as `30s`, `5m`, `1h 30m` or `PT30M`)",
+            "7:18 bad-duration: `timeout` must be a duration, not `30` (say which unit: `30s`, `30m` or `30h`)",
+            "8:39 bad-duration: `backoff` must be a duration, not `soon` (write it as `30s`, `5m`, `1h 30m` or `PT30M`)",
         ]
     );
-    assert_eq!(told(&in_task("pass: true\ntimeout: 0s")), ["7:18 duration: `timeout` is zero (leave it out for no limit)"]);
+    assert_eq!(told(&in_task("pass: true\ntimeout: 0s")), ["7:18 bad-duration: `timeout` is zero (leave it out for no limit)"]);
     assert_eq!(told(&in_task("pass: true\ntimeout: 1h 30m")), NOTHING);
 }
 
@@ -262,7 +265,7 @@ fn paths_stay_inside() {
             "7:32 path-outside: the output `a/../../b` leads upwards with `..` (write a relative path without `..`)",
             "7:43 path-outside: the output `..` leads upwards with `..` (write a relative path without `..`)",
             "7:57 path-outside: the output `x{{task.a}}/..` leads upwards with `..` (write a relative path without `..`)",
-            "7:75 empty: the output is empty",
+            "7:75 empty-value: the output is empty",
             "8:14 path-outside: `dir` `../x` leads upwards with `..` (write a relative path without `..`)",
         ]
     );
@@ -307,7 +310,7 @@ fn a_secret_has_a_name_and_one_source() {
     assert_eq!(told(source), [
         format!("3:3 secret-name: a secret cannot be called `a-b` {help}"),
         "4:6 missing-key: a secret needs `env` or `command`".into(),
-        "5:24 conflict: a secret comes from `env` or from `command`, not from both".into(),
+        "5:24 conflicting-keys: a secret comes from `env` or from `command`, not from both".into(),
         "6:6 wrong-kind: the source of `D` must be a map with `env` or `command`, not a single value (write `D: { env: VARIABLE }` or `D: { command: … }`, never the secret itself)".into(),
         "7:12 env-name: an environment variable cannot be called `a b`".into(),
         format!("8:56 secret-name: a secret cannot be called `X-1` {help}"),
@@ -335,11 +338,11 @@ fn yaml_has_no_doubtful_parts() {
     );
     assert_eq!(
         told(&format!("name: x\n{phases}---\nname: y\n")),
-        ["3:1 documents: a second document begins here; a file holds one (put each into a file of its own)"]
+        ["3:1 several-documents: a second document begins here; a file holds one (put each into a file of its own)"]
     );
     assert_eq!(
         told(&format!("name: *nobody\n{phases}")),
-        ["1:7 alias: alias `*nobody` names an anchor that is not defined before it", "1:1 missing-key: `name` has no value",]
+        ["1:7 bad-alias: alias `*nobody` names an anchor that is not defined before it", "1:1 missing-key: `name` has no value",]
             .map(str::to_owned)
             .into_iter()
             .rev()
@@ -347,10 +350,10 @@ fn yaml_has_no_doubtful_parts() {
     );
     assert_eq!(
         told(&format!("name: x\nvars: {{a: &a [*a]}}\n{phases}")),
-        ["2:15 alias: this alias stands inside the thing that it names"]
+        ["2:15 bad-alias: this alias stands inside the thing that it names"]
     );
-    assert_eq!(told(&format!("name: !secret x\n{phases}")), ["1:7 tag: the tag `!secret` means nothing here (remove it)"]);
-    assert_eq!(told(&format!("name: x\n? [a]\n: b\n{phases}")), ["2:3 key: a key must be a single value, not a list"]);
+    assert_eq!(told(&format!("name: !secret x\n{phases}")), ["1:7 yaml-tag: the tag `!secret` means nothing here (remove it)"]);
+    assert_eq!(told(&format!("name: x\n? [a]\n: b\n{phases}")), ["2:3 bad-key: a key must be a single value, not a list"]);
     assert_eq!(
         told(&format!("name: x\nvars: &v {{a: 1}}\n<<: *v\n{phases}")),
         ["3:1 unknown-key: merge keys (`<<`) are not supported (write the keys out, or use an alias for a whole value)"]
@@ -361,11 +364,11 @@ fn yaml_has_no_doubtful_parts() {
 fn broken_yaml_is_told_with_its_place() {
     assert_eq!(told("name: x\nphases:\n\t- id: a\n").len(), 1);
     let told_tab = told("name: x\nphases:\n\t- id: a\n").remove(0);
-    assert!(told_tab.starts_with("3:2 yaml: this is not YAML: ") && told_tab.ends_with("(indent with spaces)"), "{told_tab}");
+    assert!(told_tab.starts_with("3:2 bad-yaml: this is not YAML: ") && told_tab.ends_with("(indent with spaces)"), "{told_tab}");
     let told_colon = told("name: a: b\n").remove(0);
-    assert!(told_colon.starts_with("1:8 yaml: this is not YAML: "), "{told_colon}");
+    assert!(told_colon.starts_with("1:8 bad-yaml: this is not YAML: "), "{told_colon}");
     let told_quote = told("name: \"a\n").remove(0);
-    assert!(told_quote.contains(" yaml: this is not YAML: "), "{told_quote}");
+    assert!(told_quote.contains(" bad-yaml: this is not YAML: "), "{told_quote}");
 }
 
 #[test]
@@ -377,9 +380,9 @@ fn all_problems_are_told_in_the_order_of_the_file() {
         [
             "1:1 unknown-key",
             "1:1 missing-key",
-            "3:9 id",
+            "3:9 bad-id",
             "6:17 unknown-task",
-            "7:18 duration",
+            "7:18 bad-duration",
             "8:26 script-syntax",
             "10:33 script-syntax",
             "10:78 unknown-action"

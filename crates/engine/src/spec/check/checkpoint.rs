@@ -3,6 +3,7 @@
 use super::Checker;
 use super::choice::{OPTION, Order, default_choices};
 use super::fields::{Format, Key, Shape, words};
+use crate::spec::code::ProblemCode;
 use crate::spec::syntax::{Content, Node};
 use crate::spec::workflow::{Checkpoint, OnConditionError};
 use crate::template::Roots;
@@ -75,7 +76,7 @@ impl Checker<'_, '_> {
         if let Some(span) = fields.key("condition")
             && fields.get("condition").is_none()
         {
-            self.error("condition-empty", span, "the condition is empty")
+            self.error(ProblemCode::EmptyCondition, span, "the condition is empty")
                 .help("leave `condition` out to show the checkpoint always");
         }
         let custom = prompt.is_some() || options.is_some();
@@ -89,7 +90,7 @@ impl Checker<'_, '_> {
             if says_something || approval_required.is_none() {
                 let message = "this checkpoint never asks anybody";
                 self.report
-                    .warning("no-checkpoint", &fields.span, message)
+                    .warning(ProblemCode::NoCheckpoint, &fields.span, message)
                     .help("write `approval_required: true`, or give it a `prompt`");
             }
             return None;

@@ -4,6 +4,7 @@ use super::Checker;
 use super::fields::{Fields, Format, Key, Rule, Shape, words};
 use crate::hold::{Action, Choice};
 use crate::id::{OptionId, PhaseId};
+use crate::spec::code::ProblemCode;
 use crate::spec::problem::shown;
 use crate::spec::syntax::Node;
 
@@ -87,7 +88,8 @@ impl Checker<'_, '_> {
     pub(super) fn choices(&mut self, node: &Node<'_>, with_feedback: bool, order: Order<'_>) -> Vec<Choice> {
         let Some(items) = self.list(node, "`options`") else { return Vec::new() };
         if items.is_empty() {
-            self.error("empty", &node.span, "`options` is empty").help("leave it out for the options Continue and Abort");
+            self.error(ProblemCode::EmptyValue, &node.span, "`options` is empty")
+                .help("leave it out for the options Continue and Abort");
         }
         let mut choices: Vec<Choice> = Vec::new();
         for (index, item) in items.iter().enumerate() {
@@ -103,7 +105,7 @@ impl Checker<'_, '_> {
             let id = option_id(label, index);
             if let Some(other) = choices.iter().find(|other| other.id == id) {
                 let message = format!("options `{}` and `{}` are called the same", shown(&other.label), shown(label));
-                self.error("duplicate-label", &label_node.span, message).help("give each option a label of its own");
+                self.error(ProblemCode::DuplicateLabel, &label_node.span, message).help("give each option a label of its own");
             } else {
                 // An option whose action was refused keeps its label, so that later ones are still compared with it.
                 choices.push(Choice { id, label: label.to_owned(), with_feedback, action: action.unwrap_or(Action::Abort) });
@@ -120,7 +122,7 @@ impl Checker<'_, '_> {
                 Some(_) | None => {
                     let message = "an option needs `on_select`, which says what choosing it does";
                     let help = "add `on_select: { action: continue }`, or repeat_phase, skip_phases or abort";
-                    self.error("missing-key", option.key("on_select").unwrap_or(&option.span), message).help(help);
+                    self.error(ProblemCode::MissingKey, option.key("on_select").unwrap_or(&option.span), message).help(help);
                     None
                 }
             };
@@ -137,7 +139,7 @@ impl Checker<'_, '_> {
                 && !used
             {
                 let message = format!("`{key}` means nothing here; it belongs to `{owner}`");
-                self.report.warning("unused-key", span, message).help("remove it");
+                self.report.warning(ProblemCode::UnusedKey, span, message).help("remove it");
             }
         }
         match kind {
@@ -155,9 +157,9 @@ impl Checker<'_, '_> {
         }
         let message = format!("`{}` is not an action", shown(text));
         match crate::spec::suggest::did_you_mean(text, words.iter().map(|(word, _)| *word)) {
-            Some(help) => self.error("unknown-action", &node.span, message).help(help),
+            Some(help) => self.error(ProblemCode::UnknownAction, &node.span, message).help(help),
             None => {
-                self.error("unknown-action", &node.span, message)
+                self.error(ProblemCode::UnknownAction, &node.span, message)
                     .help("the actions are continue, repeat_phase, skip_phases and abort");
             }
         }
@@ -174,7 +176,7 @@ impl Checker<'_, '_> {
         let position = self.phase_position(node, target, order, order.until_here().chain(Some("current")))?;
         if position > order.here {
             let message = format!("phase `{}` comes later and cannot be repeated from here", shown(target));
-            self.error("phase-order", &node.span, message).help("name this phase or an earlier one, or `current`");
+            self.error(ProblemCode::PhaseOrder, &node.span, message).help("name this phase or an earlier one, or `current`");
             return None;
         }
         Some(PhaseId::new(target))
@@ -184,7 +186,8 @@ impl Checker<'_, '_> {
         let node = fields.require(self, "phases")?;
         let items = self.one_or_more(node);
         if items.is_empty() {
-            self.error("empty", &node.span, "`phases` is empty: nothing would be skipped").help("name the phases to skip");
+            self.error(ProblemCode::EmptyValue, &node.span, "`phases` is empty: nothing would be skipped")
+                .help("name the phases to skip");
             return None;
         }
         let mut phases: Vec<PhaseId> = Vec::new();
@@ -194,7 +197,7 @@ impl Checker<'_, '_> {
             if position <= order.here {
                 let when = if position == order.here { "is this phase" } else { "comes earlier" };
                 let message = format!("phase `{}` {when} and cannot be skipped from here", shown(id));
-                self.error("phase-order", &item.span, message).help("name phases that come later");
+                self.error(ProblemCode::PhaseOrder, &item.span, message).help("name phases that come later");
             } else if !phases.iter().any(|phase| phase.as_str() == id) {
                 phases.push(PhaseId::new(id));
             }
@@ -211,7 +214,7 @@ impl Checker<'_, '_> {
     ) -> Option<usize> {
         let position = order.position(id);
         if position.is_none() {
-            self.none_of("unknown-phase", &node.span, format!("phase `{}` is not defined", shown(id)), id, candidates);
+            self.none_of(ProblemCode::UnknownPhase, &node.span, format!("phase `{}` is not defined", shown(id)), id, candidates);
         }
         position
     }

@@ -1,6 +1,7 @@
 //! The keys of one map of the format: which there may be, and which are there.
 
 use super::Checker;
+use crate::spec::code::ProblemCode;
 use crate::spec::problem::shown;
 use crate::spec::syntax::{Content, Entry, Node};
 use std::ops::Range;
@@ -155,7 +156,7 @@ impl<'n, 'a> Fields<'n, 'a> {
                 Some(span) => (span, format!("`{key}` has no value")),
                 None => (&self.span, format!("{} needs `{key}`", self.what)),
             };
-            checker.error("missing-key", span, message);
+            checker.error(ProblemCode::MissingKey, span, message);
         }
         value
     }
@@ -177,13 +178,14 @@ impl Checker<'_, '_> {
                 let message = format!("`{key}` is not supported by this release");
                 let names: Vec<&str> = format.names().collect();
                 let help = format!("{} may have {}", format.what, names.join(", "));
-                self.error("not-supported", &entry.key_span, message).help(help);
+                self.error(ProblemCode::NotSupported, &entry.key_span, message).help(help);
             } else if key == "<<" {
                 let message = "merge keys (`<<`) are not supported";
-                self.error("unknown-key", &entry.key_span, message).help("write the keys out, or use an alias for a whole value");
+                self.error(ProblemCode::UnknownKey, &entry.key_span, message)
+                    .help("write the keys out, or use an alias for a whole value");
             } else {
                 let message = format!("`{}` is not a key of {}", shown(key), format.what);
-                self.unknown("unknown-key", &entry.key_span, message, key, format.names());
+                self.unknown(ProblemCode::UnknownKey, &entry.key_span, message, key, format.names());
             }
         }
         let start = node.span.start;

@@ -4,6 +4,7 @@ use super::Checker;
 use super::fields::{Fields, Format, Key, Shape, words};
 use super::process::ON_FAIL;
 use crate::id::GateId;
+use crate::spec::code::ProblemCode;
 use crate::spec::problem::line_of;
 use crate::spec::syntax::Node;
 use crate::spec::workflow::Gate;
@@ -66,6 +67,7 @@ impl Checker<'_, '_> {
         }
         let line = line_of(self.source, first);
         let message = format!("there are two {kind}s called `{id}`");
-        self.error("duplicate-id", &node.span, message).help(format!("the first one is on line {line}; rename one of them"));
+        self.error(ProblemCode::DuplicateId, &node.span, message)
+            .help(format!("the first one is on line {line}; rename one of them"));
     }
 }

@@ -16,6 +16,7 @@ mod task;
 mod text;
 mod workflow;
 
+use super::code::ProblemCode;
 use super::problem::{Draft, Report, shown};
 use super::syntax::{Content, Node, Scalar};
 use super::{place, scalar, suggest};
@@ -52,14 +53,14 @@ impl<'s, 'r> Checker<'s, 'r> {
 }
 
 impl Checker<'_, '_> {
-    fn error(&mut self, code: &'static str, span: &Range<usize>, message: impl Into<String>) -> &mut Draft {
+    fn error(&mut self, code: ProblemCode, span: &Range<usize>, message: impl Into<String>) -> &mut Draft {
         self.report.error(code, span, message)
     }
 
     /// An error about a word that is not known, with what was probably meant.
     fn unknown<'c>(
         &mut self,
-        code: &'static str,
+        code: ProblemCode,
         span: &Range<usize>,
         message: String,
         word: &str,
@@ -87,13 +88,13 @@ impl Checker<'_, '_> {
         };
         let span = self.part_of(node, part);
         let message = format!("`vars.{}` is not declared in this file", shown(name));
-        self.report.warning("unknown-var", &span, message).help(help);
+        self.report.warning(ProblemCode::UnknownVar, &span, message).help(help);
     }
 
     /// An error about a word that is none of a few: with what was probably meant, else with what there is.
     fn none_of<'c>(
         &mut self,
-        code: &'static str,
+        code: ProblemCode,
         span: &Range<usize>,
         message: String,
         word: &str,
@@ -104,7 +105,7 @@ impl Checker<'_, '_> {
     }
 
     fn wrong_kind(&mut self, node: &Node<'_>, what: &str, expected: &str) -> &mut Draft {
-        self.error("wrong-kind", &node.span, format!("{what} must be {expected}, not {}", node.kind()))
+        self.error(ProblemCode::WrongKind, &node.span, format!("{what} must be {expected}, not {}", node.kind()))
     }
 
     fn scalar<'n, 'a>(&mut self, node: &'n Node<'a>, what: &str, expected: &str) -> Option<&'n Scalar<'a>> {
@@ -121,7 +122,7 @@ impl Checker<'_, '_> {
     fn text<'n>(&mut self, node: &'n Node<'_>, what: &str) -> Option<&'n str> {
         let scalar = self.scalar(node, what, "text")?;
         if scalar.text.contains('\0') {
-            self.error("nul-character", &node.span, format!("{what} holds a NUL character")).help("remove `\\0`");
+            self.error(ProblemCode::NulCharacter, &node.span, format!("{what} holds a NUL character")).help("remove `\\0`");
             return None;
         }
         Some(&scalar.text)
@@ -131,7 +132,7 @@ impl Checker<'_, '_> {
     fn filled<'n>(&mut self, node: &'n Node<'_>, what: &str) -> Option<&'n str> {
         let text = self.text(node, what)?;
         if text.trim().is_empty() {
-            self.error("empty", &node.span, format!("{what} is empty"));
+            self.error(ProblemCode::EmptyValue, &node.span, format!("{what} is empty"));
             return None;
         }
         Some(text)
@@ -143,7 +144,7 @@ impl Checker<'_, '_> {
         if truth.is_none() {
             let help = scalar::truth_help(&scalar.text);
             let message = format!("{what} must be true or false, not `{}`", shown(&scalar.text));
-            self.error("wrong-value", &node.span, message).help(help);
+            self.error(ProblemCode::WrongValue, &node.span, message).help(help);
         }
         truth
     }
@@ -153,7 +154,7 @@ impl Checker<'_, '_> {
         let scalar = self.scalar(node, what, &expected)?;
         let count = scalar.count().and_then(|count| u32::try_from(count).ok()).filter(|count| allowed.contains(count));
         if count.is_none() {
-            self.error("wrong-value", &node.span, format!("{what} must be {expected}, not `{}`", shown(&scalar.text)));
+            self.error(ProblemCode::WrongValue, &node.span, format!("{what} must be {expected}, not `{}`", shown(&scalar.text)));
         }
         count
     }
@@ -164,7 +165,7 @@ impl Checker<'_, '_> {
             Ok(duration) => Some(duration),
             Err(_) => {
                 let message = format!("{what} must be a duration, not `{}`", shown(text));
-                self.error("duration", &node.span, message).help(scalar::duration_help(text));
+                self.error(ProblemCode::BadDuration, &node.span, message).help(scalar::duration_help(text));
                 None
             }
         }
@@ -173,7 +174,7 @@ impl Checker<'_, '_> {
     fn timeout(&mut self, node: &Node<'_>, what: &str) -> Option<Duration> {
         let timeout = self.duration(node, what)?;
         if timeout.is_zero() {
-            self.error("duration", &node.span, format!("{what} is zero")).help("leave it out for no limit");
+            self.error(ProblemCode::BadDuration, &node.span, format!("{what} is zero")).help("leave it out for no limit");
             return None;
         }
         Some(timeout)
@@ -187,7 +188,7 @@ impl Checker<'_, '_> {
         }
         let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
         let message = format!("{what} must be one of {}, not `{}`", names.join(", "), shown(text));
-        self.unknown("wrong-value", &node.span, message, text, names.iter().copied());
+        self.unknown(ProblemCode::WrongValue, &node.span, message, text, names.iter().copied());
         None
     }
 
@@ -218,11 +219,11 @@ impl Checker<'_, '_> {
         if !good_start || !text.chars().all(allowed) {
             let message = format!("{what} cannot be `{}`", shown(text));
             let help = "use letters, digits, `-`, `_` and `.`, beginning with a letter, a digit or `_`";
-            self.error("id", &node.span, message).help(help);
+            self.error(ProblemCode::BadId, &node.span, message).help(help);
             return None;
         }
         if text.len() > LONGEST {
-            self.error("id", &node.span, format!("{what} is longer than {LONGEST} characters"));
+            self.error(ProblemCode::BadId, &node.span, format!("{what} is longer than {LONGEST} characters"));
             return None;
         }
         Some(text)

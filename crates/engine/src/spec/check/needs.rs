@@ -3,6 +3,7 @@
 use super::Checker;
 use super::task::RawTask;
 use crate::id::TaskId;
+use crate::spec::code::ProblemCode;
 use crate::spec::problem::shown;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -33,7 +34,7 @@ impl Checker<'_, '_> {
                                 let message = format!("task `{}` is not defined in this phase", shown(name));
                                 let own = tasks[position].task.id.as_str();
                                 let others = positions.keys().map(String::as_str).filter(|other| *other != own);
-                                self.none_of("unknown-task", &item.span, message, name, others);
+                                self.none_of(ProblemCode::UnknownTask, &item.span, message, name, others);
                             }
                         }
                     }
@@ -55,7 +56,7 @@ impl Checker<'_, '_> {
             };
             let span = tasks[first].needs.map_or(&tasks[first].id.span, |node| &node.span);
             let message = format!("these tasks need each other: {told}");
-            self.error("cycle", span, message).help("remove one of these needs");
+            self.error(ProblemCode::NeedsCycle, span, message).help("remove one of these needs");
         }
     }
 }

@@ -7,6 +7,7 @@ use super::fields::{Fields, Format, Key, Shape, words};
 use super::gate::GATE;
 use super::task::{RawTask, TASK};
 use crate::id::{PhaseId, TaskId};
+use crate::spec::code::ProblemCode;
 use crate::spec::syntax::Node;
 use crate::spec::workflow::{OnFail, OnInterrupt, Phase, Retry, Script, Task, Work};
 use std::collections::BTreeMap;
@@ -101,7 +102,7 @@ impl Checker<'_, '_> {
         let fail_fast = fields.get("fail_fast").and_then(|node| self.truth(node, "`fail_fast`")).unwrap_or(false);
         if ["tasks", "gates", "checkpoint", "main_agent"].iter().all(|key| fields.get(key).is_none()) {
             let help = "give it `tasks`, `gates`, a `main_agent` or a `checkpoint`";
-            self.report.warning("empty-phase", &fields.span, "this phase does nothing").help(help);
+            self.report.warning(ProblemCode::EmptyPhase, &fields.span, "this phase does nothing").help(help);
         }
         Some(Phase { id: PhaseId::new(id?), name, description, tasks, gates, checkpoint, fail_fast })
     }
@@ -115,20 +116,20 @@ impl Checker<'_, '_> {
             match phase.key("tasks") {
                 Some(span) if !nodes.is_empty() => {
                     let help = "move the work into `main_agent`, or choose `parallel` or `sequential`";
-                    self.error("main-only", span, "a `main-only` phase has no tasks of its own").help(help);
+                    self.error(ProblemCode::MainOnly, span, "a `main-only` phase has no tasks of its own").help(help);
                 }
                 Some(_) | None => {}
             }
             if phase.key("main_agent").is_none() {
                 let span = phase.key("behavior").unwrap_or(&phase.span);
-                self.report.warning("main-only", span, "this `main-only` phase has no `main_agent`, so nothing runs");
+                self.report.warning(ProblemCode::MainOnly, span, "this `main-only` phase has no `main_agent`, so nothing runs");
             }
         }
         if main.is_some()
             && let Some(clash) = raw.iter().find(|task| task.task.id.as_str() == MAIN)
         {
             let help = "rename the task, or leave out `main_agent`";
-            self.error("duplicate-id", &clash.id.span, "`main` is the task that `main_agent` makes").help(help);
+            self.error(ProblemCode::DuplicateId, &clash.id.span, "`main` is the task that `main_agent` makes").help(help);
         }
         let mut tasks: Vec<Task> = raw.into_iter().map(|raw| raw.task).collect();
         if let Some(script) = main {
@@ -156,7 +157,7 @@ impl Checker<'_, '_> {
             };
             if text == "current" {
                 let message = "a phase cannot be called `current`: as a target that means the phase itself";
-                self.error("reserved-id", &id.span, message).help("choose another id");
+                self.error(ProblemCode::ReservedId, &id.span, message).help("choose another id");
             }
             match seen.get(text) {
                 Some(first) => self.repeated_id("phase", id, text, *first),

@@ -2,6 +2,7 @@
 
 use super::Checker;
 use super::fields::Fields;
+use crate::spec::code::ProblemCode;
 use crate::spec::problem::shown;
 use crate::spec::syntax::Node;
 use crate::spec::workflow::OnFail;
@@ -27,17 +28,18 @@ impl Checker<'_, '_> {
             let key: &str = &entry.key;
             if !is_variable(key) {
                 let message = format!("an environment variable cannot be called `{}`", shown(key));
-                self.error("env-name", &entry.key_span, message).help("use letters, digits and `_`, not beginning with a digit");
+                self.error(ProblemCode::EnvName, &entry.key_span, message)
+                    .help("use letters, digits and `_`, not beginning with a digit");
                 continue;
             }
             if is_ours(key) {
                 let message = format!("`{}` would replace a variable of Lockgate's own", shown(key));
-                self.error("env-name", &entry.key_span, message).help(NOT_OURS);
+                self.error(ProblemCode::EnvName, &entry.key_span, message).help(NOT_OURS);
                 continue;
             }
             if entry.value.is_null() {
                 let message = format!("`{key}` has no value");
-                self.error("missing-value", &entry.key_span, message).help("write `''` for an empty one");
+                self.error(ProblemCode::MissingValue, &entry.key_span, message).help("write `''` for an empty one");
                 continue;
             }
             if let Some(value) = self.template(&entry.value, &format!("`{key}`"), Roots::Task) {
@@ -74,7 +76,7 @@ impl Checker<'_, '_> {
         } else {
             return true;
         };
-        self.error("secret-name", span, format!("a secret cannot be called `{}`", shown(name))).help(help);
+        self.error(ProblemCode::SecretName, span, format!("a secret cannot be called `{}`", shown(name))).help(help);
         false
     }
 }

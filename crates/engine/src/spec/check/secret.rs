@@ -3,6 +3,7 @@
 use super::Checker;
 use super::fields::{Fields, Format, Key, Rule, Shape};
 use super::process::is_variable;
+use crate::spec::code::ProblemCode;
 use crate::spec::problem::shown;
 use crate::spec::syntax::{Content, Node};
 use crate::spec::workflow::SecretSource;
@@ -65,18 +66,22 @@ impl Checker<'_, '_> {
                 let text = self.text(variable, "`env`")?;
                 if !is_variable(text) {
                     let message = format!("an environment variable cannot be called `{}`", shown(text));
-                    self.error("env-name", &variable.span, message);
+                    self.error(ProblemCode::EnvName, &variable.span, message);
                     return None;
                 }
                 Some(SecretSource::Env(text.to_owned()))
             }
             (None, Some(command)) => Some(SecretSource::Command(self.filled(command, "`command`")?.to_owned())),
             (Some(_), Some(command)) => {
-                self.error("conflict", &command.span, "a secret comes from `env` or from `command`, not from both");
+                self.error(
+                    ProblemCode::ConflictingKeys,
+                    &command.span,
+                    "a secret comes from `env` or from `command`, not from both",
+                );
                 None
             }
             (None, None) => {
-                self.error("missing-key", &fields.span, "a secret needs `env` or `command`");
+                self.error(ProblemCode::MissingKey, &fields.span, "a secret needs `env` or `command`");
                 None
             }
         }

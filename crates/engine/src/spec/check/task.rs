@@ -4,6 +4,7 @@ use super::Checker;
 use super::fields::{Fields, Format, Key, Rule, Shape, words};
 use super::process::ON_FAIL;
 use crate::id::TaskId;
+use crate::spec::code::ProblemCode;
 use crate::spec::syntax::{Content, Node};
 use crate::spec::workflow::{OnInterrupt, Retry, Task, Work};
 use crate::template::Roots;
@@ -134,14 +135,14 @@ impl Checker<'_, '_> {
         let kind = match given.as_slice() {
             [] => {
                 let message = "a task needs one of `run`, `script`, `pass`";
-                self.error("missing-key", &fields.span, message).help("`pass: true` makes a task that does nothing");
+                self.error(ProblemCode::MissingKey, &fields.span, message).help("`pass: true` makes a task that does nothing");
                 return None;
             }
             [kind] => *kind,
             [_, second, ..] => {
                 let message = format!("a task has one of `run`, `script`, `pass`; this one has {}", given.join(" and "));
                 let span = fields.key(second).unwrap_or(&fields.span);
-                self.error("conflict", span, message).help("make two tasks of it, one needing the other");
+                self.error(ProblemCode::ConflictingKeys, span, message).help("make two tasks of it, one needing the other");
                 for kind in &given {
                     fields.get(kind).map(|node| self.work_of(kind, node));
                 }
@@ -158,7 +159,7 @@ impl Checker<'_, '_> {
             "script" => self.script(node, "`script`").map(Work::Script),
             _ => {
                 if !self.truth(node, "`pass`")? {
-                    self.error("wrong-value", &node.span, "`pass` can only be true")
+                    self.error(ProblemCode::WrongValue, &node.span, "`pass` can only be true")
                         .help("leave it out and use `run` or `script`");
                     return None;
                 }

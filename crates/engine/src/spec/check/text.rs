@@ -1,6 +1,7 @@
 //! Templates and paths.
 
 use super::Checker;
+use crate::spec::code::ProblemCode;
 use crate::spec::problem::shown;
 use crate::spec::syntax::Node;
 use crate::template::{self, Escape, Roots};
@@ -20,7 +21,7 @@ impl Checker<'_, '_> {
         for near in template::near_misses(text) {
             let span = self.part_of(node, &near.span);
             let message = format!("`{}` is left in the command as it is", shown(&text[near.span]));
-            self.report.warning("template", &span, message).help(format!("did you mean `{}`?", near.meant));
+            self.report.warning(ProblemCode::BadTemplate, &span, message).help(format!("did you mean `{}`?", near.meant));
         }
         Some(text.to_owned())
     }
@@ -28,7 +29,7 @@ impl Checker<'_, '_> {
     fn check_template(&mut self, node: &Node<'_>, text: &str, escape: Escape, roots: Roots) {
         for fault in template::faults(text, escape, roots) {
             let span = self.part_of(node, &fault.span);
-            self.error("template", &span, fault.message).maybe_help(fault.help);
+            self.error(ProblemCode::BadTemplate, &span, fault.message).maybe_help(fault.help);
         }
         for (name, span) in template::vars(text, escape) {
             self.read_var(&name, node, &span);
@@ -48,7 +49,7 @@ impl Checker<'_, '_> {
             return Some(text.to_owned());
         };
         let message = format!("{what} `{}` {reason}", shown(text));
-        self.error("path-outside", &node.span, message).help("write a relative path without `..`");
+        self.error(ProblemCode::PathOutside, &node.span, message).help("write a relative path without `..`");
         None
     }
 

@@ -5,6 +5,7 @@ use super::choice::Order;
 use super::fields::{Fields, Format, Key, Shape, words};
 use super::phase::PHASE;
 use super::secret::SOURCE;
+use crate::spec::code::ProblemCode;
 use crate::spec::problem::{Report, shown};
 use crate::spec::scalar;
 use crate::spec::syntax::{Content, Node};
@@ -86,7 +87,7 @@ pub(in crate::spec) fn workflow(source: &str, root: &Node<'_>, report: &mut Repo
     let mut checker = Checker::new(source, report);
     if root.is_null() {
         let help = "a workflow needs at least `name` and `phases`";
-        checker.error("empty", &(0..0), "the file holds nothing").help(help);
+        checker.error(ProblemCode::EmptyValue, &(0..0), "the file holds nothing").help(help);
         return None;
     }
     if checker.is_successor(root) {
@@ -126,7 +127,7 @@ impl Checker<'_, '_> {
         let Some(entry) = entries.iter().find(|entry| SUCCESSOR.contains(&&*entry.key)) else { return false };
         let message = format!("this is a file of the successor format: it has `{}` at its top", entry.key);
         let help = "Lockgate reads the format in which each phase has its own `checkpoint`; use that one";
-        self.error("successor-format", &entry.key_span, message).help(help);
+        self.error(ProblemCode::SuccessorFormat, &entry.key_span, message).help(help);
         true
     }
 
@@ -143,7 +144,7 @@ impl Checker<'_, '_> {
         }
         for span in refused {
             let message = format!("`{}` is not a number that JSON can hold", shown(self.source.get(span.clone()).unwrap_or("")));
-            self.error("wrong-value", &span, message).help("write it in quotes, as text");
+            self.error(ProblemCode::WrongValue, &span, message).help("write it in quotes, as text");
         }
         vars
     }
@@ -152,7 +153,7 @@ impl Checker<'_, '_> {
         let node = fields.require(self, "phases")?;
         let nodes = self.list(node, "`phases`")?;
         if nodes.is_empty() {
-            self.error("empty", &node.span, "`phases` is empty").help("a workflow needs at least one phase");
+            self.error(ProblemCode::EmptyValue, &node.span, "`phases` is empty").help("a workflow needs at least one phase");
             return None;
         }
         let ids = self.phase_ids(nodes);

@@ -1,0 +1,96 @@
+//! `lockgate explain`: the page of an error's code.
+
+use crate::code::Code;
+use crate::error_pages::{self, Page};
+use crate::exit::Exit;
+use crate::presets::nearest;
+use crate::print::{self, STRONG, styled};
+use crate::trouble::Trouble;
+use serde::Serialize;
+
+/// Explains the code of an error: what it means, why Lockgate refuses, and how to mend it
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The code, as it stands in the brackets of a message; all are listed when absent
+    code: Option<String>,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Line {
+    code: &'static str,
+    title: &'static str,
+}
+
+#[derive(Serialize)]
+struct Explained {
+    #[serde(flatten)]
+    line: Line,
+    /// The page, as Markdown.
+    text: &'static str,
+}
+
+impl Line {
+    fn of(page: Page) -> Self {
+        Self { code: page.code, title: page.title() }
+    }
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<Exit, Trouble> {
+    let Some(given) = &arguments.code else {
+        list(arguments.json);
+        return Ok(Exit::Done);
+    };
+    let page = find(given)?;
+    if arguments.json {
+        print::json(&Explained { line: Line::of(page), text: page.text });
+    } else {
+        print::data(page.text);
+    }
+    Ok(Exit::Done)
+}
+
+fn list(json: bool) {
+    if json {
+        let lines: Vec<Line> = error_pages::all().map(Line::of).collect();
+        print::json(&lines);
+        return;
+    }
+    let width = error_pages::all().map(|page| page.code.len()).max().unwrap_or(0);
+    let line = |page: Page| format!("{}  {}\n", styled(STRONG, format_args!("{:<width$}", page.code)), page.title());
+    print::data(&error_pages::all().map(line).collect::<String>());
+}
+
+/// The page that somebody means, in whatever case, and also with what stands around the code in a message.
+fn find(given: &str) -> Result<Page, Trouble> {
+    let bare = given.split_once('[').map_or(given, |(_, rest)| rest);
+    let bare = bare.trim_end_matches(':').trim_end_matches(']').trim().to_lowercase().replace(['_', ' '], "-");
+    error_pages::all().find(|page| page.code == bare).ok_or_else(|| {
+        let trouble = Trouble::new(Code::Unexplained, format!("there is no code {given:?}"));
+        match nearest(&bare, error_pages::all().map(|page| page.code)) {
+            Some(meant) => trouble.help(format!("did you mean `lockgate explain {meant}`?")),
+            None => trouble.help("`lockgate explain` lists all codes"),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_found_in_whatever_way_it_is_written() {
+        for given in ["unknown-key", "Unknown-Key", "UNKNOWN_KEY", "error[unknown-key]:", "[unknown-key]", " unknown key "] {
+            assert_eq!(find(given).unwrap().code, "unknown-key", "{given:?}");
+        }
+    }
+
+    #[test]
+    fn a_misspelt_code_is_answered_with_the_nearest_one() {
+        let said = |given: &str| format!("{:?}", find(given).err().unwrap());
+        assert!(said("unkown-key").contains("lockgate explain unknown-key"), "{}", said("unkown-key"));
+        assert!(said("zzzzzzzz").contains("lists all codes"), "{}", said("zzzzzzzz"));
+    }
+}

@@ -1,0 +1,205 @@
+//! What can keep the program from doing what was asked, as a closed list, with how it ends because of it.
+//!
+//! What can be wrong with a workflow file is a list of its own: [`ProblemCode`](lockgate_engine::spec::code::ProblemCode).
+//! Each code of both lists has a page in `docs/errors/`; see [`error_pages`](crate::error_pages).
+
+use crate::exit::Exit;
+
+lockgate_engine::codes! {
+    /// Why something could not be done. The texts are stable: programs and people rely on them.
+    pub(crate) enum Code {
+        /// The words of the command line are wrong.
+        BadUsage = "bad-usage",
+        /// There is no code of that name.
+        Unexplained = "unknown-code",
+        /// The program cannot start.
+        CannotStart = "cannot-start",
+        /// There is no project here.
+        NoProject = "no-project",
+        /// The root is no folder.
+        NoFolder = "no-folder",
+        /// Something else stands where a folder is needed.
+        InTheWay = "in-the-way",
+        /// A file or folder cannot be written.
+        Unwritable = "unwritable",
+        /// The settings cannot be used.
+        BadSettings = "bad-settings",
+        /// A file is not there or cannot be read.
+        UnreadableFile = "unreadable-file",
+        /// A folder, a pipe or a device where a file is needed.
+        NotAFile = "not-a-file",
+        /// A file is larger than any of its kind.
+        FileTooLarge = "file-too-large",
+        /// A file is not UTF-8 text.
+        NotText = "not-text",
+        /// The workflow file has errors.
+        InvalidWorkflow = "invalid-workflow",
+        /// The folder for outputs cannot be used.
+        BadOutputDir = "bad-output-dir",
+        /// `--var` gives no variable a value.
+        BadVar = "bad-var",
+        /// An answer in advance fits nothing.
+        BadPreset = "bad-preset",
+        /// There is no such run.
+        NoSuchRun = "no-such-run",
+        /// There is no such hold.
+        NoSuchHold = "no-such-hold",
+        /// There is no such task or gate.
+        NoSuchTask = "no-such-task",
+        /// There is no such attempt.
+        NoSuchAttempt = "no-such-attempt",
+        /// The hold has no such option.
+        NoSuchOption = "no-such-option",
+        /// The hold has no such revision.
+        NoSuchRevision = "no-such-revision",
+        /// A name fits several things.
+        AmbiguousName = "ambiguous-name",
+        /// Only a person may do this.
+        NotAPerson = "not-a-person",
+        /// What runs inside a task may not decide.
+        InsideTask = "inside-task",
+        /// Without a terminal nobody may decide.
+        NoTerminal = "no-terminal",
+        /// The hold no longer waits.
+        HoldClosed = "hold-closed",
+        /// The same answer was given before.
+        AlreadyAnswered = "already-answered",
+        /// Another answer was given before.
+        AnswerConflicts = "answer-conflicts",
+        /// The hold has been opened again since.
+        StaleRevision = "stale-revision",
+        /// The answer must say which revision was seen.
+        RevisionNeeded = "revision-needed",
+        /// The task or gate is not in the phase under way.
+        NotUnderWay = "not-under-way",
+        /// The task or gate is running.
+        TaskRunning = "task-running",
+        /// The task or gate is done.
+        TaskDone = "task-done",
+        /// The task or gate has not run yet.
+        NotStarted = "not-started",
+        /// The task or gate will be tried again already.
+        AlreadyAsked = "already-asked",
+        /// Whoever skips something says why.
+        NoReason = "no-reason",
+        /// The run has ended for good.
+        RunEnded = "run-ended",
+        /// Another process drives the run.
+        DrivenElsewhere = "driven-elsewhere",
+        /// Another process took the run over.
+        TakenOver = "taken-over",
+        /// What was left running could not be ended.
+        LeftRunning = "left-running",
+        /// A run was left to the background, and nothing drives it there.
+        BackgroundFailed = "background-failed",
+        /// The project is no longer where it was.
+        RootMoved = "root-moved",
+        /// A log cannot be read.
+        UnreadableLog = "unreadable-log",
+        /// There is no database.
+        NoDatabase = "no-database",
+        /// There is no room left.
+        DiskFull = "disk-full",
+        /// The database cannot be written.
+        DatabaseReadOnly = "database-read-only",
+        /// Another process keeps the database locked.
+        DatabaseLocked = "database-locked",
+        /// The database is damaged.
+        DatabaseDamaged = "database-damaged",
+        /// The database or server said something else.
+        DatabaseTrouble = "database-trouble",
+        /// A later release wrote this.
+        NewerFormat = "newer-format",
+        /// A history cannot be read.
+        HistoryDamaged = "history-damaged",
+        /// A stored value is missing.
+        ValueMissing = "value-missing",
+        /// The store is not as it was written.
+        NotAsWritten = "not-as-written",
+        /// It is not known whether something was recorded.
+        OutcomeUnknown = "outcome-unknown",
+        /// A mistake in Lockgate.
+        OurMistake = "our-mistake",
+        /// The file is there already.
+        FileExists = "file-exists",
+        /// There is a database already.
+        DatabaseExists = "database-exists",
+        /// A process drives runs of the database.
+        DatabaseInUse = "database-in-use",
+        /// The runs are kept in PostgreSQL.
+        KeptInPostgresql = "kept-in-postgresql",
+        /// The file is no backup.
+        NotABackup = "not-a-backup",
+        /// The backup is not as it was written.
+        DamagedBackup = "damaged-backup",
+    }
+}
+
+impl Code {
+    /// How the program ends because of it.
+    pub(crate) fn exit(self) -> Exit {
+        match self {
+            Self::AlreadyAnswered | Self::AlreadyAsked => Exit::Done,
+            Self::CannotStart
+            | Self::InTheWay
+            | Self::Unwritable
+            | Self::LeftRunning
+            | Self::BackgroundFailed
+            | Self::RootMoved
+            | Self::UnreadableLog
+            | Self::DiskFull
+            | Self::DatabaseReadOnly
+            | Self::DatabaseLocked
+            | Self::DatabaseDamaged
+            | Self::DatabaseTrouble
+            | Self::NewerFormat
+            | Self::HistoryDamaged
+            | Self::ValueMissing
+            | Self::NotAsWritten
+            | Self::OutcomeUnknown
+            | Self::OurMistake
+            | Self::DamagedBackup => Exit::Failed,
+            Self::NotAPerson
+            | Self::InsideTask
+            | Self::NoTerminal
+            | Self::HoldClosed
+            | Self::AnswerConflicts
+            | Self::StaleRevision
+            | Self::TaskRunning
+            | Self::DrivenElsewhere
+            | Self::TakenOver
+            | Self::DatabaseInUse => Exit::Waiting,
+            Self::BadUsage
+            | Self::Unexplained
+            | Self::NoProject
+            | Self::NoFolder
+            | Self::BadSettings
+            | Self::UnreadableFile
+            | Self::NotAFile
+            | Self::FileTooLarge
+            | Self::NotText
+            | Self::InvalidWorkflow
+            | Self::BadOutputDir
+            | Self::BadVar
+            | Self::BadPreset
+            | Self::NoSuchRun
+            | Self::NoSuchHold
+            | Self::NoSuchTask
+            | Self::NoSuchAttempt
+            | Self::NoSuchOption
+            | Self::NoSuchRevision
+            | Self::AmbiguousName
+            | Self::RevisionNeeded
+            | Self::NotUnderWay
+            | Self::TaskDone
+            | Self::NotStarted
+            | Self::NoReason
+            | Self::RunEnded
+            | Self::NoDatabase
+            | Self::FileExists
+            | Self::DatabaseExists
+            | Self::KeptInPostgresql
+            | Self::NotABackup => Exit::Misuse,
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The pages of `docs/errors/`, one for each code.
+
+/// What is known about a code.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Page {
+    /// The code.
+    pub(crate) code: &'static str,
+    /// The page, as Markdown. Its first line is `# CODE: title`.
+    pub(crate) text: &'static str,
+}
+
+impl Page {
+    /// What the code means, in one line.
+    pub(crate) fn title(self) -> &'static str {
+        let first = self.text.lines().next().unwrap_or_default();
+        first.split_once(": ").map_or(first, |(_, title)| title)
+    }
+}
+
+/// All pages, in the order of their codes.
+pub(crate) fn all() -> impl Iterator<Item = Page> + Clone {
+    PAGES.iter().copied()
+}
+
+macro_rules! pages {
+    ($($code:literal,)+) => {
+        &[$(Page { code: $code, text: include_str!(concat!("../../../docs/errors/", $code, ".md")) },)+]
+    };
+}
+
+const PAGES: &[Page] = pages![
+    "already-answered",
+    "already-asked",
+    "ambiguous-name",
+    "answer-conflicts",
+    "background-failed",
+    "bad-alias",
+    "bad-duration",
+    "bad-id",
+    "bad-key",
+    "bad-output-dir",
+    "bad-preset",
+    "bad-settings",
+    "bad-template",
+    "bad-usage",
+    "bad-var",
+    "bad-yaml",
+    "bigint",
+    "cannot-start",
+    "conflicting-keys",
+    "damaged-backup",
+    "database-damaged",
+    "database-exists",
+    "database-in-use",
+    "database-locked",
+    "database-read-only",
+    "database-trouble",
+    "disk-full",
+    "driven-elsewhere",
+    "duplicate-id",
+    "duplicate-key",
+    "duplicate-label",
+    "empty-condition",
+    "empty-phase",
+    "empty-value",
+    "env-name",
+    "file-exists",
+    "file-too-large",
+    "history-damaged",
+    "hold-closed",
+    "in-the-way",
+    "inside-task",
+    "invalid-workflow",
+    "kept-in-postgresql",
+    "left-running",
+    "main-only",
+    "missing-key",
+    "missing-value",
+    "needs-cycle",
+    "newer-format",
+    "no-checkpoint",
+    "no-database",
+    "no-folder",
+    "no-project",
+    "no-reason",
+    "no-such-attempt",
+    "no-such-hold",
+    "no-such-option",
+    "no-such-revision",
+    "no-such-run",
+    "no-such-task",
+    "no-terminal",
+    "not-a-backup",
+    "not-a-file",
+    "not-a-person",
+    "not-as-written",
+    "not-started",
+    "not-supported",
+    "not-text",
+    "not-under-way",
+    "nul-character",
+    "our-mistake",
+    "outcome-unknown",
+    "path-outside",
+    "phase-order",
+    "reserved-id",
+    "revision-needed",
+    "root-moved",
+    "run-ended",
+    "script-syntax",
+    "script-too-large",
+    "secret-name",
+    "several-documents",
+    "stale-revision",
+    "successor-format",
+    "taken-over",
+    "task-done",
+    "task-running",
+    "too-deep",
+    "too-large",
+    "too-many-problems",
+    "unknown-action",
+    "unknown-code",
+    "unknown-key",
+    "unknown-phase",
+    "unknown-task",
+    "unknown-var",
+    "unreadable-file",
+    "unreadable-log",
+    "unused-key",
+    "unwritable",
+    "value-missing",
+    "wrong-kind",
+    "wrong-value",
+    "yaml-tag",
+];
+
+#[cfg(test)]
+mod tests;

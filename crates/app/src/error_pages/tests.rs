@@ -1,0 +1,90 @@
+//! Each code has a page, each page a code, and what the pages show is so.
+
+use super::*;
+use crate::code::Code;
+use lockgate_engine::spec::code::ProblemCode;
+use lockgate_engine::spec::problem::{Problem, Severity};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// The lines of the first fenced block of a language.
+fn block(page: Page, language: &str) -> Option<String> {
+    let (_, rest) = page.text.split_once(&format!("\n```{language}\n"))?;
+    Some(rest.split_once("\n```").unwrap_or((rest, "")).0.to_owned())
+}
+
+fn page(code: &str) -> Page {
+    all().find(|page| page.code == code).unwrap_or_else(|| panic!("{code} has no page"))
+}
+
+#[test]
+fn every_code_has_a_page_and_every_page_a_code() {
+    let codes: Vec<&str> =
+        ProblemCode::ALL.iter().map(|code| code.text()).chain(Code::ALL.iter().map(|code| code.text())).collect();
+    let known: BTreeSet<&str> = codes.iter().copied().collect();
+    assert_eq!(known.len(), codes.len(), "no two codes have the same text");
+    assert_eq!(all().map(|page| page.code).collect::<Vec<_>>(), known.iter().copied().collect::<Vec<_>>());
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let written: BTreeSet<String> = names.filter(|name| name != "README.md").collect();
+    assert_eq!(written, known.iter().map(|code| format!("{code}.md")).collect());
+}
+
+#[test]
+fn codes_are_short_words_that_can_be_said() {
+    for page in all() {
+        let code = page.code;
+        assert!(code.len() <= 20 && code.split('-').all(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase())));
+    }
+}
+
+#[test]
+fn every_page_is_short_and_says_what_an_example_why_and_what_to_do() {
+    for page in all() {
+        let Page { code, text } = page;
+        assert!(text.starts_with(&format!("# {code}: ")), "{code}");
+        assert!((5..=70).contains(&page.title().len()), "{code}: {:?}", page.title());
+        assert!(text.lines().count() <= 45 && text.ends_with('\n') && !text.ends_with("\n\n"), "{code}");
+        let parts: Vec<&str> = ["\n## What it means\n", "\n## Why Lockgate ", "\n## What to do\n"].into();
+        let places: Vec<Option<usize>> = parts.iter().map(|part| text.find(part)).collect();
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{code}: {places:?}");
+        let shown = block(page, "text").unwrap_or_else(|| panic!("{code} shows no message"));
+        let begins = |word: &str| shown.contains(&format!("{word}[{code}]: "));
+        assert!(begins("error") || begins("warning"), "{code}: {shown}");
+    }
+}
+
+#[test]
+fn the_workflows_that_pages_show_have_the_problems_that_they_show() {
+    let mut checked = 0;
+    for code in ProblemCode::ALL {
+        let page = page(code.text());
+        let Some(source) = block(page, "yaml") else { continue };
+        let problems = lockgate_engine::spec::read(&source).problems;
+        let shown = block(page, "text").unwrap();
+        assert_eq!(shown, told(&problems), "{code}");
+        assert!(problems.iter().all(|problem| problem.code == *code), "{code}: {problems:?}");
+        checked += 1;
+    }
+    assert!(checked >= 35, "only {checked} pages show a workflow");
+}
+
+fn told(problems: &[Problem]) -> String {
+    let line = |problem: &Problem| {
+        let word = match problem.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        let help = problem.help.as_ref().map(|help| format!("\n  help: {help}")).unwrap_or_default();
+        format!("{word}[{}]: {}\n  {}:{}{help}", problem.code, problem.message, problem.line, problem.column)
+    };
+    problems.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn pages_of_troubles_name_the_exit_code() {
+    for code in Code::ALL {
+        let line = format!("\nExit code: {}.\n", code.exit().code());
+        assert!(page(code.text()).text.contains(&line), "{code} lacks {line:?}");
+    }
+}

@@ -1,0 +1,31 @@
+//! Codes: short, stable names for what can be wrong. A closed list each, so that the compiler asks for one wherever something is refused.
+
+/// Makes a closed list of codes: the enum, the text of each code, and the list of all.
+#[macro_export]
+macro_rules! codes {
+    ($(#[$list:meta])* $seen:vis enum $name:ident { $($(#[$code:meta])* $variant:ident = $text:literal,)+ }) => {
+        $(#[$list])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        $seen enum $name {
+            $($(#[$code])* $variant,)+
+        }
+
+        impl $name {
+            /// All codes of this list, in the order in which they are declared.
+            $seen const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// The code as it is written and said.
+            $seen const fn text(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)+
+                }
+            }
+        }
+
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.write_str(self.text())
+            }
+        }
+    };
+}

@@ -1,0 +1,99 @@
+//! What can be wrong with a workflow file, as a closed list.
+
+use serde::{Serialize, Serializer};
+
+crate::codes! {
+    /// What can be wrong with a workflow file. The texts are stable: programs and people rely on them.
+    pub enum ProblemCode {
+        /// The file is not YAML.
+        BadYaml = "bad-yaml",
+        /// The file holds several YAML documents.
+        SeveralDocuments = "several-documents",
+        /// An alias names nothing, or itself.
+        BadAlias = "bad-alias",
+        /// A YAML tag, which means nothing here.
+        YamlTag = "yaml-tag",
+        /// A key is not a single value.
+        BadKey = "bad-key",
+        /// A key stands twice in one place.
+        DuplicateKey = "duplicate-key",
+        /// A NUL character in a text.
+        NulCharacter = "nul-character",
+        /// Too much nesting.
+        TooDeep = "too-deep",
+        /// A file, or what its aliases make of it, is too large.
+        TooLarge = "too-large",
+        /// More problems than are told.
+        TooManyProblems = "too-many-problems",
+        /// A key that the format does not have.
+        UnknownKey = "unknown-key",
+        /// A key that is needed is not there.
+        MissingKey = "missing-key",
+        /// A key that stands there without effect.
+        UnusedKey = "unused-key",
+        /// Keys that exclude each other.
+        ConflictingKeys = "conflicting-keys",
+        /// A key that this release does not support.
+        NotSupported = "not-supported",
+        /// A file of the successor format.
+        SuccessorFormat = "successor-format",
+        /// A list where a text is expected, and the like.
+        WrongKind = "wrong-kind",
+        /// A value that is none of those that are possible.
+        WrongValue = "wrong-value",
+        /// Nothing where something is needed.
+        EmptyValue = "empty-value",
+        /// An environment variable without a value.
+        MissingValue = "missing-value",
+        /// Something that is no duration, or none that makes sense.
+        BadDuration = "bad-duration",
+        /// Something that cannot be an id.
+        BadId = "bad-id",
+        /// Two things of the same id.
+        DuplicateId = "duplicate-id",
+        /// An id with a meaning of its own.
+        ReservedId = "reserved-id",
+        /// A phase that does nothing.
+        EmptyPhase = "empty-phase",
+        /// A phase for the main script alone, with tasks or without the script.
+        MainOnly = "main-only",
+        /// A task that needs what is not there.
+        UnknownTask = "unknown-task",
+        /// Tasks that need each other.
+        NeedsCycle = "needs-cycle",
+        /// A phase that is not defined.
+        UnknownPhase = "unknown-phase",
+        /// A phase that lies on the wrong side.
+        PhaseOrder = "phase-order",
+        /// An action that there is not.
+        UnknownAction = "unknown-action",
+        /// Two options of the same label.
+        DuplicateLabel = "duplicate-label",
+        /// A checkpoint at which nothing is asked.
+        NoCheckpoint = "no-checkpoint",
+        /// A condition that says nothing.
+        EmptyCondition = "empty-condition",
+        /// JavaScript that cannot be parsed.
+        ScriptSyntax = "script-syntax",
+        /// JavaScript that is too long or too deep.
+        ScriptTooLarge = "script-too-large",
+        /// BigInt in JavaScript.
+        Bigint = "bigint",
+        /// A template that cannot work.
+        BadTemplate = "bad-template",
+        /// A variable that nothing declares.
+        UnknownVar = "unknown-var",
+        /// A path that leads out of its folder.
+        PathOutside = "path-outside",
+        /// A name that no environment variable can have, or that is ours.
+        EnvName = "env-name",
+        /// A name that no secret can have.
+        SecretName = "secret-name",
+    }
+}
+
+impl Serialize for ProblemCode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.text())
+    }
+}
