@@ -3,6 +3,7 @@
 
 use lockgate_engine::id::RunId;
 use lockgate_runner::root::Root;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
@@ -14,7 +15,8 @@ use std::time::{Duration, SystemTime};
 const YOUNG: Duration = Duration::from_secs(3600);
 
 /// What kind of thing nobody needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
     /// The file of a process that drove runs and is gone.
     DeadDriver,

@@ -8,6 +8,7 @@ use crate::print;
 use crate::trouble::Trouble;
 use lockgate_runner::files::size_text;
 use lockgate_store::Page;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// Copies the database into a file while runs go on; logs and outputs stay where they are
@@ -16,6 +17,17 @@ pub(super) struct Arguments {
     /// The file to write, which must not be there yet
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was written, for programs.
+#[derive(Serialize)]
+struct Written<'f> {
+    file: &'f Path,
+    runs: usize,
+    bytes: u64,
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
@@ -28,7 +40,12 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let project = Project::open(root)?;
     project.store().back_up(file.clone()).await?;
     let bytes = file.metadata().map(|metadata| metadata.len()).unwrap_or(0);
-    let runs = match project.store().runs(Page::ALL).await?.len() {
+    let runs = project.store().runs(Page::ALL).await?.len();
+    if arguments.json {
+        print::json(&Written { file, runs, bytes });
+        return Ok(Exit::Done);
+    }
+    let runs = match runs {
         1 => "1 run".to_owned(),
         count => format!("{count} runs"),
     };

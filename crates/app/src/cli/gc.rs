@@ -9,6 +9,7 @@ use crate::print::{self, FAINT, styled};
 use crate::trouble::Trouble;
 use lockgate_runner::files::size_text;
 use lockgate_store::Unreferred;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -20,6 +21,33 @@ pub(super) struct Arguments {
     /// Only says what would be removed
     #[arg(long)]
     dry_run: bool,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was removed, or would be, for programs.
+#[derive(Serialize)]
+struct Removed {
+    dry_run: bool,
+    leftovers: Vec<LeftoverView>,
+    values: ValuesView,
+    bytes: u64,
+    kept: Vec<String>,
+    troubles: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct LeftoverView {
+    kind: Kind,
+    path: String,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct ValuesView {
+    count: u64,
+    bytes: u64,
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
@@ -55,6 +83,11 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
             }
         }
     }
+    let exit = if troubles.is_empty() { Exit::Done } else { Exit::Failed };
+    if arguments.json {
+        print::json(&removed(&found, values, project.root.dir(), arguments.dry_run, troubles));
+        return Ok(exit);
+    }
     print::data(&text(&found, values, project.root.dir(), arguments.dry_run));
     for path in &found.kept {
         let path = shown(path, project.root.dir());
@@ -63,7 +96,24 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     for trouble in &troubles {
         print::warn(neutral::line(trouble));
     }
-    Ok(if troubles.is_empty() { Exit::Done } else { Exit::Failed })
+    Ok(exit)
+}
+
+fn removed(found: &Found, values: Unreferred, root: &Path, dry_run: bool, troubles: Vec<String>) -> Removed {
+    let path = |path: &Path| path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned();
+    let Unreferred { count, bytes } = values;
+    Removed {
+        dry_run,
+        leftovers: found
+            .leftovers
+            .iter()
+            .map(|left| LeftoverView { kind: left.kind, path: path(&left.path), bytes: left.bytes })
+            .collect(),
+        values: ValuesView { count, bytes },
+        bytes: bytes + found.leftovers.iter().map(|left| left.bytes).sum::<u64>(),
+        kept: found.kept.iter().map(|kept| path(kept)).collect(),
+        troubles,
+    }
 }
 
 fn shown(path: &Path, root: &Path) -> String {

@@ -12,6 +12,7 @@ use lockgate_runner::verify::verify_all;
 use lockgate_runner::world::{Clock, SystemClock};
 use lockgate_store::backup::put_in_place;
 use lockgate_store::{Page, SqliteStore, Store};
+use serde::Serialize;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -32,6 +33,9 @@ pub(super) struct Arguments {
     /// Moves a database that is there already aside, instead of refusing
     #[arg(long)]
     force: bool,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
@@ -67,19 +71,27 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let aside = root.folder().join(format!("restore.new-{:032x}", u128::from_be_bytes(SystemClock.seed())));
     let restored = restore(file, &aside, &root).await;
     std::fs::remove_dir_all(&aside).ok();
-    let Restored { runs, open, moved } = restored?;
-    if let Some(moved) = moved {
+    let restored = restored?;
+    if arguments.json {
+        print::json(&restored);
+        return Ok(Exit::Done);
+    }
+    let Restored { runs, unfinished, moved_aside } = restored;
+    if let Some(moved) = moved_aside {
         print::note(format_args!("what was there is now {}", neutral::line(&moved.to_string_lossy())));
     }
-    print::data(&format!("restored {runs} {}, {open} unfinished\n", if runs == 1 { "run" } else { "runs" }));
+    print::data(&format!("restored {runs} {}, {unfinished} unfinished\n", if runs == 1 { "run" } else { "runs" }));
     print::say("What happened after the backup was made is not in it: look at `lockgate runs` before you resume anything.");
     Ok(Exit::Done)
 }
 
+/// What there is now.
+#[derive(Serialize)]
 struct Restored {
     runs: usize,
-    open: usize,
-    moved: Option<PathBuf>,
+    unfinished: usize,
+    /// Where the database is that was there before.
+    moved_aside: Option<PathBuf>,
 }
 
 async fn restore(file: &Path, aside: &Path, root: &Root) -> Result<Restored, Trouble> {
@@ -90,13 +102,13 @@ async fn restore(file: &Path, aside: &Path, root: &Root) -> Result<Restored, Tro
     let mut permissions = fresh.metadata().map_err(|error| unwritable(root, &error))?.permissions();
     permissions.set_mode(permissions.mode() | 0o600);
     std::fs::set_permissions(&fresh, permissions).map_err(|error| unwritable(root, &error))?;
-    let (runs, open) = verified(file, aside).await?;
+    let (runs, unfinished) = verified(file, aside).await?;
     if companions(&fresh).iter().any(|path| path.metadata().is_ok_and(|metadata| metadata.len() > 0)) {
         return Err(Trouble::new(Code::DatabaseTrouble, format!("the copy of {} could not be closed", file.display())));
     }
-    let moved = if present(&root.database_file()).is_empty() { None } else { Some(move_aside(root)?) };
+    let moved_aside = if present(&root.database_file()).is_empty() { None } else { Some(move_aside(root)?) };
     put_in_place(&fresh, &root.database_file())?;
-    Ok(Restored { runs, open, moved })
+    Ok(Restored { runs, unfinished, moved_aside })
 }
 
 /// How many runs the copy holds, and how many of them are unfinished, if nothing is wrong with it.

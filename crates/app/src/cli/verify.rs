@@ -6,8 +6,10 @@ use crate::open::Project;
 use crate::print;
 use crate::trouble::Trouble;
 use crate::{neutral, select};
+use lockgate_engine::id::RunId;
 use lockgate_runner::verify::{verify_all, verify_one};
 use lockgate_store::Finding;
+use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -16,28 +18,59 @@ use std::path::Path;
 pub(super) struct Arguments {
     /// The run; all when absent
     run: Option<String>,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was found, for programs.
+#[derive(Serialize)]
+struct Verdict<'f> {
+    /// The run that was checked; all where there is none.
+    run: Option<&'f RunId>,
+    as_written: bool,
+    findings: Vec<FindingView<'f>>,
+}
+
+#[derive(Serialize)]
+struct FindingView<'f> {
+    run: Option<&'f RunId>,
+    place: &'f str,
+    problem: &'f str,
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     let project = Project::open(root)?;
-    let (what, findings) = match &arguments.run {
-        None => ("the store".to_owned(), verify_all(project.store()).await?),
+    let (only, findings) = match &arguments.run {
+        None => (None, verify_all(project.store()).await?),
         Some(named) => {
-            let found = select::run(project.store(), named).await?;
-            (format!("run {}", found.row.run), verify_one(project.store(), &found.row.run).await?.unwrap_or_default())
+            let run = select::run(project.store(), named).await?.row.run;
+            let findings = verify_one(project.store(), &run).await?.unwrap_or_default();
+            (Some(run), findings)
         }
     };
-    if findings.is_empty() {
+    if arguments.json {
+        print::json(&verdict(only.as_ref(), &findings));
+    } else if findings.is_empty() {
+        let what = only.map_or_else(|| "the store".to_owned(), |run| format!("run {run}"));
         print::data(&format!("{what} is as it was written\n"));
+    } else {
+        print::data(&text(&findings));
+    }
+    if findings.is_empty() {
         return Ok(Exit::Done);
     }
-    print::data(&text(&findings));
     let count = findings.len();
     let found = if count == 1 { "1 thing is".to_owned() } else { format!("{count} things are") };
     let trouble = Trouble::new(Code::NotAsWritten, format!("{found} not as they were written"));
     let trouble = trouble.help("keep a copy of the database and put back a backup");
     trouble.tell();
     Ok(trouble.exit())
+}
+
+fn verdict<'f>(run: Option<&'f RunId>, findings: &'f [Finding]) -> Verdict<'f> {
+    let view = |finding: &'f Finding| FindingView { run: finding.run.as_ref(), place: &finding.place, problem: &finding.problem };
+    Verdict { run, as_written: findings.is_empty(), findings: findings.iter().map(view).collect() }
 }
 
 fn text(findings: &[Finding]) -> String {

@@ -21,6 +21,7 @@ mod reading;
 mod screen;
 mod seen;
 mod self_approval;
+mod shape;
 mod stores;
 mod tools;
 mod trouble;

@@ -114,16 +114,18 @@ impl Project {
         command
     }
 
-    /// Runs the program without any terminal.
+    /// Runs the program without any terminal. What it prints with `--json` must have its documented shape.
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         let mut command = self.command(arguments);
         without_terminal(&mut command);
         let output = command.stdin(Stdio::null()).output().unwrap();
-        Output {
+        let output = Output {
             code: output.status.code(),
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
-        }
+        };
+        crate::shape::check(arguments, &output);
+        output
     }
 
     /// Starts the program without any terminal, to be waited for with [`finish`].
