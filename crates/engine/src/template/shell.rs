@@ -46,12 +46,16 @@ pub(super) fn write_in_double_quotes(value: &str, to: &mut String) {
     }
 }
 
+const INSIDE_EXPANSION: &str = "inside a `${…}`";
+
 /// Follows the quotes of a command from its start; asked for places in order.
 pub(super) struct Scanner<'t> {
     command: &'t str,
     at: usize,
     state: State,
     here_documents: Vec<HereDocument>,
+    /// How many `${` outside quotes are open.
+    expansions: usize,
     /// What was last passed over as a whole.
     passed: &'static str,
 }
@@ -73,7 +77,7 @@ struct HereDocument {
 
 impl<'t> Scanner<'t> {
     pub(super) fn new(command: &'t str) -> Self {
-        Self { command, at: 0, state: State::Plain, here_documents: Vec::new(), passed: "" }
+        Self { command, at: 0, state: State::Plain, here_documents: Vec::new(), expansions: 0, passed: "" }
     }
 
     /// Where the tag at this span stands: nowhere in a comment, or a reason why nobody can say.
@@ -89,6 +93,7 @@ impl<'t> Scanner<'t> {
             };
         }
         let place = match self.state {
+            _ if self.expansions > 0 => Err(INSIDE_EXPANSION),
             State::Plain => Ok(Some(Place::Word)),
             State::Single => Ok(Some(Place::SingleQuotes)),
             State::Double => Ok(Some(Place::DoubleQuotes)),
@@ -122,6 +127,7 @@ impl<'t> Scanner<'t> {
                 '`' => length = self.pass_backquotes(rest),
                 '$' if rest.starts_with("$(") => length = self.pass_substitution(rest),
                 '$' if rest.starts_with("${") => length = self.pass_expansion(rest),
+                '$' if rest.starts_with("$[") => self.state = State::Lost("after `$[`"),
                 _ => {}
             },
             State::Plain => match character {
@@ -134,10 +140,26 @@ impl<'t> Scanner<'t> {
                 }
                 '(' if rest.starts_with("((") => length = self.pass_arithmetic(rest),
                 '$' if rest.starts_with("$[") => self.state = State::Lost("after `$[`"),
+                '$' if rest.starts_with("${") => {
+                    self.expansions += 1;
+                    self.passed = INSIDE_EXPANSION;
+                    length = 2;
+                }
+                '}' if self.expansions > 0 => self.expansions -= 1,
+                // Inside `${…}` none of these means what it means elsewhere.
+                '$' if self.expansions > 0 && rest.starts_with("$(") => self.state = State::Lost(INSIDE_EXPANSION),
+                '#' if self.expansions > 0 => {}
+                '<' | '\n' if self.expansions > 0 => self.state = State::Lost(INSIDE_EXPANSION),
                 // Not POSIX, and bash goes on with the next line, wherever that is, when it finds an error in it.
                 '=' if rest.starts_with("=(") => self.state = State::Lost("in or after a list `x=(…)`"),
                 // After a subshell a comment, after `$(…)` a part of the word.
                 '#' if self.command[..self.at].ends_with(')') => self.state = State::Lost("after `)#`"),
+                // After an operator that wants a word, a comment, and so an error on which bash goes on with the next line.
+                '#' if self.command[..self.at].ends_with(['<', '>']) => self.state = State::Lost("after `>#`"),
+                // A word that goes on from the line before, or a new one: that depends on what stood there.
+                '#' if self.command[..self.at].ends_with("\\\n") => {
+                    self.state = State::Lost("after a `#` at the start of a line that goes on")
+                }
                 '#' if self.at_word_start() => self.state = State::Comment,
                 '<' if rest.starts_with("<<<") => length = 3,
                 '<' if rest.starts_with("<<") => length = self.begin_here_document(rest),
@@ -150,7 +172,7 @@ impl<'t> Scanner<'t> {
 
     fn at_word_start(&self) -> bool {
         let before = self.command[..self.at].chars().next_back();
-        before.is_none_or(|character| character.is_whitespace() || matches!(character, ';' | '&' | '|' | '('))
+        before.is_none_or(|character| matches!(character, ' ' | '\t' | '\n' | ';' | '&' | '|' | '('))
     }
 
     /// Passes over the character after a backslash; gives its length.
@@ -249,7 +271,13 @@ impl<'t> Scanner<'t> {
     /// Passes over `((…))`, where quotes do not mean what they mean elsewhere, as a whole.
     fn pass_arithmetic(&mut self, rest: &str) -> usize {
         self.passed = "inside `((…))`";
+        let before = &self.command[..self.at];
+        let arithmetic = before.ends_with('$') && !before.ends_with("\\$");
         match rest.find("))") {
+            // Without its `$` this may be a subshell in a subshell, with comments and here-documents.
+            Some(close) if !arithmetic && (rest[..close].contains('#') || rest[..close].contains("<<")) => {
+                self.lose("after `((`", rest)
+            }
             Some(close) if !rest[..close].contains(['\'', '"', '`', '\\', '\n']) && !rest[2..close].contains("((") => {
                 // `))` may close more than it seems to where parentheses are left open inside.
                 let (opened, closed) = (rest[2..close].matches('(').count(), rest[2..close].matches(')').count());

@@ -147,10 +147,28 @@ fn where_a_value_cannot_be_quoted_the_command_is_refused() {
         "cat <<{{vars.evil}}",
         "echo $()#<<E\n{{vars.evil}}\nE",
         "x=(a {{vars.evil}})",
+        "echo ${{vars.evil}}",
+        "echo ${x:-{{vars.evil}}}",
+        "echo ${x:-a #'}\n{{vars.evil}}'}",
+        "echo ${x:-<<E}\n{{vars.evil}}\nE",
+        "echo ${x:-$(echo })} # '\n{{vars.evil}}",
+        "echo \"$[ {{vars.evil}} ]\"",
+        "echo >#'\n{{vars.evil}}'",
+        "echo a\\\n#'\n{{vars.evil}}",
+        "((cat <<E))\nit's\nE\necho {{vars.evil}}",
+        "(( a # b )) {{vars.evil}}",
     ] {
         let error = shell(command).expect_err(command);
         assert!(error.contains("cannot be quoted safely"), "{error}");
         assert!(check_shell(command).is_err(), "{command}");
+    }
+}
+
+#[test]
+fn only_what_a_shell_takes_for_space_begins_a_comment() {
+    for space in ["\u{a0}", "\r", "\u{b}", "\u{2028}"] {
+        // The quote is open for the shell, so the value must stand inside it.
+        assert_eq!(shell(&format!("echo a{space}#'\n{{{{output_dir}}}}'")), Ok(format!("echo a{space}#'\nout/x'")));
     }
 }
 
@@ -167,7 +185,8 @@ fn quotes_are_followed_through_ordinary_commands() {
         "x=\"${HOME}/a\" ; echo \"\\\"\" ",
         "echo $(echo 'a)b') ",
         "echo \"a'b\" ",
-        "echo $((1 << 2)) $(( (1 + 2) * 3 )) ",
+        "echo $((1 << 2)) $(( (1 + 2) * 3 )) $((16#ff)) ",
+        "echo ${x:-'}'} ${x:-y # z} ${#} # it's\n",
         "if [ a = b ]; then c & fi # it's\n",
     ] {
         let command = command.replace("'A B'", "AB");
