@@ -31,6 +31,7 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
         "fill" => fill(Path::new(database)),
         "recover" => recover(Path::new(database)),
         "short" => short(Path::new(database)),
+        "list" => list(Path::new(database), count),
         other => return Err(format!("there is no floor program {other:?}")),
     };
     outcome.map(|()| true).map_err(|error| format!("floor {program}: {error}"))
@@ -69,6 +70,25 @@ const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS stored (digest BLOB PRIMARY KEY, bytes BLOB NOT NULL);
     CREATE TABLE IF NOT EXISTS claims (run INTEGER PRIMARY KEY, driver TEXT NOT NULL, epoch INTEGER NOT NULL);
 ";
+
+/// Floor of W3: opens the database, and prints the rows of what has waited longest.
+fn list(database: &Path, count: i64) -> rusqlite::Result<()> {
+    let connection = Connection::open(database)?;
+    let mut rows = connection.prepare(
+        "SELECT h.hold, r.run, r.workflow, h.kind, h.revision, h.since, h.shown FROM holds h JOIN runs r ON r.key = h.key >> 32 \
+         WHERE h.state = 0 ORDER BY h.since, h.key LIMIT ?1",
+    )?;
+    let mut rows = rows.query([count])?;
+    let mut text = String::new();
+    while let Some(row) = rows.next()? {
+        for column in [0, 1, 2, 3, 6] {
+            text += row.get_ref(column)?.as_str()?;
+        }
+        text += &format!("{}{}\n", row.get::<_, i64>(4)?, row.get::<_, i64>(5)?);
+    }
+    println!("{text}");
+    Ok(())
+}
 
 /// Bytes that differ from row to row, so that nothing can be shared or compressed.
 fn bytes(seed: i64, length: usize) -> Vec<u8> {

@@ -6,7 +6,8 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `w1.rs`, `w4.rs`, `w5.rs` | the workloads; a further one implements [`Workload`] and is listed in [`workloads`] |
+//! | `w1.rs` to `w5.rs` | the workloads; a further one implements [`Workload`] and is listed in [`workloads`] |
+//! | `many.rs` | many runs in one process |
 //! | `floor.rs` | raw and floor programs, each run as a process of its own |
 //! | `ours.rs` | a root for Lockgate, and what its history says |
 //! | `first_commit.rs` | from the start of a process to its first new commit |
@@ -16,9 +17,15 @@ pub(crate) mod floor;
 
 mod first_commit;
 mod machine;
+#[cfg(feature = "bench")]
+mod many;
 mod ours;
 mod table;
 mod w1;
+#[cfg(feature = "bench")]
+mod w2;
+#[cfg(feature = "bench")]
+mod w3;
 mod w4;
 mod w5;
 
@@ -61,8 +68,19 @@ impl Bench {
 }
 
 fn workloads() -> Vec<Box<dyn Workload>> {
-    vec![Box::<w1::SequentialSteps>::default(), Box::<w4::Recovery>::default(), Box::<w5::StartToEnd>::default()]
+    vec![
+        Box::<w1::SequentialSteps>::default(),
+        #[cfg(feature = "bench")]
+        Box::<w2::ManyAtOnce>::default(),
+        #[cfg(feature = "bench")]
+        Box::<w3::Waiting>::default(),
+        Box::<w4::Recovery>::default(),
+        Box::<w5::StartToEnd>::default(),
+    ]
 }
+
+/// What the workloads are called, also in a build that only builds the one that measures.
+const NAMES: &[&str] = &["w1", "w2", "w3", "w4", "w5"];
 
 /// Runs the command.
 pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
@@ -84,7 +102,6 @@ struct Request {
 impl Request {
     fn read(arguments: &[String]) -> Result<Self, String> {
         let mut request = Self { names: Vec::new(), quick: false, floors: false, write: false, binary: None };
-        let known: Vec<&str> = workloads().iter().map(|workload| workload.name()).collect();
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             match argument.as_str() {
@@ -92,8 +109,8 @@ impl Request {
                 "--floors" => request.floors = true,
                 "--write" => request.write = true,
                 "--binary" => request.binary = Some(rest.next().ok_or("--binary needs a file")?.into()),
-                name if known.contains(&name) => request.names.push(name.to_owned()),
-                other => return Err(format!("bench knows no {other:?}; workloads: {}", known.join(", "))),
+                name if NAMES.contains(&name) => request.names.push(name.to_owned()),
+                other => return Err(format!("bench knows no {other:?}; workloads: {}", NAMES.join(", "))),
             }
         }
         Ok(request)
@@ -103,7 +120,7 @@ impl Request {
 /// Builds this program and Lockgate with optimisation, in one go so that both hold the same library, and measures with those.
 fn build_and_measure(arguments: &[String], floors: bool) -> Result<bool, String> {
     let packages: &[&str] = if floors { &["--package", "xtask"] } else { &["--package", "xtask", "--package", "lockgate"] };
-    let programs = cargo::build(&[["build", "--release", "--bins"].as_slice(), packages].concat())?;
+    let programs = cargo::build(&[["build", "--release", "--bins", "--features", "xtask/bench"].as_slice(), packages].concat())?;
     let find = |name: &str| programs.iter().find(|product| product.target == name).map(|product| product.program.clone());
     let xtask = find("xtask").ok_or("cargo built no program `xtask`")?;
     let lockgate = if floors { xtask.clone() } else { find("lockgate").ok_or("cargo built no program `lockgate`")? };

@@ -113,7 +113,7 @@ impl History {
 }
 
 /// Milliseconds since the epoch of a moment such as `2026-11-15T14:00:00.123Z`.
-fn milliseconds(moment: &str) -> Option<i64> {
+pub(crate) fn milliseconds(moment: &str) -> Option<i64> {
     let (date, time) = moment.strip_suffix('Z')?.split_once('T')?;
     let mut numbers = date.splitn(3, '-').chain(time.splitn(3, ':')).map(str::parse::<f64>);
     let mut next = || numbers.next()?.ok();

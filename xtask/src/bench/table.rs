@@ -11,6 +11,9 @@ pub(crate) enum Unit {
     Milliseconds,
     /// Less is better.
     BytesPerStep,
+    /// Less is better.
+    #[cfg_attr(not(feature = "bench"), expect(dead_code, reason = "only what is driven in this process needs it"))]
+    Megabytes,
 }
 
 /// What a row is to reach.
@@ -18,6 +21,9 @@ pub(crate) enum Unit {
 pub(crate) enum Target {
     /// At least this share of raw.
     OfRaw(f64),
+    /// At most this many times raw.
+    #[cfg_attr(not(feature = "bench"), expect(dead_code, reason = "only what is driven in this process needs it"))]
+    Raws(f64),
     /// At most this many times the floor.
     Floors(f64),
     /// At most this much.
@@ -59,7 +65,9 @@ impl Unit {
         match (self, value) {
             (_, None) => String::new(),
             (Self::StepsPerSecond, Some(value)) => format!("{value:.0}/s"),
+            (Self::Milliseconds, Some(value)) if value < 1.0 => format!("{value:.2} ms"),
             (Self::Milliseconds, Some(value)) => format!("{value:.1} ms"),
+            (Self::Megabytes, Some(value)) => format!("{value:.0} MB"),
             (Self::BytesPerStep, Some(value)) => format!("{value:.0} B"),
         }
     }
@@ -72,6 +80,7 @@ impl Row {
         let shown = |ratio: Option<f64>| ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
         let (target, met) = match self.target {
             Target::OfRaw(share) => (format!("≥ {share} raw"), ratio(raw).map(|ratio| ratio >= share)),
+            Target::Raws(times) => (format!("≤ {times} raw"), ratio(raw).map(|ratio| ratio <= times)),
             Target::Floors(times) => (format!("≤ {times} floors"), ratio(floor).map(|ratio| ratio <= times)),
             Target::AtMost(limit) => (format!("≤ {}", self.unit.show(Some(limit))), ours.map(|ours| ours <= limit)),
             Target::Told => (String::new(), None),

@@ -1,0 +1,115 @@
+//! Many runs in one process: each with a driver of its own, all on one store.
+
+use lockgate_engine::run::command::{Actor, Body, Way};
+use lockgate_runner::config::Config;
+use lockgate_runner::driver::{Driver, Halt, Parked, Paused, begin_detached};
+use lockgate_runner::perform::Performer;
+use lockgate_runner::person::at_the_command_line;
+use lockgate_runner::root::Root;
+use lockgate_runner::script::{Evaluator, WorkerCommand};
+use lockgate_runner::start::{Beginning, Prepared, WorkflowFile, prepare, read_workflow};
+use lockgate_runner::world::{Clock, SystemClock, World};
+use lockgate_store::Store;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+
+/// A project whose runs are driven in this process.
+#[derive(Clone)]
+pub(crate) struct Stage {
+    root: Root,
+    world: World,
+    file: Arc<WorkflowFile>,
+    actor: Actor,
+}
+
+impl Stage {
+    /// Puts a workflow into a folder.
+    pub(crate) fn new(folder: &Path, store: Arc<dyn Store>, workflow: &str) -> Result<Self, String> {
+        let path = folder.join("workflow.yaml");
+        std::fs::write(&path, workflow).map_err(said)?;
+        let root = Root::at(folder);
+        root.prepare().map_err(said)?;
+        let file = Arc::new(read_workflow(&path).map_err(said)?);
+        // Nothing here needs a script.
+        let evaluator = Evaluator::new(WorkerCommand { program: "false".into(), args: Vec::new(), env: Vec::new() });
+        let performer = Performer::new(root.clone(), Config::default(), store.clone(), evaluator, Arc::new(|_, _| {}));
+        let world = World { store, perform: Arc::new(performer), clock: Arc::new(SystemClock) };
+        let actor = at_the_command_line(&root, Way::Command);
+        Ok(Self { root, world, file, actor })
+    }
+
+    /// Begins so many runs at once and drives them until they end or wait; gives how long that took, and what waits.
+    pub(crate) async fn drive(&self, runs: usize) -> Result<(Duration, Vec<Parked>), String> {
+        let began = Instant::now();
+        let mut under_way = JoinSet::new();
+        for _ in 0..runs {
+            let stage = self.clone();
+            under_way.spawn(async move { stage.one().await });
+        }
+        let mut waiting = Vec::new();
+        while let Some(done) = under_way.join_next().await {
+            waiting.extend(done.map_err(said)??);
+        }
+        Ok((began.elapsed(), waiting))
+    }
+
+    async fn one(&self) -> Result<Option<Parked>, String> {
+        let Prepared { create, workflow, values } = self.prepare()?;
+        let created =
+            Driver::create(self.world.clone(), self.actor.clone(), create, workflow, values, false, Box::new(())).await;
+        let mut driver = created.map_err(said)?;
+        match driver.drive(&Halt::default()).await.map_err(said)? {
+            Paused::Ended => Ok(None),
+            Paused::Waiting => Ok(Some(driver.park())),
+            Paused::Interrupted => Err("a run was interrupted".to_owned()),
+        }
+    }
+
+    /// Answers a run that waits; gives how long it took until the next task had started.
+    pub(crate) async fn answer(&self, parked: &Parked) -> Result<Duration, String> {
+        let began = Instant::now();
+        let mut driver = parked.wake(self.world.clone(), Box::new(())).await.map_err(said)?;
+        let hold = driver.run().open_holds().first().map(|hold| hold.id.clone()).ok_or("a run that waits has no hold")?;
+        let answer = Body::Answer { hold, revision: Some(1), option: "1".to_owned(), feedback: None };
+        driver.submit(self.actor.clone(), answer, false).await.map_err(said)?;
+        let took = began.elapsed();
+        match driver.drive(&Halt::default()).await.map_err(said)? {
+            Paused::Ended => Ok(took),
+            paused @ (Paused::Waiting | Paused::Interrupted) => Err(format!("an answered run was left {paused:?}")),
+        }
+    }
+
+    /// Leaves so many runs to the background.
+    pub(crate) async fn leave(&self, runs: usize) -> Result<(), String> {
+        let mut under_way = JoinSet::new();
+        for _ in 0..runs {
+            let stage = self.clone();
+            under_way.spawn(async move {
+                let prepared = stage.prepare()?;
+                stage.root.prepare_run(&prepared.create.run).map_err(said)?;
+                begin_detached(&stage.world, stage.actor.clone(), prepared, false).await.map_err(said)
+            });
+        }
+        while let Some(done) = under_way.join_next().await {
+            done.map_err(said)??;
+        }
+        Ok(())
+    }
+
+    fn prepare(&self) -> Result<Prepared, String> {
+        let workflow = self.file.workflow.clone().ok_or("the workflow has problems")?;
+        let driver = self.world.store.driver().clone();
+        prepare(&self.root, &driver, SystemClock.seed(), &self.file, workflow, Beginning::default())
+    }
+}
+
+/// A runtime as the program itself has it.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, String> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(said)
+}
+
+fn said(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
