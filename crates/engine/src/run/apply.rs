@@ -77,7 +77,7 @@ impl Run {
                 self.resumed(driver.clone());
             }
             Event::Interrupted { .. } => self.stopping = true,
-            Event::PhaseSkipped { .. } => self.position += 1,
+            Event::PhaseSkipped { .. } => self.position = self.position.saturating_add(1),
             Event::PhaseStarted { phase, iteration, feedback } => self.phase_started(phase, *iteration, feedback.clone(), at)?,
             Event::TasksPlanned { tasks, .. } => {
                 let workflow = self.workflow.clone();
@@ -88,7 +88,7 @@ impl Run {
             Event::TaskStarted { key, attempt, .. } => {
                 self.timer_gone(key)?;
                 if *attempt == 1 && key.task.as_str() != MAIN_TASK {
-                    self.subagents_spawned += 1;
+                    self.subagents_spawned = self.subagents_spawned.saturating_add(1);
                 }
                 self.task(key, at, |task| {
                     task.attempts = *attempt;
@@ -117,7 +117,7 @@ impl Run {
             Event::TaskFailed { key, failure, .. } => {
                 self.timer_gone(key)?;
                 self.task(key, at, |task| {
-                    task.failures += 1;
+                    task.failures = task.failures.saturating_add(1);
                     TaskState::Failed(failure.clone())
                 })?;
             }
@@ -196,7 +196,7 @@ impl Run {
                 self.no_longer_asked(&hold.id);
             }
             Event::AttemptRefused(refused) => {
-                self.refused_attempts += 1;
+                self.refused_attempts = self.refused_attempts.saturating_add(1);
                 let who = entry.actor.as_deref().and_then(|actor| actor.inside_task.clone());
                 let who = who.map_or_else(|| "somebody".to_owned(), |task| format!("task {task}"));
                 self.warn(format!("{who} tried to {} and was refused: {}", refused.what, refused.reason));
@@ -348,7 +348,7 @@ impl Run {
     fn phase_repeated(&mut self, target: &PhaseId, feedback: Option<String>, by_itself: bool) -> Result<(), Misfit> {
         let workflow = self.workflow.clone();
         let position = workflow.position(target.as_str()).ok_or_else(|| Misfit(format!("there is no phase {target}")))?;
-        self.repeats_by_itself = if by_itself { self.repeats_by_itself + 1 } else { 0 };
+        self.repeats_by_itself = if by_itself { self.repeats_by_itself.saturating_add(1) } else { 0 };
         self.timers_gone();
         self.position = position;
         self.current = None;

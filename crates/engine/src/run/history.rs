@@ -81,7 +81,8 @@ impl Run {
     fn committed(&mut self, commit: &Commit, sealed: &Sealed) -> IndexRows {
         self.version = sealed.version;
         self.head = sealed.hash;
-        self.next_seq = commit.first_seq + commit.entries.len() as u64;
+        // Nothing is wrong with numbers that we wrote; those of a damaged history must not stop whoever looks at it.
+        self.next_seq = commit.first_seq.saturating_add(commit.entries.len() as u64);
         let at = commit.entries.last().map_or(self.listed.changed_at, |entry| entry.at);
         self.index_rows(at)
     }

@@ -149,14 +149,25 @@ impl PhaseRun {
             }
             TaskState::Done | TaskState::Skipped => {}
         }
-        if is_done(&state) && !was_done {
-            lookup.unfinished -= 1;
-            for dependent in lookup.dependents[index].clone() {
-                lookup.missing[dependent] -= 1;
-                if lookup.missing[dependent] == 0 && self.tasks[dependent].state == TaskState::Waiting {
-                    lookup.ready.insert(dependent);
+        match (was_done, is_done(&state)) {
+            (false, true) => {
+                lookup.unfinished -= 1;
+                for dependent in lookup.dependents[index].clone() {
+                    lookup.missing[dependent] -= 1;
+                    if lookup.missing[dependent] == 0 && self.tasks[dependent].state == TaskState::Waiting {
+                        lookup.ready.insert(dependent);
+                    }
                 }
             }
+            // No rule asks for this, but a history might: what counts must count in both directions.
+            (true, false) => {
+                lookup.unfinished += 1;
+                for dependent in lookup.dependents[index].clone() {
+                    lookup.missing[dependent] += 1;
+                    lookup.ready.remove(&dependent);
+                }
+            }
+            (false, false) | (true, true) => {}
         }
         self.tasks[index].state = state;
     }
