@@ -43,7 +43,13 @@ pub(crate) fn cargo() -> Command {
 
 /// Builds, shows the compiler's messages, and gives the programs that came out.
 pub(crate) fn build(arguments: &[&str]) -> Result<Vec<Product>, String> {
+    build_with(arguments, &[])
+}
+
+/// Builds with variables in the environment.
+pub(crate) fn build_with(arguments: &[&str], variables: &[(&str, &str)]) -> Result<Vec<Product>, String> {
     let mut command = cargo();
+    command.envs(variables.iter().copied());
     command.args(arguments).arg("--message-format=json-render-diagnostics").stdin(Stdio::null()).stderr(Stdio::inherit());
     let output = command.output().map_err(|error| format!("cannot start cargo: {error}"))?;
     if !output.status.success() {
@@ -82,6 +88,7 @@ pub(crate) fn package_folders() -> Result<Vec<PathBuf>, String> {
     let entries = std::fs::read_dir(&crates).map_err(|error| format!("cannot list {}: {error}", crates.display()))?;
     let mut folders: Vec<PathBuf> =
         entries.flatten().map(|entry| entry.path()).filter(|path| path.join("Cargo.toml").is_file()).collect();
+    folders.push(crate::root().join("fuzz"));
     folders.push(crate::root().join("xtask"));
     folders.sort();
     Ok(folders)

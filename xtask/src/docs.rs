@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// A path that begins with one of these is meant to be in the repository.
-const TOP_LEVEL: &[&str] = &["crates/", "docs/", "examples/", "xtask/", ".ci/", ".cargo/"];
+const TOP_LEVEL: &[&str] = &["crates/", "docs/", "examples/", "fuzz/", "xtask/", ".ci/", ".cargo/"];
 
 /// Checks all documents.
 pub(crate) fn check() -> Report {
@@ -48,7 +48,7 @@ pub(crate) fn documents(root: &Path) -> Vec<PathBuf> {
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
         .collect();
-    for folder in ["docs", "examples", "crates", "xtask"] {
+    for folder in ["docs", "examples", "crates", "fuzz", "xtask"] {
         found.extend(files_under(&root.join(folder), "md"));
     }
     found.sort();

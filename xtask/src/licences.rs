@@ -16,6 +16,7 @@ const ACCEPTED: &[&str] = &[
     "BSL-1.0",
     "CC0-1.0",
     "ISC",
+    "NCSA",
     "Unicode-3.0",
     "Unlicense",
     "Zlib",

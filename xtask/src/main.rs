@@ -3,7 +3,7 @@
 //! | file | what it does |
 //! | --- | --- |
 //! | `test.rs` | all that a change must pass |
-//! | `soak.rs` | the long versions of the durability tests |
+//! | `soak.rs`, `fuzz.rs` | the long versions of the durability tests; the search for inputs that break claims |
 //! | `suite.rs` | runs one test program within a time budget and reads its summary |
 //! | `stores.rs` | the end-to-end suite on PostgreSQL |
 //! | `cargo.rs` | asks cargo to build, and says where the products are |
@@ -17,6 +17,7 @@ mod cargo;
 mod conformance;
 mod docs;
 mod examples;
+mod fuzz;
 mod licences;
 mod packages;
 mod soak;
@@ -31,7 +32,7 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   test [--only CRATE]      all that a change must pass; --only runs the tests of one crate
-  soak [--minutes N]       the long versions of the durability tests (60 minutes unless told otherwise)
+  soak [--minutes N]       the long versions of the durability tests, and fuzzing (60 minutes unless told otherwise)
   bench [NAME…]            speed and size: w1 to w5, or all of them
     --quick                  fewer rounds and shorter histories
     --floors                 only the raw and floor programs

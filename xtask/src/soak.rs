@@ -1,12 +1,13 @@
 //! `cargo xtask soak`: the long versions of the durability tests.
 //!
 //! A test that has a long version reads how long from the environment: `LOCKGATE_KILLS`, `LOCKGATE_PLANS`, and
-//! `LOCKGATE_SOAK_MINUTES` as the moment to stop in any case. Modules that read one of these are found by that.
+//! `LOCKGATE_SOAK_MINUTES` as the moment to stop in any case. Modules that read one of these are found by that. As long as
+//! one of them has, inputs that break claims are searched for (`fuzz.rs`).
 
 use crate::cargo::{self, Product};
-use crate::{suite, test};
+use crate::{fuzz, suite, test};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const KILLS: &str = "10000";
 const PLANS: &str = "1000000";
@@ -28,8 +29,13 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
     if long.is_empty() {
         return Err(format!("no test reads {}", VARIABLES.join(", ")));
     }
-    let share = (minutes / long.len() as u64).max(1);
+    let targets = fuzz::targets()?;
+    let share = (minutes / (long.len() as u64 + 1)).max(1);
     let suites = cargo::build(&["test", "--workspace", "--release", "--no-run"])?;
+    let guided = fuzz::build()?;
+    // Each soak goes where none has been; what fails names its seed.
+    let first_seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    println!("== the first seed is {first_seed}");
     let mut reports = Vec::new();
     for module in &long {
         let product = suites
@@ -39,9 +45,12 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
         let mut command = test::program(product);
         command.arg(format!("{}::", module.name)).arg("--nocapture");
         command.env("LOCKGATE_KILLS", KILLS).env("LOCKGATE_PLANS", PLANS).env("LOCKGATE_SOAK_MINUTES", share.to_string());
+        command.env("LOCKGATE_FIRST_SEED", first_seed.to_string());
         let title = format!("{}, module {}, {share} minutes", product.title(), module.name);
         reports.push(suite::run(&title, command, Duration::from_secs(share * 60) + GRACE));
     }
+    let each = Duration::from_secs((share * 60 / targets.len().max(1) as u64).max(1));
+    reports.extend(targets.iter().map(|target| fuzz::search(&guided, target, each)));
     Ok(test::conclude(&reports))
 }
 

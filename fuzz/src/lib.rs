@@ -1,0 +1,60 @@
+//! Claims about hostile input. Each target is a function from any bytes that panics when a claim is broken.
+//!
+//! | module | what goes in | what is claimed |
+//! | --- | --- | --- |
+//! | [`spec`] | a workflow file | problems with places inside the file, or a workflow that can be frozen |
+//! | [`script`] | a script or a condition | the same, and the text arrives unchanged |
+//! | [`template`], [`shell`] | a template and a value | in a shell command the value is data, whatever it holds |
+//! | [`settings`] | the settings file, durations | a value or an error with its place; no password is told |
+//! | [`commit`] | stored commits | an error or a value with an equal stored form; the chain shows every change; folding never panics |
+//! | [`state`] | folded states and definitions | the same |
+//! | [`play`] | commands to a run | whatever comes in which order, the history gives the state again |
+//! | [`database`] | changes of a database file | whatever was changed is an error or a finding |
+//!
+//! `tests/it` replays the kept inputs of `corpus/` and the [seeds](Target::seeds); `guided.rs` searches for new ones.
+
+pub mod commit;
+pub mod database;
+pub mod play;
+pub mod script;
+pub mod settings;
+pub mod shell;
+pub mod spec;
+pub mod state;
+pub mod template;
+
+use std::path::Path;
+
+/// A claim, or several about the same input.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// What it is called; also the folder of its kept inputs.
+    pub name: &'static str,
+    /// Panics when these bytes break a claim.
+    pub run: fn(&[u8]),
+    /// Inputs to begin with that are made, not kept.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+    /// How long an input is worth being.
+    pub longest: usize,
+}
+
+/// All of them.
+pub const TARGETS: &[Target] = &[
+    Target { name: "spec", run: spec::run, seeds: spec::seeds, longest: 8 << 10 },
+    Target { name: "script", run: script::run, seeds: script::seeds, longest: 2 << 10 },
+    Target { name: "template", run: template::run, seeds: template::seeds, longest: 512 },
+    Target { name: "settings", run: settings::run, seeds: settings::seeds, longest: 2 << 10 },
+    Target { name: "commit", run: commit::run, seeds: commit::seeds, longest: 8 << 10 },
+    Target { name: "state", run: state::run, seeds: state::seeds, longest: 8 << 10 },
+    Target { name: "play", run: play::run, seeds: play::seeds, longest: 512 },
+    Target { name: "database", run: database::run, seeds: database::seeds, longest: 256 },
+];
+
+/// Writes the inputs to begin with into a folder.
+pub fn write_seeds(target: &Target, folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    for (number, seed) in (target.seeds)().iter().enumerate() {
+        std::fs::write(folder.join(format!("seed-{number:03}")), seed)?;
+    }
+    Ok(())
+}

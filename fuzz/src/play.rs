@@ -1,0 +1,251 @@
+//! Commands in any order: what was decided fits the state, and the stored history gives that state again.
+
+use lockgate_engine::datum::Datum;
+use lockgate_engine::digest::Digest;
+use lockgate_engine::hold::{Seen, ShownFile};
+use lockgate_engine::id::{DriverId, RunId, StepKey, TaskKey};
+use lockgate_engine::run::command::{Actor, Body, Command, Create, Credential, TaskOutcome, Way};
+use lockgate_engine::run::commit::Sealed;
+use lockgate_engine::run::effect::Effect;
+use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind, Origin, OutputFile, Preset, RefusedAttempt, RunKind};
+use lockgate_engine::run::index::IndexRows;
+use lockgate_engine::run::{Run, Status, create, handle};
+use lockgate_engine::spec::read;
+use lockgate_engine::spec::workflow::{Reads, Workflow};
+use lockgate_engine::time::Timestamp;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+/// A workflow in which everything may happen that can happen to a run.
+pub const WORKFLOW: &str = include_str!("play.yaml");
+
+/// The workflow of all runs here.
+pub(crate) fn workflow() -> Arc<Workflow> {
+    static READ: OnceLock<Arc<Workflow>> = OnceLock::new();
+    READ.get_or_init(|| Arc::new(read(WORKFLOW).workflow.expect("play.yaml is valid"))).clone()
+}
+
+/// Plays commands: two bytes each, what and how.
+pub fn run(bytes: &[u8]) {
+    let mut play = Play::new("run00000", bytes.first().is_some_and(|first| first % 2 == 1));
+    for command in bytes.chunks_exact(2) {
+        play.step(command[0], command[1]);
+    }
+    play.is_told_by_its_history();
+}
+
+/// Ways through the workflow: straight on, with troubles, with detours.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let ways: [&[u8]; 6] =
+        [&[0], &[0, 0, 1, 0], &[0, 0, 6, 0, 0, 2], &[3, 0, 7, 4, 0], &[0, 5, 6, 8, 7, 0, 1], &[0, 0, 6, 12, 9]];
+    ways.iter()
+        .map(|way| (0..120_u8).flat_map(|step| [way[usize::from(step) % way.len()], step.wrapping_mul(37)]).collect())
+        .collect()
+}
+
+/// A run, everything that was stored of it, and the time.
+pub(crate) struct Play {
+    pub(crate) run: Run,
+    pub(crate) commits: Vec<(Sealed, IndexRows)>,
+    now: i64,
+}
+
+impl Play {
+    /// Begins a run.
+    pub(crate) fn new(id: &str, with_presets: bool) -> Self {
+        let preset = |selector: &str, option: &str| Preset { selector: selector.into(), option: option.into(), feedback: None };
+        let body = Create {
+            run: RunId::from(id),
+            kind: RunKind::Workflow,
+            origin: Origin::New,
+            definition: Digest::of(&workflow().to_bytes()),
+            files: Vec::new(),
+            feature: Some("login".into()),
+            flags: vec!["backend".into()],
+            vars: BTreeMap::from([("count".to_owned(), Datum::Inline("3".into()))]),
+            output_dir: "out".into(),
+            presets: if with_presets { vec![preset("plan", "1"), preset("build/check", "rerun")] } else { Vec::new() },
+            driver: DriverId::from("driver-1"),
+        };
+        let command = envelope(person(), Body::Create(Box::new(body)), 0, true);
+        let (mut run, entries) = create(&command, workflow()).expect("a person may begin a run");
+        let (_, sealed, rows) = run.seal(entries);
+        Self { run, commits: vec![(sealed, rows)], now: 0 }
+    }
+
+    /// Gives one command; a refusal changes nothing.
+    pub(crate) fn step(&mut self, what: u8, how: u8) {
+        self.now += 1000;
+        let Some((actor, body)) = self.command(what, how) else { return };
+        let driving = what & 0x80 == 0;
+        let before = self.run.clone();
+        let mut followed = driving;
+        match handle(&mut self.run, &envelope(actor, body, self.now, driving)) {
+            Err(refusal) => {
+                crate::spec::can_be_shown(&refusal.to_string());
+                assert_eq!(self.run, before, "a refusal changes nothing");
+                followed = false;
+            }
+            Ok(entries) if entries.is_empty() => assert_eq!(self.run, before, "nothing happened, and something changed"),
+            Ok(entries) => {
+                let (_, sealed, rows) = self.run.seal(entries);
+                self.commits.push((sealed, rows));
+            }
+        }
+        let (status, pending) = (self.run.status(), self.run.pending());
+        if self.run.end.is_some() {
+            assert!(pending.is_empty(), "something is to be done after the end");
+        } else if followed && !self.run.stopping {
+            assert!(status != Status::Running || !pending.is_empty(), "the run says that it runs, and nothing is to be done");
+            assert!(status != Status::Waiting || !self.run.open_holds().is_empty(), "the run waits for nobody");
+        }
+    }
+
+    /// The stored commits, and the folded state, give the state that was reached.
+    pub(crate) fn is_told_by_its_history(&self) {
+        let (first, rows) = &self.commits[0];
+        let (mut told, told_rows) = Run::first(first, workflow()).expect("a history that was written");
+        assert_eq!(told_rows, *rows);
+        for (commit, rows) in &self.commits[1..] {
+            assert!(commit.follows(&told.id, told.head), "a commit does not follow the one before");
+            assert_eq!(told.apply_commit(commit).expect("a history that was written"), *rows, "other rows");
+        }
+        assert_eq!(told, self.run, "the history tells of another state");
+        let mut folded = Run::from_bytes(&self.run.to_bytes()).expect("a state that was written");
+        folded.attach(workflow()).expect("the definition that it was written with");
+        assert_eq!(folded, self.run, "the folded state is another");
+        self.run.context(&Reads::All);
+    }
+
+    fn command(&self, what: u8, how: u8) -> Option<(Actor, Body)> {
+        let number = usize::from(how);
+        let driver = Actor::driver();
+        Some(match what & 0x1f {
+            0..=4 => (driver, self.outcome(what & 0x1f, how)?),
+            5 => (driver, self.stale_outcome(how)),
+            6 | 11 => {
+                let open = self.run.open_holds();
+                let hold = open.get(number % open.len().max(1))?;
+                let options = hold.options.len().max(1);
+                let revision = [Some(hold.revision), None, Some(hold.revision + 1)][usize::from(how >> 6) % 3];
+                let feedback = (how & 8 == 8).then(|| "because".to_owned());
+                let option = (number / 2 % (options + 1) + 1).to_string();
+                let actor = if what & 0x1f == 6 { person() } else { agent() };
+                (actor, Body::Answer { hold: hold.id.clone(), revision, option, feedback })
+            }
+            7 => (driver, Body::TakeOver { driver: DriverId::new(format!("driver-{how}")) }),
+            8 => (driver, Body::Interrupt { signal: "TERM".into() }),
+            9 if how > 200 => (person(), Body::Cancel { reason: None }),
+            9 => (driver, Body::Look),
+            10 => {
+                let presets = vec![Preset {
+                    selector: ["plan", "build/slow", "build/check", "ship"][number % 4].into(),
+                    option: (number / 4 % 4).to_string(),
+                    feedback: None,
+                }];
+                (person(), Body::GivePresets { presets })
+            }
+            12 => (person(), Body::RetryTask { step: self.named(how), cut_off: (how & 1 == 1).then_some(u32::from(how >> 5)) }),
+            13 => {
+                let cut_off = (how & 1 == 1).then_some(u32::from(how >> 5));
+                (person(), Body::SkipTask { step: self.named(how), reason: "no need".into(), cut_off })
+            }
+            14 => {
+                let refused = RefusedAttempt { what: "answer a hold".into(), hold: None, reason: "no".into() };
+                (agent(), Body::RecordRefusal(refused))
+            }
+            _ => (person(), Body::Look),
+        })
+    }
+
+    /// How something that is under way ends.
+    fn outcome(&self, what: u8, how: u8) -> Option<Body> {
+        let pending = self.run.pending();
+        let effect = pending.get(usize::from(how) % pending.len().max(1))?.clone();
+        let well = what != 1;
+        let digest = Digest::of(&[how & 0x70]);
+        let files = vec![ShownFile { path: "out/plan.md".into(), seen: Seen::File { digest, bytes: 1 }, not_kept: None }];
+        Some(match effect {
+            Effect::Task { key, attempt } => {
+                let result = (what == 2).then(|| Datum::Inline(how.to_string()));
+                let file = OutputFile { path: format!("{}.txt", how & 3), digest, bytes: 1, stored: how & 4 == 4 };
+                let outputs = if what == 3 { vec![file] } else { Vec::new() };
+                let outcome = if well { TaskOutcome::Finished { result, outputs } } else { TaskOutcome::Failed(failure(how)) };
+                Body::TaskEnded { key, attempt, outcome }
+            }
+            Effect::Gate { phase, iteration, gate, attempt } => {
+                Body::GateEnded { phase, iteration, gate, attempt, failure: (!well).then(|| failure(how)) }
+            }
+            Effect::Evaluate { phase, iteration } => {
+                let outcome = match what {
+                    1 => ConditionOutcome::Error("it threw".into()),
+                    2 => ConditionOutcome::False,
+                    _ => ConditionOutcome::True,
+                };
+                Body::ConditionEvaluated { phase, iteration, outcome }
+            }
+            Effect::Show { phase, iteration } => {
+                let files = if what == 3 { files } else { Vec::new() };
+                Body::Shown { phase, iteration, prompt: "Go on?".into(), files, notes: Vec::new() }
+            }
+            Effect::Recheck { hold, revision } => {
+                let shown = self.run.holds.get(&hold)?.files.clone();
+                Body::Rechecked { hold, revision, files: if well { shown } else { files }, differences: Vec::new() }
+            }
+            Effect::Wake { timer, .. } => Body::TimerDue { timer },
+        })
+    }
+
+    /// The end of something that is not under way, or not any more.
+    fn stale_outcome(&self, how: u8) -> Body {
+        let attempt = u32::from(how >> 5);
+        match self.named(how) {
+            StepKey::Task(key) => {
+                Body::TaskEnded { key, attempt, outcome: TaskOutcome::Finished { result: None, outputs: Vec::new() } }
+            }
+            StepKey::Gate { phase, iteration, gate } => Body::GateEnded { phase, iteration, gate, attempt, failure: None },
+        }
+    }
+
+    /// A task or gate that the workflow knows, in one of the first executions of its phase or in the present one.
+    fn named(&self, how: u8) -> StepKey {
+        let workflow = workflow();
+        let phase = &workflow.phases[usize::from(how & 3) % workflow.phases.len()];
+        let present = self.run.iteration_counts.get(phase.id.as_str()).copied().unwrap_or(1);
+        let iteration = if how & 0x10 == 0 { present } else { u32::from(how >> 6) };
+        let number = usize::from(how >> 2 & 7);
+        let key = |task| TaskKey { phase: phase.id.clone(), iteration, task, item: None };
+        match phase.tasks.get(number) {
+            Some(task) => StepKey::Task(key(task.id.clone())),
+            None => match phase.gates.get(number % phase.gates.len().max(1)) {
+                Some(gate) => StepKey::Gate { phase: phase.id.clone(), iteration, gate: gate.id.clone() },
+                None => StepKey::Task(key(phase.tasks[0].id.clone())),
+            },
+        }
+    }
+}
+
+fn failure(how: u8) -> Failure {
+    let kind = if how & 1 == 1 { FailureKind::Timeout } else { FailureKind::Exit(1) };
+    Failure { kind, message: "it broke".into(), tail: "the last line".into() }
+}
+
+fn person() -> Actor {
+    Actor { credential: Credential::Person, name: "ada".into(), way: Way::Command, terminal: true, inside_task: None }
+}
+
+fn agent() -> Actor {
+    Actor {
+        credential: Credential::Agent,
+        name: "bot".into(),
+        way: Way::Command,
+        terminal: false,
+        inside_task: Some("a/b".into()),
+    }
+}
+
+fn envelope(actor: Actor, body: Body, now: i64, driving: bool) -> Command {
+    let mut seed = [0; 16];
+    seed[..8].copy_from_slice(&now.to_le_bytes());
+    Command { id: None, actor, at: Timestamp::from_millis(now), seed, driving, require_terminal: true, body }
+}

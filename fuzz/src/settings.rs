@@ -1,0 +1,61 @@
+//! The settings file, and durations as people write them.
+
+use crate::spec::can_be_shown;
+use lockgate_engine::digest::Digest;
+use lockgate_engine::spec::document;
+use lockgate_engine::time::{Timestamp, parse_duration};
+use lockgate_runner::config::Config;
+use std::path::Path;
+use std::time::Duration;
+
+/// Reads settings, and the same text as a duration and as a digest.
+pub fn run(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Err(problem) = document::read(text) {
+        crate::spec::well_told(text, &problem);
+    }
+    match Config::parse(text, Path::new("config.yaml")) {
+        Err(error) => {
+            can_be_shown(&error.message);
+            error.help.iter().for_each(|help| can_be_shown(help));
+            let (line, column) = (error.line.expect("a line"), error.column.expect("a column"));
+            let told = text.split('\n').nth(line - 1).expect("the line is in the file");
+            assert!((1..=told.chars().count() + 1).contains(&column), "column {column} of {told:?}");
+        }
+        Ok(config) => {
+            if let Some(url) = &config.database {
+                // A short text may stand in the settings by chance.
+                assert!(url.reveal().len() < 40 || !format!("{config:?}").contains(url.reveal()), "a password is shown");
+            }
+            assert!(!config.script.time.is_zero() && !config.script.condition_time.is_zero(), "no time at all");
+        }
+    }
+    duration(text);
+    if let Some(digest) = Digest::from_hex(text) {
+        assert_eq!(digest.to_string(), text.to_ascii_lowercase());
+    }
+}
+
+fn duration(text: &str) {
+    match parse_duration(text) {
+        Ok(duration) => {
+            let later = Timestamp::from_millis(0).plus(duration);
+            assert!(later >= Timestamp::from_millis(0), "{text:?} leads into the past");
+            assert_eq!(Ok(duration), parse_duration(&format!(" {text}\n")), "space around {text:?} matters");
+            if let Some(days) = text.trim().strip_suffix('d').and_then(|days| days.trim().parse::<u32>().ok()) {
+                assert_eq!(duration, Duration::from_secs(u64::from(days) * 86_400));
+            }
+        }
+        Err(message) if text.chars().count() <= 200 => can_be_shown(&message),
+        Err(_) => {}
+    }
+}
+
+/// Settings with everything in them, and durations.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let all = "people:\n  require_terminal: false\nmax_parallel: 4\nscript: { time: 1m, condition_time: PT2S, memory_mb: 64 }\nlimits:\n  output_keep_mb: 0\n  log_mb: 8\ndatabase: postgresql://ann:secret@db.example/work\n";
+    [all, "1h 30m", "2d", "PT30M", "500ms", "{}", "people: &a { require_terminal: true }\nlimits: *a\n"]
+        .iter()
+        .map(|seed| seed.as_bytes().to_vec())
+        .collect()
+}

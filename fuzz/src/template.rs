@@ -1,0 +1,80 @@
+//! Templates: a value written into a shell command is data, whatever it holds and whatever stands around it.
+
+use crate::shell::{self, Token};
+use crate::spec::can_be_shown;
+use lockgate_engine::template::{Escape, TemplateError, check, check_shell, render, roots};
+use serde_json::json;
+
+/// Stands for a value; no input that holds it is looked at.
+const MARK: char = '\u{e000}';
+
+/// Stands in every list and map: a value in one of these is written as JSON, and not as it is.
+const WHOLE: char = '\u{e001}';
+
+/// Fills in a template; the bytes are a value, a zero byte, and the template.
+pub fn run(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Some((value, template)) = text.split_once('\0') else { return };
+    if text.contains([MARK, WHOLE]) {
+        return;
+    }
+    for checked in [check(template), check_shell(template)] {
+        checked.err().iter().for_each(|error| well_told(template, error));
+    }
+    let filled = |value: &str, escape| {
+        let v = value;
+        let whole = &WHOLE.to_string();
+        let values = json!({"vars": {"v": v, "list": [v, whole], whole: 1}, "feature": {"name": v, whole: 1}, "output_dir": v});
+        let filled = render(template, &values, escape);
+        filled.as_ref().err().iter().for_each(|error| well_told(template, error));
+        filled.ok()
+    };
+    if let Some(text) = filled(value, Escape::None) {
+        assert!(check(template).is_ok(), "{template:?} is refused before it runs, and can be filled in");
+        assert!(!text.is_empty() || template.is_empty() || !roots(template, Escape::None).is_empty());
+    }
+    let (Some(with_value), Some(with_mark)) = (filled(value, Escape::Shell), filled(&MARK.to_string(), Escape::Shell)) else {
+        return;
+    };
+    assert!(check_shell(template).is_ok(), "{template:?} is refused before it runs, and can be filled in");
+    if with_mark.contains(WHOLE) {
+        return;
+    }
+    let mut expected = Vec::new();
+    for token in shell::read(&with_mark) {
+        match token {
+            Token::Quoted(MARK) => expected.extend(value.chars().map(Token::Quoted)),
+            other => {
+                let character = match other {
+                    Token::Bare(character) | Token::Quoted(character) | Token::Expanded(character) => character,
+                    Token::Backquoted(character) | Token::Comment(character) | Token::Document(character) => character,
+                };
+                assert_ne!(character, MARK, "the value is {other:?} in {with_mark:?}");
+                expected.push(other);
+            }
+        }
+    }
+    assert_eq!(shell::read(&with_value), expected, "the value changes how {with_value:?} is read");
+}
+
+fn well_told(template: &str, error: &TemplateError) {
+    assert!(template.get(error.span.clone()).is_some(), "{error:?} lies outside the template");
+    assert!(!error.message.contains(char::is_control) || template.contains(char::is_control), "{error:?}");
+    can_be_shown(&error.message);
+    error.help.iter().for_each(|help| can_be_shown(help));
+}
+
+/// Values that have broken others, in commands of all kinds.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let values = ["a b", "it's", "$(id) `id` \\ \" '\n; #", "", "x\ny"];
+    let templates = [
+        "echo {{vars.v}} '{{vars.v}}' \"{{vars.v}}\" # {{vars.v}}\necho {{ vars.list[0] }}{{vars.list.length}}",
+        "cat <<EOF {{vars.v}}\n$x 'y\nEOF\necho {{vars.v}}",
+        "cat <<-'E'\n\t'\n\tE\n[ \"${x:-y}\" = {{feature.name}} ] && echo \"$(ls) {{output_dir}}\"",
+        "x=$((1 + 2)) ; (echo a;echo {{vars.v}})|cat `ls` ${x#y} >{{vars.v}}.txt",
+        "docker ps --format '{{.Names}}' \\{{vars.v}} a\\\n{{vars.v}}",
+        "{{vars.v}} and {{outputs['a.b'].c}} {{{vars.v}}}",
+    ];
+    let pairs = values.iter().flat_map(|value| templates.iter().map(move |template| format!("{value}\0{template}")));
+    pairs.map(String::into_bytes).collect()
+}
