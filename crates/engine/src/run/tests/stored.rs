@@ -82,3 +82,30 @@ fn a_history_without_its_beginning_is_refused() {
     let (commits, run) = sealed(&busy());
     assert_eq!(Run::first(&commits[1], run.workflow.clone()).unwrap_err(), HistoryError::NoBeginning);
 }
+
+#[test]
+fn a_history_that_no_rule_would_write_is_folded_without_a_panic() {
+    let mut run = Bench::new(workflow(vec![phase("plan", vec![task("a", &[]), task("b", &["a"])])])).run;
+    let at = |event: Event| Entry { at: Timestamp::from_millis(1), actor: None, cause: None, event };
+    let done = || at(Event::TaskFinished { key: key("plan", 1, "a"), attempt: 1, result: None, outputs: Vec::new() });
+    let events = [done(), at(Event::RetryAsked { key: key("plan", 1, "a") }), done()];
+    for entry in &events[..2] {
+        run.apply(entry).unwrap();
+    }
+    let ready = |run: &Run| run.current.as_ref().unwrap().ready().collect::<Vec<_>>();
+    assert_eq!(ready(&run), [0], "what needs a task that is asked for again waits for it");
+    run.apply(&events[2]).unwrap();
+    assert_eq!(ready(&run), [1]);
+    let late = Commit { first_seq: u64::MAX, entries: vec![at(Event::Completed)] };
+    run.apply_commit(&late.seal(&run.id, 1, Digest::ZERO)).unwrap();
+    assert_eq!(run.status(), crate::run::Status::Complete);
+}
+
+#[test]
+fn no_name_of_a_variable_changes_what_is_stored() {
+    let mut definition = workflow(vec![phase("plan", vec![task("a", &[])])]);
+    let value = serde_json::json!({"$serde_json::private::RawValue": "1", "$serde_json::private::Number": "2"});
+    definition.vars.insert("x".into(), value.clone());
+    assert_eq!(Workflow::from_bytes(&definition.to_bytes()).unwrap(), definition);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&value.to_string()).unwrap(), value);
+}
