@@ -61,15 +61,18 @@ fn killed_after(command: &mut Command, life: Duration) -> bool {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "soak shows how much was done")]
 fn killed_at_any_moment_nothing_is_lost_and_nothing_runs_twice() {
     let kills = number("LOCKGATE_KILLS").unwrap_or(50);
     let until = number("LOCKGATE_SOAK_MINUTES").map(|minutes| Instant::now() + Duration::from_secs(minutes * 60));
-    let seed = number("LOCKGATE_SEED").unwrap_or(20_261_115);
+    let seed = number("LOCKGATE_SEED").or_else(|| number("LOCKGATE_FIRST_SEED")).unwrap_or(20_261_115);
     let mut random = SmallRng::seed_from_u64(seed);
-    let mut done = 0;
+    let (mut done, mut runs) = (0, 0);
     while done < kills && until.is_none_or(|until| Instant::now() < until) {
         done += one_run(&mut random, kills - done, seed);
+        runs += 1;
     }
+    println!("{done} kills in {runs} runs, seed {seed}");
 }
 
 /// Kills one run again and again until it is complete or has been killed often enough, then lets it finish; gives how often it was killed.
