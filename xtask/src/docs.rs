@@ -1,4 +1,4 @@
-//! Documents name only what is there: paths in backticks, in commands and behind links.
+//! Documents name only what is there: paths in backticks, in commands and behind links. And `cargo xtask docs`: pages made from the code.
 
 use crate::suite::{Report, Tally};
 use std::path::{Path, PathBuf};
@@ -6,6 +6,19 @@ use std::time::Instant;
 
 /// A path that begins with one of these is meant to be in the repository.
 const TOP_LEVEL: &[&str] = &["crates/", "docs/", "examples/", "fuzz/", "xtask/", ".ci/", ".cargo/"];
+
+/// Writes the pages and pictures that are made from the code. Making them is the work of tests of the app, which otherwise compare them.
+pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
+    if !arguments.is_empty() {
+        return Err("usage: cargo xtask docs".to_owned());
+    }
+    let mut command = crate::cargo::cargo();
+    command
+        .args(["test", "--package", "lockgate", "--bin", "lockgate", "--", "reference::", "screens::"])
+        .env("SNAPSHOTS", "overwrite");
+    let status = command.status().map_err(|error| format!("cannot start cargo: {error}"))?;
+    Ok(status.success())
+}
 
 /// Checks all documents.
 pub(crate) fn check() -> Report {

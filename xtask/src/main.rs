@@ -32,6 +32,7 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   test [--only CRATE]      all that a change must pass; --only runs the tests of one crate
+  docs                     write the pages and pictures of docs/ that are made from the code
   soak [--minutes N]       the long versions of the durability tests, and fuzzing (60 minutes unless told otherwise)
   bench [NAME…]            speed and size: w1 to w5, or all of them
     --quick                  fewer rounds and shorter histories
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
     };
     let outcome = match command {
         "test" => test::command(rest),
+        "docs" => docs::command(rest),
         "soak" => soak::command(rest),
         "bench" => bench::command(rest),
         // Not for people: the programs that the bench measures Lockgate against, each in a process of its own.

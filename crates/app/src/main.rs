@@ -17,6 +17,7 @@
 //! | [`print`], [`neutral`], [`columns`] | the only way out: data, talk, and nothing that controls a terminal |
 //! | [`exit`], [`trouble`], [`code`] | how the program ends, and why it could not do what was asked |
 //! | [`error_pages`] | the pages of `docs/errors/` |
+//! | `reference` | the pages of `docs/reference/` that are made from the code; in tests only |
 
 mod background;
 mod cli;
@@ -40,6 +41,8 @@ mod presets;
 mod print;
 mod progress;
 mod prompt;
+#[cfg(test)]
+mod reference;
 #[cfg(test)]
 mod screens;
 mod select;

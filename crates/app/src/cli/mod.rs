@@ -178,13 +178,18 @@ fn execute(arguments: Arguments) -> Result<Exit, Trouble> {
     done
 }
 
+/// The definition of the command line, which the reference is made from.
+#[cfg(test)]
+pub(crate) fn definition() -> clap::Command {
+    <Arguments as clap::CommandFactory>::command()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_arguments_fit_together() {
-        Arguments::command().debug_assert();
+        definition().debug_assert();
     }
 }

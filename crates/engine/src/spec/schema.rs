@@ -70,6 +70,9 @@ fn key(key: &Key, definitions: &mut Map<String, Value>) -> Value {
     let described = |schema: Value| {
         let mut described = Map::new();
         described.insert("description".into(), json!(key.about));
+        if let Some(default) = key.default {
+            described.insert("default".into(), serde_json::from_str(default).unwrap_or_else(|_| json!(default)));
+        }
         if let Value::Object(schema) = schema {
             described.extend(schema);
         }

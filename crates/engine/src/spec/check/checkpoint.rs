@@ -24,11 +24,12 @@ pub(super) static CHECKPOINT: Format = Format {
         Key::optional(
             "on_condition_error",
             Shape::Words(&words(&ON_CONDITION_ERROR)),
-            "What happens when the condition cannot be evaluated; `show` when absent.",
-        ),
-        Key::optional("prompt", Shape::Text, "The question; a template."),
-        Key::optional("show_files", Shape::Texts, "Files and folders that the decision is about; templates."),
-        Key::optional("with_feedback", Shape::Truth, "Whether the options ask for feedback unless they say otherwise."),
+            "What happens when the condition cannot be evaluated: the checkpoint is shown with the error on it, or passed over with a warning.",
+        )
+        .default("show"),
+        Key::optional("prompt", Shape::Text, "The question; a template.").default(PROMPT),
+        Key::optional("show_files", Shape::Texts, "Files and folders that the decision is about, in the output directory or under the root; templates."),
+        Key::optional("with_feedback", Shape::Truth, "Whether the options ask for feedback unless they say otherwise.").default("false"),
         Key::optional("options", Shape::List(&OPTION, 1), "What may be answered; Continue and Abort when absent."),
     ],
     later: &[

@@ -35,8 +35,13 @@ static ON_SELECT: Format = Format {
     name: "on_select",
     what: "`on_select`",
     known: &[
-        Key::required("action", Shape::Words(&words(&ACTIONS)), "What choosing the option does."),
-        Key::optional("target", Shape::Text, "For `repeat_phase`: `current`, or the id of this or an earlier phase."),
+        Key::required(
+            "action",
+            Shape::Words(&words(&ACTIONS)),
+            "What choosing the option does: go on; go back to a phase and run on from there; take later phases out of this run; end the run, with exit code 2.",
+        ),
+        Key::optional("target", Shape::Text, "For `repeat_phase`: `current`, or the id of this or an earlier phase.")
+            .default("current"),
         Key::optional("phases", Shape::Texts, "For `skip_phases`: the ids of later phases."),
     ],
     later: &["tasks", "vars", "run"],

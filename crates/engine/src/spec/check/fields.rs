@@ -30,6 +30,8 @@ pub(in crate::spec) struct Key {
     pub(in crate::spec) shape: Shape,
     /// What it means, in one sentence.
     pub(in crate::spec) about: &'static str,
+    /// What counts when it is absent, as it would be written; where that is one thing.
+    pub(in crate::spec) default: Option<&'static str>,
 }
 
 /// Whether a key must be there.
@@ -97,17 +99,22 @@ pub(in crate::spec) enum Rule {
 impl Key {
     /// A key that must be there.
     pub(super) const fn required(name: &'static str, shape: Shape, about: &'static str) -> Self {
-        Self { name, presence: Presence::Required, shape, about }
+        Self { name, presence: Presence::Required, shape, about, default: None }
     }
 
     /// A key that may be absent.
     pub(super) const fn optional(name: &'static str, shape: Shape, about: &'static str) -> Self {
-        Self { name, presence: Presence::Optional, shape, about }
+        Self { name, presence: Presence::Optional, shape, about, default: None }
+    }
+
+    /// The same key with what counts when it is absent.
+    pub(super) const fn default(self, default: &'static str) -> Self {
+        Self { default: Some(default), ..self }
     }
 
     /// A key that has a value when it is there.
     pub(super) const fn valued(name: &'static str, shape: Shape, about: &'static str) -> Self {
-        Self { name, presence: Presence::Valued, shape, about }
+        Self { name, presence: Presence::Valued, shape, about, default: None }
     }
 }
 

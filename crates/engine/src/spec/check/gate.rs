@@ -2,7 +2,7 @@
 
 use super::Checker;
 use super::fields::{Fields, Format, Key, Shape, words};
-use super::process::ON_FAIL;
+use super::process::{ON_FAIL, ON_FAIL_ABOUT};
 use crate::id::GateId;
 use crate::spec::code::ProblemCode;
 use crate::spec::problem::line_of;
@@ -20,7 +20,7 @@ pub(super) static GATE: Format = Format {
         Key::optional("description", Shape::Text, "What it is for, for people."),
         Key::required("run", Shape::Filled, "The shell command that must succeed; a template."),
         Key::optional("timeout", Shape::Duration, "How long it may take: `30s`, `5m`, `1h 30m` or `PT30M`."),
-        Key::optional("on_fail", Shape::Words(&words(&ON_FAIL)), "What happens when it fails; `fail` when absent."),
+        Key::optional("on_fail", Shape::Words(&words(&ON_FAIL)), ON_FAIL_ABOUT).default("fail"),
         Key::optional("env", Shape::Environment, "Environment variables for it; the values are templates."),
         Key::optional("secrets", Shape::Variables, "Names of the secrets that reach it, as environment variables."),
         Key::optional("dir", Shape::Filled, "Where it runs, under the root; a template."),

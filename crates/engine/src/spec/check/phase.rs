@@ -26,8 +26,9 @@ pub(super) static PHASE: Format = Format {
         Key::optional(
             "behavior",
             Shape::Words(&words(&BEHAVIORS)),
-            "How tasks follow each other: `parallel` when their needs are done, `sequential` one after the other, `main-only` for the main script alone.",
-        ),
+            "How tasks follow each other: `parallel` when their needs are done; `sequential`, where a task without `needs` also needs the one before it; `main-only` for the main script alone.",
+        )
+        .default("parallel"),
         Key::optional("tasks", Shape::List(&TASK, 0), "What to do."),
         Key::optional("gates", Shape::List(&GATE, 0), "Automatic checks after the tasks, in this order."),
         Key::optional("checkpoint", Shape::Map(&CHECKPOINT), "Where a person decides, after the gates."),
@@ -36,7 +37,8 @@ pub(super) static PHASE: Format = Format {
             "fail_fast",
             Shape::Truth,
             "Whether the first failure ends the tasks under way; otherwise they may finish.",
-        ),
+        )
+        .default("false"),
     ],
     later: &[
         "subagents",

@@ -13,6 +13,10 @@ use std::ops::Range;
 /// What may happen when a task or gate has failed for good.
 pub(super) const ON_FAIL: [(&str, OnFail); 3] = [("fail", OnFail::Fail), ("ask", OnFail::Ask), ("repeat", OnFail::Repeat)];
 
+/// What these mean.
+pub(super) const ON_FAIL_ABOUT: &str = "What happens when the last try failed. `fail`: the run fails. `ask`: a hold opens with Run again, Count as done and Abort. \
+    `repeat`: the phase runs again, three times at most, then a hold opens.";
+
 impl Checker<'_, '_> {
     pub(super) fn on_fail(&mut self, fields: &Fields<'_, '_>) -> OnFail {
         fields.get("on_fail").and_then(|node| self.word(node, "`on_fail`", &ON_FAIL)).unwrap_or_default()

@@ -2,7 +2,7 @@
 
 use super::Checker;
 use super::fields::{Fields, Format, Key, Rule, Shape, words};
-use super::process::ON_FAIL;
+use super::process::{ON_FAIL, ON_FAIL_ABOUT};
 use crate::id::TaskId;
 use crate::spec::code::ProblemCode;
 use crate::spec::syntax::{Content, Node};
@@ -35,13 +35,14 @@ pub(super) static TASK: Format = Format {
             "retry",
             Shape::CountOrMap(1, MOST_ATTEMPTS, &RETRY),
             "How often a failing task is tried: a number of tries, or `{ attempts: 3, backoff: 10s }`.",
-        ),
+        )
+        .default("1"),
         Key::optional(
             "on_interrupt",
             Shape::Words(&words(&ON_INTERRUPT)),
             "What becomes of an attempt that was cut off; `ask` for commands, else `rerun`.",
         ),
-        Key::optional("on_fail", Shape::Words(&words(&ON_FAIL)), "What happens when the last try failed; `fail` when absent."),
+        Key::optional("on_fail", Shape::Words(&words(&ON_FAIL)), ON_FAIL_ABOUT).default("fail"),
         Key::optional("outputs", Shape::Texts, "Files that it must leave in the output directory; templates."),
         Key::optional("env", Shape::Environment, "Environment variables for it; the values are templates."),
         Key::optional("secrets", Shape::Variables, "Names of the secrets that reach it, as environment variables."),

@@ -32,12 +32,13 @@ pub(in crate::spec) static WORKFLOW: Format = Format {
         Key::optional(
             "execution_mode",
             Shape::Words(&words(&MODES)),
-            "How phases choose what runs: `strict` runs what is listed, then the main script.",
-        ),
+            "How phases choose what runs: `strict` runs what is listed, then the main script. `loose` and `adaptive` are accepted, but run like `strict` in this release.",
+        )
+        .default("strict"),
         Key::optional(
             "output_dir",
             Shape::Filled,
-            "Where outputs go, under the root; a template. By default the run has a folder of its own.",
+            "Where outputs go, under the root; a template. `.lockgate/runs/RUN/out` when absent.",
         ),
         Key::optional(
             "vars",
@@ -47,7 +48,7 @@ pub(in crate::spec) static WORKFLOW: Format = Format {
         Key::optional(
             "secrets",
             Shape::Secrets(&SOURCE),
-            "Where secrets come from; one that is not listed is an environment variable of its name.",
+            "Where secrets come from: `NAME: { env: VARIABLE }`, `NAME: { command: … }`, or a list of names; one that is not listed is an environment variable of its name.",
         ),
         Key::optional("max_parallel", Shape::Count(1, MOST_PARALLEL), "How many tasks may run at once; no limit when absent."),
         Key::required("phases", Shape::List(&PHASE, 1), "The phases, in order."),

@@ -1,0 +1,75 @@
+//! `json.md`: what commands print with `--json`.
+
+use super::table::{self, Style};
+use crate::cli;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+const BEGINNING: &str = "\
+# JSON output
+
+<!-- Made by `cargo xtask docs` from json.schema.json; what is changed here by hand is lost. -->
+
+With `--json` a command prints JSON on stdout and nothing else; what it tells people goes to stderr. [json.schema.json](json.schema.json) has the same shapes
+as JSON Schema, and the tests hold all that the commands print against it: a key that is not documented fails them.
+
+What programs may rely on: keys, their types and their meanings stay as they are within a major version. New keys, new commands and new words in lists of
+words may come with any version, so pass over keys that you do not know. Messages, helps and other texts for people may be worded differently at any time; codes
+are stable. Absent things are absent or `null` as the tables say. Moments are UTC with milliseconds: `2026-01-31T12:00:00.000Z`. Exit codes are those of
+[cli.md](cli.md).
+
+";
+
+fn documented() -> Value {
+    serde_json::from_str(&std::fs::read_to_string(super::place("reference/json.schema.json")).unwrap()).unwrap()
+}
+
+/// The page.
+pub(super) fn page() -> String {
+    let schema = documented();
+    let mut text = BEGINNING.to_owned();
+    text += "## Commands\n\n| command | prints | |\n| --- | --- | --- |\n";
+    let mut commands: Vec<(&String, &Value)> = schema["properties"].as_object().into_iter().flatten().collect();
+    commands.sort_by_key(|(name, _)| *name);
+    for (name, shape) in commands {
+        let about = shape["description"].as_str().unwrap_or_default();
+        let _ = writeln!(text, "| `{name}` | {} | {about} |", table::kind(shape, Style::Output));
+    }
+    text += "| any of them | [error](#error) | Where it could not do what was asked. |\n\n";
+    for (name, definition) in schema["$defs"].as_object().into_iter().flatten() {
+        let about = definition["description"].as_str().unwrap_or_default();
+        let _ = writeln!(text, "## {name}\n\n{about}\n");
+        match definition.get("properties") {
+            Some(_) => text += &table::keys(definition, Style::Output),
+            None => text += &format!("{}\n", table::kind(definition, Style::Output)),
+        }
+        text.push('\n');
+    }
+    text.truncate(text.trim_end().len());
+    text + "\n"
+}
+
+#[test]
+fn every_command_with_json_has_a_documented_shape() {
+    let program = cli::definition();
+    let with_json = |command: &&clap::Command| command.get_arguments().any(|argument| argument.get_long() == Some("json"));
+    let commands: BTreeSet<String> =
+        program.get_subcommands().filter(with_json).map(|command| command.get_name().to_owned()).collect();
+    let documented: BTreeSet<String> = documented()["properties"].as_object().unwrap().keys().cloned().collect();
+    assert_eq!(commands, documented);
+}
+
+#[test]
+fn every_shape_is_closed_described_and_used() {
+    let schema = documented();
+    let text = schema.to_string();
+    for (name, definition) in schema["$defs"].as_object().unwrap() {
+        assert!(definition["description"].is_string(), "{name}");
+        assert!(name == "error" || text.contains(&format!("\"#/$defs/{name}\"")), "{name} is used nowhere");
+        if let Some(keys) = definition["properties"].as_object() {
+            assert_eq!(definition["additionalProperties"], false, "{name}");
+            assert!(keys.iter().all(|(_, key)| key.get("description").is_some() || key.get("$ref").is_some()), "{name}");
+        }
+    }
+}
