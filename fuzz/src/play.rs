@@ -66,6 +66,7 @@ impl Play {
             output_dir: "out".into(),
             presets: if with_presets { vec![preset("plan", "1"), preset("build/check", "rerun")] } else { Vec::new() },
             driver: DriverId::from("driver-1"),
+            detached: false,
         };
         let command = envelope(person(), Body::Create(Box::new(body)), 0, true);
         let (mut run, entries) = create(&command, workflow()).expect("a person may begin a run");
@@ -133,7 +134,7 @@ impl Play {
                 let actor = if what & 0x1f == 6 { person() } else { agent() };
                 (actor, Body::Answer { hold: hold.id.clone(), revision, option, feedback })
             }
-            7 => (driver, Body::TakeOver { driver: DriverId::new(format!("driver-{how}")) }),
+            7 => (driver, Body::TakeOver { driver: DriverId::new(format!("driver-{how}")), detached: how.is_multiple_of(2) }),
             8 => (driver, Body::Interrupt { signal: "TERM".into() }),
             9 if how > 200 => (person(), Body::Cancel { reason: None }),
             9 => (driver, Body::Look),

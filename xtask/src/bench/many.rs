@@ -57,8 +57,7 @@ impl Stage {
 
     async fn one(&self) -> Result<Option<Parked>, String> {
         let Prepared { create, workflow, values } = self.prepare()?;
-        let created =
-            Driver::create(self.world.clone(), self.actor.clone(), create, workflow, values, false, Box::new(())).await;
+        let created = Driver::create(self.world.clone(), self.actor.clone(), create, workflow, values, false, Box::new(())).await;
         let mut driver = created.map_err(said)?;
         match driver.drive(&Halt::default()).await.map_err(said)? {
             Paused::Ended => Ok(None),
