@@ -149,6 +149,14 @@ impl Drop for Live {
     }
 }
 
+/// Takes in that what runs is being ended.
+pub(crate) fn ending() {
+    if let Some(tree) = &mut screen().tree {
+        tree.set_ending();
+    }
+    changed();
+}
+
 /// Ends the live part: what happened is all that stays on the screen.
 pub(crate) fn end() {
     let mut screen = screen();
@@ -171,7 +179,8 @@ pub(crate) fn hide() -> Hidden {
 
 impl Drop for Hidden {
     fn drop(&mut self) {
-        screen().hidden -= 1;
+        let mut screen = screen();
+        screen.hidden = screen.hidden.saturating_sub(1);
         changed();
     }
 }

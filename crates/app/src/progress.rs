@@ -10,6 +10,7 @@ use lockgate_engine::id::{HoldId, PhaseId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{Actor, Way};
 use lockgate_engine::run::event::{AttemptReason, ConditionOutcome, Entry, Event, Failure};
+use lockgate_engine::run::state::TaskState;
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::config::Notify;
 use lockgate_runner::driver::Listener;
@@ -59,6 +60,16 @@ impl Progress {
     /// The live part, where there is one.
     pub(crate) fn live(&self) -> Option<&Live> {
         self.live.as_ref()
+    }
+
+    /// Takes in what happened before, so that it is known when things began; tells nothing of it.
+    pub(crate) fn recall(&mut self, run: &Run, entries: &[Entry]) {
+        self.told(run, entries);
+        for (index, task) in run.current.iter().flat_map(|phase| phase.tasks.iter().enumerate()) {
+            if let (Some(phase), TaskState::Running, Some(since)) = (&run.current, &task.state, task.since) {
+                self.began.insert(phase.key(index).address(), since);
+            }
+        }
     }
 
     /// What happened, as plain lines.

@@ -1,6 +1,7 @@
 //! Signals that ask the program to stop. The first one ends what runs in good order, the second one at once.
 
 use crate::code::Code;
+use crate::live;
 use crate::trouble::Trouble;
 use lockgate_runner::driver::Halt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +34,7 @@ pub(crate) fn listen(halt: &Halt) -> Result<(), Trouble> {
                 kill_children();
             }
             halt.halt(name);
+            live::ending();
         }
     });
     Ok(())

@@ -83,6 +83,7 @@ async fn as_lines(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, T
     let mut changes = Changes::of(project.store());
     let mut state = load(project.store(), run).await?;
     let mut progress = Progress::default();
+    progress.recall(&state, &earlier(project.store(), &state).await?);
     let driven = project.store().driver_of(run).await?.is_some();
     let status = status_word(state.status().word(), driven);
     if !print::data(&format!("run {run}: {} is {status}\n", neutral::line(&state.workflow.name))) {
@@ -114,10 +115,9 @@ async fn as_lines(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, T
 async fn as_tree(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Trouble> {
     let mut changes = Changes::of(project.store());
     let mut state = load(project.store(), run).await?;
-    let earlier = project.store().commits(run, state.version.saturating_sub(RECALLED), COMMITS).await?;
-    let earlier = earlier.iter().filter_map(|sealed| sealed.open().ok()).flat_map(|commit| commit.entries);
-    let earlier: Vec<Entry> = earlier.collect();
+    let earlier = earlier(project.store(), &state).await?;
     let mut progress = Progress::new(false, project.config.notify);
+    progress.recall(&state, &earlier);
     // Keys are taken where there is somebody to press them; elsewhere signals end it.
     let mut terminal = if print::somebody_is_there() { Terminal::take().ok() } else { None };
     print::note(format_args!("q leaves, and run {run} goes on without you"));
@@ -155,7 +155,7 @@ async fn as_tree(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Tr
                 Some(Key::Suspend) => {
                     let _hidden = live::hide();
                     if let Some(terminal) = &mut terminal {
-                        terminal.suspend().await;
+                        terminal.suspend("the run goes on; `fg` shows it again").await;
                     }
                 }
                 None => return Ok(Exit::Terminated),
@@ -164,6 +164,12 @@ async fn as_tree(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Tr
             changed = changes.next() => changed?,
         }
     }
+}
+
+/// What happened shortly before the present.
+async fn earlier(store: &dyn Store, state: &Run) -> Result<Vec<Entry>, Trouble> {
+    let commits = store.commits(&state.id, state.version.saturating_sub(RECALLED), COMMITS).await?;
+    Ok(commits.iter().filter_map(|sealed| sealed.open().ok()).flat_map(|commit| commit.entries).collect())
 }
 
 /// Brings a state up to what the store holds, commit by commit.

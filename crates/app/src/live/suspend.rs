@@ -28,14 +28,14 @@ pub(super) async fn listen() {
             continue;
         }
         let hidden = super::hide();
-        stop_with_others().await;
+        stop_with_others("tasks under way go on, and what follows from them waits until `fg`").await;
         drop(hidden);
     }
 }
 
-/// Stops this process and those that share its job until they are set going again, and says what that means for the run.
-pub(crate) async fn stop_with_others() {
-    print::note("stopped; tasks under way go on, and what follows from them waits until `fg`");
+/// Stops this process and those that share its job until they are set going again, and says what that means.
+pub(crate) async fn stop_with_others(meaning: &str) {
+    print::note(format_args!("stopped; {meaning}"));
     // Like the signal that Ctrl+Z sends, this one stops nobody whom no shell could set going again; and it is not caught here.
     stopped(|| kill_process_group(getpgrp(), Signal::TTIN)).await;
 }

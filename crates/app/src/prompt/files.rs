@@ -119,7 +119,7 @@ async fn goes_on(terminal: &mut Terminal, halt: &Halt) -> bool {
         match key {
             Some(Key::Enter | Key::NewLine | Key::Down | Key::Character(' ')) => break true,
             None | Some(Key::Character('q' | 'Q') | Key::Escape | Key::Interrupt | Key::End) => break false,
-            Some(Key::Suspend) => terminal.suspend().await,
+            Some(Key::Suspend) => terminal.suspend(super::COMES_BACK).await,
             Some(
                 Key::Character(_)
                 | Key::Paste(_)

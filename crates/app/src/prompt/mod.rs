@@ -83,7 +83,7 @@ pub(crate) async fn confirm(question: &str) -> Confirmed {
             Some(Key::Enter) if matches!(line.text().trim().to_lowercase().as_str(), "y" | "yes") => break Confirmed::Yes,
             Some(Key::Interrupt) => break Confirmed::Interrupted,
             None | Some(Key::Enter | Key::End | Key::Escape) => break Confirmed::No,
-            Some(Key::Suspend) => terminal.suspend().await,
+            Some(Key::Suspend) => terminal.suspend(COMES_BACK).await,
             Some(key) => {
                 line.edit(&key);
             }
@@ -105,7 +105,7 @@ pub(crate) async fn feedback() -> Result<String, Confirmed> {
             Some(Key::Enter) => break Ok(line.text().to_owned()),
             Some(Key::Interrupt) => break Err(Confirmed::Interrupted),
             None | Some(Key::End | Key::Escape) => break Err(Confirmed::No),
-            Some(Key::Suspend) => terminal.suspend().await,
+            Some(Key::Suspend) => terminal.suspend(COMES_BACK).await,
             Some(Key::Editor) => editor::open(&mut terminal, &mut line, None).await,
             Some(key) => {
                 line.edit(&key);
@@ -127,6 +127,9 @@ fn hint(text: &str) {
     let text = if print::talk_has_colour() { styled(FAINT, text) } else { text.to_owned() };
     print::terminal(&format!("{text}\n"));
 }
+
+/// What Ctrl+Z means while somebody is asked.
+const COMES_BACK: &str = "`fg` brings the question back";
 
 /// Says which keys there are beside those that choose.
 const FILES_HINT: &str = "Ctrl+O shows the files in full.";
@@ -166,11 +169,13 @@ impl Asking<'_> {
         if !self.hold.files.is_empty() {
             hint(FILES_HINT);
         }
-        if label(terminal.width()) != question {
-            print::terminal(&format!("{question}\n"));
-        }
+        let mut above = false;
         let (mut line, mut at): (_, Option<usize>) = (Line::default(), None);
         loop {
+            if label(terminal.width()) != question && !above {
+                print::terminal(&format!("\r\x1b[K{question}\n"));
+                above = true;
+            }
             line.draw(label(terminal.width()), terminal.width());
             let key = match self.next(terminal).await? {
                 Next::Key(key) => key,
@@ -268,7 +273,7 @@ impl Asking<'_> {
                 () = self.halt.halted() => return Ok(Next::Over(Asked::Halted)),
                 key = terminal.key() => match key {
                     Some(Key::Suspend) => {
-                        terminal.suspend().await;
+                        terminal.suspend(COMES_BACK).await;
                         // Whatever is on the screen now, the question stands below it.
                         print::talk(self.shown);
                         return Ok(Next::Key(Key::Redraw));

@@ -72,9 +72,11 @@ impl Terminal {
     }
 
     /// Stops this process as Ctrl+Z does elsewhere, with the terminal as it was, until it is set going again.
-    pub(crate) async fn suspend(&mut self) {
+    /// Says what that means.
+    pub(crate) async fn suspend(&mut self, meaning: &str) {
         self.release();
-        live::stop_with_others().await;
+        print::terminal("\r\n");
+        live::stop_with_others(meaning).await;
         self.retake();
     }
 

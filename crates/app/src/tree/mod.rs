@@ -34,6 +34,8 @@ pub(crate) struct Tree {
     /// When the run stopped going on; its time stands still from then on.
     ended_at: Option<Timestamp>,
     driven: bool,
+    /// Whether what runs is being ended, because somebody asked this process to stop.
+    ending: bool,
     version: u64,
     phases: Vec<PhaseNode>,
     steps: Vec<StepNode>,
@@ -82,6 +84,7 @@ impl Tree {
             started_at: run.started_at,
             ended_at: None,
             driven,
+            ending: false,
             version: run.version,
             phases: Vec::new(),
             steps: Vec::new(),
@@ -123,6 +126,11 @@ impl Tree {
             self.driven = driven;
             self.look(run);
         }
+    }
+
+    /// Takes in that what runs is being ended.
+    pub(crate) fn set_ending(&mut self) {
+        self.ending = true;
     }
 
     /// The steps that run, with the attempt that does.

@@ -141,6 +141,7 @@ impl Tree {
         let mark = Mark::of_word(self.status);
         let time = self.ended_at.unwrap_or(now).since(self.started_at);
         let beside = match self.status {
+            "running" if self.ending => "is being ended; asking again does not wait for that".to_owned(),
             "running" => String::new(),
             "interrupted" => "nobody drives it".to_owned(),
             "waiting" => "waits for a person".to_owned(),

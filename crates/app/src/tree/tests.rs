@@ -182,6 +182,13 @@ fn a_tree_that_heard_everything_is_like_one_made_from_the_state() {
 }
 
 #[test]
+fn a_run_that_is_being_ended_says_so() {
+    let mut play = Play::of(FLOW, None);
+    play.tree.set_ending();
+    assert_eq!(rows(&play, WINDOW, &[])[0], "● k3f9x2ab ship  0s  is being ended; asking again does not wait for that");
+}
+
+#[test]
 fn what_nobody_drives_does_not_run() {
     let play = Play::of(FLOW, None);
     let tree = Tree::of(&play.run, false);

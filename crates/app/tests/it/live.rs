@@ -200,6 +200,43 @@ fn ctrl_z_at_the_prompt_gives_the_terminal_back_and_fg_asks_again() {
 }
 
 #[test]
+fn a_window_that_becomes_narrow_while_a_person_is_asked_keeps_the_question_and_one_row_to_type_in() {
+    let project = project("name: ask\nphases: [{ id: a, checkpoint: { prompt: 'Is it good?' } }]\n");
+    let mut screen = Screen::start(&project, WINDOW, &["run", "flow.yaml"]);
+    screen.shows("then Enter: ");
+    screen.send("Cont");
+    screen.shows("then Enter: Cont");
+    screen.resize((30, 24));
+    screen.until("the line", |screen| screen.text().trim_end().ends_with("\n> Cont"));
+    screen.send("inue\r");
+    assert_eq!(screen.end(), 0, "{}", screen.text());
+}
+
+#[test]
+fn however_much_a_task_prints_the_tree_is_drawn_a_few_times_a_second() {
+    let flow = "name: loud\nphases: [{ id: a, tasks: [{ id: t, run: 'seq 200000' }] }]\n";
+    let project = project(flow);
+    let mut screen = Screen::start(&project, WINDOW, &["run", "flow.yaml"]);
+    assert_eq!(screen.end(), 0);
+    let drawings = String::from_utf8_lossy(&screen.bytes).matches("\x1b[?7l").count();
+    // Nobody here waits longer than a minute, and a minute has room for 600.
+    assert!(drawings <= 620, "{drawings}");
+}
+
+#[test]
+fn while_tasks_are_being_ended_the_tree_says_so() {
+    let flow = "name: slow\nphases: [{ id: a, tasks: [{ id: t, run: 'trap \"\" TERM; touch began; until test -e go; do sleep 0.02; done' }] }]\n";
+    let project = project(flow);
+    let mut screen = Screen::start(&project, WINDOW, &["run", "flow.yaml"]);
+    screen.shows("    ● t");
+    until("the task", || project.path("began").exists());
+    screen.send("\x03");
+    screen.shows("is being ended");
+    screen.send("\x03");
+    assert_eq!(screen.end(), 130, "{}", screen.text());
+}
+
+#[test]
 fn a_terminal_that_goes_away_ends_the_tasks_and_saves_the_state() {
     let project = project(FLOW);
     let mut screen = Screen::start(&project, WINDOW, &["run", "flow.yaml"]);

@@ -51,6 +51,7 @@ fn the_pager_gets_every_character_as_it_was_when_the_hold_opened_and_none_steers
     assert!(seen.contains(&format!(" (985 B)\n{lines}{}\nred ␛[31m\tend\n", "x".repeat(500))), "{seen}");
     assert!(seen.contains("absent.md\u{1b}[0m (not there)"), "{seen:?}");
     assert!(!seen.contains("something else") && !seen.contains("\u{1b}[31m"), "{seen:?}");
+    screen.until("the prompt", |screen| said(screen, "then Enter: ") > 1);
     screen.send("\x03");
     assert_eq!(screen.end(), 130);
 }

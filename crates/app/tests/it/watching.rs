@@ -1,9 +1,10 @@
 //! `watch`: looking on while others drive.
 
-use crate::project::{Project, finish, signal, until};
+use crate::project::{Output, Project, finish, signal, until};
 use crate::screen::Screen;
 use rustix::process::Signal;
 use serde_json::Value;
+use std::io::{BufRead as _, BufReader, Read as _};
 
 const WINDOW: (u16, u16) = (80, 24);
 
@@ -25,6 +26,29 @@ fn started() -> (Project, std::process::Child, String) {
     until("the task", || project.path("began").exists());
     let run = project.newest();
     (project, driver, run)
+}
+
+/// A process that looks on, and has begun to.
+struct Watching {
+    child: std::process::Child,
+    stdout: BufReader<std::process::ChildStdout>,
+    first: String,
+}
+
+impl Watching {
+    fn start(project: &Project, arguments: &[&str]) -> Self {
+        let mut child = project.start(arguments);
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut first = String::new();
+        stdout.read_line(&mut first).unwrap();
+        Self { child, stdout, first }
+    }
+
+    fn end(mut self) -> Output {
+        let mut stdout = self.first;
+        self.stdout.read_to_string(&mut stdout).unwrap();
+        Output { stdout, ..finish(self.child) }
+    }
 }
 
 #[test]
@@ -73,19 +97,20 @@ fn q_and_ctrl_c_leave_and_the_run_goes_on() {
 #[test]
 fn without_a_terminal_watch_prints_what_happens_and_ends_as_the_run_does() {
     let (project, driver, run) = started();
-    let watching = project.start(&["watch", "slug"]);
-    let json = project.start(&["watch", &run, "--json"]);
+    let watching = Watching::start(&project, &["watch", "slug"]);
+    let json = Watching::start(&project, &["watch", &run, "--json"]);
     project.write("go", "");
     until("the gate", || project.path("gate").exists());
     project.write("on", "");
-    let output = finish(watching);
+    let output = watching.end();
     assert_eq!(output.code, Some(0), "{output:?}");
     let lines: Vec<&str> = output.stdout.lines().collect();
     assert_eq!(lines[0], format!("run {run}: ship is running"), "{output:?}");
-    assert!(lines.iter().any(|line| line.starts_with("  build/compile done in ")), "{output:?}");
+    let done = lines.iter().find(|line| line.starts_with("  build/compile done in ")).expect("the task is told");
+    assert!(!done.ends_with(" in 0 ms"), "it began before anybody looked: {output:?}");
     assert!(lines.iter().any(|line| line.starts_with("  gate tests passed in ")), "{output:?}");
     assert!(output.stderr.contains("is complete"), "{output:?}");
-    let output = finish(json);
+    let output = json.end();
     assert_eq!(output.code, Some(0), "{output:?}");
     let told: Vec<Value> = output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(told[0]["run"], *run);
