@@ -35,6 +35,9 @@ pub(super) async fn listen() {
 
 /// Stops this process and those that share its job until they are set going again, and says what that means.
 pub(crate) async fn stop_with_others(meaning: &str) {
+    if !can_be_set_going() {
+        return;
+    }
     print::note(format_args!("stopped; {meaning}"));
     // Like the signal that Ctrl+Z sends, this one stops nobody whom no shell could set going again; and it is not caught here.
     stopped(|| kill_process_group(getpgrp(), Signal::TTIN)).await;
@@ -43,6 +46,38 @@ pub(crate) async fn stop_with_others(meaning: &str) {
 /// Stops this process alone until it is set going again: the others were asked as it was.
 pub(crate) async fn stop() {
     stopped(|| kill_process(getpid(), Signal::TTIN)).await;
+}
+
+/// Whether there is a shell that would set this process going again: a parent of its job in the same session. Without one the
+/// system stops nobody.
+fn can_be_set_going() -> bool {
+    let Some(own) = Place::of("self") else { return false };
+    let mut parent = own.parent.clone();
+    // Parents may be of the same job, but not without end.
+    for _ in 0..64 {
+        match Place::of(&parent) {
+            Some(place) if place.session == own.session && place.group == own.group => parent = place.parent,
+            Some(place) => return place.session == own.session,
+            None => return false,
+        }
+    }
+    false
+}
+
+/// Where a process stands among others.
+struct Place {
+    parent: String,
+    group: String,
+    session: String,
+}
+
+impl Place {
+    fn of(process: &str) -> Option<Self> {
+        let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        // The name, in parentheses, may hold anything.
+        let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(1).map(str::to_owned);
+        Some(Self { parent: fields.next()?, group: fields.next()?, session: fields.next()? })
+    }
 }
 
 async fn stopped(ask: impl Fn() -> rustix::io::Result<()>) {

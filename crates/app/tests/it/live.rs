@@ -162,6 +162,29 @@ fn ctrl_z_stops_lockgate_and_not_its_tasks_and_fg_shows_the_tree_again() {
 }
 
 #[test]
+fn ctrl_z_does_nothing_where_no_shell_could_bring_the_program_back() {
+    let project = project(FLOW);
+    let mut screen = Screen::start(&project, WINDOW, &["run", "flow.yaml"]);
+    screen.shows("    ● compile");
+    screen.send("\x1a");
+    project.write("go", "");
+    assert_eq!(screen.end(), 0);
+    assert!(!screen.text().contains("stopped"), "{}", screen.text());
+}
+
+#[test]
+fn a_terminal_that_vanishes_without_a_signal_does_not_stop_the_run() {
+    let project = project(FLOW);
+    // In a session of its own the program is not told when the terminal is closed; writing to it fails from then on.
+    let mut screen = Screen::shell(&project, WINDOW, "exec setsid --wait \"$LOCKGATE\" run flow.yaml", &[]);
+    screen.shows("    ● compile");
+    let run = project.newest();
+    drop(screen);
+    project.write("go", "");
+    until("the end of the run", || project.status(&run)["status"] == "complete");
+}
+
+#[test]
 fn output_that_is_stopped_with_ctrl_s_does_not_stop_the_run() {
     let project = project(FLOW);
     let mut screen = Screen::start(&project, WINDOW, &["run", "flow.yaml"]);
