@@ -186,13 +186,24 @@ fn a_terminal_that_vanishes_without_a_signal_does_not_stop_the_run() {
 
 #[test]
 fn output_that_is_stopped_with_ctrl_s_does_not_stop_the_run() {
-    let project = project(FLOW);
+    // Between these tasks there is time enough for drawings that would wait for ever.
+    let flow = "
+name: ship
+phases:
+  - id: a
+    tasks:
+      - { id: wait, run: 'until test -e go; do sleep 0.02; done' }
+      - { id: first, run: 'sleep 0.4', needs: [wait] }
+      - { id: second, run: 'sleep 0.4', needs: [first] }
+      - { id: last, run: 'true', needs: [second] }
+";
+    let project = project(flow);
     let mut screen = Screen::start(&project, WINDOW, &["run", "flow.yaml"]);
-    screen.shows("    ● compile");
+    screen.shows("    ● wait");
     screen.send("\x13");
     let run = project.newest();
     project.write("go", "");
-    until("the next task", || project.events(&run, "task_finished").iter().any(|event| event["task"] == "pack"));
+    until("the next task", || project.events(&run, "task_finished").iter().any(|event| event["task"] == "last"));
     screen.send("\x11");
     assert_eq!(screen.end(), 0, "{}", screen.text());
 }
