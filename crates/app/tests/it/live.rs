@@ -350,6 +350,21 @@ phases:
 }
 
 #[test]
+fn on_a_desktop_whose_terminal_shows_no_notices_its_own_program_does() {
+    let project = project("name: ask\nphases: [{ id: a, checkpoint: { prompt: 'Is it good?' } }]\n");
+    project.write(".lockgate/config.yaml", "notify: desktop\n");
+    let path = Screen::program(&project, "notify-send", "printf '%s|' \"$@\" > told.new; mv told.new told");
+    let set = [("PATH", path.as_str()), ("DISPLAY", ":0")];
+    let mut screen = Screen::shell(&project, WINDOW, "exec \"$LOCKGATE\" run flow.yaml", &set);
+    screen.shows("then Enter: ");
+    until("the notice", || project.path("told").exists());
+    assert_eq!(project.read("told"), "--app-name=Lockgate|--|Lockgate|ask waits: Is it good?|");
+    screen.send("1\r");
+    assert_eq!(screen.end(), 0);
+    assert!(!screen.bytes.contains(&0x07), "one notice is enough");
+}
+
+#[test]
 fn a_hold_that_opens_rings_unless_it_is_answered_in_advance_or_the_settings_say_otherwise() {
     let flow = "name: ask\nphases: [{ id: a, checkpoint: { prompt: 'Is it good; really?' } }]\n";
     let heard = |settings: &str, arguments: &str, set: &[(&str, &str)]| {

@@ -57,6 +57,20 @@ fn the_pager_gets_every_character_as_it_was_when_the_hold_opened_and_none_steers
 }
 
 #[test]
+fn without_a_pager_of_the_persons_own_it_is_less() {
+    let project = project();
+    let path = Screen::program(&project, "less", "cat > seen; echo \"$*\" > said.new; mv said.new said");
+    let mut screen = start(&project, &[("PATH", &path)]);
+    screen.send("\x0f");
+    until("the pager", || project.path("said").exists());
+    assert_eq!(project.read("said").trim(), "-R");
+    assert!(project.read("seen").contains("line 60\n"));
+    screen.until("the prompt", |screen| said(screen, "then Enter: ") > 1);
+    screen.send("1\r");
+    assert_eq!(screen.end(), 0);
+}
+
+#[test]
 fn ctrl_c_in_the_pager_is_the_pagers_affair_and_the_question_is_there_afterwards() {
     let project = project();
     let pager = "trap 'touch interrupted' INT; cat > /dev/null; touch paging; until test -e paged; do sleep 0.02; done";

@@ -3,6 +3,7 @@
 use crate::project::{PATIENCE, Project, program};
 use expectrl::{Session, WaitStatus};
 use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -36,6 +37,15 @@ impl Screen {
         session.set_window_size(columns, rows).unwrap();
         session.send("\n").unwrap();
         Self { session, parser: vt100::Parser::new(rows, columns, SCROLLED), bytes: Vec::new() }
+    }
+
+    /// A program of the project's own that stands before all others of its name, and the search path for that.
+    pub(crate) fn program(project: &Project, name: &str, script: &str) -> String {
+        std::fs::create_dir_all(project.path("bin")).unwrap();
+        let path = project.path("bin").join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        format!("{}:{}", project.root().join("bin").display(), std::env::var("PATH").unwrap_or_default())
     }
 
     pub(crate) fn send(&mut self, keys: &str) {
