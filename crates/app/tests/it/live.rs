@@ -147,6 +147,7 @@ fn ctrl_z_stops_lockgate_and_not_its_tasks_and_fg_shows_the_tree_again() {
                   test \"$before\" = \"$(stty -g)\" && echo same; read -r _; fg; echo \"ended with $?\"";
     let mut screen = Screen::shell(&project, WINDOW, script, &[]);
     screen.shows("    ● t");
+    until("the task", || project.path("ticks").exists());
     screen.send("\x1a");
     screen.shows("stopped with ");
     screen.shows("same");
@@ -275,6 +276,7 @@ fn a_terminal_that_goes_away_ends_the_tasks_and_saves_the_state() {
     let project = project(FLOW);
     let mut screen = Screen::start(&project, WINDOW, &["run", "flow.yaml"]);
     screen.shows("    ● compile");
+    until("the task", || project.read("pid").ends_with('\n'));
     let (run, task) = (project.newest(), project.read("pid"));
     drop(screen);
     until("the end of the program", || project.status(&run).get("driver").is_none());
