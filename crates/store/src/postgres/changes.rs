@@ -300,7 +300,7 @@ impl Changes {
         }
         let payload = untold.payload(&self.own);
         if let Ok(session) = link.session().await {
-            session.query("SELECT pg_notify('lockgate', $1)", &[&payload]).await.ok();
+            session.query(NOTIFY, &[&payload]).await.ok();
         }
     }
 }
@@ -325,6 +325,9 @@ impl Untold {
 
 /// Gives the snapshot that a statement sees now.
 pub(super) const SNAPSHOT: &str = "SELECT pg_current_snapshot()::text";
+
+/// Notifies others without waiting for the disk: the commits that this is about are durable already.
+const NOTIFY: &str = "SELECT pg_notify('lockgate', $1), set_config('synchronous_commit', 'off', true)";
 
 /// The versions of runs. The last commit is the first that an index on them finds from its end.
 const VERSIONS: &str = "SELECT r.run, coalesce((SELECT c.version FROM lockgate.commits c WHERE c.run_key = r.key \
