@@ -34,7 +34,7 @@ usage: cargo xtask COMMAND
   test [--only CRATE]      all that a change must pass; --only runs the tests of one crate
   docs                     write the pages and pictures of docs/ that are made from the code
   soak [--minutes N]       the long versions of the durability tests, and fuzzing (60 minutes unless told otherwise)
-  bench [NAME…]            speed and size: w1 to w5, or all of them
+  bench [NAME…]            speed and size: w1 to w5, pg, or all of them
     --quick                  fewer rounds and shorter histories
     --floors                 only the raw and floor programs
     --write                  put the table into docs/benchmarks.md

@@ -7,6 +7,7 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `w1.rs` to `w5.rs` | the workloads; a further one implements [`Workload`] and is listed in [`workloads`] |
+//! | `pg.rs` | W1 and W2 on PostgreSQL, with a server of its own |
 //! | `many.rs` | many runs in one process |
 //! | `floor.rs` | raw and floor programs, each run as a process of its own |
 //! | `ours.rs` | a root for Lockgate, and what its history says |
@@ -20,6 +21,8 @@ mod machine;
 #[cfg(feature = "bench")]
 mod many;
 mod ours;
+#[cfg(feature = "bench")]
+mod pg;
 mod table;
 mod w1;
 #[cfg(feature = "bench")]
@@ -76,11 +79,13 @@ fn workloads() -> Vec<Box<dyn Workload>> {
         Box::<w3::Waiting>::default(),
         Box::<w4::Recovery>::default(),
         Box::<w5::StartToEnd>::default(),
+        #[cfg(feature = "bench")]
+        Box::<pg::OnPostgres>::default(),
     ]
 }
 
 /// What the workloads are called, also in a build that only builds the one that measures.
-const NAMES: &[&str] = &["w1", "w2", "w3", "w4", "w5"];
+const NAMES: &[&str] = &["w1", "w2", "w3", "w4", "w5", "pg"];
 
 /// Runs the command.
 pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
