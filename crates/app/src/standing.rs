@@ -52,22 +52,23 @@ async fn listed(store: &dyn Store, run: &RunId) -> Result<Standing, Trouble> {
     }
 }
 
-/// The moments at which something may have changed.
+/// The moments at which something of a run may have changed.
 pub(crate) struct Changes<'s> {
     store: &'s dyn Store,
+    run: &'s RunId,
     marker: u64,
 }
 
 impl<'s> Changes<'s> {
     /// Those from now on; to be made before the first look, so that nothing is missed between.
-    pub(crate) fn of(store: &'s dyn Store) -> Self {
-        Self { store, marker: store.changes() }
+    pub(crate) fn of(store: &'s dyn Store, run: &'s RunId) -> Self {
+        Self { store, run, marker: store.changes() }
     }
 
-    /// Ends when somebody may have committed something, or a driver may have died.
+    /// Ends when somebody may have committed something to the run, or its driver may have died.
     pub(crate) async fn next(&mut self) -> Result<(), Trouble> {
         tokio::select! {
-            changed = self.store.changed(self.marker) => self.marker = changed?,
+            changed = self.store.run_changed(self.run, self.marker) => self.marker = changed?,
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
         Ok(())

@@ -41,7 +41,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let project = Project::open(root)?;
     let found = select::run(project.store(), &arguments.run).await?;
     let run = &found.row.run;
-    let mut changes = Changes::of(project.store());
+    let mut changes = Changes::of(project.store(), run);
     let mut teller = Teller {
         project: &project,
         json: arguments.json,

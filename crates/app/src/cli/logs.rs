@@ -98,7 +98,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
     let mut shown = Shown { raw: arguments.raw, ..Shown::default() };
     let mut kept = Kept::new(path.clone());
-    let mut changes = Changes::of(project.store());
+    let mut changes = Changes::of(project.store(), &found.row.run);
     loop {
         // Asked first: what an ended attempt had printed is then in its log.
         let under_way = arguments.follow && is_under_way(&project, &mut state, &step, chosen).await?;

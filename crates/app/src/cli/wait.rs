@@ -46,7 +46,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 }
 
 async fn until_it_stands_still(project: &Project, run: &RunId) -> Result<Exit, Trouble> {
-    let mut changes = Changes::of(project.store());
+    let mut changes = Changes::of(project.store(), run);
     loop {
         let now = standing(project.store(), run).await?;
         if now.has_ended() || now.is_waiting() || now.is_interrupted() {

@@ -57,7 +57,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 }
 
 async fn as_json(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Trouble> {
-    let mut changes = Changes::of(project.store());
+    let mut changes = Changes::of(project.store(), run);
     let mut told = None;
     loop {
         let now = standing(project.store(), run).await?;
@@ -80,7 +80,7 @@ async fn as_json(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Tr
 }
 
 async fn as_lines(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Trouble> {
-    let mut changes = Changes::of(project.store());
+    let mut changes = Changes::of(project.store(), run);
     let mut state = load(project.store(), run).await?;
     let mut progress = Progress::default();
     progress.recall(&state, &earlier(project.store(), &state).await?);
@@ -113,7 +113,7 @@ async fn as_lines(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, T
 }
 
 async fn as_tree(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Trouble> {
-    let mut changes = Changes::of(project.store());
+    let mut changes = Changes::of(project.store(), run);
     let mut state = load(project.store(), run).await?;
     let earlier = earlier(project.store(), &state).await?;
     let mut progress = Progress::new(false, project.config.notify);
