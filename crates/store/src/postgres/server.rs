@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const USER: &str = "lockgate";
 
 /// Waits for the end of its standard input, which is the end of whoever began it however that ended; then ends the server and removes its folder.
-const GUARD: &str = "program=$1; folder=$2; shift 2; \"$program\" -D \"$folder/data\" -k \"$folder\" -c fsync=on -c max_connections=300 \
+const GUARD: &str = "program=$1; folder=$2; shift 2; \"$program\" -D \"$folder/data\" -k \"$folder\" -c max_connections=300 \
     -c shared_buffers=32MB \"$@\" >\"$folder/log\" 2>&1 & server=$!; \
     read -r _; kill -QUIT $server; wait $server; rm -rf \"$folder\"";
 
@@ -46,7 +46,9 @@ pub struct Server {
 /// When it cannot be begun: the message says what to install.
 pub fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| Server::start(Reach::Socket, &std::env::temp_dir()).unwrap_or_else(|problem| panic!("{problem}")))
+    SERVER.get_or_init(|| {
+        Server::start(Reach::Socket, &std::env::temp_dir(), Disk::Spared).unwrap_or_else(|problem| panic!("{problem}"))
+    })
 }
 
 /// A server on loopback that takes nobody without TLS and a password, begun when it is asked for first.
@@ -56,11 +58,18 @@ pub fn server() -> &'static Server {
 pub fn encrypted_server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
     let start = || {
-        let server = Server::start(Reach::EncryptedLoopback, &std::env::temp_dir())?;
+        let server = Server::start(Reach::EncryptedLoopback, &std::env::temp_dir(), Disk::Spared)?;
         server.query("postgres", &format!("ALTER ROLE {USER} PASSWORD '{PASSWORD}'"))?;
         Ok(server)
     };
     SERVER.get_or_init(|| start().unwrap_or_else(|problem: String| panic!("{problem}")))
+}
+
+/// Whether commits wait for the disk. What is tested here is ended in every way, but the machine is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Disk {
+    Synced,
+    Spared,
 }
 
 /// From where a server can be reached.
@@ -71,12 +80,13 @@ enum Reach {
 }
 
 impl Server {
-    /// Begins a server in a folder within this one, which other users must be able to reach where this one may not run it.
+    /// Begins a server whose commits are on the disk, in a folder within this one, which other users must be able to reach where this one
+    /// may not run it.
     pub fn start_in(parent: &Path) -> Result<Self, String> {
-        Self::start(Reach::Socket, parent)
+        Self::start(Reach::Socket, parent, Disk::Synced)
     }
 
-    fn start(reach: Reach, parent: &Path) -> Result<Self, String> {
+    fn start(reach: Reach, parent: &Path, disk: Disk) -> Result<Self, String> {
         let programs = programs()?;
         let folder = parent.join(format!("lockgate-pg-{:016x}", rand::random::<u64>()));
         fs::create_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -98,6 +108,7 @@ impl Server {
         };
         let mut guard = Command::new("sh");
         guard.args(["-c", GUARD, "sh"]).arg(programs.join("postgres")).arg(&folder).args(["-p", &port.to_string()]);
+        guard.args(["-c", if disk == Disk::Synced { "fsync=on" } else { "fsync=off" }]);
         match reach {
             Reach::Socket => drop(guard.args(["-c", "listen_addresses="])),
             Reach::EncryptedLoopback => {
