@@ -33,7 +33,11 @@ use std::time::Duration;
 /// How long a driver waits for an outcome before it looks whether somebody else changed the run.
 const LOOK_AFTER: Duration = Duration::from_millis(2);
 
-/// Folded states smaller than this are not worth refreshing sooner.
+/// The folded state is written anew when the commits since then have grown to this share of it: what a resume reads stays little more than
+/// the state itself, and what is written for it a few times the history.
+const FOLD_SHARE: usize = 4;
+
+/// Fewer bytes of commits than this are not worth it.
 const FOLD_AT_LEAST: usize = 16 * 1024;
 
 /// Why driving stopped.
@@ -68,6 +72,8 @@ pub struct Driver {
     outcomes: FuturesUnordered<BoxFuture<'static, (Effect, Performed)>>,
     fold_size: usize,
     since_fold: usize,
+    /// Whether the state is as it was read or made just now, so that there is no need to look what others did.
+    fresh: bool,
     listener: Box<dyn Listener>,
 }
 
@@ -129,6 +135,7 @@ impl Driver {
             outcomes: FuturesUnordered::new(),
             fold_size: fresh.folded,
             since_fold: fresh.tail,
+            fresh: true,
             listener,
         }
     }
@@ -163,7 +170,9 @@ impl Driver {
     }
 
     async fn drive_on(&mut self, halt: &Halt) -> Result<Paused, DriveError> {
-        catch_up(&*self.world.store, &mut self.run).await?;
+        if !std::mem::take(&mut self.fresh) {
+            catch_up(&*self.world.store, &mut self.run).await?;
+        }
         self.follow().await?;
         loop {
             match self.run.status() {
@@ -300,7 +309,7 @@ impl Driver {
         let (heard, commit, index) = self.run.seal(entries);
         let hash = commit.hash;
         self.since_fold += commit.payload.len();
-        let fold = (self.since_fold > self.fold_size.max(FOLD_AT_LEAST)).then(|| self.run.to_bytes());
+        let fold = (self.since_fold > FOLD_AT_LEAST.max(self.fold_size / FOLD_SHARE)).then(|| self.run.to_bytes());
         let folded = fold.as_ref().map(Vec::len);
         let run = self.run.id.clone();
         let append = Append { run: run.clone(), expected, epoch: Some(self.epoch), claim: None, commit, values, index, fold };

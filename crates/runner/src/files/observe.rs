@@ -43,6 +43,9 @@ pub struct Observed {
 /// Looks at the files that paths in `show_files` mean: in the output directory, under the root, or in both places. Found
 /// ones are named by where they lie; of absent ones the path stays as it was written.
 pub fn observe(places: &Places, paths: &[String], caps: &Caps, contains_secret: ContainsSecret<'_>) -> Observed {
+    if paths.is_empty() {
+        return Observed::default();
+    }
     let opened = places.open();
     let mut looking = Looking::new(&opened, caps, contains_secret);
     for path in paths {

@@ -27,7 +27,7 @@ const STDERR_VARIABLE: &str = "LOCKGATE_WORKER_STDERR";
 /// How long a new worker may take until it is ready.
 const START_LIMIT: Duration = Duration::from_secs(20);
 /// How long an answer is looked for before its arrival is waited for.
-const LOOK_FOR: Duration = Duration::from_micros(150);
+const LOOK_FOR: Duration = Duration::from_micros(300);
 /// Buffers that grew beyond this for one large answer are given back.
 const BUFFER_KEPT: usize = 256 << 10;
 

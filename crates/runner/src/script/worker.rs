@@ -27,7 +27,7 @@ const THREAD_STACK: usize = 16 << 20;
 /// All the memory that a worker can ever get, whatever goes wrong in it.
 const ADDRESS_SPACE: u64 = 8 << 30;
 /// How long the next call is looked for before it is waited for.
-const LOOK_FOR: Duration = Duration::from_micros(300);
+const LOOK_FOR: Duration = Duration::from_micros(1000);
 /// Buffers that grew beyond this for one large call are given back.
 const BUFFER_KEPT: usize = 1 << 20;
 

@@ -13,8 +13,10 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// To how many pages of 4096 bytes the write-ahead log grows before what is in it is brought to its place.
+/// To how many pages of 4096 bytes the write-ahead log grows before what is in it is brought to its place; after large transactions, to how
+/// many times the last one. Pages that each of them changes are then brought there once, and not once for each.
 const LOG_PAGES: i32 = 1000;
+const LOG_TRANSACTIONS: i32 = 4;
 
 /// The connection that writes, and what it needs.
 #[derive(Debug)]
@@ -27,6 +29,8 @@ pub(super) struct Committer {
     remembered: Remembered,
     log_pages: Arc<AtomicI32>,
     empty_log_at: i32,
+    /// How many pages the last transaction added to the log.
+    added: i32,
 }
 
 impl Committer {
@@ -39,6 +43,7 @@ impl Committer {
             remembered: Remembered::default(),
             log_pages: Arc::default(),
             empty_log_at: LOG_PAGES,
+            added: 0,
         }
     }
 
@@ -49,7 +54,11 @@ impl Committer {
             self.connection = Some(self.connect()?);
         }
         let connection = self.connection.take().expect("it was opened just now");
+        let before = self.log_pages.load(Ordering::Relaxed);
         let result = self.transact(&connection, batch, patient);
+        let after = self.log_pages.load(Ordering::Relaxed);
+        // A log that begins anew counts from nothing.
+        self.added = if after < before { after } else { after - before };
         if connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok() {
             self.connection = Some(connection);
         }
@@ -134,8 +143,9 @@ impl Committer {
     /// Whether there is so much in the write-ahead log that it is time to empty it.
     pub(super) fn log_is_long(&mut self) -> bool {
         let pages = self.log_pages.load(Ordering::Relaxed);
-        if pages < LOG_PAGES {
-            self.empty_log_at = LOG_PAGES;
+        let long = LOG_PAGES.max(self.added.saturating_mul(LOG_TRANSACTIONS));
+        if pages < long {
+            self.empty_log_at = long;
         }
         pages >= self.empty_log_at
     }

@@ -3,6 +3,7 @@
 use super::errors::{corrupt, explain, explain_system, is_busy};
 use super::schema::{APPLICATION_ID, FORMAT, STEPS, migrate};
 use crate::error::StoreError;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{self, File};
 use std::io;
@@ -129,6 +130,8 @@ impl Place {
         let connection = Connection::open_with_flags(&self.database, flags).map_err(failed)?;
         connection.busy_timeout(self.settings.lock_wait).map_err(failed)?;
         connection.set_prepared_statement_cache_capacity(64);
+        // Else a statement whose limit is a parameter would be prepared anew each time.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(failed)?;
         // SQLite opens what it may not write without a word. (Trying with a descriptor of our own is no way: closing it would end the
         // locks that other connections of this process hold on the file.)
         if connection.is_readonly("main").map_err(failed)? {
