@@ -177,14 +177,15 @@ impl Worker {
         self.receive_rest().await
     }
 
-    /// Looks for the answer for a moment without giving the processor away: most scripts are done sooner than it takes to be woken.
+    /// Looks for the answer for a moment without going to sleep: most scripts are done sooner than it takes to be woken.
+    /// Whoever shares the processor goes first; it may be the worker.
     fn look_at_once(&mut self) {
         self.received.shrink_to(BUFFER_KEPT);
         self.received.reserve(PREFIX);
         let until = Instant::now() + LOOK_FOR;
         loop {
             match rustix::io::read(&self.socket, rustix::buffer::spare_capacity(&mut self.received)) {
-                Err(rustix::io::Errno::AGAIN) if Instant::now() < until => std::hint::spin_loop(),
+                Err(rustix::io::Errno::AGAIN) if Instant::now() < until => std::thread::yield_now(),
                 // An end or an error shows again to whoever reads on.
                 Ok(_) | Err(_) => return,
             }

@@ -123,12 +123,13 @@ fn failed(error: ScriptError) -> Result<Returned, Failed> {
     Err(Failed { error, log: Vec::new(), wrote: Vec::new() })
 }
 
-/// Looks for the next call for a moment without giving the processor away: in a run of short scripts it comes sooner than it takes to be woken.
+/// Looks for the next call for a moment without going to sleep: in a run of short scripts it comes sooner than it takes to be woken.
+/// Whoever shares the processor goes first; it may be the one who calls.
 fn look_at_once(socket: &UnixStream) {
     let until = Instant::now() + LOOK_FOR;
     loop {
         match poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&Timespec::default())) {
-            Ok(0) if Instant::now() < until => std::hint::spin_loop(),
+            Ok(0) if Instant::now() < until => std::thread::yield_now(),
             Ok(_) | Err(_) => return,
         }
     }
