@@ -113,40 +113,66 @@ pub fn prepare(
     workflow: Workflow,
     beginning: Beginning,
 ) -> Result<Prepared, String> {
-    let run = RunId::new(IdSource::new(seed).next_id());
-    let mut workflow = workflow;
-    // The values of a run are in its first event, those of the workflow among them.
-    let mut given = std::mem::take(&mut workflow.vars);
-    given.extend(beginning.vars);
-    let definition = workflow.to_bytes();
-    let frozen = FrozenFile { path: shown_path(root, &file.path), digest: Digest::of(file.source.as_bytes()) };
-    let mut values = vec![(frozen.digest, file.source.clone().into_bytes()), (Digest::of(&definition), definition)];
-    let mut vars = BTreeMap::new();
-    for (name, value) in &given {
-        let (datum, stored) = Datum::keep(value);
-        values.extend(stored);
-        vars.insert(name.clone(), datum);
+    Frozen::new(root, file, workflow).prepare(root, driver, seed, beginning)
+}
+
+/// A workflow that many runs can begin with.
+#[derive(Clone)]
+pub struct Frozen {
+    workflow: Arc<Workflow>,
+    vars: BTreeMap<String, Value>,
+    file: FrozenFile,
+    /// The file's text, then the definition.
+    values: [(Digest, Vec<u8>); 2],
+}
+
+impl Frozen {
+    /// Freezes a workflow as it is now.
+    pub fn new(root: &Root, file: &WorkflowFile, workflow: Workflow) -> Self {
+        let mut workflow = workflow;
+        // The values of a run are in its first event, those of the workflow among them.
+        let vars = std::mem::take(&mut workflow.vars);
+        let definition = workflow.to_bytes();
+        let text = file.source.clone().into_bytes();
+        let file = FrozenFile { path: shown_path(root, &file.path), digest: Digest::of(&text) };
+        let values = [(file.digest, text), (Digest::of(&definition), definition)];
+        Self { workflow: Arc::new(workflow), vars, file, values }
     }
-    let flags: Vec<String> = beginning.flags.iter().map(|flag| flag.trim_start_matches('-').to_owned()).collect();
-    let output_dir = match &workflow.output_dir {
-        None => root.default_output_dir(&run),
-        Some(template) => output_dir(template, &run, &workflow.name, &given, beginning.feature.as_deref(), &flags)?,
-    };
-    let create = Create {
-        run,
-        kind: RunKind::Workflow,
-        origin: Origin::New,
-        definition: values[1].0,
-        files: vec![frozen],
-        feature: beginning.feature,
-        flags,
-        vars,
-        output_dir,
-        presets: beginning.presets,
-        driver: driver.clone(),
-        detached: beginning.detached,
-    };
-    Ok(Prepared { create, workflow: Arc::new(workflow), values })
+
+    /// Makes a new run of it ready to begin.
+    pub fn prepare(&self, root: &Root, driver: &DriverId, seed: [u8; 16], beginning: Beginning) -> Result<Prepared, String> {
+        let run = RunId::new(IdSource::new(seed).next_id());
+        let workflow = self.workflow.clone();
+        let mut given = self.vars.clone();
+        given.extend(beginning.vars);
+        let mut values = self.values.to_vec();
+        let mut vars = BTreeMap::new();
+        for (name, value) in &given {
+            let (datum, stored) = Datum::keep(value);
+            values.extend(stored);
+            vars.insert(name.clone(), datum);
+        }
+        let flags: Vec<String> = beginning.flags.iter().map(|flag| flag.trim_start_matches('-').to_owned()).collect();
+        let output_dir = match &workflow.output_dir {
+            None => root.default_output_dir(&run),
+            Some(template) => output_dir(template, &run, &workflow.name, &given, beginning.feature.as_deref(), &flags)?,
+        };
+        let create = Create {
+            run,
+            kind: RunKind::Workflow,
+            origin: Origin::New,
+            definition: self.values[1].0,
+            files: vec![self.file.clone()],
+            feature: beginning.feature,
+            flags,
+            vars,
+            output_dir,
+            presets: beginning.presets,
+            driver: driver.clone(),
+            detached: beginning.detached,
+        };
+        Ok(Prepared { create, workflow, values })
+    }
 }
 
 fn output_dir(

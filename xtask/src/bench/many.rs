@@ -7,7 +7,7 @@ use lockgate_runner::perform::Performer;
 use lockgate_runner::person::at_the_command_line;
 use lockgate_runner::root::Root;
 use lockgate_runner::script::{Evaluator, WorkerCommand};
-use lockgate_runner::start::{Beginning, Prepared, WorkflowFile, prepare, read_workflow};
+use lockgate_runner::start::{Beginning, Frozen, Prepared, read_workflow};
 use lockgate_runner::world::{Clock, SystemClock, World};
 use lockgate_store::Store;
 use std::path::Path;
@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 pub(crate) struct Stage {
     root: Root,
     world: World,
-    file: Arc<WorkflowFile>,
+    frozen: Arc<Frozen>,
     actor: Actor,
 }
 
@@ -31,24 +31,29 @@ impl Stage {
         std::fs::write(&path, workflow).map_err(said)?;
         let root = Root::at(folder);
         root.prepare().map_err(said)?;
-        let file = Arc::new(read_workflow(&path).map_err(said)?);
+        let mut file = read_workflow(&path).map_err(said)?;
+        let workflow = file.workflow.take().ok_or("the workflow has problems")?;
+        let frozen = Arc::new(Frozen::new(&root, &file, workflow));
         // Nothing here needs a script.
         let evaluator = Evaluator::new(WorkerCommand { program: "false".into(), args: Vec::new(), env: Vec::new() });
         let performer = Performer::new(root.clone(), Config::default(), store.clone(), evaluator, Arc::new(|_, _| {}));
         let world = World { store, perform: Arc::new(performer), clock: Arc::new(SystemClock) };
         let actor = at_the_command_line(&root, Way::Command);
-        Ok(Self { root, world, file, actor })
+        Ok(Self { root, world, frozen, actor })
     }
 
-    /// Begins so many runs at once and drives them until they end or wait; gives how long that took, and what waits.
-    pub(crate) async fn drive(&self, runs: usize) -> Result<(Duration, Vec<Parked>), String> {
+    /// Begins so many runs, so many of them side by side, and drives them until they end or wait; gives how long that took, and what waits.
+    pub(crate) async fn drive(&self, runs: usize, at_once: usize) -> Result<(Duration, Vec<Parked>), String> {
         let began = Instant::now();
         let mut under_way = JoinSet::new();
+        let mut waiting = Vec::new();
         for _ in 0..runs {
+            if under_way.len() == at_once {
+                waiting.extend(under_way.join_next().await.transpose().map_err(said)?.transpose()?.flatten());
+            }
             let stage = self.clone();
             under_way.spawn(async move { stage.one().await });
         }
-        let mut waiting = Vec::new();
         while let Some(done) = under_way.join_next().await {
             waiting.extend(done.map_err(said)??);
         }
@@ -98,15 +103,13 @@ impl Stage {
     }
 
     fn prepare(&self) -> Result<Prepared, String> {
-        let workflow = self.file.workflow.clone().ok_or("the workflow has problems")?;
-        let driver = self.world.store.driver().clone();
-        prepare(&self.root, &driver, SystemClock.seed(), &self.file, workflow, Beginning::default())
+        self.frozen.prepare(&self.root, self.world.store.driver(), SystemClock.seed(), Beginning::default())
     }
 }
 
-/// A runtime as the program itself has it.
+/// A runtime as `lockgate drive` has it.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, String> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(said)
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(said)
 }
 
 fn said(error: impl std::fmt::Display) -> String {

@@ -64,7 +64,7 @@ impl Workload for OnPostgres {
             let folder = bench.fresh()?;
             let store = PostgresStore::connect(&server.database()).map_err(|error| error.to_string())?;
             let stage = Stage::new(folder.path(), Arc::new(store), &workflow(STEPS_EACH))?;
-            let (took, waiting) = runtime()?.block_on(stage.drive(RUNS))?;
+            let (took, waiting) = runtime()?.block_on(stage.drive(RUNS, RUNS))?;
             if !waiting.is_empty() {
                 return Err(format!("W2 on PostgreSQL: {} runs did not end", waiting.len()));
             }

@@ -39,7 +39,7 @@ impl Workload for ManyAtOnce {
         let store = SqliteStore::open(&folder.path().join(".lockgate")).map_err(|error| error.to_string())?;
         let workflow = format!("name: steps\nphases:\n{}", sequential_phase("work", STEPS_EACH, "pass: true"));
         let stage = Stage::new(folder.path(), Arc::new(store), &workflow)?;
-        let (took, waiting) = runtime()?.block_on(stage.drive(RUNS))?;
+        let (took, waiting) = runtime()?.block_on(stage.drive(RUNS, RUNS))?;
         if !waiting.is_empty() {
             return Err(format!("W2: {} runs did not end", waiting.len()));
         }

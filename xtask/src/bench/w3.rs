@@ -70,7 +70,7 @@ impl Workload for Waiting {
         let folder = bench.fresh()?;
         let stage = stage(folder.path(), 1)?;
         let (took, answers) = runtime()?.block_on(async {
-            let (took, waiting) = stage.drive(RUNS).await?;
+            let (took, waiting) = stage.drive(RUNS, RUNS).await?;
             let mut answers = Vec::new();
             for parked in &waiting {
                 answers.push(stage.answer(parked).await?.as_secs_f64() * 1000.0);

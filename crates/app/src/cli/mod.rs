@@ -139,7 +139,11 @@ fn usage(error: &clap::Error) -> Exit {
 }
 
 fn execute(arguments: Arguments) -> Result<Exit, Trouble> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    // One run is driven best by one thread; many share what processors there are.
+    let runtime = match &arguments.command {
+        Command::Drive(_) => tokio::runtime::Builder::new_multi_thread().enable_all().build(),
+        _ => tokio::runtime::Builder::new_current_thread().enable_all().build(),
+    };
     let runtime = runtime.map_err(|error| Trouble::new(Code::CannotStart, format!("the program cannot start: {error}")))?;
     let root = arguments.root.as_deref();
     let done = runtime.block_on(async {

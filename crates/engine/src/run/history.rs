@@ -1,7 +1,8 @@
 //! Between the state and its stored forms: sealing commits, reading them back, the folded state, the definition.
 
+use crate::digest::Digest;
 use crate::hold::{Choice, Hold, ShownFile};
-use crate::id::TimerId;
+use crate::id::{OptionId, PhaseId, TimerId};
 use crate::run::apply::Misfit;
 use crate::run::commit::{Commit, CommitError, Sealed};
 use crate::run::event::{Created, Entry, Event};
@@ -9,7 +10,7 @@ use crate::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
 use crate::run::state::{Listed, Run, Status};
 use crate::spec::workflow::Workflow;
 use crate::time::Timestamp;
-use serde_json::json;
+use serde::Serialize;
 use std::sync::Arc;
 
 /// The stored form of folded states and definitions that this release writes.
@@ -156,7 +157,7 @@ impl Run {
             state: hold.state,
             revision: hold.revision,
             since: hold.since,
-            shown: hold_shown(hold).to_string(),
+            shown: hold_shown(hold),
         }
     }
 
@@ -194,17 +195,52 @@ impl Workflow {
 }
 
 /// What lists show of a hold, so that they need not read its run.
-pub fn hold_shown(hold: &Hold) -> serde_json::Value {
-    let option = |choice: &Choice| json!({"id": choice.id, "label": choice.label, "with_feedback": choice.with_feedback});
-    let file = |file: &ShownFile| json!({"path": file.path, "digest": file.seen.digest(), "size_bytes": file.seen.bytes()});
-    json!({
-        "phase": hold.scope.phase(),
-        "tasks": hold.scope.addresses(),
-        "prompt": hold.prompt,
-        "notes": hold.notes,
-        "options": hold.options.iter().map(option).collect::<Vec<_>>(),
-        "files": hold.files.iter().map(file).collect::<Vec<_>>(),
-    })
+#[derive(Serialize)]
+struct Shown<'h> {
+    phase: Option<&'h PhaseId>,
+    tasks: Vec<String>,
+    prompt: &'h str,
+    notes: &'h [String],
+    options: Vec<ShownOption<'h>>,
+    files: Vec<ShownPath<'h>>,
+}
+
+#[derive(Serialize)]
+struct ShownOption<'h> {
+    id: &'h OptionId,
+    label: &'h str,
+    with_feedback: bool,
+}
+
+#[derive(Serialize)]
+struct ShownPath<'h> {
+    path: &'h str,
+    digest: Option<Digest>,
+    size_bytes: Option<u64>,
+}
+
+impl<'h> ShownOption<'h> {
+    fn of(choice: &'h Choice) -> Self {
+        Self { id: &choice.id, label: &choice.label, with_feedback: choice.with_feedback }
+    }
+}
+
+impl<'h> ShownPath<'h> {
+    fn of(file: &'h ShownFile) -> Self {
+        Self { path: &file.path, digest: file.seen.digest(), size_bytes: file.seen.bytes() }
+    }
+}
+
+fn hold_shown(hold: &Hold) -> String {
+    let shown = Shown {
+        phase: hold.scope.phase(),
+        tasks: hold.scope.addresses(),
+        prompt: &hold.prompt,
+        notes: &hold.notes,
+        options: hold.options.iter().map(ShownOption::of).collect(),
+        files: hold.files.iter().map(ShownPath::of).collect(),
+    };
+    serde_json::to_string(&shown).expect("what is shown always has a JSON form")
 }
 
 fn to_bytes(value: &impl serde::Serialize) -> Vec<u8> {

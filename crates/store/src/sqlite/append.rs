@@ -4,10 +4,11 @@ use super::drivers::Drivers;
 use super::reader::hold_state_number;
 use crate::error::StoreError;
 use crate::store::{Append, DriverInfo};
+use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, RunId};
 use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
 use rusqlite::{Connection, OptionalExtension, params};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// So many runs are remembered at most.
 const REMEMBERED: usize = 4096;
@@ -17,6 +18,8 @@ const REMEMBERED: usize = 4096;
 #[derive(Debug, Default)]
 pub(super) struct Remembered {
     runs: HashMap<RunId, (i64, u64)>,
+    /// Values that the transaction under way has stored: many runs of one workflow bring the same.
+    stored: HashSet<Digest>,
 }
 
 impl Remembered {
@@ -34,6 +37,11 @@ impl Remembered {
 
     pub(super) fn forget(&mut self) {
         self.runs.clear();
+    }
+
+    /// A transaction begins.
+    pub(super) fn begin(&mut self) {
+        self.stored.clear();
     }
 }
 
@@ -102,7 +110,7 @@ pub(super) fn append(connection: &Connection, remembered: &mut Remembered, appen
         }
     };
     remembered.keep(&append.run, run_key, append.commit.version);
-    insert_values(connection, run_key, append)?;
+    insert_values(connection, remembered, run_key, append)?;
     write_index(connection, run_key, &append.index)?;
     if let Some(state) = &append.fold {
         connection
@@ -193,8 +201,11 @@ fn update_run(connection: &Connection, run_key: i64, row: &RunRow) -> rusqlite::
         .map(|_| ())
 }
 
-fn insert_values(connection: &Connection, run_key: i64, append: &Append) -> rusqlite::Result<()> {
+fn insert_values(connection: &Connection, remembered: &mut Remembered, run_key: i64, append: &Append) -> rusqlite::Result<()> {
     for (digest, bytes) in &append.values {
+        if !remembered.stored.insert(*digest) {
+            continue;
+        }
         let mut statement =
             connection.prepare_cached("INSERT INTO stored_values(digest, bytes) VALUES(?1, ?2) ON CONFLICT DO NOTHING")?;
         statement.execute(params![digest.0, bytes])?;

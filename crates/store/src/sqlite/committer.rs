@@ -95,6 +95,7 @@ impl Committer {
         if !self.begin(connection, patient)? {
             return Ok(false);
         }
+        self.remembered.begin();
         for request in batch.iter_mut() {
             self.perform(connection, request).map_err(|broken| match broken {
                 Broken::Sqlite(error) => failed(error),
