@@ -106,19 +106,39 @@ impl Driver {
 
     /// Takes a run over and drives it from here on: what its last driver left running is ended, and what was cut off is dealt with.
     pub async fn resume(world: World, run: &RunId, actor: Actor, listener: Box<dyn Listener>) -> Result<Self, DriveError> {
-        let (mut driver, body) = Self::claim(world, run, false, listener).await?;
+        let (mut driver, body) = Self::claim(world, run, None, false, listener).await?;
+        driver.submit(actor, body, false).await?;
+        Ok(driver)
+    }
+
+    /// The same with a run that was read already; only what happened since is read.
+    pub async fn resume_read(world: World, read: Fresh, actor: Actor, listener: Box<dyn Listener>) -> Result<Self, DriveError> {
+        let run = read.run.id.clone();
+        let (mut driver, body) = Self::claim(world, &run, Some(read), false, listener).await?;
         driver.submit(actor, body, false).await?;
         Ok(driver)
     }
 
     /// Claims a run and ends what its last driver left running; gives the command that takes it over.
-    async fn claim(world: World, run: &RunId, detached: bool, listener: Box<dyn Listener>) -> Result<(Self, Body), DriveError> {
+    async fn claim(
+        world: World,
+        run: &RunId,
+        read: Option<Fresh>,
+        detached: bool,
+        listener: Box<dyn Listener>,
+    ) -> Result<(Self, Body), DriveError> {
         let epoch = match world.store.claim(run).await {
             Ok(epoch) => epoch,
             Err(ClaimError::DrivenBy(by)) => return Err(DriveError::DrivenBy { run: run.clone(), by }),
             Err(ClaimError::Store(error)) => return Err(error.into()),
         };
-        let fresh = load_fresh(&*world.store, run).await?;
+        let fresh = match read {
+            Some(mut read) => {
+                catch_up(&*world.store, &mut read.run).await?;
+                read
+            }
+            None => load_fresh(&*world.store, run).await?,
+        };
         let orphans = world.perform.end_orphans(&fresh.run).await;
         orphans.map_err(|detail| DriveError::Orphans { run: run.clone(), detail })?;
         let body = Body::TakeOver { driver: world.store.driver().clone(), detached };

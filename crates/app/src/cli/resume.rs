@@ -15,7 +15,7 @@ use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{Body, Way};
 use lockgate_engine::run::event::Preset;
 use lockgate_runner::driver::{DriveError, Driver, detach, submit};
-use lockgate_runner::load::load;
+use lockgate_runner::load::{load, load_fresh};
 use lockgate_store::DriverInfo;
 use std::path::Path;
 
@@ -86,7 +86,8 @@ pub(super) async fn go_on(
     json: bool,
 ) -> Result<GoneOn, Trouble> {
     let actor = project.actor(Way::Command);
-    let state = load(project.store(), run).await?;
+    let read = load_fresh(project.store(), run).await?;
+    let state = &read.run;
     // Asked before anything starts: whoever may not decide does not set the run going either.
     if rerun {
         project.may_decide(&actor, run, "answer a hold").await?;
@@ -94,15 +95,15 @@ pub(super) async fn go_on(
     if !presets.is_empty() {
         project.may_decide(&actor, run, "answer in advance").await?;
     }
-    let presets = presets::resolve(presets, &state.workflow, Some(&state))?;
+    let presets = presets::resolve(presets, &state.workflow, Some(state))?;
     let halt = drive::make_ready()?;
     if let Some(by) = project.store().driver_of(run).await? {
         return Ok(GoneOn::Elsewhere(by));
     }
     // Before it is taken over, since that already tries again what failed.
-    tell_changed_files(project, &state);
+    tell_changed_files(project, state);
     let progress = Box::new(Progress::new(json, project.config.notify));
-    let resumed = Driver::resume(project.world.clone(), run, actor.clone(), progress).await;
+    let resumed = Driver::resume_read(project.world.clone(), read, actor.clone(), progress).await;
     let mut driver = match resumed {
         Err(DriveError::DrivenBy { by, .. }) => return Ok(GoneOn::Elsewhere(by)),
         resumed => resumed?,

@@ -21,7 +21,7 @@ pub async fn begin_detached(world: &World, actor: Actor, prepared: Prepared, req
 /// Leaves a run that nobody drives to whichever process drives in the background; what failed is to be tried again.
 /// The claim on it ends with this process, at the latest.
 pub async fn detach(world: &World, run: &RunId, actor: Actor, require_terminal: bool) -> Result<Run, DriveError> {
-    let (mut driver, body) = Driver::claim(world.clone(), run, true, Box::new(())).await?;
+    let (mut driver, body) = Driver::claim(world.clone(), run, None, true, Box::new(())).await?;
     let command = Command { driving: false, ..sent(world, actor, body, require_terminal) };
     // Recorded and no more: nothing may follow from it here.
     loop {
@@ -55,7 +55,7 @@ impl Parked {
 impl Driver {
     /// Takes over a detached run, which stays one.
     pub async fn resume_detached(world: World, run: &RunId, listener: Box<dyn Listener>) -> Result<Self, DriveError> {
-        let (mut driver, body) = Self::claim(world, run, true, listener).await?;
+        let (mut driver, body) = Self::claim(world, run, None, true, listener).await?;
         driver.submit(Actor::driver(), body, false).await?;
         Ok(driver)
     }
