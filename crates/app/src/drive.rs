@@ -215,7 +215,7 @@ pub(crate) fn waiting(run: &Run) -> Exit {
         text += &shown_text(&view, "    ");
         print::talk(&text);
         print::say("  answer it with one of");
-        for command in view.commands(true) {
+        for command in view.commands(!run.detached) {
             print::say(format_args!("    {}", styled(HELP, neutral::line(&command))));
         }
     }
@@ -226,7 +226,8 @@ pub(crate) fn waiting(run: &Run) -> Exit {
 /// Tells that a run was stopped in the middle, and how to go on.
 pub(crate) fn told_to_stop(run: &Run) {
     print::say(format_args!("run {} was {}; its state is saved", styled(STRONG, &run.id), styled(WARNING, "interrupted")));
-    next_command("go on", &format!("lockgate resume {}", run.id));
+    let on = if run.detached { "lockgate drive".to_owned() } else { format!("lockgate resume {}", run.id) };
+    next_command("go on", &on);
 }
 
 fn next_command(what: &str, command: &str) {

@@ -56,7 +56,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         Ok(turn) => turn,
         Err(_) if arguments.in_background => return Ok(Exit::Done),
         Err(pid) => {
-            let message = format!("process {pid} drives the runs of {} in the background already", project.root.dir().display());
+            let message = format!("process {pid} drives the detached runs of {} already", project.root.dir().display());
             return Err(Trouble::new(Code::DrivenElsewhere, message).help("`lockgate runs` shows what they do"));
         }
     };

@@ -9,6 +9,7 @@ use crate::view::{self, HoldView};
 use crate::{moment, neutral, print, progress, select};
 use lockgate_engine::id::RunId;
 use lockgate_engine::time::Timestamp;
+use lockgate_runner::load::load;
 use lockgate_store::{HoldFilter, ListedHold};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -68,15 +69,15 @@ async fn tell(project: &Project, lines: &[Line]) -> Result<(), Trouble> {
     let now = project.world.clock.now();
     let mut out = String::new();
     for line in lines {
-        // A process that drives the run goes on by itself once the hold is answered.
-        let driven = project.store().driver_of(&line.run).await?.is_some();
-        out += &text(line, driven, now);
+        // A process that drives the run goes on by itself once the hold is answered; so does one in the background.
+        let goes_on = project.store().driver_of(&line.run).await?.is_some() || load(project.store(), &line.run).await?.detached;
+        out += &text(line, goes_on, now);
     }
     print::data(&out);
     Ok(())
 }
 
-fn text(line: &Line, driven: bool, now: Timestamp) -> String {
+fn text(line: &Line, goes_on: bool, now: Timestamp) -> String {
     let hold = &line.hold;
     let about = line.feature.as_deref().map(|feature| format!(" ({feature})")).unwrap_or_default();
     let phase = hold.phase.as_deref().map(|phase| format!(", phase {phase}")).unwrap_or_default();
@@ -94,7 +95,7 @@ fn text(line: &Line, driven: bool, now: Timestamp) -> String {
     if !hold.files.is_empty() {
         let _ = writeln!(text, "  see them: {}", styled(HELP, format_args!("lockgate why {}", line.run)));
     }
-    for command in hold.commands(!driven) {
+    for command in hold.commands(!goes_on) {
         let _ = writeln!(text, "  {}", styled(HELP, neutral::line(&command)));
     }
     text

@@ -39,7 +39,7 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     let project = Project::open(root)?;
-    let found = select::run(project.store(), &arguments.run).await?;
+    let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let run = &found.row.run;
     let mut changes = Changes::of(project.store(), run);
     let mut teller = Teller {

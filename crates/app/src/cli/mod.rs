@@ -123,10 +123,14 @@ fn wants_json() -> bool {
 fn usage(error: &clap::Error) -> Exit {
     let text = error.render().ansi().to_string();
     if error.use_stderr() {
-        let code = Code::BadUsage.text();
-        print::talk(&text.replacen("error:", &format!("error[{code}]:"), 1));
+        let plain = error.render().to_string();
+        // Where nothing was asked for, the text is the help itself.
+        let text = match plain.starts_with("error:") {
+            true => text.replacen("error:", &format!("error[{}]:", Code::BadUsage.text()), 1),
+            false => text,
+        };
+        print::talk(&text);
         if wants_json() {
-            let plain = error.render().to_string();
             let mut parts = plain.split("\n\n").map(str::trim).filter(|part| !part.is_empty());
             let message = parts.next().unwrap_or("wrong usage");
             let trouble = Trouble::new(Code::BadUsage, message.strip_prefix("error: ").unwrap_or(message));

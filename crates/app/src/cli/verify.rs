@@ -44,7 +44,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let (only, findings) = match &arguments.run {
         None => (None, verify_all(project.store()).await?),
         Some(named) => {
-            let run = select::run(project.store(), named).await?.row.run;
+            let run = select::run_or_ended(project.store(), named).await?.row.run;
             let findings = verify_one(project.store(), &run).await?.unwrap_or_default();
             (Some(run), findings)
         }

@@ -55,7 +55,7 @@ impl Reason {
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     let project = Project::open(root)?;
-    let found = select::run(project.store(), &arguments.run).await?;
+    let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let view = view_of(&project, &found.row.run).await?;
     let why = explain(&view, found.row.changed_at);
     if arguments.json {
@@ -142,7 +142,7 @@ fn question(hold: &HoldView, view: &RunView) -> Reason {
         (None, process) => {
             let also = process.as_ref().map(|process| format!("; {process} goes on once it is answered")).unwrap_or_default();
             let what = format!("it waits for an answer to {name}: {}", hold.prompt);
-            Reason::new(what, hold.since, format!("a person{also}"), hold.commands(process.is_none()))
+            Reason::new(what, hold.since, format!("a person{also}"), hold.commands(process.is_none() && !view.detached))
         }
     };
     let since = hold.answer.as_ref().map_or(reason.since, |answer| answer.at);

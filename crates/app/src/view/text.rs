@@ -41,7 +41,7 @@ pub(crate) fn run_text(view: &RunView, now: Timestamp) -> String {
         }
     }
     for hold in &view.holds {
-        text += &hold_text(hold, &view.run, view.driver.as_ref(), now);
+        text += &hold_text(hold, view, now);
     }
     for warning in &view.warnings {
         text += &format!("{} {}\n", styled(WARNING, "warning:"), hanging(warning, "         "));
@@ -80,17 +80,18 @@ pub(crate) fn tail_text(tail: &str, indent: &str) -> String {
 }
 
 /// A hold as text, with how to answer it or what was answered.
-fn hold_text(hold: &HoldView, run: &str, driver: Option<&DriverView>, now: Timestamp) -> String {
+fn hold_text(hold: &HoldView, view: &RunView, now: Timestamp) -> String {
+    let driver = view.driver.as_ref();
     let place = hold.phase.as_deref().map(|phase| format!(" in phase {phase}")).unwrap_or_default();
     let what = neutral::line(&format!("{}{place}", hold.kind)).into_owned();
     let name = styled(STRONG, format_args!("{}@{}", hold.id, hold.revision));
     if let Some(answered) = answered(hold) {
-        return format!("{name} {what} is {answered}; {}\n", carried_out(run, driver));
+        return format!("{name} {what} is {answered}; {}\n", carried_out(&view.run, driver));
     }
     let mut text = format!("{name} {what} waits since {} ({})\n", hold.since, moment::ago(now, hold.since));
     text.extend(neutral::lines(&hold.prompt).lines().map(|line| format!("  {line}\n")));
     text += &shown_text(hold, "  ");
-    let commands = hold.commands(driver.is_none());
+    let commands = hold.commands(driver.is_none() && !view.detached);
     text.extend(commands.iter().map(|command| format!("  {}\n", styled(HELP, neutral::line(command)))));
     text
 }

@@ -160,9 +160,10 @@ fn a_feature_names_its_newest_unfinished_run() {
     assert_ne!(project.newest(), first);
     assert_eq!(project.status("login")["run"], first.as_str());
     assert_eq!(project.run(&["cancel", "login"]).code, Some(0));
-    let output = project.run(&["status", "login"]);
+    let output = project.run(&["resume", "login"]);
     assert_eq!(output.code, Some(4), "{output:?}");
     assert!(output.stderr.contains("all runs about \"login\" have ended"), "{output:?}");
+    assert_eq!(project.status("login")["run"], project.newest(), "whoever only looks sees the newest");
 }
 
 #[test]

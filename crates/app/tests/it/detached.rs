@@ -319,3 +319,16 @@ fn a_process_that_stays_waits_for_new_runs_until_it_is_asked_to_end() {
     signal(&child, Signal::TERM);
     assert_eq!(finish(child).code, Some(143));
 }
+
+#[test]
+fn what_is_told_to_answer_a_detached_run_leaves_it_in_the_background() {
+    let project = project(FLOW, "300ms");
+    let view = detached(&project, &[]);
+    let run = view["run"].as_str().unwrap();
+    let waited = project.run(&["wait", run]);
+    until_gone(&project);
+    for told in [waited, project.run(&["inbox"]), project.run(&["why", run]), project.run(&["status", run])] {
+        let text = format!("{}{}", told.stdout, told.stderr);
+        assert!(text.contains("lockgate answer") && !text.contains("--resume"), "{told:?}");
+    }
+}

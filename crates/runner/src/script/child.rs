@@ -156,6 +156,7 @@ impl Worker {
                 return Err(Broken::NotSent(format!("{error}: {}", self.process.end().await)));
             }
             self.received.clear();
+            self.was_unread = false;
             self.look_at_once();
             self.receive_rest().await.map_err(|what| if self.was_unread { Broken::NotSent(what) } else { Broken::Ended(what) })
         };
@@ -186,8 +187,12 @@ impl Worker {
         loop {
             match rustix::io::read(&self.socket, rustix::buffer::spare_capacity(&mut self.received)) {
                 Err(rustix::io::Errno::AGAIN) if Instant::now() < until => std::thread::yield_now(),
-                // An end or an error shows again to whoever reads on.
-                Ok(_) | Err(_) => return,
+                // An error shows only once: whoever reads on sees an end.
+                Err(error) => {
+                    self.was_unread = error == rustix::io::Errno::CONNRESET;
+                    return;
+                }
+                Ok(_) => return,
             }
         }
     }
