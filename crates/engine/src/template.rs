@@ -4,7 +4,9 @@
 //! nowhere is an error that names it. In a prompt or a path every `{{…}}` is ours, and `\{{` stands for the braces
 //! themselves. In a shell command only `{{…}}` that begins with one of [`ROOTS`] is ours, so that
 //! `docker ps --format '{{.Names}}'` stays what it is; there each value becomes one word, whatever it holds.
+//! Whole documents can repeat and leave out as well: [`mustache`].
 
+pub mod mustache;
 mod path;
 mod shell;
 
@@ -277,12 +279,7 @@ fn step_in_text(template: &str, found: usize) -> Step<'_> {
         return Step::Braces { backslash: found - 1 };
     }
     let Some(close) = template[found..].find("}}").map(|close| found + close) else {
-        let fault = TemplateError {
-            message: "`{{` is not closed".into(),
-            span: found..found + 2,
-            help: Some("close it with `}}`, or write `\\{{` for the braces themselves".into()),
-        };
-        return Step::Tag { end: found + 2, piece: Err(fault) };
+        return Step::Tag { end: found + 2, piece: Err(not_closed(found)) };
     };
     let span = found..close + 2;
     let inner = &template[found + 2..close];
@@ -312,6 +309,14 @@ fn step_in_shell<'t>(template: &'t str, found: usize, scanner: &mut shell::Scann
         }),
     };
     Step::Tag { end: close + 2, piece }
+}
+
+fn not_closed(found: usize) -> TemplateError {
+    TemplateError {
+        message: "`{{` is not closed".into(),
+        span: found..found + 2,
+        help: Some("close it with `}}`, or write `\\{{` for the braces themselves".into()),
+    }
 }
 
 fn not_a_path(inner: &str, span: Range<usize>) -> TemplateError {

@@ -12,6 +12,7 @@ pub(super) struct Path {
 }
 
 /// What a path leads to.
+#[derive(Clone, Copy)]
 pub(super) enum Found<'v> {
     /// Something that is there.
     Value(&'v Value),
@@ -53,6 +54,16 @@ impl Path {
     /// What it begins with.
     pub(super) fn root(&self) -> &str {
         &self.segments[0]
+    }
+
+    /// What follows its first name, if anything does.
+    pub(super) fn without_root(&self) -> Option<Self> {
+        (self.segments.len() > 1).then(|| Self { segments: self.segments[1..].to_vec() })
+    }
+
+    /// Whether these values have its first name.
+    pub(super) fn begins_in(&self, values: &Value) -> bool {
+        step(values, self.root()).is_some()
     }
 
     /// What it leads to in these values.

@@ -1,6 +1,7 @@
 //! Tests of the engine through its public face.
 
 mod checkpoints;
+mod documents;
 mod hostile;
 mod places;
 mod rules;
