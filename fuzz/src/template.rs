@@ -2,6 +2,7 @@
 
 use crate::shell::{self, Token};
 use crate::spec::can_be_shown;
+use lockgate_engine::template::mustache::{LONGEST_DOCUMENT, check_document, render_document};
 use lockgate_engine::template::{Escape, TemplateError, check, check_shell, render, roots};
 use serde_json::json;
 
@@ -21,6 +22,7 @@ pub fn run(bytes: &[u8]) {
     for checked in [check(template), check_shell(template)] {
         checked.err().iter().for_each(|error| well_told(template, error));
     }
+    document(value, template);
     let filled = |value: &str, escape| {
         let v = value;
         let whole = &WHOLE.to_string();
@@ -57,6 +59,26 @@ pub fn run(bytes: &[u8]) {
     assert_eq!(shell::read(&with_value), expected, "the value changes how {with_value:?} is read");
 }
 
+/// A document that is not refused can be filled in, and without tags it is a text that stays as it is.
+fn document(value: &str, template: &str) {
+    let faults = check_document(template);
+    faults.iter().for_each(|error| well_told(template, error));
+    assert!(faults.is_sorted_by_key(|fault| fault.span.start), "{faults:?}");
+    let item = json!({"v": value, "list": [value, value], "yes": true, "no": null});
+    let values = json!({"vars": item, "v": value, "list": [item, item, 1, [], ""], "n": 2});
+    match render_document(template, &values) {
+        Ok(text) => {
+            assert!(faults.is_empty(), "{template:?} is refused, and can be filled in");
+            assert!(text.len() <= LONGEST_DOCUMENT);
+        }
+        Err(error) => {
+            well_told(template, &error);
+            // Sections that repeat inside each other may be too much although each is in order.
+            assert!(faults.first() == Some(&error) || (faults.is_empty() && template.contains("{{#")), "{error:?}");
+        }
+    }
+}
+
 fn well_told(template: &str, error: &TemplateError) {
     assert!(template.get(error.span.clone()).is_some(), "{error:?} lies outside the template");
     assert!(!error.message.contains(char::is_control) || template.contains(char::is_control), "{error:?}");
@@ -73,6 +95,9 @@ pub fn seeds() -> Vec<Vec<u8>> {
         "cat <<-'E'\n\t'\n\tE\n[ \"${x:-y}\" = {{feature.name}} ] && echo \"$(ls) {{output_dir}}\"",
         "x=$((1 + 2)) ; (echo a;echo {{vars.v}})|cat `ls` ${x#y} >{{vars.v}}.txt",
         "docker ps --format '{{.Names}}' \\{{vars.v}} a\\\n{{vars.v}}",
+        "{{#list}}\n- {{v}} {{.}} {{@index}}{{#if (eq v \"a b\")}}=\n{{else if @last}}{{{v}}}{{else}}{{&no}}{{/if}}\n{{/list}}\n",
+        "{{#each vars.list}}{{this}}{{^@last}}, {{/@last}}{{else}}none{{/each}} {{! x }} {{!-- }} --}}\n {{#vars}} {{^}} {{/vars}} \n",
+        "{{#unless (ne n 2)}}\\{{ {{list.length}}{{/unless}} {{#a}}{{#b}}{{/a}}{{/b}} {{> x}} {{{v}} {{",
         "{{vars.v}} and {{outputs['a.b'].c}} {{{vars.v}}}",
     ];
     let pairs = values.iter().flat_map(|value| templates.iter().map(move |template| format!("{value}\0{template}")));
