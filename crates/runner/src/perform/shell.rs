@@ -181,6 +181,7 @@ async fn execute(shared: &Shared, prepared: Prepared, outputs: Vec<String>, stop
         remove_env: prepared.remove_env,
         stdin: None,
         timeout: prepared.timeout,
+        idle_timeout: None,
         lock: prepared.lock,
         log: prepared.log,
         masks: Arc::new(shared.masks()),
@@ -227,6 +228,7 @@ fn explain(ended: &Ended) -> Option<(FailureKind, String)> {
         How::Exit(code) => Some((FailureKind::Exit(*code), format!("it ended with exit code {code}"))),
         How::Signal(signal) => Some((FailureKind::Signal(*signal), format!("it was ended by signal {signal}"))),
         How::TimedOut(limit) => Some((FailureKind::Timeout, format!("it took longer than {} s", limit.as_secs_f64()))),
+        How::Idle(limit) => Some((FailureKind::Timeout, format!("it printed nothing for {} s", limit.as_secs_f64()))),
         How::Stopped => Some((FailureKind::Stopped, "it was stopped".to_owned())),
         How::NotStarted(why) => Some((FailureKind::Start, format!("it could not be started: {why}"))),
     }

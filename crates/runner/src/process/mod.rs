@@ -2,9 +2,9 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `start` | the first process: session, lock, pipe |
+//! | `start` | the first process: session, lock, pipes |
 //! | `lock` | the lock file that says whether anything of a job lives |
-//! | `output`, `lines`, `log`, `ring` | what a job prints, on its way to people and files |
+//! | `source`, `output`, `lines`, `log`, `ring` | what a job prints, on its way to people and files |
 //! | `remains`, `adopted`, `ours` | what a job leaves behind, and whose it is |
 //! | `orphans` | what outlived the Lockgate that started it |
 //! | `table` | the processes of the system |
@@ -20,6 +20,7 @@ mod ours;
 mod output;
 mod remains;
 mod ring;
+mod source;
 mod start;
 mod stop;
 mod table;
@@ -28,11 +29,13 @@ pub use adopted::{become_subreaper, keep_reaping, reap_adopted};
 pub use log::LogLimits;
 pub use orphans::{Orphans, end_orphans};
 pub use ours::{Ours, spawn_ours};
+pub use output::OnOutput;
 pub use stop::Stop;
 
 use crate::secret::Masks;
 use output::Output;
 use rustix::process::Signal;
+use source::Source;
 use start::Leader;
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
@@ -40,11 +43,8 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::unix::pipe;
 use tokio::time::{Instant, sleep_until};
 
-/// How much is read at once.
-const PIECE: usize = 64 * 1024;
 /// How long processes that were killed may take to disappear before they are given up.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often they are killed at least before they are given up: on a machine under heavy load, time alone says little.
@@ -65,6 +65,8 @@ pub struct Job {
     pub stdin: Option<Vec<u8>>,
     /// How long it may take.
     pub timeout: Option<Duration>,
+    /// How long it may print nothing.
+    pub idle_timeout: Option<Duration>,
     /// How long its processes get to end by themselves.
     pub grace: Grace,
     /// The file that is locked for as long as any of its processes lives.
@@ -118,6 +120,8 @@ pub enum How {
     Signal(i32),
     /// It took longer than this, and we ended it.
     TimedOut(Duration),
+    /// It printed nothing for this long, and we ended it.
+    Idle(Duration),
     /// We were asked to end it.
     Stopped,
     /// It never started, and this is why.
@@ -128,15 +132,35 @@ pub enum How {
 ///
 /// When the future is dropped before its end, the job's group is killed at once; use `stop` to end it in order.
 pub async fn run(job: Job, stop: Stop, on_line: &mut (dyn FnMut(&str) + Send)) -> Ended {
+    run_job(job, stop, on_line, None).await
+}
+
+/// As [`run`], but the job's output is kept apart from its errors: it goes to `on_output`, which makes lines for people of it.
+/// The log gets both, as they come.
+pub async fn run_reading<'a>(
+    job: Job,
+    stop: Stop,
+    on_line: &'a mut (dyn FnMut(&str) + Send),
+    on_output: &'a mut OnOutput<'a>,
+) -> Ended {
+    run_job(job, stop, on_line, Some(on_output)).await
+}
+
+async fn run_job<'a>(
+    job: Job,
+    stop: Stop,
+    on_line: &'a mut (dyn FnMut(&str) + Send),
+    on_output: Option<&'a mut OnOutput<'a>>,
+) -> Ended {
     if stop.is_stopped() {
         return not_run(How::Stopped);
     }
-    let (mut leader, pipe) = match start::start(&job).await {
+    let (mut leader, printing) = match start::start(&job, on_output.is_some()).await {
         Ok(started) => started,
         Err(why) => return not_run(How::NotStarted(job.masks.mask_text(&why).into_owned())),
     };
-    let output = Output::new(job.masks.clone(), &job.log, job.limits, on_line);
-    let mut source = Source { pipe: Some(pipe), buffer: vec![0; PIECE], output };
+    let output = Output::new(job.masks.clone(), &job.log, job.limits, on_line, on_output);
+    let mut source = Source::new(printing, output);
 
     let ours = follow(&job, &stop, &mut leader, &mut source).await;
     let kill_at = ours.as_ref().map_or_else(|| Instant::now() + job.grace.left, |ending| ending.kill_at);
@@ -175,6 +199,7 @@ async fn follow(job: &Job, stop: &Stop, leader: &mut Leader, source: &mut Source
     let mut ending: Option<Ending> = None;
     let mut alarm = job.timeout.map(|timeout| Instant::now() + timeout);
     loop {
+        let silent = job.idle_timeout.filter(|_| ending.is_none()).map(|idle| source.heard + idle);
         let how = tokio::select! {
             biased;
             () = leader.exited() => return ending,
@@ -188,6 +213,8 @@ async fn follow(job: &Job, stop: &Stop, leader: &mut Leader, source: &mut Source
                 }
             },
             () = source.read() => continue,
+            // After the reading: what was printed in time counts, however late we come to it.
+            () = at(silent) => How::Idle(job.idle_timeout.unwrap_or_default()),
         };
         leader.signal_group(Signal::TERM);
         // One that is halted could not end otherwise.
@@ -240,39 +267,6 @@ async fn end_remains(leader: &Leader, kill_at: Instant, group_was_asked: bool, s
             tokio::select! {
                 () = sleep_until(next_look) => {}
                 () = source.read() => {}
-            }
-        }
-    }
-}
-
-/// What the job prints.
-struct Source<'a> {
-    /// Nothing once all who could write have closed it.
-    pipe: Option<pipe::Receiver>,
-    buffer: Vec<u8>,
-    output: Output<'a>,
-}
-
-impl Source<'_> {
-    /// Waits for something and takes it. Never returns once there can be nothing more.
-    async fn read(&mut self) {
-        let Some(pipe) = &self.pipe else { return std::future::pending().await };
-        match pipe.readable().await.and_then(|()| pipe.try_read(&mut self.buffer)) {
-            Ok(0) => self.pipe = None,
-            Ok(count) => self.output.take(&self.buffer[..count]),
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-            Err(_) => self.pipe = None,
-        }
-    }
-
-    /// Takes all that is left in the pipe, without waiting for somebody who keeps it open. Nobody of the job writes any more, so
-    /// there is no more than a pipe can hold. It asks the system itself: the runtime may not have heard of the last bytes yet.
-    fn drain(&mut self) {
-        let Some(pipe) = self.pipe.take() else { return };
-        for _ in 0..64 {
-            match rustix::io::read(&pipe, &mut self.buffer[..]) {
-                Ok(0) | Err(_) => return,
-                Ok(count) => self.output.take(&self.buffer[..count]),
             }
         }
     }

@@ -11,14 +11,26 @@ use std::sync::Arc;
 const TAIL_BYTES: usize = 4096;
 const TAIL_LINES: usize = 40;
 
+/// Takes the output of a job as it comes, masked, and gives the lines that people see instead of it. An empty piece is the
+/// last one.
+pub type OnOutput<'a> = dyn FnMut(&[u8], &mut dyn FnMut(&str)) + Send + 'a;
+
 /// Takes what a job prints.
 pub(super) struct Output<'a> {
+    masks: Arc<Masks>,
     masker: Masker,
     log: Log,
     lines: Lines,
     tail: Ring,
     bytes: u64,
     on_line: &'a mut (dyn FnMut(&str) + Send),
+    apart: Option<Apart<'a>>,
+}
+
+/// The output that somebody reads on its own.
+struct Apart<'a> {
+    masker: Masker,
+    on_output: &'a mut OnOutput<'a>,
 }
 
 /// What became of the output.
@@ -30,9 +42,17 @@ pub(super) struct Printed {
 }
 
 impl<'a> Output<'a> {
-    pub(super) fn new(masks: Arc<Masks>, log: &Path, limits: LogLimits, on_line: &'a mut (dyn FnMut(&str) + Send)) -> Self {
+    pub(super) fn new(
+        masks: Arc<Masks>,
+        log: &Path,
+        limits: LogLimits,
+        on_line: &'a mut (dyn FnMut(&str) + Send),
+        on_output: Option<&'a mut OnOutput<'a>>,
+    ) -> Self {
         let (log, tail) = (Log::open(log, limits), Ring::new(TAIL_BYTES));
-        Self { masker: Masker::new(masks), log, lines: Lines::default(), tail, bytes: 0, on_line }
+        let masker = || Masker::new(masks.clone());
+        let apart = on_output.map(|on_output| Apart { masker: masker(), on_output });
+        Self { masker: masker(), masks, log, lines: Lines::default(), tail, bytes: 0, on_line, apart }
     }
 
     pub(super) fn take(&mut self, piece: &[u8]) {
@@ -43,7 +63,27 @@ impl<'a> Output<'a> {
         self.lines.feed(&masked, self.on_line);
     }
 
+    /// Takes output that is read on its own. The log gets it as it is; people get the lines that its reader makes of it.
+    pub(super) fn take_apart(&mut self, piece: &[u8]) {
+        let Some(apart) = &mut self.apart else { return self.take(piece) };
+        self.bytes += piece.len() as u64;
+        let masked = apart.masker.feed(piece);
+        if !masked.is_empty() {
+            self.log.write(&masked);
+            (apart.on_output)(&masked, &mut made_line(&self.masks, &mut self.tail, self.on_line));
+        }
+    }
+
     pub(super) fn finish(mut self) -> Printed {
+        if let Some(apart) = &mut self.apart {
+            let held = apart.masker.finish();
+            self.log.write(&held);
+            let mut on_line = made_line(&self.masks, &mut self.tail, self.on_line);
+            if !held.is_empty() {
+                (apart.on_output)(&held, &mut on_line);
+            }
+            (apart.on_output)(&[], &mut on_line);
+        }
         let held = self.masker.finish();
         self.log.write(&held);
         self.tail.push(&held);
@@ -51,6 +91,16 @@ impl<'a> Output<'a> {
         self.lines.finish(self.on_line);
         let (truncated, log_error) = self.log.finish();
         Printed { tail: last_lines(self.tail.last()), bytes: self.bytes, truncated, log_error }
+    }
+}
+
+/// Takes the lines that a reader makes. They are masked once more: what was escaped in the output need not be in them.
+fn made_line<'a>(masks: &'a Masks, tail: &'a mut Ring, on_line: &'a mut (dyn FnMut(&str) + Send)) -> impl FnMut(&str) + use<'a> {
+    move |line| {
+        let line = masks.mask_text(line);
+        tail.push(line.as_bytes());
+        tail.push(b"\n");
+        on_line(&line);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The start of a job: its session, its lock, its pipe.
+//! The start of a job: its session, its lock, its pipes.
 
 use super::Job;
 use super::lock;
@@ -41,22 +41,40 @@ enum Refused {
     Failed(String),
 }
 
-/// Starts a job and gives its first process and what it prints, or says why not.
-pub(super) async fn start(job: &Job) -> Result<(Leader, pipe::Receiver), String> {
+/// What a job prints.
+pub(super) struct Printing {
+    /// Its errors, and its output where that is not read on its own.
+    pub(super) all: pipe::Receiver,
+    /// Its output, where that is read on its own.
+    pub(super) output: Option<pipe::Receiver>,
+}
+
+/// The ends of the pipes that a job writes to.
+struct Writers {
+    all: OwnedFd,
+    output: Option<OwnedFd>,
+}
+
+/// Starts a job and gives its first process and what it prints, or says why not. Its output comes on its own when `apart`.
+pub(super) async fn start(job: &Job, apart: bool) -> Result<(Leader, Printing), String> {
     let lock =
         std::path::absolute(&job.lock).map_err(|error| format!("the lock {} has no place: {error}", job.lock.display()))?;
     let mut tries = 0;
     loop {
-        let (reader, writer) = output_pipe().map_err(|error| format!("no pipe for the output could be made: {error}"))?;
-        let spawned = ours::spawn_job(|| spawn(job, &lock, writer), lock.clone().into_os_string());
+        let new_pipe = || output_pipe().map_err(|error| format!("no pipe for the output could be made: {error}"));
+        let (all, all_writer) = new_pipe()?;
+        let (output, output_writer) = if apart { Some(new_pipe()?).unzip() } else { (None, None) };
+        let writers = Writers { all: all_writer, output: output_writer };
+        let spawned = ours::spawn_job(|| spawn(job, &lock, writers), lock.clone().into_os_string());
         match spawned {
             Ok((child, ours, running)) => {
                 let exit = Exit::of(&child);
                 let mut leader = Leader { child, exit: Exit::Unknown, running, lock, reaped: false, ours };
                 leader.exit = exit.map_err(|error| format!("the end of a process cannot be watched here: {error}"))?;
-                let reader =
-                    pipe::Receiver::from_owned_fd(reader).map_err(|error| format!("the output cannot be read: {error}"))?;
-                return Ok((leader, reader));
+                let reader = |pipe: OwnedFd| {
+                    pipe::Receiver::from_owned_fd(pipe).map_err(|error| format!("the output cannot be read: {error}"))
+                };
+                return Ok((leader, Printing { all: reader(all)?, output: output.map(reader).transpose()? }));
             }
             Err(Refused::Failed(why)) => return Err(why),
             Err(Refused::LockHeld) if tries < TRIES => {
@@ -72,7 +90,7 @@ pub(super) async fn start(job: &Job) -> Result<(Leader, pipe::Receiver), String>
     }
 }
 
-fn spawn(job: &Job, lock_path: &Path, writer: OwnedFd) -> Result<(Child, FileId), Refused> {
+fn spawn(job: &Job, lock_path: &Path, writers: Writers) -> Result<(Child, FileId), Refused> {
     let no_lock = |error: io::Error| Refused::Failed(format!("the lock {} cannot be used: {error}", lock_path.display()));
     let lock = lock::take(lock_path).map_err(no_lock)?.ok_or(Refused::LockHeld)?;
     lock::clear(&lock).map_err(no_lock)?;
@@ -85,7 +103,11 @@ fn spawn(job: &Job, lock_path: &Path, writer: OwnedFd) -> Result<(Child, FileId)
     };
     let mut command = Command::new("/bin/sh");
     command.arg("-c").arg(&job.command).current_dir(&job.dir).stdin(stdin);
-    command.stderr(writer.try_clone().map_err(no_stdio)?).stdout(writer);
+    let output = match writers.output {
+        Some(output) => output,
+        None => writers.all.try_clone().map_err(no_stdio)?,
+    };
+    command.stderr(writers.all).stdout(output);
     for name in &job.remove_env {
         command.env_remove(name);
     }

@@ -1,5 +1,6 @@
 //! Jobs, with real processes.
 
+mod apart;
 mod left_behind;
 
 use lockgate_runner::process::{Ended, Grace, How, Job, LogLimits, Stop, become_subreaper, end_orphans, inside, run};
@@ -31,6 +32,7 @@ fn job(folder: &Path, command: &str) -> Job {
         remove_env: Vec::new(),
         stdin: None,
         timeout: Some(Duration::from_secs(30)),
+        idle_timeout: None,
         grace: Grace { stopped: Duration::from_millis(200), left: Duration::from_millis(200) },
         lock: folder.join("lock"),
         log: folder.join("log"),
