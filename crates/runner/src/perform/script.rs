@@ -52,7 +52,7 @@ pub(super) fn task(
     stop: Stop,
 ) -> BoxFuture<'static, Performed> {
     let places = shared.places(run);
-    let files = Files { output_dir: places.output_path(), feature: run.feature.clone() };
+    let files = Files { output_dir: places.output_path(), feature: run.feature.clone(), expected: Vec::new() };
     let memory = shared.config.script.memory_mb.get() as usize * 1024 * 1024;
     let limits = Limits { time: task.timeout.unwrap_or(shared.config.script.time), memory, ..Limits::SCRIPT };
     let prepared = prepare(run, &key.phase, script, Form::Body, Some(files), limits, &places);

@@ -22,7 +22,23 @@ pub(super) struct Folder {
     written: Cell<u64>,
 }
 
-type Outcome<T> = Result<T, String>;
+pub(super) type Outcome<T> = Result<T, String>;
+
+/// At most so many files are listed.
+const LISTED_MOST: usize = 10_000;
+/// At most so many names are looked at for a list: there may be more folders than files.
+const LOOKED_AT_MOST: usize = 100_000;
+
+/// How far a file or folder has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// There is nothing of that name.
+    Missing,
+    /// A file without a byte, or a folder without a file.
+    Empty,
+    /// There is something in it.
+    Filled,
+}
 
 impl Folder {
     pub(super) fn new(files: Files) -> Self {
@@ -57,6 +73,51 @@ impl Folder {
         }
     }
 
+    /// The paths that the phase is expected to fill.
+    pub(super) fn expected(&self) -> &[String] {
+        &self.files.expected
+    }
+
+    /// How far a file or folder has come.
+    pub(super) fn state(&self, path: &str) -> Outcome<State> {
+        let Some(root) = self.root(path)? else { return Ok(State::Missing) };
+        let is_empty = match root.metadata(self.resolve(root, path)?) {
+            Ok(found) if found.is_dir() => self.list(path)?.is_empty(),
+            Ok(found) => found.len() == 0,
+            Err(error) if is_absent(&error) => return Ok(State::Missing),
+            Err(error) => return Err(explain(path, &error)),
+        };
+        Ok(if is_empty { State::Empty } else { State::Filled })
+    }
+
+    /// Whether the text of a file, or of one in a folder, is such. Those that are too large to be read are not.
+    pub(super) fn holds(&self, path: &str, is_such: impl Fn(&str) -> bool) -> Outcome<bool> {
+        let Some(root) = self.root(path)? else { return Ok(false) };
+        let found = root.metadata(self.resolve(root, path)?).map_err(|error| explain(path, &error))?;
+        let files = if found.is_dir() { self.list(path)? } else { vec![path.to_owned()] };
+        for file in files {
+            let size = root.metadata(self.resolve(root, &file)?).map_or(0, |found| found.len());
+            if size <= FILE_LIMIT as u64 && self.read_if_present(&file)?.is_some_and(|text| is_such(&text)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The files in a folder and in those beneath it, by their paths from the directory, sorted; none if it is not there.
+    pub(super) fn list(&self, path: &str) -> Outcome<Vec<String>> {
+        let Some(root) = self.root(path)? else { return Ok(Vec::new()) };
+        let folder = self.resolve(root, path)?;
+        let mut listing = Listing { root, files: Vec::new(), looked_at: 0 };
+        match listing.gather(&folder) {
+            Ok(()) => {}
+            Err(error) if is_absent(&error) => {}
+            Err(error) => return Err(explain(path, &error)),
+        }
+        listing.files.sort();
+        Ok(listing.files)
+    }
+
     /// Writes a file so that it is there whole or not at all, also after a crash. Gives its name from the directory.
     pub(super) fn write(&self, path: &str, content: &str) -> Outcome<String> {
         // Checked before anything is made.
@@ -83,7 +144,7 @@ impl Folder {
             return Err(ErrorKind::IsADirectory.into());
         }
         self.written.set(self.written.get() + 1);
-        let temporary = format!(".lockgate-{}-{}.tmp", std::process::id(), self.written.get());
+        let temporary = temporary(self.written.get());
         // What is left of an earlier process with the same number is in nobody's use.
         drop(folder.remove_file(&temporary));
         let written = (|| {
@@ -123,6 +184,53 @@ impl Folder {
         }
         Ok(if steps.is_empty() { ".".into() } else { steps.iter().collect() })
     }
+}
+
+/// Files found so far.
+struct Listing<'d> {
+    root: &'d Dir,
+    files: Vec<String>,
+    looked_at: usize,
+}
+
+impl Listing<'_> {
+    fn gather(&mut self, folder: &Path) -> io::Result<()> {
+        let mut names = Vec::new();
+        for entry in self.root.read_dir(folder)? {
+            names.push(entry?.file_name());
+        }
+        // Sorted, so that a list that is cut off is always the same.
+        names.sort();
+        for name in names {
+            if self.files.len() == LISTED_MOST || self.looked_at == LOOKED_AT_MOST {
+                return Ok(());
+            }
+            self.looked_at += 1;
+            let path = if folder == Path::new(".") { name.into() } else { folder.join(name) };
+            // What went away meanwhile is not listed, nor is what leads out.
+            let Ok(found) = self.root.symlink_metadata(&path) else { continue };
+            if found.is_dir() {
+                match self.gather(&path) {
+                    Err(error) if !is_absent(&error) => return Err(error),
+                    Ok(()) | Err(_) => {}
+                }
+            } else if !is_temporary(&path) && self.root.metadata(&path).is_ok_and(|found| found.is_file()) {
+                // A link to a folder could lead in circles, and what is in it is listed in its own place.
+                self.files.push(path.to_string_lossy().into_owned());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The name of a file that is being written.
+fn temporary(number: u64) -> String {
+    format!(".lockgate-{}-{number}.tmp", std::process::id())
+}
+
+fn is_temporary(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with(".lockgate-") && name.ends_with(".tmp")
 }
 
 /// The steps of a path from the output directory, with `.` and `..` taken out.

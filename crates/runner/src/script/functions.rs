@@ -7,6 +7,8 @@
 //! | `writeFile(path, text)` | nothing; anything but a text is written as indented JSON; folders are made |
 //! | `files_exist(path or [path, …])` | whether all of them are there |
 //! | `contains_todos(path or [path, …])` | whether one of them holds TODO, FIXME, TBD or XXX; throws if one is not there |
+//! | `analyzeFiles(dir)` | `{coverage, files}`: how much of what the phase expects is there and not empty, in percent, and the paths of the files in a folder, else in all of the output directory |
+//! | `identifyGaps([path, …])` | a line for each that is missing, is empty or holds such a marker; asks about what the phase expects if nothing is given |
 //! | `log(…)`, `console.log(…)` and its like | nothing; the values become one line of the log |
 //!
 //! Wherever a path is taken, an object with a `path` (a deliverable of the context) does as well.
@@ -14,6 +16,7 @@
 use super::{
     FILE_LIMIT, Files, LOG_LINE_BYTES, LOG_LINES,
     folder::Folder,
+    gaps::{coverage, gaps, has_todo},
     plant::put,
     thrown::{cut, plain, show},
 };
@@ -142,6 +145,18 @@ pub(super) fn install(ctx: &Ctx<'_>, desk: &Rc<Desk>) -> Result<()> {
     };
     globals.set("contains_todos", Function::new(ctx.clone(), contains_todos)?.with_name("contains_todos")?)?;
 
+    globals.set("analyzeFiles", Function::new(ctx.clone(), analyze_files(Rc::clone(desk)))?.with_name("analyzeFiles")?)?;
+
+    let at = Rc::clone(desk);
+    let identify_gaps = move |ctx: Ctx<'_>, given: Opt<Value<'_>>| {
+        let paths = match given.0.filter(is_given) {
+            Some(given) => Some(paths(&ctx, "identifyGaps", Some(given))?),
+            None => None,
+        };
+        at.with_folder(&ctx, "identifyGaps", |folder| gaps(folder, paths.as_deref().unwrap_or(folder.expected())))
+    };
+    globals.set("identifyGaps", Function::new(ctx.clone(), identify_gaps)?.with_name("identifyGaps")?)?;
+
     let at = Rc::clone(desk);
     let log = Function::new(ctx.clone(), move |values: Rest<Value<'_>>| at.write_log(values.0))?;
     let log = log.with_name("log")?;
@@ -167,6 +182,25 @@ fn read_files(desk: Rc<Desk>) -> impl for<'js> Fn(Ctx<'js>, Opt<Value<'js>>) -> 
         }
         Ok(files)
     }
+}
+
+/// A function of its own for the same reason.
+fn analyze_files(desk: Rc<Desk>) -> impl for<'js> Fn(Ctx<'js>, Opt<Value<'js>>) -> Result<Object<'js>> {
+    move |ctx, given| {
+        let dir = match given.0.filter(is_given) {
+            Some(given) => one_path(&ctx, "analyzeFiles", Some(given))?,
+            None => ".".into(),
+        };
+        let (coverage, files) = desk.with_folder(&ctx, "analyzeFiles", |folder| Ok((coverage(folder)?, folder.list(&dir)?)))?;
+        let analysis = Object::new(ctx)?;
+        analysis.set("coverage", coverage)?;
+        analysis.set("files", files)?;
+        Ok(analysis)
+    }
+}
+
+fn is_given(value: &Value<'_>) -> bool {
+    !value.is_undefined() && !value.is_null()
 }
 
 /// Whether it holds for all, asking only until it does not.
@@ -213,29 +247,5 @@ fn content_of(ctx: &Ctx<'_>, value: Option<Value<'_>>) -> Result<String> {
         Some(content) if content.len() <= FILE_LIMIT => Ok(content),
         Some(_) => Err(Exception::throw_range(ctx, &format!("writeFile: more than {FILE_LIMIT} bytes"))),
         None => Err(Exception::throw_type(ctx, "writeFile needs a text, or a value that JSON can hold")),
-    }
-}
-
-/// Whether a text holds one of the markers as a word of its own.
-fn has_todo(text: &str) -> bool {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    ["TODO", "FIXME", "TBD", "XXX"].iter().any(|marker| {
-        text.match_indices(marker)
-            .any(|(at, _)| !text[..at].ends_with(is_word) && !text[at + marker.len()..].starts_with(is_word))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn markers_are_words() {
-        for text in ["TODO", "x TODO: y", "// FIXME", "(TBD)", "XXX\n"] {
-            assert!(has_todo(text), "{text}");
-        }
-        for text in ["", "todo", "TODOS", "MASTODON TODOX", "XXXL", "A_TBD", "éTODO"] {
-            assert!(!has_todo(text), "{text}");
-        }
     }
 }

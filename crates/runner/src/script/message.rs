@@ -78,6 +78,10 @@ pub(super) fn write_call(call: &Call, delivery: &Delivery) -> Option<Vec<u8>> {
         if let Some(feature) = &files.feature {
             writer.bytes(feature.as_bytes());
         }
+        writer.count(files.expected.len());
+        for path in &files.expected {
+            writer.bytes(path.as_bytes());
+        }
     }
     writer.finish(CALL_LIMIT)
 }
@@ -107,7 +111,8 @@ pub(super) fn read_call(frame: &[u8]) -> Result<Request<'_>, Malformed> {
     let files = if reader.flag()? {
         let output_dir = OsStr::from_bytes(reader.bytes()?).into();
         let feature = if reader.flag()? { Some(reader.text()?.to_owned()) } else { None };
-        Some(Files { output_dir, feature })
+        let expected = reader.list(|reader| Ok(reader.text()?.to_owned()))?;
+        Some(Files { output_dir, feature, expected })
     } else {
         None
     };
@@ -212,7 +217,11 @@ mod tests {
             source: "1 + 1".into(),
             globals: vec![("context".into(), "{}".into())],
             stored: vec![part("[1]"), part("[2]")],
-            files: Some(Files { output_dir: "/somewhere/out".into(), feature: Some("login".into()) }),
+            files: Some(Files {
+                output_dir: "/somewhere/out".into(),
+                feature: Some("login".into()),
+                expected: vec!["plan.md".into()],
+            }),
             limits: Limits::CONDITION,
         };
         let delivery = Delivery { send: vec![true, false], forget: vec![Digest::ZERO] };

@@ -16,12 +16,14 @@
 //! | `thrown` | what a script threw, in words, with its place |
 //! | `plant` | JSON values put into an engine |
 //! | `functions` | what scripts may call: files and the log |
+//! | `gaps` | which expected files are there, and what they lack |
 //! | `folder` | files of the output directory, and of nothing else |
 
 mod child;
 mod evaluator;
 mod folder;
 mod functions;
+mod gaps;
 mod message;
 mod plant;
 mod sandbox;
@@ -93,6 +95,8 @@ pub struct Files {
     /// The feature's name: as the first component of a path it means the output directory itself, unless there is
     /// something of that name in it.
     pub feature: Option<String>,
+    /// The files and folders that the phase is expected to fill, from the output directory.
+    pub expected: Vec<String>,
 }
 
 /// What an evaluation may use.

@@ -38,7 +38,12 @@ impl Place {
     }
 
     fn with_files(&self, call: Call) -> Call {
-        Call { files: Some(Files { output_dir: self.out(), feature: Some("login".into()) }), ..call }
+        self.expecting(&[], call)
+    }
+
+    fn expecting(&self, expected: &[&str], call: Call) -> Call {
+        let expected = expected.iter().map(|path| (*path).to_owned()).collect();
+        Call { files: Some(Files { output_dir: self.out(), feature: Some("login".into()), expected }), ..call }
     }
 
     async fn json(&self, source: &str) -> String {
@@ -102,6 +107,89 @@ async fn files_are_asked_about() {
     }
     let asked = place.with_files(expression("files_exist(['done.md']) && !contains_todos('done.md')"));
     assert!(place.evaluator.call(asked).await.unwrap().truthy);
+}
+
+#[tokio::test]
+async fn what_a_phase_has_done_is_listed_and_measured() {
+    let place = Place::new();
+    fs::create_dir_all(place.out().join("phase1/deep")).unwrap();
+    fs::create_dir_all(place.out().join("bare/empty")).unwrap();
+    for (path, text) in [("phase1/b.md", "b"), ("phase1/a.md", "a"), ("phase1/deep/c.md", "c"), ("z.md", ""), ("phase1-x", "x")] {
+        fs::write(place.out().join(path), text).unwrap();
+    }
+    fs::write(place.out().join(".lockgate-1-1.tmp"), "being written").unwrap();
+    symlink("b.md", place.out().join("phase1/link")).unwrap();
+    symlink("../phase1", place.out().join("phase1/circle")).unwrap();
+    symlink("../beside", place.out().join("outside")).unwrap();
+    symlink("../beside/secret.txt", place.out().join("secret")).unwrap();
+    let phase1 = r#"["phase1/a.md","phase1/b.md","phase1/deep/c.md","phase1/link"]"#;
+    let all = r#"["phase1-x","phase1/a.md","phase1/b.md","phase1/deep/c.md","phase1/link","z.md"]"#;
+    let table = [
+        ("return analyzeFiles('phase1').files", phase1),
+        ("return analyzeFiles('./login/phase1/').files", phase1),
+        ("return analyzeFiles({path: 'phase1'}).files", phase1),
+        ("return analyzeFiles().files", all),
+        ("return analyzeFiles('.').files", all),
+        ("return analyzeFiles('login').files", all),
+        ("return analyzeFiles(null).files", all),
+        ("return [analyzeFiles('none').files, analyzeFiles('bare').files, analyzeFiles('z.md').files]", "[[],[],[]]"),
+        ("return readFiles(analyzeFiles('phase1/deep').files)", r#"{"phase1/deep/c.md":"c"}"#),
+        ("return analyzeFiles('phase1').coverage", "100"),
+    ];
+    for (source, expected) in table {
+        assert_eq!(place.json(source).await, expected, "{source}");
+    }
+    for dir in ["outside", "..", "/etc"] {
+        assert!(place.error(&format!("return analyzeFiles({dir:?})")).await.contains("leads out"), "{dir}");
+    }
+
+    let coverage: [(&[&str], &str); 6] = [
+        (&["phase1/a.md", "login/phase1/b.md"], "100"),
+        (&["phase1/a.md", "none.md", "none/x"], "33"),
+        (&["phase1/a.md", "phase1/b.md", "z.md"], "67"),
+        (&["none.md", "z.md", "bare"], "0"),
+        (&["phase1", "bare"], "50"),
+        (&[["phase1"; 300].as_slice(), &["none"]].concat(), "99"),
+    ];
+    for (expected, percent) in coverage {
+        let call = place.expecting(expected, body("return analyzeFiles('phase1').coverage"));
+        assert_eq!(json(&place.evaluator, call).await, percent, "{expected:?}");
+    }
+}
+
+#[tokio::test]
+async fn gaps_are_what_is_missing_empty_or_not_done_yet() {
+    let place = Place::new();
+    fs::create_dir_all(place.out().join("folder/deep")).unwrap();
+    fs::create_dir(place.out().join("bare")).unwrap();
+    for (path, text) in [("done.md", "all done"), ("open.md", "one TODO left"), ("empty.md", ""), ("folder/deep/x", "FIXME")] {
+        fs::write(place.out().join(path), text).unwrap();
+    }
+    let large = fs::File::create(place.out().join("large")).unwrap();
+    large.set_len(FILE_LIMIT as u64 + 1).unwrap();
+    let table = [
+        ("'done.md'", "[]"),
+        ("[]", "[]"),
+        ("[{path: 'done.md', size_bytes: 8}, 'large']", "[]"),
+        (
+            "['login/none.md', 'empty.md', {path: 'open.md'}, 'done.md', 'bare']",
+            r#"["login/none.md is missing","empty.md is empty","open.md holds TODO markers","bare is empty"]"#,
+        ),
+        ("'folder'", r#"["folder holds TODO markers"]"#),
+        ("", r#"["open.md holds TODO markers","none/x is missing"]"#),
+        ("undefined", r#"["open.md holds TODO markers","none/x is missing"]"#),
+    ];
+    for (given, expected) in table {
+        let call = place.expecting(&["done.md", "open.md", "none/x"], body(&format!("return identifyGaps({given})")));
+        assert_eq!(json(&place.evaluator, call).await, expected, "{given}");
+    }
+    assert_eq!(place.json("return identifyGaps()").await, "[]");
+    assert_eq!(place.error("identifyGaps([{name: 'x'}])").await, "TypeError: identifyGaps needs a path, which is a text");
+    fs::remove_dir_all(place.out()).unwrap();
+    assert_eq!(
+        place.json("return [identifyGaps('x'), analyzeFiles()]").await,
+        r#"[["x is missing"],{"coverage":100,"files":[]}]"#
+    );
 }
 
 #[tokio::test]
@@ -214,6 +302,7 @@ async fn no_path_leads_out() {
             format!("return readFiles([{path:?}])"),
             format!("return files_exist([{path:?}])"),
             format!("return contains_todos({path:?})"),
+            format!("return identifyGaps([{path:?}])"),
         ] {
             let error = place.error(&call).await;
             assert!(error.contains("leads out of the output directory"), "{call}: {error}");
@@ -278,7 +367,15 @@ async fn a_link_swapped_in_while_writing_leads_nowhere() {
 #[tokio::test]
 async fn a_condition_without_files_has_none() {
     let evaluator = evaluator();
-    for call in ["readFile('x')", "readFiles(['x'])", "writeFile('x', '')", "files_exist('x')", "contains_todos('x')"] {
+    for call in [
+        "readFile('x')",
+        "readFiles(['x'])",
+        "writeFile('x', '')",
+        "files_exist('x')",
+        "contains_todos('x')",
+        "analyzeFiles('x')",
+        "identifyGaps('x')",
+    ] {
         let name = call.split('(').next().unwrap();
         match fails(&evaluator, expression(call)).await {
             ScriptError::Thrown { message, .. } => assert_eq!(message, format!("Error: {name} is not available in a condition")),

@@ -36,7 +36,7 @@ async fn until(what: &str, mut holds: impl FnMut() -> bool) {
 /// A call that says by a file that it has begun, and then goes on for ever.
 fn endless(folder: &Path) -> Call {
     let mut call = body("writeFile('begun', ''); while (true);");
-    call.files = Some(Files { output_dir: folder.into(), feature: None });
+    call.files = Some(Files { output_dir: folder.into(), feature: None, expected: Vec::new() });
     call.limits.time = Duration::from_secs(60);
     call
 }

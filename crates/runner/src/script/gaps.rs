@@ -1,0 +1,55 @@
+//! Which of the expected files are there, and what they lack.
+
+use super::folder::{Folder, Outcome, State};
+
+/// How much of what is expected is there and not empty, in percent: 100 when it is all, and only then.
+pub(super) fn coverage(folder: &Folder) -> Outcome<u32> {
+    let expected = folder.expected();
+    let mut filled = 0;
+    for path in expected {
+        filled += usize::from(folder.state(path)? == State::Filled);
+    }
+    if filled == expected.len() {
+        return Ok(100);
+    }
+    let percent = (filled * 100 + expected.len() / 2) / expected.len();
+    Ok(u32::try_from(percent).unwrap_or(99).min(99))
+}
+
+/// A line for each of these that is missing, empty or not done yet.
+pub(super) fn gaps(folder: &Folder, paths: &[String]) -> Outcome<Vec<String>> {
+    let mut gaps = Vec::new();
+    for path in paths {
+        match folder.state(path)? {
+            State::Missing => gaps.push(format!("{path} is missing")),
+            State::Empty => gaps.push(format!("{path} is empty")),
+            State::Filled if folder.holds(path, has_todo)? => gaps.push(format!("{path} holds TODO markers")),
+            State::Filled => {}
+        }
+    }
+    Ok(gaps)
+}
+
+/// Whether a text holds one of the markers as a word of its own.
+pub(super) fn has_todo(text: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    ["TODO", "FIXME", "TBD", "XXX"].iter().any(|marker| {
+        text.match_indices(marker)
+            .any(|(at, _)| !text[..at].ends_with(is_word) && !text[at + marker.len()..].starts_with(is_word))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markers_are_words() {
+        for text in ["TODO", "x TODO: y", "// FIXME", "(TBD)", "XXX\n"] {
+            assert!(has_todo(text), "{text}");
+        }
+        for text in ["", "todo", "TODOS", "MASTODON TODOX", "XXXL", "A_TBD", "éTODO"] {
+            assert!(!has_todo(text), "{text}");
+        }
+    }
+}
