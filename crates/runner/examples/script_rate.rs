@@ -30,6 +30,7 @@ async fn measure() {
         globals: vec![],
         stored: vec![],
         files: None,
+        thoughts: None,
         limits: Limits::SCRIPT,
     };
     evaluator.warm();

@@ -183,7 +183,7 @@ async fn call(shared: &Shared, prepared: Prepared) -> Result<Returned, Trouble> 
         let path = std::iter::once("context".to_owned()).chain(path).collect();
         stored.push(StoredPart { path, digest, json });
     }
-    let call = Call { form, source, globals, stored, files, limits };
+    let call = Call { form, source, globals, stored, files, thoughts: None, limits };
     shared.evaluator.evaluate(&call).await.map_err(|failed| {
         let kind = match &failed.error {
             ScriptError::Timeout(_) => FailureKind::Timeout,
@@ -193,6 +193,7 @@ async fn call(shared: &Shared, prepared: Prepared) -> Result<Returned, Trouble> 
             | ScriptError::NeverSettles
             | ScriptError::NotJson(_)
             | ScriptError::TooLarge
+            | ScriptError::Wants { .. }
             | ScriptError::Worker(_) => FailureKind::Script,
         };
         Trouble { kind, message: in_the_file(&failed.error, line), log: failed.log }
@@ -250,6 +251,7 @@ fn in_the_file(error: &ScriptError, first_line: u32) -> String {
         | ScriptError::NeverSettles
         | ScriptError::NotJson(_)
         | ScriptError::TooLarge
+        | ScriptError::Wants { .. }
         | ScriptError::Worker(_) => error.to_string(),
     }
 }

@@ -1,4 +1,4 @@
-//! What scripts may call: functions for the files of the output directory, and the log.
+//! What scripts may call: functions for the files of the output directory, the log, and the agent.
 //!
 //! | function | gives |
 //! | --- | --- |
@@ -9,15 +9,17 @@
 //! | `contains_todos(path or [path, …])` | whether one of them holds TODO, FIXME, TBD or XXX; throws if one is not there |
 //! | `analyzeFiles(dir)` | `{coverage, files}`: how much of what the phase expects is there and not empty, in percent, and the paths of the files in a folder, else in all of the output directory |
 //! | `identifyGaps([path, …])` | a line for each that is missing, is empty or holds such a marker; asks about what the phase expects if nothing is given |
+//! | `thinkHard(prompt)` | what the agent says, as a text; with or without `await` |
 //! | `log(…)`, `console.log(…)` and its like | nothing; the values become one line of the log |
 //!
 //! Wherever a path is taken, an object with a `path` (a deliverable of the context) does as well.
 
 use super::{
-    FILE_LIMIT, Files, LOG_LINE_BYTES, LOG_LINES,
+    FILE_LIMIT, Files, LOG_LINE_BYTES, LOG_LINES, PROMPT_LIMIT, THOUGHTS_MOST, Thought,
     folder::Folder,
     gaps::{coverage, gaps, has_todo},
     plant::put,
+    thoughts::{Thoughts, Unanswered},
     thrown::{cut, plain, show},
 };
 use rquickjs::{
@@ -39,6 +41,8 @@ pub(super) struct Desk {
     deadline: Cell<Option<Instant>>,
     is_late: Cell<bool>,
     folder: RefCell<Option<Folder>>,
+    /// What the agent is asked.
+    pub(super) thoughts: Thoughts,
     log: RefCell<Vec<String>>,
     lines_left_out: Cell<usize>,
     wrote: RefCell<Vec<String>>,
@@ -46,9 +50,15 @@ pub(super) struct Desk {
 
 impl Desk {
     /// Begins the evaluation.
-    pub(super) fn begin(&self, deadline: Option<Instant>, files: Option<Files>) {
+    pub(super) fn begin(&self, deadline: Option<Instant>, files: Option<Files>, thoughts: Option<Vec<Thought>>) {
         self.deadline.set(deadline);
         self.folder.replace(files.map(Folder::new));
+        self.thoughts.begin(thoughts);
+    }
+
+    /// Whether the script may not go on, for lack of time or because the agent is to be asked first.
+    pub(super) fn is_over(&self) -> bool {
+        self.thoughts.is_wanting() || self.is_out_of_time()
     }
 
     /// Whether the deadline has passed. Once it has, that is final.
@@ -76,6 +86,9 @@ impl Desk {
         function: &str,
         act: impl FnOnce(&Folder) -> std::result::Result<T, String>,
     ) -> Result<T> {
+        if self.thoughts.is_wanting() {
+            return Err(wait_for_the_agent(ctx));
+        }
         let folder = self.folder.borrow();
         let Some(folder) = &*folder else {
             return Err(Exception::throw_message(ctx, &format!("{function} is not available in a condition")));
@@ -84,6 +97,9 @@ impl Desk {
     }
 
     fn write_log(&self, values: Vec<Value<'_>>) {
+        if self.thoughts.is_wanting() {
+            return;
+        }
         if self.log.borrow().len() >= LOG_LINES {
             self.lines_left_out.set(self.lines_left_out.get() + 1);
             return;
@@ -158,6 +174,19 @@ pub(super) fn install(ctx: &Ctx<'_>, desk: &Rc<Desk>) -> Result<()> {
     globals.set("identifyGaps", Function::new(ctx.clone(), identify_gaps)?.with_name("identifyGaps")?)?;
 
     let at = Rc::clone(desk);
+    let think_hard = move |ctx: Ctx<'_>, prompt: Opt<Value<'_>>| {
+        let prompt = prompt_of(&ctx, prompt.0)?;
+        at.thoughts.ask(prompt).map_err(|unanswered| match unanswered {
+            Unanswered::NotAvailable => Exception::throw_message(&ctx, "thinkHard is not available here"),
+            Unanswered::TooMany => {
+                Exception::throw_range(&ctx, &format!("thinkHard may be called {THOUGHTS_MOST} times in one script"))
+            }
+            Unanswered::Wanted => wait_for_the_agent(&ctx),
+        })
+    };
+    globals.set("thinkHard", Function::new(ctx.clone(), think_hard)?.with_name("thinkHard")?)?;
+
+    let at = Rc::clone(desk);
     let log = Function::new(ctx.clone(), move |values: Rest<Value<'_>>| at.write_log(values.0))?;
     let log = log.with_name("log")?;
     let console = Object::new(ctx.clone())?;
@@ -166,6 +195,22 @@ pub(super) fn install(ctx: &Ctx<'_>, desk: &Rc<Desk>) -> Result<()> {
     }
     globals.set("log", log)?;
     globals.set("console", console)
+}
+
+/// Ends what the script does. If it catches this, it gets nothing done any more until it is interrupted.
+fn wait_for_the_agent(ctx: &Ctx<'_>) -> rquickjs::Error {
+    Exception::throw_internal(ctx, "the agent is to be asked first")
+}
+
+fn prompt_of(ctx: &Ctx<'_>, value: Option<Value<'_>>) -> Result<String> {
+    match value.as_ref().and_then(Value::as_string).map(plain) {
+        Some(prompt) if prompt.trim().is_empty() => {
+            Err(Exception::throw_type(ctx, "thinkHard needs a prompt with something in it"))
+        }
+        Some(prompt) if prompt.len() <= PROMPT_LIMIT => Ok(prompt),
+        Some(_) => Err(Exception::throw_range(ctx, &format!("thinkHard: the prompt is longer than {PROMPT_LIMIT} bytes"))),
+        None => Err(Exception::throw_type(ctx, "thinkHard needs a prompt, which is a text")),
+    }
 }
 
 /// A function of its own, because its result lives as long as the engine that it was called from.

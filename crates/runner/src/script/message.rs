@@ -1,7 +1,7 @@
 //! What the frames mean: a call on its way to a worker, an answer on its way back.
 
 use super::{
-    Call, Failed, Files, Form, Limits, Returned, ScriptError,
+    Call, Failed, Files, Form, Limits, Returned, ScriptError, Thought,
     shelf::Delivery,
     wire::{Malformed, Reader, Writer},
 };
@@ -24,6 +24,7 @@ pub(super) struct Request<'a> {
     pub(super) forget: Vec<Digest>,
     pub(super) stored: Vec<Planted<'a>>,
     pub(super) files: Option<Files>,
+    pub(super) thoughts: Option<Vec<Thought>>,
     pub(super) limits: Limits,
 }
 
@@ -83,6 +84,14 @@ pub(super) fn write_call(call: &Call, delivery: &Delivery) -> Option<Vec<u8>> {
             writer.bytes(path.as_bytes());
         }
     }
+    writer.byte(u8::from(call.thoughts.is_some()));
+    if let Some(thoughts) = &call.thoughts {
+        writer.count(thoughts.len());
+        for thought in thoughts {
+            writer.bytes(thought.prompt.as_bytes());
+            writer.bytes(thought.text.as_bytes());
+        }
+    }
     writer.finish(CALL_LIMIT)
 }
 
@@ -116,8 +125,13 @@ pub(super) fn read_call(frame: &[u8]) -> Result<Request<'_>, Malformed> {
     } else {
         None
     };
+    let thoughts = if reader.flag()? {
+        Some(reader.list(|reader| Ok(Thought { prompt: reader.text()?.to_owned(), text: reader.text()?.to_owned() }))?)
+    } else {
+        None
+    };
     reader.end()?;
-    Ok(Request { form, source, globals, forget, stored, files, limits })
+    Ok(Request { form, source, globals, forget, stored, files, thoughts, limits })
 }
 
 /// The frame for an answer.
@@ -168,6 +182,10 @@ fn write_error(writer: &mut Writer, error: &ScriptError) {
             writer.byte(8);
             writer.bytes(what.as_bytes());
         }
+        ScriptError::Wants { prompt } => {
+            writer.byte(9);
+            writer.bytes(prompt.as_bytes());
+        }
     }
 }
 
@@ -189,6 +207,7 @@ pub(super) fn read_answer(frame: &[u8]) -> Result<Result<Returned, Failed>, Malf
         6 => Err(ScriptError::NotJson(reader.text()?.to_owned())),
         7 => Err(ScriptError::TooLarge),
         8 => Err(ScriptError::Worker(reader.text()?.to_owned())),
+        9 => Err(ScriptError::Wants { prompt: reader.text()?.to_owned() }),
         _ => return Err(Malformed),
     };
     let log = reader.list(|reader| Ok(reader.text()?.to_owned()))?;
@@ -222,6 +241,7 @@ mod tests {
                 feature: Some("login".into()),
                 expected: vec!["plan.md".into()],
             }),
+            thoughts: Some(vec![Thought { prompt: "why?".into(), text: "so".into() }]),
             limits: Limits::CONDITION,
         };
         let delivery = Delivery { send: vec![true, false], forget: vec![Digest::ZERO] };
@@ -236,6 +256,7 @@ mod tests {
         assert_eq!(request.stored[1].digest, Digest::of(b"[2]"));
         assert_eq!(request.stored[1].path, ["context", "vars"]);
         assert_eq!(request.files, call.files);
+        assert_eq!(request.thoughts, call.thoughts);
         assert_eq!(request.limits, call.limits);
         for end in PREFIX..frame.len() - 1 {
             assert!(read_call(&frame[PREFIX..end]).is_err());
@@ -254,6 +275,7 @@ mod tests {
             ScriptError::NotJson("a function".into()),
             ScriptError::TooLarge,
             ScriptError::Worker("broken".into()),
+            ScriptError::Wants { prompt: "why?".into() },
         ];
         let (log, wrote) = (vec!["a".to_owned()], vec!["b".to_owned(), "c".to_owned()]);
         let mut answers: Vec<_> =

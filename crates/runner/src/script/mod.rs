@@ -15,7 +15,8 @@
 //! | `sandbox` | one engine: prepare, evaluate, settle, give the result as JSON |
 //! | `thrown` | what a script threw, in words, with its place |
 //! | `plant` | JSON values put into an engine |
-//! | `functions` | what scripts may call: files and the log |
+//! | `functions` | what scripts may call: files, the log and the agent |
+//! | `thoughts` | what an agent was asked and said |
 //! | `gaps` | which expected files are there, and what they lack |
 //! | `folder` | files of the output directory, and of nothing else |
 
@@ -28,6 +29,7 @@ mod message;
 mod plant;
 mod sandbox;
 mod shelf;
+mod thoughts;
 mod thrown;
 mod wire;
 mod worker;
@@ -48,6 +50,10 @@ pub const LOG_LINES: usize = 1000;
 pub const LOG_LINE_BYTES: usize = 2048;
 /// Files larger than this are neither read nor written by scripts.
 pub const FILE_LIMIT: usize = 16 << 20;
+/// An evaluation may ask the agent this often.
+pub const THOUGHTS_MOST: usize = 100;
+/// A prompt for the agent is no longer than this, in bytes.
+pub const PROMPT_LIMIT: usize = 1 << 20;
 
 /// How the text of a call is to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,8 +78,20 @@ pub struct Call {
     pub stored: Vec<StoredPart>,
     /// Where files are read and written; without it the functions for files throw.
     pub files: Option<Files>,
+    /// What the agent said when the script asked it before, in that order; without it `thinkHard` throws. The first
+    /// question that is not answered here ends the evaluation with [`ScriptError::Wants`].
+    pub thoughts: Option<Vec<Thought>>,
     /// What the evaluation may use.
     pub limits: Limits,
+}
+
+/// A question to the agent, and what it said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thought {
+    /// What the script asked.
+    pub prompt: String,
+    /// What the agent said.
+    pub text: String,
 }
 
 /// A large JSON value that is sent to a worker once and known by its digest from then on.
@@ -165,6 +183,11 @@ pub enum ScriptError {
     NotJson(String),
     /// The value's JSON text is longer than [`RESULT_LIMIT`].
     TooLarge,
+    /// Not a fault: it asks the agent, and goes on when it is evaluated again with the answer among its thoughts.
+    Wants {
+        /// What to ask.
+        prompt: String,
+    },
     /// The worker could not be started, or ended without an answer.
     Worker(String),
 }
@@ -185,6 +208,7 @@ impl fmt::Display for ScriptError {
             Self::TooLarge => {
                 write!(f, "its value is larger than {RESULT_LIMIT} bytes of JSON; write large results to a file")
             }
+            Self::Wants { prompt: _ } => f.write_str("it waits for what the agent says"),
             Self::Worker(what) => write!(f, "the script worker failed: {what}"),
         }
     }

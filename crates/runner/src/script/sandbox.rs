@@ -55,7 +55,7 @@ impl Sandbox {
         let context = Context::full(&runtime)?;
         let desk = Rc::<Desk>::default();
         let watch = Rc::clone(&desk);
-        runtime.set_interrupt_handler(Some(Box::new(move || watch.is_out_of_time())));
+        runtime.set_interrupt_handler(Some(Box::new(move || watch.is_over())));
         context.with(|ctx| {
             for name in REMOVED {
                 ctx.globals().remove(name)?;
@@ -67,8 +67,8 @@ impl Sandbox {
 
     /// Evaluates one call.
     pub(super) fn evaluate(self, request: Request<'_>, shelf: &HashMap<Digest, Seed>) -> Result<Returned, Failed> {
-        let Request { form, source, globals, forget: _, stored, files, limits } = request;
-        self.desk.begin(Instant::now().checked_add(limits.time), files);
+        let Request { form, source, globals, forget: _, stored, files, thoughts, limits } = request;
+        self.desk.begin(Instant::now().checked_add(limits.time), files, thoughts);
         self.runtime.set_memory_limit(limits.memory);
         self.runtime.set_max_stack_size(limits.stack.clamp(STACK_LEAST, STACK_MOST));
 
@@ -79,7 +79,11 @@ impl Sandbox {
             // The log takes what it can get from a value, also from one that was interrupted.
             if self.desk.is_out_of_time() { Err(OUT_OF_TIME) } else { Ok(settled) }
         });
-        let outcome = outcome.map_err(|stop| self.explain(stop, form, source, limits.time, limits.memory));
+        // Whatever the script made of it, it has not gone on from where it asked.
+        let outcome = match self.desk.thoughts.wanted() {
+            Some(prompt) => Err(ScriptError::Wants { prompt }),
+            None => outcome.map_err(|stop| self.explain(stop, form, source, limits.time, limits.memory)),
+        };
         let (log, wrote) = self.desk.finish();
         match outcome {
             Ok((truthy, json)) => Ok(Returned { json, truthy, log, wrote }),
@@ -94,7 +98,8 @@ impl Sandbox {
         options.filename = Some(FILE_NAME.into());
         let promise: Promise<'_> = ctx.eval_with_options(wrap(form, source), options).map_err(|error| self.stop(ctx, error))?;
         while promise.state() == PromiseState::Pending {
-            if self.desk.is_out_of_time() {
+            // If it waits for the agent instead, that is told in the place of this.
+            if self.desk.is_over() {
                 return Err(OUT_OF_TIME);
             }
             if !ctx.execute_pending_job() {

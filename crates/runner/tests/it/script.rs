@@ -2,6 +2,7 @@
 
 mod files;
 mod limits;
+mod thoughts;
 mod workers;
 
 use lockgate_engine::digest::Digest;
@@ -40,6 +41,7 @@ fn body(source: &str) -> Call {
         globals: Vec::new(),
         stored: Vec::new(),
         files: None,
+        thoughts: None,
         limits: Limits { time: Duration::from_secs(20), memory: 32 << 20, stack: 256 << 10 },
     }
 }
