@@ -2,6 +2,7 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
+//! | [`agent`] | coding agents: how their programs are called, and what their output says |
 //! | [`driver`] | the drive loop: outcomes, commits, effects |
 //! | [`world`] | what the loop needs of the outside; a simulation puts others in its place |
 //! | [`perform`] | performing each effect on this machine |
@@ -14,6 +15,7 @@
 //! | [`person`] | who is at the command line |
 //! | [`root`], [`config`] | where a project's state lies; its settings |
 
+pub mod agent;
 pub mod config;
 pub mod driver;
 pub mod files;

@@ -7,7 +7,7 @@ const LONGEST: usize = 4096;
 
 /// Cuts a stream into lines: at line feeds, carriage returns, and both together.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(crate) struct Lines {
     /// The beginning of a line whose end has not come yet.
     begun: Vec<u8>,
     /// The line was given already, up to the limit; what follows is left out until it ends.
@@ -17,7 +17,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn feed(&mut self, mut bytes: &[u8], on_line: &mut dyn FnMut(&str)) {
+    pub(crate) fn feed(&mut self, mut bytes: &[u8], on_line: &mut dyn FnMut(&str)) {
         if bytes.is_empty() {
             return;
         }
@@ -37,7 +37,7 @@ impl Lines {
     }
 
     /// Gives the last line when it has no end.
-    pub(super) fn finish(&mut self, on_line: &mut dyn FnMut(&str)) {
+    pub(crate) fn finish(&mut self, on_line: &mut dyn FnMut(&str)) {
         if !self.begun.is_empty() {
             self.end(on_line);
         }

@@ -26,6 +26,7 @@ mod stop;
 mod table;
 
 pub use adopted::{become_subreaper, keep_reaping, reap_adopted};
+pub(crate) use lines::Lines;
 pub use log::LogLimits;
 pub use orphans::{Orphans, end_orphans};
 pub use ours::{Ours, spawn_ours};

@@ -1,0 +1,261 @@
+//! From a prompt to the command that puts it to an agent.
+
+use super::preset::{Ability, Piece, Preset, Prompt};
+use super::{PromptBy, Setting};
+use lockgate_engine::template::{Escape, render};
+use serde_json::json;
+use std::borrow::Cow;
+
+/// The longest prompt that is given as an argument, in bytes. The system allows little more for one argument.
+const LONGEST_ARGUMENT: usize = 100_000;
+/// The longest id of a session, in bytes.
+const LONGEST_ID: usize = 200;
+
+/// What is asked of an agent.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// The prompt.
+    pub prompt: &'a str,
+    /// The model, in the place of the setting's.
+    pub model: Option<&'a str>,
+    /// The session.
+    pub session: SessionAsk<'a>,
+    /// Tools that it may use without being asked, as the program calls them.
+    pub tools_allow: &'a [String],
+    /// Tools that it may not use.
+    pub tools_deny: &'a [String],
+    /// The most that it may cost, in millionths of a US dollar.
+    pub max_cost_micros: Option<u64>,
+}
+
+/// Which session the work belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionAsk<'a> {
+    /// A new one, with this id where the program lets us choose: most want a UUID.
+    Fresh {
+        /// Its id.
+        id: &'a str,
+    },
+    /// One that was there before.
+    Resume {
+        /// Its id.
+        id: &'a str,
+    },
+}
+
+/// A call of an agent's program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invocation {
+    /// What `sh -c` is given.
+    pub command: String,
+    /// What it reads.
+    pub stdin: Option<Vec<u8>>,
+    /// The id of the session, where it is known before the work starts.
+    pub session: Option<String>,
+}
+
+/// How to put this to the agent. What its program cannot do is an error that says so.
+pub fn call(setting: &Setting, preset: Option<&Preset>, ask: &Ask<'_>) -> Result<Invocation, String> {
+    let model = ask.model.or(setting.model.as_deref());
+    let named = model.into_iter().map(|model| ("model", model));
+    let allowed = ask.tools_allow.iter().map(|tool| ("tool", tool.as_str()));
+    let denied = ask.tools_deny.iter().map(|tool| ("tool", tool.as_str()));
+    for (what, name) in named.chain(allowed).chain(denied) {
+        if name.is_empty() || name.starts_with('-') {
+            return Err(format!("{name:?} is no name of a {what}"));
+        }
+    }
+    let mut words = Words::starting(setting, preset)?;
+    match preset {
+        Some(preset) => with_preset(setting, preset, ask, model, &mut words),
+        None => plain(setting, ask, model, &mut words),
+    }
+}
+
+fn with_preset(
+    setting: &Setting,
+    preset: &Preset,
+    ask: &Ask<'_>,
+    model: Option<&str>,
+    words: &mut Words,
+) -> Result<Invocation, String> {
+    let able = |ability: Ability, wanted: bool, what: &str| match wanted && !preset.can(ability) {
+        true => Err(format!("the agent preset {:?} has no way to {what}", preset.name)),
+        false => Ok(()),
+    };
+    able(Ability::Model, model.is_some(), "choose a model")?;
+    able(Ability::AllowTools, !ask.tools_allow.is_empty(), "allow tools; leave out `tools.allow`")?;
+    able(
+        Ability::DenyTools,
+        !ask.tools_deny.is_empty(),
+        "deny tools; leave out `tools.deny`, or restrict it in its own settings",
+    )?;
+    able(Ability::LimitCost, ask.max_cost_micros.is_some(), "limit what a call costs")?;
+    let (fresh, resume) = match ask.session {
+        SessionAsk::Fresh { id } => (preset.can(Ability::ChooseSession).then_some(id), None),
+        SessionAsk::Resume { id } => (None, Some(id)),
+    };
+    able(Ability::Resume, resume.is_some(), "go on with a session")?;
+    for id in [fresh, resume].into_iter().flatten() {
+        if !is_session_id(id) {
+            return Err(format!("{id:?} is no id of a session"));
+        }
+    }
+    let by = match (setting.prompt, preset.prompt) {
+        (PromptBy::Stdin, Prompt::Argument) => PromptBy::Argument,
+        (by, Prompt::Stdin | Prompt::Argument) => by,
+    };
+    let by_argument = match by {
+        PromptBy::Stdin => None,
+        PromptBy::Argument => Some(argument(ask.prompt)?),
+        PromptBy::File => {
+            return Err(format!("the agent preset {:?} takes no prompt from a file; leave out `prompt`", preset.name));
+        }
+    };
+    let list = |tools: &[String]| (!tools.is_empty()).then(|| tools.join(","));
+    let cost = ask.max_cost_micros.map(dollars);
+    for piece in &preset.arguments {
+        match piece {
+            Piece::Always(given) => words.add(given, "")?,
+            Piece::Fresh(given) => words.add_all(given, fresh)?,
+            Piece::Resume(given) => words.add_all(given, resume)?,
+            Piece::Model(given) => words.add_all(given, model)?,
+            Piece::Allow(given) => words.add_all(given, list(ask.tools_allow).as_deref())?,
+            Piece::Deny(given) => words.add_all(given, list(ask.tools_deny).as_deref())?,
+            Piece::AllowEach(given) => words.add_all(given, ask.tools_allow.iter().map(String::as_str))?,
+            Piece::DenyEach(given) => words.add_all(given, ask.tools_deny.iter().map(String::as_str))?,
+            Piece::Cost(given) => words.add_all(given, cost.as_deref())?,
+            Piece::Stdin(given) => words.add_all(given, by_argument.is_none().then_some(""))?,
+            Piece::Prompt(given) => words.add_all(given, by_argument)?,
+            Piece::Own => setting.args.iter().try_for_each(|argument| words.push(argument))?,
+        }
+    }
+    let stdin = by_argument.is_none().then(|| ask.prompt.as_bytes().to_vec());
+    Ok(Invocation { command: words.take(), stdin, session: fresh.or(resume).map(str::to_owned) })
+}
+
+fn plain(setting: &Setting, ask: &Ask<'_>, model: Option<&str>, words: &mut Words) -> Result<Invocation, String> {
+    let cannot = |what: &str| Err(format!("a plain command has no way to {what}; use an agent preset"));
+    if matches!(ask.session, SessionAsk::Resume { .. }) {
+        return cannot("go on with a session");
+    }
+    if !ask.tools_allow.is_empty() || !ask.tools_deny.is_empty() {
+        return cannot("allow or deny tools");
+    }
+    if ask.max_cost_micros.is_some() {
+        return cannot("limit what a call costs");
+    }
+    let mentions = |what: &str| setting.args.iter().any(|argument| argument.contains(what));
+    if model.is_some() && !mentions("{model}") {
+        return Err("the agent's command is not told the model; put `{model}` into its `args`".to_owned());
+    }
+    if model.is_none() && mentions("{model}") {
+        return Err("the agent's `args` ask for `{model}`, and no model is set; set `model`".to_owned());
+    }
+    let stands_for_prompt = match setting.prompt {
+        PromptBy::Stdin if mentions("{prompt}") => {
+            return Err("the agent's `args` ask for `{prompt}`, which comes on standard input; set `prompt: argument`".to_owned());
+        }
+        PromptBy::Stdin => None,
+        PromptBy::Argument => Some(argument(ask.prompt)?),
+        // Not a text that an argument would hold by chance; it becomes the file's path below.
+        PromptBy::File => Some(PROMPT_FILE),
+    };
+    let fill = |argument: &String| {
+        // One after the other over what stands between them, so that a prompt that says `{model}` is left alone.
+        let filled: Vec<String> =
+            argument.split("{prompt}").map(|between| between.replace("{model}", model.unwrap_or_default())).collect();
+        filled.join(stands_for_prompt.unwrap_or_default())
+    };
+    setting.args.iter().try_for_each(|argument| words.push(&fill(argument)))?;
+    if let Some(prompt) = stands_for_prompt.filter(|_| !mentions("{prompt}")) {
+        words.push(prompt)?;
+    }
+    let (command, stdin) = match setting.prompt {
+        PromptBy::Stdin => (words.take(), Some(ask.prompt.as_bytes().to_vec())),
+        PromptBy::Argument => (words.take(), None),
+        PromptBy::File => (from_file(&words.take()), Some(ask.prompt.as_bytes().to_vec())),
+    };
+    Ok(Invocation { command, stdin, session: None })
+}
+
+/// Stands for the path of the prompt's file in quoted words.
+const PROMPT_FILE: &str = "\u{1}prompt-file\u{1}";
+
+/// A command around another one: what comes on standard input becomes a file for as long as it runs.
+fn from_file(command: &str) -> String {
+    // The path stands inside single quotes, which are left for it.
+    let command = command.replace(PROMPT_FILE, "'\"$lockgate_prompt\"'");
+    format!(
+        "lockgate_prompt=$(mktemp) || exit 1; trap 'rm -f \"$lockgate_prompt\"' EXIT; trap 'exit 143' TERM; trap 'exit 130' INT; \
+         cat > \"$lockgate_prompt\" || exit 1; exec < /dev/null; {command}"
+    )
+}
+
+fn argument(prompt: &str) -> Result<&str, String> {
+    match prompt.len() > LONGEST_ARGUMENT {
+        true => Err(format!("the prompt is too long for an argument ({} bytes); set `prompt: stdin`", prompt.len())),
+        false => Ok(prompt),
+    }
+}
+
+/// Whether this can be the id of a session. Ids come from the programs themselves and go back to them as arguments.
+pub(super) fn is_session_id(id: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':');
+    !id.is_empty() && id.len() <= LONGEST_ID && !id.starts_with('-') && id.bytes().all(fits)
+}
+
+/// Millionths of a dollar as dollars.
+pub(super) fn dollars(micros: u64) -> String {
+    let text = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A command that grows word by word.
+struct Words {
+    command: String,
+}
+
+impl Words {
+    fn starting(setting: &Setting, preset: Option<&Preset>) -> Result<Self, String> {
+        let command = match (&setting.command, preset) {
+            (Some(command), _) => Cow::Borrowed(command.trim()),
+            (None, Some(preset)) => Cow::Owned(quoted(&preset.program)?),
+            (None, None) => return Err("an agent needs a `preset` or a `command`".to_owned()),
+        };
+        if command.is_empty() || command.contains('\0') {
+            return Err("the agent's `command` is no command".to_owned());
+        }
+        Ok(Self { command: command.into_owned() })
+    }
+
+    fn push(&mut self, word: &str) -> Result<(), String> {
+        self.command.push(' ');
+        self.command.push_str(&quoted(word)?);
+        Ok(())
+    }
+
+    fn add(&mut self, given: &[String], value: &str) -> Result<(), String> {
+        given.iter().try_for_each(|word| self.push(&word.replace("{}", value)))
+    }
+
+    fn add_all<'v>(&mut self, given: &[String], values: impl IntoIterator<Item = &'v str>) -> Result<(), String> {
+        values.into_iter().try_for_each(|value| self.add(given, value))
+    }
+
+    fn take(&mut self) -> String {
+        std::mem::take(&mut self.command)
+    }
+}
+
+/// One word of a shell command, whatever it holds. A word that no shell could mistake stays as it is, which reads better in logs.
+fn quoted(word: &str) -> Result<String, String> {
+    if word.contains('\0') {
+        return Err("an argument of the agent's command has a NUL in it".to_owned());
+    }
+    let harmless = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'/' | b',' | b':');
+    if !word.is_empty() && word.bytes().all(harmless) {
+        return Ok(word.to_owned());
+    }
+    render("{{vars.word}}", &json!({"vars": {"word": word}}), Escape::Shell).map_err(|error| error.to_string())
+}

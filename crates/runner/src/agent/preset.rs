@@ -1,0 +1,221 @@
+//! What is known about the program of an agent, read from data.
+
+use super::path::{Line, Paths, Pattern};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+/// The presets that come with Lockgate. Another one is another file, and its line here.
+const FILES: [(&str, &str); 6] = [
+    ("claude", include_str!("presets/claude.yaml")),
+    ("codex", include_str!("presets/codex.yaml")),
+    ("copilot", include_str!("presets/copilot.yaml")),
+    ("cursor", include_str!("presets/cursor.yaml")),
+    ("gemini", include_str!("presets/gemini.yaml")),
+    ("opencode", include_str!("presets/opencode.yaml")),
+];
+
+static PRESETS: LazyLock<BTreeMap<&'static str, Preset>> = LazyLock::new(|| {
+    let read = |(name, text)| (name, Preset::read(name, text).expect("the files that are built in are tested"));
+    FILES.into_iter().map(read).collect()
+});
+
+/// How to speak to one agent's program.
+#[derive(Clone, Debug)]
+pub struct Preset {
+    /// What it is called in settings.
+    pub name: String,
+    pub(super) program: String,
+    pub(super) prompt: Prompt,
+    usage_of: UsageOf,
+    pub(super) arguments: Vec<Piece>,
+    pub(super) rules: Arc<[Rule]>,
+}
+
+/// What a program may be able to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ability {
+    /// A new session gets an id that is chosen before the work starts.
+    ChooseSession,
+    /// A session can be gone on with.
+    Resume,
+    /// The model can be chosen.
+    Model,
+    /// Tools can be allowed.
+    AllowTools,
+    /// Tools can be denied.
+    DenyTools,
+    /// It ends by itself when it has cost too much.
+    LimitCost,
+}
+
+/// The preset of this name, or which there are.
+pub fn preset(name: &str) -> Result<&'static Preset, String> {
+    PRESETS.get(name).ok_or_else(|| format!("there is no agent preset {name:?}; there are {}", preset_names().join(", ")))
+}
+
+/// The names of all presets.
+pub fn preset_names() -> Vec<&'static str> {
+    PRESETS.keys().copied().collect()
+}
+
+impl Preset {
+    /// Reads a preset from its file.
+    pub fn read(name: &str, text: &str) -> Result<Self, String> {
+        let file: File = serde_saphyr::from_str(text).map_err(|error| format!("the preset {name:?} cannot be read: {error}"))?;
+        let File { program, prompt, usage_of, arguments, rules } = file;
+        Ok(Self { name: name.to_owned(), program, prompt, usage_of, arguments, rules: rules.into() })
+    }
+
+    /// Whether the program can do something.
+    pub fn can(&self, ability: Ability) -> bool {
+        self.arguments.iter().any(|piece| match piece {
+            Piece::Fresh(_) => ability == Ability::ChooseSession,
+            Piece::Resume(_) => ability == Ability::Resume,
+            Piece::Model(_) => ability == Ability::Model,
+            Piece::Allow(_) | Piece::AllowEach(_) => ability == Ability::AllowTools,
+            Piece::Deny(_) | Piece::DenyEach(_) => ability == Ability::DenyTools,
+            Piece::Cost(_) => ability == Ability::LimitCost,
+            Piece::Always(_) | Piece::Stdin(_) | Piece::Prompt(_) | Piece::Own => false,
+        })
+    }
+
+    /// Whether what it says it used covers the whole session. Then what was used before it was gone on with has to be taken off.
+    pub fn usage_covers_session(&self) -> bool {
+        self.usage_of == UsageOf::Session
+    }
+}
+
+/// The form of a preset's file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    program: String,
+    prompt: Prompt,
+    #[serde(default)]
+    usage_of: UsageOf,
+    arguments: Vec<Piece>,
+    rules: Vec<Rule>,
+}
+
+/// How the program gets its prompt when nobody says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Prompt {
+    Stdin,
+    Argument,
+}
+
+/// What the usage that it tells covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum UsageOf {
+    /// This call.
+    #[default]
+    Call,
+    /// All calls of the session so far.
+    Session,
+}
+
+/// Arguments, in the order in which they are given. `{}` in them stands for the value.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Piece {
+    /// Always.
+    Always(Vec<String>),
+    /// When a session begins, with its id.
+    Fresh(Vec<String>),
+    /// When a session is gone on with, with its id.
+    Resume(Vec<String>),
+    /// With the model.
+    Model(Vec<String>),
+    /// With the tools that are allowed, with commas between them.
+    Allow(Vec<String>),
+    /// For each tool that is allowed.
+    AllowEach(Vec<String>),
+    /// With the tools that are denied, with commas between them.
+    Deny(Vec<String>),
+    /// For each tool that is denied.
+    DenyEach(Vec<String>),
+    /// With the most that it may cost, in US dollars.
+    Cost(Vec<String>),
+    /// When the prompt comes on standard input.
+    Stdin(Vec<String>),
+    /// When the prompt is an argument, with the prompt.
+    Prompt(Vec<String>),
+    /// The arguments of the setting.
+    Own,
+}
+
+/// What a line of output says. Every rule that fits a line is followed, in order.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Rule {
+    /// What the line has to be.
+    pub(super) when: BTreeMap<Paths, Pattern>,
+    /// The list whose members the rest is about; without it, the rest is about the line.
+    pub(super) each: Option<Paths>,
+    /// What such a member has to be.
+    #[serde(rename = "where")]
+    pub(super) members: BTreeMap<Paths, Pattern>,
+    /// What people see.
+    pub(super) progress: Option<Line>,
+    /// The text, in the place of what was the text before.
+    pub(super) text: Option<Paths>,
+    /// More of the text.
+    pub(super) more: Option<Paths>,
+    /// The text, when there was none.
+    pub(super) otherwise: Option<Paths>,
+    /// More of the text that comes after this is a new text.
+    pub(super) begin: bool,
+    pub(super) session: Option<Paths>,
+    pub(super) model: Option<Paths>,
+    pub(super) version: Option<Paths>,
+    /// Tokens read: the first has to be there, the others are added where they are.
+    pub(super) input: Vec<Paths>,
+    /// Tokens written, likewise.
+    pub(super) output: Vec<Paths>,
+    /// What it cost, in US dollars.
+    pub(super) cost: Option<Paths>,
+    /// The usage comes on top of what was told before; otherwise it takes its place.
+    pub(super) add: bool,
+    /// From here on a line with usage is owed: when none comes, the usage is unknown.
+    pub(super) owed: bool,
+    pub(super) error: Option<Paths>,
+    /// All went well in the end, whatever errors there were.
+    pub(super) well: bool,
+    /// A tool that was asked for and not permitted.
+    pub(super) denied: Option<Paths>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_is_read() {
+        assert_eq!(preset_names(), ["claude", "codex", "copilot", "cursor", "gemini", "opencode"]);
+        for name in preset_names() {
+            let preset = preset(name).unwrap();
+            assert_eq!(preset.name, name);
+            assert!(preset.can(Ability::Resume) && preset.can(Ability::Model), "{name}");
+            assert!(preset.arguments.iter().any(|piece| matches!(piece, Piece::Own)), "{name}");
+            assert!(preset.arguments.iter().any(|piece| matches!(piece, Piece::Prompt(_))), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_preset_that_is_not_there_is_told_with_those_that_are() {
+        let error = preset("cluade").unwrap_err();
+        assert_eq!(error, "there is no agent preset \"cluade\"; there are claude, codex, copilot, cursor, gemini, opencode");
+    }
+
+    #[test]
+    fn another_preset_needs_no_code() {
+        let text = "program: mine\nprompt: argument\narguments: [{always: [-x]}, own, {prompt: ['{}']}]\nrules: [{when: {kind: end}, text: answer}]\n";
+        let mine = Preset::read("mine", text).unwrap();
+        assert!(!mine.can(Ability::Resume));
+        let error = Preset::read("mine", &text.replace("text:", "txet:")).unwrap_err();
+        assert!(error.starts_with("the preset \"mine\" cannot be read: ") && error.contains("txet"), "{error}");
+    }
+}
