@@ -54,6 +54,6 @@ pub enum PromptBy {
     Stdin,
     /// As an argument, which everybody on the machine can see, and which may not be long.
     Argument,
-    /// In a file whose path is an argument; the file is gone when the program has ended.
+    /// In a file whose path is an argument; the file is gone when the program has ended, unless it had to be killed.
     File,
 }

@@ -24,7 +24,7 @@ pub struct Reader {
 #[derive(Debug)]
 enum Form {
     Plain(Plain),
-    Objects(Objects),
+    Objects(Box<Objects>),
 }
 
 impl Reader {
@@ -32,14 +32,14 @@ impl Reader {
     pub fn new(preset: Option<&Preset>) -> Self {
         let form = match preset {
             None => Form::Plain(Plain::default()),
-            Some(preset) => Form::Objects(Objects {
+            Some(preset) => Form::Objects(Box::new(Objects {
                 rules: preset.rules.clone(),
                 line: Vec::new(),
                 skipping: false,
                 facts: Facts::default(),
                 understood: false,
                 last_garbage: None,
-            }),
+            })),
         };
         Self { form }
     }
@@ -174,4 +174,107 @@ fn object(line: &[u8]) -> Option<Value> {
         return None;
     }
     serde_json::from_str(&text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::preset;
+    use super::*;
+
+    fn read(name: Option<&str>, pieces: &[&[u8]]) -> (Told, Vec<String>) {
+        let mut reader = Reader::new(name.map(|name| preset(name).unwrap()));
+        let mut lines = Vec::new();
+        pieces.iter().for_each(|piece| reader.feed(piece, &mut |line| lines.push(line.to_owned())));
+        reader.feed(&[], &mut |line| lines.push(line.to_owned()));
+        (reader.finish(), lines)
+    }
+
+    #[test]
+    fn garbage_between_the_lines_is_counted_and_does_no_harm() {
+        let (told, lines) = read(
+            Some("claude"),
+            &[b"npm warn old\n\xff\xfe\x00\n\n{\"type\":\n[1,2]\n\"text\"\n\x1b[?25l{\"type\":\"result\",\"result\":\"fine\"}\r\n{\"type\":\"res"],
+        );
+        assert_eq!((told.text.as_deref(), told.garbage_lines, told.error), (Some("fine"), 6, None));
+        assert_eq!(lines[0], "npm warn old");
+        assert!(lines.iter().all(|line| !line.contains('\0')), "{lines:?}");
+    }
+
+    #[test]
+    fn output_in_another_form_is_told_with_its_last_line() {
+        let (told, _) = read(Some("codex"), &[b"error: unexpected argument '--json' found\nFor more, try --help\n"]);
+        let error = told.error.unwrap();
+        assert!(error.ends_with("its last line was: For more, try --help"), "{error}");
+        assert_eq!((told.text, told.garbage_lines), (None, 2));
+        assert_eq!(read(Some("codex"), &[]).0, Told::default());
+    }
+
+    #[test]
+    fn unknown_objects_are_no_garbage() {
+        let (told, lines) = read(Some("gemini"), &[b"{\"type\":\"telemetry\",\"x\":[{}]}\n{}\n{\"type\":5}\n"]);
+        assert_eq!((told, lines), (Told::default(), vec![]));
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_left_out_and_what_follows_is_read() {
+        let mut reader = Reader::new(Some(preset("claude").unwrap()));
+        reader.feed(b"{\"type\":\"result\",\"result\":\"", &mut |_| {});
+        for _ in 0..200 {
+            reader.feed(&[b'x'; 100_000], &mut |_| {});
+            let Form::Objects(objects) = &reader.form else { unreachable!() };
+            assert!(objects.line.capacity() <= 2 * LONGEST_LINE);
+        }
+        reader.feed(b"\"}\n{\"type\":\"result\",\"result\":\"short\"}\n", &mut |_| {});
+        let told = reader.finish();
+        assert_eq!((told.text.as_deref(), told.garbage_lines, told.truncated), (Some("short"), 1, true));
+    }
+
+    #[test]
+    fn a_line_of_very_many_values_or_very_deep_is_left_out() {
+        let many = format!("{{\"type\":\"result\",\"result\":\"x\",\"list\":[0{}]}}", ",0".repeat(MOST_COMMAS));
+        let deep = format!("{{\"type\":\"result\",\"result\":\"x\",\"list\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        let (told, _) = read(Some("claude"), &[many.as_bytes(), b"\n", deep.as_bytes()]);
+        assert_eq!((told.text, told.garbage_lines), (None, 2));
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_is_cut_and_told() {
+        let long = "ä".repeat(3 * 1024 * 1024);
+        let line = format!("{{\"type\":\"result\",\"result\":\"a\\u0000b{long}\"}}\n");
+        let (told, _) = read(Some("claude"), &[line.as_bytes()]);
+        let text = told.text.unwrap();
+        assert!(text.starts_with("abä") && text.len() <= LONGEST_TEXT && text.len() > LONGEST_TEXT - 8, "{}", text.len());
+        assert!(told.truncated);
+        // Told in ever more pieces, it stays bounded too.
+        let mut reader = Reader::new(Some(preset("opencode").unwrap()));
+        let piece = format!("{{\"type\":\"text\",\"part\":{{\"text\":\"{}\"}}}}\n", "x".repeat(1000));
+        (0..5000).for_each(|_| reader.feed(piece.as_bytes(), &mut |_| {}));
+        let told = reader.finish();
+        assert_eq!((told.text.map(|text| text.len()), told.truncated), (Some(LONGEST_TEXT), true));
+    }
+
+    #[test]
+    fn what_people_see_is_cut() {
+        let text = format!("{}\\n{}", "y".repeat(5000), "line\\n".repeat(1000));
+        let line = format!("{{\"type\":\"assistant\",\"message\":{{\"content\":\"{text}\"}}}}\n");
+        let (_, lines) = read(Some("claude"), &[line.as_bytes()]);
+        assert_eq!((lines.len(), lines[0].len()), (40, 500 + "…".len()));
+    }
+
+    #[test]
+    fn an_id_that_could_be_an_option_is_not_taken() {
+        let (told, _) = read(Some("claude"), &[b"{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"--dangerously\"}\n"]);
+        assert_eq!(told.session, None);
+    }
+
+    #[test]
+    fn the_output_of_a_plain_program_is_its_text() {
+        let (told, lines) = read(None, &[b"one\ntw", b"o\0\xff\n\nthree"]);
+        assert_eq!(told, Told { text: Some("one\ntwo\u{fffd}\n\nthree".into()), ..Told::default() });
+        assert_eq!(lines, ["one", "two\u{fffd}", "three"]);
+        assert_eq!(read(None, &[b" \n"]).0, Told::default());
+        let flood = [b'z'; 1_000_000];
+        let (told, _) = read(None, &[&flood, &flood, &flood, &flood, &flood]);
+        assert_eq!((told.text.map(|text| text.len()), told.truncated), (Some(LONGEST_TEXT), true));
+    }
 }

@@ -1,5 +1,6 @@
 //! Tests of the runner from outside, against real folders and processes.
 
+mod agent;
 mod files;
 mod process;
 mod script;

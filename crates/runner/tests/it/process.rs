@@ -14,7 +14,7 @@ use tempfile::TempDir;
 /// The tests share one process, which adopts all that is orphaned. Those that make orphans on purpose run alone.
 static TABLE: RwLock<()> = RwLock::new(());
 
-fn among_others() -> RwLockReadGuard<'static, ()> {
+pub(crate) fn among_others() -> RwLockReadGuard<'static, ()> {
     become_subreaper().unwrap();
     TABLE.read().unwrap_or_else(PoisonError::into_inner)
 }
@@ -24,7 +24,7 @@ fn alone() -> RwLockWriteGuard<'static, ()> {
     TABLE.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn job(folder: &Path, command: &str) -> Job {
+pub(crate) fn job(folder: &Path, command: &str) -> Job {
     Job {
         command: command.into(),
         dir: folder.to_owned(),
@@ -59,12 +59,12 @@ fn run_command(command: &str) -> (Ended, Vec<String>) {
 }
 
 /// A pid that a job wrote into a file.
-fn pid_in(folder: &Path, name: &str) -> u32 {
+pub(crate) fn pid_in(folder: &Path, name: &str) -> u32 {
     fs::read_to_string(folder.join(name)).unwrap().trim().parse().unwrap()
 }
 
 /// Whether a process is there and has not ended.
-fn lives(pid: u32) -> bool {
+pub(crate) fn lives(pid: u32) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     !stat.rsplit(')').next().unwrap().trim_start().starts_with(['Z', 'X'])
 }

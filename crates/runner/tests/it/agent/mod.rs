@@ -1,0 +1,83 @@
+//! Agents: stand-ins that print what the real programs print, called as the real ones are.
+
+mod formats;
+mod hostile;
+mod plain;
+
+use crate::process::job;
+use lockgate_runner::agent::{Ask, Reader, SessionAsk, Setting, Told, call, preset};
+use lockgate_runner::process::{Ended, Job, Stop, run_reading};
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// What became of a call.
+struct Called {
+    told: Told,
+    ended: Ended,
+    /// What people saw.
+    lines: Vec<String>,
+    /// The arguments that the program got.
+    arguments: Vec<String>,
+    /// What the program read.
+    prompt: Vec<u8>,
+}
+
+const ASK: Ask<'static> = Ask {
+    prompt: "hello",
+    model: None,
+    session: SessionAsk::Fresh { id: "5a1e-new" },
+    tools_allow: &[],
+    tools_deny: &[],
+    max_cost_micros: None,
+};
+
+/// A program that keeps its arguments and its input in files, then prints a stream and does something more. Its folder has a
+/// space in its name.
+struct StandIn {
+    folder: TempDir,
+}
+
+impl StandIn {
+    fn new(stream: &str, more: &str) -> Self {
+        let folder = TempDir::with_prefix("stand in ").unwrap();
+        fs::write(folder.path().join("stream"), stream).unwrap();
+        let script = format!("printf '%s\\0' \"$@\" > arguments\ncat > prompt\ncat stream\n{more}\n");
+        fs::write(folder.path().join("agent.sh"), script).unwrap();
+        Self { folder }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn setting(&self, name: Option<&str>) -> Setting {
+        let command = format!("sh '{}'", self.path().join("agent.sh").display());
+        Setting { preset: name.map(str::to_owned), command: Some(command), ..Setting::default() }
+    }
+
+    fn call(&self, name: &str, ask: &Ask<'_>) -> Called {
+        self.call_with(&self.setting(Some(name)), ask, |job| job)
+    }
+
+    fn call_with(&self, setting: &Setting, ask: &Ask<'_>, change: impl Fn(Job) -> Job) -> Called {
+        let preset = setting.preset.as_deref().map(|name| preset(name).unwrap());
+        let invocation = call(setting, preset, ask).unwrap();
+        let job = Job { stdin: invocation.stdin, ..change(job(self.path(), &invocation.command)) };
+        let mut reader = Reader::new(preset);
+        let mut lines = Vec::new();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let ended =
+            runtime.block_on(run_reading(job, Stop::new(), &mut |line| lines.push(line.to_owned()), &mut |bytes, on_line| {
+                reader.feed(bytes, on_line)
+            }));
+        let arguments = fs::read_to_string(self.path().join("arguments")).unwrap_or_default();
+        Called {
+            told: reader.finish(),
+            ended,
+            lines,
+            arguments: arguments.split_terminator('\0').map(str::to_owned).collect(),
+            prompt: fs::read(self.path().join("prompt")).unwrap_or_default(),
+        }
+    }
+}
