@@ -17,8 +17,12 @@ const RUNS_AT_ONCE: usize = 100;
 /// Verifies one run: its chain, its values, its folded state and its index rows. Gives nothing when there is no such run.
 pub async fn verify_one(store: &dyn Store, run: &RunId) -> Result<Option<Vec<Finding>>, StoreError> {
     let Some(mut findings) = verify_run(store, run).await? else { return Ok(None) };
-    if let Some(stored) = store.stored_run(run).await? {
-        findings.extend(derive_again(store, &stored).await?);
+    match store.stored_run(run).await {
+        Ok(Some(stored)) => findings.extend(derive_again(store, &stored).await?),
+        Ok(None) => {}
+        // It was found already, and whatever else was found is worth being told.
+        Err(StoreError::Corrupt(_)) if !findings.is_empty() => {}
+        Err(other) => return Err(other),
     }
     Ok(Some(findings))
 }
@@ -28,7 +32,12 @@ pub async fn verify_all(store: &dyn Store) -> Result<Vec<Finding>, StoreError> {
     let mut findings = verify_store(store).await?;
     let mut after = None;
     loop {
-        let runs = store.scan_runs(after, RUNS_AT_ONCE).await?;
+        let runs = match store.scan_runs(after, RUNS_AT_ONCE).await {
+            Ok(runs) => runs,
+            // It was found already, and whatever else was found is worth being told.
+            Err(StoreError::Corrupt(_)) if !findings.is_empty() => return Ok(findings),
+            Err(other) => return Err(other),
+        };
         for stored in &runs {
             findings.extend(derive_again(store, stored).await?);
         }

@@ -1,6 +1,7 @@
 //! Makes one transaction of a batch of requests, on the connection that writes.
 
 use super::append::{self, Broken, Remembered};
+use super::bound::Bound;
 use super::drivers::Drivers;
 use super::errors::{explain, is_busy};
 use super::open::Place;
@@ -26,6 +27,7 @@ pub(super) struct Committer {
     committed: Arc<Notify>,
     /// Opened when it is needed first, and again after it failed to roll back.
     connection: Option<Connection>,
+    bound: Bound,
     remembered: Remembered,
     log_pages: Arc<AtomicI32>,
     empty_log_at: i32,
@@ -40,6 +42,7 @@ impl Committer {
             drivers,
             committed,
             connection: None,
+            bound: Bound::default(),
             remembered: Remembered::default(),
             log_pages: Arc::default(),
             empty_log_at: LOG_PAGES,
@@ -72,7 +75,7 @@ impl Committer {
 
     fn connect(&self) -> Result<Connection, StoreError> {
         let failed = |error| explain(error, None, &self.place.database);
-        let mut connection = self.place.connect()?;
+        let mut connection = self.place.connect(&self.bound)?;
         // Locks are waited for in `begin`, and the log is emptied in `empty_log`.
         connection
             .execute_batch("PRAGMA synchronous = FULL; PRAGMA busy_timeout = 0; PRAGMA wal_autocheckpoint = 0;")
@@ -97,6 +100,7 @@ impl Committer {
         }
         self.remembered.begin();
         for request in batch.iter_mut() {
+            self.bound.begin();
             self.perform(connection, request).map_err(|broken| match broken {
                 Broken::Sqlite(error) => failed(error),
                 Broken::Store(error) => error,

@@ -14,6 +14,14 @@ pub(super) fn is_busy(error: &Error) -> bool {
     )
 }
 
+/// Whether it is about what was read, and not about what was to be written.
+pub(super) fn is_damage(error: &Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::OperationInterrupted)
+    )
+}
+
 /// Says in the words of the store what went wrong with the database at `path`.
 pub(super) fn explain(error: Error, connection: Option<&Connection>, path: &Path) -> StoreError {
     let Error::SqliteFailure(failure, message) = &error else {
@@ -28,6 +36,10 @@ pub(super) fn explain(error: Error, connection: Option<&Connection>, path: &Path
             StoreError::Locked(path.to_owned())
         }
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => corrupt(path, &message),
+        // Nobody else interrupts anything.
+        ErrorCode::OperationInterrupted => {
+            corrupt(path, "there is no end to what it holds: its pages lead to each other in a ring")
+        }
         ErrorCode::CannotOpen => cannot_open(path, &message),
         ErrorCode::SystemIoFailure => match connection.and_then(system_error) {
             Some(system) => explain_system(&system, path),

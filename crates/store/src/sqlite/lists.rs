@@ -1,13 +1,15 @@
 //! Reading lists: runs, holds and timers.
 
+use super::bound::Rising;
 use super::drivers::Drivers;
-use super::reader::{Reader, hold_state, row_limit, run_key};
+use super::reader::{Reader, hold_state, row_limit, rows_of, run_key};
 use crate::error::StoreError;
 use crate::store::{Cursor, HoldFilter, ListedHold, ListedRun, Page};
 use lockgate_engine::id::{DriverId, HoldId, RunId, TimerId};
 use lockgate_engine::run::index::{HoldRow, RunRow, TimerRow};
 use lockgate_engine::time::Timestamp;
 use rusqlite::{Connection, Params, Row, params};
+use std::cmp::Reverse;
 
 const RUN_COLUMNS: &str = "key, run, kind, workflow, feature, status, phase, created_at, changed_at, parent, driver";
 const HOLD_COLUMNS: &str = "h.key, h.hold, r.run, h.kind, h.state, h.revision, h.since, h.shown, r.workflow, r.feature";
@@ -15,22 +17,31 @@ const HOLDS: &str = "holds h JOIN runs r ON r.key = h.key >> 32";
 
 pub(super) fn runs(reader: &Reader, drivers: &Drivers, page: Page) -> Result<Vec<ListedRun>, StoreError> {
     let before = page.after.map_or(i64::MAX, |cursor| cursor.key);
-    list_runs(reader, drivers, "key < ?1 ORDER BY key DESC LIMIT ?2", params![before, row_limit(page.limit)])
+    list_runs(reader, drivers, Some(before), "key < ?1 ORDER BY key DESC LIMIT ?2", params![before, row_limit(page.limit)])
 }
 
 pub(super) fn find_runs(reader: &Reader, drivers: &Drivers, prefix: &str) -> Result<Vec<ListedRun>, StoreError> {
-    list_runs(reader, drivers, "run >= ?1 AND run < ?2 ORDER BY key DESC", params![prefix, past(prefix)])
+    list_runs(reader, drivers, None, "run >= ?1 AND run < ?2 ORDER BY key DESC", params![prefix, past(prefix)])
 }
 
 pub(super) fn runs_of_feature(reader: &Reader, drivers: &Drivers, feature: &str) -> Result<Vec<ListedRun>, StoreError> {
-    list_runs(reader, drivers, "feature = ?1 ORDER BY key DESC", params![feature])
+    list_runs(reader, drivers, None, "feature = ?1 ORDER BY key DESC", params![feature])
 }
 
-fn list_runs(reader: &Reader, drivers: &Drivers, which: &str, parameters: impl Params) -> Result<Vec<ListedRun>, StoreError> {
+fn list_runs(
+    reader: &Reader,
+    drivers: &Drivers,
+    before: Option<i64>,
+    which: &str,
+    parameters: impl Params,
+) -> Result<Vec<ListedRun>, StoreError> {
+    let mut falling = Rising::past(before.map(Reverse));
     let rows = reader.read(|view| {
         view.prepare_cached(&format!("SELECT {RUN_COLUMNS} FROM runs WHERE {which}"))?
             .query_map(parameters, |row| {
-                Ok((row.get::<_, i64>(0)?, run_row(row)?, row.get::<_, Option<String>>(10)?.map(DriverId)))
+                let key: i64 = row.get(0)?;
+                falling.take(Reverse(key))?;
+                Ok((key, run_row(row)?, row.get::<_, Option<String>>(10)?.map(DriverId)))
             })?
             .collect::<rusqlite::Result<Vec<_>>>()
     })?;
@@ -63,25 +74,35 @@ pub(super) fn holds(reader: &Reader, filter: &HoldFilter, page: Page) -> Result<
         HoldFilter::Open => {
             let Cursor { since, key } = page.after.unwrap_or(Cursor { since: i64::MIN, key: i64::MIN });
             let which = "h.state = 0 AND (h.since, h.key) > (?1, ?2) ORDER BY h.since, h.key LIMIT ?3";
-            list_holds(view, which, params![since, key, limit])
+            let mut rising = Rising::past(page.after);
+            list_holds(view, |cursor| rising.take(cursor), which, params![since, key, limit])
         }
         HoldFilter::OfRun(run) => {
             let Some(run_key) = run_key(view, run)? else { return Ok(Vec::new()) };
-            let after = page.after.map_or((run_key << 32) - 1, |cursor| cursor.key);
+            let [from, before] = rows_of(run_key);
+            let after = page.after.map_or(from.saturating_sub(1), |cursor| cursor.key);
             let which = "h.key > ?1 AND h.key < ?2 ORDER BY h.key LIMIT ?3";
-            list_holds(view, which, params![after, (run_key + 1) << 32, limit])
+            let mut rising = Rising::past(Some(after));
+            list_holds(view, |cursor| rising.take(cursor.key), which, params![after, before, limit])
         }
     })
 }
 
 pub(super) fn find_holds(reader: &Reader, prefix: &str) -> Result<Vec<ListedHold>, StoreError> {
-    reader.read(|view| list_holds(view, "h.hold >= ?1 AND h.hold < ?2 ORDER BY h.hold, h.key", params![prefix, past(prefix)]))
+    let which = "h.hold >= ?1 AND h.hold < ?2 ORDER BY h.hold, h.key";
+    reader.read(|view| list_holds(view, |_| Ok(()), which, params![prefix, past(prefix)]))
 }
 
-fn list_holds(view: &Connection, which: &str, parameters: impl Params) -> rusqlite::Result<Vec<ListedHold>> {
+fn list_holds(
+    view: &Connection,
+    mut take: impl FnMut(Cursor) -> rusqlite::Result<()>,
+    which: &str,
+    parameters: impl Params,
+) -> rusqlite::Result<Vec<ListedHold>> {
     view.prepare_cached(&format!("SELECT {HOLD_COLUMNS} FROM {HOLDS} WHERE {which}"))?
         .query_map(parameters, |row| {
-            let since: i64 = row.get(6)?;
+            let cursor = Cursor { since: row.get(6)?, key: row.get(0)? };
+            take(cursor)?;
             Ok(ListedHold {
                 row: HoldRow {
                     hold: HoldId(row.get(1)?),
@@ -89,12 +110,12 @@ fn list_holds(view: &Connection, which: &str, parameters: impl Params) -> rusqli
                     kind: row.get(3)?,
                     state: hold_state(row, 4)?,
                     revision: row.get(5)?,
-                    since: Timestamp::from_millis(since),
+                    since: Timestamp::from_millis(cursor.since),
                     shown: row.get(7)?,
                 },
                 workflow: row.get(8)?,
                 feature: row.get(9)?,
-                cursor: Cursor { since, key: row.get(0)? },
+                cursor,
             })
         })?
         .collect()

@@ -6,12 +6,14 @@
 //! | `schema` | the tables, and the steps between their formats |
 //! | `writer`, `committer` | take what waits, and make one transaction of it |
 //! | `append` | what happens inside such a transaction |
+//! | `bound` | an end to all reading, also of a damaged database |
 //! | `reader`, `lists`, `scan` | read histories, lists, and everything |
 //! | `upkeep` | copies of the database; the end of values that nobody refers to |
 //! | `drivers` | who drives, and who is alive |
 //! | `errors` | what SQLite and the operating system say, in the words of the store |
 
 mod append;
+mod bound;
 mod committer;
 mod drivers;
 mod errors;
@@ -30,6 +32,7 @@ use crate::store::{
     Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit, StoredRun,
     StoredValue, Unreferred, refuse_misuse,
 };
+use bound::Bound;
 use committer::Committer;
 use drivers::Drivers;
 use lockgate_engine::digest::Digest;
@@ -83,11 +86,12 @@ impl SqliteStore {
     }
 
     fn at(place: Place) -> Result<Self, StoreError> {
-        let connection = place.open()?;
+        let bound = Bound::default();
+        let connection = place.open(&bound)?;
         let drivers = Arc::new(Drivers::new(&place.folder));
         let committed = Arc::new(Notify::new());
         let writer = Writer::new(Committer::new(place.clone(), drivers.clone(), committed.clone()));
-        Ok(Self { writer, reader: Reader::new(connection, place.clone()), place, committed, drivers })
+        Ok(Self { writer, reader: Reader::new(connection, bound, place.clone()), place, committed, drivers })
     }
 }
 

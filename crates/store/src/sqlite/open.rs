@@ -1,5 +1,6 @@
 //! Making and opening the database file.
 
+use super::bound::Bound;
 use super::errors::{corrupt, explain, explain_system, is_busy};
 use super::schema::{APPLICATION_ID, FORMAT, STEPS, migrate};
 use crate::error::StoreError;
@@ -80,8 +81,8 @@ impl Place {
     }
 
     /// Opens the database, checks that it is one of ours, and takes it to the present format.
-    pub(super) fn open(&self) -> Result<Connection, StoreError> {
-        let mut connection = self.connect()?;
+    pub(super) fn open(&self, bound: &Bound) -> Result<Connection, StoreError> {
+        let mut connection = self.connect(bound)?;
         let deadline = Instant::now() + self.settings.lock_wait;
         loop {
             let found = match self.check(&mut connection) {
@@ -124,11 +125,12 @@ impl Place {
     }
 
     /// Opens the database, which was checked before.
-    pub(super) fn connect(&self) -> Result<Connection, StoreError> {
+    pub(super) fn connect(&self, bound: &Bound) -> Result<Connection, StoreError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let failed = |error| explain(error, None, &self.database);
-        let connection = Connection::open_with_flags(&self.database, flags).map_err(failed)?;
+        let mut connection = Connection::open_with_flags(&self.database, flags).map_err(failed)?;
         connection.busy_timeout(self.settings.lock_wait).map_err(failed)?;
+        bound.set(&mut connection, &self.database).map_err(failed)?;
         connection.set_prepared_statement_cache_capacity(64);
         // Else a statement whose limit is a parameter would be prepared anew each time.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(failed)?;

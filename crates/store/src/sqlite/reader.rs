@@ -1,6 +1,7 @@
 //! Reading: histories and values, on a connection of its own that never waits for the writer.
 
 use super::append::commit_key;
+use super::bound::{Bound, Rising};
 use super::errors::{corrupt, explain};
 use super::open::Place;
 use crate::error::StoreError;
@@ -17,17 +18,19 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug)]
 pub(super) struct Reader {
     connection: Mutex<Connection>,
+    bound: Bound,
     place: Place,
 }
 
 impl Reader {
-    pub(super) fn new(connection: Connection, place: Place) -> Self {
-        Self { connection: Mutex::new(connection), place }
+    pub(super) fn new(connection: Connection, bound: Bound, place: Place) -> Self {
+        Self { connection: Mutex::new(connection), bound, place }
     }
 
-    /// Reads with one view of the database, whatever is committed meanwhile.
+    /// Reads with one view of the database, whatever is committed meanwhile, and no more than it can hold.
     pub(super) fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        self.bound.begin();
         let result = connection.unchecked_transaction().and_then(|view| query(&view));
         result.map_err(|error| explain(error, Some(&connection), &self.place.database))
     }
@@ -102,6 +105,12 @@ pub(super) fn run_key(view: &Connection, run: &RunId) -> rusqlite::Result<Option
     view.prepare_cached("SELECT key FROM runs WHERE run = ?1")?.query_row([run.as_str()], |row| row.get(0)).optional()
 }
 
+/// From which key on and before which one the rows of a run are stored.
+pub(super) fn rows_of(run_key: i64) -> [i64; 2] {
+    // A number that is too large for this is no run's.
+    [run_key << 32, run_key.wrapping_add(1) << 32]
+}
+
 pub(super) fn fold(view: &Connection, run_key: i64) -> rusqlite::Result<Option<Fold>> {
     let mut statement = view.prepare_cached("SELECT version, state FROM folds WHERE key = ?1")?;
     statement.query_row([run_key], |row| Ok(Fold { version: u64::from(row.get::<_, u32>(0)?), state: row.get(1)? })).optional()
@@ -110,8 +119,13 @@ pub(super) fn fold(view: &Connection, run_key: i64) -> rusqlite::Result<Option<F
 fn commits(view: &Connection, run_key: i64, after: u64, limit: usize) -> rusqlite::Result<Vec<Sealed>> {
     // Past the last version that can be, there is nothing.
     let after = after.min(u64::from(u32::MAX));
+    let from = commit_key(run_key, after);
+    let mut rising = Rising::past(Some(from));
     view.prepare_cached("SELECT key, hash, payload FROM commits WHERE key > ?1 AND key <= ?2 ORDER BY key LIMIT ?3")?
-        .query_map(params![commit_key(run_key, after), commit_key(run_key, u64::from(u32::MAX)), row_limit(limit)], sealed)?
+        .query_map(params![from, commit_key(run_key, u64::from(u32::MAX)), row_limit(limit)], |row| {
+            rising.take(row.get::<_, i64>(0)?)?;
+            sealed(row)
+        })?
         .collect()
 }
 

@@ -1,7 +1,8 @@
 //! Reading everything, for verification.
 
+use super::bound::Rising;
 use super::lists::{list_timers, run_row};
-use super::reader::{Reader, fold, hold_state, row_limit, run_key, sealed};
+use super::reader::{Reader, fold, hold_state, row_limit, rows_of, run_key, sealed};
 use crate::error::StoreError;
 use crate::store::{Orphan, StoredCommit, StoredRun, StoredValue};
 use lockgate_engine::digest::Digest;
@@ -15,20 +16,22 @@ const STORED_RUN: &str =
 
 pub(super) fn stored_run(reader: &Reader, run: &RunId) -> Result<Option<StoredRun>, StoreError> {
     reader.read(|view| match run_key(view, run)? {
-        Some(run_key) => Ok(stored_runs(view, "key = ?1", params![run_key])?.pop()),
+        Some(run_key) => Ok(stored_runs(view, None, "key = ?1", params![run_key])?.pop()),
         None => Ok(None),
     })
 }
 
 pub(super) fn runs(reader: &Reader, after: Option<i64>, limit: usize) -> Result<Vec<StoredRun>, StoreError> {
     let Some(from) = next(after) else { return Ok(Vec::new()) };
-    reader.read(|view| stored_runs(view, "key >= ?1 ORDER BY key LIMIT ?2", params![from, row_limit(limit)]))
+    reader.read(|view| stored_runs(view, after, "key >= ?1 ORDER BY key LIMIT ?2", params![from, row_limit(limit)]))
 }
 
-fn stored_runs(view: &Connection, which: &str, parameters: impl Params) -> rusqlite::Result<Vec<StoredRun>> {
+fn stored_runs(view: &Connection, after: Option<i64>, which: &str, parameters: impl Params) -> rusqlite::Result<Vec<StoredRun>> {
+    let mut rising = Rising::past(after);
     let mut statement = view.prepare_cached(&format!("{STORED_RUN} {which}"))?;
     let rows = statement.query_map(parameters, |row| {
         let place = row.get(0)?;
+        rising.take(place)?;
         let row = StoredRun {
             place,
             row: run_row(row)?,
@@ -51,7 +54,7 @@ fn refers_to(view: &Connection, run_key: i64) -> rusqlite::Result<Vec<Digest>> {
 
 fn holds(view: &Connection, run_key: i64, run: &RunRow) -> rusqlite::Result<Vec<HoldRow>> {
     view.prepare_cached("SELECT hold, kind, state, revision, since, shown FROM holds WHERE key >= ?1 AND key < ?2 ORDER BY key")?
-        .query_map([run_key << 32, (run_key + 1) << 32], |row| {
+        .query_map(rows_of(run_key), |row| {
             Ok(HoldRow {
                 hold: HoldId(row.get(0)?),
                 run: run.run.clone(),
@@ -72,25 +75,31 @@ fn next(after: Option<i64>) -> Option<i64> {
 
 pub(super) fn commits(reader: &Reader, after: Option<i64>, limit: usize) -> Result<Vec<StoredCommit>, StoreError> {
     let Some(from) = next(after) else { return Ok(Vec::new()) };
+    let mut rising = Rising::past(after);
     reader.read(|view| {
         view.prepare_cached(
             "SELECT c.key, c.hash, c.payload, r.run FROM commits c LEFT JOIN runs r ON r.key = c.key >> 32 \
              WHERE c.key >= ?1 ORDER BY c.key LIMIT ?2",
         )?
         .query_map(params![from, row_limit(limit)], |row| {
-            Ok(StoredCommit { place: row.get(0)?, run: row.get::<_, Option<String>>(3)?.map(RunId), commit: sealed(row)? })
+            let place = row.get(0)?;
+            rising.take(place)?;
+            Ok(StoredCommit { place, run: row.get::<_, Option<String>>(3)?.map(RunId), commit: sealed(row)? })
         })?
         .collect()
     })
 }
 
 pub(super) fn values(reader: &Reader, after: Option<Digest>, limit: usize) -> Result<Vec<StoredValue>, StoreError> {
+    let mut rising = Rising::past(after);
     // Every blob comes after the empty one.
     let after: &[u8] = after.as_ref().map_or(&[], |digest| &digest.0);
     reader.read(|view| {
         view.prepare_cached("SELECT digest, bytes FROM stored_values WHERE digest > ?1 ORDER BY digest LIMIT ?2")?
             .query_map(params![after, row_limit(limit)], |row| {
-                Ok(StoredValue { digest: Digest(row.get(0)?), bytes: row.get(1)? })
+                let digest = Digest(row.get(0)?);
+                rising.take(digest)?;
+                Ok(StoredValue { digest, bytes: row.get(1)? })
             })?
             .collect()
     })
@@ -125,7 +134,17 @@ pub(super) fn orphans(reader: &Reader) -> Result<Vec<Orphan>, StoreError> {
 pub(super) fn damage(reader: &Reader) -> Result<Vec<String>, StoreError> {
     reader.read(|view| {
         let mut check = view.prepare("PRAGMA integrity_check")?;
-        let lines: rusqlite::Result<Vec<String>> = check.query_map([], |row| row.get(0))?.collect();
-        Ok(lines?.into_iter().filter(|line| line != "ok").collect())
+        let mut lines = Vec::new();
+        for line in check.query_map([], |row| row.get::<_, String>(0))? {
+            match line {
+                Ok(text) if text == "ok" => {}
+                // What is wrong with the pages is told all at once, under a heading.
+                Ok(text) => lines.extend(text.lines().filter(|line| !line.starts_with("***")).map(str::to_owned)),
+                // The check of the pages comes first; what it found can be why the rows cannot be checked.
+                Err(_) if !lines.is_empty() => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(lines)
     })
 }

@@ -1,6 +1,7 @@
 //! Upkeep while others go on: a copy of the whole database, and the end of values that nobody refers to.
 
-use super::errors::explain;
+use super::bound::Bound;
+use super::errors::{explain, is_damage};
 use super::open::Place;
 use super::reader::Reader;
 use crate::backup::{beside, put_in_place, require_folder};
@@ -19,8 +20,11 @@ pub(super) fn back_up(place: &Place, file: &Path) -> Result<(), StoreError> {
         return Err(StoreError::Io(format!("{} cannot be the name of a backup; use one that is UTF-8", file.display())));
     };
     require_folder(file)?;
-    let connection = place.connect()?;
-    let copied = connection.execute("VACUUM INTO ?1", [name]).map_err(|error| explain(error, Some(&connection), file));
+    let connection = place.connect(&Bound::default())?;
+    let copied = connection.execute("VACUUM INTO ?1", [name]).map_err(|error| {
+        let path = if is_damage(&error) { &place.database } else { file };
+        explain(error, Some(&connection), path)
+    });
     let placed = copied.and_then(|_| put_in_place(&fresh, file));
     if placed.is_err() {
         fs::remove_file(&fresh).ok();
@@ -34,7 +38,7 @@ pub(super) fn unreferred(reader: &Reader) -> Result<Unreferred, StoreError> {
 
 /// Values come with what refers to them, in one transaction, so within another one nothing can be on its way.
 pub(super) fn remove_unreferred(place: &Place) -> Result<Unreferred, StoreError> {
-    let mut connection = place.connect()?;
+    let mut connection = place.connect(&Bound::default())?;
     let removed = (|| {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let found = count(&transaction)?;

@@ -2,10 +2,11 @@
 
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
+use lockgate_engine::time::Timestamp;
 use lockgate_store::conformance::{Scribe, hold_row, timer_row};
-use lockgate_store::{Finding, MemoryStore, SqliteStore, Store, verify_run, verify_store};
+use lockgate_store::{Finding, HoldFilter, MemoryStore, Page, SqliteStore, Store, StoreError, verify_run, verify_store};
 use rusqlite::{Connection, params};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A small store: two runs of three commits, with values, a fold, a hold and a timer.
 async fn fill(store: &dyn Store) {
@@ -177,4 +178,143 @@ async fn a_damaged_value_is_never_given_out() {
     assert!(error.to_string().contains("is not what was written"), "{error}");
     let findings = verify_run(&store, &RunId::new("bbbb")).await.unwrap().unwrap();
     assert_eq!(findings.len(), 1, "{findings:?}");
+}
+
+/// The pages of a database file, counted from one.
+struct Pages {
+    file: PathBuf,
+    bytes: Vec<u8>,
+}
+
+impl Pages {
+    const SIZE: usize = 4096;
+
+    fn of(folder: &Path) -> Self {
+        let file = folder.join("lockgate.db");
+        let bytes = std::fs::read(&file).unwrap();
+        Self { file, bytes }
+    }
+
+    fn page(&mut self, number: u32) -> &mut [u8] {
+        let begin = (number as usize - 1) * Self::SIZE;
+        &mut self.bytes[begin..begin + Self::SIZE]
+    }
+
+    fn add(&mut self, page: &[u8]) -> u32 {
+        self.bytes.extend_from_slice(page);
+        u32::try_from(self.bytes.len() / Self::SIZE).unwrap()
+    }
+
+    /// A page that leads to another one so many times.
+    fn leading(child: u32, times: u8) -> Vec<u8> {
+        let mut page = vec![0; Self::SIZE];
+        // An inner page of a table, how many cells it has, where they begin, and where its last way leads.
+        let cells = usize::from(times - 1);
+        let begin = Self::SIZE - cells * 5;
+        page[0] = 5;
+        page[4] = times - 1;
+        page[5..7].copy_from_slice(&u16::try_from(begin).unwrap().to_be_bytes());
+        page[8..12].copy_from_slice(&child.to_be_bytes());
+        for cell in 0..cells {
+            let at = begin + cell * 5;
+            page[12 + cell * 2..14 + cell * 2].copy_from_slice(&u16::try_from(at).unwrap().to_be_bytes());
+            page[at..at + 4].copy_from_slice(&child.to_be_bytes());
+            page[at + 4] = u8::try_from(cell).unwrap().min(127);
+        }
+        page
+    }
+
+    fn write(mut self) {
+        let count = u32::try_from(self.bytes.len() / Self::SIZE).unwrap();
+        self.bytes[28..32].copy_from_slice(&count.to_be_bytes());
+        std::fs::write(&self.file, &self.bytes).unwrap();
+    }
+}
+
+/// The first page of each table, in a database that nobody has open.
+fn roots(folder: &Path) -> Vec<(String, u32)> {
+    let connection = database(folder);
+    connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    let mut tables = connection.prepare("SELECT name, rootpage FROM sqlite_schema WHERE type = 'table'").unwrap();
+    tables.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect()
+}
+
+/// Reads all that can be read, in every way; gives what was said of damage.
+async fn told_of(store: &dyn Store) -> Vec<String> {
+    let mut told: Vec<String> = verify_store(store).await.unwrap().into_iter().map(|found| found.problem).collect();
+    let run = RunId::new("aaaa");
+    let answers = [
+        store.load(&run).await.map(drop),
+        store.commits(&run, 0, usize::MAX).await.map(drop),
+        store.runs(Page::ALL).await.map(drop),
+        store.find_runs("a").await.map(drop),
+        store.runs_of_feature("nothing").await.map(drop),
+        store.holds(HoldFilter::Open, Page::ALL).await.map(drop),
+        store.holds(HoldFilter::OfRun(run.clone()), Page::ALL).await.map(drop),
+        store.find_holds("h").await.map(drop),
+        store.timers(Timestamp::from_millis(i64::MAX), usize::MAX).await.map(drop),
+        store.unreferred_values().await.map(drop),
+    ];
+    for answer in answers {
+        match answer {
+            Ok(()) => {}
+            Err(StoreError::Corrupt(detail)) => told.push(detail),
+            Err(other) => panic!("{other}"),
+        }
+    }
+    told
+}
+
+#[tokio::test]
+async fn a_database_whose_pages_lead_to_the_same_rows_again_and_again_is_read_to_an_end_and_told() {
+    for table in ["commits", "runs"] {
+        let folder = tempfile::tempdir().unwrap();
+        fill(&SqliteStore::open(folder.path()).unwrap()).await;
+        let root = roots(folder.path()).into_iter().find(|(name, _)| name == table).unwrap().1;
+        let mut pages = Pages::of(folder.path());
+        let leaf = pages.page(root).to_vec();
+        let mut child = pages.add(&leaf);
+        // As deep as SQLite goes: the rows of one page come more often than anybody could wait for.
+        for _ in 0..17 {
+            child = pages.add(&Pages::leading(child, 4));
+        }
+        pages.page(root).copy_from_slice(&Pages::leading(child, 4));
+        pages.write();
+        let store = SqliteStore::open_existing(folder.path()).unwrap();
+        let told = told_of(&store).await;
+        assert!(told.iter().any(|line| line.contains("2nd reference to page")), "{table}: {told:?}");
+        assert!(told.iter().any(|line| line.contains("rows come again")), "{table}: {told:?}");
+        // Commits are never read but in the order of their keys.
+        let endless = told.iter().any(|line| line.contains("there is no end to what it holds"));
+        assert!(endless || table == "commits", "{table}: {told:?}");
+        let backup = store.back_up(folder.path().join("backup.db")).await.unwrap_err().to_string();
+        assert!(backup.contains("lockgate.db is damaged") && backup.contains("put back a backup"), "{backup}");
+    }
+}
+
+#[tokio::test]
+async fn a_search_that_is_led_to_earlier_rows_does_not_begin_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scribe = Scribe::new("aaaa");
+    {
+        let store = SqliteStore::open(folder.path()).unwrap();
+        for _ in 0..600 {
+            scribe.write(&store, "one of many").await;
+        }
+    }
+    let root = roots(folder.path()).into_iter().find(|(name, _)| name == "commits").unwrap().1;
+    let mut pages = Pages::of(folder.path());
+    let page = pages.page(root);
+    assert_eq!(page[0], 5, "the commits are on several pages");
+    // Every way is said to lead to lower keys than any, so that whoever looks for a later one is led past it.
+    for cell in 0..usize::from(page[4]) {
+        let at = usize::from(u16::from_be_bytes([page[12 + cell * 2], page[13 + cell * 2]]));
+        page[at + 4] = 0xff;
+    }
+    pages.write();
+    let store = SqliteStore::open_existing(folder.path()).unwrap();
+    let told = told_of(&store).await;
+    assert!(told.iter().any(|line| line.contains("rows come again")), "{told:?}");
+    let later = store.commits(&scribe.run, 599, 10).await.unwrap_err().to_string();
+    assert!(later.contains("rows come again") && later.contains("put back a backup"), "{later}");
 }
