@@ -7,7 +7,7 @@ use crate::world::World;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::history::DRIVE;
 use lockgate_engine::time::Timestamp;
-use lockgate_store::{Store, StoreError};
+use lockgate_store::StoreError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use tokio::task::{JoinError, JoinSet};
@@ -94,8 +94,25 @@ impl Fleet {
 
     /// Whether there is a run that could be driven here, other than those that were given up.
     pub async fn is_wanted(&self) -> Result<bool, StoreError> {
-        let wanted = wanted(&*self.world.store, self.troubled.len() + 1).await?;
-        Ok(wanted.iter().any(|run| !self.troubled.contains_key(run) && self.watcher.is_ours(run)))
+        let wanted = self.wanted(1, |run| !self.troubled.contains_key(run)).await?;
+        Ok(!wanted.is_empty())
+    }
+
+    /// Detached runs of this place that could go on and are fit for it, at most so many.
+    async fn wanted(&self, enough: usize, fit: impl Fn(&RunId) -> bool) -> Result<Vec<RunId>, StoreError> {
+        let mut limit = enough + self.driving.len() + self.troubled.len();
+        loop {
+            // They stand before all other timers.
+            let timers = self.world.store.timers(Timestamp::from_millis(0), limit).await?;
+            let all = timers.len() < limit;
+            let wanted = timers.into_iter().filter(|timer| timer.kind == DRIVE).map(|timer| timer.run);
+            let ours: Vec<RunId> = wanted.filter(|run| fit(run) && self.watcher.is_ours(run)).take(enough).collect();
+            if all || ours.len() >= enough {
+                return Ok(ours);
+            }
+            // However many of other places share the store, ours may stand behind them.
+            limit = limit.saturating_mul(4);
+        }
     }
 
     async fn drive_on(&mut self, until: Until, halt: &Halt) -> Result<(), StoreError> {
@@ -129,19 +146,12 @@ impl Fleet {
         if room == 0 {
             return Ok(());
         }
-        let limit = at_once + self.troubled.len();
-        let wanted = wanted(&*self.world.store, limit).await?;
         let now = Instant::now();
-        let ready: Vec<RunId> = wanted
-            .into_iter()
-            .filter(|run| {
-                !self.driving.contains(run)
-                    && self.troubled.get(run).is_none_or(|troubled| troubled.again.is_some_and(|again| again <= now))
-            })
-            .filter(|run| self.watcher.is_ours(run))
-            .take(room)
-            .collect();
-        for run in ready {
+        let ready = |run: &RunId| {
+            !self.driving.contains(run)
+                && self.troubled.get(run).is_none_or(|troubled| troubled.again.is_some_and(|again| again <= now))
+        };
+        for run in self.wanted(room, ready).await? {
             self.begin(run, halt);
         }
         Ok(())
@@ -187,10 +197,4 @@ impl Fleet {
             }
         }
     }
-}
-
-/// Detached runs that could go on, at most so many.
-pub async fn wanted(store: &dyn Store, limit: usize) -> Result<Vec<RunId>, StoreError> {
-    let timers = store.timers(Timestamp::from_millis(0), limit).await?;
-    Ok(timers.into_iter().filter(|timer| timer.kind == DRIVE).map(|timer| timer.run).collect())
 }

@@ -2,6 +2,7 @@
 
 mod agent;
 mod files;
+mod fleet;
 mod process;
 mod script;
 mod simulation;
