@@ -3,6 +3,7 @@
 use super::bound::Rising;
 use super::lists::{list_timers, run_row};
 use super::reader::{Reader, fold, hold_state, row_limit, rows_of, run_key, sealed};
+use super::schema;
 use crate::error::StoreError;
 use crate::store::{Orphan, StoredCommit, StoredRun, StoredValue};
 use lockgate_engine::digest::Digest;
@@ -145,6 +146,8 @@ pub(super) fn damage(reader: &Reader) -> Result<Vec<String>, StoreError> {
                 Err(error) => return Err(error),
             }
         }
+        lines
+            .extend(schema::changed(view)?.into_iter().map(|name| format!("{name} is not defined as in a database of Lockgate")));
         Ok(lines)
     })
 }

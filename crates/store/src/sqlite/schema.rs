@@ -4,6 +4,7 @@
 //! insert at the end of a run's rows, whose conflict on the key is the comparison of versions, and dirties a single page.
 
 use rusqlite::{Connection, TransactionBehavior};
+use std::collections::BTreeMap;
 
 /// "Lock" in the header of the file says whose database it is.
 pub(super) const APPLICATION_ID: i64 = 0x4c6f_636b;
@@ -46,6 +47,32 @@ pub(super) fn migrate(connection: &mut Connection, steps: &[&str]) -> rusqlite::
     transaction.commit()
 }
 
+/// Tables and indexes that are missing, are too many, or were made in another way than this release makes them. SQLite reads the rows as the
+/// definitions say that are stored with them, so that a change there changes what is read and nothing else shows it.
+pub(super) fn changed(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut fresh = Connection::open_in_memory()?;
+    migrate(&mut fresh, STEPS)?;
+    let (expected, found) = (definitions(&fresh)?, definitions(connection)?);
+    let mut names: Vec<&String> =
+        expected.keys().chain(found.keys()).filter(|name| expected.get(*name) != found.get(*name)).collect();
+    names.sort();
+    names.dedup();
+    Ok(names.into_iter().cloned().collect())
+}
+
+/// By its name, what each is and how it was made. Whatever was written there is taken: text is asked for where it is shown only.
+type Definitions = BTreeMap<String, (Vec<u8>, Vec<u8>, Option<Vec<u8>>)>;
+
+fn definitions(connection: &Connection) -> rusqlite::Result<Definitions> {
+    let query = "SELECT CAST(name AS BLOB), CAST(type AS BLOB), CAST(tbl_name AS BLOB), CAST(sql AS BLOB) FROM sqlite_schema";
+    let mut statement = connection.prepare(query)?;
+    let rows = statement.query_map([], |row| {
+        let name: Vec<u8> = row.get(0)?;
+        Ok((String::from_utf8_lossy(&name).into_owned(), (row.get(1)?, row.get(2)?, row.get(3)?)))
+    })?;
+    rows.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +91,18 @@ mod tests {
         migrate(&mut connection, &longer).unwrap();
         assert_eq!(version(&connection), FORMAT + 1);
         connection.execute("INSERT INTO runs(run, kind, workflow, status, created_at, changed_at, epoch, colour) VALUES('r', 'workflow', 'w', 'running', 0, 0, 0, 'red')", []).unwrap();
+    }
+
+    #[test]
+    fn whatever_is_defined_in_another_way_is_named() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, STEPS).unwrap();
+        assert_eq!(changed(&connection).unwrap(), Vec::<String>::new());
+        let change =
+            "CREATE TRIGGER own AFTER INSERT ON runs BEGIN DELETE FROM commits; END; DROP INDEX holds_by_id; DROP TABLE folds;
+            CREATE TABLE folds(key INTEGER, version INTEGER NOT NULL, state BLOB NOT NULL);";
+        connection.execute_batch(change).unwrap();
+        assert_eq!(changed(&connection).unwrap(), ["folds", "holds_by_id", "own"]);
     }
 
     #[test]

@@ -169,6 +169,19 @@ async fn findings_say_which_run_where_and_what() {
 }
 
 #[tokio::test]
+async fn a_table_that_is_defined_in_another_way_is_found() {
+    // With these definitions every row is still there, and its key is read as nothing.
+    let change = "PRAGMA writable_schema = ON; \
+        UPDATE sqlite_schema SET sql = replace(sql, 'PRIMARY', 'PRIMER') WHERE name = 'folds'; PRAGMA writable_schema = RESET;";
+    let folder = tempfile::tempdir().unwrap();
+    fill(&SqliteStore::open(folder.path()).unwrap()).await;
+    database(folder.path()).execute_batch(change).unwrap();
+    let findings = verify_store(&SqliteStore::open_existing(folder.path()).unwrap()).await.unwrap();
+    let expected = "folds is not defined as in a database of Lockgate";
+    assert!(findings.iter().any(|found| found.problem == expected), "{findings:?}");
+}
+
+#[tokio::test]
 async fn a_damaged_value_is_never_given_out() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(folder.path()).unwrap();
