@@ -141,14 +141,14 @@ struct Cursor<'s> {
 
 impl Cursor<'_> {
     fn advance_to(&mut self, offset: usize) {
-        for character in self.source[self.offset..offset].chars() {
+        for (index, character) in self.source[self.offset..offset].char_indices() {
             match character {
                 '\n' => {
                     self.line += 1;
                     self.column = 1;
                 }
-                // A byte order mark has no width in any editor.
-                '\u{feff}' if self.offset == 0 && self.column == 1 => {}
+                // A byte order mark has no width in any editor; elsewhere it is a character like others.
+                '\u{feff}' if self.offset + index == 0 => {}
                 _ => self.column += 1,
             }
         }

@@ -131,8 +131,8 @@ fn survives(source: &str) {
         let before = source.get(..problem.span.start).expect("a place in the text");
         assert!(source.get(problem.span.clone()).is_some(), "{problem:?}");
         assert_eq!(problem.line, before.matches('\n').count() + 1, "{problem:?}");
-        let line = before.rsplit('\n').next().unwrap_or_default();
-        assert_eq!(problem.column, line.trim_start_matches('\u{feff}').chars().count() + 1, "{problem:?}");
+        let line = before.strip_prefix('\u{feff}').unwrap_or(before).rsplit('\n').next().unwrap_or_default();
+        assert_eq!(problem.column, line.chars().count() + 1, "{problem:?}");
     }
 }
 
