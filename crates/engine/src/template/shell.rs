@@ -323,5 +323,10 @@ fn escaped(rest: &str) -> usize {
 fn plain_to_see(inside: &str) -> bool {
     let tricky = ["case", "<<", "`", "$'", "$\"", "#"];
     let nested_in_quotes = inside.split('"').skip(1).step_by(2).any(|quoted| quoted.contains(['$', '\\', '`']));
-    !tricky.iter().any(|trick| inside.contains(trick)) && !nested_in_quotes
+    // A parenthesis inside `${…}` closes nothing.
+    let unclear_expansion = inside.split("${").skip(1).any(|rest| match rest.split_once('}') {
+        Some((expansion, _)) => expansion.contains(['(', ')', '\'', '"', '`', '\\', '{', '$']),
+        None => true,
+    });
+    !tricky.iter().any(|trick| inside.contains(trick)) && !nested_in_quotes && !unclear_expansion
 }

@@ -157,6 +157,8 @@ fn where_a_value_cannot_be_quoted_the_command_is_refused() {
         "echo a\\\n#'\n{{vars.evil}}",
         "((cat <<E))\nit's\nE\necho {{vars.evil}}",
         "(( a # b )) {{vars.evil}}",
+        "echo \"$(echo ${x:-)}; echo {{vars.evil}})\"",
+        "echo \"$(echo ${x:-(}) {{vars.evil}})\"",
     ] {
         let error = shell(command).expect_err(command);
         assert!(error.contains("cannot be quoted safely"), "{error}");
@@ -182,6 +184,7 @@ fn quotes_are_followed_through_ordinary_commands() {
         "cat <<-'A B' ; cat <<'E'\nit's\n\tAB\n\"\nE\n",
         "cat <<< word ",
         "echo `date` \"`date`\" ",
+        "echo \"$(ls ${x} ${x:-y})\" ",
         "x=\"${HOME}/a\" ; echo \"\\\"\" ",
         "echo $(echo 'a)b') ",
         "echo \"a'b\" ",
