@@ -34,20 +34,18 @@ pub struct Target {
     pub run: fn(&[u8]),
     /// Inputs to begin with that are made, not kept.
     pub seeds: fn() -> Vec<Vec<u8>>,
-    /// How long an input is worth being.
-    pub longest: usize,
 }
 
 /// All of them.
 pub const TARGETS: &[Target] = &[
-    Target { name: "spec", run: spec::run, seeds: spec::seeds, longest: 8 << 10 },
-    Target { name: "script", run: script::run, seeds: script::seeds, longest: 2 << 10 },
-    Target { name: "template", run: template::run, seeds: template::seeds, longest: 512 },
-    Target { name: "settings", run: settings::run, seeds: settings::seeds, longest: 2 << 10 },
-    Target { name: "commit", run: commit::run, seeds: commit::seeds, longest: 8 << 10 },
-    Target { name: "state", run: state::run, seeds: state::seeds, longest: 8 << 10 },
-    Target { name: "play", run: play::run, seeds: play::seeds, longest: 512 },
-    Target { name: "database", run: database::run, seeds: database::seeds, longest: 256 },
+    Target { name: "spec", run: spec::run, seeds: spec::seeds },
+    Target { name: "script", run: script::run, seeds: script::seeds },
+    Target { name: "template", run: template::run, seeds: template::seeds },
+    Target { name: "settings", run: settings::run, seeds: settings::seeds },
+    Target { name: "commit", run: commit::run, seeds: commit::seeds },
+    Target { name: "state", run: state::run, seeds: state::seeds },
+    Target { name: "play", run: play::run, seeds: play::seeds },
+    Target { name: "database", run: database::run, seeds: database::seeds },
 ];
 
 /// Writes the inputs to begin with into a folder.
