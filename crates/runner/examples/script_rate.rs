@@ -1,4 +1,4 @@
-//! How long one evaluation takes, from asking to answer, one after another.
+//! How long one evaluation takes, from asking to answer, one after another. An argument names the cases to measure: `list`.
 #![expect(clippy::print_stdout, reason = "what it measures is what it prints")]
 
 use lockgate_engine::digest::Digest;
@@ -50,7 +50,15 @@ async fn measure() {
     let path = ["context", "vars", "list"].map(String::from).to_vec();
     large.stored.push(StoredPart { path, digest: Digest::of(json.as_bytes()), json: json.into() });
 
-    for (name, call) in [("return null", &null), ("1 KB context", &small), ("100 KB stored", &large)] {
+    let mut text = null.clone();
+    text.source = "return context.vars.big.length".into();
+    let json = format!("\"{}\"", "x".repeat(100_000));
+    let path = ["context", "vars", "big"].map(String::from).to_vec();
+    text.stored.push(StoredPart { path, digest: Digest::of(json.as_bytes()), json: json.into() });
+
+    let only = std::env::args().nth(1).unwrap_or_default();
+    let cases = [("return null", &null), ("1 KB context", &small), ("100 KB list", &large), ("100 KB text", &text)];
+    for (name, call) in cases.into_iter().filter(|(name, _)| name.contains(&only)) {
         for pause in [Duration::ZERO, Duration::from_micros(200)] {
             let mut rounds = Vec::new();
             for _ in 0..ROUNDS {

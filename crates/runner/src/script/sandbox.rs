@@ -65,8 +65,8 @@ impl Sandbox {
         Ok(Self { runtime, context, desk })
     }
 
-    /// Evaluates one call.
-    pub(super) fn evaluate(self, request: Request<'_>, shelf: &HashMap<Digest, Seed>) -> Result<Returned, Failed> {
+    /// Evaluates one call, the only one of this engine.
+    pub(super) fn evaluate(&self, request: Request<'_>, shelf: &HashMap<Digest, Seed>) -> Result<Returned, Failed> {
         let Request { form, source, globals, forget: _, stored, files, thoughts, limits } = request;
         self.desk.begin(Instant::now().checked_add(limits.time), files, thoughts);
         self.runtime.set_memory_limit(limits.memory);

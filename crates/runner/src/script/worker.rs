@@ -28,6 +28,9 @@ const THREAD_STACK: usize = 16 << 20;
 const ADDRESS_SPACE: u64 = 8 << 30;
 /// How long the next call is looked for before it is waited for.
 const LOOK_FOR: Duration = Duration::from_micros(1000);
+/// An evaluation that took no longer than this leaves little to clear away, which can be done after the answer. The next
+/// call would have to wait for more.
+const CLEARED_LATER: Duration = Duration::from_millis(2);
 /// Buffers that grew beyond this for one large call are given back.
 const BUFFER_KEPT: usize = 1 << 20;
 
@@ -89,10 +92,13 @@ fn serve(mut socket: &UnixStream) -> io::Result<()> {
         look_at_once(socket);
         let Some(frame) = receive(socket, &mut buffer)? else { return Ok(()) };
         let request = read_call(frame).map_err(|_| io::Error::from(ErrorKind::InvalidData))?;
-        let answer = evaluate(sandbox, request, &mut shelf);
+        let begin = Instant::now();
+        let answer = evaluate(&sandbox, request, &mut shelf);
+        let used = (begin.elapsed() <= CLEARED_LATER).then_some(sandbox);
         let frame = write_answer(&answer).or_else(|| write_answer(&failed(ScriptError::TooLarge)));
         socket.write_all(&frame.unwrap_or_default())?;
-        // Made while the answer travels, so that the next call finds it ready.
+        // Cleared away and made anew while the answer travels, so that the next call finds it ready.
+        drop(used);
         sandbox = Sandbox::prepare();
         if buffer.len() > BUFFER_KEPT {
             buffer = vec![0; 64 << 10];
@@ -101,7 +107,7 @@ fn serve(mut socket: &UnixStream) -> io::Result<()> {
 }
 
 fn evaluate(
-    sandbox: Result<Sandbox, ScriptError>,
+    sandbox: &Result<Sandbox, ScriptError>,
     request: Request<'_>,
     shelf: &mut HashMap<Digest, Seed>,
 ) -> Result<Returned, Failed> {
@@ -115,7 +121,7 @@ fn evaluate(
     }
     match sandbox {
         Ok(sandbox) => sandbox.evaluate(request, shelf),
-        Err(error) => failed(error),
+        Err(error) => failed(error.clone()),
     }
 }
 
