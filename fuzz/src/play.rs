@@ -4,7 +4,7 @@ use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Seen, ShownFile};
 use lockgate_engine::id::{DriverId, RunId, StepKey, TaskKey};
-use lockgate_engine::run::command::{Actor, Body, Command, Create, Credential, TaskOutcome, Way};
+use lockgate_engine::run::command::{Actor, Body, Command, Create, Credential, GapsFound, TaskOutcome, Way};
 use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind, Origin, OutputFile, Preset, RefusedAttempt, RunKind};
@@ -67,6 +67,7 @@ impl Play {
             presets: if with_presets { vec![preset("plan", "1"), preset("build/check", "rerun")] } else { Vec::new() },
             driver: DriverId::from("driver-1"),
             detached: false,
+            agent: None,
         };
         let command = envelope(person(), Body::Create(Box::new(body)), 0, true);
         let (mut run, entries) = create(&command, workflow()).expect("a person may begin a run");
@@ -172,7 +173,7 @@ impl Play {
                 let file = OutputFile { path: format!("{}.txt", how & 3), digest, bytes: 1, stored: how & 4 == 4 };
                 let outputs = if what == 3 { vec![file] } else { Vec::new() };
                 let outcome = if well { TaskOutcome::Finished { result, outputs } } else { TaskOutcome::Failed(failure(how)) };
-                Body::TaskEnded { key, attempt, outcome }
+                Body::TaskEnded { key, attempt, outcome, agent: None }
             }
             Effect::Gate { phase, iteration, gate, attempt } => {
                 Body::GateEnded { phase, iteration, gate, attempt, failure: (!well).then(|| failure(how)) }
@@ -194,6 +195,37 @@ impl Play {
                 Body::Rechecked { hold, revision, files: if well { shown } else { files }, differences: Vec::new() }
             }
             Effect::Wake { timer, .. } => Body::TimerDue { timer },
+            Effect::When { key } => {
+                let outcome = match what {
+                    1 => ConditionOutcome::Error("it threw".into()),
+                    2 => ConditionOutcome::False,
+                    _ => ConditionOutcome::True,
+                };
+                Body::WhenEvaluated { key, outcome }
+            }
+            Effect::Gaps { phase, iteration, round } => {
+                let gaps = GapsFound::Gaps {
+                    status: "incomplete".into(),
+                    gaps: vec!["a gap".into()],
+                    action: None,
+                    agents: Vec::new(),
+                    message: None,
+                };
+                let found = match what {
+                    1 => GapsFound::Error("it threw".into()),
+                    2 => gaps,
+                    _ => GapsFound::Whole { status: "complete".into(), message: None },
+                };
+                Body::GapsChecked { phase, iteration, round, found }
+            }
+            Effect::Think { thinker, .. } => {
+                let text = if well { Ok(Datum::Inline("\"so\"".into())) } else { Err(failure(how)) };
+                Body::Thought { thinker, text, agent: None }
+            }
+            Effect::Finalize => {
+                let file = OutputFile { path: "final.md".into(), digest, bytes: 1, stored: false };
+                Body::Finalized { made: if well { Ok(file) } else { Err("it broke".into()) } }
+            }
         })
     }
 
@@ -201,9 +233,12 @@ impl Play {
     fn stale_outcome(&self, how: u8) -> Body {
         let attempt = u32::from(how >> 5);
         match self.named(how) {
-            StepKey::Task(key) => {
-                Body::TaskEnded { key, attempt, outcome: TaskOutcome::Finished { result: None, outputs: Vec::new() } }
-            }
+            StepKey::Task(key) => Body::TaskEnded {
+                key,
+                attempt,
+                outcome: TaskOutcome::Finished { result: None, outputs: Vec::new() },
+                agent: None,
+            },
             StepKey::Gate { phase, iteration, gate } => Body::GateEnded { phase, iteration, gate, attempt, failure: None },
         }
     }

@@ -34,6 +34,12 @@ lockgate_engine::codes! {
         NotText = "not-text",
         /// The workflow file has errors.
         InvalidWorkflow = "invalid-workflow",
+        /// The files of a run's definition have changed.
+        DefinitionChanged = "definition-changed",
+        /// No agent is configured for a task that needs one.
+        NoAgent = "no-agent",
+        /// An input is missing, or is not what it must be.
+        BadInput = "bad-input",
         /// The folder for outputs cannot be used.
         BadOutputDir = "bad-output-dir",
         /// `--var` gives no variable a value.
@@ -159,7 +165,8 @@ impl Code {
             | Self::OutcomeUnknown
             | Self::OurMistake
             | Self::DamagedBackup => Exit::Failed,
-            Self::NotAPerson
+            Self::DefinitionChanged
+            | Self::NotAPerson
             | Self::InsideTask
             | Self::NoTerminal
             | Self::HoldClosed
@@ -179,6 +186,8 @@ impl Code {
             | Self::FileTooLarge
             | Self::NotText
             | Self::InvalidWorkflow
+            | Self::NoAgent
+            | Self::BadInput
             | Self::BadOutputDir
             | Self::BadVar
             | Self::BadPreset

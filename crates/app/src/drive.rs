@@ -187,18 +187,26 @@ fn lies_in_the_workflow(run: &Run) -> bool {
         | TaskState::Backoff { .. }
         | TaskState::Interrupted
         | TaskState::Done
-        | TaskState::Skipped => None,
+        | TaskState::Skipped
+        | TaskState::Spread
+        | TaskState::Held
+        | TaskState::LeftOut { .. }
+        | TaskState::Tolerated(_) => None,
     });
     let gates = run.current.iter().flat_map(|phase| &phase.gates).filter_map(|gate| match &gate.state {
         GateState::Failed(failure) => Some(failure.kind),
         GateState::Waiting | GateState::Running | GateState::Passed | GateState::Waived => None,
     });
     tasks.chain(gates).any(|kind| match kind {
-        FailureKind::Script | FailureKind::Start | FailureKind::Output => true,
+        FailureKind::Script | FailureKind::Start | FailureKind::Output | FailureKind::Condition => true,
         FailureKind::Exit(_)
         | FailureKind::Signal(_)
         | FailureKind::Timeout
         | FailureKind::Interrupted
+        | FailureKind::Agent
+        | FailureKind::Budget
+        | FailureKind::Idle
+        | FailureKind::Until
         | FailureKind::Stopped => false,
     })
 }

@@ -5,11 +5,12 @@ use crate::notice;
 use crate::print::{self, ERROR, FAINT, GOOD, STRONG, WARNING, styled};
 use crate::view::{hanging, tail_text};
 use crate::{moment, neutral};
-use lockgate_engine::hold::Hold;
+use lockgate_engine::hold::{GAP_CHECK, Hold};
 use lockgate_engine::id::{HoldId, PhaseId, TaskKey};
 use lockgate_engine::run::Run;
+use lockgate_engine::run::agent::AgentReport;
 use lockgate_engine::run::command::{Actor, Way};
-use lockgate_engine::run::event::{AttemptReason, ConditionOutcome, Entry, Event, Failure};
+use lockgate_engine::run::event::{AttemptReason, ConditionOutcome, Entry, Event, Failure, Thinker};
 use lockgate_engine::run::state::TaskState;
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::config::Notify;
@@ -102,7 +103,7 @@ impl Progress {
                     indented(text, "feedback: ", feedback);
                 }
             }
-            Event::TaskStarted { key, attempt, reason } => {
+            Event::TaskStarted { key, attempt, reason, .. } => {
                 self.began.insert(key.address(), at);
                 let why = again(*reason, *attempt);
                 // The tree shows what is under way.
@@ -111,10 +112,50 @@ impl Progress {
                 }
                 line(text, format_args!("  {} {}{why}", address(key), styled(FAINT, "started")));
             }
-            Event::TaskFinished { key, .. } => {
+            Event::TaskFinished { key, agent, .. } => {
                 let took = self.took(&key.address(), at);
-                line(text, format_args!("  {} {} in {took}", address(key), styled(GOOD, "done")));
+                let used = agent.as_deref().map(used).unwrap_or_default();
+                line(text, format_args!("  {} {} in {took}{used}", address(key), styled(GOOD, "done")));
             }
+            Event::TaskRepeated { key, .. } => {
+                let took = self.took(&key.address(), at);
+                line(text, format_args!("  {} done in {took}, and once more: its `until` does not hold yet", address(key)));
+            }
+            Event::TaskSpread { key, tasks, .. } => {
+                line(text, format_args!("  {} becomes {}", address(key), count(tasks.len(), "task")));
+            }
+            Event::TaskAdmitted { .. } | Event::TasksHeld { .. } => {}
+            Event::TaskLeftOut { key, reason, .. } => {
+                let word = styled(FAINT, "left out:");
+                line(text, format_args!("  {} {word} {}", address(key), neutral::line(reason)));
+            }
+            Event::FailureTolerated { key } => {
+                line(text, format_args!("  {} {}", address(key), styled(WARNING, "failed, and the run goes on without it")));
+            }
+            Event::ThinkingBegan { thinker, .. } => {
+                line(text, format_args!("  {} {}", neutral::line(&asker(thinker)), styled(FAINT, "asks an agent")));
+            }
+            Event::Thought { thinker, agent, .. } => {
+                let used = agent.as_deref().map(used).unwrap_or_default();
+                line(text, format_args!("  {} {}{used}", neutral::line(&asker(thinker)), styled(FAINT, "has its answer")));
+            }
+            Event::GapsChecked(checked) => {
+                let word = match checked.action {
+                    None => styled(GOOD, "finds the work whole").to_string(),
+                    Some(action) => styled(WARNING, format_args!("finds gaps: {}", action.word())).to_string(),
+                };
+                line(text, format_args!("  gap check of {} {word}", name(&checked.phase)));
+                checked.message.iter().chain(&checked.gaps).for_each(|told| indented(text, "", told));
+            }
+            Event::GapsWaived { phase, .. } => {
+                let word = styled(WARNING, "counts as passed, because a person said so");
+                line(text, format_args!("  gap check of {} {word}", name(phase)));
+            }
+            Event::BudgetRaised { scope } => {
+                line(text, format_args!("  the budget of {} is raised by as much again", neutral::line(&scope.title())));
+            }
+            Event::Finalized { file } => line(text, format_args!("  wrote {}", neutral::line(&file.path))),
+            Event::DefinitionAccepted { .. } => line(text, format_args!("the changed definition was accepted")),
             Event::TaskFailed { key, failure, .. } => {
                 let took = self.took(&key.address(), at);
                 failed(text, &key.address(), &took, failure);
@@ -266,7 +307,29 @@ pub(crate) fn again(reason: AttemptReason, attempt: u32) -> String {
         AttemptReason::Interrupted => format!(" (attempt {attempt}: the last one was cut off)"),
         AttemptReason::Auth => format!(" (attempt {attempt}: the last one lacked a login)"),
         AttemptReason::Feedback => format!(" (attempt {attempt}: with feedback)"),
+        AttemptReason::Until => format!(" (attempt {attempt}: once more)"),
     }
+}
+
+/// What an agent used, as far as it said so.
+pub(crate) fn used(report: &AgentReport) -> String {
+    let tokens = report.usage.tokens().map(|tokens| format!("{tokens} tokens"));
+    let cost = report.usage.cost_micros.map(|micros| format!("${:.2}", micros as f64 / 1_000_000.0));
+    let parts: Vec<String> = tokens.into_iter().chain(cost).collect();
+    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
+}
+
+/// Whose script asks an agent.
+pub(crate) fn asker(thinker: &Thinker) -> String {
+    match thinker {
+        Thinker::Task(key) => key.address(),
+        Thinker::Gaps { phase, .. } => format!("{phase}/{GAP_CHECK}"),
+    }
+}
+
+/// So many of something.
+pub(crate) fn count(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
 fn name(phase: &PhaseId) -> String {

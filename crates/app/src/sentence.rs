@@ -1,6 +1,6 @@
 //! The events of a history as plain sentences, one each.
 
-use crate::progress::{again, first_line};
+use crate::progress::{again, asker, count, first_line, used};
 use crate::{moment, neutral};
 use lockgate_engine::hold::Choice;
 use lockgate_engine::id::{HoldId, PhaseId, TaskKey};
@@ -50,11 +50,46 @@ impl Sentences {
                 });
                 format!("phase {phase} has to do: {}", listed(names))
             }
-            Event::TaskStarted { key, attempt, reason } => self.started(key, at, *attempt, *reason),
-            Event::TaskFinished { key, outputs, .. } => {
+            Event::TaskStarted { key, attempt, reason, .. } => self.started(key, at, *attempt, *reason),
+            Event::TaskFinished { key, outputs, agent, .. } => {
                 let left = outputs.iter().map(|output| output.path.clone());
                 let left = if outputs.is_empty() { String::new() } else { format!(", leaving {}", listed(left)) };
-                format!("task {} finished in {}{left}", key.address(), self.took(&key.address(), at))
+                let used = agent.as_deref().map(used).unwrap_or_default();
+                format!("task {} finished in {}{used}{left}", key.address(), self.took(&key.address(), at))
+            }
+            Event::TaskRepeated { key, .. } => {
+                let took = self.took(&key.address(), at);
+                format!("task {} was done in {took}, and is done once more: its `until` does not hold yet", key.address())
+            }
+            Event::TaskSpread { key, tasks, .. } => {
+                let names = tasks.iter().map(|task| task.item.clone().unwrap_or_else(|| task.task.to_string()));
+                format!("task {} became {}: {}", key.address(), count(tasks.len(), "task"), listed(names))
+            }
+            Event::TaskAdmitted { key } => format!("the condition of task {} is met", key.address()),
+            Event::TaskLeftOut { key, reason, .. } => format!("task {} was left out: {reason}", key.address()),
+            Event::FailureTolerated { key } => format!("the run goes on without task {}, which failed", key.address()),
+            Event::ThinkingBegan { thinker, .. } => format!("the script of {} asks an agent", asker(thinker)),
+            Event::Thought { thinker, agent, .. } => {
+                let used = agent.as_deref().map(used).unwrap_or_default();
+                format!("an agent answered the script of {}{used}", asker(thinker))
+            }
+            Event::GapsChecked(checked) => match checked.action {
+                None => format!("the work of phase {} is whole", checked.phase),
+                Some(action) => {
+                    let told = listed(
+                        checked.message.iter().chain(&checked.gaps).map(|told| first_line(told)).collect::<Vec<_>>().into_iter(),
+                    );
+                    format!("the work of phase {} has gaps ({}): {told}", checked.phase, action.word())
+                }
+            },
+            Event::GapsWaived { phase, .. } => format!("the gaps of phase {phase} count as closed, because a person said so"),
+            Event::BudgetRaised { scope } => format!("the budget of {} was raised by as much again", scope.title()),
+            Event::TasksHeld { keys, hold } => {
+                format!("{} wait for the answer to hold {hold}", listed(keys.iter().map(TaskKey::address)))
+            }
+            Event::Finalized { file } => format!("the finalization wrote {}", file.path),
+            Event::DefinitionAccepted { files, .. } => {
+                format!("a changed definition was accepted: {}", listed(files.iter().map(|file| file.path.clone())))
             }
             Event::TaskFailed { key, failure, .. } => {
                 let address = key.address();
@@ -107,8 +142,12 @@ impl Sentences {
             Event::HoldVoided { hold, reason } => format!("hold {hold} no longer matters: {reason}"),
             Event::AttemptRefused(refused) => format!("an attempt to {} was refused: {}", refused.what, refused.reason),
             Event::PhaseCompleted { phase, .. } => format!("phase {phase} is complete"),
-            Event::PhaseRepeated { from, target, feedback, by_itself } => {
-                let why = if *by_itself { ", because it failed" } else { "" };
+            Event::PhaseRepeated { from, target, feedback, by_itself, gaps } => {
+                let why = match (*gaps, *by_itself) {
+                    (true, _) => ", because its work has gaps",
+                    (false, true) => ", because it failed",
+                    (false, false) => "",
+                };
                 format!("the run goes back from phase {from} to phase {target}{why}{}", with_feedback(feedback.as_deref()))
             }
             Event::PhasesSkipListed { phases } => {

@@ -126,6 +126,7 @@ fn history_code(error: &HistoryError) -> Code {
         HistoryError::Commit(CommitError::Damaged { .. })
         | HistoryError::Misfit(_)
         | HistoryError::NoBeginning
+        | HistoryError::DefinitionNeeded(_)
         | HistoryError::Unreadable { .. } => Code::HistoryDamaged,
     }
 }
@@ -225,6 +226,8 @@ impl From<Refusal> for Trouble {
                 .help("it starts when what it needs is done; `lockgate skip` lets it count as done without running"),
             Refusal::AlreadyAsked { .. } => Self::new(Code::AlreadyAsked, message),
             Refusal::NoReason { .. } => Self::new(Code::NoReason, message).help("say why with --reason; it is kept in the history"),
+            Refusal::PhaseVanished { .. } | Refusal::PhaseMoved { .. } => Self::new(Code::DefinitionChanged, message)
+                .help("go on with the definition as it was: `lockgate resume RUN --changed keep`; or begin a new run of the changed one"),
             Refusal::Ended { .. } => Self::new(Code::RunEnded, message),
         }
     }

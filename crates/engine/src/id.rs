@@ -145,13 +145,27 @@ impl IdSource {
         self.made = made;
     }
 
-    /// The next id: eight base32 characters, forty random bits.
-    pub fn next_id(&mut self) -> String {
+    /// The next id in the form that programs outside know: a random UUID.
+    pub fn next_uuid(&mut self) -> String {
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&self.next_bytes()[..16]);
+        bytes[6] = (bytes[6] & 0x0f) | 0x40;
+        bytes[8] = (bytes[8] & 0x3f) | 0x80;
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    }
+
+    fn next_bytes(&mut self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.seed);
         hasher.update(&self.made.to_le_bytes());
         self.made += 1;
-        hasher.finalize().as_bytes()[..8].iter().map(|byte| ALPHABET[usize::from(byte % 32)] as char).collect()
+        *hasher.finalize().as_bytes()
+    }
+
+    /// The next id: eight base32 characters, forty random bits.
+    pub fn next_id(&mut self) -> String {
+        self.next_bytes()[..8].iter().map(|byte| ALPHABET[usize::from(byte % 32)] as char).collect()
     }
 }
 

@@ -17,8 +17,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// What a path may begin with.
-pub const ROOTS: [&str; 10] =
-    ["context", "vars", "feature", "output_dir", "phase", "workflow", "outputs", "run", "task", "flags"];
+pub const ROOTS: [&str; 11] =
+    ["context", "vars", "feature", "output_dir", "phase", "workflow", "outputs", "run", "task", "flags", "item"];
 
 /// Where a template stands, and so what its paths may begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Roots {
     fn why_not(self, root: &str) -> &'static str {
         match self {
             Self::Task => "leads nowhere",
-            Self::Checkpoint if root == "task" => "means nothing in a checkpoint, which belongs to no task",
+            Self::Checkpoint if matches!(root, "task" | "item") => "means nothing in a checkpoint, which belongs to no task",
             Self::Checkpoint => "leads nowhere",
             Self::OutputDir if ROOTS.contains(&root) => "is not known yet when the output directory is made",
             Self::OutputDir => "leads nowhere",

@@ -1,7 +1,11 @@
 //! The settings in `.lockgate/config.yaml`. Without the file, everything has its default.
 
+mod agents;
+
 use lockgate_engine::spec::document::{self, Value};
 use lockgate_engine::spec::problem::Problem;
+use lockgate_engine::spec::workflow::AgentSetting;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Read};
 use std::num::NonZeroU32;
@@ -38,6 +42,8 @@ pub struct Config {
     pub background: Background,
     /// How somebody at a terminal is told that a question waits.
     pub notify: Notify,
+    /// How agents are started, by name, where a workflow does not say.
+    pub agents: BTreeMap<String, AgentSetting>,
     /// The PostgreSQL database that keeps the runs; without it they are kept beside the settings.
     pub database: Option<DatabaseUrl>,
 }
@@ -239,7 +245,7 @@ impl Config {
             return Ok(config);
         }
         let example = "people: { require_terminal: false }";
-        let known = ["people", "max_parallel", "script", "limits", "background", "notify", "database"];
+        let known = ["people", "max_parallel", "script", "limits", "background", "notify", "agents", "database"];
         for setting in root.fields("the settings", example, &known)? {
             let value = &setting.value;
             match setting.key.as_str() {
@@ -249,6 +255,7 @@ impl Config {
                 "limits" => config.limits.set(value)?,
                 "background" => config.background.set(value)?,
                 "notify" => config.notify = Notify::of(value)?,
+                "agents" => config.agents = agents::read(value)?,
                 _ => config.database = Some(DatabaseUrl::of(value)?),
             }
         }
@@ -367,7 +374,7 @@ mod tests {
         let error = parse("zebra: 1\n").unwrap_err();
         assert_eq!(
             error.help.as_deref(),
-            Some("there is `people`, `max_parallel`, `script`, `limits`, `background`, `notify`, `database`")
+            Some("there is `people`, `max_parallel`, `script`, `limits`, `background`, `notify`, `agents`, `database`")
         );
     }
 

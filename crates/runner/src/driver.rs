@@ -371,7 +371,7 @@ impl Driver {
             }
         }
         for effect in pending {
-            let is_work = matches!(effect, Effect::Task { .. } | Effect::Gate { .. });
+            let is_work = matches!(effect, Effect::Task { .. } | Effect::Gate { .. } | Effect::Think { .. });
             if self.under_way.contains_key(&effect) || (is_work && !self.ending.is_empty()) {
                 continue;
             }
@@ -398,6 +398,10 @@ impl Driver {
             | Effect::Gate { .. }
             | Effect::Evaluate { .. }
             | Effect::Show { .. }
+            | Effect::When { .. }
+            | Effect::Gaps { .. }
+            | Effect::Think { .. }
+            | Effect::Finalize
             | Effect::Recheck { .. } => self.world.perform.begin(&self.run, effect, stop),
         }
     }

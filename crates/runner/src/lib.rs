@@ -16,6 +16,7 @@
 //! | [`root`], [`config`] | where a project's state lies; its settings |
 
 pub mod agent;
+pub mod beside;
 pub mod config;
 pub mod driver;
 pub mod files;
@@ -29,4 +30,5 @@ pub mod script;
 pub mod secret;
 pub mod start;
 pub mod verify;
+pub mod worktree;
 pub mod world;

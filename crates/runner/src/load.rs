@@ -5,6 +5,7 @@ use lockgate_engine::id::RunId;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::history::{HistoryError, created};
+use lockgate_engine::run::index::IndexRows;
 use lockgate_engine::spec::workflow::Workflow;
 use lockgate_store::{Store, StoreError};
 use std::sync::Arc;
@@ -65,7 +66,7 @@ pub async fn load_fresh(store: &dyn Store, run: &RunId) -> Result<Fresh, LoadErr
     let workflow = definition(store, run, state.definition).await?;
     state.attach(workflow).map_err(history)?;
     for commit in &loaded.commits {
-        state.apply_commit(commit).map_err(history)?;
+        apply(store, &mut state, commit).await?;
     }
     Ok(Fresh { run: state, folded: fold.state.len(), tail })
 }
@@ -78,7 +79,7 @@ async fn replay(store: &dyn Store, run: &RunId, commits: &[Sealed]) -> Result<Ru
     let workflow = definition(store, run, created.definition).await?;
     let (mut state, _) = Run::first(first, workflow).map_err(history)?;
     for commit in rest {
-        state.apply_commit(commit).map_err(history)?;
+        apply(store, &mut state, commit).await?;
     }
     Ok(state)
 }
@@ -87,10 +88,21 @@ async fn replay(store: &dyn Store, run: &RunId, commits: &[Sealed]) -> Result<Ru
 pub async fn catch_up(store: &dyn Store, state: &mut Run) -> Result<bool, LoadError> {
     let commits = store.commits(&state.id, state.version, usize::MAX).await?;
     for commit in &commits {
-        let run = state.id.clone();
-        state.apply_commit(commit).map_err(|error| LoadError::History { run, error })?;
+        apply(store, state, commit).await?;
     }
     Ok(!commits.is_empty())
+}
+
+/// Folds a commit into a state; a definition that was accepted in it is fetched first.
+pub async fn apply(store: &dyn Store, state: &mut Run, commit: &Sealed) -> Result<IndexRows, LoadError> {
+    let run = state.id.clone();
+    let mut applied = state.apply_commit(commit);
+    if let Err(HistoryError::DefinitionNeeded(digest)) = applied {
+        let workflow = definition(store, &run, digest).await?;
+        state.offer(digest, workflow);
+        applied = state.apply_commit(commit);
+    }
+    applied.map_err(|error| LoadError::History { run, error })
 }
 
 pub(crate) async fn definition(store: &dyn Store, run: &RunId, digest: Digest) -> Result<Arc<Workflow>, LoadError> {

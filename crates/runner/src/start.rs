@@ -1,5 +1,6 @@
 //! From a workflow file to the beginning of a run: read, check, freeze.
 
+use crate::beside::Neighbours;
 use crate::root::{self, Root};
 use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
@@ -25,6 +26,8 @@ pub struct WorkflowFile {
     pub workflow: Option<Workflow>,
     /// What is wrong with it.
     pub problems: Vec<Problem>,
+    /// The files beside it that belong to it, with their texts.
+    pub beside: BTreeMap<PathBuf, String>,
 }
 
 /// Why a file could not be read at all.
@@ -75,8 +78,10 @@ pub fn read_workflow(path: &Path) -> Result<WorkflowFile, FileError> {
     let mut text = Vec::new();
     file.take(MAX_BYTES as u64 + 1).read_to_end(&mut text).map_err(unreadable)?;
     let source = String::from_utf8(text).map_err(|_| FileError::NotText { path: path.to_owned() })?;
-    let read = spec::read(&source);
-    Ok(WorkflowFile { path: path.to_owned(), source, workflow: read.workflow, problems: read.problems })
+    let mut neighbours = Neighbours::of(path);
+    let read = spec::read_beside(&source, &mut neighbours);
+    let beside = neighbours.into_read();
+    Ok(WorkflowFile { path: path.to_owned(), source, workflow: read.workflow, problems: read.problems, beside })
 }
 
 /// What a run begins with, beside its workflow.
@@ -92,6 +97,8 @@ pub struct Beginning {
     pub presets: Vec<Preset>,
     /// Whether it is left to whichever process drives in the background.
     pub detached: bool,
+    /// The command of the agent that works whatever else is configured.
+    pub agent: Option<String>,
 }
 
 /// A run that is ready to begin.
@@ -121,9 +128,10 @@ pub fn prepare(
 pub struct Frozen {
     workflow: Arc<Workflow>,
     vars: BTreeMap<String, Value>,
-    file: FrozenFile,
-    /// The file's text, then the definition.
-    values: [(Digest, Vec<u8>); 2],
+    files: Vec<FrozenFile>,
+    definition: Digest,
+    /// The definition, and the texts of the files.
+    values: Vec<(Digest, Vec<u8>)>,
 }
 
 impl Frozen {
@@ -132,11 +140,32 @@ impl Frozen {
         let mut workflow = workflow;
         // The values of a run are in its first event, those of the workflow among them.
         let vars = std::mem::take(&mut workflow.vars);
-        let definition = workflow.to_bytes();
-        let text = file.source.clone().into_bytes();
-        let file = FrozenFile { path: shown_path(root, &file.path), digest: Digest::of(&text) };
-        let values = [(file.digest, text), (Digest::of(&definition), definition)];
-        Self { workflow: Arc::new(workflow), vars, file, values }
+        let bytes = workflow.to_bytes();
+        let definition = Digest::of(&bytes);
+        let mut files = Vec::new();
+        let mut values = vec![(definition, bytes)];
+        let texts = std::iter::once((&file.path, &file.source)).chain(&file.beside);
+        for (path, text) in texts {
+            let text = text.clone().into_bytes();
+            files.push(FrozenFile { path: shown_path(root, path), digest: Digest::of(&text) });
+            values.push((Digest::of(&text), text));
+        }
+        Self { workflow: Arc::new(workflow), vars, files, definition, values }
+    }
+
+    /// The definition that was frozen.
+    pub fn workflow(&self) -> &Arc<Workflow> {
+        &self.workflow
+    }
+
+    /// Its digest, and the files that it was made from.
+    pub fn definition(&self) -> (Digest, &[FrozenFile]) {
+        (self.definition, &self.files)
+    }
+
+    /// The stored values that stand behind both.
+    pub fn values(&self) -> &[(Digest, Vec<u8>)] {
+        &self.values
     }
 
     /// Makes a new run of it ready to begin.
@@ -145,7 +174,7 @@ impl Frozen {
         let workflow = self.workflow.clone();
         let mut given = self.vars.clone();
         given.extend(beginning.vars);
-        let mut values = self.values.to_vec();
+        let mut values = self.values.clone();
         let mut vars = BTreeMap::new();
         for (name, value) in &given {
             let (datum, stored) = Datum::keep(value);
@@ -161,8 +190,8 @@ impl Frozen {
             run,
             kind: RunKind::Workflow,
             origin: Origin::New,
-            definition: self.values[1].0,
-            files: vec![self.file.clone()],
+            definition: self.definition,
+            files: self.files.clone(),
             feature: beginning.feature,
             flags,
             vars,
@@ -170,6 +199,7 @@ impl Frozen {
             presets: beginning.presets,
             driver: driver.clone(),
             detached: beginning.detached,
+            agent: beginning.agent,
         };
         Ok(Prepared { create, workflow, values })
     }

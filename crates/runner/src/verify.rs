@@ -91,7 +91,7 @@ async fn derive_again(store: &dyn Store, stored: &StoredRun) -> Result<Vec<Findi
         }
         for commit in &commits {
             let applied = match &mut state {
-                Some(state) => state.apply_commit(commit).map_err(|error| error.to_string()),
+                Some(state) => crate::load::apply(store, state, commit).await.map_err(|error| error.to_string()),
                 None => begin(store, run, commit).await.map(|(begun, rows)| {
                     state = Some(begun);
                     rows

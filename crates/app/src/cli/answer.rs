@@ -258,6 +258,8 @@ async fn refused(project: &Project, row: &HoldRow, revision: Option<u32>, option
         | Refusal::NoSuchHold { .. }
         | Refusal::NoSuchOption { .. }
         | Refusal::NotUnderWay { .. }
+        | Refusal::PhaseVanished { .. }
+        | Refusal::PhaseMoved { .. }
         | Refusal::StepRunning { .. }
         | Refusal::StepDone { .. }
         | Refusal::NotStarted { .. }

@@ -205,11 +205,24 @@ fn about(event: &Event, step: &StepName) -> Option<(u32, u32, &'static str)> {
         Event::TaskFailed { key, attempt, .. } => of_task(key, *attempt, "failed"),
         Event::TaskInterrupted { key, attempt } => of_task(key, *attempt, "interrupted"),
         Event::TaskStopped { key, attempt, .. } => of_task(key, *attempt, "stopped"),
+        Event::TaskRepeated { key, attempt, .. } => of_task(key, *attempt, "repeated"),
+        Event::TaskSpread { key, attempt, .. } => of_task(key, *attempt, "spread"),
         Event::GateStarted { phase, iteration, gate, attempt } => of_gate(phase, gate, *iteration, *attempt, "running"),
         Event::GatePassed { phase, iteration, gate, attempt } => of_gate(phase, gate, *iteration, *attempt, "passed"),
         Event::GateFailed { phase, iteration, gate, attempt, .. } => of_gate(phase, gate, *iteration, *attempt, "failed"),
         Event::Created(_)
         | Event::PresetsGiven { .. }
+        | Event::TaskAdmitted { .. }
+        | Event::TaskLeftOut { .. }
+        | Event::FailureTolerated { .. }
+        | Event::ThinkingBegan { .. }
+        | Event::Thought { .. }
+        | Event::GapsChecked(_)
+        | Event::GapsWaived { .. }
+        | Event::BudgetRaised { .. }
+        | Event::TasksHeld { .. }
+        | Event::Finalized { .. }
+        | Event::DefinitionAccepted { .. }
         | Event::Resumed { .. }
         | Event::Interrupted { .. }
         | Event::PhaseSkipped { .. }

@@ -33,6 +33,9 @@ pub(super) struct Arguments {
     vars: Vec<String>,
     #[command(flatten)]
     presets: PresetArguments,
+    /// The agent that works, whatever else is configured: a known one such as claude, or a command that reads the prompt
+    #[arg(long, value_name = "COMMAND")]
+    agent: Option<String>,
     /// Leaves the run to a process in the background, which is begun where there is none, and ends at once
     #[arg(long)]
     detach: bool,
@@ -66,7 +69,8 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         refuse_presets(&project, &actor).await?;
     }
     let flags = arguments.flags.into_iter().chain(arguments.raw_flags).collect();
-    let beginning = Beginning { feature: arguments.feature, flags, vars, presets, detached: arguments.detach };
+    let agent = arguments.agent;
+    let beginning = Beginning { feature: arguments.feature, flags, vars, presets, detached: arguments.detach, agent };
     let (driver, seed) = (project.store().driver().clone(), project.world.clock.seed());
     let workflow =
         Workflow { max_parallel: workflow.max_parallel.or(project.config.max_parallel.map(NonZeroU32::get)), ..workflow };

@@ -181,7 +181,7 @@ async fn news(store: &dyn Store, state: &mut Run, heard: &mut dyn FnMut(&Run, &[
         }
         for sealed in &commits {
             let commit = sealed.open()?;
-            state.apply_commit(sealed)?;
+            lockgate_runner::load::apply(store, state, sealed).await?;
             heard(state, &commit.entries);
         }
     }

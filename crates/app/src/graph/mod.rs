@@ -155,7 +155,7 @@ fn checkpoint_box(checkpoint: &Checkpoint, workflow: &Workflow) -> CheckpointBox
                 Leads::Past(phases.iter().filter_map(|phase| workflow.position(phase.as_str())).collect())
             }
             Action::Abort => Leads::Out,
-            Action::Continue | Action::Rerun | Action::CountAsDone => Leads::On,
+            Action::Continue | Action::Rerun | Action::CountAsDone | Action::RaiseBudget(_) => Leads::On,
         },
     };
     CheckpointBox {

@@ -104,11 +104,12 @@ impl Mark {
     pub(crate) fn of_task(state: &TaskState) -> Self {
         match state {
             TaskState::Waiting => Self::Pending,
-            TaskState::Running | TaskState::Backoff { .. } => Self::Running,
+            TaskState::Running | TaskState::Backoff { .. } | TaskState::Spread => Self::Running,
+            TaskState::Held => Self::Asking,
             TaskState::Interrupted => Self::Interrupted,
-            TaskState::Failed(_) => Self::Failed,
+            TaskState::Failed(_) | TaskState::Tolerated(_) => Self::Failed,
             TaskState::Done => Self::Done,
-            TaskState::Skipped => Self::Skipped,
+            TaskState::Skipped | TaskState::LeftOut { .. } => Self::Skipped,
         }
     }
 

@@ -31,6 +31,8 @@ fn title(run: &Run, hold: &Hold) -> String {
         HoldKind::Checkpoint => "Checkpoint",
         HoldKind::Interrupted => "Interrupted",
         HoldKind::Failed => "Failed",
+        HoldKind::Gaps => "Gaps",
+        HoldKind::Budget => "Budget",
     };
     let phase = hold.scope.phase().map(|id| run.workflow.phase(id.as_str()).map_or(id.as_str(), |phase| phase.title()));
     let phase = phase.map(|phase| format!(" in phase {phase}")).unwrap_or_default();

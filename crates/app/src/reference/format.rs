@@ -66,8 +66,12 @@ fn part(text: &mut String, name: &str, schema: &Value) {
             .as_array()
             .into_iter()
             .flatten()
-            .filter_map(|one| one["required"][0].as_str())
-            .map(table::code)
+            .map(|one| {
+                let several = one["anyOf"].as_array().map_or_else(|| vec![one], |several| several.iter().collect());
+                let names = several.into_iter().filter_map(|one| one["required"][0].as_str()).map(table::code);
+                names.collect::<Vec<_>>().join(" with or without ")
+            })
+            .filter(|names| !names.is_empty())
             .collect();
         if !names.is_empty() {
             let _ = writeln!(text, "{word} of {} is needed.\n", names.join(", "));

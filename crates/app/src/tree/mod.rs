@@ -149,6 +149,10 @@ impl Tree {
             | Event::TaskInterrupted { key, .. }
             | Event::TaskStopped { key, .. }
             | Event::TaskSkipped { key, .. }
+            | Event::TaskAdmitted { key }
+            | Event::TaskLeftOut { key, .. }
+            | Event::FailureTolerated { key }
+            | Event::TaskRepeated { key, .. }
             | Event::RetryAsked { key } => current.and_then(|phase| phase.find(key)).filter(|index| *index < self.steps.len()),
             Event::GateStarted { gate, .. } => {
                 self.gates_began.insert(gate.clone(), entry.at);
@@ -177,6 +181,15 @@ impl Tree {
             | Event::Interrupted { .. }
             | Event::PhaseSkipped { .. }
             | Event::TasksPlanned { .. }
+            | Event::TaskSpread { .. }
+            | Event::ThinkingBegan { .. }
+            | Event::Thought { .. }
+            | Event::GapsChecked(_)
+            | Event::GapsWaived { .. }
+            | Event::BudgetRaised { .. }
+            | Event::TasksHeld { .. }
+            | Event::Finalized { .. }
+            | Event::DefinitionAccepted { .. }
             | Event::GatePassed { .. }
             | Event::GateFailed { .. }
             | Event::GateWaived { .. }
@@ -239,10 +252,15 @@ impl Tree {
         let known = known.filter(|known| known.key == key && known.attempt == task.attempts);
         let (due, error) = match &task.state {
             TaskState::Backoff { due, .. } => (Some(*due), None),
-            TaskState::Failed(failure) => (None, Some(first_line(&failure.message))),
-            TaskState::Waiting | TaskState::Running | TaskState::Interrupted | TaskState::Done | TaskState::Skipped => {
-                (None, None)
-            }
+            TaskState::Failed(failure) | TaskState::Tolerated(failure) => (None, Some(first_line(&failure.message))),
+            TaskState::LeftOut { reason, .. } => (None, Some(first_line(reason))),
+            TaskState::Waiting
+            | TaskState::Running
+            | TaskState::Interrupted
+            | TaskState::Done
+            | TaskState::Skipped
+            | TaskState::Spread
+            | TaskState::Held => (None, None),
         };
         let runs = task.state == TaskState::Running;
         let began = if runs { task.since } else { known.and_then(|known| known.began) };

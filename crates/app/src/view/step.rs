@@ -43,9 +43,14 @@ pub(super) fn tasks(run: &Run, phase: &PhaseRun, root: &Root) -> Vec<StepView> {
 
 fn task_view(run: &RunId, phase: &PhaseRun, task: &TaskRun, root: &Root) -> StepView {
     let (failure, has_log) = match &task.state {
-        TaskState::Failed(failure) => (Some(failure), true),
+        TaskState::Failed(failure) | TaskState::Tolerated(failure) => (Some(failure), true),
         TaskState::Running | TaskState::Backoff { .. } | TaskState::Interrupted => (None, true),
-        TaskState::Waiting | TaskState::Done | TaskState::Skipped => (None, false),
+        TaskState::Waiting
+        | TaskState::Done
+        | TaskState::Skipped
+        | TaskState::Spread
+        | TaskState::Held
+        | TaskState::LeftOut { .. } => (None, false),
     };
     let key =
         || TaskKey { phase: phase.id.clone(), iteration: phase.iteration, task: task.task.clone(), item: task.item.clone() };

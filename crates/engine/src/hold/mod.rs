@@ -2,6 +2,7 @@
 
 use crate::digest::Digest;
 use crate::id::{HoldId, OptionId, PhaseId, TaskKey};
+use crate::run::budget::BudgetScope;
 use crate::run::command::Actor;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,10 @@ pub enum HoldKind {
     Interrupted,
     /// A task or gate failed, and a person says what becomes of it.
     Failed,
+    /// The work of a phase is not whole, and a person says what becomes of it.
+    Gaps,
+    /// A budget is exhausted, and a person says whether more may be used.
+    Budget,
 }
 
 impl HoldKind {
@@ -58,6 +63,8 @@ impl HoldKind {
             Self::Checkpoint => "checkpoint",
             Self::Interrupted => "interrupted",
             Self::Failed => "failed",
+            Self::Gaps => "gaps",
+            Self::Budget => "budget",
         }
     }
 }
@@ -86,14 +93,24 @@ pub enum Scope {
         /// The gate.
         gate: crate::id::GateId,
     },
+    /// The gap check of a phase.
+    Gaps {
+        /// The phase.
+        phase: PhaseId,
+        /// Its execution.
+        iteration: u32,
+    },
 }
+
+/// What stands for a phase's gap check in addresses: `phase/gap_check`.
+pub const GAP_CHECK: &str = "gap_check";
 
 impl Scope {
     /// The phase that it lies in.
     pub fn phase(&self) -> Option<&PhaseId> {
         match self {
             Self::Run => None,
-            Self::Phase { phase, .. } | Self::Gate { phase, .. } => Some(phase),
+            Self::Phase { phase, .. } | Self::Gate { phase, .. } | Self::Gaps { phase, .. } => Some(phase),
             Self::Tasks(keys) => keys.first().map(|key| &key.phase),
         }
     }
@@ -104,6 +121,7 @@ impl Scope {
             Self::Run | Self::Phase { .. } => Vec::new(),
             Self::Tasks(keys) => keys.iter().map(TaskKey::address).collect(),
             Self::Gate { phase, gate, .. } => vec![format!("{phase}/{gate}")],
+            Self::Gaps { phase, .. } => vec![format!("{phase}/{GAP_CHECK}")],
         }
     }
 }
@@ -163,6 +181,8 @@ pub enum Action {
     Rerun,
     /// What was cut off or failed counts as done.
     CountAsDone,
+    /// As much again may be used under this budget.
+    RaiseBudget(BudgetScope),
 }
 
 impl Action {
@@ -175,6 +195,7 @@ impl Action {
             Self::Abort => "abort",
             Self::Rerun => "rerun",
             Self::CountAsDone => "count_as_done",
+            Self::RaiseBudget(_) => "raise_budget",
         }
     }
 
@@ -182,7 +203,7 @@ impl Action {
     pub fn goes_on(&self) -> bool {
         match self {
             Self::Continue | Self::SkipPhases(_) | Self::CountAsDone => true,
-            Self::RepeatPhase(_) | Self::Abort | Self::Rerun => false,
+            Self::RepeatPhase(_) | Self::Abort | Self::Rerun | Self::RaiseBudget(_) => false,
         }
     }
 }
@@ -265,6 +286,7 @@ impl Hold {
             Scope::Phase { phase, .. } => phase.as_str() == selector,
             Scope::Tasks(keys) => keys.iter().any(|key| key.address() == selector),
             Scope::Gate { phase, gate, .. } => format!("{phase}/{gate}") == selector,
+            Scope::Gaps { phase, .. } => format!("{phase}/{GAP_CHECK}") == selector,
         }
     }
 
@@ -283,14 +305,25 @@ impl Hold {
     }
 }
 
+impl Choice {
+    /// Something that may be answered without further words.
+    pub fn plain(id: &str, label: &str, action: Action) -> Self {
+        Self { id: OptionId::from(id), label: label.to_owned(), with_feedback: false, action }
+    }
+}
+
+/// What may be answered where the work of a phase is not whole.
+pub fn gap_options(phase: &PhaseId) -> Vec<Choice> {
+    vec![
+        Choice { with_feedback: true, ..Choice::plain("retry", "Run the phase again", Action::RepeatPhase(phase.clone())) },
+        Choice::plain("continue", "Continue anyway", Action::CountAsDone),
+        Choice::plain("abort", "Abort", Action::Abort),
+    ]
+}
+
 /// What may be answered where a task or gate failed or was cut off.
 pub fn task_options() -> Vec<Choice> {
-    let choice = |id: &str, label: &str, action: Action| Choice {
-        id: OptionId::from(id),
-        label: label.to_owned(),
-        with_feedback: false,
-        action,
-    };
+    let choice = Choice::plain;
     vec![
         choice("rerun", "Run again", Action::Rerun),
         choice("count-as-done", "Count as done", Action::CountAsDone),

@@ -1,13 +1,18 @@
 //! Folding events into the state. Nothing is decided here: what an event says is so.
 
+mod work;
+
 use crate::digest::Digest;
-use crate::hold::{Action, Answer, Hold, HoldState, Scope, ShownFile};
+use crate::hold::{Action, Answer, Hold, HoldKind, HoldState, Scope, ShownFile};
 use crate::id::{HoldId, PhaseId, TaskKey};
+use crate::run::agent::AgentReport;
 use crate::run::command::{Actor, Way};
 use crate::run::event::{AttemptReason, ConditionOutcome, Created, Entry, Event, FailureKind, HoldOpened};
 use crate::run::phase::PhaseRun;
-use crate::run::state::{Decision, Deliverable, End, GateRun, GateState, GivenPreset, Listed, Run, Status, TaskState, Touched};
-use crate::spec::workflow::{MAIN_TASK, OnInterrupt, Workflow};
+use crate::run::state::{
+    Decision, End, GapRun, GapState, GateRun, GateState, GivenPreset, Listed, Run, Sessions, Status, TaskState, Thought, Touched,
+};
+use crate::spec::workflow::{GapAction, OnInterrupt, Workflow};
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,6 +59,14 @@ impl Run {
             end: None,
             listed: Listed { status: Status::Running, phase: None, changed_at: at, wanted: false },
             detached: created.detached,
+            agent: created.agent.clone(),
+            gap_rounds: 0,
+            gap_checks: Vec::new(),
+            spent: Vec::new(),
+            sessions: Sessions::default(),
+            item_outputs: BTreeMap::new(),
+            finalized: None,
+            offered: None,
             touched: Touched::default(),
         };
         run.touched.refers_to.push(created.definition);
@@ -79,42 +92,72 @@ impl Run {
             Event::Interrupted { .. } => self.stopping = true,
             Event::PhaseSkipped { .. } => self.position = self.position.saturating_add(1),
             Event::PhaseStarted { phase, iteration, feedback } => self.phase_started(phase, *iteration, feedback.clone(), at)?,
-            Event::TasksPlanned { tasks, .. } => {
-                let workflow = self.workflow.clone();
-                let phase = self.phase_under_way()?;
-                let declared = workflow.phases.get(phase.position).ok_or_else(|| Misfit("no such phase".into()))?;
-                phase.plan(declared, tasks);
+            Event::TasksPlanned { tasks, .. } => self.plan(tasks)?,
+            Event::TaskStarted { key, attempt, session, .. } => self.task_started(key, *attempt, session.clone(), at)?,
+            Event::TaskFinished { key, result, outputs, agent, .. } => {
+                self.agent_reported(key, agent.as_deref(), at)?;
+                self.task(key, at, |_| TaskState::Done)?;
+                self.gave(key, result.as_ref(), outputs, at);
             }
-            Event::TaskStarted { key, attempt, .. } => {
-                self.timer_gone(key)?;
-                if *attempt == 1 && key.task.as_str() != MAIN_TASK {
-                    self.subagents_spawned = self.subagents_spawned.saturating_add(1);
-                }
+            Event::TaskRepeated { key, result, outputs, agent, .. } => {
+                self.agent_reported(key, agent.as_deref(), at)?;
+                self.gave(key, result.as_ref(), outputs, at);
                 self.task(key, at, |task| {
-                    task.attempts = *attempt;
-                    task.hold = None;
-                    TaskState::Running
+                    task.rounds = task.rounds.saturating_add(1);
+                    task.previous = result.clone();
+                    task.next_reason = AttemptReason::Until;
+                    TaskState::Waiting
                 })?;
             }
-            Event::TaskFinished { key, result, outputs, .. } => {
-                self.task(key, at, |_| TaskState::Done)?;
-                self.touched.refers_to.extend(result.as_ref().and_then(|datum| datum.stored()));
-                match result {
-                    Some(datum) => {
-                        drop(self.outputs.entry(key.phase.clone()).or_default().insert(key.task.clone(), datum.clone()))
-                    }
-                    // An earlier execution's result is not this one's.
-                    None => drop(self.outputs.get_mut(key.phase.as_str()).and_then(|tasks| tasks.remove(key.task.as_str()))),
-                }
-                for file in outputs {
-                    if file.stored {
-                        self.touched.refers_to.push(file.digest);
-                    }
-                    self.deliverables.retain(|known| known.file.path != file.path || known.key.phase != key.phase);
-                    self.deliverables.push(Deliverable { key: key.clone(), file: file.clone(), at });
+            Event::TaskSpread { key, tasks, .. } => {
+                self.task(key, at, |_| TaskState::Spread)?;
+                // An earlier execution's results are not this one's.
+                drop(self.item_outputs.get_mut(key.phase.as_str()).and_then(|known| known.remove(key.task.as_str())));
+                self.plan(tasks)?;
+            }
+            Event::TaskAdmitted { key } => self.task(key, at, |task| {
+                task.admitted = true;
+                TaskState::Waiting
+            })?,
+            Event::TaskLeftOut { key, reason, failed } => {
+                let state = TaskState::LeftOut { reason: reason.clone(), failed: *failed };
+                self.task(key, at, |_| state)?;
+            }
+            Event::FailureTolerated { key } => self.task(key, at, |task| match task.state.clone() {
+                TaskState::Failed(failure) => TaskState::Tolerated(failure),
+                other => other,
+            })?,
+            Event::ThinkingBegan { thinker, prompt } => {
+                self.touched.refers_to.extend(prompt.stored());
+                let thought = Thought { thinker: thinker.clone(), prompt: prompt.clone(), text: None };
+                self.phase_under_way()?.thoughts.push(thought);
+            }
+            Event::Thought { thinker, text, agent } => {
+                self.touched.refers_to.extend(text.stored());
+                let thoughts = &mut self.phase_under_way()?.thoughts;
+                let asked = thoughts.iter_mut().rfind(|thought| thought.thinker == *thinker && thought.text.is_none());
+                asked.ok_or_else(|| Misfit("nobody asked for this thought".into()))?.text = Some(text.clone());
+                if let Some(report) = agent {
+                    self.thought_about(thinker, report);
                 }
             }
-            Event::TaskFailed { key, failure, .. } => {
+            Event::GapsChecked(checked) => self.gaps_checked(checked, at)?,
+            Event::GapsWaived { .. } => {
+                self.goes_on();
+                let gap = &mut self.phase_under_way()?.gap;
+                *gap = GapRun { state: GapState::Waived, hold: None };
+            }
+            Event::BudgetRaised { scope } => self.spent_mut(scope).raise(),
+            Event::TasksHeld { keys, hold } => self.held(keys, hold, at)?,
+            Event::Finalized { file } => {
+                if file.stored {
+                    self.touched.refers_to.push(file.digest);
+                }
+                self.finalized = Some(file.clone());
+            }
+            Event::DefinitionAccepted { definition, files } => self.definition_accepted(*definition, files)?,
+            Event::TaskFailed { key, failure, agent, .. } => {
+                self.agent_reported(key, agent.as_deref(), at)?;
                 self.timer_gone(key)?;
                 self.task(key, at, |task| {
                     task.failures = task.failures.saturating_add(1);
@@ -186,8 +229,13 @@ impl Run {
             }
             Event::HoldSettled { hold } => {
                 let hold = self.close(hold, HoldState::Settled)?;
-                if hold.chosen().is_some_and(|choice| choice.action == Action::Rerun) {
-                    self.again(&hold.scope, at)?;
+                match hold.chosen().map(|choice| &choice.action) {
+                    Some(Action::Rerun) => self.again(&hold.scope, at)?,
+                    Some(Action::RaiseBudget(_)) => self.let_go(&hold.id, at)?,
+                    Some(
+                        Action::Continue | Action::RepeatPhase(_) | Action::SkipPhases(_) | Action::Abort | Action::CountAsDone,
+                    )
+                    | None => {}
                 }
                 self.decisions.extend(decision(&hold));
             }
@@ -205,10 +253,11 @@ impl Run {
                 self.position = self.phase_under_way()?.position + 1;
                 self.current = None;
                 self.repeats_by_itself = 0;
+                self.gap_rounds = 0;
                 self.completed.push(phase.clone());
             }
-            Event::PhaseRepeated { target, feedback, by_itself, .. } => {
-                self.phase_repeated(target, feedback.clone(), *by_itself)?;
+            Event::PhaseRepeated { target, feedback, by_itself, gaps, .. } => {
+                self.phase_repeated(target, feedback.clone(), *by_itself, *gaps)?;
             }
             Event::PhasesSkipListed { phases } => {
                 for phase in phases {
@@ -227,10 +276,13 @@ impl Run {
                 self.end = Some(End::Cancelled);
             }
             Event::Completed => self.end = Some(End::Complete),
-            Event::TaskStopped { key, .. } => self.task(key, at, |task| {
-                task.next_reason = AttemptReason::Retry;
-                TaskState::Waiting
-            })?,
+            Event::TaskStopped { key, agent, .. } => {
+                self.agent_reported(key, agent.as_deref(), at)?;
+                self.task(key, at, |task| {
+                    task.next_reason = AttemptReason::Retry;
+                    TaskState::Waiting
+                })?;
+            }
             Event::RetryAsked { key } => {
                 self.goes_on();
                 self.timer_gone(key)?;
@@ -238,13 +290,16 @@ impl Run {
                     task.failures = 0;
                     task.hold = None;
                     task.next_reason = match task.state {
-                        TaskState::Failed(_) => AttemptReason::Retry,
+                        TaskState::Failed(_) | TaskState::Tolerated(_) => AttemptReason::Retry,
                         TaskState::Waiting
                         | TaskState::Running
                         | TaskState::Backoff { .. }
                         | TaskState::Interrupted
                         | TaskState::Done
-                        | TaskState::Skipped => task.next_reason,
+                        | TaskState::Skipped
+                        | TaskState::Spread
+                        | TaskState::Held
+                        | TaskState::LeftOut { .. } => task.next_reason,
                     };
                     TaskState::Waiting
                 })?;
@@ -271,7 +326,11 @@ impl Run {
         let Some(phase) = &mut self.current else { return };
         let tasks = phase.tasks.iter_mut().map(|task| &mut task.hold);
         let gates = phase.gates.iter_mut().map(|gate| &mut gate.hold);
-        tasks.chain(gates).filter(|asked| asked.as_ref() == Some(hold)).for_each(|asked| *asked = None);
+        tasks
+            .chain(gates)
+            .chain(Some(&mut phase.gap.hold))
+            .filter(|asked| asked.as_ref() == Some(hold))
+            .for_each(|asked| *asked = None);
     }
 
     fn resumed(&mut self, driver: crate::id::DriverId) {
@@ -291,13 +350,20 @@ impl Run {
                 | TaskState::Backoff { .. }
                 | TaskState::Interrupted
                 | TaskState::Done
-                | TaskState::Skipped => false,
+                | TaskState::Skipped
+                | TaskState::Spread
+                | TaskState::Held
+                | TaskState::LeftOut { .. }
+                | TaskState::Tolerated(_) => false,
             };
             if dealt_with && task.hold.is_none() {
                 task.failures = 0;
                 task.next_reason = AttemptReason::Retry;
                 phase.set(index, TaskState::Waiting);
             }
+        }
+        if had_failed && matches!(phase.gap.state, GapState::Open { action: GapAction::Abort, .. }) {
+            phase.gap = GapRun::default();
         }
         for gate in &mut phase.gates {
             if matches!(gate.state, GateState::Running | GateState::Failed(_)) && gate.hold.is_none() {
@@ -309,7 +375,7 @@ impl Run {
     /// What a hold was about is asked for again; it starts when its turn comes.
     fn again(&mut self, scope: &Scope, at: Timestamp) -> Result<(), Misfit> {
         match scope {
-            Scope::Run | Scope::Phase { .. } => Ok(()),
+            Scope::Run | Scope::Phase { .. } | Scope::Gaps { .. } => Ok(()),
             Scope::Tasks(keys) => keys.iter().try_for_each(|key| {
                 self.task(key, at, |task| {
                     if matches!(task.state, TaskState::Failed(_)) {
@@ -345,10 +411,13 @@ impl Run {
         Ok(())
     }
 
-    fn phase_repeated(&mut self, target: &PhaseId, feedback: Option<String>, by_itself: bool) -> Result<(), Misfit> {
+    fn phase_repeated(&mut self, target: &PhaseId, feedback: Option<String>, by_itself: bool, gaps: bool) -> Result<(), Misfit> {
         let workflow = self.workflow.clone();
         let position = workflow.position(target.as_str()).ok_or_else(|| Misfit(format!("there is no phase {target}")))?;
-        self.repeats_by_itself = if by_itself { self.repeats_by_itself.saturating_add(1) } else { 0 };
+        if !gaps {
+            self.gap_rounds = 0;
+            self.repeats_by_itself = if by_itself { self.repeats_by_itself.saturating_add(1) } else { 0 };
+        }
         self.timers_gone();
         self.position = position;
         self.current = None;
@@ -364,6 +433,13 @@ impl Run {
         let index = phase.find(key).ok_or_else(|| Misfit(format!("there is no task {}", key.address())))?;
         let declared = phase.declared(&workflow.phases[phase.position], index);
         let on_interrupt = declared.map_or(OnInterrupt::Ask, |task| task.on_interrupt);
+        if let Some(work) = declared.and_then(|task| task.agent()) {
+            // What it had used by then nobody said, which is not zero.
+            let unsaid = AgentReport { agent: work.agent.clone().unwrap_or_default(), ..AgentReport::default() };
+            let worked =
+                phase.tasks[index].since.map_or(0, |since| u64::try_from(at.since(since).as_millis()).unwrap_or(u64::MAX));
+            self.spend(&key.phase, &key.task, &unsaid, worked);
+        }
         self.task(key, at, |task| {
             task.next_reason = AttemptReason::Interrupted;
             match on_interrupt {
@@ -384,7 +460,11 @@ impl Run {
                     let index = phase.find(key).ok_or_else(|| Misfit(format!("there is no task {}", key.address())))?;
                     phase.tasks[index].hold = Some(opened.hold.clone());
                 }
+                if opened.kind == HoldKind::Budget {
+                    self.held(keys, &opened.hold, at)?;
+                }
             }
+            Scope::Gaps { .. } => self.phase_under_way()?.gap.hold = Some(opened.hold.clone()),
             Scope::Gate { gate, .. } => self.gate(gate.as_str())?.hold = Some(opened.hold.clone()),
         }
         self.touched.holds.push(opened.hold.clone());
@@ -447,7 +527,11 @@ impl Run {
             | TaskState::Interrupted
             | TaskState::Failed(_)
             | TaskState::Done
-            | TaskState::Skipped => None,
+            | TaskState::Skipped
+            | TaskState::Spread
+            | TaskState::Held
+            | TaskState::LeftOut { .. }
+            | TaskState::Tolerated(_) => None,
         });
         self.touched.timers_gone.extend(timers);
     }
@@ -486,7 +570,7 @@ fn decision(hold: &Hold) -> Option<Decision> {
     let (target, skipped) = match &choice.action {
         Action::RepeatPhase(target) => (Some(target.clone()), Vec::new()),
         Action::SkipPhases(phases) => (None, phases.clone()),
-        Action::Continue | Action::Abort | Action::Rerun | Action::CountAsDone => (None, Vec::new()),
+        Action::Continue | Action::Abort | Action::Rerun | Action::CountAsDone | Action::RaiseBudget(_) => (None, Vec::new()),
     };
     Some(Decision {
         hold: hold.id.clone(),

@@ -4,10 +4,14 @@ use crate::datum::Datum;
 use crate::digest::Digest;
 use crate::hold::ShownFile;
 use crate::id::{CommandId, DriverId, GateId, HoldId, PhaseId, RunId, StepKey, TaskKey, TimerId};
-use crate::run::event::{ConditionOutcome, Failure, FrozenFile, Origin, OutputFile, Preset, RefusedAttempt, RunKind};
+use crate::run::agent::AgentReport;
+use crate::run::event::{ConditionOutcome, Failure, FrozenFile, Origin, OutputFile, Preset, RefusedAttempt, RunKind, Thinker};
+use crate::spec::subagent::Subagent;
+use crate::spec::workflow::{GapAction, Workflow};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A command with its envelope.
 #[derive(Clone, Debug)]
@@ -100,6 +104,49 @@ pub enum Body {
         attempt: u32,
         /// How.
         outcome: TaskOutcome,
+        /// What its agent said about itself.
+        agent: Option<Box<AgentReport>>,
+    },
+    /// A task's `when` was evaluated.
+    WhenEvaluated {
+        /// Which task.
+        key: TaskKey,
+        /// The result.
+        outcome: ConditionOutcome,
+    },
+    /// It was found out whether the work of a phase is whole.
+    GapsChecked {
+        /// The phase.
+        phase: PhaseId,
+        /// Its execution.
+        iteration: u32,
+        /// Which check it was, counted from 1.
+        round: u32,
+        /// What was found.
+        found: GapsFound,
+    },
+    /// An agent was asked what it thinks.
+    Thought {
+        /// Whose script asked.
+        thinker: Thinker,
+        /// What it said, as a JSON text; or why it said nothing.
+        text: Result<Datum, Failure>,
+        /// What the agent said about itself.
+        agent: Option<Box<AgentReport>>,
+    },
+    /// What is made from the context in the end was made, or could not be.
+    Finalized {
+        /// The file, or why there is none.
+        made: Result<OutputFile, String>,
+    },
+    /// A person accepts that the files of the definition have changed.
+    AcceptDefinition {
+        /// Digest of the compiled definition.
+        definition: Digest,
+        /// The definition.
+        workflow: Arc<Workflow>,
+        /// The files that it was made from.
+        files: Vec<FrozenFile>,
     },
     /// An attempt of a gate has ended.
     GateEnded {
@@ -227,6 +274,8 @@ pub struct Create {
     pub driver: DriverId,
     /// Whether it is left to whichever process drives in the background.
     pub detached: bool,
+    /// The command of the agent that works whatever else is configured.
+    pub agent: Option<String>,
 }
 
 /// How an attempt of a task ended.
@@ -241,4 +290,55 @@ pub enum TaskOutcome {
     },
     /// Badly.
     Failed(Failure),
+    /// Well, and it is to be done once more.
+    Again {
+        /// What a script or agent returned.
+        result: Option<Datum>,
+        /// The files it left behind.
+        outputs: Vec<OutputFile>,
+    },
+    /// It becomes one task for each item.
+    Items(Vec<Item>),
+    /// It becomes the tasks of these agents.
+    Agents(Vec<Subagent>),
+    /// Its script wants to know what an agent thinks of this, a JSON text; it is evaluated again with the answer.
+    Thinks(Datum),
+}
+
+/// An item of a list that a task is done for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    /// What tells it apart from others; the same whenever the list is the same.
+    pub key: String,
+    /// The item itself.
+    pub value: Datum,
+}
+
+/// What a gap check found.
+#[derive(Clone, Debug, PartialEq)]
+pub enum GapsFound {
+    /// The work is whole.
+    Whole {
+        /// The word that the check gave.
+        status: String,
+        /// What it said besides.
+        message: Option<String>,
+    },
+    /// Something is missing.
+    Gaps {
+        /// The word that the check gave.
+        status: String,
+        /// What is missing.
+        gaps: Vec<String>,
+        /// What it says should happen.
+        action: Option<GapAction>,
+        /// Who should be called.
+        agents: Vec<Subagent>,
+        /// What it said besides.
+        message: Option<String>,
+    },
+    /// It could not be found out.
+    Error(String),
+    /// The script wants to know what an agent thinks of this, a JSON text.
+    Thinks(Datum),
 }

@@ -1,6 +1,7 @@
 //! Effects: what should be under way in the outside world. They are derived from the state, never stored.
 
 use crate::id::{GateId, HoldId, PhaseId, TaskKey, TimerId};
+use crate::run::event::Thinker;
 use crate::time::Timestamp;
 
 /// Something that should be under way. The list is closed; one function performs each.
@@ -45,6 +46,29 @@ pub enum Effect {
         /// The revision that was answered.
         revision: u32,
     },
+    /// Evaluate a task's `when`. Ends as `WhenEvaluated`.
+    When {
+        /// Which task.
+        key: TaskKey,
+    },
+    /// Find out whether the work of a phase is whole. Ends as `GapsChecked`.
+    Gaps {
+        /// The phase.
+        phase: PhaseId,
+        /// Its execution.
+        iteration: u32,
+        /// Which check it is, counted from 1.
+        round: u32,
+    },
+    /// Ask an agent what it thinks. Ends as `Thought`.
+    Think {
+        /// Whose script asked.
+        thinker: Thinker,
+        /// Which of its questions it is, counted from 1.
+        number: u32,
+    },
+    /// Make what is made from the context in the end. Ends as `Finalized`.
+    Finalize,
     /// Wait until a moment. Ends as `TimerDue`.
     Wake {
         /// Which timer.
@@ -59,7 +83,14 @@ impl Effect {
     pub fn only_reads(&self) -> bool {
         match self {
             Self::Show { .. } | Self::Recheck { .. } => true,
-            Self::Task { .. } | Self::Gate { .. } | Self::Evaluate { .. } | Self::Wake { .. } => false,
+            Self::Task { .. }
+            | Self::Gate { .. }
+            | Self::Evaluate { .. }
+            | Self::Wake { .. }
+            | Self::When { .. }
+            | Self::Gaps { .. }
+            | Self::Think { .. }
+            | Self::Finalize => false,
         }
     }
 }

@@ -6,7 +6,10 @@ use crate::datum::Datum;
 use crate::digest::Digest;
 use crate::hold::{Choice, HoldKind, Scope, ShownFile};
 use crate::id::{CommandId, DriverId, GateId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey, TimerId};
+use crate::run::agent::AgentReport;
+use crate::run::budget::BudgetScope;
 use crate::run::command::Actor;
+use crate::spec::workflow::{GapAction, Task};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -79,6 +82,9 @@ pub enum Event {
         attempt: u32,
         /// Why there is this attempt.
         reason: AttemptReason,
+        /// The id of the session that its agent works in, chosen before it begins; for agents only.
+        #[serde(default)]
+        session: Option<SessionStart>,
     },
     /// A task is done.
     TaskFinished {
@@ -90,6 +96,9 @@ pub enum Event {
         result: Option<Datum>,
         /// The files it left behind.
         outputs: Vec<OutputFile>,
+        /// What its agent said about itself.
+        #[serde(default)]
+        agent: Option<Box<AgentReport>>,
     },
     /// An attempt of a task failed.
     TaskFailed {
@@ -99,6 +108,9 @@ pub enum Event {
         attempt: u32,
         /// Why.
         failure: Failure,
+        /// What its agent said about itself.
+        #[serde(default)]
+        agent: Option<Box<AgentReport>>,
     },
     /// A failed task will be tried again.
     RetryScheduled {
@@ -234,6 +246,9 @@ pub enum Event {
         feedback: Option<String>,
         /// Whether a failure asked for it, not a person.
         by_itself: bool,
+        /// Whether a gap check asked for it.
+        #[serde(default)]
+        gaps: bool,
     },
     /// Phases were put on the skip list.
     PhasesSkipListed {
@@ -265,6 +280,9 @@ pub enum Event {
         attempt: u32,
         /// Why.
         reason: String,
+        /// What its agent said about itself.
+        #[serde(default)]
+        agent: Option<Box<AgentReport>>,
     },
     /// A person asked for a new attempt of a task; a run that had failed goes on.
     RetryAsked {
@@ -280,6 +298,132 @@ pub enum Event {
         /// Which gate.
         gate: GateId,
     },
+    /// A task's condition is true: it may start.
+    TaskAdmitted {
+        /// Which task.
+        key: TaskKey,
+    },
+    /// A task is not done, and the run goes on without it.
+    TaskLeftOut {
+        /// Which task.
+        key: TaskKey,
+        /// Why.
+        reason: String,
+        /// Whether that is because something that it needs failed.
+        failed: bool,
+    },
+    /// A task has failed for good, and the run goes on all the same.
+    FailureTolerated {
+        /// Which task.
+        key: TaskKey,
+    },
+    /// A task became several.
+    TaskSpread {
+        /// Which task.
+        key: TaskKey,
+        /// Which attempt.
+        attempt: u32,
+        /// What it became.
+        tasks: Vec<PlannedTask>,
+    },
+    /// A task is done once more, because what it is done for does not hold yet.
+    TaskRepeated {
+        /// Which task.
+        key: TaskKey,
+        /// Which attempt.
+        attempt: u32,
+        /// What a script or agent returned.
+        result: Option<Datum>,
+        /// The files it left behind.
+        outputs: Vec<OutputFile>,
+        /// What its agent said about itself.
+        agent: Option<Box<AgentReport>>,
+    },
+    /// A script wants to know what an agent thinks.
+    ThinkingBegan {
+        /// Whose script.
+        thinker: Thinker,
+        /// What is asked, as a JSON text.
+        prompt: Datum,
+    },
+    /// An agent said what it thinks.
+    Thought {
+        /// Whose script asked.
+        thinker: Thinker,
+        /// What it said, as a JSON text.
+        text: Datum,
+        /// What the agent said about itself.
+        agent: Option<Box<AgentReport>>,
+    },
+    /// It was found out whether the work of a phase is whole.
+    GapsChecked(Box<GapsChecked>),
+    /// Gaps count as closed, because a person said so.
+    GapsWaived {
+        /// The phase.
+        phase: PhaseId,
+        /// Its execution.
+        iteration: u32,
+    },
+    /// A budget was raised by as much again.
+    BudgetRaised {
+        /// Whose.
+        scope: BudgetScope,
+    },
+    /// Tasks wait for the answer to a question about a budget that others wait for already.
+    TasksHeld {
+        /// The tasks.
+        keys: Vec<TaskKey>,
+        /// The hold.
+        hold: HoldId,
+    },
+    /// What is made from the context in the end was made.
+    Finalized {
+        /// The file.
+        file: OutputFile,
+    },
+    /// A changed definition was accepted: the run goes on with it.
+    DefinitionAccepted {
+        /// Digest of the compiled definition, which is a stored value.
+        definition: Digest,
+        /// The files that it was made from.
+        files: Vec<FrozenFile>,
+    },
+}
+
+/// Whose script asked an agent.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Thinker {
+    /// That of a task.
+    Task(TaskKey),
+    /// That of a gap check.
+    Gaps {
+        /// The phase.
+        phase: PhaseId,
+        /// Its execution.
+        iteration: u32,
+    },
+}
+
+/// What a gap check found, and what follows from it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GapsChecked {
+    /// The phase.
+    pub phase: PhaseId,
+    /// Its execution.
+    pub iteration: u32,
+    /// Which check of this phase it was, counted from 1.
+    pub round: u32,
+    /// The word that the check gave: `complete`, `incomplete`, or its own.
+    pub status: String,
+    /// What is missing.
+    pub gaps: Vec<String>,
+    /// What follows; nothing when the work is whole.
+    pub action: Option<GapAction>,
+    /// What the check said besides.
+    pub message: Option<String>,
+    /// Who is called.
+    pub agents: Vec<PlannedTask>,
 }
 
 /// How a run began.
@@ -308,6 +452,9 @@ pub struct Created {
     /// Whether it is left to whichever process drives in the background.
     #[serde(default)]
     pub detached: bool,
+    /// The command of the agent that works whatever else is configured.
+    #[serde(default)]
+    pub agent: Option<String>,
 }
 
 /// What a run is.
@@ -365,6 +512,22 @@ pub struct PlannedTask {
     pub task: TaskId,
     /// The item of a fan-out that it works on.
     pub item: Option<String>,
+    /// The item itself.
+    #[serde(default)]
+    pub value: Option<Datum>,
+    /// What it does, where the definition does not say.
+    #[serde(default)]
+    pub spec: Option<Box<Task>>,
+    /// The task that became this one and others.
+    #[serde(default)]
+    pub parent: Option<TaskId>,
+}
+
+impl PlannedTask {
+    /// A task that the definition declares.
+    pub fn declared(task: TaskId) -> Self {
+        Self { task, item: None, value: None, spec: None, parent: None }
+    }
 }
 
 /// Why there is an attempt. Only failures spend `retry.attempts`.
@@ -381,6 +544,17 @@ pub enum AttemptReason {
     Auth,
     /// A person found issues with the last attempt.
     Feedback,
+    /// The last attempt went well, and what the task is done for does not hold yet.
+    Until,
+}
+
+/// The session that an agent works in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionStart {
+    /// Its id.
+    pub id: String,
+    /// Whether it was there before, so that it is gone on with.
+    pub resume: bool,
 }
 
 /// A file that a task left behind.
@@ -427,6 +601,16 @@ pub enum FailureKind {
     Interrupted,
     /// It was asked to stop.
     Stopped,
+    /// Its `when` could not be evaluated.
+    Condition,
+    /// Its agent reported an error, or gave no answer that can be used.
+    Agent,
+    /// Its agent has worked as long as its budget allows; a person is asked.
+    Budget,
+    /// It was silent for too long.
+    Idle,
+    /// It was done as often as `until` allows.
+    Until,
 }
 
 /// The result of a condition.

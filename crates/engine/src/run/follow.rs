@@ -1,14 +1,22 @@
 //! What follows from the state by itself: the loop of phases. Skip list, tasks, gates, checkpoint, next phase.
 
-use crate::hold::{Action, Hold, HoldKind, HoldState, Scope, task_options};
-use crate::id::{HoldId, IdSource, TaskKey};
+mod questions;
+mod tasks;
+
+pub(super) use questions::ask_about_interrupted;
+pub(super) use tasks::must_evaluate;
+
+use crate::hold::{Action, Hold, HoldState, Scope};
+use crate::id::IdSource;
 use crate::run::command::{Actor, Way};
 use crate::run::decide::void_others;
-use crate::run::event::{ConditionOutcome, Event, Failure, HoldOpened, PlannedTask};
+use crate::run::event::{ConditionOutcome, Event, PlannedTask};
 use crate::run::phase::PhaseRun;
-use crate::run::state::{GateRun, GateState, Run, TaskState};
-use crate::spec::workflow::{OnConditionError, OnFail, Phase};
+use crate::run::state::{GapState, GateRun, GateState, Run};
+use crate::spec::workflow::{GapAction, OnConditionError, OnFail, Phase};
 use crate::time::Timestamp;
+use questions::ask_about_gaps;
+use tasks::failed_for_good;
 
 /// How often a phase is repeated because of failures before a person is asked.
 pub(super) const REPEATS_BY_ITSELF: u32 = 3;
@@ -36,7 +44,10 @@ pub(super) fn next(run: &Run, at: Timestamp, ids: &mut IdSource) -> Vec<Step> {
     let Some(phase) = &run.current else { return steps(enter(run)) };
     let declared = &run.workflow.phases[phase.position];
     if !phase.tasks_done() {
-        return steps(tasks(run, phase, declared, at, ids));
+        return steps(tasks::tasks(run, phase, declared, at, ids));
+    }
+    if !phase.gaps_closed(declared) {
+        return steps(gaps(run, phase, ids));
     }
     match phase.gates.iter().find(|gate| !matches!(gate.state, GateState::Passed | GateState::Waived)) {
         Some(gate) => steps(self::gate(run, phase, declared, gate, ids)),
@@ -50,12 +61,15 @@ fn steps(events: Vec<Event>) -> Vec<Step> {
 
 /// The run is between phases: the next one is passed over or starts, or there is none.
 fn enter(run: &Run) -> Vec<Event> {
-    let Some(phase) = run.workflow.phases.get(run.position) else { return vec![Event::Completed] };
+    let Some(phase) = run.workflow.phases.get(run.position) else {
+        let made = run.workflow.finalization.is_none() || run.finalized.is_some();
+        return if made { vec![Event::Completed] } else { Vec::new() };
+    };
     if run.skip_list.contains(&phase.id) {
         return vec![Event::PhaseSkipped { phase: phase.id.clone() }];
     }
     let iteration = run.iteration_counts.get(phase.id.as_str()).copied().unwrap_or(0) + 1;
-    let planned = phase.tasks.iter().map(|task| PlannedTask { task: task.id.clone(), item: None });
+    let planned = phase.tasks.iter().map(|task| PlannedTask::declared(task.id.clone()));
     vec![
         Event::PhaseStarted { phase: phase.id.clone(), iteration, feedback: run.feedback.clone() },
         Event::TasksPlanned { phase: phase.id.clone(), iteration, tasks: planned.collect() },
@@ -117,7 +131,7 @@ pub(super) fn settle(run: &Run, hold: &Hold) -> Vec<Event> {
         Action::RepeatPhase(target) => {
             let from = run.current.as_ref().map_or_else(|| target.clone(), |phase| phase.id.clone());
             events.extend(void_others(run, Some(&hold.id), "the phase runs again"));
-            events.push(Event::PhaseRepeated { from, target: target.clone(), feedback, by_itself: false });
+            events.push(Event::PhaseRepeated { from, target: target.clone(), feedback, by_itself: false, gaps: false });
         }
         Action::Abort => {
             events.extend(void_others(run, Some(&hold.id), "the run was aborted"));
@@ -125,7 +139,8 @@ pub(super) fn settle(run: &Run, hold: &Hold) -> Vec<Event> {
         }
         // Settling puts what it was about back among what waits; it starts when its turn comes.
         Action::Rerun => {}
-        Action::CountAsDone => events.extend(count_as_done(hold)),
+        Action::CountAsDone => events.extend(count_as_done(run, hold)),
+        Action::RaiseBudget(scope) => events.push(Event::BudgetRaised { scope: scope.clone() }),
     }
     events
 }
@@ -135,11 +150,16 @@ fn complete_phase(run: &Run) -> Option<Event> {
     Some(Event::PhaseCompleted { phase: phase.id.clone(), iteration: phase.iteration })
 }
 
-fn count_as_done(hold: &Hold) -> Vec<Event> {
+fn count_as_done(run: &Run, hold: &Hold) -> Vec<Event> {
     match &hold.scope {
         Scope::Run | Scope::Phase { .. } => Vec::new(),
-        Scope::Tasks(keys) => {
+        Scope::Gaps { phase, iteration } => vec![Event::GapsWaived { phase: phase.clone(), iteration: *iteration }],
+        Scope::Tasks(asked) => {
             let reason = "a person counted it as done";
+            // Others may have come to wait for the same answer since it was asked for.
+            let waiting = run.current.iter().flat_map(|phase| phase.asked_about(&hold.id));
+            let mut keys = asked.clone();
+            keys.extend(waiting.filter(|key| !asked.contains(key)));
             keys.iter().map(|key| Event::TaskSkipped { key: key.clone(), reason: reason.to_owned() }).collect()
         }
         Scope::Gate { phase, iteration, gate } => {
@@ -148,90 +168,25 @@ fn count_as_done(hold: &Hold) -> Vec<Event> {
     }
 }
 
-/// Tasks: those in trouble are dealt with first, then what is ready starts.
-fn tasks(run: &Run, phase: &PhaseRun, declared: &Phase, at: Timestamp, ids: &mut IdSource) -> Vec<Event> {
-    let interrupted: Vec<TaskKey> = phase
-        .troubled()
-        .filter(|index| phase.tasks[*index].state == TaskState::Interrupted && phase.tasks[*index].hold.is_none())
-        .map(|index| phase.key(index))
-        .collect();
-    if !interrupted.is_empty() {
-        return vec![ask_about_interrupted(interrupted, ids)];
-    }
-    let mut failed = None;
-    for index in phase.troubled() {
-        let task = &phase.tasks[index];
-        let (TaskState::Failed(failure), None) = (&task.state, &task.hold) else { continue };
-        match phase.declared(declared, index).map_or(OnFail::Fail, |task| task.on_fail) {
-            OnFail::Ask => {
-                return vec![ask_about_failed(Scope::Tasks(vec![phase.key(index)]), &phase.key(index).address(), failure, ids)];
-            }
-            on_fail @ (OnFail::Fail | OnFail::Repeat) => {
-                if failed.is_none_or(|(_, _, known)| known == OnFail::Repeat) {
-                    failed = Some((index, failure, on_fail));
-                }
-            }
-        }
-    }
-    if let Some((index, failure, on_fail)) = failed {
-        let drained = !phase.running().any(|index| phase.tasks[index].state == TaskState::Running);
-        let scope = Scope::Tasks(vec![phase.key(index)]);
-        return if drained { failed_for_good(run, phase, scope, failure, on_fail, ids) } else { Vec::new() };
-    }
-    start_ready(run, phase, at)
-}
-
-fn start_ready(run: &Run, phase: &PhaseRun, at: Timestamp) -> Vec<Event> {
-    let is_running = |index: &usize| phase.tasks[*index].state == TaskState::Running;
-    let free = match run.workflow.max_parallel {
-        None => usize::MAX,
-        Some(limit) => (limit as usize).saturating_sub(phase.running().filter(is_running).count()),
-    };
-    let due = phase.running().filter(|index| match &phase.tasks[*index].state {
-        TaskState::Backoff { due, .. } => *due <= at,
-        TaskState::Waiting
-        | TaskState::Running
-        | TaskState::Interrupted
-        | TaskState::Failed(_)
-        | TaskState::Done
-        | TaskState::Skipped => false,
-    });
-    due.chain(phase.ready()).take(free).map(|index| start(phase, index)).collect()
-}
-
-fn start(phase: &PhaseRun, index: usize) -> Event {
-    let task = &phase.tasks[index];
-    Event::TaskStarted { key: phase.key(index), attempt: task.attempts + 1, reason: task.next_reason }
-}
-
-/// A failure that no retry mends: the run fails, or the phase repeats a few times and then a person is asked.
-fn failed_for_good(
-    run: &Run,
-    phase: &PhaseRun,
-    scope: Scope,
-    failure: &Failure,
-    on_fail: OnFail,
-    ids: &mut IdSource,
-) -> Vec<Event> {
-    let what = match &scope {
-        Scope::Tasks(keys) => keys.first().map(TaskKey::address).unwrap_or_default(),
-        Scope::Gate { phase, gate, .. } => format!("{phase}/{gate}"),
-        Scope::Run | Scope::Phase { .. } => phase.id.to_string(),
-    };
-    let message = format!("{what} failed: {}", failure.message);
-    match on_fail {
-        OnFail::Fail => vec![Event::Failed { message }],
-        OnFail::Repeat if run.repeats_by_itself < REPEATS_BY_ITSELF => {
+/// The work of the phase is not whole, or it is not known yet whether it is.
+fn gaps(run: &Run, phase: &PhaseRun, ids: &mut IdSource) -> Vec<Event> {
+    let (GapState::Open { action, told }, None) = (&phase.gap.state, &phase.gap.hold) else { return Vec::new() };
+    match action {
+        GapAction::Retry => {
             let mut events = void_others(run, None, "the phase runs again");
             events.push(Event::PhaseRepeated {
                 from: phase.id.clone(),
                 target: phase.id.clone(),
-                feedback: Some(message),
+                feedback: Some(told.join("\n")).filter(|told| !told.is_empty()),
                 by_itself: true,
+                gaps: true,
             });
             events
         }
-        OnFail::Repeat | OnFail::Ask => vec![ask_about_failed(scope, &what, failure, ids)],
+        GapAction::Escalate | GapAction::SpawnAdditional => vec![ask_about_gaps(&phase.id, phase.iteration, told, ids)],
+        GapAction::Abort => {
+            vec![Event::Failed { message: format!("the work of phase {} is not whole: {}", phase.id, told.join("; ")) }]
+        }
     }
 }
 
@@ -274,35 +229,4 @@ pub(super) fn must_show(phase: &PhaseRun, declared: &Phase) -> bool {
     let Some(checkpoint) = &declared.checkpoint else { return false };
     let evaluated = checkpoint.condition.is_none() || phase.checkpoint.condition.is_some();
     evaluated && phase.checkpoint.hold.is_none()
-}
-
-pub(super) fn ask_about_interrupted(keys: Vec<TaskKey>, ids: &mut IdSource) -> Event {
-    let names: Vec<String> = keys.iter().map(TaskKey::address).collect();
-    let prompt = match names.as_slice() {
-        [name] => format!("{name} was cut off before it finished. What shall become of it?"),
-        _ => format!("{} tasks were cut off before they finished: {}. What shall become of them?", names.len(), names.join(", ")),
-    };
-    question(HoldKind::Interrupted, Scope::Tasks(keys), prompt, Vec::new(), ids)
-}
-
-fn ask_about_failed(scope: Scope, what: &str, failure: &Failure, ids: &mut IdSource) -> Event {
-    let mut notes = vec![failure.message.clone()];
-    if !failure.tail.is_empty() {
-        notes.push(failure.tail.clone());
-    }
-    question(HoldKind::Failed, scope, format!("{what} failed. What shall become of it?"), notes, ids)
-}
-
-fn question(kind: HoldKind, scope: Scope, prompt: String, notes: Vec<String>, ids: &mut IdSource) -> Event {
-    Event::HoldOpened(Box::new(HoldOpened {
-        hold: HoldId::new(ids.next_id()),
-        kind,
-        scope,
-        prompt,
-        files: Vec::new(),
-        options: task_options(),
-        notes,
-        blocking: true,
-        quorum: 1,
-    }))
 }

@@ -31,6 +31,9 @@ pub enum HistoryError {
     /// The history does not begin as one must.
     #[error("the history does not begin with the run's creation")]
     NoBeginning,
+    /// A definition that was accepted later must be offered first, with [`Run::offer`].
+    #[error("the accepted definition {0} is not at hand")]
+    DefinitionNeeded(Digest),
     /// A folded state or definition cannot be read.
     #[error("the stored {what} cannot be read: {detail}")]
     Unreadable {
@@ -73,10 +76,20 @@ impl Run {
     /// Folds a commit of the store into the state; gives the index rows that were stored with it.
     pub fn apply_commit(&mut self, sealed: &Sealed) -> Result<IndexRows, HistoryError> {
         let commit = sealed.open()?;
+        // Known before anything is applied, so that whoever reads can fetch it and begin again.
+        if let Some(definition) = commit.entries.iter().find_map(|entry| self.lacks_definition(&entry.event)) {
+            return Err(HistoryError::DefinitionNeeded(definition));
+        }
         for entry in &commit.entries {
             self.apply(entry)?;
         }
         Ok(self.committed(&commit, sealed))
+    }
+
+    fn lacks_definition(&self, event: &Event) -> Option<Digest> {
+        let Event::DefinitionAccepted { definition, .. } = event else { return None };
+        let at_hand = self.offered.as_ref().is_some_and(|(offered, _)| offered == definition);
+        (!at_hand).then_some(*definition)
     }
 
     fn committed(&mut self, commit: &Commit, sealed: &Sealed) -> IndexRows {

@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod apply;
+pub mod budget;
 pub mod command;
 pub mod commit;
 pub mod decide;

@@ -2,8 +2,10 @@
 
 use crate::hold::HoldState;
 use crate::run::effect::Effect;
+use crate::run::event::Thinker;
 use crate::run::follow;
-use crate::run::state::{GateState, Run, TaskState};
+use crate::run::phase::PhaseRun;
+use crate::run::state::{GapState, GateState, Run, TaskState};
 
 impl Run {
     /// The effects that should be under way now. What is under way and not in this list must be ended.
@@ -12,13 +14,30 @@ impl Run {
             return Vec::new();
         }
         let mut effects: Vec<Effect> = self.second_looks().collect();
-        let Some(phase) = &self.current else { return effects };
+        let Some(phase) = &self.current else {
+            effects.extend(self.finalize_effect());
+            return effects;
+        };
+        let declared = &self.workflow.phases[phase.position];
+        let conditional = |index: &usize| {
+            let task = phase.declared(declared, *index);
+            task.is_some_and(|task| !phase.lacks(*index, task.join) && follow::must_evaluate(phase, task, *index))
+        };
+        effects.extend(phase.ready().filter(conditional).map(|index| Effect::When { key: phase.key(index) }));
         for index in phase.running() {
             let task = &phase.tasks[index];
             match &task.state {
-                TaskState::Running => effects.push(Effect::Task { key: phase.key(index), attempt: task.attempts }),
+                TaskState::Running => effects.push(task_effect(phase, index)),
                 TaskState::Backoff { timer, due } => effects.push(Effect::Wake { timer: timer.clone(), due: *due }),
-                TaskState::Waiting | TaskState::Interrupted | TaskState::Failed(_) | TaskState::Done | TaskState::Skipped => {}
+                TaskState::Waiting
+                | TaskState::Interrupted
+                | TaskState::Failed(_)
+                | TaskState::Done
+                | TaskState::Skipped
+                | TaskState::Spread
+                | TaskState::Held
+                | TaskState::LeftOut { .. }
+                | TaskState::Tolerated(_) => {}
             }
         }
         for gate in phase.gates.iter().filter(|gate| gate.state == GateState::Running) {
@@ -29,8 +48,25 @@ impl Run {
                 attempt: gate.attempts,
             });
         }
+        effects.extend(self.gap_effect());
         effects.extend(self.checkpoint_effect());
         effects
+    }
+
+    /// What the gap check of the phase under way calls for, once its tasks are done.
+    fn gap_effect(&self) -> Option<Effect> {
+        let phase = self.current.as_ref().filter(|phase| phase.tasks_done() && phase.gap.state == GapState::Waiting)?;
+        self.workflow.phases[phase.position].gap_check.as_ref()?;
+        let thinker = Thinker::Gaps { phase: phase.id.clone(), iteration: phase.iteration };
+        if let Some((number, _)) = phase.wonders(&thinker) {
+            return Some(Effect::Think { thinker, number });
+        }
+        Some(Effect::Gaps { phase: phase.id.clone(), iteration: phase.iteration, round: self.gap_rounds + 1 })
+    }
+
+    fn finalize_effect(&self) -> Option<Effect> {
+        let over = self.position >= self.workflow.phases.len() && self.finalized.is_none();
+        (over && self.workflow.finalization.is_some()).then_some(Effect::Finalize)
     }
 
     /// The next pending effect that only reads, so that it may be performed before the events that call for it are durable.
@@ -53,11 +89,28 @@ impl Run {
             return None;
         }
         let declared = &self.workflow.phases[phase.position];
+        if !phase.gaps_closed(declared) {
+            return None;
+        }
         let (id, iteration) = (phase.id.clone(), phase.iteration);
         let conditional = declared.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.condition.is_some());
         if conditional && phase.checkpoint.condition.is_none() {
             return Some(Effect::Evaluate { phase: id, iteration });
         }
         follow::must_show(phase, declared).then_some(Effect::Show { phase: id, iteration })
+    }
+}
+
+/// What a task that runs calls for: its own work, or an agent's answer to a question of its script.
+fn task_effect(phase: &PhaseRun, index: usize) -> Effect {
+    let key = phase.key(index);
+    let attempt = phase.tasks[index].attempts;
+    if phase.thoughts.is_empty() {
+        return Effect::Task { key, attempt };
+    }
+    let thinker = Thinker::Task(key.clone());
+    match phase.wonders(&thinker) {
+        Some((number, _)) => Effect::Think { thinker, number },
+        None => Effect::Task { key, attempt },
     }
 }

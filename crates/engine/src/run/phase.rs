@@ -1,9 +1,11 @@
 //! The phase under way: its tasks, its gates and its checkpoint, and which tasks can start.
 
+use crate::datum::Datum;
 use crate::id::{HoldId, PhaseId, TaskId, TaskKey};
-use crate::run::event::{AttemptReason, PlannedTask};
-use crate::run::state::{CheckpointRun, GateRun, GateState, TaskState};
-use crate::spec::workflow::{Phase, Task};
+use crate::run::agent::AgentReport;
+use crate::run::event::{AttemptReason, PlannedTask, SessionStart, Thinker};
+use crate::run::state::{CheckpointRun, GapRun, GapState, GateRun, GateState, TaskState, Thought};
+use crate::spec::workflow::{Join, Phase, Task};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,13 +29,19 @@ pub struct PhaseRun {
     pub gates: Vec<GateRun>,
     /// Its checkpoint.
     pub checkpoint: CheckpointRun,
+    /// Its gap check.
+    #[serde(default)]
+    pub gap: GapRun,
+    /// What agents said to its scripts.
+    #[serde(default)]
+    pub thoughts: Vec<Thought>,
     /// Which tasks stand where; made from `tasks` and the definition.
     #[serde(skip)]
     lookup: Lookup,
 }
 
 /// A task of the phase under way.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskRun {
     /// The task.
     pub task: TaskId,
@@ -51,6 +59,53 @@ pub struct TaskRun {
     pub hold: Option<HoldId>,
     /// When its last attempt began or ended.
     pub since: Option<Timestamp>,
+    /// The item itself.
+    #[serde(default)]
+    pub value: Option<Datum>,
+    /// What it does, where the definition does not say.
+    #[serde(default)]
+    pub spec: Option<Box<Task>>,
+    /// The task that became this one and others.
+    #[serde(default)]
+    pub parent: Option<TaskId>,
+    /// Whether its `when` was found to be true.
+    #[serde(default)]
+    pub admitted: bool,
+    /// How often it was done because of `until`.
+    #[serde(default)]
+    pub rounds: u32,
+    /// What the last round gave.
+    #[serde(default)]
+    pub previous: Option<Datum>,
+    /// The session that its agent works in.
+    #[serde(default)]
+    pub session: Option<SessionStart>,
+    /// What its agent said about itself last.
+    #[serde(default)]
+    pub agent: Option<Box<AgentReport>>,
+}
+
+impl TaskRun {
+    fn planned(planned: &PlannedTask) -> Self {
+        Self {
+            task: planned.task.clone(),
+            item: planned.item.clone(),
+            state: TaskState::Waiting,
+            attempts: 0,
+            failures: 0,
+            next_reason: AttemptReason::First,
+            hold: None,
+            since: None,
+            value: planned.value.clone(),
+            spec: planned.spec.clone(),
+            parent: planned.parent.clone(),
+            admitted: false,
+            rounds: 0,
+            previous: None,
+            session: None,
+            agent: None,
+        }
+    }
 }
 
 /// Which tasks stand where, so that no step looks at all of them.
@@ -58,12 +113,54 @@ pub struct TaskRun {
 struct Lookup {
     by_name: BTreeMap<TaskId, Vec<usize>>,
     declared: Vec<Option<usize>>,
-    dependents: Vec<Vec<usize>>,
-    missing: Vec<usize>,
+    links: Vec<Links>,
     ready: BTreeSet<usize>,
     running: BTreeSet<usize>,
     troubled: BTreeSet<usize>,
+    spread: BTreeSet<usize>,
     unfinished: usize,
+}
+
+/// How a task hangs together with others.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Links {
+    dependents: Vec<usize>,
+    parent: Option<usize>,
+    any: bool,
+    /// How many of the tasks that it needs have not ended.
+    missing: usize,
+    /// How many of them are done.
+    good: usize,
+    /// How many of them failed.
+    bad: usize,
+    /// How many of those that it became have not ended.
+    children: usize,
+}
+
+/// How a task ended, as far as those matter that need it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// It is done, or counts as done.
+    Well,
+    /// It was not wanted.
+    LeftOut,
+    /// It failed, and the run goes on.
+    Badly,
+}
+
+fn ended(state: &TaskState) -> Option<Ended> {
+    match state {
+        TaskState::Done | TaskState::Skipped => Some(Ended::Well),
+        TaskState::LeftOut { failed: false, .. } => Some(Ended::LeftOut),
+        TaskState::LeftOut { failed: true, .. } | TaskState::Tolerated(_) => Some(Ended::Badly),
+        TaskState::Waiting
+        | TaskState::Running
+        | TaskState::Backoff { .. }
+        | TaskState::Interrupted
+        | TaskState::Failed(_)
+        | TaskState::Spread
+        | TaskState::Held => None,
+    }
 }
 
 impl PhaseRun {
@@ -76,29 +173,33 @@ impl PhaseRun {
             feedback,
             started_at: at,
             tasks: Vec::new(),
-            gates: gates
-                .map(|gate| GateRun { gate: gate.id.clone(), attempts: 0, state: GateState::Waiting, hold: None })
-                .collect(),
+            gates: gates.map(|gate| GateRun::waiting(&gate.id)).collect(),
             checkpoint: CheckpointRun::default(),
+            gap: GapRun::default(),
+            thoughts: Vec::new(),
             lookup: Lookup::default(),
         }
     }
 
+    /// Adds tasks to what this execution does.
     pub(super) fn plan(&mut self, phase: &Phase, planned: &[PlannedTask]) {
-        let tasks = planned.iter();
-        self.tasks = tasks
-            .map(|planned| TaskRun {
-                task: planned.task.clone(),
-                item: planned.item.clone(),
-                state: TaskState::Waiting,
-                attempts: 0,
-                failures: 0,
-                next_reason: AttemptReason::First,
-                hold: None,
-                since: None,
+        self.tasks.extend(planned.iter().map(TaskRun::planned));
+        self.look_up(phase);
+    }
+
+    /// Goes on with another definition: what has not begun follows it, what has begun stays.
+    pub(super) fn plan_anew(&mut self, phase: &Phase) {
+        self.tasks.retain(|task| task.attempts > 0 || task.spec.is_some() || phase.task(task.task.as_str()).is_some());
+        let new = phase.tasks.iter().filter(|task| !self.tasks.iter().any(|known| known.task == task.id));
+        let new: Vec<PlannedTask> = new.map(|task| PlannedTask::declared(task.id.clone())).collect();
+        self.gates = phase
+            .gates
+            .iter()
+            .map(|gate| {
+                self.gates.iter().find(|known| known.gate == gate.id).cloned().unwrap_or_else(|| GateRun::waiting(&gate.id))
             })
             .collect();
-        self.look_up(phase);
+        self.plan(phase, &new);
     }
 
     /// Makes the lookup anew, after the tasks were planned or the state was loaded.
@@ -110,66 +211,102 @@ impl PhaseRun {
             lookup.by_name.entry(task.task.clone()).or_default().push(index);
             lookup.declared.push(declared.get(task.task.as_str()).copied());
         }
-        lookup.dependents = vec![Vec::new(); self.tasks.len()];
-        lookup.missing = vec![0; self.tasks.len()];
+        lookup.links = vec![Links::default(); self.tasks.len()];
+        // What a task became stands behind it in its own name; others need the task itself.
+        let whole = |name: &TaskId| {
+            let known = lookup.by_name.get(name.as_str()).into_iter().flatten();
+            known.copied().find(|index| self.tasks[*index].item.is_none())
+        };
         for index in 0..self.tasks.len() {
-            let Some(spec) = lookup.declared[index].map(|at| &phase.tasks[at]) else { continue };
-            for need in spec.needs.iter().flat_map(|need| lookup.by_name.get(need.as_str()).into_iter().flatten()) {
-                lookup.dependents[*need].push(index);
-                lookup.missing[index] += 1;
+            let task = &self.tasks[index];
+            if let Some(parent) = task.parent.as_ref().and_then(&whole) {
+                lookup.links[index].parent = Some(parent);
+                lookup.links[parent].children += 1;
+            }
+            let Some(spec) = task.spec.as_deref().or(lookup.declared[index].map(|at| &phase.tasks[at])) else { continue };
+            lookup.links[index].any = spec.join == Join::Any && !spec.needs.is_empty();
+            for need in spec.needs.iter().filter_map(&whole) {
+                lookup.links[need].dependents.push(index);
+                lookup.links[index].missing += 1;
             }
         }
-        lookup.ready = (0..self.tasks.len()).filter(|index| lookup.missing[*index] == 0).collect();
+        lookup.ready = (0..self.tasks.len()).filter(|index| lookup.links[*index].missing == 0).collect();
         self.lookup = lookup;
-        let states: Vec<TaskState> = self.tasks.iter().map(|task| task.state.clone()).collect();
+        let waiting = vec![TaskState::Waiting; self.tasks.len()];
+        let states: Vec<TaskState> =
+            self.tasks.iter_mut().zip(waiting).map(|(task, waiting)| std::mem::replace(&mut task.state, waiting)).collect();
         for (index, state) in states.into_iter().enumerate() {
-            self.tasks[index].state = TaskState::Waiting;
             self.set(index, state);
         }
     }
 
     /// Puts a task into a state, and lets those start that only waited for it.
     pub(super) fn set(&mut self, index: usize, state: TaskState) {
-        let lookup = &mut self.lookup;
-        let was_done = is_done(&self.tasks[index].state);
-        lookup.ready.remove(&index);
-        lookup.running.remove(&index);
-        lookup.troubled.remove(&index);
-        match &state {
-            TaskState::Waiting => {
-                if lookup.missing[index] == 0 {
-                    lookup.ready.insert(index);
-                }
-            }
-            TaskState::Running | TaskState::Backoff { .. } => {
-                lookup.running.insert(index);
-            }
-            TaskState::Interrupted | TaskState::Failed(_) => {
-                lookup.troubled.insert(index);
-            }
-            TaskState::Done | TaskState::Skipped => {}
-        }
-        match (was_done, is_done(&state)) {
-            (false, true) => {
-                lookup.unfinished -= 1;
-                for dependent in lookup.dependents[index].clone() {
-                    lookup.missing[dependent] -= 1;
-                    if lookup.missing[dependent] == 0 && self.tasks[dependent].state == TaskState::Waiting {
-                        lookup.ready.insert(dependent);
-                    }
-                }
-            }
-            // No rule asks for this, but a history might: what counts must count in both directions.
-            (true, false) => {
-                lookup.unfinished += 1;
-                for dependent in lookup.dependents[index].clone() {
-                    lookup.missing[dependent] += 1;
-                    lookup.ready.remove(&dependent);
-                }
-            }
-            (false, false) | (true, true) => {}
-        }
+        let before = ended(&self.tasks[index].state);
+        let now = ended(&state);
         self.tasks[index].state = state;
+        for set in [&mut self.lookup.ready, &mut self.lookup.running, &mut self.lookup.troubled, &mut self.lookup.spread] {
+            set.remove(&index);
+        }
+        match &self.tasks[index].state {
+            TaskState::Waiting => self.if_ready(index),
+            TaskState::Running | TaskState::Backoff { .. } => drop(self.lookup.running.insert(index)),
+            TaskState::Interrupted | TaskState::Failed(_) => drop(self.lookup.troubled.insert(index)),
+            TaskState::Spread => drop(self.lookup.spread.insert(index)),
+            TaskState::Done | TaskState::Skipped | TaskState::Held | TaskState::LeftOut { .. } | TaskState::Tolerated(_) => {}
+        }
+        if before != now {
+            self.tell_others(index, before, now);
+        }
+    }
+
+    /// Counts for those that need a task, or became it, how that ended. No rule asks for a way back, but a history might: what
+    /// counts must count in both directions.
+    fn tell_others(&mut self, index: usize, before: Option<Ended>, now: Option<Ended>) {
+        let lookup = &mut self.lookup;
+        let one = |counts: bool| usize::from(counts);
+        lookup.unfinished = lookup.unfinished + one(now.is_none()) - one(before.is_none());
+        if let Some(parent) = lookup.links[index].parent {
+            let children = &mut lookup.links[parent].children;
+            *children = *children + one(now.is_none()) - one(before.is_none());
+        }
+        for dependent in lookup.links[index].dependents.clone() {
+            let links = &mut self.lookup.links[dependent];
+            links.missing = links.missing + one(now.is_none()) - one(before.is_none());
+            links.good = links.good + one(now == Some(Ended::Well)) - one(before == Some(Ended::Well));
+            links.bad = links.bad + one(now == Some(Ended::Badly)) - one(before == Some(Ended::Badly));
+            self.lookup.ready.remove(&dependent);
+            if self.tasks[dependent].state == TaskState::Waiting {
+                self.if_ready(dependent);
+            }
+        }
+    }
+
+    fn if_ready(&mut self, index: usize) {
+        let links = &self.lookup.links[index];
+        if links.missing == 0 || (links.any && links.good > 0) {
+            self.lookup.ready.insert(index);
+        }
+    }
+
+    /// Whether a task that could start is left out, because too little of what it needs is done.
+    pub(super) fn lacks(&self, index: usize, join: Join) -> bool {
+        let links = &self.lookup.links[index];
+        match join {
+            Join::All => links.bad > 0,
+            Join::Any => links.any && links.good == 0,
+            Join::Done => false,
+        }
+    }
+
+    /// Tasks that became others, all of which have ended.
+    pub(super) fn gathered(&self) -> impl Iterator<Item = usize> + '_ {
+        self.lookup.spread.iter().copied().filter(|index| self.lookup.links[*index].children == 0)
+    }
+
+    /// Where the task stands that a task came out of.
+    pub(super) fn parent(&self, index: usize) -> Option<usize> {
+        self.lookup.links[index].parent
     }
 
     /// Where a task of this execution stands in `tasks`.
@@ -188,8 +325,15 @@ impl PhaseRun {
     }
 
     /// What the definition says of a task.
-    pub fn declared<'a>(&self, phase: &'a Phase, index: usize) -> Option<&'a Task> {
-        self.lookup.declared[index].map(|at| &phase.tasks[at])
+    pub fn declared<'a>(&'a self, phase: &'a Phase, index: usize) -> Option<&'a Task> {
+        self.tasks[index].spec.as_deref().or(self.lookup.declared[index].map(|at| &phase.tasks[at]))
+    }
+
+    /// The last question of a script that no agent has answered yet, and which of its questions it is.
+    pub fn wonders(&self, thinker: &Thinker) -> Option<(u32, &Thought)> {
+        let mut asked = self.thoughts.iter().filter(|thought| thought.thinker == *thinker);
+        let number = asked.clone().count() as u32;
+        asked.next_back().filter(|thought| thought.text.is_none()).map(|thought| (number, thought))
     }
 
     /// Tasks that can start now, in the order of the file.
@@ -207,6 +351,16 @@ impl PhaseRun {
         self.lookup.troubled.iter().copied()
     }
 
+    /// The tasks that a hold asks about, or that wait for its answer.
+    pub(super) fn asked_about<'a>(&'a self, hold: &'a HoldId) -> impl Iterator<Item = TaskKey> + 'a {
+        (0..self.tasks.len()).filter(|index| self.tasks[*index].hold.as_ref() == Some(hold)).map(|index| self.key(index))
+    }
+
+    /// Whether the work of its tasks is whole, as far as anybody asks.
+    pub fn gaps_closed(&self, phase: &Phase) -> bool {
+        phase.gap_check.is_none() || matches!(self.gap.state, GapState::Closed | GapState::Waived)
+    }
+
     /// Whether all tasks are done.
     pub fn tasks_done(&self) -> bool {
         self.lookup.unfinished == 0
@@ -218,8 +372,4 @@ impl PhaseRun {
             && self.lookup.running.is_empty()
             && self.gates.iter().all(|gate| gate.state != GateState::Running)
     }
-}
-
-fn is_done(state: &TaskState) -> bool {
-    matches!(state, TaskState::Done | TaskState::Skipped)
 }

@@ -31,6 +31,18 @@ pub enum Refusal {
         /// What was tried.
         what: String,
     },
+    /// A changed definition lacks what the run has done.
+    #[error("the changed definition has no phase {phase}, which this run has reached")]
+    PhaseVanished {
+        /// The phase.
+        phase: PhaseId,
+    },
+    /// A changed definition has what the run has done in another order.
+    #[error("the changed definition has phase {phase}, which this run has completed, after the phase under way")]
+    PhaseMoved {
+        /// The phase.
+        phase: PhaseId,
+    },
     /// There is no such hold in this run.
     #[error("there is no hold {hold} in this run")]
     NoSuchHold {
@@ -157,6 +169,8 @@ impl Refusal {
             | Self::NotStarted { .. }
             | Self::AlreadyAsked { .. }
             | Self::NoReason { .. }
+            | Self::PhaseVanished { .. }
+            | Self::PhaseMoved { .. }
             | Self::Ended { .. } => false,
         }
     }

@@ -4,10 +4,11 @@ use crate::datum::Datum;
 use crate::digest::Digest;
 use crate::hold::{Hold, HoldState};
 use crate::id::{DriverId, GateId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey, TimerId};
+use crate::run::budget::{BudgetScope, Spent};
 use crate::run::command::Actor;
-use crate::run::event::{ConditionOutcome, Failure, FrozenFile, OutputFile, Preset, RunKind};
-use crate::run::phase::PhaseRun;
-use crate::spec::workflow::{Mode, Task, Workflow};
+use crate::run::event::{ConditionOutcome, Failure, FrozenFile, OutputFile, Preset, RunKind, Thinker};
+use crate::run::phase::{PhaseRun, TaskRun};
+use crate::spec::workflow::{GapAction, Task, Workflow};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -84,27 +85,80 @@ pub struct Run {
     /// Whether it is left to whichever process drives in the background.
     #[serde(default)]
     pub detached: bool,
+    /// The command of the agent that works whatever else is configured.
+    #[serde(default)]
+    pub agent: Option<String>,
+    /// How many checks in a row found gaps in the present phase.
+    #[serde(default)]
+    pub gap_rounds: u32,
+    /// What gap checks found, in order.
+    #[serde(default)]
+    pub gap_checks: Vec<GapRecord>,
+    /// What agents used, by budget.
+    #[serde(default)]
+    pub spent: Vec<(BudgetScope, Spent)>,
+    /// The sessions in which agents worked last, by agent and by the address of the task.
+    #[serde(default)]
+    pub sessions: Sessions,
+    /// What tasks that are done for each item of a list returned, by phase, task and item.
+    #[serde(default)]
+    pub item_outputs: BTreeMap<PhaseId, BTreeMap<TaskId, BTreeMap<String, Datum>>>,
+    /// The file that was made from the context in the end.
+    #[serde(default)]
+    pub finalized: Option<OutputFile>,
+    /// A definition that the next event may name.
+    #[serde(skip)]
+    pub(super) offered: Option<(Digest, Arc<Workflow>)>,
     /// What the commit that is being made changes in the index.
     #[serde(skip)]
     pub(super) touched: Touched,
 }
 
 fn no_workflow() -> Arc<Workflow> {
-    Arc::new(Workflow {
-        name: String::new(),
-        description: None,
-        version: None,
-        execution_mode: Mode::default(),
-        output_dir: None,
-        vars: BTreeMap::new(),
-        secrets: BTreeMap::new(),
-        max_parallel: None,
-        phases: Vec::new(),
-    })
+    Arc::new(Workflow::default())
 }
 
 /// So many refused attempts are recorded; a task that tries again and again must not fill the history.
 pub const REFUSED_ATTEMPTS_KEPT: u32 = 100;
+
+/// What a gap check found, and what followed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GapRecord {
+    /// The phase.
+    pub phase: PhaseId,
+    /// Which check in a row it was, counted from 1.
+    pub round: u32,
+    /// The word that the check gave.
+    pub status: String,
+    /// What was missing.
+    pub gaps: Vec<String>,
+    /// What followed.
+    pub action: Option<GapAction>,
+    /// The types of the agents that were called.
+    pub agents: Vec<String>,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// The sessions in which agents worked last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sessions {
+    /// By the name of the agent.
+    pub by_agent: BTreeMap<String, SessionKnown>,
+    /// By the address of the task.
+    pub by_task: BTreeMap<String, SessionKnown>,
+}
+
+/// A session that can be gone on with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionKnown {
+    /// Its id.
+    pub id: String,
+    /// The folder that it began in, relative to the root.
+    pub dir: Option<String>,
+    /// Whether the agent itself named it; else it was only asked to use this id.
+    pub confirmed: bool,
+}
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -250,6 +304,19 @@ pub enum TaskState {
     Done,
     /// It counts as done.
     Skipped,
+    /// It became several tasks, and is done when they are.
+    Spread,
+    /// It waits for the answer to a question about a budget.
+    Held,
+    /// It is not done, and the run goes on without it.
+    LeftOut {
+        /// Why.
+        reason: String,
+        /// Whether that is because something that it needs failed.
+        failed: bool,
+    },
+    /// Its last try failed, and the run goes on all the same.
+    Tolerated(Failure),
 }
 
 impl TaskState {
@@ -263,8 +330,52 @@ impl TaskState {
             Self::Failed(_) => "failed",
             Self::Done => "done",
             Self::Skipped => "skipped",
+            Self::Spread => "spread",
+            Self::Held => "held",
+            Self::LeftOut { .. } => "left_out",
+            Self::Tolerated(_) => "tolerated",
         }
     }
+}
+
+/// Where the gap check of a phase stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GapRun {
+    /// Where it stands.
+    pub state: GapState,
+    /// The hold that asks about it.
+    pub hold: Option<HoldId>,
+}
+
+/// Where the gap check of a phase stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GapState {
+    /// It has not been made, or will be made again.
+    #[default]
+    Waiting,
+    /// The work is whole.
+    Closed,
+    /// It is not, and a person let it pass.
+    Waived,
+    /// It is not, and this follows.
+    Open {
+        /// What follows.
+        action: GapAction,
+        /// What is missing, and what the check said.
+        told: Vec<String>,
+    },
+}
+
+/// What an agent said to a script that asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thought {
+    /// Whose script asked.
+    pub thinker: Thinker,
+    /// What was asked, as a JSON text.
+    pub prompt: Datum,
+    /// What was said, as a JSON text; nothing yet when absent.
+    pub text: Option<Datum>,
 }
 
 /// Where a gate stands.
@@ -278,6 +389,13 @@ pub struct GateRun {
     pub state: GateState,
     /// The hold that asks about its failure.
     pub hold: Option<HoldId>,
+}
+
+impl GateRun {
+    /// A gate that has not run.
+    pub(super) fn waiting(gate: &GateId) -> Self {
+        Self { gate: gate.clone(), attempts: 0, state: GateState::Waiting, hold: None }
+    }
 }
 
 /// Where a gate stands.
@@ -340,6 +458,12 @@ impl Run {
     pub fn declared(&self, key: &TaskKey) -> Option<&Task> {
         let phase = self.current.as_ref()?;
         phase.declared(self.workflow.phases.get(phase.position)?, phase.find(key)?)
+    }
+
+    /// A task of the phase under way, as it stands.
+    pub fn task_run(&self, key: &TaskKey) -> Option<&TaskRun> {
+        let phase = self.current.as_ref()?;
+        phase.find(key).map(|index| &phase.tasks[index])
     }
 
     /// The open holds, oldest first.

@@ -2,7 +2,7 @@
 
 use crate::datum::Datum;
 use crate::digest::Digest;
-use crate::run::state::{Decision, Run};
+use crate::run::state::{Decision, GapRecord, Run};
 use crate::spec::workflow::{Phase, Reads};
 use serde_json::{Map, Value, json};
 
@@ -80,7 +80,7 @@ impl Run {
             "deliverables" => self.deliverables(),
             "checkpoints" => self.decisions.iter().filter(|decision| decision.checkpoint).map(checkpoint).collect(),
             "skip_phases" => json!(self.skip_list),
-            "gap_checks" => json!([]),
+            "gap_checks" => self.gap_checks.iter().map(gap_check).collect(),
             "outputs" => return self.put_outputs(inner, context),
             "vars" => return self.put_vars(inner, context),
             // A script may ask for a part that does not exist; it then sees what JavaScript shows for a missing property.
@@ -120,6 +120,14 @@ impl Run {
                 put_datum(context, &["outputs", phase.as_str(), task.as_str()], datum);
             }
         }
+        let phases = self.item_outputs.iter().filter(|(phase, _)| inner.is_none_or(|inner| inner == phase.as_str()));
+        for (phase, tasks) in phases {
+            for (task, items) in tasks {
+                for (item, datum) in items {
+                    put_datum(context, &["outputs", phase.as_str(), task.as_str(), item], datum);
+                }
+            }
+        }
     }
 
     /// What scripts, conditions and templates see as `phase`.
@@ -130,6 +138,12 @@ impl Run {
             "name": phase.title(),
             "iteration": self.iteration_counts.get(phase.id.as_str()).copied().unwrap_or(0),
         });
+        if !phase.skills.is_empty() {
+            view["skills"] = json!(phase.skills);
+        }
+        if !phase.suggested.is_empty() {
+            view["suggested_subagents"] = json!(phase.suggested);
+        }
         if let Some(description) = &phase.description {
             view["description"] = json!(description);
         }
@@ -151,6 +165,22 @@ impl Run {
             "phases": ids,
         })
     }
+}
+
+/// A gap check as `context.gap_checks` shows it: absent things are absent.
+fn gap_check(check: &GapRecord) -> Value {
+    let mut record = json!({
+        "phase": check.phase,
+        "iteration": check.round,
+        "status": check.status,
+        "gaps": check.gaps,
+        "agents_spawned": check.agents,
+        "timestamp": check.at,
+    });
+    if let Some(action) = check.action {
+        record["action_taken"] = json!(action.word());
+    }
+    record
 }
 
 /// A decision as `context.checkpoints` shows it: absent things are absent.

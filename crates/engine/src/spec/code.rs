@@ -35,6 +35,8 @@ crate::codes! {
         ConflictingKeys = "conflicting-keys",
         /// A key that this release does not support.
         NotSupported = "not-supported",
+        /// A file beside this one that is not there, or cannot be used.
+        MissingFile = "missing-file",
         /// A file of the successor format.
         SuccessorFormat = "successor-format",
         /// A list where a text is expected, and the like.

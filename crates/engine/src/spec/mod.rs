@@ -3,13 +3,16 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | `syntax`, `scalar`, `place` | YAML as a tree with places, under limits; what scalars mean; places inside scalars |
-//! | `check` | one file per part of the format: workflow, phase, task, gate, checkpoint |
+//! | `check` | one file per part of the format: workflow, phase, task, gate, checkpoint, and so on |
+//! | [`beside`] | the files beside a workflow file that belong to it |
+//! | [`subagent`] | agents that are listed in a file, or named while a run is under way |
 //! | `javascript`, `nesting`, `reads` | syntax of scripts and conditions, how deep they may go, and what of the context they read |
 //! | [`document`] | other small YAML files, read in the same way |
 //! | [`problem`], [`code`], `suggest` | what is wrong, where, and what was probably meant |
 //! | [`workflow`] | the checked form |
 //! | [`schema`] | the format as JSON Schema, from the tables of `check` |
 
+pub mod beside;
 mod check;
 pub mod code;
 pub mod document;
@@ -20,6 +23,7 @@ pub mod problem;
 mod reads;
 mod scalar;
 pub mod schema;
+pub mod subagent;
 pub(crate) mod suggest;
 mod syntax;
 pub mod workflow;
@@ -43,15 +47,25 @@ pub struct Read {
     pub problems: Vec<Problem>,
 }
 
-/// Reads the text of a workflow file and says everything that is wrong with it.
+/// Reads the text of a workflow file that has nothing beside it, and says everything that is wrong with it.
 pub fn read(source: &str) -> Read {
+    read_beside(source, &mut beside::Alone)
+}
+
+/// Reads the text of a workflow file and says everything that is wrong with it.
+pub fn read_beside(source: &str, beside: &mut dyn beside::Beside) -> Read {
+    read_used(source, beside, 0)
+}
+
+/// Reads a workflow file that others use, so many above it.
+fn read_used(source: &str, beside: &mut dyn beside::Beside, depth: u32) -> Read {
     let mut report = Report::default();
     if source.len() > MAX_BYTES {
         let message = format!("the file has {} bytes; a workflow file may have {MAX_BYTES}", source.len());
         report.error(ProblemCode::TooLarge, &(0..0), message).help("keep large data in files of its own, which tasks read");
         return Read { workflow: None, problems: report.finish("") };
     }
-    let workflow = syntax::parse(source, &mut report).and_then(|root| check::workflow(source, &root, &mut report));
+    let workflow = syntax::parse(source, &mut report).and_then(|root| check::workflow(source, &root, &mut report, beside, depth));
     let workflow = workflow.filter(|_| !report.has_error());
     Read { workflow, problems: report.finish(source) }
 }

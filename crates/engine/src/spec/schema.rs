@@ -47,6 +47,13 @@ fn between(rule: Rule) -> Map<String, Value> {
     let required = |names: &[&str]| names.iter().map(|name| json!({"required": [name]})).collect::<Vec<Value>>();
     let rule = match rule {
         Rule::OneOf(names) => json!({"oneOf": required(names)}),
+        Rule::OneGroup(groups) => {
+            let group = |names: &&[&str]| match names {
+                [name] => json!({"required": [name]}),
+                _ => json!({"anyOf": required(names)}),
+            };
+            json!({"oneOf": groups.iter().map(group).collect::<Vec<Value>>()})
+        }
         Rule::AnyOf(names) => json!({"anyOf": required(names)}),
         Rule::Unless(name, other, words) => {
             let any_case = |word: &&str| -> String {
@@ -134,6 +141,15 @@ fn shape(shape: &Shape, definitions: &mut Map<String, Value>) -> Value {
             let count = json!({"type": "integer", "minimum": least, "maximum": most});
             json!({"anyOf": [count, reference(format, definitions)]})
         }
+        Shape::Number => json!({"type": "number", "exclusiveMinimum": 0}),
+        Shape::Items => json!({"anyOf": [{"type": "array"}, {"type": SCALARS, "pattern": FILLED}]}),
+        Shape::Any => json!({}),
+        Shape::AnyOf(shapes) => {
+            let either: Vec<Value> = shapes.iter().map(|one| self::shape(one, definitions)).collect();
+            json!({"anyOf": either})
+        }
+        Shape::ListOf(one) => json!({"type": "array", "items": self::shape(one, definitions)}),
+        Shape::MapOf(one) => json!({"type": "object", "additionalProperties": or_nothing(self::shape(one, definitions))}),
     }
 }
 

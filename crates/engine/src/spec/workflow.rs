@@ -1,5 +1,13 @@
 //! What a checked workflow says. This compiled form is frozen with a run, so its fields only ever grow at the end.
 
+mod agent;
+mod gap;
+mod spread;
+
+pub use agent::{AgentSetting, AgentWork, Budget, DEFAULT_AGENT, MAX_ASKS, Prompt, PromptBy, Session, Tools};
+pub use gap::{Criterion, Finalization, GapAction, GapCheck};
+pub use spread::{ForEach, Holds, Input, InputKind, Join, Over, Until, Worktree};
+
 use crate::hold::Choice;
 use crate::id::{GateId, PhaseId, TaskId};
 use serde::{Deserialize, Serialize};
@@ -10,8 +18,11 @@ use std::time::Duration;
 /// The id of the task that a phase's main script becomes.
 pub const MAIN_TASK: &str = "main";
 
+/// The id of the task that a phase's adaptive script becomes.
+pub const ADAPTIVE_TASK: &str = "adaptive";
+
 /// A workflow: phases in order.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Workflow {
     /// Its name.
     pub name: String,
@@ -31,6 +42,24 @@ pub struct Workflow {
     pub max_parallel: Option<u32>,
     /// The phases, in order.
     pub phases: Vec<Phase>,
+    /// What is made from the context when all phases are done.
+    #[serde(default)]
+    pub finalization: Option<Finalization>,
+    /// How agents are started, by the names under which tasks ask for them.
+    #[serde(default)]
+    pub agents: BTreeMap<String, AgentSetting>,
+    /// What subagents are told, by their type: the documents beside the workflow file.
+    #[serde(default)]
+    pub prompts: BTreeMap<String, String>,
+    /// How much all agents together may use before a person is asked.
+    #[serde(default)]
+    pub budget: Budget,
+    /// Values that are given when a run begins.
+    #[serde(default)]
+    pub inputs: BTreeMap<String, Input>,
+    /// Where the work of a run happens.
+    #[serde(default)]
+    pub worktree: Worktree,
 }
 
 /// How phases choose what runs.
@@ -74,6 +103,27 @@ pub struct Phase {
     pub checkpoint: Option<Checkpoint>,
     /// Whether the first failure ends the tasks under way, instead of letting them finish.
     pub fail_fast: bool,
+    /// How it chooses what runs; as the workflow says when absent.
+    #[serde(default)]
+    pub execution_mode: Option<Mode>,
+    /// Looks whether its work is whole.
+    #[serde(default)]
+    pub gap_check: Option<GapCheck>,
+    /// Skills that its agents are told to use.
+    #[serde(default)]
+    pub skills: Vec<String>,
+    /// Types of agents that its main script is told about.
+    #[serde(default)]
+    pub suggested: Vec<String>,
+    /// How much its agents together may use before a person is asked.
+    #[serde(default)]
+    pub budget: Budget,
+    /// Values that go before those of the run.
+    #[serde(default)]
+    pub vars: BTreeMap<String, Value>,
+    /// Whether its tasks follow each other.
+    #[serde(default)]
+    pub sequential: bool,
 }
 
 /// One unit of work.
@@ -103,6 +153,27 @@ pub struct Task {
     pub secrets: Vec<String>,
     /// Where it runs, under the root; a template.
     pub dir: Option<String>,
+    /// When given, it is left out unless this is true.
+    #[serde(default)]
+    pub when: Option<Script>,
+    /// When it may start, as far as others are concerned.
+    #[serde(default)]
+    pub join: Join,
+    /// When given, it is done once for each item of a list.
+    #[serde(default)]
+    pub for_each: Option<ForEach>,
+    /// When given, it is done until this holds.
+    #[serde(default)]
+    pub until: Option<Until>,
+    /// Whether the run goes on when it has failed for good.
+    #[serde(default)]
+    pub continue_on_error: bool,
+    /// How much its agent may use before a person is asked.
+    #[serde(default)]
+    pub budget: Budget,
+    /// Where its work happens.
+    #[serde(default)]
+    pub worktree: Worktree,
 }
 
 /// What a task does.
@@ -115,6 +186,10 @@ pub enum Work {
     Script(Script),
     /// Nothing: a join, or a stand-in in tests.
     Pass,
+    /// Something that an agent does.
+    Agent(Box<AgentWork>),
+    /// A JavaScript function body that returns the agents that shall work.
+    Adaptive(Script),
 }
 
 impl Work {
@@ -124,6 +199,8 @@ impl Work {
             Self::Run(_) => "run",
             Self::Script(_) => "script",
             Self::Pass => "pass",
+            Self::Agent(_) => "agent",
+            Self::Adaptive(_) => "adaptive",
         }
     }
 }
@@ -258,7 +335,72 @@ impl Workflow {
     }
 }
 
+impl Task {
+    /// A task that says nothing but what it does.
+    pub fn new(id: TaskId, work: Work) -> Self {
+        let on_interrupt = match &work {
+            Work::Run(_) | Work::Agent(_) => OnInterrupt::Ask,
+            Work::Script(_) | Work::Pass | Work::Adaptive(_) => OnInterrupt::Rerun,
+        };
+        Self {
+            id,
+            name: None,
+            needs: Vec::new(),
+            work,
+            timeout: None,
+            retry: Retry::default(),
+            on_interrupt,
+            on_fail: OnFail::default(),
+            outputs: Vec::new(),
+            env: BTreeMap::new(),
+            secrets: Vec::new(),
+            dir: None,
+            when: None,
+            join: Join::default(),
+            for_each: None,
+            until: None,
+            continue_on_error: false,
+            budget: Budget::default(),
+            worktree: Worktree::default(),
+        }
+    }
+
+    /// Its agent's work, where it is an agent's.
+    pub fn agent(&self) -> Option<&AgentWork> {
+        match &self.work {
+            Work::Agent(work) => Some(work),
+            Work::Run(_) | Work::Script(_) | Work::Pass | Work::Adaptive(_) => None,
+        }
+    }
+
+    /// The files that it is to leave behind, as templates.
+    pub fn expected(&self) -> impl Iterator<Item = &str> {
+        let agent = self.agent().and_then(|work| work.output_path.as_deref());
+        self.outputs.iter().map(String::as_str).chain(agent)
+    }
+}
+
 impl Phase {
+    /// A phase that does nothing.
+    pub fn new(id: PhaseId) -> Self {
+        Self {
+            id,
+            name: None,
+            description: None,
+            tasks: Vec::new(),
+            gates: Vec::new(),
+            checkpoint: None,
+            fail_fast: false,
+            execution_mode: None,
+            gap_check: None,
+            skills: Vec::new(),
+            suggested: Vec::new(),
+            budget: Budget::default(),
+            vars: BTreeMap::new(),
+            sequential: false,
+        }
+    }
+
     /// What people call it.
     pub fn title(&self) -> &str {
         self.name.as_deref().unwrap_or(self.id.as_str())

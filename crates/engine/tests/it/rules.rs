@@ -75,26 +75,18 @@ secrets:
 fn a_key_of_a_later_release_is_named_as_such() {
     let source = "
 name: x
-finalization: {template: a, output: b}
+deadline: 2d
 phases:
   - id: one
-    subagents: [a]
-    gap_check: {script: return 1}
-    execution_mode: loose
-    skills: [b]
-    suggested_subagents: [c]
+    state_label: a
     tasks:
       - id: a
-        for_each: [1]
         inputs: [x]
         pass: true
 ";
     let told = told(source);
     let keys: Vec<&str> = told.iter().filter_map(|line| line.split('`').nth(1)).collect();
-    assert_eq!(
-        keys,
-        ["finalization", "subagents", "gap_check", "execution_mode", "skills", "suggested_subagents", "for_each", "inputs"]
-    );
+    assert_eq!(keys, ["deadline", "state_label", "inputs"]);
     assert!(
         told.iter().all(|line| line.contains("not-supported: ") && line.contains(" is not supported by this release")),
         "{told:?}"
@@ -185,12 +177,14 @@ fn a_circle_of_needs_is_shown() {
 fn a_task_does_exactly_one_thing() {
     assert_eq!(
         told(&in_task("name: x")),
-        ["5:9 missing-key: a task needs one of `run`, `script`, `pass` (`pass: true` makes a task that does nothing)"]
+        [
+            "5:9 missing-key: a task needs one of `run`, `script`, `pass`, `agent`, `prompt` (`pass: true` makes a task that does nothing)"
+        ]
     );
     assert_eq!(
         told(&in_task("run: make\nscript: return 1 +")),
         [
-            "7:9 conflicting-keys: a task has one of `run`, `script`, `pass`; this one has run and script (make two tasks of it, one needing the other)",
+            "7:9 conflicting-keys: a task is a command, a script or an agent's work; this one has run and script (make two tasks of it, one needing the other)",
             "7:27 script-syntax: syntax error in JavaScript: it ends too early (close the brackets and quotes that are open)",
         ]
     );
@@ -325,7 +319,9 @@ fn a_secret_has_a_name_and_one_source() {
 fn a_phase_that_does_nothing_is_warned_of() {
     assert_eq!(
         told("name: x\nphases: [{id: a}]"),
-        ["2:11 warning empty-phase: this phase does nothing (give it `tasks`, `gates`, a `main_agent` or a `checkpoint`)"]
+        [
+            "2:11 warning empty-phase: this phase does nothing (give it `tasks`, `subagents`, `gates`, a `main_agent` or a `checkpoint`)"
+        ]
     );
 }
 

@@ -158,7 +158,7 @@ fn a_main_only_phase_has_a_main_script_and_nothing_else() {
     assert_eq!(
         told(&in_phase("behavior: main-only")),
         [
-            "3:5 warning empty-phase: this phase does nothing (give it `tasks`, `gates`, a `main_agent` or a `checkpoint`)",
+            "3:5 warning empty-phase: this phase does nothing (give it `tasks`, `subagents`, `gates`, a `main_agent` or a `checkpoint`)",
             "4:5 warning main-only: this `main-only` phase has no `main_agent`, so nothing runs"
         ]
     );

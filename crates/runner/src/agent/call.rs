@@ -101,7 +101,7 @@ fn with_preset(
             return Err(format!("{id:?} is no id of a session"));
         }
     }
-    let by = match (setting.prompt, preset.prompt) {
+    let by = match (setting.prompt_by, preset.prompt) {
         (PromptBy::Stdin, Prompt::Argument) => PromptBy::Argument,
         (by, Prompt::Stdin | Prompt::Argument) => by,
     };
@@ -152,7 +152,7 @@ fn plain(setting: &Setting, ask: &Ask<'_>, model: Option<&str>, words: &mut Word
     if model.is_none() && mentions("{model}") {
         return Err("the agent's `args` ask for `{model}`, and no model is set; set `model`".to_owned());
     }
-    let stands_for_prompt = match setting.prompt {
+    let stands_for_prompt = match setting.prompt_by {
         PromptBy::Stdin if mentions("{prompt}") => {
             return Err("the agent's `args` ask for `{prompt}`, which comes on standard input; set `prompt: argument`".to_owned());
         }
@@ -171,7 +171,7 @@ fn plain(setting: &Setting, ask: &Ask<'_>, model: Option<&str>, words: &mut Word
     if let Some(prompt) = stands_for_prompt.filter(|_| !mentions("{prompt}")) {
         words.push(prompt)?;
     }
-    let (command, stdin) = match setting.prompt {
+    let (command, stdin) = match setting.prompt_by {
         PromptBy::Stdin => (words.take(), Some(ask.prompt.as_bytes().to_vec())),
         PromptBy::Argument => (words.take(), None),
         PromptBy::File => (from_file(&words.take()), Some(ask.prompt.as_bytes().to_vec())),

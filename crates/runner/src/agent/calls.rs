@@ -115,7 +115,7 @@ fn a_value_cannot_become_an_option() {
 
 #[test]
 fn a_prompt_can_be_an_argument_unless_it_is_too_long() {
-    let setting = Setting { prompt: PromptBy::Argument, ..Setting::default() };
+    let setting = Setting { prompt_by: PromptBy::Argument, ..Setting::default() };
     let invocation = call(&setting, preset("copilot").ok(), &ask("it's $(me)")).unwrap();
     assert!(invocation.command.ends_with("--prompt 'it'\\''s $(me)'") && invocation.stdin.is_none());
     let error = call(&setting, preset("copilot").ok(), &ask(&"x".repeat(200_000))).unwrap_err();
@@ -141,7 +141,7 @@ fn what_stands_in_a_prompt_is_no_placeholder() {
         command: Some("agent".into()),
         args: vec!["--m={model}".into(), "{prompt}".into()],
         model: Some("big".into()),
-        prompt: PromptBy::Argument,
+        prompt_by: PromptBy::Argument,
         ..Setting::default()
     };
     assert_eq!(call(&setting, None, &ask("{model} {prompt} {}")).unwrap().command, "agent '--m=big' '{model} {prompt} {}'");

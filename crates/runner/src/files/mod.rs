@@ -16,6 +16,7 @@
 
 mod atomic;
 mod differences;
+mod lines;
 mod listing;
 mod look;
 mod observe;
@@ -26,8 +27,11 @@ mod size;
 
 pub use atomic::write_atomically;
 pub use differences::differences;
+pub use lines::{LinesError, look_at_lines};
 pub use observe::{Caps, ContainsSecret, Observed, observe, observe_again};
-pub use outputs::{MissingOutput, MissingOutputs, Outputs, collect_outputs, output_exists, read_output, write_output};
+pub use outputs::{
+    MissingOutput, MissingOutputs, Outputs, collect_outputs, output_exists, output_place, read_output, write_output,
+};
 pub use places::{Places, Refused};
 pub use preview::{Preview, preview};
 pub use size::size_text;

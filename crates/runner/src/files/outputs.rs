@@ -182,6 +182,12 @@ pub fn read_output(places: &Places, path: &str, most: u64) -> Result<Option<Vec<
     }
 }
 
+/// Where a file inside the output directory lies, in full.
+pub fn output_place(places: &Places, path: &str) -> Result<PathBuf, Refused> {
+    let parts = places.open().output(path).map_err(|why| Refused::new(path, why))?;
+    Ok(places.output_path().join(joined(&parts)))
+}
+
 /// Whether a file or folder is inside the output directory.
 pub fn output_exists(places: &Places, path: &str) -> Result<bool, Refused> {
     let opened = places.open();

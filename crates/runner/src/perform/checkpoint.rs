@@ -1,7 +1,7 @@
 //! Making a checkpoint ready to be shown, and looking again at what was shown.
 
 use super::Shared;
-use super::values::Renderer;
+use super::values::{Renderer, TaskValues};
 use crate::files::{Caps, differences, observe, observe_again};
 use crate::world::Performed;
 use futures::FutureExt;
@@ -21,7 +21,7 @@ pub(super) fn show(shared: Arc<Shared>, run: &Run, phase: &PhaseId, iteration: u
     let Some((phase, checkpoint)) = declared else { unreachable!("only a declared checkpoint is shown") };
     let places = shared.places(run);
     let templates = std::iter::once(checkpoint.prompt.as_str()).chain(checkpoint.show_files.iter().map(String::as_str));
-    let renderer = Renderer::of(run, phase, Path::new(&run.output_dir), None, templates);
+    let renderer = Renderer::of(run, phase, Path::new(&run.output_dir), TaskValues::default(), templates);
     async move {
         let mut notes = Vec::new();
         let (prompt, paths) = match renderer.ready(&shared).await {

@@ -1,28 +1,38 @@
 //! Performing effects in the real world: one function for each.
 
+mod agent;
+mod answer;
 mod checkpoint;
+mod command;
+mod gaps;
+mod prompt;
 mod script;
 mod secrets;
 mod shell;
+mod spread;
 mod values;
+mod worktree;
 
 use crate::config::Config;
 use crate::files::Places;
 use crate::process::Stop;
-use crate::root::Root;
+use crate::root::{Root, Step};
 use crate::script::Evaluator;
 use crate::secret::Masks;
 use crate::world::{Perform, Performed};
+use command::Like;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockgate_engine::id::TaskKey;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{Body, TaskOutcome};
 use lockgate_engine::run::effect::Effect;
-use lockgate_engine::run::event::{Failure, FailureKind};
-use lockgate_engine::spec::workflow::Work;
+use lockgate_engine::run::event::FailureKind;
+use lockgate_engine::run::phase::TaskRun;
+use lockgate_engine::spec::workflow::{Phase, Task, Work};
 use lockgate_store::Store;
 use std::sync::Arc;
+use values::TaskValues;
 
 /// Hears the lines that tasks and gates print.
 pub type OnLine = Arc<dyn Fn(&str, &str) + Send + Sync>;
@@ -63,6 +73,10 @@ impl Performer {
             Effect::Evaluate { phase, iteration } => script::condition(shared, run, phase, *iteration, stop),
             Effect::Show { phase, iteration } => checkpoint::show(shared, run, phase, *iteration),
             Effect::Recheck { hold, revision } => checkpoint::recheck(shared, run, hold, *revision),
+            Effect::When { key } => spread::when(shared, run, key, stop),
+            Effect::Gaps { phase, iteration, round } => gaps::check(shared, run, (phase, *iteration), *round, stop),
+            Effect::Think { thinker, number } => agent::think(shared, run, thinker, *number, stop),
+            Effect::Finalize => gaps::finalize(shared, run),
             Effect::Wake { timer, .. } => futures::future::ready(Body::TimerDue { timer: timer.clone() }.into()).boxed(),
         }
     }
@@ -101,27 +115,78 @@ impl Perform for Performer {
     }
 }
 
+/// A task that is to be done.
+#[derive(Clone, Copy)]
+struct TaskCall<'a> {
+    phase: &'a Phase,
+    key: &'a TaskKey,
+    attempt: u32,
+    task: &'a Task,
+    state: &'a TaskRun,
+}
+
+impl<'a> TaskCall<'a> {
+    fn like(&self) -> Like<'a> {
+        Like {
+            name: self.key.task.as_str(),
+            address: self.key.address(),
+            step: Step::Task(self.key),
+            attempt: self.attempt,
+            dir: &self.task.dir,
+            env: &self.task.env,
+            secrets: &self.task.secrets,
+            timeout: self.task.timeout,
+        }
+    }
+
+    /// What templates and scripts see of it.
+    fn values(&self) -> TaskValues<'a> {
+        TaskValues {
+            id: Some((self.key.task.as_str(), self.attempt)),
+            item: self.key.item.as_deref().zip(self.state.value.as_ref()),
+            round: self.task.until.as_ref().map(|_| (self.state.previous.as_ref(), self.state.rounds + 1)),
+            config: None,
+            output_path: None,
+        }
+    }
+
+    fn ending(&self, shared: &Arc<Shared>, run: &Run, stop: Stop) -> spread::Ending {
+        spread::Ending::new(shared.clone(), run, *self, stop)
+    }
+}
+
 fn begin_task(shared: Arc<Shared>, run: &Run, key: &TaskKey, attempt: u32, stop: Stop) -> BoxFuture<'static, Performed> {
-    let Some(task) = run.declared(key) else {
+    let found = run.workflow.phase(key.phase.as_str()).zip(run.declared(key)).zip(run.task_run(key));
+    let Some(((phase, task), state)) = found else {
         return futures::future::ready(ended(key, attempt, failed(FailureKind::Start, "the definition has no such task")))
             .boxed();
     };
+    let call = TaskCall { phase, key, attempt, task, state };
+    if let (Some(list), None) = (&task.for_each, &key.item) {
+        return spread::items(shared, run, call, list, stop);
+    }
     match &task.work {
-        Work::Pass => {
+        Work::Pass if task.until.is_none() => {
             let outcome = TaskOutcome::Finished { result: None, outputs: Vec::new() };
             futures::future::ready(ended(key, attempt, outcome)).boxed()
         }
-        Work::Script(source) => script::task(shared, run, key, attempt, task, source, stop),
-        Work::Run(command) => shell::task(shared, run, key, attempt, task, command, stop),
+        Work::Pass => {
+            let ending = call.ending(&shared, run, stop);
+            async move { ending.end(TaskOutcome::Finished { result: None, outputs: Vec::new() }, Vec::new(), None).await }.boxed()
+        }
+        Work::Script(source) => script::task(shared, run, call, source, stop),
+        Work::Adaptive(source) => spread::agents(shared, run, call, source, stop),
+        Work::Run(command) => shell::task(shared, run, call, command, stop),
+        Work::Agent(work) => agent::task(shared, run, call, work, stop),
     }
 }
 
 fn ended(key: &TaskKey, attempt: u32, outcome: TaskOutcome) -> Performed {
-    Body::TaskEnded { key: key.clone(), attempt, outcome }.into()
+    Body::TaskEnded { key: key.clone(), attempt, outcome, agent: None }.into()
 }
 
 fn failed(kind: FailureKind, message: impl Into<String>) -> TaskOutcome {
-    TaskOutcome::Failed(Failure { kind, message: message.into(), tail: String::new() })
+    TaskOutcome::Failed(command::failure(kind, message))
 }
 
 impl Shared {

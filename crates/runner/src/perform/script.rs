@@ -1,92 +1,129 @@
 //! Scripts and conditions: JavaScript in a worker process.
 
-use super::values::Renderer;
-use super::{Shared, ended, failed};
+use super::values::{Renderer, TaskValues, overlay};
+use super::{Shared, TaskCall, failed, spread};
 use crate::files::{Places, collect_outputs};
 use crate::process::Stop;
 use crate::root::Step;
-use crate::script::{Call, Files, Form, Limits, Returned, ScriptError, StoredPart};
+use crate::script::{Call, Files, Form, Limits, Returned, ScriptError, StoredPart, Thought};
 use crate::secret::Masks;
 use crate::world::Performed;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockgate_engine::datum::Datum;
+use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{PhaseId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{Body, TaskOutcome};
-use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind};
+use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind, OutputFile, Thinker};
 use lockgate_engine::run::view::Context;
-use lockgate_engine::spec::workflow::{Reads, Script, Task};
+use lockgate_engine::spec::workflow::{Phase, Reads, Script};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What an evaluation needs of the run, taken when it begins.
-struct Prepared {
+pub(super) struct Prepared {
     source: Arc<str>,
     line: u32,
     form: Form,
     context: Context,
     globals: Vec<(String, String)>,
+    /// Globals whose values may have to be fetched.
+    data: Vec<(&'static str, Datum)>,
     files: Option<Files>,
+    /// What the phase is expected to leave behind, as templates.
+    expected: Option<(Renderer, Vec<String>)>,
+    /// What agents said to this script before: question and answer.
+    thoughts: Option<Vec<(Datum, Datum)>>,
     limits: Limits,
 }
 
 /// Why an evaluation gave nothing, and what it had logged until then.
-struct Trouble {
-    kind: FailureKind,
-    message: String,
-    log: Vec<String>,
+pub(super) struct Trouble {
+    pub(super) kind: FailureKind,
+    pub(super) message: String,
+    pub(super) log: Vec<String>,
+    /// What it wants to ask an agent; then this is no trouble.
+    pub(super) wants: Option<String>,
+}
+
+impl Trouble {
+    pub(super) fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), log: Vec::new(), wants: None }
+    }
 }
 
 /// So many of the last logged lines go into the record of a failure.
 const TAIL_LINES: usize = 40;
 
+/// How a script is evaluated.
+pub(super) struct How<'a> {
+    pub(super) form: Form,
+    pub(super) limits: Limits,
+    /// Whether it may use files.
+    pub(super) files: bool,
+    /// Who asks, where it may ask an agent.
+    pub(super) thinker: Option<&'a Thinker>,
+    pub(super) task: TaskValues<'a>,
+}
+
+impl<'a> How<'a> {
+    /// A function body that may use files and ask agents.
+    pub(super) fn script(shared: &Shared, thinker: Option<&'a Thinker>, task: TaskValues<'a>) -> Self {
+        let limits = Limits { time: shared.config.script.time, memory: memory(shared), ..Limits::SCRIPT };
+        Self { form: Form::Body, limits, files: true, thinker, task }
+    }
+
+    /// An expression, with or without files.
+    pub(super) fn condition(shared: &Shared, files: bool, task: TaskValues<'a>) -> Self {
+        let limits = Limits { time: shared.config.script.condition_time, memory: memory(shared), ..Limits::CONDITION };
+        Self { form: Form::Expression, limits, files, thinker: None, task }
+    }
+}
+
+fn memory(shared: &Shared) -> usize {
+    shared.config.script.memory_mb.get() as usize * 1024 * 1024
+}
+
 pub(super) fn task(
     shared: Arc<Shared>,
     run: &Run,
-    key: &TaskKey,
-    attempt: u32,
-    task: &Task,
+    call: TaskCall<'_>,
     script: &Script,
     stop: Stop,
 ) -> BoxFuture<'static, Performed> {
     let places = shared.places(run);
-    let files = Files { output_dir: places.output_path(), feature: run.feature.clone(), expected: Vec::new() };
-    let memory = shared.config.script.memory_mb.get() as usize * 1024 * 1024;
-    let limits = Limits { time: task.timeout.unwrap_or(shared.config.script.time), memory, ..Limits::SCRIPT };
-    let prepared = prepare(run, &key.phase, script, Form::Body, Some(files), limits, &places);
-    let declared = task.outputs.clone();
-    let renderer = run.workflow.phase(key.phase.as_str()).map(|phase| {
-        Renderer::of(
-            run,
-            phase,
-            &places.output_path(),
-            Some((key.task.as_str(), attempt)),
-            task.outputs.iter().map(String::as_str),
-        )
-    });
-    let log = shared.root.log_file(&run.id, Step::Task(key), attempt);
-    let key = key.clone();
+    let thinker = Thinker::Task(call.key.clone());
+    let mut how = How::script(&shared, Some(&thinker), call.values());
+    if let Some(timeout) = call.task.timeout {
+        how.limits.time = timeout;
+    }
+    let prepared = prepare(&shared, run, call.phase, script, how);
+    let declared = call.task.outputs.clone();
+    let templates = declared.iter().map(String::as_str);
+    let renderer = Renderer::of(run, call.phase, &places.output_path(), call.values(), templates);
+    let log = shared.root.log_file(&run.id, Step::Task(call.key), call.attempt);
+    let key = call.key.clone();
     let custom = run.workflow.output_dir.is_some();
+    let ending = call.ending(&shared, run, stop.clone());
     async move {
-        if custom && let Err(message) = stays_inside(&places) {
-            return ended(&key, attempt, failed(FailureKind::Start, message));
-        }
-        let called = tokio::select! {
-            called = call(&shared, prepared) => called,
-            () = stop.stopped() => return ended(&key, attempt, failed(FailureKind::Stopped, "it was stopped")),
-        };
-        match called {
-            Ok(returned) => match rendered(&shared, renderer, &declared).await {
-                Ok(declared) => finished(&shared, &key, attempt, returned, declared, places, log).await,
-                Err(message) => ended(&key, attempt, failed(FailureKind::Output, message)),
-            },
-            Err(trouble) => {
-                keep_log(&shared, &key, &trouble.log, &log);
-                ended(&key, attempt, TaskOutcome::Failed(masked(&shared, &trouble)))
+        let (outcome, values) = 'outcome: {
+            if custom && let Err(message) = stays_inside(&places) {
+                break 'outcome (failed(FailureKind::Start, message), Vec::new());
             }
-        }
+            match evaluate(&shared, prepared, &stop).await {
+                Ok(returned) => match rendered(&shared, renderer, &declared).await {
+                    Ok(declared) => finished(&shared, &key, returned, declared, places, log).await,
+                    Err(message) => (failed(FailureKind::Output, message), Vec::new()),
+                },
+                Err(trouble) => {
+                    keep_log(&shared, &key, &trouble.log, &log);
+                    spread::troubled(&shared, trouble)
+                }
+            }
+        };
+        ending.end(outcome, values, None).await
     }
     .boxed()
 }
@@ -98,30 +135,36 @@ pub(super) fn condition(
     iteration: u32,
     stop: Stop,
 ) -> BoxFuture<'static, Performed> {
+    let declared = run.workflow.phase(phase.as_str());
+    let condition = declared.and_then(|phase| Some((phase, phase.checkpoint.as_ref()?.condition.as_ref()?)));
     let phase = phase.clone();
-    let checkpoint = run.workflow.phase(phase.as_str()).and_then(|phase| phase.checkpoint.as_ref());
-    let Some(condition) = checkpoint.and_then(|checkpoint| checkpoint.condition.as_ref()) else {
+    let Some((declared, condition)) = condition else {
         let outcome = ConditionOutcome::Error("the definition has no such condition".into());
         return futures::future::ready(Body::ConditionEvaluated { phase, iteration, outcome }.into()).boxed();
     };
-    let memory = shared.config.script.memory_mb.get() as usize * 1024 * 1024;
-    let limits = Limits { time: shared.config.script.condition_time, memory, ..Limits::CONDITION };
-    let places = shared.places(run);
-    let prepared = prepare(run, &phase, condition, Form::Expression, None, limits, &places);
+    let prepared = prepare(&shared, run, declared, condition, How::condition(&shared, false, TaskValues::default()));
     async move {
-        let called = tokio::select! {
-            called = call(&shared, prepared) => called,
-            // Whoever stops it does not wait for what it would have given.
-            () = stop.stopped() => Err(Trouble { kind: FailureKind::Stopped, message: "it was stopped".into(), log: Vec::new() }),
-        };
-        let outcome = match called {
-            Ok(Returned { truthy: true, .. }) => ConditionOutcome::True,
-            Ok(Returned { truthy: false, .. }) => ConditionOutcome::False,
-            Err(trouble) => ConditionOutcome::Error(masked(&shared, &trouble).message),
-        };
+        let outcome = truth(&shared, evaluate(&shared, prepared, &stop).await);
         Body::ConditionEvaluated { phase, iteration, outcome }.into()
     }
     .boxed()
+}
+
+/// What a condition gave.
+pub(super) fn truth(shared: &Shared, evaluated: Result<Returned, Trouble>) -> ConditionOutcome {
+    match evaluated {
+        Ok(Returned { truthy: true, .. }) => ConditionOutcome::True,
+        Ok(Returned { truthy: false, .. }) => ConditionOutcome::False,
+        Err(trouble) => ConditionOutcome::Error(masked(shared, &trouble).message),
+    }
+}
+
+/// Evaluates, unless somebody stops it first; whoever does so does not wait for what it would have given.
+pub(super) async fn evaluate(shared: &Shared, prepared: Prepared, stop: &Stop) -> Result<Returned, Trouble> {
+    tokio::select! {
+        called = call(shared, prepared) => called,
+        () = stop.stopped() => Err(Trouble::new(FailureKind::Stopped, "it was stopped")),
+    }
 }
 
 /// An output directory that the workflow chose may be a link; it must not lead out of the root, nor to Lockgate's own state.
@@ -140,75 +183,123 @@ fn stays_inside(places: &Places) -> Result<(), String> {
     Ok(())
 }
 
-async fn rendered(shared: &Shared, renderer: Option<Renderer>, declared: &[String]) -> Result<Vec<String>, String> {
-    match renderer {
-        Some(renderer) if !declared.is_empty() => renderer.ready(shared).await?.texts(declared),
-        Some(_) | None => Ok(Vec::new()),
+async fn rendered(shared: &Shared, renderer: Renderer, declared: &[String]) -> Result<Vec<String>, String> {
+    if declared.is_empty() {
+        return Ok(Vec::new());
     }
+    renderer.ready(shared).await?.texts(declared)
 }
 
-fn prepare(
-    run: &Run,
-    phase: &PhaseId,
-    script: &Script,
-    form: Form,
-    files: Option<Files>,
-    limits: Limits,
-    places: &Places,
-) -> Prepared {
+pub(super) fn prepare(shared: &Shared, run: &Run, phase: &Phase, script: &Script, how: How<'_>) -> Prepared {
+    let places = shared.places(run);
+    // A name may be written with escapes.
+    let names = |name: &str| script.reads == Reads::All || script.source.contains(name) || script.source.contains("\\u");
     let mut globals = Vec::new();
     let mut global = |name: &str, value: &dyn Fn() -> Value| {
-        // A name may be written with escapes.
-        if script.reads == Reads::All || script.source.contains(name) || script.source.contains("\\u") {
+        if names(name) {
             globals.push((name.to_owned(), value().to_string()));
         }
     };
-    global("phase", &|| run.workflow.phase(phase.as_str()).map_or(Value::Null, |phase| run.phase_view(phase)));
+    global("phase", &|| run.phase_view(phase));
     global("workflow", &|| run.workflow_view());
     global("output_dir", &|| json!(places.output_path().to_string_lossy()));
-    let context = run.context(&script.reads);
-    Prepared { source: script.source.as_str().into(), line: script.line, form, context, globals, files, limits }
+    if let Some((id, attempt)) = how.task.id {
+        let round = how.task.round.map(|(_, round)| round);
+        global("task", &|| json!({"id": id, "attempt": attempt, "round": round}));
+    }
+    let mut data = Vec::new();
+    data.extend(how.task.item.map(|(_, value)| ("item", value.clone())));
+    data.extend(how.task.round.and_then(|(previous, _)| Some(("previous", previous?.clone()))));
+    let mut context = run.context(&script.reads);
+    overlay(&mut context, &phase.vars);
+    let files = how.files.then(|| Files { output_dir: places.output_path(), feature: run.feature.clone(), expected: Vec::new() });
+    let looks = how.files && (names("analyzeFiles") || names("identifyGaps"));
+    let expected = looks.then(|| expected(run, phase, &places));
+    let thoughts = how.thinker.map(|thinker| {
+        let known = run.current.iter().flat_map(|phase| &phase.thoughts).filter(|thought| thought.thinker == *thinker);
+        known.filter_map(|thought| Some((thought.prompt.clone(), thought.text.clone()?))).collect()
+    });
+    let (source, line, form, limits) = (script.source.as_str().into(), script.line, how.form, how.limits);
+    Prepared { source, line, form, context, globals, data, files, expected, thoughts, limits }
+}
+
+/// What the tasks of a phase are expected to leave behind: as templates, with what fills them in.
+fn expected(run: &Run, phase: &Phase, places: &Places) -> (Renderer, Vec<String>) {
+    let current = run.current.as_ref().filter(|current| current.id == phase.id);
+    let called = current.into_iter().flat_map(|current| &current.tasks).filter_map(|task| task.spec.as_deref());
+    let tasks = phase.tasks.iter().chain(called);
+    let templates: Vec<String> = tasks.flat_map(|task| task.expected()).map(str::to_owned).collect();
+    let renderer = Renderer::of(run, phase, &places.output_path(), TaskValues::default(), templates.iter().map(String::as_str));
+    (renderer, templates)
+}
+
+impl Prepared {
+    /// Adds a global value.
+    pub(super) fn with(mut self, name: &str, json: String) -> Self {
+        self.globals.push((name.to_owned(), json));
+        self
+    }
 }
 
 async fn call(shared: &Shared, prepared: Prepared) -> Result<Returned, Trouble> {
-    let Prepared { source, line, form, context, mut globals, files, limits } = prepared;
+    let Prepared { source, line, form, context, mut globals, data, mut files, expected, thoughts, limits } = prepared;
+    let trouble = |message: String| Trouble::new(FailureKind::Script, message);
     globals.push(("context".to_owned(), Value::Object(context.value).to_string()));
+    for (name, datum) in data {
+        globals.push((name.to_owned(), shared.value(&datum).await.map_err(trouble)?.to_string()));
+    }
     let mut stored = Vec::new();
     for (path, digest) in context.stored {
-        let json = shared.stored_text(digest).await.map_err(|message| Trouble {
-            kind: FailureKind::Script,
-            message,
-            log: Vec::new(),
-        })?;
+        let json = shared.stored_text(digest).await.map_err(trouble)?;
         let path = std::iter::once("context".to_owned()).chain(path).collect();
         stored.push(StoredPart { path, digest, json });
     }
-    let call = Call { form, source, globals, stored, files, thoughts: None, limits };
+    if let (Some(files), Some((renderer, templates))) = (&mut files, expected) {
+        let ready = renderer.ready(shared).await.map_err(trouble)?;
+        // What depends on an item or on what is not there yet cannot be expected by name.
+        files.expected = templates.iter().filter_map(|template| ready.text(template).ok()).collect();
+    }
+    let thoughts = match thoughts {
+        None => None,
+        Some(known) => Some(remembered(shared, known).await.map_err(trouble)?),
+    };
+    let call = Call { form, source, globals, stored, files, thoughts, limits };
     shared.evaluator.evaluate(&call).await.map_err(|failed| {
-        let kind = match &failed.error {
-            ScriptError::Timeout(_) => FailureKind::Timeout,
+        let (kind, wants) = match &failed.error {
+            ScriptError::Timeout(_) => (FailureKind::Timeout, None),
+            ScriptError::Wants { prompt } => (FailureKind::Script, Some(prompt.clone())),
             ScriptError::Thrown { .. }
             | ScriptError::Memory
             | ScriptError::Stack
             | ScriptError::NeverSettles
             | ScriptError::NotJson(_)
             | ScriptError::TooLarge
-            | ScriptError::Wants { .. }
-            | ScriptError::Worker(_) => FailureKind::Script,
+            | ScriptError::Worker(_) => (FailureKind::Script, None),
         };
-        Trouble { kind, message: in_the_file(&failed.error, line), log: failed.log }
+        Trouble { kind, message: in_the_file(&failed.error, line), log: failed.log, wants }
     })
 }
+
+async fn remembered(shared: &Shared, known: Vec<(Datum, Datum)>) -> Result<Vec<Thought>, String> {
+    let text = |value: Value| value.as_str().map(str::to_owned).unwrap_or_default();
+    let mut thoughts = Vec::with_capacity(known.len());
+    for (prompt, said) in known {
+        thoughts.push(Thought { prompt: text(shared.value(&prompt).await?), text: text(shared.value(&said).await?) });
+    }
+    Ok(thoughts)
+}
+
+/// What a script came to, with the values that this refers to.
+pub(super) type Came = (TaskOutcome, Vec<(Digest, Vec<u8>)>);
 
 async fn finished(
     shared: &Arc<Shared>,
     key: &TaskKey,
-    attempt: u32,
     returned: Returned,
     declared: Vec<String>,
     places: Places,
     log: PathBuf,
-) -> Performed {
+) -> Came {
     keep_log(shared, key, &returned.log, &log);
     let masks = shared.masks();
     let mut paths = declared;
@@ -223,7 +314,7 @@ async fn finished(
         let keep = shared.config.limits.output_keep_bytes();
         match collect(places, paths, keep, masks.clone()).await {
             Ok(collected) => (outputs, values) = collected,
-            Err(message) => return ended(key, attempt, failed(FailureKind::Output, message)),
+            Err(message) => return (failed(FailureKind::Output, message), Vec::new()),
         }
     }
     let result = match returned.json.as_str() {
@@ -234,8 +325,7 @@ async fn finished(
             Some(datum)
         }
     };
-    let outcome = TaskOutcome::Finished { result, outputs };
-    Performed { body: Body::TaskEnded { key: key.clone(), attempt, outcome }, values }
+    (TaskOutcome::Finished { result, outputs }, values)
 }
 
 /// What went wrong, with its place in the workflow file where that is known.
@@ -257,7 +347,7 @@ fn in_the_file(error: &ScriptError, first_line: u32) -> String {
 }
 
 /// Masks the texts of a JSON value, and leaves it a JSON value.
-fn mask_json(json: &str, masks: &Masks) -> String {
+pub(super) fn mask_json(json: &str, masks: &Masks) -> String {
     if !masks.contains(json.as_bytes()) {
         return json.to_owned();
     }
@@ -280,7 +370,7 @@ fn mask_json(json: &str, masks: &Masks) -> String {
     masked(value, masks).to_string()
 }
 
-pub(super) type Collected = (Vec<lockgate_engine::run::event::OutputFile>, Vec<(lockgate_engine::digest::Digest, Vec<u8>)>);
+pub(super) type Collected = (Vec<OutputFile>, Vec<(Digest, Vec<u8>)>);
 
 /// Makes declared outputs durable and digests them, off the drive loop's thread.
 pub(super) async fn collect(places: Places, paths: Vec<String>, keep: u64, masks: Masks) -> Result<Collected, String> {
@@ -291,7 +381,7 @@ pub(super) async fn collect(places: Places, paths: Vec<String>, keep: u64, masks
     tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string())?
 }
 
-fn masked(shared: &Shared, trouble: &Trouble) -> Failure {
+pub(super) fn masked(shared: &Shared, trouble: &Trouble) -> Failure {
     let masks = shared.masks();
     let last = trouble.log.len().saturating_sub(TAIL_LINES);
     let tail = masks.mask_text(&trouble.log[last..].join("\n")).into_owned();
@@ -299,7 +389,7 @@ fn masked(shared: &Shared, trouble: &Trouble) -> Failure {
 }
 
 /// Writes what a script logged. A log that cannot be written is no reason to fail a script that did its work.
-fn keep_log(shared: &Shared, key: &TaskKey, lines: &[String], log: &Path) {
+pub(super) fn keep_log(shared: &Shared, key: &TaskKey, lines: &[String], log: &Path) {
     if lines.is_empty() {
         return;
     }

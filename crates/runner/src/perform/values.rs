@@ -1,11 +1,12 @@
 //! Stored values that effects need, and the values that templates see.
 
 use super::Shared;
+use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::view::Context;
 use lockgate_engine::spec::workflow::{Phase, Reads};
-use lockgate_engine::template::{Escape, render};
+use lockgate_engine::template::{Escape, mustache, render};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -38,24 +39,75 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// A value, from where it is kept.
+    pub(super) async fn value(&self, datum: &Datum) -> Result<Value, String> {
+        let parsed = match datum {
+            Datum::Inline(text) => serde_json::from_str(text),
+            Datum::Stored { digest, .. } => serde_json::from_str(&self.stored_text(*digest).await?),
+        };
+        parsed.map_err(|error| error.to_string())
+    }
+}
+
+/// Puts the values of a phase before those of the run.
+pub(super) fn overlay(context: &mut Context, vars: &BTreeMap<String, Value>) {
+    let Some(Value::Object(known)) = context.value.get_mut("vars") else { return };
+    for (name, value) in vars {
+        known.insert(name.clone(), value.clone());
+        context.stored.retain(|(path, _)| *path != ["vars", name.as_str()]);
+    }
+}
+
+/// What templates and scripts see of the task that they belong to.
+#[derive(Clone, Copy, Default)]
+pub(super) struct TaskValues<'a> {
+    /// Its id and the attempt.
+    pub(super) id: Option<(&'a str, u32)>,
+    /// The item that it is done for.
+    pub(super) item: Option<(&'a str, &'a Datum)>,
+    /// What the round before gave, and which round this is, counted from 1.
+    pub(super) round: Option<(Option<&'a Datum>, u32)>,
+    /// What a subagent is configured with.
+    pub(super) config: Option<&'a BTreeMap<String, Value>>,
+    /// Where its agent's work goes.
+    pub(super) output_path: Option<&'a str>,
+}
+
 /// What templates of a run see, with stored values still to be filled in.
 pub(super) struct TemplateValues {
     context: Context,
     rest: Vec<(&'static str, Value)>,
+    item: Option<Datum>,
+    previous: Option<Datum>,
 }
 
 impl TemplateValues {
     /// The values for templates of a phase; `output_dir` as it is to appear in them.
-    fn of(run: &Run, phase: &Phase, output_dir: &Path, task: Value) -> Self {
-        let rest = vec![
-            ("task", task),
+    fn of(run: &Run, phase: &Phase, output_dir: &Path, task: TaskValues<'_>) -> Self {
+        let mut of_task = task.id.map_or(Value::Null, |(id, attempt)| json!({"id": id, "attempt": attempt}));
+        if let Some((key, _)) = task.item {
+            of_task["item"] = json!(key);
+        }
+        if let Some((_, round)) = task.round {
+            of_task["round"] = json!(round);
+            of_task["previous"] = Value::Null;
+        }
+        let mut rest = vec![
+            ("task", of_task),
             ("output_dir", json!(output_dir.to_string_lossy())),
             ("phase", run.phase_view(phase)),
             ("workflow", run.workflow_view()),
             ("run", json!(run.id)),
             ("flags", json!(run.flags)),
         ];
-        Self { context: run.context(&Reads::All), rest }
+        rest.extend(task.config.map(|config| ("config", json!(config))));
+        rest.extend(task.output_path.map(|path| ("output_path", json!(path))));
+        let previous = task.round.and_then(|(previous, _)| previous.cloned());
+        let item = task.item.map(|(_, value)| value.clone());
+        let mut context = run.context(&Reads::All);
+        overlay(&mut context, &phase.vars);
+        Self { context, rest, item, previous }
     }
 
     /// Fills in stored values: an object with `context`, and its parts beside it.
@@ -69,13 +121,17 @@ impl TemplateValues {
             }
             *place = serde_json::from_str(&text).map_err(|error| error.to_string())?;
         }
-        let mut values = json!({});
-        for part in ["vars", "outputs", "feature"] {
-            values[part] = context[part].clone();
-        }
+        // Documents name the parts of the context as they are; `workflow` and `phase` say more than the parts of that name.
+        let mut values = context.clone();
         values["context"] = context;
         for (name, value) in self.rest {
             values[name] = value;
+        }
+        if let Some(item) = self.item {
+            values["item"] = shared.value(&item).await?;
+        }
+        if let Some(previous) = self.previous {
+            values["task"]["previous"] = shared.value(&previous).await?;
         }
         Ok(values)
     }
@@ -97,11 +153,10 @@ impl Renderer {
         run: &Run,
         phase: &Phase,
         output_dir: &Path,
-        task: Option<(&str, u32)>,
+        task: TaskValues<'_>,
         templates: impl IntoIterator<Item = &'a str>,
     ) -> Self {
         let asks = templates.into_iter().any(|template| template.contains("{{"));
-        let task = task.map_or(Value::Null, |(id, attempt)| json!({"id": id, "attempt": attempt}));
         Self { values: asks.then(|| TemplateValues::of(run, phase, output_dir, task)) }
     }
 
@@ -119,6 +174,11 @@ impl Ready {
     /// Fills in a template as plain text.
     pub(super) fn text(&self, template: &str) -> Result<String, String> {
         render(template, &self.values, Escape::None).map_err(|error| error.to_string())
+    }
+
+    /// Fills in a whole document, whose paths may lead nowhere.
+    pub(super) fn document(&self, template: &str) -> Result<String, String> {
+        mustache::render_document(template, &self.values).map_err(|error| error.to_string())
     }
 
     /// Fills in a shell command, each value quoted as one word.

@@ -51,7 +51,7 @@ fn cut_off(run: &Run) -> Vec<Event> {
         if declared.is_some_and(|task| task.on_interrupt == OnInterrupt::Fail) {
             let message = "cut off before it finished, and on_interrupt is fail".to_owned();
             let failure = Failure { kind: FailureKind::Interrupted, message, tail: String::new() };
-            events.push(Event::TaskFailed { key, attempt, failure });
+            events.push(Event::TaskFailed { key, attempt, failure, agent: None });
         }
     }
     events

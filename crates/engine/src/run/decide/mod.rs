@@ -1,8 +1,11 @@
 //! What a command means for a run: the events that follow from it, or a refusal.
 
 mod answer;
+mod definition;
 mod end;
+mod gaps;
 mod people;
+mod spread;
 mod work;
 
 pub(in crate::run) use end::void_others;
@@ -40,6 +43,9 @@ pub fn create(command: &Command, workflow: Arc<Workflow>) -> Result<(Run, Vec<En
 /// The state is then ahead of the store by these events; if they cannot be stored, it must be loaded anew.
 pub fn handle(run: &mut Run, command: &Command) -> Result<Vec<Entry>, Refusal> {
     let events = decide(run, command)?;
+    if let Body::AcceptDefinition { definition, workflow, .. } = &command.body {
+        run.offer(*definition, workflow.clone());
+    }
     let mut entries: Vec<Entry> = Vec::with_capacity(events.len() + 1);
     for event in events {
         let entry = entry(command, event);
@@ -58,10 +64,30 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
     match &command.body {
         Body::Create(_) => Err(Refusal::Ended { status: "under way" }),
         Body::TakeOver { driver, detached } => end::take_over(run, driver, *detached, &command.actor),
-        Body::TaskEnded { .. } | Body::GateEnded { .. } if ended(run) || run.stopping => Ok(Vec::new()),
-        Body::TaskEnded { key, attempt, outcome } => {
+        Body::TaskEnded { .. }
+        | Body::GateEnded { .. }
+        | Body::WhenEvaluated { .. }
+        | Body::GapsChecked { .. }
+        | Body::Thought { .. }
+        | Body::Finalized { .. }
+            if ended(run) || run.stopping =>
+        {
+            Ok(Vec::new())
+        }
+        Body::TaskEnded { key, attempt, outcome, agent } => {
             let mut ids = IdSource::new(command.seed);
-            Ok(work::task_ended(run, key, *attempt, outcome, command.at, &mut ids))
+            Ok(work::task_ended(run, (key, *attempt), outcome, agent.clone(), command.at, &mut ids))
+        }
+        Body::WhenEvaluated { key, outcome } => Ok(spread::when_evaluated(run, key, outcome)),
+        Body::GapsChecked { phase, iteration, round, found } => Ok(gaps::checked(run, (phase, *iteration), *round, found)),
+        Body::Thought { thinker, text, agent } => {
+            let mut ids = IdSource::new(command.seed);
+            Ok(gaps::thought(run, thinker, text, agent.clone(), command.at, &mut ids))
+        }
+        Body::Finalized { made } => Ok(gaps::finalized(run, made)),
+        Body::AcceptDefinition { definition, workflow, files } => {
+            may_decide(&command.actor, command.require_terminal, "accept a changed definition")?;
+            definition::accept(run, *definition, workflow, files)
         }
         Body::GateEnded { phase, iteration, gate, attempt, failure } => {
             Ok(work::gate_ended(run, (phase, *iteration), gate, *attempt, failure.as_ref()))
@@ -137,6 +163,7 @@ fn created(create: &Create) -> Created {
         output_dir: create.output_dir.clone(),
         driver: create.driver.clone(),
         detached: create.detached,
+        agent: create.agent.clone(),
     }
 }
 

@@ -130,8 +130,13 @@ impl Found<'_> {
                         Standing::CutOff(Some(Event::TaskInterrupted { key: self.phase.key(index), attempt: task.attempts }))
                     }
                     TaskState::Running => Standing::Running,
-                    TaskState::Backoff { .. } | TaskState::Interrupted | TaskState::Failed(_) => Standing::Stopped,
-                    TaskState::Done | TaskState::Skipped => Standing::Done(task.state.word()),
+                    TaskState::Spread => Standing::Running,
+                    TaskState::Backoff { .. } | TaskState::Interrupted | TaskState::Failed(_) | TaskState::Held => {
+                        Standing::Stopped
+                    }
+                    TaskState::Done | TaskState::Skipped | TaskState::LeftOut { .. } | TaskState::Tolerated(_) => {
+                        Standing::Done(task.state.word())
+                    }
                 }
             }
             What::Gate(gate) => match &gate.state {
@@ -158,9 +163,12 @@ fn take_back(run: &Run, found: &Found<'_>, wanted: &Action, command: &Command) -
     }
     let reason = match wanted {
         Action::Rerun => "a person asked for a new attempt",
-        Action::CountAsDone | Action::Continue | Action::RepeatPhase(_) | Action::SkipPhases(_) | Action::Abort => {
-            "a person let it count as done"
-        }
+        Action::CountAsDone
+        | Action::Continue
+        | Action::RepeatPhase(_)
+        | Action::SkipPhases(_)
+        | Action::Abort
+        | Action::RaiseBudget(_) => "a person let it count as done",
     };
     let mut events = vec![Event::HoldVoided { hold: hold.id.clone(), reason: reason.to_owned() }];
     let others = others_asked_about(hold, found);
@@ -176,7 +184,10 @@ fn others_asked_about(hold: &Hold, found: &Found<'_>) -> Vec<TaskKey> {
             let own = found.phase.key(*index);
             keys.iter().filter(|key| **key != own).cloned().collect()
         }
-        (Scope::Tasks(_) | Scope::Run | Scope::Phase { .. } | Scope::Gate { .. }, What::Task(_) | What::Gate(_)) => Vec::new(),
+        (
+            Scope::Tasks(_) | Scope::Run | Scope::Phase { .. } | Scope::Gate { .. } | Scope::Gaps { .. },
+            What::Task(_) | What::Gate(_),
+        ) => Vec::new(),
     }
 }
 

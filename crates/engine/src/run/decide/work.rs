@@ -1,8 +1,10 @@
 //! The ends of tasks and gates.
 
+use super::spread;
 use crate::id::{GateId, IdSource, PhaseId, TaskKey, TimerId};
+use crate::run::agent::AgentReport;
 use crate::run::command::TaskOutcome;
-use crate::run::event::{Event, Failure};
+use crate::run::event::{Event, Failure, FailureKind, Thinker};
 use crate::run::state::{GateState, Run, TaskState};
 use crate::spec::workflow::{OnFail, Retry};
 use crate::time::Timestamp;
@@ -11,9 +13,9 @@ use std::time::Duration;
 /// An outcome counts only for the attempt that is under way; any other came too late and changes nothing.
 pub(super) fn task_ended(
     run: &Run,
-    key: &TaskKey,
-    attempt: u32,
+    (key, attempt): (&TaskKey, u32),
     outcome: &TaskOutcome,
+    agent: Option<Box<AgentReport>>,
     at: Timestamp,
     ids: &mut IdSource,
 ) -> Vec<Event> {
@@ -23,25 +25,55 @@ pub(super) fn task_ended(
     if task.state != TaskState::Running || task.attempts != attempt {
         return Vec::new();
     }
+    let declared = phase.declared(&run.workflow.phases[phase.position], index);
     let key = key.clone();
     match outcome {
         TaskOutcome::Finished { result, outputs } => {
-            vec![Event::TaskFinished { key, attempt, result: result.clone(), outputs: outputs.clone() }]
+            vec![Event::TaskFinished { key, attempt, result: result.clone(), outputs: outputs.clone(), agent }]
         }
-        TaskOutcome::Failed(failure) => {
-            let mut events = vec![Event::TaskFailed { key: key.clone(), attempt, failure: failure.clone() }];
-            let declared = phase.declared(&run.workflow.phases[phase.position], index);
-            let retry = declared.map_or_else(Retry::default, |task| task.retry);
-            let failures = task.failures + 1;
-            if failures < retry.attempts {
-                let due = at.plus(backoff(retry.backoff, failures));
-                events.push(Event::RetryScheduled { key, timer: TimerId::new(ids.next_id()), due });
-            } else if declared.is_none_or(|task| task.on_fail != OnFail::Ask) {
-                events.extend(stop_the_others(run, index));
+        TaskOutcome::Again { result, outputs } => match declared.and_then(|task| task.until.as_ref()) {
+            Some(until) if task.rounds + 1 >= until.limit => {
+                let message = format!("`until` did not hold after {} rounds", until.limit);
+                let failure = Failure { kind: FailureKind::Until, message, tail: String::new() };
+                failed(run, index, &failure, agent, at, ids)
             }
-            events
+            Some(_) | None => {
+                vec![Event::TaskRepeated { key, attempt, result: result.clone(), outputs: outputs.clone(), agent }]
+            }
+        },
+        TaskOutcome::Items(items) => spread::items(phase, index, items),
+        TaskOutcome::Agents(agents) => spread::agents(run, phase, index, agents),
+        TaskOutcome::Thinks(prompt) => vec![Event::ThinkingBegan { thinker: Thinker::Task(key), prompt: prompt.clone() }],
+        // What its budget cut off goes on when a person says so.
+        TaskOutcome::Failed(Failure { kind: FailureKind::Budget, message, .. }) => {
+            vec![Event::TaskStopped { key, attempt, reason: message.clone(), agent }]
         }
+        TaskOutcome::Failed(failure) => failed(run, index, failure, agent, at, ids),
     }
+}
+
+/// An attempt failed: it is tried again after a while, or this was the last try.
+pub(super) fn failed(
+    run: &Run,
+    index: usize,
+    failure: &Failure,
+    agent: Option<Box<AgentReport>>,
+    at: Timestamp,
+    ids: &mut IdSource,
+) -> Vec<Event> {
+    let Some(phase) = &run.current else { return Vec::new() };
+    let (key, task) = (phase.key(index), &phase.tasks[index]);
+    let mut events = vec![Event::TaskFailed { key: key.clone(), attempt: task.attempts, failure: failure.clone(), agent }];
+    let declared = phase.declared(&run.workflow.phases[phase.position], index);
+    let retry = declared.map_or_else(Retry::default, |task| task.retry);
+    let failures = task.failures + 1;
+    if failures < retry.attempts {
+        let due = at.plus(backoff(retry.backoff, failures));
+        events.push(Event::RetryScheduled { key, timer: TimerId::new(ids.next_id()), due });
+    } else if declared.is_none_or(|task| task.on_fail != OnFail::Ask && !task.continue_on_error) {
+        events.extend(stop_the_others(run, index));
+    }
+    events
 }
 
 /// How long to wait after so many failures: doubled each time.
@@ -58,7 +90,12 @@ fn stop_the_others(run: &Run, failed: usize) -> Vec<Event> {
     let reason = format!("{} failed", phase.key(failed).address());
     let others = phase.running().filter(|index| *index != failed && phase.tasks[*index].state == TaskState::Running);
     others
-        .map(|index| Event::TaskStopped { key: phase.key(index), attempt: phase.tasks[index].attempts, reason: reason.clone() })
+        .map(|index| Event::TaskStopped {
+            key: phase.key(index),
+            attempt: phase.tasks[index].attempts,
+            reason: reason.clone(),
+            agent: None,
+        })
         .collect()
 }
 

@@ -132,10 +132,11 @@ fn an_outcome_of_an_attempt_that_is_over_changes_nothing() {
         key: key("one", 1, "a"),
         attempt: 1,
         outcome: TaskOutcome::Finished { result: None, outputs: Vec::new() },
+        agent: None,
     };
     assert!(!bench.outcome(late.clone()).is_empty());
     assert!(bench.outcome(late).is_empty());
-    let other = Body::TaskEnded { key: key("one", 7, "a"), attempt: 1, outcome: TaskOutcome::Failed(broken()) };
+    let other = Body::TaskEnded { key: key("one", 7, "a"), attempt: 1, outcome: TaskOutcome::Failed(broken()), agent: None };
     assert!(bench.outcome(other).is_empty());
 }
 
@@ -225,6 +226,7 @@ fn a_result_of_an_earlier_execution_is_not_this_ones() {
             result: result.map(|text| crate::datum::Datum::Inline(text.into())),
             outputs: Vec::new(),
         },
+        agent: None,
     };
     bench.outcome(finished(1, Some("7")));
     assert_eq!(bench.run.full_context(&|_| None)["outputs"]["one"]["a"], 7);

@@ -7,12 +7,13 @@ mod phases;
 mod recovery;
 mod stored;
 
+use crate::datum::Datum;
 use crate::digest::Digest;
 use crate::hold::{Action, Choice, Hold};
 use crate::id::{DriverId, GateId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey};
-use crate::run::command::{Actor, Body, Command, Create, Credential, TaskOutcome, Way};
+use crate::run::command::{Actor, Body, Command, Create, Credential, GapsFound, TaskOutcome, Way};
 use crate::run::effect::Effect;
-use crate::run::event::{ConditionOutcome, Entry, Event, Failure, FailureKind, Origin, Preset, RunKind};
+use crate::run::event::{ConditionOutcome, Entry, Event, Failure, FailureKind, Origin, OutputFile, Preset, RunKind};
 use crate::run::{Refusal, Run, create, handle};
 use crate::spec::workflow::*;
 use crate::time::Timestamp;
@@ -20,24 +21,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub(super) fn task(id: &str, needs: &[&str]) -> Task {
-    Task {
-        id: TaskId::from(id),
-        name: None,
-        needs: needs.iter().map(|need| TaskId::from(*need)).collect(),
-        work: Work::Pass,
-        timeout: None,
-        retry: Retry::default(),
-        on_interrupt: OnInterrupt::Rerun,
-        on_fail: OnFail::Fail,
-        outputs: Vec::new(),
-        env: BTreeMap::new(),
-        secrets: Vec::new(),
-        dir: None,
-    }
+    let needs = needs.iter().map(|need| TaskId::from(*need)).collect();
+    Task { needs, ..Task::new(TaskId::from(id), Work::Pass) }
 }
 
 pub(super) fn phase(id: &str, tasks: Vec<Task>) -> Phase {
-    Phase { id: PhaseId::from(id), name: None, description: None, tasks, gates: Vec::new(), checkpoint: None, fail_fast: false }
+    Phase { tasks, ..Phase::new(PhaseId::from(id)) }
 }
 
 pub(super) fn gate(id: &str) -> Gate {
@@ -71,17 +60,7 @@ pub(super) fn condition() -> Option<Script> {
 }
 
 pub(super) fn workflow(phases: Vec<Phase>) -> Workflow {
-    Workflow {
-        name: "test".into(),
-        description: None,
-        version: None,
-        execution_mode: Mode::Strict,
-        output_dir: None,
-        vars: BTreeMap::new(),
-        secrets: BTreeMap::new(),
-        max_parallel: None,
-        phases,
-    }
+    Workflow { name: "test".into(), phases, ..Workflow::default() }
 }
 
 pub(super) fn person() -> Actor {
@@ -114,6 +93,7 @@ impl Bench {
             presets,
             driver: DriverId::from("driver-1"),
             detached: false,
+            agent: None,
         };
         let command = command(person(), Body::Create(Box::new(body)), 0, true);
         let (run, entries) = create(&command, Arc::new(workflow)).unwrap();
@@ -142,7 +122,7 @@ impl Bench {
         let body = match effect.clone() {
             Effect::Task { key, attempt } => {
                 let outcome = TaskOutcome::Finished { result: None, outputs: Vec::new() };
-                Body::TaskEnded { key, attempt, outcome }
+                Body::TaskEnded { key, attempt, outcome, agent: None }
             }
             Effect::Gate { phase, iteration, gate, attempt } => {
                 Body::GateEnded { phase, iteration, gate, attempt, failure: None }
@@ -156,6 +136,18 @@ impl Bench {
             Effect::Recheck { hold, revision } => {
                 let files = self.run.holds[&hold].files.clone();
                 Body::Rechecked { hold, revision, files, differences: Vec::new() }
+            }
+            Effect::When { key } => Body::WhenEvaluated { key, outcome: ConditionOutcome::True },
+            Effect::Gaps { phase, iteration, round } => {
+                let found = GapsFound::Whole { status: "complete".into(), message: None };
+                Body::GapsChecked { phase, iteration, round, found }
+            }
+            Effect::Think { thinker, .. } => {
+                Body::Thought { thinker, text: Ok(Datum::Inline("\"thought\"".into())), agent: None }
+            }
+            Effect::Finalize => {
+                let file = OutputFile { path: "final.md".into(), digest: Digest::of(b"x"), bytes: 1, stored: false };
+                Body::Finalized { made: Ok(file) }
             }
             Effect::Wake { timer, due } => {
                 self.now = self.now.max(due.as_millis());
@@ -172,7 +164,7 @@ impl Bench {
             _ => None,
         });
         let (key, attempt) = found.expect("the task is under way");
-        self.outcome(Body::TaskEnded { key, attempt, outcome: TaskOutcome::Failed(broken()) })
+        self.outcome(Body::TaskEnded { key, attempt, outcome: TaskOutcome::Failed(broken()), agent: None })
     }
 
     pub(super) fn hold(&self) -> &Hold {

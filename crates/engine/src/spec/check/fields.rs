@@ -81,6 +81,18 @@ pub(in crate::spec) enum Shape {
     List(&'static Format, u32),
     /// A number, or a map that says more.
     CountOrMap(u32, u32, &'static Format),
+    /// A number above zero.
+    Number,
+    /// A list of anything, or the name of one.
+    Items,
+    /// Anything.
+    Any,
+    /// One of several shapes.
+    AnyOf(&'static [Shape]),
+    /// A list of things of one shape.
+    ListOf(&'static Shape),
+    /// Things of one shape by names that people choose.
+    MapOf(&'static Shape),
 }
 
 /// What holds between several keys of a map.
@@ -88,6 +100,8 @@ pub(in crate::spec) enum Shape {
 pub(in crate::spec) enum Rule {
     /// Exactly one of these is there.
     OneOf(&'static [&'static str]),
+    /// Exactly one of these groups is there, each by any of its keys.
+    OneGroup(&'static [&'static [&'static str]]),
     /// At least one of these is there.
     AnyOf(&'static [&'static str]),
     /// This key may only be absent where another one is one of these words, whatever their case.

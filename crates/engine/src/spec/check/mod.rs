@@ -3,28 +3,37 @@
 //! A reader that finds something wrong tells the report and gives nothing back; its caller goes on with the rest, so
 //! that all problems of a file are told at once.
 
+mod agent;
 mod checkpoint;
 mod choice;
 mod fields;
+mod gap;
 mod gate;
 mod needs;
 mod phase;
 mod process;
+mod reuse;
 mod script;
 mod secret;
+mod spread;
+mod subagent;
 mod task;
 mod text;
 mod workflow;
 
+use super::beside::Beside;
 use super::code::ProblemCode;
 use super::problem::{Draft, Report, shown};
 use super::syntax::{Content, Node, Scalar};
+use super::workflow::{AgentSetting, SecretSource};
 use super::{place, scalar, suggest};
 use crate::time::parse_duration;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::time::Duration;
 
+#[cfg(test)]
+pub(super) use agent::AGENT_KEYS;
 pub(super) use fields::{Format, Key, Presence, Rule, Shape};
 pub(super) use workflow::{WORKFLOW, workflow};
 
@@ -38,12 +47,29 @@ pub(super) struct Checker<'s, 'r> {
     declared_vars: Option<BTreeSet<String>>,
     /// The variables that are named and not declared; each is told once.
     undeclared_vars: BTreeSet<String>,
+    /// The files beside this one.
+    beside: &'r mut dyn Beside,
+    /// How many workflows use each other above this one.
+    depth: u32,
+    /// Agents and secrets of workflows that this one uses.
+    used_agents: BTreeMap<String, AgentSetting>,
+    used_secrets: BTreeMap<String, SecretSource>,
 }
 
 impl<'s, 'r> Checker<'s, 'r> {
-    fn new(source: &'s str, report: &'r mut Report) -> Self {
+    fn new(source: &'s str, report: &'r mut Report, beside: &'r mut dyn Beside, depth: u32) -> Self {
         let lines = source.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1).collect();
-        Self { source, report, lines, declared_vars: None, undeclared_vars: BTreeSet::new() }
+        Self {
+            source,
+            report,
+            lines,
+            declared_vars: None,
+            undeclared_vars: BTreeSet::new(),
+            beside,
+            depth,
+            used_agents: BTreeMap::new(),
+            used_secrets: BTreeMap::new(),
+        }
     }
 
     /// The line that a byte of the file stands on, counted from 1.

@@ -1,16 +1,20 @@
 //! Phases: the steps of a workflow.
 
 use super::Checker;
+use super::agent::{BUDGET, BUDGET_ABOUT};
 use super::checkpoint::CHECKPOINT;
 use super::choice::Order;
-use super::fields::{Fields, Format, Key, Shape, words};
+use super::fields::{Fields, Format, Key, Rule, Shape, words};
+use super::gap::GAP_CHECK;
 use super::gate::GATE;
+use super::subagent::{SUBAGENT_LIST, SUBAGENTS_SHAPES, Subagents, adaptive_task};
 use super::task::{RawTask, TASK};
+use super::workflow::MODES;
 use crate::id::{PhaseId, TaskId};
 use crate::spec::code::ProblemCode;
 use crate::spec::syntax::Node;
-use crate::spec::workflow::{OnFail, OnInterrupt, Phase, Retry, Script, Task, Work};
-use std::collections::BTreeMap;
+use crate::spec::workflow::{ADAPTIVE_TASK, MAIN_TASK, Mode, Phase, Task, Work};
+use std::collections::{BTreeMap, BTreeSet};
 
 const BEHAVIORS: [(&str, Behavior); 3] =
     [("parallel", Behavior::Parallel), ("sequential", Behavior::Sequential), ("main-only", Behavior::MainOnly)];
@@ -32,7 +36,15 @@ pub(super) static PHASE: Format = Format {
         Key::optional("tasks", Shape::List(&TASK, 0), "What to do."),
         Key::optional("gates", Shape::List(&GATE, 0), "Automatic checks after the tasks, in this order."),
         Key::optional("checkpoint", Shape::Map(&CHECKPOINT), "Where a person decides, after the gates."),
-        Key::optional("main_agent", Shape::Map(&MAIN_AGENT), "A script that runs after all tasks, as the task `main`."),
+        Key::optional("execution_mode", Shape::Words(&words(&MODES)), "How it chooses what runs; as the workflow says when absent."),
+        Key::optional("subagents", Shape::AnyOf(&SUBAGENTS_SHAPES), "Agents that work: a list, or `{ always, adaptive }`; each is a task."),
+        Key::optional("suggested_subagents", SUBAGENT_LIST, "Agents that the main script is told about, as `phase.suggested_subagents`."),
+        Key::optional("skills", Shape::Texts, "Skills that its agents are told to use."),
+        Key::optional("gap_check", Shape::Map(&GAP_CHECK), "Looks whether the work of the tasks is whole, before the gates."),
+        Key::optional("main_agent", Shape::Map(&MAIN_AGENT), "A script or an agent's work that follows all tasks, as the task `main`."),
+        Key::optional("budget", Shape::Map(&BUDGET), BUDGET_ABOUT),
+        Key::optional("use", Shape::Filled, "A workflow file beside this one whose phases stand here, each with this phase's id before its own."),
+        Key::optional("with", Shape::Values, "With `use`: values for that workflow's `inputs` and `vars`."),
         Key::optional(
             "fail_fast",
             Shape::Truth,
@@ -41,11 +53,6 @@ pub(super) static PHASE: Format = Format {
         .default("false"),
     ],
     later: &[
-        "subagents",
-        "suggested_subagents",
-        "gap_check",
-        "skills",
-        "execution_mode",
         "agents",
         "agent",
         "for_each",
@@ -71,15 +78,15 @@ static MAIN_AGENT: Format = Format {
     name: "main_agent",
     what: "`main_agent`",
     known: &[
-        Key::required("script", Shape::Filled, "The body of a JavaScript function."),
+        Key::valued("script", Shape::Filled, "The body of a JavaScript function."),
+        Key::valued("prompt", Shape::Filled, "What an agent is told; a template."),
+        Key::optional("agent", Shape::Filled, "Who works, with `prompt`."),
+        Key::optional("output_path", Shape::Filled, "The file that the agent's work becomes; a template."),
         Key::optional("description", Shape::Text, "What it is for, for people."),
     ],
-    later: &["prompt", "skills", "outputs", "timeout", "agent", "name"],
-    rule: None,
+    later: &["skills", "outputs", "timeout", "name"],
+    rule: Some(Rule::OneOf(&["script", "prompt"])),
 };
-
-/// The task that a main script becomes.
-const MAIN: &str = "main";
 
 /// How the tasks of a phase follow each other.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -89,63 +96,142 @@ enum Behavior {
     MainOnly,
 }
 
+/// What stands in the list of phases.
+pub(super) enum Found {
+    /// A phase, unless it is so wrong that there is none.
+    Phase(Option<Box<Phase>>),
+    /// Those of another workflow.
+    Used(Vec<Phase>),
+}
+
 impl Checker<'_, '_> {
+    /// One entry of the list of phases.
+    pub(super) fn phase_or_used(&mut self, node: &Node<'_>, mode: Mode, order: Order<'_>) -> Found {
+        let Some(fields) = self.fields(node, &PHASE) else { return Found::Phase(None) };
+        if fields.get("use").is_some() {
+            return Found::Used(self.used_phases(&fields, mode).unwrap_or_default());
+        }
+        if let Some(span) = fields.key("with") {
+            self.error(ProblemCode::UnusedKey, span, "`with` stands beside `use`, and there is none here").help("remove it");
+        }
+        Found::Phase(self.phase(&fields, mode, order).map(Box::new))
+    }
+
     /// One phase.
-    pub(super) fn phase(&mut self, node: &Node<'_>, order: Order<'_>) -> Option<Phase> {
-        let fields = self.fields(node, &PHASE)?;
+    fn phase(&mut self, fields: &Fields<'_, '_>, mode: Mode, order: Order<'_>) -> Option<Phase> {
         let id = fields.require(self, "id").and_then(|node| self.id(node, "the id of a phase"));
         let name = fields.get("name").and_then(|node| self.text(node, "`name`")).map(str::to_owned);
         let description = fields.get("description").and_then(|node| self.text(node, "`description`")).map(str::to_owned);
         let behavior =
             fields.get("behavior").and_then(|node| self.word(node, "`behavior`", &BEHAVIORS)).unwrap_or(Behavior::Parallel);
-        let tasks = self.tasks(&fields, behavior);
-        let gates = self.gates(&fields);
+        let own_mode = fields.get("execution_mode").and_then(|node| self.word(node, "`execution_mode`", &MODES));
+        let mut taken = BTreeSet::from([MAIN_TASK.to_owned(), ADAPTIVE_TASK.to_owned()]);
+        let (tasks, told) = self.tasks(fields, behavior, own_mode.unwrap_or(mode), &mut taken);
+        let gap_check = self.gap_check(fields, &mut taken);
+        let mut suggested = self.suggestions(fields);
+        suggested.extend(told);
+        let (skills, budget) = (self.names(fields, "skills"), self.budget(fields));
+        let gates = self.gates(fields);
         let checkpoint = fields.get("checkpoint").and_then(|node| self.checkpoint(node, order));
         let fail_fast = fields.get("fail_fast").and_then(|node| self.truth(node, "`fail_fast`")).unwrap_or(false);
-        if ["tasks", "gates", "checkpoint", "main_agent"].iter().all(|key| fields.get(key).is_none()) {
-            let help = "give it `tasks`, `gates`, a `main_agent` or a `checkpoint`";
+        if ["tasks", "subagents", "gates", "checkpoint", "main_agent", "use"].iter().all(|key| fields.get(key).is_none()) {
+            let help = "give it `tasks`, `subagents`, `gates`, a `main_agent` or a `checkpoint`";
             self.report.warning(ProblemCode::EmptyPhase, &fields.span, "this phase does nothing").help(help);
         }
-        Some(Phase { id: PhaseId::new(id?), name, description, tasks, gates, checkpoint, fail_fast })
+        Some(Phase {
+            id: PhaseId::new(id?),
+            name,
+            description,
+            tasks,
+            gates,
+            checkpoint,
+            fail_fast,
+            execution_mode: own_mode,
+            gap_check,
+            skills,
+            suggested,
+            budget,
+            vars: BTreeMap::new(),
+            sequential: behavior == Behavior::Sequential,
+        })
     }
 
-    fn tasks(&mut self, phase: &Fields<'_, '_>, behavior: Behavior) -> Vec<Task> {
+    /// The tasks of a phase: its own, those of its subagents, the adaptive script, the main script; and the types of agents that are
+    /// only told about.
+    fn tasks(
+        &mut self,
+        phase: &Fields<'_, '_>,
+        behavior: Behavior,
+        mode: Mode,
+        taken: &mut BTreeSet<String>,
+    ) -> (Vec<Task>, Vec<String>) {
         let nodes = phase.get("tasks").and_then(|node| self.list(node, "`tasks`")).unwrap_or_default();
         let mut raw: Vec<RawTask<'_, '_>> = nodes.iter().filter_map(|node| self.task(node)).collect();
         self.needs(&mut raw, behavior == Behavior::Sequential);
-        let main = self.main_script(phase);
+        let main = self.main_agent(phase);
+        taken.extend(raw.iter().map(|task| task.task.id.to_string()));
+        let Subagents { tasks: mut listed, adaptive } = self.subagents(phase, taken);
+        if behavior == Behavior::Sequential {
+            let mut before = raw.last().map(|task| task.task.id.clone());
+            for task in &mut listed {
+                task.needs.extend(before.replace(task.id.clone()));
+            }
+        }
         if behavior == Behavior::MainOnly {
-            match phase.key("tasks") {
-                Some(span) if !nodes.is_empty() => {
+            match phase.key("tasks").or(phase.key("subagents")) {
+                Some(span) if !nodes.is_empty() || !listed.is_empty() || adaptive.is_some() => {
                     let help = "move the work into `main_agent`, or choose `parallel` or `sequential`";
                     self.error(ProblemCode::MainOnly, span, "a `main-only` phase has no tasks of its own").help(help);
                 }
                 Some(_) | None => {}
             }
-            if phase.key("main_agent").is_none() {
+            if phase.key("main_agent").is_none() && phase.key("checkpoint").is_none() && phase.key("gates").is_none() {
                 let span = phase.key("behavior").unwrap_or(&phase.span);
                 self.report.warning(ProblemCode::MainOnly, span, "this `main-only` phase has no `main_agent`, so nothing runs");
             }
         }
         if main.is_some()
-            && let Some(clash) = raw.iter().find(|task| task.task.id.as_str() == MAIN)
+            && let Some(clash) = raw.iter().find(|task| task.task.id.as_str() == MAIN_TASK)
         {
             let help = "rename the task, or leave out `main_agent`";
             self.error(ProblemCode::DuplicateId, &clash.id.span, "`main` is the task that `main_agent` makes").help(help);
         }
         let mut tasks: Vec<Task> = raw.into_iter().map(|raw| raw.task).collect();
-        if let Some(script) = main {
+        let told = match mode {
+            Mode::Strict | Mode::Adaptive => {
+                tasks.extend(listed);
+                Vec::new()
+            }
+            // The main script decides; what is listed it is told.
+            Mode::Loose => listed.iter().filter_map(|task| task.agent()?.agent.clone()).collect(),
+        };
+        if let (Some(script), Mode::Strict | Mode::Adaptive) = (adaptive, mode) {
             let needs = tasks.iter().map(|task| task.id.clone()).collect();
-            tasks.push(main_task(script, needs));
+            tasks.push(adaptive_task(script, needs));
         }
-        tasks
+        if let Some(work) = main {
+            let needs = tasks.iter().map(|task| task.id.clone()).collect();
+            tasks.push(Task { needs, ..Task::new(TaskId::new(MAIN_TASK), work) });
+        }
+        (tasks, told)
     }
 
-    fn main_script(&mut self, phase: &Fields<'_, '_>) -> Option<Script> {
+    fn main_agent(&mut self, phase: &Fields<'_, '_>) -> Option<Work> {
         let fields = phase.get("main_agent").and_then(|node| self.fields(node, &MAIN_AGENT))?;
         fields.get("description").map(|node| self.text(node, "`description`"));
-        let node = fields.require(self, "script")?;
-        self.script(node, "`script`")
+        match (fields.get("script"), fields.get("prompt")) {
+            (Some(node), None) => self.script(node, "`script`").map(Work::Script),
+            (None, Some(_)) => Some(Work::Agent(Box::new(self.agent_work(&fields)))),
+            (None, None) => {
+                fields.require(self, "script");
+                None
+            }
+            (Some(_), Some(node)) => {
+                let message = "`main_agent` has a `script` or a `prompt`; this one has both";
+                self.error(ProblemCode::ConflictingKeys, &node.span, message).help("let the script call `thinkHard` for it");
+                None
+            }
+        }
     }
 
     /// The ids of the phases in order, so that checkpoints can name them; told twice is told once.
@@ -180,22 +266,5 @@ fn id_of<'n, 'a>(phase: &'n Node<'a>) -> Option<(&'n Node<'a>, &'n str)> {
     match &*id.content {
         Content::Scalar(scalar) if !scalar.is_null() => Some((id, &scalar.text)),
         Content::Scalar(_) | Content::List(_) | Content::Map(_) => None,
-    }
-}
-
-fn main_task(script: Script, needs: Vec<TaskId>) -> Task {
-    Task {
-        id: TaskId::new(MAIN),
-        name: None,
-        needs,
-        work: Work::Script(script),
-        timeout: None,
-        retry: Retry::default(),
-        on_interrupt: OnInterrupt::Rerun,
-        on_fail: OnFail::Fail,
-        outputs: Vec::new(),
-        env: BTreeMap::new(),
-        secrets: Vec::new(),
-        dir: None,
     }
 }

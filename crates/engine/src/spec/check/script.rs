@@ -15,9 +15,14 @@ impl Checker<'_, '_> {
         self.settle_script(node, source, checked)
     }
 
-    /// An expression.
+    /// The condition of a checkpoint.
     pub(super) fn condition(&mut self, node: &Node<'_>) -> Option<Script> {
-        let source = self.text(node, "`condition`")?;
+        self.expression(node, "`condition`")
+    }
+
+    /// An expression.
+    pub(super) fn expression(&mut self, node: &Node<'_>, what: &str) -> Option<Script> {
+        let source = self.text(node, what)?;
         let checked = javascript::expression(source);
         self.settle_script(node, source, checked)
     }

@@ -1,8 +1,10 @@
 //! Tasks: units of work.
 
 use super::Checker;
+use super::agent::{AGENT_KEYS, BUDGET, BUDGET_ABOUT, MOST_ASKS, SESSIONS, TOOLS};
 use super::fields::{Fields, Format, Key, Rule, Shape, words};
 use super::process::{ON_FAIL, ON_FAIL_ABOUT};
+use super::spread::{FOR_EACH_SHAPES, JOINS, UNTIL_SHAPES};
 use crate::id::TaskId;
 use crate::spec::code::ProblemCode;
 use crate::spec::syntax::{Content, Node};
@@ -10,7 +12,7 @@ use crate::spec::workflow::{OnInterrupt, Retry, Task, Work};
 use crate::template::Roots;
 use std::time::Duration;
 
-const KINDS: [&str; 3] = ["run", "script", "pass"];
+const KINDS: [&str; 5] = ["run", "script", "pass", "agent", "prompt"];
 
 const ON_INTERRUPT: [(&str, OnInterrupt); 3] =
     [("rerun", OnInterrupt::Rerun), ("ask", OnInterrupt::Ask), ("fail", OnInterrupt::Fail)];
@@ -30,6 +32,27 @@ pub(super) static TASK: Format = Format {
         Key::valued("run", Shape::Filled, "A shell command; a template whose values are quoted for the shell."),
         Key::valued("script", Shape::Filled, "The body of a JavaScript function."),
         Key::valued("pass", Shape::True, "Does nothing: a join, or a stand-in."),
+        Key::valued("agent", Shape::Filled, "Who works: a name under `agents`; the default agent works where none is configured under it."),
+        Key::valued("prompt", Shape::Filled, "What an agent is told; a template. When absent, the document `subagents/AGENT.md` beside this file, else what the phase is for."),
+        Key::optional("output_path", Shape::Filled, "The file in the output directory that an agent's work becomes; a template."),
+        Key::optional("model", Shape::Filled, "The model that an agent should be."),
+        Key::optional(
+            "session",
+            Shape::Words(&words(&SESSIONS)),
+            "Which session an agent works in: a new one; `same` as the last work of the same agent in this run; `resume` the one of the attempt before.",
+        )
+        .default("fresh"),
+        Key::optional("tools", Shape::Map(&TOOLS), "Tools that an agent may use."),
+        Key::optional("output_schema", Shape::Values, "The JSON Schema that an agent's answer must fit; it is asked again with the error."),
+        Key::optional("max_asks", Shape::Count(1, MOST_ASKS), "How often it is asked for an answer that fits.").default("3"),
+        Key::optional("idle_timeout", Shape::Duration, "How long an agent may be silent."),
+        Key::optional("when", Shape::Text, "A JavaScript expression; the task is left out unless it is true. With `for_each` it is asked for each `item`."),
+        Key::optional("join", Shape::Words(&words(&JOINS)), "When it may start: `all` it needs are done; `any` of them is; all have ended, however they did.").default("all"),
+        Key::optional("for_each", Shape::AnyOf(&FOR_EACH_SHAPES), "Does the task once for each item of a list, as `{{item}}`: a list, the name of one in `vars`, or a map that says more."),
+        Key::optional("until", Shape::AnyOf(&UNTIL_SHAPES), "Does the task again until this holds: a JavaScript expression, or a map that says more."),
+        Key::optional("continue_on_error", Shape::Truth, "Whether the run goes on when the task has failed for good.").default("false"),
+        Key::optional("budget", Shape::Map(&BUDGET), BUDGET_ABOUT),
+        Key::optional("worktree", Shape::Truth, "Whether it works in a git worktree and on a branch of its own.").default("false"),
         Key::optional("timeout", Shape::Duration, "How long one attempt may take: `30s`, `5m`, `1h 30m` or `PT30M`."),
         Key::optional(
             "retry",
@@ -40,7 +63,7 @@ pub(super) static TASK: Format = Format {
         Key::optional(
             "on_interrupt",
             Shape::Words(&words(&ON_INTERRUPT)),
-            "What becomes of an attempt that was cut off; `ask` for commands, else `rerun`.",
+            "What becomes of an attempt that was cut off; `ask` for commands and agents, else `rerun`.",
         ),
         Key::optional("on_fail", Shape::Words(&words(&ON_FAIL)), ON_FAIL_ABOUT).default("fail"),
         Key::optional("outputs", Shape::Texts, "Files that it must leave in the output directory; templates."),
@@ -48,26 +71,8 @@ pub(super) static TASK: Format = Format {
         Key::optional("secrets", Shape::Variables, "Names of the secrets that reach it, as environment variables."),
         Key::optional("dir", Shape::Filled, "Where it runs, under the root; a template."),
     ],
-    later: &[
-        "agent",
-        "agents",
-        "prompt",
-        "for_each",
-        "inputs",
-        "skills",
-        "type",
-        "config",
-        "output_path",
-        "when",
-        "checkpoint",
-        "gates",
-        "budget",
-        "worktree",
-        "subagent",
-        "uses",
-        "session",
-    ],
-    rule: Some(Rule::OneOf(&KINDS)),
+    later: &["agents", "inputs", "skills", "type", "config", "checkpoint", "gates", "subagent", "uses"],
+    rule: Some(Rule::OneGroup(&[&["run"], &["script"], &["pass"], &["agent", "prompt"]])),
 };
 
 static RETRY: Format = Format {
@@ -110,38 +115,59 @@ impl Checker<'_, '_> {
         let needs = fields.get("needs");
         // A task without work was told about; as one that does nothing its needs and those of others can still be checked.
         let work = work.unwrap_or(Work::Pass);
-        let on_interrupt = on_interrupt.unwrap_or(match work {
-            Work::Run(_) => OnInterrupt::Ask,
-            Work::Script(_) | Work::Pass => OnInterrupt::Rerun,
-        });
+        let plain = Task::new(TaskId::new(id?), work);
         let task = Task {
-            id: TaskId::new(id?),
             name,
-            needs: Vec::new(),
-            work,
             timeout,
             retry,
-            on_interrupt,
+            on_interrupt: on_interrupt.unwrap_or(plain.on_interrupt),
             on_fail,
             outputs,
             env,
             secrets,
             dir,
+            when: fields.get("when").and_then(|node| self.expression(node, "`when`")),
+            join: fields.get("join").and_then(|node| self.word(node, "`join`", &JOINS)).unwrap_or_default(),
+            for_each: self.for_each(&fields),
+            until: self.until(&fields),
+            continue_on_error: fields
+                .get("continue_on_error")
+                .is_some_and(|node| self.truth(node, "`continue_on_error`") == Some(true)),
+            budget: self.budget(&fields),
+            worktree: self.worktree(&fields),
+            ..plain
         };
+        self.only_for_agents(&fields, &task);
         Some(RawTask { task, id: id_node?, needs })
     }
 
+    /// Tells of keys that mean something for agents only.
+    fn only_for_agents(&mut self, fields: &Fields<'_, '_>, task: &Task) {
+        if task.agent().is_some() {
+            return;
+        }
+        for key in AGENT_KEYS.into_iter().chain(["budget"]) {
+            if let Some(span) = fields.key(key) {
+                let message = format!("`{key}` is for tasks of agents, and this task is none");
+                self.error(ProblemCode::UnusedKey, span, message).help("remove it, or give the task a `prompt`");
+            }
+        }
+    }
+
     fn work(&mut self, fields: &Fields<'_, '_>) -> Option<Work> {
-        let given: Vec<&str> = KINDS.into_iter().filter(|kind| fields.key(kind).is_some()).collect();
+        let mut given: Vec<&str> = KINDS.into_iter().filter(|kind| fields.key(kind).is_some()).collect();
+        if given == ["agent", "prompt"] {
+            given.pop();
+        }
         let kind = match given.as_slice() {
             [] => {
-                let message = "a task needs one of `run`, `script`, `pass`";
+                let message = "a task needs one of `run`, `script`, `pass`, `agent`, `prompt`";
                 self.error(ProblemCode::MissingKey, &fields.span, message).help("`pass: true` makes a task that does nothing");
                 return None;
             }
             [kind] => *kind,
             [_, second, ..] => {
-                let message = format!("a task has one of `run`, `script`, `pass`; this one has {}", given.join(" and "));
+                let message = format!("a task is a command, a script or an agent's work; this one has {}", given.join(" and "));
                 let span = fields.key(second).unwrap_or(&fields.span);
                 self.error(ProblemCode::ConflictingKeys, span, message).help("make two tasks of it, one needing the other");
                 for kind in &given {
@@ -151,13 +177,20 @@ impl Checker<'_, '_> {
             }
         };
         let node = fields.require(self, kind)?;
-        self.work_of(kind, node)
+        match kind {
+            "agent" | "prompt" => Some(Work::Agent(Box::new(self.agent_work(fields)))),
+            _ => self.work_of(kind, node),
+        }
     }
 
     fn work_of(&mut self, kind: &str, node: &Node<'_>) -> Option<Work> {
         match kind {
             "run" => self.command(node, "`run`").map(Work::Run),
             "script" => self.script(node, "`script`").map(Work::Script),
+            "agent" | "prompt" => {
+                self.filled(node, &format!("`{kind}`"));
+                None
+            }
             _ => {
                 if !self.truth(node, "`pass`")? {
                     self.error(ProblemCode::WrongValue, &node.span, "`pass` can only be true")

@@ -1,20 +1,26 @@
 //! The top level of a workflow file.
 
 use super::Checker;
+use super::agent::{AGENT_SHAPES, BUDGET, BUDGET_ABOUT};
 use super::choice::Order;
 use super::fields::{Fields, Format, Key, Shape, words};
-use super::phase::PHASE;
+use super::gap::FINALIZATION;
+use super::phase::{Found, PHASE};
+use super::reuse::mean_used;
 use super::secret::SOURCE;
+use super::spread::INPUT;
+use crate::id::PhaseId;
+use crate::spec::beside::{self, Beside};
 use crate::spec::code::ProblemCode;
 use crate::spec::problem::{Report, shown};
 use crate::spec::scalar;
 use crate::spec::syntax::{Content, Node};
-use crate::spec::workflow::{Mode, Phase, Workflow};
+use crate::spec::workflow::{Input, Mode, Phase, Work, Workflow};
 use crate::template::Roots;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-const MODES: [(&str, Mode); 3] = {
+pub(super) const MODES: [(&str, Mode); 3] = {
     let [strict, loose, adaptive] = [Mode::Strict, Mode::Loose, Mode::Adaptive];
     [(strict.word(), strict), (loose.word(), loose), (adaptive.word(), adaptive)]
 };
@@ -32,7 +38,7 @@ pub(in crate::spec) static WORKFLOW: Format = Format {
         Key::optional(
             "execution_mode",
             Shape::Words(&words(&MODES)),
-            "How phases choose what runs: `strict` runs what is listed, then the main script. `loose` and `adaptive` are accepted, but run like `strict` in this release.",
+            "How phases choose what runs: `strict` runs what is listed, then the main script; `loose` runs the main script, and tells it what is listed or suggested; `adaptive` runs what is always listed, then what a script chooses, then the main script. `tasks` run in each of them.",
         )
         .default("strict"),
         Key::optional(
@@ -51,21 +57,22 @@ pub(in crate::spec) static WORKFLOW: Format = Format {
             "Where secrets come from: `NAME: { env: VARIABLE }`, `NAME: { command: … }`, or a list of names; one that is not listed is an environment variable of its name.",
         ),
         Key::optional("max_parallel", Shape::Count(1, MOST_PARALLEL), "How many tasks may run at once; no limit when absent."),
+        Key::optional("inputs", Shape::MapOf(&INPUT_SHAPE), "Values that a run is given when it begins, with `--var NAME=VALUE`; they become `vars`."),
+        Key::optional("agents", Shape::MapOf(&AGENT_SHAPE), "How agents are started, by the names under which tasks ask for them; `default` works where no other is named."),
+        Key::optional("budget", Shape::Map(&BUDGET), BUDGET_ABOUT),
+        Key::optional("worktree", Shape::Truth, "Whether each run works in a git worktree and on a branch of its own.").default("false"),
         Key::required("phases", Shape::List(&PHASE, 1), "The phases, in order."),
+        Key::optional("finalization", Shape::Map(&FINALIZATION), "What is made from the context when all phases are done."),
     ],
     later: &[
-        "finalization",
         "subagents",
         "suggested_subagents",
-        "agents",
         "gap_check",
         "skills",
-        "inputs",
         "for_each",
         "policy",
         "notify",
         "deadline",
-        "budget",
         "on_complete",
         "on_fail",
         "env",
@@ -80,12 +87,21 @@ pub(in crate::spec) static WORKFLOW: Format = Format {
     rule: None,
 };
 
+static INPUT_SHAPE: Shape = Shape::AnyOf(&[Shape::Text, Shape::Map(&INPUT)]);
+static AGENT_SHAPE: Shape = Shape::AnyOf(&AGENT_SHAPES);
+
 /// Keys that only the successor of this format has at its top.
 const SUCCESSOR: [&str; 3] = ["checkpoints", "base_dir", "scope"];
 
 /// Checks the tree of a whole file.
-pub(in crate::spec) fn workflow(source: &str, root: &Node<'_>, report: &mut Report) -> Option<Workflow> {
-    let mut checker = Checker::new(source, report);
+pub(in crate::spec) fn workflow(
+    source: &str,
+    root: &Node<'_>,
+    report: &mut Report,
+    beside: &mut dyn Beside,
+    depth: u32,
+) -> Option<Workflow> {
+    let mut checker = Checker::new(source, report, beside, depth);
     if root.is_null() {
         let help = "a workflow needs at least `name` and `phases`";
         checker.error(ProblemCode::EmptyValue, &(0..0), "the file holds nothing").help(help);
@@ -103,11 +119,23 @@ pub(in crate::spec) fn workflow(source: &str, root: &Node<'_>, report: &mut Repo
     let version = text(&mut checker, "version");
     let execution_mode =
         fields.get("execution_mode").and_then(|node| checker.word(node, "`execution_mode`", &MODES)).unwrap_or_default();
-    let vars = checker.vars(&fields);
+    let inputs = checker.inputs(&fields);
+    let vars = checker.vars(&fields, &inputs);
     let output_dir = fields.get("output_dir").and_then(|node| checker.path(node, "`output_dir`", Roots::OutputDir));
     let secrets = checker.secrets(&fields);
     let max_parallel = fields.get("max_parallel").and_then(|node| checker.count(node, "`max_parallel`", 1..=MOST_PARALLEL));
-    let phases = checker.phases(&fields);
+    let (mut agents, budget, worktree) = (checker.agents(&fields), checker.budget(&fields), checker.worktree(&fields));
+    let phases = checker.phases(&fields, execution_mode);
+    let finalization = checker.finalization(&fields);
+    let mut secrets = secrets;
+    // What is said here goes before what a used workflow says.
+    for (name, setting) in std::mem::take(&mut checker.used_agents) {
+        agents.entry(name).or_insert(setting);
+    }
+    for (name, source) in std::mem::take(&mut checker.used_secrets) {
+        secrets.entry(name).or_insert(source);
+    }
+    let prompts = phases.as_ref().map(|phases| checker.prompts(phases)).unwrap_or_default();
     Some(Workflow {
         name: name?.trim().to_owned(),
         description,
@@ -118,6 +146,12 @@ pub(in crate::spec) fn workflow(source: &str, root: &Node<'_>, report: &mut Repo
         secrets,
         max_parallel,
         phases: phases?,
+        finalization,
+        agents,
+        prompts,
+        budget,
+        inputs,
+        worktree,
     })
 }
 
@@ -132,14 +166,29 @@ impl Checker<'_, '_> {
         true
     }
 
-    fn vars(&mut self, fields: &Fields<'_, '_>) -> BTreeMap<String, Value> {
+    /// What subagents are told whom a script may name while a run is under way.
+    fn prompts(&mut self, phases: &[Phase]) -> BTreeMap<String, String> {
+        let names_agents = |phase: &Phase| {
+            phase.gap_check.as_ref().is_some_and(|check| check.script.is_some())
+                || phase.tasks.iter().any(|task| matches!(task.work, Work::Adaptive(_)))
+        };
+        if !phases.iter().any(names_agents) {
+            return BTreeMap::new();
+        }
+        let kinds = beside::kinds(self.beside);
+        let told = kinds.into_iter().filter_map(|kind| Some((beside::prompt(self.beside, &kind).ok()??, kind)));
+        told.map(|(text, kind)| (kind, text)).collect()
+    }
+
+    fn vars(&mut self, fields: &Fields<'_, '_>, inputs: &BTreeMap<String, Input>) -> BTreeMap<String, Value> {
         let mut vars = BTreeMap::new();
         let mut refused = Vec::new();
         let entries = match fields.get("vars") {
             Some(node) => self.entries(node, "`vars`"),
             None => Some(Default::default()),
         };
-        self.declared_vars = entries.map(|entries| entries.iter().map(|entry| entry.key.to_string()).collect());
+        let declared = entries.map(|entries| entries.iter().map(|entry| entry.key.to_string()));
+        self.declared_vars = declared.map(|names| names.chain(inputs.keys().cloned()).collect());
         for entry in entries.unwrap_or_default() {
             vars.insert(entry.key.to_string(), scalar::to_json(&entry.value, &mut refused));
         }
@@ -150,7 +199,7 @@ impl Checker<'_, '_> {
         vars
     }
 
-    fn phases(&mut self, fields: &Fields<'_, '_>) -> Option<Vec<Phase>> {
+    fn phases(&mut self, fields: &Fields<'_, '_>, mode: Mode) -> Option<Vec<Phase>> {
         let node = fields.require(self, "phases")?;
         let nodes = self.list(node, "`phases`")?;
         if nodes.is_empty() {
@@ -158,7 +207,18 @@ impl Checker<'_, '_> {
             return None;
         }
         let ids = self.phase_ids(nodes);
-        let phases = nodes.iter().enumerate().filter_map(|(here, node)| self.phase(node, Order { ids: &ids, here })).collect();
+        let mut phases: Vec<Phase> = Vec::with_capacity(nodes.len());
+        let mut used: BTreeMap<String, Vec<PhaseId>> = BTreeMap::new();
+        for (here, node) in nodes.iter().enumerate() {
+            match self.phase_or_used(node, mode, Order { ids: &ids, here }) {
+                Found::Phase(phase) => phases.extend(phase.map(|phase| *phase)),
+                Found::Used(several) => {
+                    used.insert(ids[here].to_owned(), several.iter().map(|phase| phase.id.clone()).collect());
+                    phases.extend(several);
+                }
+            }
+        }
+        mean_used(&mut phases, &used);
         Some(phases)
     }
 }

@@ -1,6 +1,7 @@
 use super::*;
+use crate::spec::beside::Beside;
 use crate::spec::problem::{Report, Severity};
-use crate::spec::{read, scalar, syntax};
+use crate::spec::{read_beside, scalar, syntax};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn value(text: &str) -> Value {
@@ -18,25 +19,31 @@ fn formats() -> BTreeMap<&'static str, &'static Format> {
         if found.insert(format.name, format).is_some() {
             return;
         }
-        for key in format.known {
-            match &key.shape {
-                Shape::Map(inner) | Shape::List(inner, _) | Shape::CountOrMap(_, _, inner) | Shape::Secrets(inner) => {
-                    add(inner, found);
-                }
-                Shape::Text
-                | Shape::Filled
-                | Shape::Id
-                | Shape::Truth
-                | Shape::True
-                | Shape::Count(..)
-                | Shape::Duration
-                | Shape::Words(_)
-                | Shape::Texts
-                | Shape::Variables
-                | Shape::Variable
-                | Shape::Environment
-                | Shape::Values => {}
+        format.known.iter().for_each(|key| within(&key.shape, found));
+    }
+    fn within(shape: &'static Shape, found: &mut BTreeMap<&'static str, &'static Format>) {
+        match shape {
+            Shape::Map(inner) | Shape::List(inner, _) | Shape::CountOrMap(_, _, inner) | Shape::Secrets(inner) => {
+                add(inner, found);
             }
+            Shape::AnyOf(shapes) => shapes.iter().for_each(|shape| within(shape, found)),
+            Shape::ListOf(shape) | Shape::MapOf(shape) => within(shape, found),
+            Shape::Text
+            | Shape::Filled
+            | Shape::Id
+            | Shape::Truth
+            | Shape::True
+            | Shape::Count(..)
+            | Shape::Duration
+            | Shape::Words(_)
+            | Shape::Texts
+            | Shape::Variables
+            | Shape::Variable
+            | Shape::Environment
+            | Shape::Number
+            | Shape::Items
+            | Shape::Any
+            | Shape::Values => {}
         }
     }
     let mut found = BTreeMap::new();
@@ -59,6 +66,19 @@ fn file_around(format: &str, lines: &[String]) -> String {
         "option" => phase(&format!("checkpoint: {{ options: [{flow}] }}")),
         "on_select" => phase(&format!("checkpoint: {{ options: [{{ label: x, on_select: {flow} }}] }}")),
         "secret" => format!("name: x\nsecrets: {{ S: {flow} }}\nphases: [{{ id: a }}]\n"),
+        "agent" => format!("name: x\nagents: {{ default: {flow} }}\nphases: [{{ id: a }}]\n"),
+        "input" => format!("name: x\ninputs: {{ i: {flow} }}\nphases: [{{ id: a }}]\n"),
+        "finalization" => format!("name: x\nfinalization: {flow}\nphases: [{{ id: a }}]\n"),
+        "budget" => phase(&format!("budget: {flow}")),
+        "subagent" => phase(&format!("subagents: [{flow}]")),
+        "subagents" => phase(&format!("subagents: {flow}")),
+        "adaptive" => phase(&format!("subagents: {{ adaptive: {flow} }}")),
+        "gap_check" => phase(&format!("gap_check: {flow}")),
+        "criterion" => phase(&format!("gap_check: {{ criteria: [{flow}] }}")),
+        "on_failure" => phase(&format!("gap_check: {{ criteria: [{{ name: c, check: 'true' }}], on_failure: {flow} }}")),
+        "tools" => phase(&format!("tasks: [{{ id: t, prompt: p, tools: {flow} }}]")),
+        "for_each" => phase(&format!("tasks: [{{ id: t, pass: true, for_each: {flow} }}]")),
+        "until" => phase(&format!("tasks: [{{ id: t, pass: true, until: {flow} }}]")),
         other => panic!("there is no file around {other}"),
     }
 }
@@ -90,6 +110,17 @@ fn samples(key: &Key) -> (Vec<String>, Vec<String>) {
         Shape::Map(_) => (Vec::new(), all(&["[]", "text"])),
         Shape::List(_, _) => (Vec::new(), all(&["{}", "text"])),
         Shape::CountOrMap(least, most, _) => (vec![least.to_string(), most.to_string()], all(&["0", "[]", "x", "{}"])),
+        Shape::Number => (all(&["1", "2.5"]), all(&["0", "-1", "x", "[]"])),
+        Shape::Items => (all(&["[1, a, {}]", "[]"]), all(&["' '"])),
+        Shape::Any => (all(&["text", "3"]), Vec::new()),
+        Shape::AnyOf(_) if key.name == "for_each" => (all(&["[a, b]", "{ in: [a] }"]), all(&["{}", "{ in: [a], lines: x }"])),
+        Shape::AnyOf(_) if key.name == "until" => (all(&["output", "{ run: make }"]), all(&["{}", "[]"])),
+        Shape::AnyOf(_) => (all(&["[a]", "[{ type: a }]", "{ always: [a] }"]), all(&["text", "[{}]"])),
+        Shape::ListOf(_) => (all(&["[a]", "[{ type: a }]", "[]"]), all(&["text", "[{}]"])),
+        Shape::MapOf(_) if key.name == "inputs" => {
+            (all(&["{ a: text }", "{ a: }", "{ a: { default: x } }"]), all(&["[]", "{ a: [] }"]))
+        }
+        Shape::MapOf(_) => (all(&["{ default: x }", "{ a: { command: x } }"]), all(&["[]", "{ a: [] }", "{ a: {} }"])),
     };
     match key.presence {
         // It stands beside the action that needs it.
@@ -108,9 +139,30 @@ fn beside(format: &Format, name: &str) -> Vec<String> {
     };
     match format.name {
         "workflow" => with(&["name: x", "phases: [{ id: a }]"]),
+        "phase" if name == "with" => with(&["id: a", "use: x"]),
         "phase" => with(&["id: a"]),
+        "main_agent" if name == "prompt" => Vec::new(),
+        "main_agent" if matches!(name, "agent" | "output_path") => with(&["prompt: p"]),
         "main_agent" => with(&["script: return 1"]),
-        "task" if matches!(name, "run" | "script" | "pass") => with(&["id: t"]),
+        "task" if matches!(name, "run" | "script" | "pass" | "prompt" | "agent") => with(&["id: t"]),
+        "task" if crate::spec::check::AGENT_KEYS.contains(&name) || name == "budget" => with(&["id: t", "prompt: p"]),
+        "agent" if name == "preset" => Vec::new(),
+        "agent" => with(&["command: x"]),
+        "input" if name == "type" => with(&["choices: [a]"]),
+        "input" if name == "choices" => Vec::new(),
+        "input" | "tools" | "on_failure" | "subagents" => Vec::new(),
+        "finalization" => with(&["template: 'a b'"]),
+        "budget" if name == "max_cost" => with(&["max_tokens: 3"]),
+        "budget" => with(&["max_cost: 3"]),
+        "subagent" => with(&["type: a"]),
+        "adaptive" => with(&["script: 'return []'"]),
+        "gap_check" if name == "script" => Vec::new(),
+        "gap_check" => with(&["script: 'return {}'"]),
+        "criterion" => with(&["name: c", "check: 'true'"]),
+        "for_each" if matches!(name, "in" | "script" | "lines") => Vec::new(),
+        "for_each" => with(&["in: [a]"]),
+        "until" if matches!(name, "condition" | "run") => Vec::new(),
+        "until" => with(&["run: make"]),
         "task" => with(&["id: t", "pass: true"]),
         "retry" => with(&["attempts: 2"]),
         "gate" => with(&["id: g", "run: make"]),
@@ -126,8 +178,21 @@ fn beside(format: &Format, name: &str) -> Vec<String> {
     }
 }
 
+/// A folder where every name is that of a small workflow.
+struct SmallWorkflows;
+
+impl Beside for SmallWorkflows {
+    fn read(&mut self, _: &str) -> Result<Option<String>, String> {
+        Ok(Some("name: small\nvars: { a: 1, 'b c': 2 }\nphases: [{ id: p }]\n".into()))
+    }
+
+    fn list(&mut self, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+}
+
 fn errors(text: &str) -> Vec<String> {
-    let problems = read(text).problems.into_iter();
+    let problems = read_beside(text, &mut SmallWorkflows).problems.into_iter();
     problems.filter(|problem| problem.severity == Severity::Error).map(|problem| problem.message).collect()
 }
 

@@ -24,11 +24,11 @@ fn a_prompt_can_be_an_argument_of_any_program() {
     let stand_in = StandIn::new("", "");
     let ask = Ask { prompt: PROMPT, model: Some("big"), ..ASK };
     let args = vec!["--model={model}".to_owned(), "--message".to_owned(), "{prompt}".to_owned(), "--last".to_owned()];
-    let setting = Setting { prompt: PromptBy::Argument, args, ..stand_in.setting(None) };
+    let setting = Setting { prompt_by: PromptBy::Argument, args, ..stand_in.setting(None) };
     let called = stand_in.call_with(&setting, &ask, |job| job);
     assert_eq!(called.arguments, ["--model=big", "--message", PROMPT, "--last"]);
     assert_eq!(called.prompt, b"");
-    let setting = Setting { prompt: PromptBy::Argument, ..stand_in.setting(Some("opencode")) };
+    let setting = Setting { prompt_by: PromptBy::Argument, ..stand_in.setting(Some("opencode")) };
     let called = stand_in.call_with(&setting, &Ask { prompt: PROMPT, ..ASK }, |job| job);
     assert_eq!(called.arguments, ["run", "--format", "json", "--", PROMPT]);
     assert!(!stand_in.path().join("ran").exists());
@@ -40,7 +40,7 @@ fn a_prompt_can_come_in_a_file_that_is_gone_afterwards() {
     let temporary = tempfile::tempdir().unwrap();
     for end in ["exit 3", "kill -TERM $$", "trap '' TERM; sleep 1000"] {
         let stand_in = StandIn::new("", &format!("cp \"${{1#--file=}}\" seen; {end}"));
-        let setting = Setting { prompt: PromptBy::File, args: vec!["--file={prompt}".into()], ..stand_in.setting(None) };
+        let setting = Setting { prompt_by: PromptBy::File, args: vec!["--file={prompt}".into()], ..stand_in.setting(None) };
         let called = stand_in.call_with(&setting, &Ask { prompt: PROMPT, ..ASK }, |job| lockgate_runner::process::Job {
             env: vec![("TMPDIR".into(), temporary.path().to_string_lossy().into_owned())],
             idle_timeout: Some(std::time::Duration::from_secs(1)),

@@ -2,12 +2,16 @@
 
 use lockgate_engine::hold::{Action, Choice};
 use lockgate_engine::id::{GateId, OptionId, PhaseId, TaskId};
+use lockgate_engine::run::command::GapsFound;
 use lockgate_engine::run::event::Preset;
+use lockgate_engine::spec::subagent::Subagent;
 use lockgate_engine::spec::workflow::{
-    Checkpoint, Gate, Mode, OnConditionError, OnFail, OnInterrupt, Phase, Reads, Retry, Script, Task, Work, Workflow,
+    Checkpoint, ForEach, GapAction, GapCheck, Gate, Join, OnConditionError, OnFail, OnInterrupt, Over, Phase, Reads, Retry,
+    Script, Task, Work, Workflow,
 };
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -44,6 +48,8 @@ pub(super) struct PlannedPhase {
     pub(super) gate_on_fail: OnFail,
     /// Whether an answer for its checkpoint is given in advance.
     pub(super) preset: bool,
+    /// How many of its gap checks find gaps; it has none when this is zero.
+    pub(super) gaps: u32,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +65,11 @@ pub(super) struct PlannedTask {
     pub(super) attempts: u32,
     pub(super) on_interrupt: OnInterrupt,
     pub(super) on_fail: OnFail,
+    /// How many items it is done for; once when this is zero.
+    pub(super) items: u32,
+    pub(super) when: bool,
+    pub(super) join: Join,
+    pub(super) continue_on_error: bool,
 }
 
 impl Plan {
@@ -139,14 +150,9 @@ impl Plan {
     pub(super) fn workflow(&self) -> Workflow {
         Workflow {
             name: "simulated".into(),
-            description: None,
-            version: None,
-            execution_mode: Mode::Strict,
-            output_dir: None,
-            vars: BTreeMap::new(),
-            secrets: BTreeMap::new(),
             max_parallel: self.seed.is_multiple_of(3).then_some(2),
             phases: self.phases.iter().enumerate().map(|(index, phase)| phase.declared(index)).collect(),
+            ..Workflow::default()
         }
     }
 }
@@ -163,7 +169,19 @@ impl PlannedPhase {
             gate_fails: random.random_range(0..4) == 0,
             gate_on_fail: [OnFail::Fail, OnFail::Ask, OnFail::Repeat][random.random_range(0..3)],
             preset: random.random_range(0..4) == 0,
+            gaps: if random.random_range(0..3) == 0 { random.random_range(1..5) } else { 0 },
         }
+    }
+
+    /// What a gap check finds: each in turn another way out.
+    pub(super) fn gaps_found(&self, round: u32) -> GapsFound {
+        let scout = Subagent { kind: "scout".into(), config: BTreeMap::new() };
+        let (action, agents) = match (round + self.gates) % 3 {
+            0 => (Some(GapAction::SpawnAdditional), vec![scout]),
+            1 => (Some(GapAction::Escalate), Vec::new()),
+            _ => (None, Vec::new()),
+        };
+        GapsFound::Gaps { status: "incomplete".into(), gaps: vec!["a gap".into()], action, agents, message: None }
     }
 
     fn declared(&self, index: usize) -> Phase {
@@ -180,10 +198,15 @@ impl PlannedPhase {
                 show_files: vec!["plan.md".into()],
                 options: vec![choice("continue", Action::Continue), choice("redo", Action::RepeatPhase(id.clone()))],
             }),
-            id,
-            name: None,
-            description: None,
             fail_fast: self.fail_fast,
+            gap_check: (self.gaps > 0).then(|| GapCheck {
+                criteria: Vec::new(),
+                script: None,
+                on_failure: GapAction::Retry,
+                additional: Vec::new(),
+                max_iterations: 3,
+            }),
+            ..Phase::new(id)
         }
     }
 }
@@ -212,23 +235,27 @@ impl PlannedTask {
             attempts: random.random_range(1..3),
             on_interrupt,
             on_fail,
+            items: if random.random_range(0..4) == 0 { random.random_range(1..5) } else { 0 },
+            when: random.random_range(0..5) == 0,
+            join: [Join::All, Join::Any, Join::Done][random.random_range(0..3)],
+            continue_on_error: random.random_range(0..4) == 0,
         }
     }
 
     fn declared(&self, index: usize) -> Task {
         Task {
-            id: TaskId::new(format!("t{index}")),
-            name: None,
             needs: self.needs.iter().map(|need| TaskId::new(format!("t{need}"))).collect(),
-            work: Work::Run("work".into()),
-            timeout: None,
             retry: Retry { attempts: self.attempts, backoff: Duration::from_secs(1) },
             on_interrupt: self.on_interrupt,
             on_fail: self.on_fail,
-            outputs: Vec::new(),
-            env: BTreeMap::new(),
-            secrets: Vec::new(),
-            dir: None,
+            for_each: (self.items > 0).then(|| ForEach {
+                over: Over::List((0..self.items).map(|item| json!(10_u32.pow(item))).collect()),
+                max_parallel: (self.items > 2).then_some(2),
+            }),
+            when: self.when.then(|| Script { source: "true".into(), reads: Reads::Parts(BTreeSet::new()), line: 0 }),
+            join: self.join,
+            continue_on_error: self.continue_on_error,
+            ..Task::new(TaskId::new(format!("t{index}")), Work::Run("work".into()))
         }
     }
 }

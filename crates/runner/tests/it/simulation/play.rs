@@ -116,6 +116,7 @@ async fn begin(world: World, outside: &Outside, run: RunId) -> Result<Driver, Dr
         presets: outside.plan.presets(),
         driver: world.store.driver().clone(),
         detached: false,
+        agent: None,
     };
     let values = vec![(create.definition, bytes)];
     Driver::create(world, person(), create, Arc::new(workflow), values, true, Box::new(())).await
@@ -133,6 +134,8 @@ async fn answer(driver: &mut Driver, outside: &Outside) -> Result<(), DriveError
         HoldKind::Checkpoint => "continue",
         HoldKind::Interrupted => "rerun",
         HoldKind::Failed => "count-as-done",
+        HoldKind::Gaps => "continue",
+        HoldKind::Budget => "go-on",
     };
     let revision = Some(hold.revision);
     let body = Body::Answer { hold: hold.id.clone(), revision, option: option.into(), feedback: None };

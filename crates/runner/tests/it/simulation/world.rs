@@ -4,16 +4,19 @@ use super::claims::Watch;
 use super::plan::{Plan, PlannedFault};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Seen, ShownFile};
 use lockgate_engine::id::TaskKey;
 use lockgate_engine::run::Run;
-use lockgate_engine::run::command::{Body, TaskOutcome};
+use lockgate_engine::run::command::{Body, GapsFound, Item, TaskOutcome};
 use lockgate_engine::run::effect::Effect;
-use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind};
+use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind, OutputFile};
+use lockgate_engine::spec::workflow::Over;
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::world::{Clock, Perform, Performed, Stop};
 use lockgate_store::{Fault, MemoryStore};
+use serde_json::Value;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -123,10 +126,13 @@ impl Perform for Hands {
         match effect.clone() {
             Effect::Task { key, attempt } => {
                 outside.watch.lock().unwrap().began(&key, attempt, self.process);
+                let task = run.declared(&key).unwrap();
+                let items = task.for_each.as_ref().filter(|_| key.item.is_none()).map(|list| list.over.clone());
                 let working = Working { outside: outside.clone(), key: key.clone() };
-                let planned = outside.plan.phases[run.workflow.position(key.phase.as_str()).unwrap()].tasks
-                    [key.task.as_str()[1..].parse::<usize>().unwrap()]
-                .clone();
+                let phase = &outside.plan.phases[run.workflow.position(key.phase.as_str()).unwrap()];
+                // Whom a gap check called works like the first task.
+                let number = key.task.as_str()[1..].parse::<usize>().unwrap_or(0);
+                let planned = phase.tasks[number].clone();
                 async move {
                     let _working = working;
                     let stopped = tokio::select! {
@@ -140,11 +146,12 @@ impl Perform for Hands {
                     }
                     let failed = stopped || (attempt <= planned.fails && key.iteration == 1);
                     let failure = Failure { kind: FailureKind::Exit(1), message: "planned".into(), tail: String::new() };
-                    let outcome = match failed {
-                        true => TaskOutcome::Failed(failure),
-                        false => TaskOutcome::Finished { result: None, outputs: Vec::new() },
+                    let outcome = match (failed, items) {
+                        (true, _) => TaskOutcome::Failed(failure),
+                        (false, Some(Over::List(items))) => TaskOutcome::Items(items.iter().map(item).collect()),
+                        (false, _) => TaskOutcome::Finished { result: None, outputs: Vec::new() },
                     };
-                    Body::TaskEnded { key, attempt, outcome }.into()
+                    Body::TaskEnded { key, attempt, outcome, agent: None }.into()
                 }
                 .boxed()
             }
@@ -178,6 +185,36 @@ impl Perform for Hands {
                 Body::Rechecked { hold, revision, files: outside.shown(), differences: vec!["changed".into()] }.into()
             }
             .boxed(),
+            Effect::When { key } => {
+                let odd = key.item.as_ref().map_or(0, String::len).is_multiple_of(2);
+                let outcome = if odd { ConditionOutcome::False } else { ConditionOutcome::True };
+                async move {
+                    GiveWay(1).await;
+                    Body::WhenEvaluated { key, outcome }.into()
+                }
+                .boxed()
+            }
+            Effect::Gaps { phase, iteration, round } => {
+                let planned = &outside.plan.phases[run.workflow.position(phase.as_str()).unwrap()];
+                let whole = GapsFound::Whole { status: "complete".into(), message: None };
+                let found = if round <= planned.gaps { planned.gaps_found(round) } else { whole };
+                async move {
+                    GiveWay(1).await;
+                    Body::GapsChecked { phase, iteration, round, found }.into()
+                }
+                .boxed()
+            }
+            Effect::Think { thinker, .. } => async move {
+                GiveWay(1).await;
+                Body::Thought { thinker, text: Ok(Datum::Inline("\"so\"".into())), agent: None }.into()
+            }
+            .boxed(),
+            Effect::Finalize => async move {
+                GiveWay(1).await;
+                let file = OutputFile { path: "final.md".into(), digest: Digest::of(b"f"), bytes: 1, stored: false };
+                Body::Finalized { made: Ok(file) }.into()
+            }
+            .boxed(),
             Effect::Wake { timer, .. } => futures::future::ready(Body::TimerDue { timer }.into()).boxed(),
         }
     }
@@ -189,4 +226,8 @@ impl Perform for Hands {
         }
         .boxed()
     }
+}
+
+fn item(value: &Value) -> Item {
+    Item { key: value.to_string(), value: Datum::keep(value).0 }
 }

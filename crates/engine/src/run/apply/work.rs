@@ -1,0 +1,180 @@
+//! Folding what tasks, agents and gap checks came to.
+
+use super::Misfit;
+use crate::datum::Datum;
+use crate::digest::Digest;
+use crate::id::{HoldId, TaskId, TaskKey};
+use crate::run::agent::AgentReport;
+use crate::run::event::{FrozenFile, GapsChecked, OutputFile, PlannedTask, SessionStart, Thinker};
+use crate::run::state::{Deliverable, GapRecord, GapRun, GapState, Run, SessionKnown, TaskState};
+use crate::spec::workflow::{DEFAULT_AGENT, GapAction, MAIN_TASK, Workflow};
+use crate::time::Timestamp;
+use std::sync::Arc;
+
+impl Run {
+    /// A definition that the next event may name.
+    pub fn offer(&mut self, definition: Digest, workflow: Arc<Workflow>) {
+        self.offered = Some((definition, workflow));
+    }
+
+    pub(super) fn plan(&mut self, tasks: &[PlannedTask]) -> Result<(), Misfit> {
+        let values = tasks.iter().filter_map(|task| task.value.as_ref()?.stored());
+        self.touched.refers_to.extend(values);
+        let workflow = self.workflow.clone();
+        let phase = self.phase_under_way()?;
+        let declared = workflow.phases.get(phase.position).ok_or_else(|| Misfit("no such phase".into()))?;
+        phase.plan(declared, tasks);
+        Ok(())
+    }
+
+    pub(super) fn task_started(
+        &mut self,
+        key: &TaskKey,
+        attempt: u32,
+        session: Option<SessionStart>,
+        at: Timestamp,
+    ) -> Result<(), Misfit> {
+        self.timer_gone(key)?;
+        let spreads = self.declared(key).is_some_and(|task| task.for_each.is_some()) && key.item.is_none();
+        if attempt == 1 && key.task.as_str() != MAIN_TASK && !spreads {
+            self.subagents_spawned = self.subagents_spawned.saturating_add(1);
+        }
+        if let Some(session) = &session {
+            let known = SessionKnown { id: session.id.clone(), dir: None, confirmed: session.resume };
+            self.sessions.by_task.insert(session_address(key), known);
+        }
+        let thoughts = &mut self.phase_under_way()?.thoughts;
+        // What was asked and not answered is asked again by this attempt.
+        thoughts.retain(|thought| thought.text.is_some() || !matches!(&thought.thinker, Thinker::Task(asker) if asker == key));
+        self.task(key, at, |task| {
+            task.attempts = attempt;
+            task.hold = None;
+            task.session = session;
+            TaskState::Running
+        })
+    }
+
+    /// What a task returned and left behind.
+    pub(super) fn gave(&mut self, key: &TaskKey, result: Option<&Datum>, outputs: &[OutputFile], at: Timestamp) {
+        self.touched.refers_to.extend(result.and_then(|datum| datum.stored()));
+        match (&key.item, result) {
+            (Some(item), Some(datum)) => {
+                let tasks = self.item_outputs.entry(key.phase.clone()).or_default();
+                tasks.entry(key.task.clone()).or_default().insert(item.clone(), datum.clone());
+            }
+            (Some(_), None) => {}
+            (None, Some(datum)) => {
+                self.outputs.entry(key.phase.clone()).or_default().insert(key.task.clone(), datum.clone());
+            }
+            // An earlier execution's result is not this one's.
+            (None, None) => drop(self.outputs.get_mut(key.phase.as_str()).and_then(|tasks| tasks.remove(key.task.as_str()))),
+        }
+        for file in outputs {
+            if file.stored {
+                self.touched.refers_to.push(file.digest);
+            }
+            self.deliverables.retain(|known| known.file.path != file.path || known.key.phase != key.phase);
+            self.deliverables.push(Deliverable { key: key.clone(), file: file.clone(), at });
+        }
+    }
+
+    /// What an agent said about itself when its attempt ended.
+    pub(super) fn agent_reported(&mut self, key: &TaskKey, report: Option<&AgentReport>, at: Timestamp) -> Result<(), Misfit> {
+        let Some(report) = report else { return Ok(()) };
+        let began = self.task_run(key).and_then(|task| task.since).unwrap_or(at);
+        let worked = u64::try_from(at.since(began).as_millis()).unwrap_or(u64::MAX);
+        self.spend(&key.phase, &key.task, report, worked);
+        if let Some(id) = &report.session {
+            let known = SessionKnown { id: id.clone(), dir: report.dir.clone(), confirmed: true };
+            self.sessions.by_task.insert(session_address(key), known.clone());
+            self.sessions.by_agent.insert(report.agent.clone(), known);
+        }
+        let phase = self.phase_under_way()?;
+        if let Some(index) = phase.find(key) {
+            phase.tasks[index].agent = Some(Box::new(report.clone()));
+        }
+        Ok(())
+    }
+
+    pub(super) fn thought_about(&mut self, thinker: &Thinker, report: &AgentReport) {
+        let (phase, task) = match thinker {
+            Thinker::Task(key) => (key.phase.clone(), key.task.clone()),
+            Thinker::Gaps { phase, .. } => (phase.clone(), TaskId::from(crate::hold::GAP_CHECK)),
+        };
+        self.spend(&phase, &task, report, 0);
+    }
+
+    pub(super) fn gaps_checked(&mut self, checked: &GapsChecked, at: Timestamp) -> Result<(), Misfit> {
+        self.gap_rounds = if checked.action.is_none() { 0 } else { self.gap_rounds.saturating_add(1) };
+        self.gap_checks.push(GapRecord {
+            phase: checked.phase.clone(),
+            round: checked.round,
+            status: checked.status.clone(),
+            gaps: checked.gaps.clone(),
+            action: checked.action,
+            agents: checked.agents.iter().filter_map(|task| task.spec.as_ref()?.agent()?.agent.clone()).collect(),
+            at,
+        });
+        let told = checked.message.iter().chain(&checked.gaps).cloned().collect();
+        let state = match checked.action {
+            None => GapState::Closed,
+            // Once those who are called are done, it is looked again.
+            Some(GapAction::SpawnAdditional) => GapState::Waiting,
+            Some(action @ (GapAction::Retry | GapAction::Escalate | GapAction::Abort)) => GapState::Open { action, told },
+        };
+        self.phase_under_way()?.gap = GapRun { state, hold: None };
+        self.plan(&checked.agents)
+    }
+
+    pub(super) fn held(&mut self, keys: &[TaskKey], hold: &HoldId, at: Timestamp) -> Result<(), Misfit> {
+        keys.iter().try_for_each(|key| {
+            self.task(key, at, |task| {
+                task.hold = Some(hold.clone());
+                TaskState::Held
+            })
+        })
+    }
+
+    /// What waited for the answer about a budget can start.
+    pub(super) fn let_go(&mut self, hold: &HoldId, at: Timestamp) -> Result<(), Misfit> {
+        let keys: Vec<TaskKey> = self.phase_under_way()?.asked_about(hold).collect();
+        keys.iter().try_for_each(|key| {
+            self.task(key, at, |task| {
+                task.hold = None;
+                TaskState::Waiting
+            })
+        })
+    }
+
+    pub(super) fn definition_accepted(&mut self, definition: Digest, files: &[FrozenFile]) -> Result<(), Misfit> {
+        let offered = self.offered.take().filter(|(offered, _)| *offered == definition);
+        let (_, workflow) = offered.ok_or_else(|| Misfit(format!("the accepted definition {definition} is not at hand")))?;
+        self.touched.refers_to.push(definition);
+        self.touched.refers_to.extend(files.iter().map(|file| file.digest));
+        let next = match &self.current {
+            Some(phase) => workflow.position(phase.id.as_str()),
+            None => self.completed.last().map_or(Some(0), |last| Some(workflow.position(last.as_str())? + 1)),
+        };
+        self.position = next.ok_or_else(|| Misfit("the accepted definition lacks a phase that the run has reached".into()))?;
+        if let Some(phase) = &mut self.current {
+            phase.position = self.position;
+            phase.plan_anew(&workflow.phases[self.position]);
+        }
+        (self.definition, self.files, self.workflow) = (definition, files.to_vec(), workflow);
+        Ok(())
+    }
+
+    /// The session that an attempt of an agent's task goes on with, where it does.
+    pub(in crate::run) fn session_to_resume(&self, key: &TaskKey, agent: Option<&str>, same: bool) -> Option<&SessionKnown> {
+        if same {
+            self.sessions.by_agent.get(agent.unwrap_or(DEFAULT_AGENT))
+        } else {
+            self.sessions.by_task.get(&session_address(key))
+        }
+    }
+}
+
+/// Sessions are known by task whatever the execution of its phase, so that a repeated task can go on with its own.
+fn session_address(key: &TaskKey) -> String {
+    key.address()
+}

@@ -1,0 +1,115 @@
+//! Whether the work of a phase is whole, what agents think of it, and what is made in the end.
+
+use super::{spread, work};
+use crate::datum::Datum;
+use crate::id::{IdSource, PhaseId};
+use crate::run::agent::AgentReport;
+use crate::run::command::GapsFound;
+use crate::run::event::{Event, Failure, GapsChecked, OutputFile, Thinker};
+use crate::run::phase::PhaseRun;
+use crate::run::state::{GapState, Run};
+use crate::spec::workflow::{GapAction, GapCheck};
+use crate::time::Timestamp;
+
+/// A gap check was made: its result is recorded with what follows from it.
+pub(super) fn checked(run: &Run, (phase, iteration): (&PhaseId, u32), round: u32, found: &GapsFound) -> Vec<Event> {
+    let Some(current) = &run.current else { return Vec::new() };
+    let declared = run.workflow.phases[current.position].gap_check.as_ref();
+    let expected = current.id == *phase && current.iteration == iteration && round == run.gap_rounds + 1;
+    let waits = current.gap.state == GapState::Waiting && current.tasks_done();
+    let (true, true, Some(check)) = (expected, waits, declared) else { return Vec::new() };
+    let mut record = GapsChecked {
+        phase: phase.clone(),
+        iteration,
+        round,
+        status: "complete".into(),
+        gaps: Vec::new(),
+        action: None,
+        message: None,
+        agents: Vec::new(),
+    };
+    match found {
+        GapsFound::Thinks(prompt) => {
+            let thinker = Thinker::Gaps { phase: phase.clone(), iteration };
+            return vec![Event::ThinkingBegan { thinker, prompt: prompt.clone() }];
+        }
+        GapsFound::Whole { status, message } => {
+            record.status = status.clone();
+            record.message = message.clone();
+        }
+        // What cannot be found out is shown to a person, not passed.
+        GapsFound::Error(error) => {
+            record.status = "error".into();
+            record.action = Some(GapAction::Escalate);
+            record.message = Some(format!("the gap check could not be made: {error}"));
+        }
+        GapsFound::Gaps { status, gaps, action, agents, message } => {
+            record.status = status.clone();
+            record.gaps = gaps.clone();
+            record.message = message.clone();
+            record.agents = spread::planned(&run.workflow, current, agents, None);
+            settle(run, current, check, action.unwrap_or(check.on_failure), &mut record);
+        }
+    }
+    vec![Event::GapsChecked(Box::new(record))]
+}
+
+/// What follows from gaps: what the check says, until it has said so too often.
+fn settle(run: &Run, phase: &PhaseRun, check: &GapCheck, action: GapAction, record: &mut GapsChecked) {
+    if action == GapAction::SpawnAdditional && record.agents.is_empty() {
+        let taken = |id: &str| phase.tasks.iter().any(|task| task.task.as_str() == id);
+        // The same agents are called again under other names.
+        let numbered = |task: &crate::spec::workflow::Task| {
+            let ids = std::iter::once(task.id.to_string()).chain((2..).map(|number| format!("{}-{number}", task.id)));
+            let mut task = task.clone();
+            task.id = crate::id::TaskId::new(ids.into_iter().find(|id| !taken(id)).unwrap_or_default());
+            spread::plan(task, None)
+        };
+        record.agents = check.additional.iter().map(numbered).collect();
+    }
+    let nobody = action == GapAction::SpawnAdditional && record.agents.is_empty();
+    let too_often = run.gap_rounds + 1 >= check.max_iterations;
+    record.action = Some(match action {
+        GapAction::Retry | GapAction::SpawnAdditional if too_often || nobody => GapAction::Escalate,
+        GapAction::Retry | GapAction::SpawnAdditional | GapAction::Escalate | GapAction::Abort => action,
+    });
+    if record.action != Some(GapAction::SpawnAdditional) {
+        record.agents.clear();
+    }
+}
+
+/// An agent was asked what it thinks, for a script that waits for it.
+pub(super) fn thought(
+    run: &Run,
+    thinker: &Thinker,
+    text: &Result<Datum, Failure>,
+    agent: Option<Box<AgentReport>>,
+    at: Timestamp,
+    ids: &mut IdSource,
+) -> Vec<Event> {
+    let Some(phase) = &run.current else { return Vec::new() };
+    if phase.wonders(thinker).is_none() {
+        return Vec::new();
+    }
+    match (text, thinker) {
+        (Ok(text), _) => vec![Event::Thought { thinker: thinker.clone(), text: text.clone(), agent }],
+        (Err(failure), Thinker::Task(key)) => match phase.find(key) {
+            Some(index) => work::failed(run, index, failure, agent, at, ids),
+            None => Vec::new(),
+        },
+        (Err(failure), Thinker::Gaps { phase, iteration }) => {
+            checked(run, (phase, *iteration), run.gap_rounds + 1, &GapsFound::Error(failure.message.clone()))
+        }
+    }
+}
+
+/// What is made from the context in the end was made, or could not be.
+pub(super) fn finalized(run: &Run, made: &Result<OutputFile, String>) -> Vec<Event> {
+    if run.finalized.is_some() || run.current.is_some() || run.position < run.workflow.phases.len() {
+        return Vec::new();
+    }
+    vec![match made {
+        Ok(file) => Event::Finalized { file: file.clone() },
+        Err(message) => Event::Failed { message: format!("the finalization could not be made: {message}") },
+    }]
+}

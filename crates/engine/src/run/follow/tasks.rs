@@ -1,0 +1,243 @@
+//! Tasks of the phase under way: those in trouble are dealt with first, then what is ready starts.
+
+use super::REPEATS_BY_ITSELF;
+use super::questions::{ask_about_budget, ask_about_failed, ask_about_interrupted};
+use crate::hold::{Action, HoldState, Scope};
+use crate::id::{HoldId, IdSource, TaskKey};
+use crate::run::budget::BudgetScope;
+use crate::run::decide::void_others;
+use crate::run::event::{Event, Failure, SessionStart};
+use crate::run::phase::PhaseRun;
+use crate::run::state::{Run, TaskState};
+use crate::spec::workflow::{OnFail, Phase, Session, Task};
+use crate::time::Timestamp;
+use std::collections::BTreeMap;
+
+/// What follows for the tasks of the phase under way.
+pub(super) fn tasks(run: &Run, phase: &PhaseRun, declared: &Phase, at: Timestamp, ids: &mut IdSource) -> Vec<Event> {
+    let gathered: Vec<Event> = phase.gathered().map(|index| gathered(phase, index)).collect();
+    if !gathered.is_empty() {
+        return gathered;
+    }
+    let interrupted: Vec<TaskKey> = phase
+        .troubled()
+        .filter(|index| phase.tasks[*index].state == TaskState::Interrupted && phase.tasks[*index].hold.is_none())
+        .map(|index| phase.key(index))
+        .collect();
+    if !interrupted.is_empty() {
+        return vec![ask_about_interrupted(interrupted, ids)];
+    }
+    let mut failed = None;
+    for index in phase.troubled() {
+        let task = &phase.tasks[index];
+        let (TaskState::Failed(failure), None) = (&task.state, &task.hold) else { continue };
+        let spec = phase.declared(declared, index);
+        if spec.is_some_and(|task| task.continue_on_error) {
+            return vec![Event::FailureTolerated { key: phase.key(index) }];
+        }
+        match spec.map_or(OnFail::Fail, |task| task.on_fail) {
+            OnFail::Ask => {
+                return vec![ask_about_failed(Scope::Tasks(vec![phase.key(index)]), &phase.key(index).address(), failure, ids)];
+            }
+            on_fail @ (OnFail::Fail | OnFail::Repeat) => {
+                if failed.is_none_or(|(_, _, known)| known == OnFail::Repeat) {
+                    failed = Some((index, failure, on_fail));
+                }
+            }
+        }
+    }
+    if let Some((index, failure, on_fail)) = failed {
+        let drained = !phase.running().any(|index| phase.tasks[index].state == TaskState::Running);
+        let scope = Scope::Tasks(vec![phase.key(index)]);
+        return if drained { failed_for_good(run, phase, scope, failure, on_fail, ids) } else { Vec::new() };
+    }
+    start_ready(run, phase, declared, at, ids)
+}
+
+/// All that a task became has ended, so it has too.
+fn gathered(phase: &PhaseRun, index: usize) -> Event {
+    Event::TaskFinished {
+        key: phase.key(index),
+        attempt: phase.tasks[index].attempts,
+        result: None,
+        outputs: Vec::new(),
+        agent: None,
+    }
+}
+
+/// What becomes of a task that is ready.
+enum Verdict {
+    Start,
+    /// Its `when` must be evaluated first.
+    Wait,
+    LeftOut,
+    /// A person must say whether more may be used.
+    Ask(BudgetScope, String),
+}
+
+fn verdict(run: &Run, phase: &PhaseRun, task: &Task, index: usize) -> Verdict {
+    if phase.lacks(index, task.join) {
+        return Verdict::LeftOut;
+    }
+    if must_evaluate(phase, task, index) {
+        return Verdict::Wait;
+    }
+    match run.exhausted(&phase.id, task) {
+        Some((scope, why)) => Verdict::Ask(scope, why),
+        None => Verdict::Start,
+    }
+}
+
+/// Whether a task's `when` must be evaluated before it may start. A task for each item of a list is asked about item by item.
+pub(in crate::run) fn must_evaluate(phase: &PhaseRun, task: &Task, index: usize) -> bool {
+    task.when.is_some() && !phase.tasks[index].admitted && !spreads(phase, task, index)
+}
+
+/// Whether what a task does is to become several tasks.
+fn spreads(phase: &PhaseRun, task: &Task, index: usize) -> bool {
+    task.for_each.is_some() && phase.tasks[index].item.is_none()
+}
+
+fn start_ready(run: &Run, phase: &PhaseRun, declared: &Phase, at: Timestamp, ids: &mut IdSource) -> Vec<Event> {
+    let is_running = |index: &usize| phase.tasks[*index].state == TaskState::Running;
+    let mut free = match run.workflow.max_parallel {
+        None => usize::MAX,
+        Some(limit) => (limit as usize).saturating_sub(phase.running().filter(is_running).count()),
+    };
+    let mut rooms = Rooms::default();
+    let mut events = Vec::new();
+    let mut held: Vec<(TaskKey, BudgetScope, String)> = Vec::new();
+    for index in due(phase, at).chain(phase.ready()) {
+        let Some(task) = phase.declared(declared, index) else {
+            events.push(start(run, phase, None, index, ids));
+            continue;
+        };
+        match verdict(run, phase, task, index) {
+            Verdict::LeftOut => events.push(left_out(phase, task, index)),
+            Verdict::Wait => {}
+            Verdict::Ask(scope, why) => held.push((phase.key(index), scope, why)),
+            Verdict::Start if free == 0 || !rooms.take(phase, declared, index) => {}
+            Verdict::Start => {
+                free -= 1;
+                events.push(start(run, phase, Some(task), index, ids));
+            }
+        }
+    }
+    events.extend(ask_for_more(run, held, ids));
+    events
+}
+
+/// How many more of a list may be worked on at once, by the task that became them.
+#[derive(Default)]
+struct Rooms {
+    left: BTreeMap<usize, usize>,
+}
+
+impl Rooms {
+    fn take(&mut self, phase: &PhaseRun, declared: &Phase, index: usize) -> bool {
+        let Some(parent) = phase.parent(index) else { return true };
+        let limit = phase.declared(declared, parent).and_then(|task| task.for_each.as_ref()?.max_parallel);
+        let Some(limit) = limit else { return true };
+        let running = || {
+            let running = phase.running().filter(|index| phase.tasks[*index].state == TaskState::Running);
+            running.filter(|index| phase.parent(*index) == Some(parent)).count()
+        };
+        let left = self.left.entry(parent).or_insert_with(|| (limit as usize).saturating_sub(running()));
+        let has_room = *left > 0;
+        *left = left.saturating_sub(1);
+        has_room
+    }
+}
+
+/// Tasks whose next try has come.
+fn due(phase: &PhaseRun, at: Timestamp) -> impl Iterator<Item = usize> + '_ {
+    phase.running().filter(move |index| match &phase.tasks[*index].state {
+        TaskState::Backoff { due, .. } => *due <= at,
+        TaskState::Waiting
+        | TaskState::Running
+        | TaskState::Interrupted
+        | TaskState::Failed(_)
+        | TaskState::Done
+        | TaskState::Skipped
+        | TaskState::Spread
+        | TaskState::Held
+        | TaskState::LeftOut { .. }
+        | TaskState::Tolerated(_) => false,
+    })
+}
+
+fn left_out(phase: &PhaseRun, task: &Task, index: usize) -> Event {
+    let needs: Vec<&str> = task.needs.iter().map(|need| need.as_str()).collect();
+    let reason = format!("it needs {}, which did not succeed", needs.join(", "));
+    Event::TaskLeftOut { key: phase.key(index), reason, failed: true }
+}
+
+fn start(run: &Run, phase: &PhaseRun, declared: Option<&Task>, index: usize, ids: &mut IdSource) -> Event {
+    let task = &phase.tasks[index];
+    let key = phase.key(index);
+    let agent = declared.filter(|task| !spreads(phase, task, index)).and_then(Task::agent);
+    let session = agent.map(|work| {
+        let known = match work.session {
+            Session::Fresh => None,
+            Session::Same => run.session_to_resume(&key, work.agent.as_deref(), true),
+            Session::Resume => run.session_to_resume(&key, None, false),
+        };
+        match known {
+            Some(known) => SessionStart { id: known.id.clone(), resume: true },
+            None => SessionStart { id: ids.next_uuid(), resume: false },
+        }
+    });
+    Event::TaskStarted { key, attempt: task.attempts + 1, reason: task.next_reason, session }
+}
+
+/// Asks once about each budget that is used up; whoever meets it later waits for the same answer.
+fn ask_for_more(run: &Run, held: Vec<(TaskKey, BudgetScope, String)>, ids: &mut IdSource) -> Vec<Event> {
+    let mut by_scope: BTreeMap<BudgetScope, (Vec<TaskKey>, String)> = BTreeMap::new();
+    for (key, scope, why) in held {
+        by_scope.entry(scope).or_insert_with(|| (Vec::new(), why)).0.push(key);
+    }
+    let asked = |scope: &BudgetScope| -> Option<HoldId> {
+        let raises = Action::RaiseBudget(scope.clone());
+        let mut open = run.holds.values().filter(|hold| hold.state == HoldState::Open);
+        open.find(|hold| hold.options.iter().any(|choice| choice.action == raises)).map(|hold| hold.id.clone())
+    };
+    by_scope
+        .into_iter()
+        .map(|(scope, (keys, why))| match asked(&scope) {
+            Some(hold) => Event::TasksHeld { keys, hold },
+            None => ask_about_budget(keys, scope, why, ids),
+        })
+        .collect()
+}
+
+/// A failure that no retry mends: the run fails, or the phase repeats a few times and then a person is asked.
+pub(super) fn failed_for_good(
+    run: &Run,
+    phase: &PhaseRun,
+    scope: Scope,
+    failure: &Failure,
+    on_fail: OnFail,
+    ids: &mut IdSource,
+) -> Vec<Event> {
+    let what = match &scope {
+        Scope::Tasks(keys) => keys.first().map(TaskKey::address).unwrap_or_default(),
+        Scope::Gate { phase, gate, .. } => format!("{phase}/{gate}"),
+        Scope::Run | Scope::Phase { .. } | Scope::Gaps { .. } => phase.id.to_string(),
+    };
+    let message = format!("{what} failed: {}", failure.message);
+    match on_fail {
+        OnFail::Fail => vec![Event::Failed { message }],
+        OnFail::Repeat if run.repeats_by_itself < REPEATS_BY_ITSELF => {
+            let mut events = void_others(run, None, "the phase runs again");
+            events.push(Event::PhaseRepeated {
+                from: phase.id.clone(),
+                target: phase.id.clone(),
+                feedback: Some(message),
+                by_itself: true,
+                gaps: false,
+            });
+            events
+        }
+        OnFail::Repeat | OnFail::Ask => vec![ask_about_failed(scope, &what, failure, ids)],
+    }
+}

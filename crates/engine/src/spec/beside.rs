@@ -1,0 +1,59 @@
+//! The files beside a workflow file that belong to it: templates, prompts, workflows that it uses.
+
+use super::suggest;
+
+/// Where the files beside a workflow file come from. Whoever implements it keeps what was read, so that it can be frozen.
+pub trait Beside {
+    /// The text of a file, named from the workflow's folder or from the folder above it; nothing when there is no such file.
+    fn read(&mut self, path: &str) -> Result<Option<String>, String>;
+
+    /// The names of what lies in a folder beside the workflow file or its folder; nothing when there is no such folder.
+    fn list(&mut self, folder: &str) -> Vec<String>;
+}
+
+/// There is nothing beside the file.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Alone;
+
+impl Beside for Alone {
+    fn read(&mut self, _: &str) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+
+    fn list(&mut self, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// The folder of subagents' prompts.
+const SUBAGENTS: &str = "subagents";
+
+/// What a subagent is told, by its type: `subagents/<type>.md`, or `subagents/prompts/<type>/default.md.tmpl`.
+pub(super) fn prompt(beside: &mut dyn Beside, kind: &str) -> Result<Option<String>, String> {
+    // A type may be any text; as a part of a path it must be a plain name.
+    if kind.is_empty() || kind.starts_with('.') || kind.contains(['/', '\\', '\0']) {
+        return Ok(None);
+    }
+    for path in [format!("{SUBAGENTS}/{kind}.md"), format!("{SUBAGENTS}/prompts/{kind}/default.md.tmpl")] {
+        if let Some(text) = beside.read(&path)? {
+            return Ok(Some(text));
+        }
+    }
+    Ok(None)
+}
+
+/// The types of subagents that there are prompts for.
+pub(super) fn kinds(beside: &mut dyn Beside) -> Vec<String> {
+    let documents = beside.list(SUBAGENTS).into_iter().filter_map(|name| Some(name.strip_suffix(".md")?.to_owned()));
+    let mut kinds: Vec<String> = documents.chain(beside.list(&format!("{SUBAGENTS}/prompts"))).collect();
+    kinds.sort();
+    kinds.dedup();
+    kinds
+}
+
+/// What was probably meant by the name of a file that is not there.
+pub(super) fn meant(beside: &mut dyn Beside, path: &str) -> Option<String> {
+    let (folder, name) = path.rsplit_once('/').unwrap_or((".", path));
+    let names = beside.list(folder);
+    suggest::did_you_mean(name, names.iter().map(String::as_str))
+}

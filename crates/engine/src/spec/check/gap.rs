@@ -1,0 +1,182 @@
+//! Gap checks and the finalization: whether work is whole, and what is made of it in the end.
+
+use super::Checker;
+use super::fields::{Fields, Format, Key, Shape};
+use super::subagent::SUBAGENT_LIST;
+use crate::spec::beside;
+use crate::spec::code::ProblemCode;
+use crate::spec::problem::shown;
+use crate::spec::syntax::Node;
+use crate::spec::workflow::{Criterion, Finalization, GapAction, GapCheck};
+use crate::template::{Roots, mustache};
+use std::collections::BTreeSet;
+
+const ACTIONS: [(&str, GapAction); 4] = {
+    let [retry, spawn, escalate, abort] = GapAction::ALL;
+    [(retry.word(), retry), (spawn.word(), spawn), (escalate.word(), escalate), (abort.word(), abort)]
+};
+
+const MOST_ITERATIONS: u32 = 1_000;
+
+/// After so many checks that found gaps a person is asked.
+const ITERATIONS: u32 = 3;
+
+/// A gap check.
+pub(super) static GAP_CHECK: Format = Format {
+    name: "gap_check",
+    what: "`gap_check`",
+    known: &[
+        Key::optional("enabled", Shape::Truth, "`false` is as if it were not there.").default("true"),
+        Key::optional("criteria", Shape::List(&CRITERION, 0), "Conditions that must all hold."),
+        Key::optional(
+            "script",
+            Shape::Filled,
+            "A function body that returns `{ status, gaps, action, additionalAgents, message }`; `status: 'complete'` says that the work is whole.",
+        ),
+        Key::optional(
+            "on_failure",
+            Shape::Map(&ON_FAILURE),
+            "What happens when something is missing and the script does not say.",
+        ),
+        Key::optional(
+            "max_iterations",
+            Shape::Count(1, MOST_ITERATIONS),
+            "After so many checks that found gaps a person is asked: run the phase again, continue anyway, abort.",
+        )
+        .default("3"),
+    ],
+    later: &["timeout", "name", "description"],
+    rule: None,
+};
+
+static CRITERION: Format = Format {
+    name: "criterion",
+    what: "a criterion",
+    known: &[
+        Key::required("name", Shape::Filled, "What people call it."),
+        Key::required(
+            "check",
+            Shape::Filled,
+            "A JavaScript expression that must be true; scripts' functions can be called in it.",
+        ),
+    ],
+    later: &["weight"],
+    rule: None,
+};
+
+static ON_FAILURE: Format = Format {
+    name: "on_failure",
+    what: "`on_failure`",
+    known: &[
+        Key::optional(
+            "action",
+            Shape::Words(&["retry", "spawn_additional", "escalate", "abort"]),
+            "Run the phase again; call more agents; ask a person; let the run fail.",
+        )
+        .default("retry"),
+        Key::optional("additional_agents", SUBAGENT_LIST, "For `spawn_additional`: who is called."),
+        Key::optional("additionalAgents", SUBAGENT_LIST, "The same, as scripts spell it."),
+        Key::optional("message", Shape::Text, "For people."),
+    ],
+    later: &[],
+    rule: None,
+};
+
+/// The finalization.
+pub(super) static FINALIZATION: Format = Format {
+    name: "finalization",
+    what: "`finalization`",
+    known: &[
+        Key::required("template", Shape::Filled, "A path beside the workflow file or beside its folder, or the template itself."),
+        Key::optional("output", Shape::Filled, "The file in the output directory that it becomes; a template.").default(OUTPUT),
+        Key::optional("description", Shape::Text, "What it is for, for people."),
+    ],
+    later: &["script", "outputs"],
+    rule: None,
+};
+
+/// What a finalization becomes when nothing is said.
+const OUTPUT: &str = "final.md";
+
+impl Checker<'_, '_> {
+    /// The gap check of a phase, unless it is switched off.
+    pub(super) fn gap_check(&mut self, phase: &Fields<'_, '_>, taken: &mut BTreeSet<String>) -> Option<GapCheck> {
+        let fields = phase.get("gap_check").and_then(|node| self.fields(node, &GAP_CHECK))?;
+        let enabled = fields.get("enabled").and_then(|node| self.truth(node, "`enabled`")).unwrap_or(true);
+        let nodes = fields.get("criteria").and_then(|node| self.list(node, "`criteria`")).unwrap_or_default();
+        let criteria = nodes.iter().filter_map(|node| self.criterion(node)).collect();
+        let script = fields.get("script").and_then(|node| self.script(node, "`script`"));
+        let on_failure = fields.get("on_failure").and_then(|node| self.fields(node, &ON_FAILURE));
+        let (mut action, mut additional) = (None, Vec::new());
+        if let Some(on_failure) = &on_failure {
+            action = on_failure.get("action").and_then(|node| self.word(node, "`action`", &ACTIONS));
+            for key in ["additional_agents", "additionalAgents"] {
+                additional.extend(on_failure.get(key).map(|node| self.subagent_list(node, taken)).unwrap_or_default());
+            }
+            on_failure.get("message").map(|node| self.text(node, "`message`"));
+        }
+        let limit = fields.get("max_iterations").and_then(|node| self.count(node, "`max_iterations`", 1..=MOST_ITERATIONS));
+        if enabled && nodes.is_empty() && fields.get("script").is_none() {
+            let message = "this gap check looks at nothing, so it finds no gaps";
+            self.report.warning(ProblemCode::MissingKey, &fields.span, message).help("give it `criteria` or a `script`");
+            return None;
+        }
+        if let (Some(span), false) = (fields.key("script"), nodes.is_empty())
+            && fields.get("script").is_some()
+        {
+            let message = "a gap check has `criteria` or a `script`; this one has both";
+            self.error(ProblemCode::ConflictingKeys, span, message).help("let the script look at the criteria too");
+        }
+        enabled.then(|| GapCheck {
+            criteria,
+            script,
+            on_failure: action.unwrap_or_default(),
+            additional,
+            max_iterations: limit.unwrap_or(ITERATIONS),
+        })
+    }
+
+    fn criterion(&mut self, node: &Node<'_>) -> Option<Criterion> {
+        let fields = self.fields(node, &CRITERION)?;
+        let name = fields.require(self, "name").and_then(|node| self.filled(node, "`name`"));
+        let check = fields.require(self, "check").and_then(|node| self.expression(node, "`check`"));
+        Some(Criterion { name: name?.trim().to_owned(), check: check? })
+    }
+
+    /// What is made in the end.
+    pub(super) fn finalization(&mut self, fields: &Fields<'_, '_>) -> Option<Finalization> {
+        let fields = fields.get("finalization").and_then(|node| self.fields(node, &FINALIZATION))?;
+        let output = match fields.get("output") {
+            Some(node) => self.path(node, "`output`", Roots::Checkpoint),
+            None => Some(OUTPUT.to_owned()),
+        };
+        fields.get("description").map(|node| self.text(node, "`description`"));
+        let node = fields.require(self, "template")?;
+        let text = self.filled(node, "`template`")?.to_owned();
+        let template = if is_path(&text) { self.template_beside(text.trim(), node)? } else { text };
+        for fault in mustache::check_document(&template) {
+            let message = format!("the template cannot be filled in: {}", fault.message);
+            self.error(ProblemCode::BadTemplate, &node.span, message).maybe_help(fault.help);
+        }
+        Some(Finalization { template, output: output? })
+    }
+
+    fn template_beside(&mut self, path: &str, node: &Node<'_>) -> Option<String> {
+        let found = self.beside.read(path);
+        let message = match found {
+            Ok(Some(text)) => return Some(text),
+            Ok(None) => format!("there is no template `{}` beside this file or its folder", shown(path)),
+            Err(why) => format!("the template `{}` cannot be read: {why}", shown(path)),
+        };
+        let help = beside::meant(self.beside, path);
+        self.error(ProblemCode::MissingFile, &node.span, message).maybe_help(help);
+        None
+    }
+}
+
+/// Whether a template is named, not written out: one word that looks like a path.
+fn is_path(text: &str) -> bool {
+    let text = text.trim();
+    let named = text.rsplit('/').next().unwrap_or(text);
+    !text.contains(char::is_whitespace) && !text.contains("{{") && (text.contains('/') || named.contains('.'))
+}

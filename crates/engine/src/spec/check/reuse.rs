@@ -1,0 +1,141 @@
+//! Phases that come from another workflow file.
+
+use super::Checker;
+use super::fields::Fields;
+use crate::hold::Action;
+use crate::id::PhaseId;
+use crate::spec::code::ProblemCode;
+use crate::spec::problem::{Severity, shown};
+use crate::spec::syntax::Node;
+use crate::spec::workflow::{Mode, Phase, Workflow};
+use crate::spec::{beside, read_used, scalar};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// How deep workflows may use each other.
+const DEEPEST: u32 = 8;
+
+impl Checker<'_, '_> {
+    /// The phases of the workflow that a phase uses, each with that phase's id before its own.
+    pub(super) fn used_phases(&mut self, fields: &Fields<'_, '_>, mode: Mode) -> Option<Vec<Phase>> {
+        let node = fields.get("use")?;
+        let id = fields.require(self, "id").and_then(|node| self.id(node, "the id of a phase"))?.to_owned();
+        let others = ["tasks", "subagents", "gates", "checkpoint", "main_agent", "gap_check"];
+        if let Some(span) = others.iter().find_map(|key| fields.key(key)) {
+            let message = "a phase that uses another workflow has no work of its own";
+            self.error(ProblemCode::ConflictingKeys, span, message).help("put it into a phase before or after this one");
+        }
+        let path = self.filled(node, "`use`")?.trim().to_owned();
+        let used = self.used_workflow(node, &path)?;
+        let vars = self.handed(fields, &used, node);
+        for (name, setting) in used.agents {
+            self.used_agents.entry(name).or_insert(setting);
+        }
+        for (name, source) in used.secrets {
+            self.used_secrets.entry(name).or_insert(source);
+        }
+        let own_mode = used.execution_mode;
+        let phases = used.phases.into_iter().map(|phase| renamed(phase, &id, own_mode, mode, &vars));
+        Some(phases.collect())
+    }
+
+    fn used_workflow(&mut self, node: &Node<'_>, path: &str) -> Option<Workflow> {
+        if self.depth >= DEEPEST {
+            let message = format!("workflows use each other more than {DEEPEST} deep");
+            self.error(ProblemCode::TooDeep, &node.span, message).help("does this file use itself?");
+            return None;
+        }
+        let source = match self.beside.read(path) {
+            Ok(Some(source)) => source,
+            Ok(None) => {
+                let help = beside::meant(self.beside, path);
+                let message = format!("there is no workflow `{}` beside this file or its folder", shown(path));
+                self.error(ProblemCode::MissingFile, &node.span, message).maybe_help(help);
+                return None;
+            }
+            Err(why) => {
+                self.error(ProblemCode::MissingFile, &node.span, format!("`{}` cannot be read: {why}", shown(path)));
+                return None;
+            }
+        };
+        let read = read_used(&source, self.beside, self.depth + 1);
+        if read.workflow.is_none() {
+            let first = read.problems.iter().find(|problem| problem.severity == Severity::Error);
+            let told =
+                first.map(|problem| format!(": {}:{} {}", problem.line, problem.column, problem.message)).unwrap_or_default();
+            let message = format!("`{}` has errors{told}", shown(path));
+            self.error(ProblemCode::MissingFile, &node.span, message)
+                .help(format!("see all of them with `lockgate validate {path}`"));
+        }
+        read.workflow
+    }
+
+    /// The values that the used workflow sees: its own, and those that it is handed.
+    fn handed(&mut self, fields: &Fields<'_, '_>, used: &Workflow, node: &Node<'_>) -> BTreeMap<String, Value> {
+        let mut vars = used.vars.clone();
+        let defaults = used.inputs.iter().filter_map(|(name, input)| Some((name.clone(), input.default.clone()?)));
+        vars.extend(defaults);
+        let mut refused = Vec::new();
+        for entry in fields.get("with").and_then(|node| self.entries(node, "`with`")).unwrap_or_default() {
+            let value = scalar::to_json(&entry.value, &mut refused);
+            let name = entry.key.to_string();
+            match used.inputs.get(&name) {
+                Some(input) => match input.kind.read(&value) {
+                    Ok(value) => drop(vars.insert(name, value)),
+                    Err(why) => drop(self.error(ProblemCode::WrongValue, &entry.value.span, format!("`{}` {why}", shown(&name)))),
+                },
+                None if vars.contains_key(&name) => drop(vars.insert(name, value)),
+                None => {
+                    let message = format!("the used workflow has no input `{}`", shown(&name));
+                    let known: Vec<&str> = used.inputs.keys().chain(vars.keys()).map(String::as_str).collect();
+                    self.none_of(ProblemCode::UnknownVar, &entry.key_span, message, &name, known.iter().copied());
+                }
+            }
+        }
+        for (name, _) in used.inputs.iter().filter(|(name, input)| input.required && !vars.contains_key(*name)) {
+            let message = format!("the used workflow needs the input `{}`", shown(name));
+            self.error(ProblemCode::MissingKey, &node.span, message).help(format!("write `with: {{ {name}: … }}`"));
+        }
+        vars
+    }
+}
+
+fn renamed(mut phase: Phase, id: &str, own_mode: Mode, mode: Mode, vars: &BTreeMap<String, Value>) -> Phase {
+    let long = |inner: &PhaseId| PhaseId::new(format!("{id}.{inner}"));
+    phase.id = long(&phase.id);
+    // What it sees by name stands before what its own workflow was handed in turn.
+    let mut handed = vars.clone();
+    handed.extend(std::mem::take(&mut phase.vars));
+    phase.vars = handed;
+    phase.execution_mode = phase.execution_mode.or((own_mode != mode).then_some(own_mode));
+    for choice in phase.checkpoint.iter_mut().flat_map(|checkpoint| &mut checkpoint.options) {
+        match &mut choice.action {
+            Action::RepeatPhase(target) => *target = long(target),
+            Action::SkipPhases(phases) => phases.iter_mut().for_each(|phase| *phase = long(phase)),
+            Action::Continue | Action::Abort | Action::Rerun | Action::CountAsDone | Action::RaiseBudget(_) => {}
+        }
+    }
+    phase
+}
+
+/// Lets the answers of checkpoints that name a phase which uses another workflow mean the phases that came from it.
+pub(super) fn mean_used(phases: &mut [Phase], used: &BTreeMap<String, Vec<PhaseId>>) {
+    if used.is_empty() {
+        return;
+    }
+    for choice in phases.iter_mut().filter_map(|phase| phase.checkpoint.as_mut()).flat_map(|checkpoint| &mut checkpoint.options) {
+        match &mut choice.action {
+            Action::RepeatPhase(target) => {
+                if let Some(first) = used.get(target.as_str()).and_then(|phases| phases.first()) {
+                    *target = first.clone();
+                }
+            }
+            Action::SkipPhases(phases) => {
+                let all =
+                    phases.iter().flat_map(|phase| used.get(phase.as_str()).cloned().unwrap_or_else(|| vec![phase.clone()]));
+                *phases = all.collect();
+            }
+            Action::Continue | Action::Abort | Action::Rerun | Action::CountAsDone | Action::RaiseBudget(_) => {}
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What a workflow says about tasks that become several, may be left out, or go round.
+
+use super::Script;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A task that is done once for each item of a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ForEach {
+    /// Where the items come from.
+    pub over: Over,
+    /// How many of them may be worked on at once; no limit when absent.
+    pub max_parallel: Option<u32>,
+}
+
+/// Where the items of a list come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Over {
+    /// The list itself.
+    List(Vec<Value>),
+    /// The list under this name in `vars`.
+    Var(String),
+    /// A script returns them.
+    Script(Script),
+    /// The lines of a file in the output directory or under the root, empty ones left out; a template.
+    Lines(String),
+}
+
+/// When a task that needs several others may start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Join {
+    /// When all of them are done; it is left out when one of them failed.
+    #[default]
+    All,
+    /// As soon as one of them is done; it is left out when none of them is in the end.
+    Any,
+    /// When all of them have ended, however they did.
+    Done,
+}
+
+/// A task that is done again and again until something holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Until {
+    /// What must hold.
+    pub holds: Holds,
+    /// So many rounds at most; then the task has failed.
+    pub limit: u32,
+}
+
+/// What must hold after a round.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Holds {
+    /// A condition is true; `output` in it is what the round gave.
+    Condition(Script),
+    /// A shell command succeeds; a template.
+    Run(String),
+}
+
+/// A value that a run is given when it begins.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Input {
+    /// What people are told about it.
+    pub description: Option<String>,
+    /// What it must be.
+    pub kind: InputKind,
+    /// What counts when it is not given.
+    pub default: Option<Value>,
+    /// Whether a run may begin without it.
+    pub required: bool,
+}
+
+/// What an input must be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InputKind {
+    /// A text.
+    Text,
+    /// A number.
+    Number,
+    /// True or false.
+    Truth,
+    /// A list.
+    List,
+    /// One of these.
+    Choice(Vec<String>),
+}
+
+/// Where the work of a run or task happens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Worktree {
+    /// In the root itself.
+    #[default]
+    No,
+    /// In a git worktree with a branch of its own.
+    Own,
+}

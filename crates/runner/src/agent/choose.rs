@@ -1,0 +1,85 @@
+//! Which agent works: what the command line, the workflow and the settings say, in this order.
+
+use super::{Preset, Setting, preset, preset_names};
+use lockgate_engine::spec::workflow::DEFAULT_AGENT;
+use std::collections::BTreeMap;
+
+/// Where agents are configured.
+#[derive(Clone, Debug, Default)]
+pub struct Configured {
+    /// The command of the agent that works whatever else is configured.
+    pub instead: Option<String>,
+    /// What the workflow says, by name.
+    pub workflow: BTreeMap<String, Setting>,
+    /// What the project's settings say, by name.
+    pub project: BTreeMap<String, Setting>,
+}
+
+/// An agent that works.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    /// The name under which it is configured, or its command.
+    pub name: String,
+    /// How it is started.
+    pub setting: Setting,
+    /// The program, where it is one that is known.
+    pub preset: Option<&'static Preset>,
+}
+
+impl Configured {
+    /// The agent that works where this one is asked for.
+    pub fn choose(&self, wanted: Option<&str>) -> Result<Chosen, String> {
+        if let Some(command) = &self.instead {
+            let setting = Setting { command: Some(command.clone()), ..Setting::default() };
+            return chosen(command.clone(), setting);
+        }
+        for name in wanted.into_iter().chain([DEFAULT_AGENT]) {
+            if let Some(setting) = self.workflow.get(name).or_else(|| self.project.get(name)) {
+                return chosen(name.to_owned(), setting.clone());
+            }
+        }
+        let wanted = wanted.filter(|name| *name != DEFAULT_AGENT);
+        let whose = wanted.map(|name| format!(" for `{name}`")).unwrap_or_default();
+        Err(format!(
+            "no agent is configured{whose}; give one with --agent COMMAND, or write `agents: {{ default: claude }}` into the workflow or into \
+             .lockgate/config.yaml ({} are known, any other command gets the prompt on its standard input)",
+            preset_names().join(", ")
+        ))
+    }
+}
+
+fn chosen(name: String, setting: Setting) -> Result<Chosen, String> {
+    // The bare name of a known program is that program.
+    let known = setting.command.as_deref().filter(|_| setting.preset.is_none()).and_then(|command| preset(command).ok());
+    if let Some(known) = known {
+        return Ok(Chosen { name, setting: Setting { command: None, ..setting }, preset: Some(known) });
+    }
+    let preset = setting.preset.as_deref().map(preset).transpose()?;
+    Ok(Chosen { name, setting, preset })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(command: &str) -> Setting {
+        Setting { command: Some(command.into()), ..Setting::default() }
+    }
+
+    #[test]
+    fn the_command_line_goes_before_the_workflow_and_that_before_the_settings() {
+        let mut configured = Configured {
+            instead: None,
+            workflow: [("reviewer".to_owned(), command("a"))].into(),
+            project: [("reviewer".to_owned(), command("b")), ("default".to_owned(), command("claude"))].into(),
+        };
+        let name = |configured: &Configured, wanted| configured.choose(wanted).map(|chosen| chosen.setting.command);
+        assert_eq!(name(&configured, Some("reviewer")), Ok(Some("a".into())));
+        let default = configured.choose(Some("scout")).unwrap();
+        assert_eq!((default.name.as_str(), default.preset.map(|preset| preset.name.as_str())), ("default", Some("claude")));
+        configured.instead = Some("./stand-in".into());
+        assert_eq!(name(&configured, Some("reviewer")), Ok(Some("./stand-in".into())));
+        let told = Configured::default().choose(Some("scout")).unwrap_err();
+        assert!(told.contains("for `scout`") && told.contains("--agent"), "{told}");
+    }
+}

@@ -1,0 +1,83 @@
+//! The files beside a workflow file, read from the disk and kept, so that they can be frozen with a run.
+
+use lockgate_engine::spec::MAX_BYTES;
+use lockgate_engine::spec::beside::Beside;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Component, Path, PathBuf};
+
+/// At most so many files are read.
+const MOST_FILES: usize = 1_000;
+
+/// The folder of a workflow file, and the folder above it.
+#[derive(Debug)]
+pub struct Neighbours {
+    folders: Vec<PathBuf>,
+    read: BTreeMap<PathBuf, String>,
+}
+
+impl Neighbours {
+    /// Those of a workflow file.
+    pub fn of(path: &Path) -> Self {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let folder = path.parent().map(Path::to_owned).unwrap_or_default();
+        let above = folder.parent().map(Path::to_owned);
+        Self { folders: std::iter::once(folder).chain(above).collect(), read: BTreeMap::new() }
+    }
+
+    /// The files that were read, with their texts.
+    pub fn into_read(self) -> BTreeMap<PathBuf, String> {
+        self.read
+    }
+
+    fn places(&self, path: &str) -> Vec<PathBuf> {
+        let plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+        if Path::new(path).is_absolute() || !Path::new(path).components().all(plain) {
+            return Vec::new();
+        }
+        self.folders.iter().map(|folder| folder.join(path)).collect()
+    }
+}
+
+impl Beside for Neighbours {
+    fn read(&mut self, path: &str) -> Result<Option<String>, String> {
+        let places = self.places(path);
+        if places.is_empty() {
+            return Err("it does not lie beside the workflow file".into());
+        }
+        for place in places {
+            if let Some(text) = self.read.get(&place) {
+                return Ok(Some(text.clone()));
+            }
+            let Ok(metadata) = place.metadata() else { continue };
+            if !metadata.is_file() {
+                continue;
+            }
+            if self.read.len() >= MOST_FILES {
+                return Err(format!("more than {MOST_FILES} files belong to this workflow"));
+            }
+            let text = text_of(&place)?;
+            self.read.insert(place, text.clone());
+            return Ok(Some(text));
+        }
+        Ok(None)
+    }
+
+    fn list(&mut self, folder: &str) -> Vec<String> {
+        let entries = self.places(folder).into_iter().filter_map(|place| std::fs::read_dir(place).ok()).flatten();
+        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let mut names: Vec<String> = names.take(MOST_FILES).collect();
+        names.sort();
+        names
+    }
+}
+
+fn text_of(path: &Path) -> Result<String, String> {
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() > MAX_BYTES {
+        return Err(format!("it is larger than {MAX_BYTES} bytes"));
+    }
+    String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
+}

@@ -1,0 +1,402 @@
+//! Tasks of agents: a prompt goes to a program, and what it says and leaves behind comes back.
+
+use super::answer::{Answer, Schema};
+use super::command::{Like, Prepared, explain, failure, prepare, renderer, start};
+use super::prompt::Around;
+use super::values::{Ready, Renderer, TaskValues};
+use super::{Shared, TaskCall, script, worktree};
+use crate::agent::{Ability, Ask, Chosen, Configured, Reader, SessionAsk, Told, call};
+use crate::files::{Places, output_place, read_output, write_output};
+use crate::process::{self, Ended, Stop};
+use crate::root::Step;
+use crate::world::Performed;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use lockgate_engine::datum::Datum;
+use lockgate_engine::digest::Digest;
+use lockgate_engine::hold::GAP_CHECK;
+use lockgate_engine::id::TaskId;
+use lockgate_engine::run::Run;
+use lockgate_engine::run::agent::{AgentReport, Usage};
+use lockgate_engine::run::command::{Body, TaskOutcome};
+use lockgate_engine::run::event::{Failure, FailureKind, SessionStart, Thinker};
+use lockgate_engine::spec::workflow::{AgentWork, MAX_ASKS, Phase, Tools};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Larger files are not read as answers.
+const MOST_ANSWER: u64 = 4 * 1024 * 1024;
+
+/// What an agent's work needs of the run, taken when it begins.
+struct Work {
+    prepared: Prepared,
+    renderer: Renderer,
+    around: Around,
+    chosen: Result<Chosen, String>,
+    kind: Option<String>,
+    output_path: Option<String>,
+    outputs: Vec<String>,
+    schema: Option<Value>,
+    max_asks: u32,
+    limits: Limits,
+    config: BTreeMap<String, Value>,
+}
+
+/// What bounds the work, and which session it belongs to.
+struct Limits {
+    model: Option<String>,
+    session: Option<SessionStart>,
+    tools: Tools,
+    cost_micros: Option<u64>,
+    /// Whether the time that is left is the budget's, not the task's own.
+    by_budget: bool,
+}
+
+pub(super) fn task(
+    shared: Arc<Shared>,
+    run: &Run,
+    call: TaskCall<'_>,
+    work: &AgentWork,
+    stop: Stop,
+) -> BoxFuture<'static, Performed> {
+    let chosen = configured(&shared, run).choose(work.agent.as_deref());
+    let tree = worktree::wanted(run, call.key, call.task);
+    let work = gather(&shared, run, call, work, chosen);
+    let ending = call.ending(&shared, run, stop.clone());
+    async move {
+        let mut report = AgentReport { usage: Usage::NOTHING, ..AgentReport::default() };
+        let mut work = work;
+        let came = match worktree::enter(&shared, &mut work.prepared, tree).await {
+            Err(failure) => Err(failure),
+            Ok(()) => work.carry_out(&shared, &mut report, &stop).await,
+        };
+        let report = (report.asks > 0).then(|| Box::new(report));
+        match came {
+            Err(failure) => ending.end(TaskOutcome::Failed(failure), Vec::new(), report).await,
+            Ok((result, outputs, values)) => ending.end(TaskOutcome::Finished { result, outputs }, values, report).await,
+        }
+    }
+    .boxed()
+}
+
+fn configured(shared: &Shared, run: &Run) -> Configured {
+    Configured { instead: run.agent.clone(), workflow: run.workflow.agents.clone(), project: shared.config.agents.clone() }
+}
+
+fn gather(shared: &Shared, run: &Run, call: TaskCall<'_>, work: &AgentWork, chosen: Result<Chosen, String>) -> Work {
+    let time_left = run.time_left(&call.key.phase, call.task);
+    let timeout = [call.task.timeout, time_left].into_iter().flatten().min();
+    let like = Like { timeout, ..call.like() };
+    let mut prepared = with_setting(shared, run, call.phase, like, chosen.as_ref().ok());
+    prepared.idle_timeout = work.idle_timeout;
+    if let Some((_, Datum::Inline(text))) = call.values().item {
+        prepared.ours.push(("LOCKGATE_ITEM".to_owned(), plain_text(text)));
+    }
+    let values = TaskValues { config: Some(&work.config), output_path: work.output_path.as_deref(), ..call.values() };
+    let around = Around::new(run, call.phase, work);
+    let others: Vec<&str> =
+        work.output_path.iter().chain(&call.task.outputs).map(String::as_str).chain([around.template()]).collect();
+    let renderer = renderer(run, call.phase, &prepared, values, &others);
+    let model = work.model.clone();
+    Work {
+        renderer,
+        around,
+        kind: work.agent.clone(),
+        output_path: work.output_path.clone(),
+        outputs: call.task.outputs.clone(),
+        schema: work.output_schema.clone(),
+        max_asks: work.max_asks.unwrap_or(MAX_ASKS),
+        limits: Limits {
+            model,
+            session: call.state.session.clone(),
+            tools: work.tools.clone(),
+            cost_micros: run.cost_left(&call.key.phase, call.task),
+            by_budget: time_left.is_some() && timeout == time_left,
+        },
+        config: work.config.clone(),
+        prepared,
+        chosen,
+    }
+}
+
+/// A JSON text as people would write it.
+fn plain_text(json: &str) -> String {
+    match serde_json::from_str(json) {
+        Ok(Value::String(text)) => text,
+        Ok(_) | Err(_) => json.to_owned(),
+    }
+}
+
+/// What the process needs, with what the agent's setting adds.
+fn with_setting(shared: &Shared, run: &Run, phase: &Phase, like: Like<'_>, chosen: Option<&Chosen>) -> Prepared {
+    let mut prepared = prepare(shared, run, phase, like);
+    if let Some(chosen) = chosen {
+        for (name, value) in &chosen.setting.env {
+            prepared.env.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        for name in &chosen.setting.secrets {
+            if !prepared.secrets.iter().any(|(known, _)| known == name) {
+                prepared.secrets.push((name.clone(), run.workflow.secrets.get(name).cloned()));
+            }
+        }
+    }
+    prepared
+}
+
+type Gave = (Option<Datum>, Vec<lockgate_engine::run::event::OutputFile>, Vec<(Digest, Vec<u8>)>);
+
+impl Work {
+    /// Asks the agent until its answer can be used, or it has been asked often enough.
+    async fn carry_out(self, shared: &Arc<Shared>, report: &mut AgentReport, stop: &Stop) -> Result<Gave, Failure> {
+        let Self { mut prepared, renderer, around, chosen, kind, output_path, outputs, schema, max_asks, mut limits, config } =
+            self;
+        let chosen = chosen.map_err(start)?;
+        report.agent = chosen.name.clone();
+        report.preset = chosen.preset.map(|preset| preset.name.clone());
+        let schema = schema.map(|schema| Schema::new(&schema)).transpose().map_err(start)?;
+        let ready = renderer.ready(shared).await.map_err(start)?;
+        drop(config);
+        let mut outputs = ready.texts(&outputs).map_err(start)?;
+        let output_path = output_path.map(|path| ready.text(&path)).transpose().map_err(start)?;
+        let place = output_path.as_deref().map(|path| output_place(&prepared.places, path)).transpose();
+        let place = place.map_err(|refused| start(refused.to_string()))?;
+        let place_text = place.as_ref().map(|place| place.to_string_lossy().into_owned());
+        if let Some(text) = &place_text {
+            prepared.ours.push(("LOCKGATE_OUTPUT_PATH".to_owned(), text.clone()));
+        }
+        let whole = around.text(&ready, kind.as_deref(), place_text.as_deref()).map_err(start)?;
+        if let Some(folder) = place.as_deref().and_then(Path::parent) {
+            std::fs::create_dir_all(folder).map_err(|error| start(format!("{} cannot be made: {error}", folder.display())))?;
+        }
+        let before = place.as_deref().and_then(stamp);
+        let mut prompt = whole.clone();
+        loop {
+            let told = ask(shared, &mut prepared, &ready, &chosen, &prompt, &limits, report, stop).await?;
+            let text = told.text.map(|text| shared.masks().mask_text(&text).into_owned()).filter(|text| !text.trim().is_empty());
+            let written = place.as_deref().and_then(stamp).filter(|now| Some(now) != before.as_ref()).is_some();
+            let said = match (&output_path, written) {
+                (Some(path), true) => read_text(&prepared.places, path).or(text.clone()),
+                (Some(_), false) | (None, _) => text.clone(),
+            };
+            if let Some(schema) = &schema {
+                match schema.answer(said.as_deref()) {
+                    Answer::Fits(json) => {
+                        if let (Some(path), false) = (&output_path, written) {
+                            write(&prepared.places, path, &json)?;
+                        }
+                        outputs.extend(output_path.clone());
+                        return gave(shared, &prepared, Some(json), outputs).await;
+                    }
+                    Answer::Wrong(_) if report.asks < max_asks => {}
+                    Answer::Wrong(why) => {
+                        let message = format!("its answer does not fit `output_schema` after {} asks: {why}", report.asks);
+                        return Err(Failure { kind: FailureKind::Agent, message, tail: said.unwrap_or_default() });
+                    }
+                }
+                let Answer::Wrong(why) = schema.answer(said.as_deref()) else { continue };
+                (shared.on_line)(&prepared.address, &format!("its answer does not fit, and it is asked again: {why}"));
+                prompt = asked_again(&chosen, &whole, said.as_deref(), &why, report, &mut limits);
+                continue;
+            }
+            match (&output_path, written, &text) {
+                (Some(path), false, Some(text)) => write(&prepared.places, path, text)?,
+                (Some(path), false, None) => {
+                    let message = format!("it ended well, but neither wrote {path} nor said anything");
+                    return Err(failure(FailureKind::Output, message));
+                }
+                (None, _, None) => (shared.on_line)(&prepared.address, "it ended well and said nothing"),
+                (Some(_), true, _) | (None, _, Some(_)) => {}
+            }
+            outputs.extend(output_path.filter(|path| !outputs.contains(path)));
+            let result = text.map(|text| Value::String(text).to_string());
+            return gave(shared, &prepared, result, outputs).await;
+        }
+    }
+}
+
+/// What was there at a place: a file that is the same in all of this was not written.
+fn stamp(path: &Path) -> Option<(SystemTime, u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = path.symlink_metadata().ok()?;
+    Some((metadata.modified().ok()?, metadata.len(), metadata.ino()))
+}
+
+fn read_text(places: &Places, path: &str) -> Option<String> {
+    let bytes = read_output(places, path, MOST_ANSWER).ok()??;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn write(places: &Places, path: &str, text: &str) -> Result<(), Failure> {
+    let ended = if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") };
+    let written = write_output(places, path, ended.as_bytes());
+    written.map(drop).map_err(|refused| failure(FailureKind::Output, refused.to_string()))
+}
+
+async fn gave(shared: &Shared, prepared: &Prepared, json: Option<String>, outputs: Vec<String>) -> Result<Gave, Failure> {
+    let masks = shared.masks();
+    let (mut files, mut values) = (Vec::new(), Vec::new());
+    if !outputs.is_empty() {
+        let keep = shared.config.limits.output_keep_bytes();
+        let collected = script::collect(prepared.places.clone(), outputs, keep, masks.clone()).await;
+        (files, values) = collected.map_err(|message| failure(FailureKind::Output, message))?;
+    }
+    let result = json.map(|json| {
+        let (datum, stored) = Datum::keep_text(script::mask_json(&json, &masks));
+        values.extend(stored);
+        datum
+    });
+    Ok((result, files, values))
+}
+
+/// What an agent is told whose answer did not fit: in the same session where that can be gone on with, else from the beginning.
+fn asked_again(chosen: &Chosen, whole: &str, said: Option<&str>, why: &str, report: &AgentReport, limits: &mut Limits) -> String {
+    let again = format!("Your answer does not fit the JSON Schema: {why}\nAnswer again, with JSON alone.");
+    match (&report.session, chosen.preset) {
+        (Some(id), Some(preset)) if preset.can(Ability::Resume) => {
+            limits.session = Some(SessionStart { id: id.clone(), resume: true });
+            again
+        }
+        (Some(_) | None, _) => {
+            limits.session = None;
+            format!("{whole}\n\n---\nYou answered this before:\n{}\n\n{again}", said.unwrap_or("(nothing)"))
+        }
+    }
+}
+
+/// Puts a prompt to the agent once, and adds what it used to the report.
+#[expect(clippy::too_many_arguments, reason = "each is another thing, and a struct for them would be made in two places only")]
+async fn ask(
+    shared: &Shared,
+    prepared: &mut Prepared,
+    ready: &Ready,
+    chosen: &Chosen,
+    prompt: &str,
+    limits: &Limits,
+    report: &mut AgentReport,
+    stop: &Stop,
+) -> Result<Told, Failure> {
+    let can = |ability| chosen.preset.is_some_and(|preset| preset.can(ability));
+    let fresh = uuid();
+    let session = match &limits.session {
+        Some(session) if session.resume && can(Ability::Resume) => SessionAsk::Resume { id: &session.id },
+        Some(session) if !session.resume => SessionAsk::Fresh { id: &session.id },
+        Some(_) | None => SessionAsk::Fresh { id: &fresh },
+    };
+    let invocation = call(
+        &chosen.setting,
+        chosen.preset,
+        &Ask {
+            prompt,
+            model: limits.model.as_deref(),
+            session,
+            tools_allow: &limits.tools.allow,
+            tools_deny: &limits.tools.deny,
+            max_cost_micros: limits.cost_micros.filter(|_| can(Ability::LimitCost)),
+        },
+    )
+    .map_err(start)?;
+    let job = prepared.job(shared, ready, invocation.command, invocation.stdin).await?;
+    report.dir = job.dir.strip_prefix(&prepared.places.root).ok().map(|dir| dir.to_string_lossy().into_owned());
+    let mut reader = Reader::new(chosen.preset);
+    let address = prepared.address.clone();
+    let mut on_line = |line: &str| (shared.on_line)(&address, line);
+    let ended = process::run_reading(job, stop.clone(), &mut on_line, &mut |bytes, on_line| reader.feed(bytes, on_line)).await;
+    prepared.ended(shared, &ended);
+    let told = reader.finish();
+    report.asks += 1;
+    report.usage = report.usage.plus(told.usage);
+    report.session = told.session.clone().or(invocation.session).or(report.session.take());
+    report.model = told.model.clone().or(report.model.take());
+    report.version = told.version.clone().or(report.version.take());
+    went_well(shared, ended, &told, limits)?;
+    Ok(told)
+}
+
+fn went_well(shared: &Shared, ended: Ended, told: &Told, limits: &Limits) -> Result<(), Failure> {
+    if let Some((kind, message)) = explain(&ended) {
+        let said = told.error.as_deref().map(|error| format!("{message}: {error}")).unwrap_or(message);
+        let message = shared.masks().mask_text(&said).into_owned();
+        return Err(match kind {
+            FailureKind::Timeout if limits.by_budget => {
+                failure(FailureKind::Budget, "it has worked as long as its budget allows")
+            }
+            _ => Failure { kind, message, tail: ended.tail },
+        });
+    }
+    match &told.error {
+        Some(error) => {
+            let message = format!("the agent reported an error: {}", shared.masks().mask_text(error));
+            Err(Failure { kind: FailureKind::Agent, message, tail: ended.tail })
+        }
+        None => Ok(()),
+    }
+}
+
+fn uuid() -> String {
+    lockgate_engine::id::IdSource::new(rand::random()).next_uuid()
+}
+
+/// Asks an agent what it thinks, for a script that wants to know.
+pub(super) fn think(shared: Arc<Shared>, run: &Run, thinker: &Thinker, number: u32, stop: Stop) -> BoxFuture<'static, Performed> {
+    let (phase_id, iteration, name) = match thinker {
+        Thinker::Task(key) => (&key.phase, key.iteration, format!("{}-thinks-{number}", key.task)),
+        Thinker::Gaps { phase, iteration } => (phase, *iteration, format!("{GAP_CHECK}-thinks-{number}")),
+    };
+    let asked = run.current.as_ref().and_then(|phase| Some(phase.wonders(thinker)?.1.prompt.clone()));
+    let phase = run.workflow.phase(phase_id.as_str());
+    let thinker = thinker.clone();
+    let (Some(prompt), Some(phase)) = (asked, phase) else {
+        let text = Err(failure(FailureKind::Start, "nobody asked for this thought"));
+        return futures::future::ready(Body::Thought { thinker, text, agent: None }.into()).boxed();
+    };
+    let chosen = configured(&shared, run).choose(None);
+    let key = lockgate_engine::id::TaskKey { phase: phase.id.clone(), iteration, task: TaskId::new(name.clone()), item: None };
+    let (dir, env) = (None, BTreeMap::new());
+    let like = Like {
+        name: &name,
+        address: key.address(),
+        step: Step::Task(&key),
+        attempt: 1,
+        dir: &dir,
+        env: &env,
+        secrets: &[],
+        timeout: None,
+    };
+    let prepared = with_setting(&shared, run, phase, like, chosen.as_ref().ok());
+    let renderer = renderer(run, phase, &prepared, TaskValues::default(), &[]);
+    async move {
+        let mut report = AgentReport { usage: Usage::NOTHING, ..AgentReport::default() };
+        let said = thought(&shared, prepared, renderer, chosen, &prompt, &mut report, &stop).await;
+        let agent = (report.asks > 0).then(|| Box::new(report));
+        match said {
+            Err(failure) => Body::Thought { thinker, text: Err(failure), agent }.into(),
+            Ok(text) => {
+                let (datum, stored) = Datum::keep(&Value::String(text));
+                Performed { body: Body::Thought { thinker, text: Ok(datum), agent }, values: stored.into_iter().collect() }
+            }
+        }
+    }
+    .boxed()
+}
+
+async fn thought(
+    shared: &Shared,
+    mut prepared: Prepared,
+    renderer: Renderer,
+    chosen: Result<Chosen, String>,
+    prompt: &Datum,
+    report: &mut AgentReport,
+    stop: &Stop,
+) -> Result<String, Failure> {
+    let chosen = chosen.map_err(|why| start(format!("thinkHard: {why}")))?;
+    report.agent = chosen.name.clone();
+    report.preset = chosen.preset.map(|preset| preset.name.clone());
+    let prompt = shared.value(prompt).await.map_err(start)?;
+    let ready = renderer.ready(shared).await.map_err(start)?;
+    let limits = Limits { model: None, session: None, tools: Tools::default(), cost_micros: None, by_budget: false };
+    let told = ask(shared, &mut prepared, &ready, &chosen, prompt.as_str().unwrap_or_default(), &limits, report, stop).await?;
+    Ok(shared.masks().mask_text(&told.text.unwrap_or_default()).into_owned())
+}

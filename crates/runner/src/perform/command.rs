@@ -1,0 +1,181 @@
+//! What everything that starts a process needs of the run: its environment, its secrets, its folder, its log.
+
+use super::values::Renderer;
+use super::{Shared, secrets};
+use crate::files::Places;
+use crate::process::{Ended, Grace, How, Job, LogLimits};
+use crate::root::Step;
+use crate::secret::Secret;
+use lockgate_engine::run::Run;
+use lockgate_engine::run::event::{Failure, FailureKind};
+use lockgate_engine::spec::workflow::{Phase, SecretSource};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What a process needs of the run, taken when its effect begins.
+pub(super) struct Prepared {
+    pub(super) address: String,
+    pub(super) dir: Option<String>,
+    pub(super) env: BTreeMap<String, String>,
+    pub(super) ours: Vec<(String, String)>,
+    pub(super) secrets: Vec<(String, Option<SecretSource>)>,
+    pub(super) remove_env: Vec<String>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) idle_timeout: Option<Duration>,
+    pub(super) lock: PathBuf,
+    pub(super) log: PathBuf,
+    pub(super) places: Places,
+    /// Where it works when it says nothing: the root, or a worktree.
+    pub(super) base: PathBuf,
+}
+
+/// What a task or gate says about the process that it starts.
+pub(super) struct Like<'a> {
+    pub(super) name: &'a str,
+    pub(super) address: String,
+    pub(super) step: Step<'a>,
+    pub(super) attempt: u32,
+    pub(super) dir: &'a Option<String>,
+    pub(super) env: &'a BTreeMap<String, String>,
+    pub(super) secrets: &'a [String],
+    pub(super) timeout: Option<Duration>,
+}
+
+pub(super) fn prepare(shared: &Shared, run: &Run, phase: &Phase, like: Like<'_>) -> Prepared {
+    let places = shared.places(run);
+    let feedback = run.current.as_ref().and_then(|phase| phase.feedback.clone()).unwrap_or_default();
+    let ours = [
+        ("LOCKGATE_RUN", run.id.to_string()),
+        ("LOCKGATE_PHASE", phase.id.to_string()),
+        ("LOCKGATE_TASK", like.name.to_owned()),
+        ("LOCKGATE_ATTEMPT", like.attempt.to_string()),
+        ("LOCKGATE_OUTPUT_DIR", places.output_path().to_string_lossy().into_owned()),
+        ("LOCKGATE_FEEDBACK", feedback),
+    ];
+    let source = |name: &String| (name.clone(), run.workflow.secrets.get(name).cloned());
+    Prepared {
+        address: like.address,
+        dir: like.dir.clone(),
+        env: like.env.clone(),
+        ours: ours.map(|(name, value)| (name.to_owned(), value)).into(),
+        secrets: like.secrets.iter().map(source).collect(),
+        remove_env: secrets::variables(&run.workflow),
+        timeout: like.timeout,
+        idle_timeout: None,
+        lock: shared.root.lock_file(&run.id, like.step, like.attempt),
+        log: shared.root.log_file(&run.id, like.step, like.attempt),
+        base: places.root.clone(),
+        places,
+    }
+}
+
+/// A failure before anything was started.
+pub(super) fn start(message: impl Into<String>) -> Failure {
+    failure(FailureKind::Start, message)
+}
+
+pub(super) fn failure(kind: FailureKind, message: impl Into<String>) -> Failure {
+    Failure { kind, message: message.into(), tail: String::new() }
+}
+
+impl Prepared {
+    /// The job that gives this command to a shell.
+    pub(super) async fn job(
+        &self,
+        shared: &Shared,
+        renderer: &super::values::Ready,
+        command: String,
+        stdin: Option<Vec<u8>>,
+    ) -> Result<Job, Failure> {
+        let mut env = self.ours.clone();
+        for (name, template) in &self.env {
+            env.push((name.clone(), renderer.text(template).map_err(start)?));
+        }
+        for (name, source) in &self.secrets {
+            let secret =
+                Secret::resolve(name, source.as_ref(), &self.places.root).await.map_err(|error| start(error.to_string()))?;
+            env.push((name.clone(), secret.value.clone()));
+            shared.secrets.add(secret);
+        }
+        let dir = match &self.dir {
+            None => self.base.clone(),
+            Some(dir) => inside(&self.base, &renderer.text(dir).map_err(start)?).map_err(start)?,
+        };
+        let folders = [Some(self.places.output_path()), self.lock.parent().map(PathBuf::from)];
+        for folder in folders.into_iter().flatten() {
+            std::fs::create_dir_all(&folder).map_err(|error| start(format!("{} cannot be made: {error}", folder.display())))?;
+        }
+        Ok(Job {
+            command,
+            dir,
+            env,
+            remove_env: self.remove_env.clone(),
+            stdin,
+            timeout: self.timeout,
+            idle_timeout: self.idle_timeout,
+            lock: self.lock.clone(),
+            log: self.log.clone(),
+            masks: std::sync::Arc::new(shared.masks()),
+            limits: log_limits(shared.config.limits.log_mb.get()),
+            grace: Grace::default(),
+        })
+    }
+
+    /// What is left to do when a job has ended: its lock goes, and a log that is not whole is told.
+    pub(super) fn ended(&self, shared: &Shared, ended: &Ended) {
+        if ended.survivors.is_empty() && !matches!(ended.how, How::NotStarted(_)) {
+            // Nothing of it lives, so there is nothing for anybody to end later.
+            let _ = std::fs::remove_file(&self.lock);
+        }
+        if let Some(problem) = &ended.log_error {
+            (shared.on_line)(&self.address, &format!("its log is not whole: {problem}"));
+        }
+    }
+}
+
+/// A renderer of nothing but text.
+pub(super) fn templates<'a>(prepared: &'a Prepared, others: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
+    prepared.dir.as_deref().into_iter().chain(prepared.env.values().map(String::as_str)).chain(others.iter().copied())
+}
+
+/// A folder under a base. Neither `..` nor a link leads out of it.
+fn inside(base: &Path, dir: &str) -> Result<PathBuf, String> {
+    let cannot = |error: std::io::Error| format!("the folder {dir:?} cannot be used: {error}");
+    let found = base.join(dir).canonicalize().map_err(cannot)?;
+    if !found.starts_with(base.canonicalize().map_err(cannot)?) {
+        return Err(format!("the folder {dir:?} does not lie under the root"));
+    }
+    Ok(found)
+}
+
+/// So much of a log is kept: most of it from the beginning, and the last lines.
+fn log_limits(megabytes: u32) -> LogLimits {
+    let all = u64::from(megabytes) * 1_000_000;
+    let tail = (all / 8).min(LogLimits::default().tail as u64);
+    LogLimits { head: all - tail, tail: tail as usize }
+}
+
+/// Why a command failed, in one line; none when it went well.
+pub(super) fn explain(ended: &Ended) -> Option<(FailureKind, String)> {
+    match &ended.how {
+        How::Exit(0) => None,
+        How::Exit(code) => Some((FailureKind::Exit(*code), format!("it ended with exit code {code}"))),
+        How::Signal(signal) => Some((FailureKind::Signal(*signal), format!("it was ended by signal {signal}"))),
+        How::TimedOut(limit) => Some((FailureKind::Timeout, format!("it took longer than {} s", limit.as_secs_f64()))),
+        How::Idle(limit) => Some((FailureKind::Idle, format!("it printed nothing for {} s", limit.as_secs_f64()))),
+        How::Stopped => Some((FailureKind::Stopped, "it was stopped".to_owned())),
+        How::NotStarted(why) => Some((FailureKind::Start, format!("it could not be started: {why}"))),
+    }
+}
+
+/// A renderer for what a process says in templates.
+pub(super) fn renderer(
+    run: &Run,
+    phase: &Phase,
+    prepared: &Prepared,
+    task: super::values::TaskValues<'_>,
+    others: &[&str],
+) -> Renderer {
+    Renderer::of(run, phase, &prepared.places.output_path(), task, templates(prepared, others))
+}

@@ -1,0 +1,199 @@
+//! Whether the work of a phase is whole, and what is made from the context in the end.
+
+use super::Shared;
+use super::script::{How, Trouble, collect, evaluate, keep_log, masked, prepare};
+use super::values::{Renderer, TaskValues};
+use crate::files::write_output;
+use crate::process::Stop;
+use crate::root::Step;
+use crate::world::Performed;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use lockgate_engine::datum::Datum;
+use lockgate_engine::hold::GAP_CHECK;
+use lockgate_engine::id::{PhaseId, TaskId, TaskKey};
+use lockgate_engine::run::Run;
+use lockgate_engine::run::command::{Body, GapsFound};
+use lockgate_engine::run::event::{FailureKind, OutputFile, Thinker};
+use lockgate_engine::spec::subagent::Subagent;
+use lockgate_engine::spec::workflow::{Finalization, GapAction, GapCheck, Phase};
+use serde_json::Value;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Finds out whether the work of a phase is whole.
+pub(super) fn check(
+    shared: Arc<Shared>,
+    run: &Run,
+    (phase_id, iteration): (&PhaseId, u32),
+    round: u32,
+    stop: Stop,
+) -> BoxFuture<'static, Performed> {
+    let declared = run.workflow.phase(phase_id.as_str()).and_then(|phase| Some((phase, phase.gap_check.as_ref()?)));
+    let phase_id = phase_id.clone();
+    let Some((phase, gap_check)) = declared else {
+        let found = GapsFound::Error("the definition has no such gap check".into());
+        return futures::future::ready(Body::GapsChecked { phase: phase_id, iteration, round, found }.into()).boxed();
+    };
+    let asked = Asked::of(&shared, run, phase, gap_check, iteration);
+    let key = TaskKey { phase: phase_id.clone(), iteration, task: TaskId::from(GAP_CHECK), item: None };
+    let log = shared.root.log_file(&run.id, Step::Task(&key), round);
+    async move {
+        let (found, values) = match asked {
+            Asked::Criteria(criteria) => (criteria_hold(&shared, criteria, &stop).await, Vec::new()),
+            Asked::Script(prepared) => match evaluate(&shared, *prepared, &stop).await {
+                Ok(returned) => {
+                    keep_log(&shared, &key, &returned.log, &log);
+                    (read(&shared, &returned.json), Vec::new())
+                }
+                Err(Trouble { wants: Some(prompt), .. }) => {
+                    let (datum, stored) = Datum::keep(&Value::String(shared.masks().mask_text(&prompt).into_owned()));
+                    (GapsFound::Thinks(datum), stored.into_iter().collect())
+                }
+                Err(trouble) => {
+                    keep_log(&shared, &key, &trouble.log, &log);
+                    (GapsFound::Error(masked(&shared, &trouble).message), Vec::new())
+                }
+            },
+        };
+        Performed { body: Body::GapsChecked { phase: phase_id, iteration, round, found }, values }
+    }
+    .boxed()
+}
+
+/// What is evaluated, taken when the check begins.
+enum Asked {
+    Criteria(Vec<(String, super::script::Prepared)>),
+    Script(Box<super::script::Prepared>),
+}
+
+impl Asked {
+    fn of(shared: &Shared, run: &Run, phase: &Phase, check: &GapCheck, iteration: u32) -> Self {
+        match &check.script {
+            Some(script) => {
+                let thinker = Thinker::Gaps { phase: phase.id.clone(), iteration };
+                let how = How::script(shared, Some(&thinker), TaskValues::default());
+                Self::Script(Box::new(prepare(shared, run, phase, script, how)))
+            }
+            None => {
+                let one = |criterion: &lockgate_engine::spec::workflow::Criterion| {
+                    let how = How::condition(shared, true, TaskValues::default());
+                    (criterion.name.clone(), prepare(shared, run, phase, &criterion.check, how))
+                };
+                Self::Criteria(check.criteria.iter().map(one).collect())
+            }
+        }
+    }
+}
+
+/// Evaluates all criteria; one that cannot be evaluated does not hold.
+async fn criteria_hold(shared: &Shared, criteria: Vec<(String, super::script::Prepared)>, stop: &Stop) -> GapsFound {
+    let mut gaps = Vec::new();
+    for (name, prepared) in criteria {
+        match evaluate(shared, prepared, stop).await {
+            Ok(returned) if returned.truthy => {}
+            Ok(_) => gaps.push(name),
+            Err(trouble) if trouble.kind == FailureKind::Stopped => return GapsFound::Error("it was stopped".into()),
+            Err(trouble) => gaps.push(format!("{name}: {}", masked(shared, &trouble).message)),
+        }
+    }
+    if gaps.is_empty() {
+        return GapsFound::Whole { status: "complete".into(), message: None };
+    }
+    GapsFound::Gaps { status: "incomplete".into(), gaps, action: None, agents: Vec::new(), message: None }
+}
+
+/// Reads what a script returned: `{ status, gaps, action, additionalAgents, message }`.
+fn read(shared: &Shared, json: &str) -> GapsFound {
+    let masks = shared.masks();
+    let text = |value: &Value| match value {
+        Value::String(text) => masks.mask_text(text).into_owned(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            masks.mask_text(&value.to_string()).into_owned()
+        }
+    };
+    let fields = match serde_json::from_str(json) {
+        Ok(Value::Object(fields)) => fields,
+        Ok(Value::Bool(true)) => return GapsFound::Whole { status: "complete".into(), message: None },
+        Ok(Value::Bool(false)) => {
+            return GapsFound::Gaps {
+                status: "incomplete".into(),
+                gaps: Vec::new(),
+                action: None,
+                agents: Vec::new(),
+                message: None,
+            };
+        }
+        Ok(_) | Err(_) => {
+            return GapsFound::Error(
+                "its script must return { status, gaps, action }; `status: 'complete'` says that the work is whole".into(),
+            );
+        }
+    };
+    let gaps: Vec<String> = match fields.get("gaps") {
+        Some(Value::Array(gaps)) => gaps.iter().map(text).collect(),
+        Some(Value::Null) | None => Vec::new(),
+        Some(other) => vec![text(other)],
+    };
+    let status = fields.get("status").and_then(Value::as_str).map(str::to_owned);
+    let message = fields.get("message").filter(|message| !message.is_null()).map(text);
+    let whole = match status.as_deref() {
+        Some(status) => matches!(status, "complete" | "passed" | "pass" | "ok"),
+        None => gaps.is_empty() && fields.contains_key("gaps"),
+    };
+    if whole {
+        return GapsFound::Whole { status: status.unwrap_or_else(|| "complete".into()), message };
+    }
+    let action = match fields.get("action") {
+        None | Some(Value::Null) => None,
+        Some(named) => match GapAction::ALL.into_iter().find(|action| Some(action.word()) == named.as_str()) {
+            Some(action) => Some(action),
+            None => {
+                let known = GapAction::ALL.map(GapAction::word).join(", ");
+                return GapsFound::Error(format!("its script returned the action {named}; there is {known}"));
+            }
+        },
+    };
+    let named = fields.get("additionalAgents").or_else(|| fields.get("additional_agents")).unwrap_or(&Value::Null);
+    match Subagent::list(named) {
+        Ok(agents) => GapsFound::Gaps { status: status.unwrap_or_else(|| "incomplete".into()), gaps, action, agents, message },
+        Err(why) => GapsFound::Error(format!("additionalAgents: {why}")),
+    }
+}
+
+/// Makes what is made from the context when all phases are done.
+pub(super) fn finalize(shared: Arc<Shared>, run: &Run) -> BoxFuture<'static, Performed> {
+    let Some(finalization) = run.workflow.finalization.clone() else {
+        return futures::future::ready(Body::Finalized { made: Err("the definition has none".into()) }.into()).boxed();
+    };
+    let places = shared.places(run);
+    let nowhere = Phase::new(PhaseId::from(""));
+    let templates = [finalization.template.as_str(), finalization.output.as_str()];
+    let renderer = Renderer::of(run, &nowhere, Path::new(&run.output_dir), TaskValues::default(), templates);
+    async move {
+        match make(&shared, renderer, &finalization, places).await {
+            Ok((file, values)) => Performed { body: Body::Finalized { made: Ok(file) }, values },
+            Err(message) => Body::Finalized { made: Err(message) }.into(),
+        }
+    }
+    .boxed()
+}
+
+type Made = (OutputFile, Vec<(lockgate_engine::digest::Digest, Vec<u8>)>);
+
+async fn make(
+    shared: &Shared,
+    renderer: Renderer,
+    finalization: &Finalization,
+    places: crate::files::Places,
+) -> Result<Made, String> {
+    let ready = renderer.ready(shared).await?;
+    let masks = shared.masks();
+    let text = masks.mask_text(&ready.document(&finalization.template)?).into_owned();
+    let output = ready.text(&finalization.output)?;
+    let path = write_output(&places, &output, text.as_bytes()).map_err(|refused| refused.to_string())?;
+    let keep = shared.config.limits.output_keep_bytes();
+    let (files, values) = collect(places, vec![path], keep, masks).await?;
+    let file = files.into_iter().next().ok_or("nothing was made")?;
+    Ok((file, values))
+}

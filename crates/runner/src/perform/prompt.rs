@@ -1,0 +1,85 @@
+//! What an agent is told: its prompt filled in, and what it must know besides.
+
+use super::values::Ready;
+use lockgate_engine::run::Run;
+use lockgate_engine::spec::workflow::{AgentWork, Phase, Prompt};
+use std::fmt::Write as _;
+
+/// What the words around a prompt are made of, taken when the task begins.
+pub(super) struct Around {
+    prompt: Prompt,
+    title: String,
+    description: Option<String>,
+    feature: Option<String>,
+    skills: Vec<String>,
+    config: String,
+    feedback: Option<String>,
+    schema: Option<String>,
+}
+
+impl Around {
+    pub(super) fn new(run: &Run, phase: &Phase, work: &AgentWork) -> Self {
+        let feedback = run.current.as_ref().and_then(|current| current.feedback.clone()).filter(|text| !text.is_empty());
+        let config = serde_json::to_string_pretty(&work.config).unwrap_or_default();
+        Self {
+            prompt: work.prompt.clone(),
+            title: phase.title().to_owned(),
+            description: phase.description.clone(),
+            feature: run.feature.clone(),
+            skills: phase.skills.clone(),
+            config: if work.config.is_empty() { String::new() } else { config },
+            feedback,
+            schema: work.output_schema.as_ref().map(|schema| serde_json::to_string_pretty(schema).unwrap_or_default()),
+        }
+    }
+
+    /// The templates in it.
+    pub(super) fn template(&self) -> &str {
+        match &self.prompt {
+            Prompt::Phase => "",
+            Prompt::Text(text) | Prompt::Document(text) => text,
+        }
+    }
+
+    /// The whole prompt. What the author wrote stands first and alone decides what is to be done; the rest are facts.
+    pub(super) fn text(&self, ready: &Ready, kind: Option<&str>, output_path: Option<&str>) -> Result<String, String> {
+        let mut text = match &self.prompt {
+            Prompt::Text(template) => ready.text(template)?,
+            Prompt::Document(template) => ready.document(template)?,
+            Prompt::Phase => self.from_phase(kind),
+        };
+        let own = matches!(self.prompt, Prompt::Text(_));
+        let mut facts = String::new();
+        if !own {
+            if let Some(feature) = &self.feature {
+                let _ = writeln!(facts, "Feature: {feature}");
+            }
+            let _ = writeln!(facts, "Phase: {}", self.title);
+        }
+        if !self.skills.is_empty() {
+            let _ = writeln!(facts, "Use these skills: {}", self.skills.join(", "));
+        }
+        if !self.config.is_empty() {
+            let _ = writeln!(facts, "Configuration:\n{}", self.config);
+        }
+        if let Some(path) = output_path {
+            let _ = writeln!(facts, "Write your result to this file: {path}");
+        }
+        if let Some(schema) = &self.schema {
+            let _ = writeln!(facts, "Answer with JSON alone, which must fit this JSON Schema:\n{schema}");
+        }
+        if let Some(feedback) = self.feedback.as_ref().filter(|_| !self.template().contains("phase.feedback")) {
+            let _ = writeln!(facts, "This was done before, and a person or a check said about it:\n{feedback}");
+        }
+        if !facts.is_empty() {
+            let _ = write!(text, "\n\n---\n{}", facts.trim_end());
+        }
+        Ok(text)
+    }
+
+    /// Nobody wrote a prompt: what the phase is for has to do.
+    fn from_phase(&self, kind: Option<&str>) -> String {
+        let role = kind.map(|kind| format!("You are the subagent `{kind}`.\n\n")).unwrap_or_default();
+        format!("{role}{}", self.description.as_deref().unwrap_or(&self.title))
+    }
+}

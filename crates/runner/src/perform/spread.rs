@@ -1,0 +1,318 @@
+//! Tasks that become several, may be left out, or go round.
+
+use super::script::{self, How, Trouble, evaluate, keep_log, masked, prepare};
+use super::values::{Renderer, TaskValues};
+use super::{Shared, TaskCall, command, failed, shell};
+use crate::files::{LinesError, look_at_lines};
+use crate::process::Stop;
+use crate::root::Step;
+use crate::world::Performed;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use lockgate_engine::datum::Datum;
+use lockgate_engine::digest::Digest;
+use lockgate_engine::id::TaskKey;
+use lockgate_engine::run::Run;
+use lockgate_engine::run::agent::AgentReport;
+use lockgate_engine::run::command::{Body, Item, TaskOutcome};
+use lockgate_engine::run::event::{ConditionOutcome, FailureKind, Thinker};
+use lockgate_engine::spec::subagent::Subagent;
+use lockgate_engine::spec::workflow::{ForEach, Holds, Over, Script};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// At most so many items may a list have.
+const MOST_ITEMS: usize = 100_000;
+
+/// The longest key of an item, in characters.
+const LONGEST_KEY: usize = 80;
+
+/// Evaluates a task's `when`.
+pub(super) fn when(shared: Arc<Shared>, run: &Run, key: &TaskKey, stop: Stop) -> BoxFuture<'static, Performed> {
+    let found = run.workflow.phase(key.phase.as_str()).zip(run.declared(key)).zip(run.task_run(key));
+    let condition = found.and_then(|((phase, task), state)| Some((phase, task.when.as_ref()?, state)));
+    let key = key.clone();
+    let Some((phase, condition, state)) = condition else {
+        let outcome = ConditionOutcome::Error("the definition has no such condition".into());
+        return futures::future::ready(Body::WhenEvaluated { key, outcome }.into()).boxed();
+    };
+    let task = TaskValues {
+        id: Some((key.task.as_str(), state.attempts + 1)),
+        item: key.item.as_deref().zip(state.value.as_ref()),
+        ..TaskValues::default()
+    };
+    let prepared = prepare(&shared, run, phase, condition, How::condition(&shared, true, task));
+    async move {
+        let outcome = script::truth(&shared, evaluate(&shared, prepared, &stop).await);
+        Body::WhenEvaluated { key, outcome }.into()
+    }
+    .boxed()
+}
+
+/// Finds the items that a task is done for.
+pub(super) fn items(
+    shared: Arc<Shared>,
+    run: &Run,
+    call: TaskCall<'_>,
+    list: &ForEach,
+    stop: Stop,
+) -> BoxFuture<'static, Performed> {
+    let source = match &list.over {
+        Over::List(items) => Source::Values(Value::Array(items.clone())),
+        Over::Var(name) => match call.phase.vars.get(name) {
+            Some(value) => Source::Values(value.clone()),
+            None => Source::Var(name.clone(), run.vars.get(name).cloned()),
+        },
+        Over::Script(script) => {
+            let thinker = Thinker::Task(call.key.clone());
+            let how = How::script(&shared, Some(&thinker), call.values());
+            Source::Script(Box::new(prepare(&shared, run, call.phase, script, how)))
+        }
+        Over::Lines(path) => {
+            let places = shared.places(run);
+            let renderer = Renderer::of(run, call.phase, std::path::Path::new(&run.output_dir), call.values(), [path.as_str()]);
+            Source::Lines(places, renderer, path.clone())
+        }
+    };
+    let (key, attempt) = (call.key.clone(), call.attempt);
+    async move {
+        let (outcome, values) = match source.list(&shared, &stop).await {
+            Ok(list) => spread_over(&list),
+            Err(trouble) => troubled(&shared, trouble),
+        };
+        Performed { body: Body::TaskEnded { key, attempt, outcome, agent: None }, values }
+    }
+    .boxed()
+}
+
+/// Where a list comes from, taken when its task begins.
+enum Source {
+    Values(Value),
+    Var(String, Option<Datum>),
+    Script(Box<script::Prepared>),
+    Lines(crate::files::Places, Renderer, String),
+}
+
+impl Source {
+    async fn list(self, shared: &Shared, stop: &Stop) -> Result<Value, Trouble> {
+        let start = |message: String| Trouble::new(FailureKind::Start, message);
+        match self {
+            Self::Values(list) => Ok(list),
+            Self::Var(name, None) => Err(start(format!("there is no list `{name}` in `vars`; give it with --var {name}='[…]'"))),
+            Self::Var(_, Some(datum)) => shared.value(&datum).await.map_err(start),
+            Self::Script(prepared) => {
+                let returned = evaluate(shared, *prepared, stop).await?;
+                serde_json::from_str(&returned.json).map_err(|error| start(error.to_string()))
+            }
+            Self::Lines(places, renderer, path) => {
+                let path = renderer.ready(shared).await.and_then(|ready| ready.text(&path)).map_err(start)?;
+                let lines = look_at_lines(&places, &path).map_err(|error| match error {
+                    LinesError::Absent => start(format!("there is no file {path:?} whose lines could be worked on")),
+                    LinesError::Unreadable(why) => start(format!("{path:?} cannot be read: {why}")),
+                })?;
+                Ok(lines.into_iter().map(Value::String).collect())
+            }
+        }
+    }
+}
+
+fn spread_over(list: &Value) -> script::Came {
+    let Value::Array(list) = list else {
+        return (
+            failed(FailureKind::Start, format!("`for_each` needs a list, and this is none: {}", shortened(list))),
+            Vec::new(),
+        );
+    };
+    if list.len() > MOST_ITEMS {
+        return (
+            failed(FailureKind::Start, format!("`for_each` has {} items, and may have {MOST_ITEMS}", list.len())),
+            Vec::new(),
+        );
+    }
+    let mut taken = BTreeSet::new();
+    let mut values: Vec<(Digest, Vec<u8>)> = Vec::new();
+    let mut items = Vec::with_capacity(list.len());
+    for (index, value) in list.iter().enumerate() {
+        let (datum, stored) = Datum::keep(value);
+        values.extend(stored);
+        items.push(Item { key: free_key(value, index, &mut taken), value: datum });
+    }
+    (TaskOutcome::Items(items), values)
+}
+
+/// What tells an item apart: its own text, or what it calls itself; the same whenever the list is the same.
+fn free_key(value: &Value, index: usize, taken: &mut BTreeSet<String>) -> String {
+    let own = match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        Value::Object(fields) => ["id", "key", "name"].iter().find_map(|name| match fields.get(*name) {
+            Some(Value::String(text)) => Some(text.clone()),
+            Some(Value::Number(number)) => Some(number.to_string()),
+            Some(Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_)) | None => None,
+        }),
+        Value::Null | Value::Array(_) => None,
+    };
+    let own = own.unwrap_or_else(|| (index + 1).to_string());
+    let plain: String =
+        own.trim().chars().map(|c| if c.is_control() || matches!(c, '[' | ']') { '_' } else { c }).take(LONGEST_KEY).collect();
+    let plain = if plain.is_empty() { (index + 1).to_string() } else { plain };
+    let mut numbered = (2..).map(|number| format!("{plain}#{number}"));
+    let key = if taken.contains(&plain) { numbered.find(|key| !taken.contains(key)).unwrap_or_default() } else { plain };
+    taken.insert(key.clone());
+    key
+}
+
+fn shortened(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(60) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}
+
+/// Lets an adaptive script name the agents that shall work.
+pub(super) fn agents(
+    shared: Arc<Shared>,
+    run: &Run,
+    call: TaskCall<'_>,
+    source: &Script,
+    stop: Stop,
+) -> BoxFuture<'static, Performed> {
+    let thinker = Thinker::Task(call.key.clone());
+    let prepared = prepare(&shared, run, call.phase, source, How::script(&shared, Some(&thinker), call.values()));
+    let log = shared.root.log_file(&run.id, Step::Task(call.key), call.attempt);
+    let (key, attempt) = (call.key.clone(), call.attempt);
+    async move {
+        let (outcome, values) = match evaluate(&shared, prepared, &stop).await {
+            Ok(returned) => {
+                keep_log(&shared, &key, &returned.log, &log);
+                let value = serde_json::from_str(&returned.json).unwrap_or(Value::Null);
+                match Subagent::list(&value) {
+                    Ok(agents) => (TaskOutcome::Agents(agents), Vec::new()),
+                    Err(why) => (failed(FailureKind::Script, why), Vec::new()),
+                }
+            }
+            Err(trouble) => {
+                keep_log(&shared, &key, &trouble.log, &log);
+                troubled(&shared, trouble)
+            }
+        };
+        Performed { body: Body::TaskEnded { key, attempt, outcome, agent: None }, values }
+    }
+    .boxed()
+}
+
+/// What follows from an evaluation that gave nothing: an agent is asked, or it has failed.
+pub(super) fn troubled(shared: &Shared, trouble: Trouble) -> script::Came {
+    match &trouble.wants {
+        Some(prompt) => {
+            let prompt = shared.masks().mask_text(prompt).into_owned();
+            let (datum, stored) = Datum::keep(&Value::String(prompt));
+            (TaskOutcome::Thinks(datum), stored.into_iter().collect())
+        }
+        None => (TaskOutcome::Failed(masked(shared, &trouble)), Vec::new()),
+    }
+}
+
+/// How an attempt ends: what `until` asks for is looked at once its work went well.
+pub(super) struct Ending {
+    shared: Arc<Shared>,
+    key: TaskKey,
+    attempt: u32,
+    until: Option<Until>,
+    stop: Stop,
+}
+
+enum Until {
+    Condition(Box<script::Prepared>),
+    Run(Box<command::Prepared>, Renderer, String),
+}
+
+impl Ending {
+    pub(super) fn new(shared: Arc<Shared>, run: &Run, call: TaskCall<'_>, stop: Stop) -> Self {
+        let until = call.task.until.as_ref().map(|until| match &until.holds {
+            Holds::Condition(script) => {
+                let how = How::condition(&shared, true, call.values());
+                Until::Condition(Box::new(prepare(&shared, run, call.phase, script, how)))
+            }
+            Holds::Run(command) => {
+                let prepared = command::prepare(&shared, run, call.phase, call.like());
+                let renderer = command::renderer(run, call.phase, &prepared, call.values(), &[command]);
+                Until::Run(Box::new(prepared), renderer, command.clone())
+            }
+        });
+        Self { shared, key: call.key.clone(), attempt: call.attempt, until, stop }
+    }
+
+    /// Tells what the attempt came to.
+    pub(super) async fn end(
+        self,
+        outcome: TaskOutcome,
+        values: Vec<(Digest, Vec<u8>)>,
+        agent: Option<Box<AgentReport>>,
+    ) -> Performed {
+        let Self { shared, key, attempt, until, stop } = self;
+        let outcome = match (outcome, until) {
+            (TaskOutcome::Finished { result, outputs }, Some(until)) => {
+                match holds(&shared, until, result.as_ref(), &values, &stop).await {
+                    Ok(true) => TaskOutcome::Finished { result, outputs },
+                    Ok(false) => TaskOutcome::Again { result, outputs },
+                    Err(message) => failed(FailureKind::Condition, format!("its `until` could not be evaluated: {message}")),
+                }
+            }
+            (outcome, _) => outcome,
+        };
+        Performed { body: Body::TaskEnded { key, attempt, outcome, agent }, values }
+    }
+}
+
+/// Whether what a task is done for holds by now.
+async fn holds(
+    shared: &Shared,
+    until: Until,
+    result: Option<&Datum>,
+    values: &[(Digest, Vec<u8>)],
+    stop: &Stop,
+) -> Result<bool, String> {
+    match until {
+        Until::Condition(prepared) => {
+            let output = match result {
+                None => "null".to_owned(),
+                Some(Datum::Inline(text)) => text.clone(),
+                Some(Datum::Stored { digest, .. }) => {
+                    // It is on its way to the store with this very outcome.
+                    let bytes = values.iter().find(|(known, _)| known == digest).map(|(_, bytes)| bytes.clone());
+                    String::from_utf8(bytes.unwrap_or_default()).unwrap_or_else(|_| "null".to_owned())
+                }
+            };
+            let returned = evaluate(shared, prepared.with("output", output), stop).await;
+            returned.map(|returned| returned.truthy).map_err(|trouble| masked(shared, &trouble).message)
+        }
+        Until::Run(prepared, renderer, command) => {
+            let ready = renderer.ready(shared).await?;
+            match shell::execute(shared, &prepared, &ready, &command, stop).await {
+                Ok(()) => Ok(true),
+                Err(failure) => match failure.kind {
+                    FailureKind::Exit(_) => Ok(false),
+                    _ => Err(failure.message),
+                },
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn items_are_told_apart_by_what_they_are() {
+        let list = json!(["a", "a", {"id": "x", "v": 1}, {"v": 2}, 7, "", "b]\n"]);
+        let (TaskOutcome::Items(items), _) = spread_over(&list) else { panic!("no items") };
+        let keys: Vec<&str> = items.iter().map(|item| item.key.as_str()).collect();
+        assert_eq!(keys, ["a", "a#2", "x", "4", "7", "6", "b_"]);
+        assert!(matches!(spread_over(&json!("a")).0, TaskOutcome::Failed(_)));
+    }
+}
