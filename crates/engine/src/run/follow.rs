@@ -13,7 +13,7 @@ use crate::run::decide::void_others;
 use crate::run::event::{ConditionOutcome, Event, PlannedTask};
 use crate::run::phase::PhaseRun;
 use crate::run::state::{GapState, GateRun, GateState, Run};
-use crate::spec::workflow::{GapAction, OnConditionError, OnFail, Phase};
+use crate::spec::workflow::{Checkpoint, GapAction, OnConditionError, OnFail, Phase};
 use crate::time::Timestamp;
 use questions::ask_about_gaps;
 use tasks::failed_for_good;
@@ -213,14 +213,17 @@ fn start_gate(phase: &PhaseRun, gate: &GateRun) -> Event {
 
 /// The phase's work is done: its checkpoint, if it has one that shows, comes before the next phase.
 fn checkpoint(phase: &PhaseRun, declared: &Phase) -> Vec<Event> {
-    let done = Event::PhaseCompleted { phase: phase.id.clone(), iteration: phase.iteration };
-    let Some(checkpoint) = &declared.checkpoint else { return vec![done] };
+    let passed_by = declared.checkpoint.as_ref().is_none_or(|checkpoint| is_passed_by(phase, checkpoint));
+    let done = passed_by.then(|| Event::PhaseCompleted { phase: phase.id.clone(), iteration: phase.iteration });
+    done.into_iter().collect()
+}
+
+/// Whether its condition says that a checkpoint is not to be shown.
+fn is_passed_by(phase: &PhaseRun, checkpoint: &Checkpoint) -> bool {
     match (&checkpoint.condition, &phase.checkpoint.condition) {
-        (Some(_), Some(ConditionOutcome::False)) => vec![done],
-        (Some(_), Some(ConditionOutcome::Error(_))) if checkpoint.on_condition_error == OnConditionError::Skip => {
-            vec![done]
-        }
-        (Some(_) | None, _) => Vec::new(),
+        (Some(_), Some(ConditionOutcome::False)) => true,
+        (Some(_), Some(ConditionOutcome::Error(_))) => checkpoint.on_condition_error == OnConditionError::Skip,
+        (Some(_), Some(ConditionOutcome::True) | None) | (None, _) => false,
     }
 }
 
@@ -228,5 +231,5 @@ fn checkpoint(phase: &PhaseRun, declared: &Phase) -> Vec<Event> {
 pub(super) fn must_show(phase: &PhaseRun, declared: &Phase) -> bool {
     let Some(checkpoint) = &declared.checkpoint else { return false };
     let evaluated = checkpoint.condition.is_none() || phase.checkpoint.condition.is_some();
-    evaluated && phase.checkpoint.hold.is_none()
+    evaluated && !is_passed_by(phase, checkpoint) && phase.checkpoint.hold.is_none()
 }

@@ -18,9 +18,11 @@ pub(super) fn shown(
     ids: &mut IdSource,
 ) -> Vec<Event> {
     let Some(current) = &run.current else { return Vec::new() };
-    let expected = current.id == *phase && current.iteration == iteration && current.checkpoint.hold.is_none();
-    let declared = run.workflow.phases[current.position].checkpoint.as_ref();
-    let (true, Some(checkpoint), None, false) = (expected, declared, &run.end, run.stopping) else { return Vec::new() };
+    let declared = &run.workflow.phases[current.position];
+    let expected = current.id == *phase && current.iteration == iteration && follow::must_show(current, declared);
+    let (true, Some(checkpoint), None, false) = (expected, &declared.checkpoint, &run.end, run.stopping) else {
+        return Vec::new();
+    };
     let notes = current.checkpoint.condition_note().into_iter().chain(notes.iter().cloned()).collect();
     vec![Event::HoldOpened(Box::new(HoldOpened {
         hold: HoldId::new(ids.next_id()),

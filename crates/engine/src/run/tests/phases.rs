@@ -101,6 +101,23 @@ fn a_checkpoint_whose_condition_is_false_is_passed_over() {
 }
 
 #[test]
+fn a_checkpoint_that_is_to_be_passed_over_is_not_shown_before_it_is() {
+    let mut definition = two_phases();
+    definition.phases[0].checkpoint.as_mut().unwrap().condition = condition();
+    let mut bench = Bench::new(definition);
+    bench.perform(&bench.run.pending()[0].clone());
+    let (phase, outcome) = (PhaseId::from("plan"), ConditionOutcome::False);
+    let evaluated = Body::ConditionEvaluated { phase: phase.clone(), iteration: 1, outcome };
+    bench.tell(Actor::driver(), evaluated, false).unwrap();
+    assert_eq!(bench.run.pending(), []);
+    let shown = Body::Shown { phase, iteration: 1, prompt: "Go on?".into(), files: Vec::new(), notes: Vec::new() };
+    assert_eq!(bench.tell(Actor::driver(), shown, false), Ok(Vec::new()));
+    bench.outcome(Body::Look);
+    assert!(bench.run.holds.is_empty());
+    assert_eq!(bench.started().last().unwrap(), "build/make");
+}
+
+#[test]
 fn a_condition_that_errors_shows_the_checkpoint_with_the_error() {
     let mut definition = two_phases();
     definition.phases[0].checkpoint.as_mut().unwrap().condition = condition();
