@@ -58,6 +58,8 @@ pub(super) struct Scanner<'t> {
     expansions: usize,
     /// What was last passed over as a whole.
     passed: &'static str,
+    /// Where the last character after a backslash ended.
+    escaped_to: Option<usize>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -77,7 +79,7 @@ struct HereDocument {
 
 impl<'t> Scanner<'t> {
     pub(super) fn new(command: &'t str) -> Self {
-        Self { command, at: 0, state: State::Plain, here_documents: Vec::new(), expansions: 0, passed: "" }
+        Self { command, at: 0, state: State::Plain, here_documents: Vec::new(), expansions: 0, passed: "", escaped_to: None }
     }
 
     /// Where the tag at this span stands: nowhere in a comment, or a reason why nobody can say.
@@ -172,13 +174,17 @@ impl<'t> Scanner<'t> {
 
     fn at_word_start(&self) -> bool {
         let before = self.command[..self.at].chars().next_back();
-        before.is_none_or(|character| matches!(character, ' ' | '\t' | '\n' | ';' | '&' | '|' | '('))
+        // What stands after a backslash belongs to the word.
+        self.escaped_to != Some(self.at)
+            && before.is_none_or(|character| matches!(character, ' ' | '\t' | '\n' | ';' | '&' | '|' | '('))
     }
 
     /// Passes over the character after a backslash; gives its length.
     fn pass_escape(&mut self, rest: &str) -> usize {
         self.passed = "after a backslash";
-        escaped(rest)
+        let length = escaped(rest);
+        self.escaped_to = Some(self.at + 1 + length);
+        length
     }
 
     /// Passes over `` `…` `` as a whole.

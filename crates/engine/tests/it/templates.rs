@@ -175,6 +175,14 @@ fn only_what_a_shell_takes_for_space_begins_a_comment() {
 }
 
 #[test]
+fn a_space_after_a_backslash_begins_no_comment() {
+    for escaped in [r"\ ", r"\;", r"\&", r"\|", r"\("] {
+        let command = format!("echo a{escaped}#'\n{{{{output_dir}}}}'");
+        assert_eq!(shell(&command), Ok(format!("echo a{escaped}#'\nout/x'")));
+    }
+}
+
+#[test]
 fn quotes_are_followed_through_ordinary_commands() {
     for command in [
         "echo \"$(date)\" ",
@@ -185,6 +193,7 @@ fn quotes_are_followed_through_ordinary_commands() {
         "cat <<< word ",
         "echo `date` \"`date`\" ",
         "echo \"$(ls ${x} ${x:-y})\" ",
+        "echo a\\ #'it is' ",
         "x=\"${HOME}/a\" ; echo \"\\\"\" ",
         "echo $(echo 'a)b') ",
         "echo \"a'b\" ",
