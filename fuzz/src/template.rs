@@ -39,7 +39,8 @@ pub fn run(bytes: &[u8]) {
         return;
     };
     assert!(check_shell(template).is_ok(), "{template:?} is refused before it runs, and can be filled in");
-    if with_mark.contains(WHOLE) {
+    // How long a value is stands in the command as a number, and another value has another one.
+    if with_mark.contains(WHOLE) || template.contains("length") {
         return;
     }
     let mut expected = Vec::new();
