@@ -32,7 +32,8 @@ impl<'a> Statement<'a> {
     /// Prepares the statement for a batch: at most one append to each run, ordered by the ids of the runs.
     pub(super) async fn prepare(session: &Session, batch: &'a [&'a Append]) -> Result<Self, Error> {
         let columns = Columns::of(batch);
-        let prepared = session.prepare(&statement(columns.parts())).await?;
+        let parts = columns.parts();
+        let prepared = session.prepare_append(parts, || statement(parts)).await?;
         Ok(Self { batch, columns, prepared })
     }
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::types::ToSql;
 
 /// What the appends of a batch bring beside their commits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Parts {
     /// There is only one append, whose own columns are no arrays.
     pub(super) alone: bool,

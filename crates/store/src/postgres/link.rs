@@ -1,12 +1,13 @@
 //! A connection that is made when it is needed, and made again after it was lost.
 
 use super::changes::Changes;
+use super::columns::Parts;
 use super::errors::{explain, is_refused};
 use super::place::Place;
 use crate::error::StoreError;
 use std::collections::HashMap;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Error, Row, Statement};
 
@@ -19,6 +20,8 @@ const BEGIN: &str = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL 
 pub(super) struct Session {
     pub(super) client: Client,
     prepared: Mutex<HashMap<String, Statement>>,
+    /// Those that append, whose text takes longer to make than it takes to find them here.
+    appending: Mutex<HashMap<Parts, Statement>>,
 }
 
 impl Session {
@@ -32,7 +35,21 @@ impl Session {
         Ok(statement)
     }
 
-    fn prepared(&self) -> std::sync::MutexGuard<'_, HashMap<String, Statement>> {
+    /// The statement that appends batches of these parts.
+    pub(super) async fn prepare_append(&self, parts: Parts, text: impl FnOnce() -> String) -> Result<Statement, Error> {
+        if let Some(statement) = self.appending().get(&parts) {
+            return Ok(statement.clone());
+        }
+        let statement = self.client.prepare(&text()).await?;
+        self.appending().insert(parts, statement.clone());
+        Ok(statement)
+    }
+
+    fn appending(&self) -> MutexGuard<'_, HashMap<Parts, Statement>> {
+        self.appending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn prepared(&self) -> MutexGuard<'_, HashMap<String, Statement>> {
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -85,7 +102,7 @@ impl Link {
             }
         });
         client.batch_execute(&format!("{BEGIN}{}", self.settings)).await?;
-        Ok(Session { client, prepared: Mutex::default() })
+        Ok(Session { client, prepared: Mutex::default(), appending: Mutex::default() })
     }
 
     /// Reads; once more on a new connection if the one that was there turns out to be lost.
