@@ -1,13 +1,14 @@
 //! The store in a PostgreSQL database, for many machines: all tables in one schema, one lease for each process that drives runs.
 //!
 //! A store has a thread of its own, on which its connections live: heartbeats go on whatever the caller's threads do, and the lease of
-//! a driver ends with its store. Statements are sent whole: no transaction waits for this process, and no lock outlives a round trip.
+//! a driver ends with its store. Only commits take a shorter way where they can (`writers`). Statements are sent whole: no transaction waits for this process, and no lock outlives a round trip.
 //!
 //! | module | what it does |
 //! | --- | --- |
 //! | `place`, `tls`, `link` | where the database is, and connections to it, encrypted, that are made anew when they are lost |
 //! | `schema` | the tables, and the steps between their formats |
 //! | `writer` | takes what waits, and makes one transaction of it |
+//! | `writers` | a writer beside the caller, and one on the store's own thread |
 //! | `append`, `columns` | the statement that takes a batch of appends |
 //! | `reader`, `lists`, `scan` | read histories, lists, and everything |
 //! | `upkeep` | copies of all runs; the end of values that nobody refers to |
@@ -34,6 +35,7 @@ mod thread;
 mod tls;
 mod upkeep;
 mod writer;
+mod writers;
 
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::store::{
@@ -53,6 +55,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use thread::Thread;
 use writer::Writer;
+use writers::{Single, Writers};
 
 /// One process's hold on a store in a PostgreSQL database.
 #[derive(Debug)]
@@ -66,25 +69,25 @@ pub struct PostgresStore {
 struct StoreParts {
     /// Reads, sends heartbeats, and listens.
     link: Arc<Link>,
-    writer: Arc<Writer>,
+    writers: Writers,
     drivers: Arc<Drivers>,
     changes: Arc<Changes>,
 }
 
 impl StoreParts {
     /// Connects, makes the tables where they are missing, and begins what goes on for as long as the store is open.
-    async fn open(place: Place) -> Result<Arc<Self>, StoreError> {
+    async fn open(place: Place, opener: Option<Single>) -> Result<Arc<Self>, StoreError> {
         let drivers = Arc::new(Drivers::new());
         let changes = Arc::new(Changes::new(drivers.own().clone()));
         let link = Arc::new(Link::new(place.clone(), "").hearing(changes.clone()));
         let session = link.session().await?;
         schema::prepare(&session, &place).await?;
         let snapshot = link.list(changes::SNAPSHOT, &[], |row| row.get(0)).await?.pop().unwrap_or_default();
-        let writer = Arc::new(Writer::new(Link::new(place, writer::SETTINGS), drivers.clone(), changes.clone()));
-        tokio::spawn(writer.clone().serve());
+        let writer = || Writer::new(Link::new(place.clone(), writer::SETTINGS), drivers.clone(), changes.clone());
+        let writers = Writers::begin(writer, opener);
         tokio::spawn(changes.clone().notify(link.clone()));
         tokio::spawn(changes.clone().look(link.clone(), snapshot));
-        Ok(Arc::new(Self { link, writer, drivers, changes }))
+        Ok(Arc::new(Self { link, writers, drivers, changes }))
     }
 
     /// Ends what others see of this process.
@@ -92,7 +95,7 @@ impl StoreParts {
         self.changes.tell_others(&self.link).await;
         self.drivers.end(&self.link).await;
         self.link.close().await;
-        self.writer.close().await;
+        self.writers.close().await;
     }
 }
 
@@ -100,7 +103,8 @@ impl PostgresStore {
     /// Connects to the database at this address (`postgresql://USER:PASSWORD@HOST:PORT/DATABASE`), and makes the tables where they are missing.
     pub fn connect(url: &str) -> Result<Self, StoreError> {
         let place = Place::new(url)?;
-        let (thread, parts) = Thread::start(StoreParts::open(place), |parts| async move { parts.close().await })?;
+        let (thread, parts) =
+            Thread::start(StoreParts::open(place, Single::present()), |parts| async move { parts.close().await })?;
         Ok(Self { thread, parts })
     }
 
@@ -126,7 +130,7 @@ impl Store for PostgresStore {
             if append.claim.is_some() {
                 self.come_alive().await?;
             }
-            self.parts.writer.append(append).await
+            self.parts.writers.append(append).await
         })
     }
 
@@ -149,7 +153,7 @@ impl Store for PostgresStore {
         let run = run.clone();
         Box::pin(async move {
             self.come_alive().await?;
-            self.parts.writer.claim(run).await
+            self.parts.writers.claim(run).await
         })
     }
 

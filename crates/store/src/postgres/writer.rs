@@ -46,10 +46,18 @@ enum Turn {
     Claim(RunId, oneshot::Sender<Result<u64, ClaimError>>),
 }
 
+/// What waits to be taken up.
+#[derive(Debug, Default)]
+struct Queue {
+    requests: Vec<Request>,
+    /// Who serves instead, once nobody serves here any more.
+    heir: Option<Arc<Writer>>,
+}
+
 /// Takes requests and sees that they are committed.
 #[derive(Debug)]
 pub(super) struct Writer {
-    waiting: Mutex<Vec<Request>>,
+    queue: Mutex<Queue>,
     wake: Notify,
     link: Link,
     drivers: Arc<Drivers>,
@@ -58,7 +66,7 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn new(link: Link, drivers: Arc<Drivers>, changes: Arc<Changes>) -> Self {
-        Self { waiting: Mutex::default(), wake: Notify::new(), link, drivers, changes }
+        Self { queue: Mutex::default(), wake: Notify::new(), link, drivers, changes }
     }
 
     pub(super) async fn append(&self, append: Append) -> Result<(), AppendError> {
@@ -74,12 +82,26 @@ impl Writer {
     }
 
     fn submit(&self, request: Request) {
-        self.waiting().push(request);
+        let mut queue = self.queue();
+        match &queue.heir {
+            Some(heir) => heir.submit(request),
+            None => queue.requests.push(request),
+        }
         self.wake.notify_one();
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Vec<Request>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Serves requests until the runtime ends that this is on; then they are the heir's, save for those that were taken up: of them
+    /// nobody knows what became.
+    pub(super) async fn serve_until_ended(self: Arc<Self>, heir: Arc<Self>) {
+        let _bequest = Bequest { from: self.clone(), heir };
+        self.wake.notified().await;
+        // Nothing is taken up yet: a runtime that has no network ends this here, and nothing is lost. An error comes again when it matters.
+        self.link.session().await.ok();
+        self.serve().await;
     }
 
     /// Serves requests for as long as the store is open.
@@ -98,7 +120,7 @@ impl Writer {
 
     /// A claim, or appends that can share a transaction: no two to the same run. What nobody waits for any more is not begun.
     fn next_turn(&self) -> Option<Turn> {
-        let mut waiting = self.waiting();
+        let waiting = &mut self.queue().requests;
         waiting.retain(|request| match request {
             Request::Append(waiting) => !waiting.reply.is_closed(),
             Request::Claim(_, reply) => !reply.is_closed(),
@@ -235,6 +257,20 @@ impl Writer {
     /// Gives the connection up.
     pub(super) async fn close(&self) {
         self.link.close().await;
+    }
+}
+
+/// Leaves what waits to another writer when it goes.
+struct Bequest {
+    from: Arc<Writer>,
+    heir: Arc<Writer>,
+}
+
+impl Drop for Bequest {
+    fn drop(&mut self) {
+        let mut queue = self.from.queue();
+        queue.requests.drain(..).for_each(|request| self.heir.submit(request));
+        queue.heir = Some(self.heir.clone());
     }
 }
 

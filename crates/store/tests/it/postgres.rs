@@ -145,6 +145,50 @@ fn many_processes_can_begin_a_store_at_once() {
     assert_eq!(runs.len(), 8);
 }
 
+#[test]
+fn a_store_serves_others_while_the_runtime_that_opened_it_rests_and_after_it_ended() {
+    let url = server().database();
+    let opener = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut scribe = Scribe::new("aaaa");
+    let store = opener.block_on(async {
+        let store = connect(&url);
+        let append = Append { claim: Some(store.driver().clone()), ..scribe.next("one") };
+        scribe.append(&store, append).await.unwrap();
+        scribe.epoch = Some(1);
+        scribe.write(&store, "two").await;
+        store
+    });
+    // Nobody keeps its runtime going now.
+    std::thread::scope(|scope| {
+        scope.spawn(|| block_on(scribe.write(&store, "from another thread")));
+    });
+    block_on(scribe.write(&store, "from another runtime"));
+    let later = scribe.next("begun before the end");
+    let mut append = store.append(later);
+    opener.block_on(async { assert!(futures::poll!(&mut append).is_pending()) });
+    drop(opener);
+    block_on(append).unwrap();
+    let sealed = scribe.seal("begun before the end");
+    (scribe.version, scribe.hash) = (sealed.version, sealed.hash);
+    assert_eq!(block_on(store.claim(&scribe.run)), Ok(2));
+    assert_eq!(block_on(store.append(scribe.next("late"))), Err(AppendError::Fenced));
+    scribe.epoch = Some(2);
+    block_on(scribe.write(&store, "after its end"));
+    assert_eq!(block_on(verify_store(&store)), Ok(Vec::new()));
+}
+
+#[test]
+fn a_runtime_without_network_can_open_a_store_and_append() {
+    let url = server().database();
+    block_on(async {
+        let store = connect(&url);
+        let mut scribe = Scribe::new("aaaa");
+        for text in ["one", "two"] {
+            scribe.write(&store, text).await;
+        }
+    });
+}
+
 #[tokio::test]
 async fn a_lost_connection_is_made_anew() {
     let url = server().database();

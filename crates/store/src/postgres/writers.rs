@@ -1,0 +1,87 @@
+//! Which writer takes a request: one beside whoever asks, or the one on the store's own thread.
+//!
+//! To hand a commit to another thread and to get word back takes about as long as the commit. So where a store is opened on a runtime that
+//! has a single thread, a writer with a connection of its own lives on that runtime, and serves who asks from there: who asks keeps the
+//! runtime going. Everybody else asks the writer on the store's own thread, as does everybody once that runtime has ended. A history is
+//! kept in order by its versions and epochs, not by who writes.
+
+use super::writer::Writer;
+use crate::error::{AppendError, ClaimError};
+use crate::store::Append;
+use lockgate_engine::id::RunId;
+use std::sync::Arc;
+use std::thread::ThreadId;
+use tokio::runtime::{Handle, Id, RuntimeFlavor};
+use tokio::task::AbortHandle;
+
+/// A runtime with a single thread, and that thread.
+#[derive(Debug)]
+pub(super) struct Single {
+    runtime: Handle,
+    thread: ThreadId,
+}
+
+impl Single {
+    /// The one that this is called on, if it is on one.
+    pub(super) fn present() -> Option<Self> {
+        let runtime = Handle::try_current().ok().filter(|runtime| runtime.runtime_flavor() == RuntimeFlavor::CurrentThread)?;
+        Some(Self { runtime, thread: std::thread::current().id() })
+    }
+}
+
+/// A writer on a runtime of somebody else.
+#[derive(Debug)]
+struct Beside {
+    runtime: Id,
+    thread: ThreadId,
+    writer: Arc<Writer>,
+    task: AbortHandle,
+}
+
+impl Beside {
+    /// Whether this is called from there. A thread that only lends itself to the runtime's blocking work does not keep it going.
+    fn is_here(&self) -> bool {
+        std::thread::current().id() == self.thread && Handle::try_current().is_ok_and(|present| present.id() == self.runtime)
+    }
+}
+
+/// The writers of a store.
+#[derive(Debug)]
+pub(super) struct Writers {
+    own: Arc<Writer>,
+    beside: Option<Beside>,
+}
+
+impl Writers {
+    /// Begins a writer here, and one beside who opens the store where there can be one. They connect when they are needed.
+    pub(super) fn begin(writer: impl Fn() -> Writer, opener: Option<Single>) -> Self {
+        let own = Arc::new(writer());
+        tokio::spawn(own.clone().serve());
+        let beside = opener.map(|Single { runtime, thread }| {
+            let writer = Arc::new(writer());
+            let task = runtime.spawn(writer.clone().serve_until_ended(own.clone())).abort_handle();
+            Beside { runtime: runtime.id(), thread, writer, task }
+        });
+        Self { own, beside }
+    }
+
+    fn present(&self) -> &Writer {
+        self.beside.as_ref().filter(|beside| beside.is_here()).map_or(&self.own, |beside| &beside.writer)
+    }
+
+    pub(super) async fn append(&self, append: Append) -> Result<(), AppendError> {
+        self.present().append(append).await
+    }
+
+    pub(super) async fn claim(&self, run: RunId) -> Result<u64, ClaimError> {
+        self.present().claim(run).await
+    }
+
+    /// Gives the connections up; that of a runtime of somebody else ends when it goes on, or with it.
+    pub(super) async fn close(&self) {
+        if let Some(beside) = &self.beside {
+            beside.task.abort();
+        }
+        self.own.close().await;
+    }
+}
