@@ -1,6 +1,6 @@
 //! Which writer takes a request: one beside whoever asks, or the one on the store's own thread.
 //!
-//! To hand a commit to another thread and to get word back takes about as long as the commit. So where a store is opened on a runtime that
+//! To hand a commit to another thread and to get word back takes two wake-ups beside the server's two. So where a store is opened on a runtime that
 //! has a single thread, a writer with a connection of its own lives on that runtime, and serves who asks from there: who asks keeps the
 //! runtime going. Everybody else asks the writer on the store's own thread, as does everybody once that runtime has ended. A history is
 //! kept in order by its versions and epochs, not by who writes.
