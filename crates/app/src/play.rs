@@ -49,6 +49,7 @@ impl Play {
             presets: Vec::new(),
             driver: DriverId::from("driver-1"),
             detached: false,
+            agent: None,
         };
         let (mut run, entries) = create(&command(person(), Body::Create(Box::new(body)), 0), Arc::new(workflow)).unwrap();
         let (commit, sealed, rows) = run.seal(entries);
@@ -107,7 +108,7 @@ impl Play {
                 let outcome = failure
                     .clone()
                     .map_or_else(|| TaskOutcome::Finished { result: None, outputs: Vec::new() }, TaskOutcome::Failed);
-                Some(Body::TaskEnded { key, attempt, outcome })
+                Some(Body::TaskEnded { key, attempt, outcome, agent: None })
             }
             Effect::Gate { phase, iteration, gate, attempt } if format!("{phase}/{gate}") == address => {
                 Some(Body::GateEnded { phase, iteration, gate, attempt, failure: failure.clone() })
@@ -117,6 +118,10 @@ impl Play {
             | Effect::Evaluate { .. }
             | Effect::Show { .. }
             | Effect::Recheck { .. }
+            | Effect::When { .. }
+            | Effect::Gaps { .. }
+            | Effect::Think { .. }
+            | Effect::Finalize
             | Effect::Wake { .. } => None,
         });
         self.tell(Actor::driver(), body.unwrap_or_else(|| panic!("{address} does not run")));
@@ -137,7 +142,14 @@ impl Play {
                     let files = self.run.holds[&hold].files.clone();
                     Some(Body::Rechecked { hold, revision, files, differences: Vec::new() })
                 }
-                Effect::Task { .. } | Effect::Gate { .. } | Effect::Evaluate { .. } | Effect::Wake { .. } => None,
+                Effect::Task { .. }
+                | Effect::Gate { .. }
+                | Effect::Evaluate { .. }
+                | Effect::When { .. }
+                | Effect::Gaps { .. }
+                | Effect::Think { .. }
+                | Effect::Finalize
+                | Effect::Wake { .. } => None,
             });
             match body {
                 Some(body) => self.tell(Actor::driver(), body),
