@@ -162,7 +162,7 @@ pub(crate) fn ended(run: &Run) -> Exit {
                 let new = run_command(&file.path, run.feature.as_deref());
                 let file = neutral::line(&file.path);
                 print::say(format_args!(
-                    "  if {file} itself must be mended: this run keeps to what it began with, a new one takes the changed file"
+                    "  if {file} itself must be mended: this run keeps to what it began with, unless the changed file is accepted then"
                 ));
                 next_command("begin a new one", &neutral::line(&new));
             }

@@ -2,12 +2,13 @@
 
 use crate::code::Code;
 use crate::trouble::Trouble;
-use lockgate_engine::hold::{Choice, task_options};
+use lockgate_engine::hold::{Choice, GAP_CHECK, budget_options, gap_options, task_options};
+use lockgate_engine::run::budget::BudgetScope;
 use lockgate_engine::run::event::Preset;
 use lockgate_engine::run::state::Run;
 use lockgate_engine::spec::document::{self, Entry, Value};
 use lockgate_engine::spec::problem::Problem;
-use lockgate_engine::spec::workflow::{Phase, Workflow};
+use lockgate_engine::spec::workflow::{Phase, Work, Workflow};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -99,10 +100,14 @@ fn resolve_one(mut preset: Preset, workflow: &Workflow, run: Option<&Run>) -> Re
             return Err(unknown("phase", phase, workflow.phases.iter().map(|phase| phase.id.as_str())));
         };
         let task = task.split('[').next().unwrap_or(task);
-        if !has(found, task) {
+        if task == GAP_CHECK && found.gap_check.is_some() {
+            check_option(&preset, &gap_options(&found.id))?;
+            return Ok(preset);
+        }
+        if !has(found, task) && !calls_agents(found) {
             return Err(unknown(&format!("task or gate in phase {phase:?}"), task, names(found)));
         }
-        check_task_option(&preset)?;
+        check_task_option(&preset, found.task(task).is_none_or(|task| task.agent().is_some()))?;
         return Ok(preset);
     }
     match addresses().as_slice() {
@@ -111,7 +116,7 @@ fn resolve_one(mut preset: Preset, workflow: &Workflow, run: Option<&Run>) -> Re
             Err(unknown("phase or task", selector, known))
         }
         [address] => {
-            check_task_option(&preset)?;
+            check_task_option(&preset, true)?;
             address.clone_into(&mut preset.selector);
             Ok(preset)
         }
@@ -134,8 +139,14 @@ fn check_option(preset: &Preset, options: &[Choice]) -> Result<(), Trouble> {
     check_named(preset, &named)
 }
 
-fn check_task_option(preset: &Preset) -> Result<(), Trouble> {
-    check_option(preset, &task_options())
+fn check_task_option(preset: &Preset, agent: bool) -> Result<(), Trouble> {
+    let budget = if agent { budget_options(&BudgetScope::Run) } else { Vec::new() };
+    check_option(preset, &task_options().into_iter().chain(budget).collect::<Vec<_>>())
+}
+
+/// Whether a phase may have tasks that its file does not name.
+fn calls_agents(phase: &Phase) -> bool {
+    phase.gap_check.is_some() || phase.tasks.iter().any(|task| matches!(task.work, Work::Adaptive(_)))
 }
 
 /// An option is named as `Hold::option` will look for it: by id, by label in any case, or by number.

@@ -11,7 +11,7 @@ mod submit;
 pub use background::{Parked, begin_detached, detach};
 pub use error::DriveError;
 pub use halt::Halt;
-pub use submit::submit;
+pub use submit::{accept, submit};
 
 use crate::load::{Fresh, catch_up, load, load_fresh};
 use crate::world::{Performed, Stop, World};

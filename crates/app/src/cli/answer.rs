@@ -86,7 +86,7 @@ async fn go_on(project: &Project, run: &RunId, hold: &HoldId, json: bool) -> Res
     }
     let by = match project.store().driver_of(run).await? {
         Some(by) => by,
-        None => match resume::go_on(project, run, false, Vec::new(), json).await? {
+        None => match resume::go_on(project, run, Vec::new(), resume::How { json, ..resume::How::default() }).await? {
             GoneOn::Here(exit) => return Ok(exit),
             GoneOn::Elsewhere(by) => by,
         },

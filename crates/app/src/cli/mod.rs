@@ -29,6 +29,8 @@ mod watch;
 mod why;
 mod worker;
 
+pub(crate) use run::with_limits;
+
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::WORKER;

@@ -1,20 +1,18 @@
 //! `lockgate resume`: go on with a run where it stopped.
 
 use crate::code::Code;
+use crate::definition::{self, Changed};
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::presets::{self, PresetArguments};
 use crate::progress::Progress;
 use crate::trouble::Trouble;
-use crate::view::run_command;
-use crate::{drive, neutral, print, select};
-use lockgate_engine::digest::Digest;
+use crate::{drive, print, select};
 use lockgate_engine::hold::HoldKind;
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{Body, Way};
 use lockgate_engine::run::event::Preset;
-use lockgate_runner::driver::{DriveError, Driver, detach, submit};
+use lockgate_runner::driver::{DriveError, Driver, accept, detach, submit};
 use lockgate_runner::load::{load, load_fresh};
 use lockgate_store::DriverInfo;
 use std::path::Path;
@@ -29,6 +27,9 @@ pub(super) struct Arguments {
     rerun: bool,
     #[command(flatten)]
     presets: PresetArguments,
+    /// What it goes on with when its files have changed since it began
+    #[arg(long, value_name = "WHICH")]
+    changed: Option<Changed>,
     /// Leaves the run to a process in the background, which is begun where there is none, and ends at once
     #[arg(long, conflicts_with = "rerun")]
     detach: bool,
@@ -43,16 +44,23 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let found = select::run(project.store(), &arguments.run).await?;
     refuse_ended(&found.row.run, &found.row.status)?;
     if arguments.detach {
-        return leave(&project, &found.row.run, presets, arguments.json).await;
+        return leave(&project, &found.row.run, presets, arguments.changed, arguments.json).await;
     }
-    match go_on(&project, &found.row.run, arguments.rerun, presets, arguments.json).await? {
+    let how = How { rerun: arguments.rerun, changed: arguments.changed, json: arguments.json };
+    match go_on(&project, &found.row.run, presets, how).await? {
         GoneOn::Here(exit) => Ok(exit),
         GoneOn::Elsewhere(by) => Err(DriveError::DrivenBy { run: found.row.run, by }.into()),
     }
 }
 
 /// Leaves a run to the background.
-async fn leave(project: &Project, run: &RunId, presets: Vec<Preset>, json: bool) -> Result<Exit, Trouble> {
+async fn leave(
+    project: &Project,
+    run: &RunId,
+    presets: Vec<Preset>,
+    changed: Option<Changed>,
+    json: bool,
+) -> Result<Exit, Trouble> {
     let actor = project.actor(Way::Command);
     let state = load(project.store(), run).await?;
     if !presets.is_empty() {
@@ -60,7 +68,12 @@ async fn leave(project: &Project, run: &RunId, presets: Vec<Preset>, json: bool)
         let presets = presets::resolve(presets, &state.workflow, Some(&state))?;
         submit(&project.world, run, actor.clone(), Body::GivePresets { presets }, project.require_terminal()).await?;
     }
-    tell_changed_files(project, &state);
+    if let Some(difference) = definition::difference(project, &state)
+        && let Some(frozen) = definition::settle(&state, difference, changed, !json)?
+    {
+        project.may_decide(&actor, run, "accept a changed definition").await?;
+        accept(&project.world, run, actor.clone(), &frozen, project.require_terminal()).await?;
+    }
     let claim = Project::open(Some(project.root.dir()))?;
     let detached = detach(&claim.world, run, actor, project.require_terminal()).await;
     // The claim on the run ends with the store that made it; whoever drives in the background makes a new one.
@@ -77,14 +90,20 @@ pub(super) enum GoneOn {
     Elsewhere(DriverInfo),
 }
 
+/// How a run goes on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct How {
+    /// Whether tasks that were cut off run again, instead of asking.
+    pub(super) rerun: bool,
+    /// What it goes on with when its files have changed.
+    pub(super) changed: Option<Changed>,
+    /// Whether nothing is asked, and JSON is printed at the end.
+    pub(super) json: bool,
+}
+
 /// Takes a run over and drives it, unless another process drives it.
-pub(super) async fn go_on(
-    project: &Project,
-    run: &RunId,
-    rerun: bool,
-    presets: Vec<Preset>,
-    json: bool,
-) -> Result<GoneOn, Trouble> {
+pub(super) async fn go_on(project: &Project, run: &RunId, presets: Vec<Preset>, how: How) -> Result<GoneOn, Trouble> {
+    let How { rerun, changed, json } = how;
     let actor = project.actor(Way::Command);
     let read = load_fresh(project.store(), run).await?;
     let state = &read.run;
@@ -101,7 +120,14 @@ pub(super) async fn go_on(
         return Ok(GoneOn::Elsewhere(by));
     }
     // Before it is taken over, since that already tries again what failed.
-    tell_changed_files(project, state);
+    let accepted = match definition::difference(project, state) {
+        None => None,
+        Some(difference) => definition::settle(state, difference, changed, !json)?,
+    };
+    if let Some(frozen) = accepted {
+        project.may_decide(&actor, run, "accept a changed definition").await?;
+        accept(&project.world, run, actor.clone(), &frozen, project.require_terminal()).await?;
+    }
     let progress = Box::new(Progress::new(json, project.config.notify));
     let resumed = Driver::resume_read(project.world.clone(), read, actor.clone(), progress).await;
     let mut driver = match resumed {
@@ -145,29 +171,4 @@ pub(super) fn refuse_ended(run: &RunId, status: &str) -> Result<(), Trouble> {
     let message = format!("run {run} is {status}: {why}, so there is nothing to resume");
     Err(Trouble::new(Code::RunEnded, message)
         .help(format!("see what it did with `lockgate log {run}`; begin a new one with `lockgate run`")))
-}
-
-/// The definition is frozen with the run; whoever changed the file since must know that it does not count.
-fn tell_changed_files(project: &Project, run: &Run) {
-    for file in &run.files {
-        let shown = neutral::line(&file.path);
-        let new = run_command(&file.path, run.feature.as_deref());
-        match read_regular(&project.root.dir().join(&file.path)) {
-            Ok(bytes) if Digest::of(&bytes) == file.digest => {}
-            Ok(_) => print::note(format_args!(
-                "{shown} has changed since run {} began; this run keeps to what it began with, and a new run takes the changed file: `{}`",
-                run.id,
-                neutral::line(&new)
-            )),
-            Err(_) => print::note(format_args!("{shown} can no longer be read; run {} keeps to what it began with", run.id)),
-        }
-    }
-}
-
-/// The bytes of a file; pipes and devices that stand in its place now are not opened.
-fn read_regular(path: &Path) -> std::io::Result<Vec<u8>> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(std::io::ErrorKind::InvalidInput.into());
-    }
-    std::fs::read(path)
 }

@@ -6,11 +6,13 @@ use crate::open::Project;
 use crate::presets::{self, PresetArguments};
 use crate::progress::Progress;
 use crate::trouble::Trouble;
-use crate::{background, diagnose, drive, neutral, print, workflow_file};
+use crate::{background, diagnose, drive, inputs, neutral, print, workflow_file};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Way;
 use lockgate_engine::run::refusal::may_decide;
 use lockgate_engine::spec::workflow::Workflow;
+use lockgate_runner::agent::Configured;
+use lockgate_runner::config::Config;
 use lockgate_runner::driver::{Driver, begin_detached};
 use lockgate_runner::start::{Beginning, prepare};
 use serde_json::Value;
@@ -61,6 +63,8 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         return Err(Trouble::new(Code::InvalidWorkflow, message).help(help).told());
     };
     warn_of_unknown_vars(&vars, &workflow);
+    let mut vars = vars;
+    inputs::complete(&mut vars, &workflow, !arguments.json && !arguments.detach)?;
     let presets = presets::resolve(presets, &workflow, None)?;
 
     let project = Project::open_or_make(root)?;
@@ -69,11 +73,11 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         refuse_presets(&project, &actor).await?;
     }
     let flags = arguments.flags.into_iter().chain(arguments.raw_flags).collect();
-    let agent = arguments.agent;
+    let agent = arguments.agent.filter(|agent| !agent.trim().is_empty());
+    refuse_without_agent(&workflow, agent.as_deref(), &project.config)?;
     let beginning = Beginning { feature: arguments.feature, flags, vars, presets, detached: arguments.detach, agent };
     let (driver, seed) = (project.store().driver().clone(), project.world.clock.seed());
-    let workflow =
-        Workflow { max_parallel: workflow.max_parallel.or(project.config.max_parallel.map(NonZeroU32::get)), ..workflow };
+    let workflow = with_limits(workflow, &project.config);
     let prepared = prepare(&project.root, &driver, seed, &file, workflow, beginning)
         .map_err(|message| Trouble::new(Code::BadOutputDir, message))?;
     project.root.prepare_run(&prepared.create.run)?;
@@ -93,6 +97,27 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     )
     .await?;
     drive::drive(&project, driver, &halt, arguments.json).await
+}
+
+/// The workflow with the limits of the project where it has none of its own.
+pub(crate) fn with_limits(workflow: Workflow, config: &Config) -> Workflow {
+    Workflow { max_parallel: workflow.max_parallel.or(config.max_parallel.map(NonZeroU32::get)), ..workflow }
+}
+
+/// A run whose agents nobody has named would fail in its middle, so it does not begin.
+fn refuse_without_agent(workflow: &Workflow, instead: Option<&str>, config: &Config) -> Result<(), Trouble> {
+    let configured =
+        Configured { instead: instead.map(str::to_owned), workflow: workflow.agents.clone(), project: config.agents.clone() };
+    for phase in &workflow.phases {
+        for task in &phase.tasks {
+            let Some(work) = task.agent() else { continue };
+            if let Err(why) = configured.choose(work.agent.as_deref()) {
+                let message = format!("task {}/{} needs an agent: {}", phase.id, task.id, neutral::line(&why));
+                return Err(Trouble::new(Code::NoAgent, message));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A run was left to the background: somebody drives it there, and whoever left it is told how to follow it.
@@ -146,10 +171,16 @@ fn warn_of_unknown_vars(given: &BTreeMap<String, Value>, workflow: &Workflow) {
 fn unknown_vars(given: &BTreeMap<String, Value>, workflow: &Workflow) -> Vec<String> {
     let near = |name: &str| {
         let likeness = |known: &str| strsim::normalized_damerau_levenshtein(name, known);
-        let known = workflow.vars.keys().map(|known| (likeness(known), known)).filter(|(likeness, _)| *likeness >= 0.6);
+        let known = workflow
+            .vars
+            .keys()
+            .chain(workflow.inputs.keys())
+            .map(|known| (likeness(known), known))
+            .filter(|(likeness, _)| *likeness >= 0.6);
         known.max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, known)| known)
     };
-    let unknown = given.keys().filter(|name| !workflow.vars.contains_key(*name));
+    let declared = |name: &String| workflow.vars.contains_key(name) || workflow.inputs.contains_key(name);
+    let unknown = given.keys().filter(|name| !declared(name));
     unknown
         .map(|name| match near(name) {
             Some(near) => format!("--var {name}: the workflow declares no such variable; did you mean {near:?}?"),

@@ -127,7 +127,7 @@ async fn go_on(project: &Project, run: &RunId, json: bool) -> Result<Exit, Troub
         print::note(format_args!("run {run} is {now} already"));
         if now == "complete" { Exit::Done } else { Exit::Aborted }
     } else {
-        match resume::go_on(project, run, false, Vec::new(), json).await? {
+        match resume::go_on(project, run, Vec::new(), resume::How { json, ..resume::How::default() }).await? {
             GoneOn::Here(exit) => return Ok(exit),
             GoneOn::Elsewhere(by) => tell_driven(run, &by),
         }

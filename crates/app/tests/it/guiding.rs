@@ -60,17 +60,15 @@ phase a
 run [RUN] failed: a/t failed: Error: one
     two (line 2 of the workflow file)
   mend it, then go on: lockgate resume [RUN]
-  if flow.yaml itself must be mended: this run keeps to what it began with, a new one takes the changed file
+  if flow.yaml itself must be mended: this run keeps to what it began with, unless the changed file is accepted then
   begin a new one: lockgate run flow.yaml login
 
 "#]]
     );
     project.write("flow.yaml", TINY);
-    let output = project.run(&["resume", "login"]);
+    let output = project.run(&["resume", "login", "--changed", "keep"]);
     assert_eq!(output.code, Some(1), "{output:?}");
-    let told = output
-        .stderr
-        .find("this run keeps to what it began with, and a new run takes the changed file: `lockgate run flow.yaml login`");
+    let told = output.stderr.find("have changed since it began: flow.yaml; the run keeps to what it began with");
     assert!(told.unwrap() < output.stderr.find("a/t started").unwrap(), "before anything is tried again: {output:?}");
 }
 

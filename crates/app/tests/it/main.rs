@@ -1,9 +1,11 @@
 //! The command line as people and scripts use it: the real program in a folder of its own, judged by stdout, stderr and exit code.
 
+mod agents;
 mod answered;
 mod answers;
 mod checkpoints;
 mod daily;
+mod definition;
 mod detached;
 mod ending;
 mod explain;
@@ -11,9 +13,11 @@ mod guiding;
 mod hostile;
 mod kills;
 mod leftovers;
+mod lists;
 mod live;
 mod looking;
 mod masking;
+mod modes;
 mod postgres;
 mod project;
 mod prompt;

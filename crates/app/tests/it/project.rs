@@ -84,7 +84,9 @@ impl Project {
     /// Writes a file; settings select the database of this project besides.
     pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) {
         let selects = if name == SETTINGS { self.selects.as_bytes() } else { b"" };
-        std::fs::write(self.path(name), [text.as_ref(), selects].concat()).unwrap();
+        let path = self.path(name);
+        path.parent().map(std::fs::create_dir_all).transpose().unwrap();
+        std::fs::write(path, [text.as_ref(), selects].concat()).unwrap();
     }
 
     /// Reads a file, as it would be on SQLite.

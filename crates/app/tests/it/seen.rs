@@ -144,6 +144,9 @@ fn the_definition_is_frozen_and_a_changed_file_is_told() {
     project.write("flow.yaml", "name: other\nphases: []\n");
     let output = project.run(&["answer", &hold, "Publish", "--resume"]);
     assert_eq!(output.code, Some(0), "{output:?}");
-    assert!(output.stderr.contains("note: flow.yaml has changed since run"), "{output:?}");
+    assert!(
+        output.stderr.contains("have changed since it began: flow.yaml (it has errors now); the run keeps to what it began with"),
+        "{output:?}"
+    );
     assert!(project.path("published").exists());
 }

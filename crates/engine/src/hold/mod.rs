@@ -321,6 +321,15 @@ pub fn gap_options(phase: &PhaseId) -> Vec<Choice> {
     ]
 }
 
+/// What may be answered where a budget is used up.
+pub fn budget_options(scope: &BudgetScope) -> Vec<Choice> {
+    vec![
+        Choice::plain("go-on", "Go on with as much again", Action::RaiseBudget(scope.clone())),
+        Choice::plain("count-as-done", "Count as done", Action::CountAsDone),
+        Choice::plain("abort", "Abort", Action::Abort),
+    ]
+}
+
 /// What may be answered where a task or gate failed or was cut off.
 pub fn task_options() -> Vec<Choice> {
     let choice = Choice::plain;

@@ -2,7 +2,9 @@
 
 use super::{DriveError, sent, was_taken};
 use crate::load::load;
+use crate::start::Frozen;
 use crate::world::World;
+use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::{Actor, Body, Command};
 use lockgate_engine::run::{Run, handle};
@@ -11,16 +13,38 @@ use lockgate_store::{Append, AppendError, StoreError};
 /// Carries out a command on a run that this process does not drive: an answer, a cancellation.
 pub async fn submit(world: &World, run: &RunId, actor: Actor, body: Body, require_terminal: bool) -> Result<Run, DriveError> {
     let command = Command { driving: false, ..sent(world, actor, body, require_terminal) };
+    submit_with(world, run, &command, &[]).await
+}
+
+/// Lets a run that this process does not drive go on with a changed definition that somebody accepts.
+pub async fn accept(
+    world: &World,
+    run: &RunId,
+    actor: Actor,
+    frozen: &Frozen,
+    require_terminal: bool,
+) -> Result<Run, DriveError> {
+    let command = Command { driving: false, ..sent(world, actor, accepting(frozen), require_terminal) };
+    submit_with(world, run, &command, frozen.values()).await
+}
+
+/// The command that accepts a changed definition.
+fn accepting(frozen: &Frozen) -> Body {
+    let (definition, files) = frozen.definition();
+    Body::AcceptDefinition { definition, workflow: frozen.workflow().clone(), files: files.to_vec() }
+}
+
+async fn submit_with(world: &World, run: &RunId, command: &Command, values: &[(Digest, Vec<u8>)]) -> Result<Run, DriveError> {
     loop {
         let mut state = load(&*world.store, run).await?;
         let expected = state.version;
-        let entries = handle(&mut state, &command)?;
+        let entries = handle(&mut state, command)?;
         if entries.is_empty() {
             return Ok(state);
         }
         let (_, commit, index) = state.seal(entries);
         let append =
-            Append { run: run.clone(), expected, epoch: None, claim: None, commit, values: Vec::new(), index, fold: None };
+            Append { run: run.clone(), expected, epoch: None, claim: None, commit, values: values.to_vec(), index, fold: None };
         let hash = append.commit.hash;
         match world.store.append(append).await {
             Ok(()) => return Ok(state),

@@ -1,6 +1,6 @@
 //! The questions that come up by themselves: what was cut off, what failed, what is missing, what has been used up.
 
-use crate::hold::{Action, Choice, HoldKind, Scope, gap_options, task_options};
+use crate::hold::{Choice, HoldKind, Scope, budget_options, gap_options, task_options};
 use crate::id::{HoldId, IdSource, PhaseId, TaskKey};
 use crate::run::budget::BudgetScope;
 use crate::run::event::{Event, Failure, HoldOpened};
@@ -31,11 +31,7 @@ pub(super) fn ask_about_gaps(phase: &PhaseId, iteration: u32, told: &[String], i
 pub(super) fn ask_about_budget(keys: Vec<TaskKey>, scope: BudgetScope, why: String, ids: &mut IdSource) -> Event {
     let names: Vec<String> = keys.iter().map(TaskKey::address).collect();
     let prompt = format!("The budget of {} is used up. May {} go on with as much again?", scope.title(), names.join(", "));
-    let options = vec![
-        Choice::plain("go-on", "Go on with as much again", Action::RaiseBudget(scope)),
-        Choice::plain("count-as-done", "Count as done", Action::CountAsDone),
-        Choice::plain("abort", "Abort", Action::Abort),
-    ];
+    let options = budget_options(&scope);
     question(HoldKind::Budget, Scope::Tasks(keys), prompt, vec![why], options, ids)
 }
 

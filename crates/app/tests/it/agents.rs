@@ -1,0 +1,267 @@
+//! Tasks of agents from end to end, with stand-in programs behind them.
+
+use crate::project::{Output, Project};
+use serde_json::{Value, json};
+
+/// Says what it was asked, and what it knows of where it is.
+const PLAIN: &str = r#"#!/bin/sh
+cat > "$LOCKGATE_OUTPUT_DIR/asked-$LOCKGATE_TASK-$LOCKGATE_ATTEMPT.txt"
+printf '%s|' "$LOCKGATE_RUN" "$LOCKGATE_PHASE" "$LOCKGATE_TASK" "$LOCKGATE_ATTEMPT" "$LOCKGATE_FEEDBACK" > "$LOCKGATE_OUTPUT_DIR/knew.txt"
+echo "the answer of $LOCKGATE_TASK"
+"#;
+
+/// Speaks the stream of a known program: says its arguments, a session, tokens and a cost of 60 cents.
+const KNOWN: &str = r#"#!/bin/sh
+cat > /dev/null
+echo "$@" >> arguments.txt
+echo '{"type":"system","subtype":"init","session_id":"s-1","model":"m-1"}'
+echo 'this line is garbage'
+echo '{"type":"result","subtype":"success","is_error":false,"result":"all good","session_id":"s-1","total_cost_usd":0.6,"usage":{"input_tokens":100,"output_tokens":20}}'
+"#;
+
+fn project(flow: &str, programs: &[(&str, &str)]) -> Project {
+    let project = Project::with(flow);
+    for (name, text) in programs {
+        program(&project, name, text);
+    }
+    project
+}
+
+fn program(project: &Project, name: &str, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    project.write(name, text);
+    std::fs::set_permissions(project.path(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn out(project: &Project, name: &str) -> String {
+    project.read(&format!(".lockgate/runs/{}/out/{name}", project.newest()))
+}
+
+fn ended(output: &Output, code: i32) {
+    assert_eq!(output.code, Some(code), "{}\n{}", output.stdout, output.stderr);
+}
+
+#[test]
+fn an_agent_gets_its_prompt_and_its_text_becomes_the_file() {
+    let flow = "
+name: flow
+phases:
+  - id: review
+    tasks:
+      - { id: look, prompt: 'Look at {{feature.name}} for $(ann)', output_path: notes/look.md }
+";
+    let project = project(flow, &[("agent.sh", PLAIN)]);
+    ended(&project.run(&["run", "flow.yaml", "login", "--agent", "./agent.sh"]), 0);
+    let run = project.newest();
+    assert_eq!(out(&project, "notes/look.md"), "the answer of look\n");
+    let asked = out(&project, "asked-look-1.txt");
+    assert!(asked.starts_with("Look at login for $(ann)\n") && asked.contains("notes/look.md"), "{asked}");
+    assert_eq!(out(&project, "knew.txt"), format!("{run}|review|look|1||"));
+    let context = &project.status(&run)["context"];
+    assert_eq!(context["outputs"]["review"]["look"], "the answer of look\n");
+    assert_eq!(context["deliverables"][0]["path"], "notes/look.md");
+}
+
+#[test]
+fn what_an_agent_writes_itself_is_left_as_it_is_and_nothing_at_all_is_a_failure() {
+    let flow = "
+name: flow
+phases:
+  - id: work
+    tasks: [{ id: write, prompt: go, output_path: result.txt }]
+";
+    let writes = "#!/bin/sh\ncat >/dev/null\necho mine > \"$LOCKGATE_OUTPUT_PATH\"\necho something else\n";
+    let project = project(flow, &[("agent.sh", writes), ("silent.sh", "#!/bin/sh\ncat >/dev/null\n")]);
+    ended(&project.run(&["run", "flow.yaml", "--agent", "./agent.sh"]), 0);
+    assert_eq!(out(&project, "result.txt"), "mine\n");
+    let output = project.run(&["run", "flow.yaml", "--agent", "./silent.sh"]);
+    ended(&output, 1);
+    assert!(output.stderr.contains("neither wrote result.txt nor said anything"), "{}", output.stderr);
+}
+
+#[test]
+fn what_a_known_agent_used_is_recorded_and_a_later_attempt_goes_on_in_its_session() {
+    let flow = "
+name: flow
+agents: { default: { preset: claude, command: ./claude.sh } }
+phases:
+  - id: work
+    tasks: [{ id: think, prompt: go, session: resume }]
+    checkpoint:
+      prompt: Again?
+      options:
+        - { label: Redo, on_select: { action: repeat_phase, target: work } }
+        - { label: Continue }
+";
+    let project = project(flow, &[("claude.sh", KNOWN)]);
+    ended(&project.run(&["run", "flow.yaml", "--answer", "work=Redo", "--answer", "work=Continue"]), 0);
+    let run = project.newest();
+    let finished = project.events(&run, "task_finished");
+    assert_eq!(
+        finished[0]["agent"],
+        json!({
+            "agent": "default", "preset": "claude", "model": "m-1", "session": "s-1", "dir": "", "asks": 1,
+            "usage": {"cost_micros": 600_000, "input_tokens": 100, "output_tokens": 20},
+        }),
+        "{}",
+        finished[0]
+    );
+    let arguments = project.read("arguments.txt");
+    let (first, second) = arguments.trim_end().split_once('\n').unwrap();
+    let started = project.events(&run, "task_started");
+    let chosen = started[0]["session"]["id"].as_str().unwrap();
+    assert!(first.contains(&format!("--session-id {chosen}")) && second.contains("--resume s-1"), "{arguments}");
+    assert_eq!(started[1]["session"], json!({"id": "s-1", "resume": true}));
+}
+
+#[test]
+fn a_budget_that_is_used_up_asks_before_anything_more_is_used() {
+    let flow = "
+name: flow
+agents: { default: { preset: claude, command: ./claude.sh } }
+budget: { max_cost: 1 }
+phases:
+  - id: work
+    behavior: sequential
+    tasks: [{ id: one, prompt: go }, { id: two, prompt: go }, { id: three, prompt: go }, { id: four, prompt: go }]
+";
+    let project = project(flow, &[("claude.sh", KNOWN)]);
+    let output = project.run(&["run", "flow.yaml"]);
+    ended(&output, 3);
+    assert!(output.stderr.contains("$1.20 of $1.00 are spent"), "{}", output.stderr);
+    let run = project.newest();
+    assert_eq!(project.events(&run, "task_finished").len(), 2);
+    assert_eq!(project.status(&run)["holds"][0]["kind"], "budget");
+    let hold = project.waiting_hold();
+    ended(&project.run(&["answer", &hold, "go-on", "--resume"]), 0);
+    assert_eq!(project.events(&run, "task_finished").len(), 4);
+    assert_eq!(project.events(&run, "budget_raised").len(), 1);
+}
+
+#[test]
+fn a_cost_that_nobody_knows_is_not_zero() {
+    let flow = "
+name: flow
+phases:
+  - id: work
+    budget: { max_cost: 100 }
+    behavior: sequential
+    tasks: [{ id: one, prompt: go }, { id: two, prompt: go }]
+";
+    let project = project(flow, &[("agent.sh", PLAIN)]);
+    let output = project.run(&["run", "flow.yaml", "--agent", "./agent.sh", "--answer", "work/two=Go on with as much again"]);
+    ended(&output, 0);
+    assert!(output.stderr.contains("may work/two go on") || output.stderr.contains("May work/two go on"), "{}", output.stderr);
+    let opened = project.events(&project.newest(), "hold_opened");
+    assert_eq!(opened[0]["notes"], json!(["the cost of one attempt is not known"]));
+}
+
+#[test]
+fn an_agent_works_no_longer_than_its_budget_and_a_person_says_whether_it_goes_on() {
+    let flow = "
+name: flow
+phases:
+  - id: work
+    tasks: [{ id: long, prompt: go, budget: { max_minutes: 0.005 } }]
+";
+    let project = project(flow, &[("agent.sh", "#!/bin/sh\ncat >/dev/null\nsleep 60\n")]);
+    let output = project.run(&["run", "flow.yaml", "--agent", "./agent.sh"]);
+    ended(&output, 3);
+    let run = project.newest();
+    assert_eq!(project.events(&run, "task_failed").len(), 0, "{}", output.stderr);
+    assert_eq!(project.status(&run)["holds"][0]["kind"], "budget");
+    let hold = project.waiting_hold();
+    ended(&project.run(&["answer", &hold, "Count as done", "--resume"]), 0);
+}
+
+#[test]
+fn an_answer_that_does_not_fit_its_schema_is_asked_for_again_with_the_error() {
+    let flow = "
+name: flow
+phases:
+  - id: work
+    tasks:
+      - id: judge
+        prompt: Judge it
+        output_path: verdict.json
+        output_schema: { type: object, required: [verdict], properties: { verdict: { enum: [ship, stop] } } }
+  - id: ship
+    tasks: [{ id: go, when: \"context.outputs.work.judge.verdict === 'ship'\", run: touch shipped }]
+";
+    let learns = r#"#!/bin/sh
+cat > "asked-$(ls | grep -c asked).txt"
+case $(ls | grep -c asked) in 1) echo 'no idea';; 2) echo '{"verdict": "perhaps"}';; *) printf 'Here:\n```json\n{"verdict": "ship"}\n```\n';; esac
+"#;
+    let project = project(flow, &[("agent.sh", learns)]);
+    ended(&project.run(&["run", "flow.yaml", "--agent", "./agent.sh"]), 0);
+    assert!(project.path("shipped").exists());
+    assert_eq!(serde_json::from_str::<Value>(&out(&project, "verdict.json")).unwrap(), json!({"verdict": "ship"}));
+    assert!(project.read("asked-2.txt").contains("does not fit the JSON Schema: /verdict"), "{}", project.read("asked-2.txt"));
+    assert_eq!(project.events(&project.newest(), "task_finished")[0]["agent"]["asks"], 3);
+    std::fs::remove_file(project.path("shipped")).unwrap();
+    program(&project, "never.sh", "#!/bin/sh\ncat >/dev/null\necho no\n");
+    let output = project.run(&["run", "flow.yaml", "--agent", "./never.sh"]);
+    ended(&output, 1);
+    assert!(output.stderr.contains("does not fit `output_schema` after 3 asks: the answer is no JSON"), "{}", output.stderr);
+}
+
+#[test]
+fn a_run_whose_agents_nobody_named_does_not_begin() {
+    let project = project("name: flow\nphases: [{ id: a, subagents: [{ type: scout }] }]\n", &[]);
+    let output = project.run(&["run", "flow.yaml"]);
+    ended(&output, 4);
+    assert!(output.stderr.contains("error[no-agent]: task a/scout needs an agent"), "{}", output.stderr);
+    assert!(output.stderr.contains("--agent"), "{}", output.stderr);
+    project
+        .write(".lockgate/config.yaml", "people: { require_terminal: false }\nagents: { scout: 'cat >/dev/null; echo found' }\n");
+    ended(&project.run(&["run", "flow.yaml"]), 0);
+}
+
+#[test]
+fn an_agent_that_hangs_floods_or_reports_an_error_is_ended_and_told() {
+    let flow = "
+name: flow
+phases:
+  - id: work
+    tasks: [{ id: odd, prompt: go, idle_timeout: 300ms }]
+";
+    let hangs = "#!/bin/sh\ntrap '' TERM\ncat >/dev/null\nprintf '\\033[2Jdrawing'\nsleep 60 &\nsleep 60\n";
+    let floods = "#!/bin/sh\ncat >/dev/null\nhead -c 30000000 /dev/zero | tr '\\0' 'x'\necho\n";
+    let fails = "#!/bin/sh\ncat >/dev/null\necho '{\"type\":\"result\",\"subtype\":\"error_during_execution\",\"is_error\":true,\"result\":\"no credit\"}'\n";
+    let project = project(flow, &[("hangs.sh", hangs), ("floods.sh", floods), ("fails.sh", fails)]);
+    let output = project.run(&["run", "flow.yaml", "--agent", "./hangs.sh"]);
+    ended(&output, 1);
+    assert!(output.stderr.contains("it printed nothing for 0.3 s") && !output.stderr.contains('\u{1b}'), "{}", output.stderr);
+    ended(&project.run(&["run", "flow.yaml", "--agent", "./floods.sh"]), 0);
+    project.write("flow.yaml", format!("agents: {{ default: {{ preset: claude, command: ./fails.sh }} }}{flow}"));
+    let output = project.run(&["run", "flow.yaml"]);
+    ended(&output, 1);
+    assert!(output.stderr.contains("no credit"), "{}", output.stderr);
+}
+
+#[test]
+fn an_agent_cannot_answer_its_own_hold() {
+    let flow = "
+name: flow
+phases:
+  - id: plan
+    checkpoint: { approval_required: true }
+    tasks: [{ id: note, prompt: go }]
+";
+    let program = crate::project::program().display().to_string();
+    let tries = format!(
+        "#!/bin/sh\ncat >/dev/null\nhold=$(cat hold)\n{program} answer \"$hold\" Continue 2>&1\necho \"ended with $?\"\n"
+    );
+    let project = project(flow, &[("agent.sh", &tries)]);
+    project.write("hold", "nothing");
+    ended(&project.run(&["run", "flow.yaml", "--agent", "./agent.sh"]), 3);
+    let hold = project.waiting_hold();
+    project.write("hold", &hold);
+    let output = project.run(&["run", "flow.yaml", "other", "--agent", "./agent.sh"]);
+    ended(&output, 3);
+    let first = project.json(0, &["runs", "--json"]);
+    let waiting: Vec<&Value> = first.as_array().unwrap().iter().filter(|run| run["status"] == "waiting").collect();
+    assert_eq!(waiting.len(), 2, "{first}");
+    let refused = waiting.iter().flat_map(|run| project.events(run["run"].as_str().unwrap(), "attempt_refused")).count();
+    assert_eq!(refused, 1, "the attempt is kept");
+}

@@ -1,0 +1,188 @@
+//! Tasks that become several, may be left out, or go round; and what a run is given when it begins.
+
+use crate::project::{Output, Project, signal, until};
+use serde_json::json;
+
+fn ended(output: &Output, code: i32) {
+    assert_eq!(output.code, Some(code), "{}\n{}", output.stdout, output.stderr);
+}
+
+fn tasks(flow: &str) -> String {
+    format!("name: flow\nvars: {{ files: [a.rs, b.rs] }}\nphases:\n  - id: work\n    tasks:\n{flow}")
+}
+
+fn items(project: &Project, kind: &str) -> Vec<String> {
+    let events = project.events(&project.newest(), kind);
+    let mut items: Vec<String> = events.iter().filter_map(|event| Some(event["item"].as_str()?.to_owned())).collect();
+    items.sort();
+    items
+}
+
+#[test]
+fn a_list_from_the_file_the_vars_a_script_or_lines_makes_one_task_for_each_item() {
+    for (list, expected) in [
+        ("[x, y, x]", vec!["x", "x#2", "y"]),
+        ("files", vec!["a.rs", "b.rs"]),
+        ("{ script: \"return [{ id: 'p', n: 1 }, { id: 'q', n: 2 }]\" }", vec!["p", "q"]),
+        ("{ lines: list.txt, max_parallel: 1 }", vec!["one two", "three"]),
+    ] {
+        let project = Project::with(&tasks(&format!(
+            "      - {{ id: each, for_each: {list}, env: {{ ITEM: '{{{{item}}}}' }}, run: 'echo \"$ITEM\" >> seen.txt' }}\n      - {{ id: after, needs: each, run: 'wc -l < seen.txt > count.txt' }}\n"
+        )));
+        project.write("list.txt", "one two\n\n  three\n");
+        ended(&project.run(&["run", "flow.yaml"]), 0);
+        let mut expected: Vec<&str> = expected;
+        expected.sort();
+        assert_eq!(items(&project, "task_finished"), expected, "{list}");
+        assert_eq!(project.read("count.txt").trim(), expected.len().to_string(), "{list}");
+    }
+}
+
+#[test]
+fn what_items_gave_is_in_the_context_by_their_keys() {
+    let project = Project::with(&tasks(
+        "      - { id: each, for_each: files, script: 'return item.toUpperCase()' }\n      - { id: all, needs: each, script: 'return context.outputs.work.each' }\n",
+    ));
+    ended(&project.run(&["run", "flow.yaml"]), 0);
+    let outputs = &project.status(&project.newest())["context"]["outputs"]["work"];
+    assert_eq!(outputs["all"], json!({"a.rs": "A.RS", "b.rs": "B.RS"}));
+}
+
+#[test]
+fn a_list_that_is_none_is_a_failure_that_says_so_and_an_empty_one_is_done() {
+    let project = Project::with(&tasks("      - { id: each, for_each: { script: 'return 3' }, pass: true }\n"));
+    let output = project.run(&["run", "flow.yaml"]);
+    ended(&output, 1);
+    assert!(output.stderr.contains("`for_each` needs a list, and this is none: 3"), "{}", output.stderr);
+    project.write("flow.yaml", tasks("      - { id: each, for_each: [], pass: true }\n"));
+    ended(&project.run(&["run", "flow.yaml"]), 0);
+    project.write("flow.yaml", tasks("      - { id: each, for_each: { lines: gone.txt }, pass: true }\n"));
+    let output = project.run(&["run", "flow.yaml"]);
+    ended(&output, 1);
+    assert!(output.stderr.contains("there is no file \"gone.txt\""), "{}", output.stderr);
+}
+
+#[test]
+fn a_killed_run_resumes_with_exactly_the_items_that_are_missing() {
+    let project = Project::with(&tasks(
+        "      - id: each\n        for_each: { script: 'return Array.from({ length: 12 }, (_, n) => n)', max_parallel: 3 }\n        on_interrupt: rerun\n        env: { N: '{{item}}' }\n        run: 'test \"$N\" -lt 5 || test -e go || sleep 60; echo \"$N\" >> done.txt'\n",
+    ));
+    let mut child = project.start(&["run", "flow.yaml"]);
+    until("five items are done", || project.path("done.txt").exists() && project.read("done.txt").lines().count() == 5);
+    until("they are recorded", || items(&project, "task_finished").len() == 5);
+    signal(&child, rustix::process::Signal::KILL);
+    child.wait().unwrap();
+    project.write("go", "");
+    ended(&project.run(&["resume", &project.newest()]), 0);
+    let mut done: Vec<u32> = project.read("done.txt").lines().map(|line| line.parse().unwrap()).collect();
+    done.sort_unstable();
+    assert_eq!(done, (0..12).collect::<Vec<u32>>(), "each was done once");
+}
+
+#[test]
+fn a_condition_leaves_a_task_out_and_what_needs_it_goes_on() {
+    let project = Project::with(&tasks(
+        "      - { id: maybe, when: \"context.feature.flags.includes('deep')\", run: touch deep }\n      - { id: each, for_each: files, when: \"item !== 'a.rs'\", pass: true }\n      - { id: after, needs: [maybe, each], run: touch after }\n",
+    ));
+    let output = project.run(&["run", "flow.yaml"]);
+    ended(&output, 0);
+    assert!(output.stderr.contains("work/maybe left out: its `when` is false"), "{}", output.stderr);
+    assert!(!project.path("deep").exists() && project.path("after").exists());
+    assert_eq!(items(&project, "task_left_out"), ["a.rs"]);
+    ended(&project.run(&["run", "flow.yaml", "--flag", "deep"]), 0);
+    assert!(project.path("deep").exists());
+    project.write("flow.yaml", tasks("      - { id: odd, when: nowhere.x, pass: true }\n"));
+    let output = project.run(&["run", "flow.yaml"]);
+    ended(&output, 1);
+    assert!(output.stderr.contains("its `when` could not be evaluated"), "{}", output.stderr);
+}
+
+#[test]
+fn a_failure_that_is_tolerated_leaves_out_what_needs_it_unless_its_join_says_otherwise() {
+    let project = Project::with(&tasks(
+        "      - { id: bad, run: 'false', continue_on_error: true }\n      - { id: good, pass: true }\n      - { id: all, needs: [bad, good], run: touch all }\n      - { id: any, needs: [bad, good], join: any, run: touch any }\n      - { id: done, needs: [bad, good], join: done, run: touch done }\n      - { id: further, needs: all, run: touch further }\n",
+    ));
+    let output = project.run(&["run", "flow.yaml"]);
+    ended(&output, 0);
+    let made: Vec<bool> = ["all", "any", "done", "further"].iter().map(|name| project.path(name).exists()).collect();
+    assert_eq!(made, [false, true, true, false], "{}", output.stderr);
+    assert!(output.stderr.contains("work/all left out: it needs bad, good, which did not succeed"), "{}", output.stderr);
+}
+
+#[test]
+fn a_task_is_done_again_until_something_holds_with_the_last_output_at_hand() {
+    let project = Project::with(&tasks(
+        "      - { id: count, script: \"return (typeof previous === 'undefined' ? 0 : previous) + task.round\", until: { condition: 'output >= 6', limit: 5 } }\n      - { id: make, run: 'echo x >> made.txt', until: { run: 'test $(wc -l < made.txt) -ge 2' } }\n",
+    ));
+    ended(&project.run(&["run", "flow.yaml"]), 0);
+    assert_eq!(project.status(&project.newest())["context"]["outputs"]["work"]["count"], 6);
+    assert_eq!(project.read("made.txt").lines().count(), 2);
+    project.write("flow.yaml", tasks("      - { id: never, pass: true, until: { condition: 'false', limit: 3 } }\n"));
+    let output = project.run(&["run", "flow.yaml"]);
+    ended(&output, 1);
+    assert!(output.stderr.contains("`until` did not hold after 3 rounds"), "{}", output.stderr);
+    assert_eq!(project.events(&project.newest(), "task_started").len(), 3);
+}
+
+#[test]
+fn inputs_are_checked_before_anything_begins() {
+    let project = Project::with(
+        "
+name: flow
+inputs:
+  ticket: { description: The ticket }
+  size: { choices: [small, large], default: small }
+  count: { type: number, default: 2 }
+  names: { type: list, required: false }
+phases:
+  - id: work
+    tasks: [{ id: show, script: 'return context.vars' }]
+",
+    );
+    let output = project.run(&["run", "flow.yaml"]);
+    ended(&output, 4);
+    assert!(output.stderr.contains("error[bad-input]: the workflow needs the input `ticket` (The ticket)"), "{}", output.stderr);
+    let output = project.run(&["run", "flow.yaml", "--var", "ticket=7", "--var", "size=huge"]);
+    ended(&output, 4);
+    assert!(output.stderr.contains("the input `size` must be one of small, large, not \"huge\""), "{}", output.stderr);
+    assert!(!project.path(".lockgate/runs").exists(), "nothing has begun");
+    ended(&project.run(&["run", "flow.yaml", "--var", "ticket=7", "--var", "names=a,b"]), 0);
+    let vars = &project.status(&project.newest())["context"]["outputs"]["work"]["show"];
+    assert_eq!(*vars, json!({"ticket": "7", "size": "small", "count": 2, "names": ["a", "b"]}));
+}
+
+#[test]
+fn a_phase_may_use_another_workflow_with_values_of_its_own() {
+    let project = Project::with(
+        "
+name: outer
+vars: { word: outer }
+phases:
+  - { id: first, use: inner.yaml, with: { word: one } }
+  - { id: second, use: inner.yaml, with: { word: two } }
+  - id: last
+    tasks: [{ id: say, run: 'echo {{vars.word}} >> said.txt' }]
+    checkpoint:
+      prompt: Again?
+      options:
+        - { label: Redo, on_select: { action: repeat_phase, target: second } }
+        - { label: Continue }
+",
+    );
+    project.write(
+        "inner.yaml",
+        "name: inner\ninputs: { word: }\nphases:\n  - id: say\n    tasks: [{ id: say, run: 'echo {{vars.word}} >> said.txt' }]\n",
+    );
+    ended(&project.run(&["run", "flow.yaml", "--answer", "last=Redo", "--answer", "last=Continue"]), 0);
+    assert_eq!(project.read("said.txt"), "one\ntwo\nouter\ntwo\nouter\n");
+    assert_eq!(project.status(&project.newest())["context"]["phases"]["completed"], json!(["first.say", "second.say", "last"]));
+    project.write(
+        "flow.yaml",
+        "name: x\nphases: [{ id: a, use: iner.yaml }, { id: b, use: inner.yaml }, { id: c, use: flow.yaml }]\n",
+    );
+    let output = project.run(&["validate", "flow.yaml"]);
+    ended(&output, 4);
+    for told in ["there is no workflow `iner.yaml`", "did you mean `inner.yaml`?", "the used workflow needs the input `word`"] {
+        assert!(output.stderr.contains(told), "{told}: {}", output.stderr);
+    }
+}
