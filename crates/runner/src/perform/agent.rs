@@ -92,9 +92,7 @@ fn gather(shared: &Shared, run: &Run, call: TaskCall<'_>, work: &AgentWork, chos
     let like = Like { timeout, ..call.like() };
     let mut prepared = with_setting(shared, run, call.phase, like, chosen.as_ref().ok());
     prepared.idle_timeout = work.idle_timeout;
-    if let Some((_, Datum::Inline(text))) = call.values().item {
-        prepared.ours.push(("LOCKGATE_ITEM".to_owned(), plain_text(text)));
-    }
+    prepared.know_item(call.values().item);
     let values = TaskValues { config: Some(&work.config), output_path: work.output_path.as_deref(), ..call.values() };
     let around = Around::new(run, call.phase, work);
     let others: Vec<&str> =
@@ -119,14 +117,6 @@ fn gather(shared: &Shared, run: &Run, call: TaskCall<'_>, work: &AgentWork, chos
         config: work.config.clone(),
         prepared,
         chosen,
-    }
-}
-
-/// A JSON text as people would write it.
-fn plain_text(json: &str) -> String {
-    match serde_json::from_str(json) {
-        Ok(Value::String(text)) => text,
-        Ok(_) | Err(_) => json.to_owned(),
     }
 }
 

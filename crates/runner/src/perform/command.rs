@@ -6,6 +6,7 @@ use crate::files::Places;
 use crate::process::{Ended, Grace, How, Job, LogLimits};
 use crate::root::Step;
 use crate::secret::Secret;
+use lockgate_engine::datum::Datum;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{Failure, FailureKind};
 use lockgate_engine::spec::workflow::{Phase, SecretSource};
@@ -80,6 +81,17 @@ pub(super) fn failure(kind: FailureKind, message: impl Into<String>) -> Failure 
 }
 
 impl Prepared {
+    /// Lets the process know the item that its task is done for; a large one only templates and scripts see.
+    pub(super) fn know_item(&mut self, item: Option<(&str, &Datum)>) {
+        if let Some((_, Datum::Inline(json))) = item {
+            let text = match serde_json::from_str(json) {
+                Ok(serde_json::Value::String(text)) => text,
+                Ok(_) | Err(_) => json.clone(),
+            };
+            self.ours.push(("LOCKGATE_ITEM".to_owned(), text));
+        }
+    }
+
     /// The job that gives this command to a shell.
     pub(super) async fn job(
         &self,
@@ -134,8 +146,8 @@ impl Prepared {
     }
 }
 
-/// A renderer of nothing but text.
-pub(super) fn templates<'a>(prepared: &'a Prepared, others: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
+/// What a process says in templates, besides its command.
+fn templates<'a>(prepared: &'a Prepared, others: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
     prepared.dir.as_deref().into_iter().chain(prepared.env.values().map(String::as_str)).chain(others.iter().copied())
 }
 

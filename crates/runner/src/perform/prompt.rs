@@ -46,7 +46,7 @@ impl Around {
         let mut text = match &self.prompt {
             Prompt::Text(template) => ready.text(template)?,
             Prompt::Document(template) => ready.document(template)?,
-            Prompt::Phase => self.from_phase(kind),
+            Prompt::Phase => self.told_by_phase(kind),
         };
         let own = matches!(self.prompt, Prompt::Text(_));
         let mut facts = String::new();
@@ -78,7 +78,7 @@ impl Around {
     }
 
     /// Nobody wrote a prompt: what the phase is for has to do.
-    fn from_phase(&self, kind: Option<&str>) -> String {
+    fn told_by_phase(&self, kind: Option<&str>) -> String {
         let role = kind.map(|kind| format!("You are the subagent `{kind}`.\n\n")).unwrap_or_default();
         format!("{role}{}", self.description.as_deref().unwrap_or(&self.title))
     }

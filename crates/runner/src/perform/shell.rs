@@ -22,13 +22,13 @@ pub(super) fn task(
     command: &str,
     stop: Stop,
 ) -> BoxFuture<'static, Performed> {
-    let prepared = prepare(&shared, run, call.phase, call.like());
+    let mut prepared = prepare(&shared, run, call.phase, call.like());
+    prepared.know_item(call.values().item);
     let others: Vec<&str> = std::iter::once(command).chain(call.task.outputs.iter().map(String::as_str)).collect();
     let renderer = renderer(run, call.phase, &prepared, call.values(), &others);
     let tree = worktree::wanted(run, call.key, call.task);
     let (ending, outputs, command) = (call.ending(&shared, run, stop.clone()), call.task.outputs.clone(), command.to_owned());
     async move {
-        let mut prepared = prepared;
         let outcome = async {
             worktree::enter(&shared, &mut prepared, tree).await?;
             let ready = renderer.ready(&shared).await.map_err(start)?;

@@ -72,7 +72,7 @@ pub(super) fn items(
         Over::Lines(path) => {
             let places = shared.places(run);
             let renderer = Renderer::of(run, call.phase, std::path::Path::new(&run.output_dir), call.values(), [path.as_str()]);
-            Source::Lines(places, renderer, path.clone())
+            Source::Lines(Box::new((places, renderer, path.clone())))
         }
     };
     let (key, attempt) = (call.key.clone(), call.attempt);
@@ -91,7 +91,7 @@ enum Source {
     Values(Value),
     Var(String, Option<Datum>),
     Script(Box<script::Prepared>),
-    Lines(crate::files::Places, Renderer, String),
+    Lines(Box<(crate::files::Places, Renderer, String)>),
 }
 
 impl Source {
@@ -105,7 +105,8 @@ impl Source {
                 let returned = evaluate(shared, *prepared, stop).await?;
                 serde_json::from_str(&returned.json).map_err(|error| start(error.to_string()))
             }
-            Self::Lines(places, renderer, path) => {
+            Self::Lines(lines) => {
+                let (places, renderer, path) = *lines;
                 let path = renderer.ready(shared).await.and_then(|ready| ready.text(&path)).map_err(start)?;
                 let lines = look_at_lines(&places, &path).map_err(|error| match error {
                     LinesError::Absent => start(format!("there is no file {path:?} whose lines could be worked on")),
@@ -226,7 +227,7 @@ pub(super) struct Ending {
 
 enum Until {
     Condition(Box<script::Prepared>),
-    Run(Box<command::Prepared>, Renderer, String),
+    Run(Box<(command::Prepared, Renderer, String)>),
 }
 
 impl Ending {
@@ -239,7 +240,7 @@ impl Ending {
             Holds::Run(command) => {
                 let prepared = command::prepare(&shared, run, call.phase, call.like());
                 let renderer = command::renderer(run, call.phase, &prepared, call.values(), &[command]);
-                Until::Run(Box::new(prepared), renderer, command.clone())
+                Until::Run(Box::new((prepared, renderer, command.clone())))
             }
         });
         Self { shared, key: call.key.clone(), attempt: call.attempt, until, stop }
@@ -289,7 +290,8 @@ async fn holds(
             let returned = evaluate(shared, prepared.with("output", output), stop).await;
             returned.map(|returned| returned.truthy).map_err(|trouble| masked(shared, &trouble).message)
         }
-        Until::Run(prepared, renderer, command) => {
+        Until::Run(run) => {
+            let (prepared, renderer, command) = *run;
             let ready = renderer.ready(shared).await?;
             match shell::execute(shared, &prepared, &ready, &command, stop).await {
                 Ok(()) => Ok(true),
