@@ -1,10 +1,12 @@
 //! The rules of a run, each as a claim, on workflows made by hand.
 
+mod agents;
 mod answers;
 mod failures;
 mod people;
 mod phases;
 mod recovery;
+mod spread;
 mod stored;
 
 use crate::datum::Datum;

@@ -1,0 +1,129 @@
+//! Agents: what they use, which session they work in, what they say to scripts.
+
+use super::*;
+use crate::run::Status;
+use crate::run::agent::{AgentReport, Usage};
+use crate::run::budget::BudgetScope;
+use crate::run::event::Thinker;
+
+fn agent_task(id: &str, needs: &[&str], session: Session) -> Task {
+    let work = AgentWork { agent: Some("coder".into()), session, ..AgentWork::default() };
+    let needs = needs.iter().map(|need| TaskId::from(*need)).collect();
+    Task { needs, ..Task::new(TaskId::from(id), Work::Agent(Box::new(work))) }
+}
+
+fn report(cost: Option<u64>, session: &str) -> Option<Box<AgentReport>> {
+    let usage = Usage { cost_micros: cost, input_tokens: Some(1), output_tokens: Some(1) };
+    Some(Box::new(AgentReport { agent: "coder".into(), session: Some(session.into()), usage, asks: 1, ..AgentReport::default() }))
+}
+
+fn end(bench: &mut Bench, outcome: TaskOutcome, agent: Option<Box<AgentReport>>) {
+    let Some(Effect::Task { key, attempt }) = bench.run.pending().into_iter().next() else { panic!("no task runs") };
+    bench.outcome(Body::TaskEnded { key, attempt, outcome, agent });
+}
+
+fn well() -> TaskOutcome {
+    TaskOutcome::Finished { result: None, outputs: Vec::new() }
+}
+
+#[test]
+fn a_used_up_budget_asks_once_for_all_that_wait_for_it_and_lets_them_go_on_together() {
+    let tasks = vec![
+        agent_task("a", &[], Session::Fresh),
+        agent_task("b", &["a"], Session::Fresh),
+        agent_task("c", &["a"], Session::Fresh),
+    ];
+    let mut definition = workflow(vec![phase("one", tasks)]);
+    definition.budget = Budget { max_cost_micros: Some(10), ..Budget::default() };
+    let mut bench = Bench::new(definition);
+    end(&mut bench, well(), report(Some(10), "s"));
+    assert_eq!(bench.run.status(), Status::Waiting);
+    assert_eq!(bench.hold().scope.addresses(), ["one/b", "one/c"]);
+    assert_eq!(bench.hold().notes, ["$0.00 of $0.00 are spent"]);
+    bench.answer("go-on", None);
+    assert_eq!(bench.started(), ["one/a", "one/b", "one/c"]);
+    end(&mut bench, well(), report(Some(1), "s"));
+    end(&mut bench, well(), report(Some(100), "s"));
+    assert_eq!(bench.run.status(), Status::Complete);
+    assert_eq!(bench.run.spent(&BudgetScope::Run).cost_micros, 111);
+}
+
+#[test]
+fn what_nobody_said_was_used_is_asked_about_and_a_cut_off_attempt_is_such() {
+    let tasks = vec![agent_task("a", &[], Session::Fresh)];
+    let mut definition = workflow(vec![phase("one", tasks)]);
+    definition.phases[0].tasks[0].budget = Budget { max_cost_micros: Some(1_000), ..Budget::default() };
+    definition.phases[0].tasks[0].on_interrupt = OnInterrupt::Rerun;
+    let mut bench = Bench::new(definition);
+    bench.tell(person(), Body::TakeOver { driver: DriverId::from("other"), detached: false }, true).unwrap();
+    assert_eq!(bench.hold().notes, ["the cost of one attempt is not known"]);
+    bench.answer("Count as done", None);
+    assert_eq!(bench.run.status(), Status::Complete);
+}
+
+#[test]
+fn an_attempt_that_its_budget_cut_off_is_no_failure() {
+    let mut definition = workflow(vec![phase("one", vec![agent_task("a", &[], Session::Fresh)])]);
+    definition.phases[0].tasks[0].budget = Budget { max_time: Some(std::time::Duration::from_millis(1)), ..Budget::default() };
+    let mut bench = Bench::new(definition);
+    let cut = Failure { kind: FailureKind::Budget, message: "too long".into(), tail: String::new() };
+    end(&mut bench, TaskOutcome::Failed(cut), report(Some(0), "s"));
+    assert!(!bench.has(|event| matches!(event, Event::TaskFailed { .. })));
+    assert_eq!(bench.hold().kind, crate::hold::HoldKind::Budget);
+}
+
+#[test]
+fn sessions_are_fresh_the_same_as_the_agents_last_or_those_of_the_attempt_before() {
+    let tasks = vec![
+        agent_task("a", &[], Session::Fresh),
+        agent_task("b", &["a"], Session::Same),
+        Task { retry: Retry { attempts: 2, ..Retry::default() }, ..agent_task("c", &["b"], Session::Resume) },
+    ];
+    let mut bench = Bench::new(workflow(vec![phase("one", tasks)]));
+    end(&mut bench, well(), report(Some(1), "named-by-it"));
+    end(&mut bench, well(), report(Some(1), "second"));
+    end(&mut bench, TaskOutcome::Failed(broken()), report(Some(1), "third"));
+    bench.work();
+    let sessions: Vec<(String, bool)> = bench
+        .entries
+        .iter()
+        .filter_map(|entry| match &entry.event {
+            Event::TaskStarted { session: Some(session), .. } => Some((session.id.clone(), session.resume)),
+            _ => None,
+        })
+        .collect();
+    assert!(!sessions[0].1 && sessions[0].0.len() == 36, "{sessions:?}");
+    assert_eq!(sessions[1], ("named-by-it".into(), true));
+    assert!(!sessions[2].1, "it had no attempt before");
+    assert_eq!(sessions[3], ("third".into(), true));
+}
+
+#[test]
+fn a_script_that_asks_is_evaluated_again_with_the_answer_and_a_crash_asks_only_what_was_not_answered() {
+    let script = Script { source: String::new(), reads: Reads::Parts(BTreeSet::new()), line: 0 };
+    let main = Task::new(TaskId::from("main"), Work::Script(script));
+    let mut bench = Bench::new(workflow(vec![phase("one", vec![main])]));
+    let asks = |text: &str| TaskOutcome::Thinks(Datum::Inline(format!("\"{text}\"")));
+    end(&mut bench, asks("first"), None);
+    let thinker = Thinker::Task(key("one", 1, "main"));
+    assert_eq!(bench.run.pending(), [Effect::Think { thinker: thinker.clone(), number: 1 }]);
+    bench.perform(&Effect::Think { thinker: thinker.clone(), number: 1 });
+    end(&mut bench, asks("second"), None);
+    bench.tell(person(), Body::TakeOver { driver: DriverId::from("other"), detached: false }, true).unwrap();
+    let known: Vec<bool> = bench.run.current.as_ref().unwrap().thoughts.iter().map(|thought| thought.text.is_some()).collect();
+    assert_eq!(known, [true], "what was answered is known, what was not is asked again");
+    end(&mut bench, asks("second"), None);
+    bench.perform(&Effect::Think { thinker: thinker.clone(), number: 2 });
+    end(&mut bench, well(), None);
+    assert_eq!(bench.run.status(), Status::Complete);
+}
+
+#[test]
+fn a_thought_that_fails_fails_the_task_that_wanted_it() {
+    let script = Script { source: String::new(), reads: Reads::Parts(BTreeSet::new()), line: 0 };
+    let mut bench = Bench::new(workflow(vec![phase("one", vec![Task::new(TaskId::from("main"), Work::Script(script))])]));
+    end(&mut bench, TaskOutcome::Thinks(Datum::Inline("\"x\"".into())), None);
+    let thinker = Thinker::Task(key("one", 1, "main"));
+    bench.outcome(Body::Thought { thinker, text: Err(broken()), agent: None });
+    assert_eq!(bench.run.status(), Status::Failed);
+}
