@@ -4,14 +4,16 @@ use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Seen, ShownFile};
 use lockgate_engine::id::{DriverId, RunId, StepKey, TaskKey};
-use lockgate_engine::run::command::{Actor, Body, Command, Create, Credential, GapsFound, TaskOutcome, Way};
+use lockgate_engine::run::agent::{AgentReport, Usage};
+use lockgate_engine::run::command::{Actor, Body, Command, Create, Credential, GapsFound, Item, TaskOutcome, Way};
 use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind, Origin, OutputFile, Preset, RefusedAttempt, RunKind};
 use lockgate_engine::run::index::IndexRows;
 use lockgate_engine::run::{Run, Status, create, handle};
 use lockgate_engine::spec::read;
-use lockgate_engine::spec::workflow::{Reads, Workflow};
+use lockgate_engine::spec::subagent::Subagent;
+use lockgate_engine::spec::workflow::{Reads, Work, Workflow};
 use lockgate_engine::time::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -172,8 +174,22 @@ impl Play {
                 let result = (what == 2).then(|| Datum::Inline(how.to_string()));
                 let file = OutputFile { path: format!("{}.txt", how & 3), digest, bytes: 1, stored: how & 4 == 4 };
                 let outputs = if what == 3 { vec![file] } else { Vec::new() };
-                let outcome = if well { TaskOutcome::Finished { result, outputs } } else { TaskOutcome::Failed(failure(how)) };
-                Body::TaskEnded { key, attempt, outcome, agent: None }
+                let task = self.run.declared(&key)?;
+                let item = |name: &str| Item { key: name.into(), value: Datum::Inline(format!("\"{name}\"")) };
+                let scout = Subagent { kind: "scout".into(), config: BTreeMap::new() };
+                let asks = matches!(task.work, Work::Script(_) | Work::Adaptive(_)) && how & 0x21 == 0x21;
+                let outcome = match &task.work {
+                    _ if !well => TaskOutcome::Failed(failure(how)),
+                    _ if asks => TaskOutcome::Thinks(Datum::Inline("\"why\"".into())),
+                    _ if task.for_each.is_some() && key.item.is_none() => {
+                        TaskOutcome::Items(["a", "b", "c"][..usize::from(how & 3)].iter().map(|name| item(name)).collect())
+                    }
+                    Work::Adaptive(_) => TaskOutcome::Agents(vec![scout; usize::from(how & 1)]),
+                    _ if task.until.is_some() && what == 3 => TaskOutcome::Again { result, outputs },
+                    _ => TaskOutcome::Finished { result, outputs },
+                };
+                let agent = task.agent().map(|_| Box::new(report(how)));
+                Body::TaskEnded { key, attempt, outcome, agent }
             }
             Effect::Gate { phase, iteration, gate, attempt } => {
                 Body::GateEnded { phase, iteration, gate, attempt, failure: (!well).then(|| failure(how)) }
@@ -261,8 +277,17 @@ impl Play {
     }
 }
 
+fn report(how: u8) -> AgentReport {
+    let usage = Usage { cost_micros: (how & 1 == 1).then_some(u64::from(how) * 10_000), ..Usage::default() };
+    AgentReport { agent: "default".into(), session: (how & 2 == 2).then(|| "s".into()), usage, asks: 1, ..AgentReport::default() }
+}
+
 fn failure(how: u8) -> Failure {
-    let kind = if how & 1 == 1 { FailureKind::Timeout } else { FailureKind::Exit(1) };
+    let kind = match how & 3 {
+        0 => FailureKind::Exit(1),
+        1 => FailureKind::Budget,
+        _ => FailureKind::Timeout,
+    };
     Failure { kind, message: "it broke".into(), tail: "the last line".into() }
 }
 
