@@ -1,5 +1,6 @@
 //! `lockgate doctor`: what is wrong with this machine or project, and how to mend it.
 
+mod agents;
 mod machine;
 mod project;
 

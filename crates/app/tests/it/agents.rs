@@ -101,17 +101,45 @@ phases:
         finished[0]["agent"],
         json!({
             "agent": "default", "preset": "claude", "model": "m-1", "session": "s-1", "dir": "", "asks": 1,
+            "command": finished[0]["agent"]["command"],
             "usage": {"cost_micros": 600_000, "input_tokens": 100, "output_tokens": 20},
         }),
         "{}",
         finished[0]
     );
+    assert!(finished[0]["agent"]["command"].as_str().unwrap().starts_with("./claude.sh "), "{}", finished[0]);
     let arguments = project.read("arguments.txt");
     let (first, second) = arguments.trim_end().split_once('\n').unwrap();
     let started = project.events(&run, "task_started");
     let chosen = started[0]["session"]["id"].as_str().unwrap();
     assert!(first.contains(&format!("--session-id {chosen}")) && second.contains("--resume s-1"), "{arguments}");
     assert_eq!(started[1]["session"], json!({"id": "s-1", "resume": true}));
+}
+
+#[test]
+fn what_an_agent_says_of_its_whole_session_counts_once() {
+    let flow = "
+name: flow
+agents: { default: { preset: codex, command: ./codex.sh } }
+phases:
+  - id: work
+    behavior: sequential
+    tasks: [{ id: one, prompt: go, session: same }, { id: two, prompt: go, session: same }]
+";
+    let codex = r#"#!/bin/sh
+cat > /dev/null
+echo x >> calls.txt
+echo '{"type":"thread.started","thread_id":"t-1"}'
+echo '{"type":"turn.started"}'
+echo '{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"done"}}'
+n=$(wc -l < calls.txt)
+echo "{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":$((n * 100)),\"cached_input_tokens\":0,\"output_tokens\":$((n * 10))}}"
+"#;
+    let project = project(flow, &[("codex.sh", codex)]);
+    ended(&project.run(&["run", "flow.yaml"]), 0);
+    let finished = project.events(&project.newest(), "task_finished");
+    let used: Vec<Value> = finished.iter().map(|event| event["agent"]["usage"]["input_tokens"].clone()).collect();
+    assert_eq!(used, [json!(100), json!(100)], "{finished:?}");
 }
 
 #[test]
@@ -264,4 +292,18 @@ phases:
     assert_eq!(waiting.len(), 2, "{first}");
     let refused = waiting.iter().flat_map(|run| project.events(run["run"].as_str().unwrap(), "attempt_refused")).count();
     assert_eq!(refused, 1, "the attempt is kept");
+}
+
+#[test]
+fn the_doctor_looks_whether_the_agents_of_the_settings_can_be_started() {
+    let project = project("name: flow\nphases: [{ id: a, tasks: [{ id: t, pass: true }] }]\n", &[("here.sh", PLAIN)]);
+    ended(&project.run(&["run", "flow.yaml"]), 0);
+    project.write(
+        ".lockgate/config.yaml",
+        "people: { require_terminal: false }\nagents: { default: ./here.sh --fast, other: { command: no-such-agent } }\n",
+    );
+    let output = project.run(&["doctor"]);
+    ended(&output, 1);
+    assert!(output.stdout.contains("agent \"default\" is `./here.sh`"), "{}", output.stdout);
+    assert!(output.stdout.contains("agent \"other\": `no-such-agent` is not found"), "{}", output.stdout);
 }

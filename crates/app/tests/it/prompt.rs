@@ -403,3 +403,43 @@ fn ctrl_c_while_tasks_work_ends_them() {
     assert_eq!(code, 130, "{said}");
     assert!(said.contains("its state is saved"), "{said}");
 }
+
+#[test]
+fn an_input_that_is_missing_is_asked_for_until_it_fits() {
+    let project = Project::with_terminal_required();
+    project.write(
+        "flow.yaml",
+        "name: flow\ninputs: { size: { description: How large it is, choices: [small, large] } }\nphases: [{ id: a, tasks: [{ id: t, script: 'return context.vars.size' }] }]\n",
+    );
+    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
+    let shown = terminal.expect("size (one of small, large): ");
+    assert!(shown.contains("How large it is"), "{shown}");
+    terminal.send("huge\n");
+    terminal.expect("must be one of small, large");
+    terminal.expect("size (one of small, large): ");
+    terminal.send("large\n");
+    let (said, code) = terminal.end();
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(project.status(&project.newest())["context"]["outputs"]["a"]["t"], "large");
+}
+
+#[test]
+fn a_changed_definition_is_asked_about_at_the_terminal() {
+    let project = project();
+    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
+    terminal.asked();
+    terminal.send("\u{3}");
+    terminal.end();
+    project.write("flow.yaml", FLOW.replace("cp article.md published", "cp article.md elsewhere"));
+    let run = project.newest();
+    let mut terminal = Terminal::start(&project, &["resume", &run]);
+    let shown = terminal.expect("Which? [1] ");
+    assert!(shown.contains("have changed since it began: flow.yaml") && shown.contains("2. Accept the changes"), "{shown}");
+    terminal.send("2\n");
+    terminal.asked();
+    terminal.send("1\r");
+    let (said, code) = terminal.end();
+    assert_eq!(code, 0, "{said}");
+    assert!(project.path("elsewhere").exists() && !project.path("published").exists());
+    assert_eq!(project.events(&run, "definition_accepted")[0]["actor"]["credential"], "person");
+}

@@ -21,6 +21,12 @@ pub struct AgentReport {
     pub usage: Usage,
     /// How often it was asked, counting each answer that did not fit its schema.
     pub asks: u32,
+    /// The command that started it, secrets masked and cut where it is long.
+    #[serde(default)]
+    pub command: Option<String>,
+    /// What it says the whole session used, where it speaks of that and not of the attempt.
+    #[serde(default)]
+    pub session_usage: Option<Usage>,
 }
 
 /// What an agent used. What it does not say is unknown, which is not zero.
@@ -47,6 +53,16 @@ impl Usage {
             cost_micros: sum(self.cost_micros, other.cost_micros),
             input_tokens: sum(self.input_tokens, other.input_tokens),
             output_tokens: sum(self.output_tokens, other.output_tokens),
+        }
+    }
+
+    /// What is left of it when this was used before; unknown where either is.
+    pub fn minus(self, before: Self) -> Self {
+        let rest = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
+        Self {
+            cost_micros: rest(self.cost_micros, before.cost_micros),
+            input_tokens: rest(self.input_tokens, before.input_tokens),
+            output_tokens: rest(self.output_tokens, before.output_tokens),
         }
     }
 

@@ -4,6 +4,7 @@ use crate::datum::Datum;
 use crate::digest::Digest;
 use crate::hold::{Hold, HoldState};
 use crate::id::{DriverId, GateId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey, TimerId};
+use crate::run::agent::Usage;
 use crate::run::budget::{BudgetScope, Spent};
 use crate::run::command::Actor;
 use crate::run::event::{ConditionOutcome, Failure, FrozenFile, OutputFile, Preset, RunKind, Thinker};
@@ -158,6 +159,9 @@ pub struct SessionKnown {
     pub dir: Option<String>,
     /// Whether the agent itself named it; else it was only asked to use this id.
     pub confirmed: bool,
+    /// What the agent says that it used in all, where it speaks of whole sessions.
+    #[serde(default)]
+    pub usage: Option<Usage>,
 }
 
 /// How a run ended.

@@ -67,6 +67,11 @@ impl Preset {
         Ok(Self { name: name.to_owned(), program, prompt, usage_of, arguments, rules: rules.into() })
     }
 
+    /// The program that is started.
+    pub fn program(&self) -> &str {
+        &self.program
+    }
+
     /// Whether the program can do something.
     pub fn can(&self, ability: Ability) -> bool {
         self.arguments.iter().any(|piece| match piece {

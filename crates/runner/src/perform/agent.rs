@@ -53,7 +53,12 @@ struct Limits {
     cost_micros: Option<u64>,
     /// Whether the time that is left is the budget's, not the task's own.
     by_budget: bool,
+    /// What the session that is gone on with had used before.
+    used_before: Option<Usage>,
 }
+
+/// So much of a command is kept in the record.
+const KEPT_OF_COMMAND: usize = 2_000;
 
 pub(super) fn task(
     shared: Arc<Shared>,
@@ -113,6 +118,12 @@ fn gather(shared: &Shared, run: &Run, call: TaskCall<'_>, work: &AgentWork, chos
             tools: work.tools.clone(),
             cost_micros: run.cost_left(&call.key.phase, call.task),
             by_budget: time_left.is_some() && timeout == time_left,
+            used_before: call
+                .state
+                .session
+                .as_ref()
+                .filter(|session| session.resume)
+                .and_then(|session| run.session_known(&session.id)?.usage),
         },
         config: work.config.clone(),
         prepared,
@@ -288,7 +299,9 @@ async fn ask(
         },
     )
     .map_err(start)?;
+    let command: String = shared.masks().mask_text(&invocation.command).chars().take(KEPT_OF_COMMAND).collect();
     let job = prepared.job(shared, ready, invocation.command, invocation.stdin).await?;
+    report.command = Some(command);
     report.dir = job.dir.strip_prefix(&prepared.places.root).ok().map(|dir| dir.to_string_lossy().into_owned());
     let mut reader = Reader::new(chosen.preset);
     let address = prepared.address.clone();
@@ -297,7 +310,11 @@ async fn ask(
     prepared.ended(shared, &ended);
     let told = reader.finish();
     report.asks += 1;
-    report.usage = report.usage.plus(told.usage);
+    let whole_session = chosen.preset.is_some_and(|preset| preset.usage_covers_session());
+    let resumed = matches!(session, SessionAsk::Resume { .. });
+    let before = report.session_usage.or(limits.used_before).filter(|_| resumed && whole_session);
+    report.session_usage = whole_session.then_some(told.usage);
+    report.usage = report.usage.plus(before.map_or(told.usage, |before| told.usage.minus(before)));
     report.session = told.session.clone().or(invocation.session).or(report.session.take());
     report.model = told.model.clone().or(report.model.take());
     report.version = told.version.clone().or(report.version.take());
@@ -386,7 +403,8 @@ async fn thought(
     report.preset = chosen.preset.map(|preset| preset.name.clone());
     let prompt = shared.value(prompt).await.map_err(start)?;
     let ready = renderer.ready(shared).await.map_err(start)?;
-    let limits = Limits { model: None, session: None, tools: Tools::default(), cost_micros: None, by_budget: false };
+    let limits =
+        Limits { model: None, session: None, tools: Tools::default(), cost_micros: None, by_budget: false, used_before: None };
     let told = ask(shared, &mut prepared, &ready, &chosen, prompt.as_str().unwrap_or_default(), &limits, report, stop).await?;
     Ok(shared.masks().mask_text(&told.text.unwrap_or_default()).into_owned())
 }

@@ -28,6 +28,7 @@ pub(super) async fn checks(root: &Root) -> Vec<Check> {
         return vec![Check::wrong("project", found, mend)];
     }
     let mut checks = vec![folder(root), room(root), settings(root)];
+    checks.extend(Config::read(&root.config_file()).iter().flat_map(|config| super::agents::checks(config, root.dir())));
     checks.extend(committed_state(root));
     // Before the database is asked: lists of runs clear dead drivers away by themselves.
     checks.extend(garbage(root));

@@ -40,7 +40,9 @@ impl Run {
             self.subagents_spawned = self.subagents_spawned.saturating_add(1);
         }
         if let Some(session) = &session {
-            let known = SessionKnown { id: session.id.clone(), dir: None, confirmed: session.resume };
+            let known = SessionKnown { id: session.id.clone(), dir: None, confirmed: session.resume, usage: None };
+            let before = self.session_known(&session.id).cloned();
+            let known = before.filter(|_| session.resume).unwrap_or(known);
             self.sessions.by_task.insert(session_address(key), known);
         }
         let thoughts = &mut self.phase_under_way()?.thoughts;
@@ -85,7 +87,7 @@ impl Run {
         let worked = u64::try_from(at.since(began).as_millis()).unwrap_or(u64::MAX);
         self.spend(&key.phase, &key.task, report, worked);
         if let Some(id) = &report.session {
-            let known = SessionKnown { id: id.clone(), dir: report.dir.clone(), confirmed: true };
+            let known = SessionKnown { id: id.clone(), dir: report.dir.clone(), confirmed: true, usage: report.session_usage };
             self.sessions.by_task.insert(session_address(key), known.clone());
             self.sessions.by_agent.insert(report.agent.clone(), known);
         }
@@ -162,6 +164,11 @@ impl Run {
         }
         (self.definition, self.files, self.workflow) = (definition, files.to_vec(), workflow);
         Ok(())
+    }
+
+    /// What is known of a session.
+    pub fn session_known(&self, id: &str) -> Option<&SessionKnown> {
+        self.sessions.by_task.values().chain(self.sessions.by_agent.values()).find(|known| known.id == id && known.confirmed)
     }
 
     /// The session that an attempt of an agent's task goes on with, where it does.

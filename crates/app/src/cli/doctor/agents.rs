@@ -1,0 +1,42 @@
+//! Whether the programs of the agents that the settings name can be started.
+
+use super::Check;
+use lockgate_runner::agent::Configured;
+use lockgate_runner::config::Config;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// One finding for each agent of the settings.
+pub(super) fn checks(config: &Config, root: &Path) -> Vec<Check> {
+    let configured = Configured { project: config.agents.clone(), ..Configured::default() };
+    config.agents.keys().map(|name| check(&configured, name, root)).collect()
+}
+
+fn check(configured: &Configured, name: &str, root: &Path) -> Check {
+    let chosen = match configured.choose(Some(name)) {
+        Ok(chosen) => chosen,
+        Err(why) => return Check::wrong("agent", format!("agent {name:?}: {why}"), "mend it under `agents` in the settings"),
+    };
+    let program = match (&chosen.setting.command, chosen.preset) {
+        (Some(command), _) => command.split_whitespace().next().unwrap_or_default().to_owned(),
+        (None, Some(preset)) => preset.program().to_owned(),
+        (None, None) => String::new(),
+    };
+    if can_start(&program, root) {
+        return Check::fine("agent", format!("agent {name:?} is `{program}`"));
+    }
+    let mend = "install it, see that PATH leads to it, or name another program under `agents` in the settings";
+    Check::wrong("agent", format!("agent {name:?}: `{program}` is not found"), mend)
+}
+
+/// Whether a shell that starts in the root finds the program; its builtins count too.
+fn can_start(program: &str, root: &Path) -> bool {
+    let found = Command::new("sh")
+        .args(["-c", "command -v -- \"$1\"", "sh", program])
+        .current_dir(root)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    found.is_ok_and(|status| status.success())
+}
