@@ -52,6 +52,7 @@ mod select;
 mod sentence;
 mod signals;
 mod standing;
+mod summary;
 mod tree;
 mod trouble;
 mod view;

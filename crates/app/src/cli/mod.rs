@@ -22,6 +22,7 @@ mod schema;
 mod skip;
 mod status;
 mod step;
+mod summary;
 mod validate;
 mod verify;
 mod wait;
@@ -65,6 +66,7 @@ enum Command {
     Drive(drive::Arguments),
     Resume(resume::Arguments),
     Status(status::Arguments),
+    Summary(summary::Arguments),
     Runs(runs::Arguments),
     Inbox(inbox::Arguments),
     Answer(answer::Arguments),
@@ -160,6 +162,7 @@ fn execute(arguments: Arguments) -> Result<Exit, Trouble> {
             Command::Drive(arguments) => drive::run(root, arguments).await,
             Command::Resume(arguments) => resume::run(root, arguments).await,
             Command::Status(arguments) => status::run(root, arguments).await,
+            Command::Summary(arguments) => summary::run(root, arguments).await,
             Command::Runs(arguments) => runs::run(root, arguments).await,
             Command::Inbox(arguments) => inbox::run(root, arguments).await,
             Command::Answer(arguments) => answer::run(root, arguments).await,

@@ -2,18 +2,21 @@
 //!
 //! | module | what it shows |
 //! | --- | --- |
+//! | [`agent`] | agents, their sessions and what they used |
 //! | [`hold`] | questions, their options and files, and answers that have not taken effect |
 //! | [`step`] | tasks and gates, with how they failed and where their logs are |
 //! | [`command`] | the commands that people are told to type |
 //! | [`text`] | all of it as text |
 
+mod agent;
 mod command;
 mod hold;
 mod step;
 mod text;
 
+pub(crate) use agent::{AgentView, UsedView};
 pub(crate) use command::run_command;
-pub(crate) use hold::{FileView, HoldView, option_line};
+pub(crate) use hold::{FileView, HoldView, WhoView, option_line};
 pub(crate) use step::StepView;
 pub(crate) use text::{answered, failure_text, file_text, hanging, run_text, shown_text, status_style, tail_text};
 

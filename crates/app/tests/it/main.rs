@@ -27,6 +27,7 @@ mod seen;
 mod self_approval;
 mod shape;
 mod stores;
+mod summary;
 mod tools;
 mod trouble;
 mod watching;

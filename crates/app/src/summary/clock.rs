@@ -1,0 +1,129 @@
+//! How long a run took, and how long of that it waited for people or lay still.
+
+use lockgate_engine::id::HoldId;
+use lockgate_engine::run::event::Event;
+use lockgate_engine::time::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// What a run does at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doing {
+    Working,
+    Waiting,
+    Stopped,
+}
+
+/// Adds up what a run did from event to event.
+#[derive(Debug, Default)]
+pub(super) struct Clock {
+    last: Option<Timestamp>,
+    under_way: BTreeSet<String>,
+    /// Questions that wait, and whether the run waits for them.
+    open: BTreeMap<HoldId, bool>,
+    stopped: bool,
+    /// How long nothing could go on before a person had answered.
+    pub(super) waited: Duration,
+    /// How long it had failed, or nothing drove it.
+    pub(super) lay_still: Duration,
+}
+
+impl Clock {
+    /// Counts the time until a moment.
+    pub(super) fn until(&mut self, at: Timestamp) {
+        self.count(at, self.doing());
+    }
+
+    fn count(&mut self, at: Timestamp, doing: Doing) {
+        let passed = self.last.map_or(Duration::ZERO, |last| at.since(last));
+        match doing {
+            Doing::Working => {}
+            Doing::Waiting => self.waited += passed,
+            Doing::Stopped => self.lay_still += passed,
+        }
+        self.last = Some(at);
+    }
+
+    fn doing(&self) -> Doing {
+        if self.under_way.is_empty() && self.open.values().any(|blocking| *blocking) {
+            Doing::Waiting
+        } else if self.stopped {
+            Doing::Stopped
+        } else {
+            Doing::Working
+        }
+    }
+
+    /// Takes in what happened at a moment.
+    pub(super) fn take(&mut self, event: &Event, at: Timestamp) {
+        let doing = match (self.doing(), event) {
+            // Nothing was under way, and another process took it over: nobody drove it since the last thing that happened.
+            (Doing::Working, Event::Resumed { .. }) if self.under_way.is_empty() => Doing::Stopped,
+            (doing, _) => doing,
+        };
+        self.count(at, doing);
+        match event {
+            Event::TaskStarted { key, .. } | Event::RetryScheduled { key, .. } => {
+                self.under_way.insert(key.address());
+            }
+            Event::TaskFinished { key, .. }
+            | Event::TaskFailed { key, .. }
+            | Event::TaskInterrupted { key, .. }
+            | Event::TaskSkipped { key, .. }
+            | Event::TaskStopped { key, .. }
+            | Event::TaskSpread { key, .. }
+            | Event::TaskRepeated { key, .. }
+            | Event::FailureTolerated { key }
+            | Event::TaskLeftOut { key, .. } => {
+                self.under_way.remove(&key.address());
+            }
+            Event::GateStarted { phase, gate, .. } => {
+                self.under_way.insert(format!("{phase}/{gate}"));
+            }
+            Event::GatePassed { phase, gate, .. }
+            | Event::GateFailed { phase, gate, .. }
+            | Event::GateWaived { phase, gate, .. } => {
+                self.under_way.remove(&format!("{phase}/{gate}"));
+            }
+            Event::HoldOpened(opened) => {
+                self.open.insert(opened.hold.clone(), opened.blocking);
+            }
+            Event::HoldReopened { hold, .. } => {
+                self.open.insert(hold.clone(), true);
+            }
+            Event::Answered { hold, .. } | Event::HoldVoided { hold, .. } => {
+                self.open.remove(hold);
+            }
+            Event::Resumed { .. } | Event::RetryAsked { .. } | Event::GateRetryAsked { .. } => self.stopped = false,
+            Event::Failed { .. } | Event::Interrupted { .. } => {
+                self.stopped = true;
+                self.under_way.clear();
+            }
+            Event::Aborted { .. } | Event::Cancelled { .. } | Event::Completed => {
+                self.under_way.clear();
+                self.open.clear();
+                self.stopped = false;
+            }
+            Event::PhaseStarted { .. } => self.under_way.clear(),
+            Event::Created(_)
+            | Event::PresetsGiven { .. }
+            | Event::PhaseSkipped { .. }
+            | Event::TasksPlanned { .. }
+            | Event::ConditionEvaluated { .. }
+            | Event::HoldSettled { .. }
+            | Event::AttemptRefused(_)
+            | Event::PhaseCompleted { .. }
+            | Event::PhaseRepeated { .. }
+            | Event::PhasesSkipListed { .. }
+            | Event::TaskAdmitted { .. }
+            | Event::ThinkingBegan { .. }
+            | Event::Thought { .. }
+            | Event::GapsChecked(_)
+            | Event::GapsWaived { .. }
+            | Event::BudgetRaised { .. }
+            | Event::TasksHeld { .. }
+            | Event::Finalized { .. }
+            | Event::DefinitionAccepted { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! Folds the events of a history into the summary of its run.
+
+use super::clock::Clock;
+use super::{Asked, AttemptDone, FileMade, GapCheck, PhaseDone, Produced, Summary, TaskDone, Without};
+use crate::view::{AgentView, UsedView, WhoView};
+use lockgate_engine::hold::Choice;
+use lockgate_engine::id::{GateId, HoldId, PhaseId, TaskKey};
+use lockgate_engine::run::Run;
+use lockgate_engine::run::agent::AgentReport;
+use lockgate_engine::run::command::Actor;
+use lockgate_engine::run::event::{Entry, Event, GapsChecked, HoldOpened, OutputFile, PlannedTask};
+use lockgate_engine::run::state::End;
+use lockgate_engine::time::Timestamp;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Takes in a history, event by event, and gives the summary at the end.
+#[derive(Debug, Default)]
+pub(crate) struct Collector {
+    phases: Vec<PhaseDone>,
+    tasks: BTreeMap<TaskKey, (usize, usize)>,
+    gates: BTreeMap<(PhaseId, u32, GateId), (usize, usize)>,
+    decisions: Vec<Asked>,
+    options: BTreeMap<HoldId, (usize, Vec<Choice>, Timestamp)>,
+    deliverables: Vec<(TaskKey, OutputFile)>,
+    finalization: Option<FileMade>,
+    gap_checks: Vec<GapCheck>,
+    used: UsedView,
+    clock: Clock,
+    ended: Option<Timestamp>,
+}
+
+impl Collector {
+    /// Takes in the next event.
+    pub(crate) fn take(&mut self, entry: &Entry) {
+        let at = entry.at;
+        self.clock.take(&entry.event, at);
+        match &entry.event {
+            Event::PhaseSkipped { phase } => self.begin(phase, 0, "skipped", None, at),
+            Event::PhaseStarted { phase, iteration, feedback } => {
+                self.begin(phase, *iteration, "under_way", feedback.clone(), at)
+            }
+            Event::TasksPlanned { phase, iteration, tasks } => self.plan(phase, *iteration, tasks),
+            Event::TaskStarted { key, attempt, .. } => self.task(key, |task| start(task, *attempt, at)),
+            Event::TaskFinished { key, outputs, agent, .. } => {
+                self.left(key, outputs);
+                self.end(key, "done", None, agent.as_deref(), at);
+            }
+            Event::TaskRepeated { key, outputs, agent, .. } => {
+                self.left(key, outputs);
+                self.end(key, "repeated", None, agent.as_deref(), at);
+            }
+            Event::TaskFailed { key, failure, agent, .. } => {
+                self.end(key, "failed", Some(&failure.message), agent.as_deref(), at)
+            }
+            Event::TaskInterrupted { key, .. } => self.end(key, "interrupted", None, None, at),
+            Event::TaskStopped { key, reason, agent, .. } => self.end(key, "stopped", Some(reason), agent.as_deref(), at),
+            Event::TaskSpread { key, tasks, .. } => {
+                self.end(key, "spread", None, None, at);
+                self.plan(&key.phase, key.iteration, tasks);
+            }
+            Event::TaskSkipped { key, reason } => self.task(key, |task| counts_as(task, "skipped", Some(reason.clone()))),
+            Event::TaskLeftOut { key, reason, .. } => self.task(key, |task| counts_as(task, "left_out", Some(reason.clone()))),
+            Event::FailureTolerated { key } => self.task(key, |task| {
+                let reason = task.reason.take();
+                counts_as(task, "tolerated", reason);
+            }),
+            Event::GateStarted { phase, iteration, gate, attempt } => {
+                self.gate(phase, *iteration, gate, |gate| start(gate, *attempt, at))
+            }
+            Event::GatePassed { phase, iteration, gate, .. } => {
+                self.gate(phase, *iteration, gate, |gate| end(gate, "passed", None, None, at))
+            }
+            Event::GateFailed { phase, iteration, gate, failure, .. } => {
+                self.gate(phase, *iteration, gate, |gate| end(gate, "failed", Some(&failure.message), None, at))
+            }
+            Event::GateWaived { phase, iteration, gate, reason } => {
+                self.gate(phase, *iteration, gate, |gate| counts_as(gate, "waived", reason.clone()))
+            }
+            Event::HoldOpened(opened) => self.ask(opened, at),
+            Event::Answered { hold, option, feedback, revision } => {
+                let actor = entry.actor.as_deref().cloned().unwrap_or_else(Actor::driver);
+                self.answer(hold, option.as_str(), feedback.as_deref(), *revision, actor, at);
+            }
+            Event::HoldReopened { hold, revision, .. } => self.reopen(hold, *revision, at),
+            Event::HoldVoided { hold, .. } => self.close(hold, "void", at),
+            Event::PhaseCompleted { phase, iteration } => self.leave(phase, Some(*iteration), "complete", at),
+            Event::PhaseRepeated { from, .. } => self.leave(from, None, "repeated", at),
+            Event::Thought { agent, thinker, .. } => {
+                if let Some(report) = agent.as_deref() {
+                    self.used.add(report.usage);
+                    if let lockgate_engine::run::event::Thinker::Task(key) = thinker {
+                        self.task(key, |task| task.used.add(report.usage));
+                    }
+                }
+            }
+            Event::GapsChecked(checked) => self.gaps(checked),
+            Event::GapsWaived { .. } => self.gap_checks.last_mut().into_iter().for_each(|check| check.waived = true),
+            Event::Finalized { file } => {
+                self.finalization = Some(FileMade { path: file.path.clone(), size_bytes: file.bytes });
+            }
+            Event::Failed { .. } | Event::Aborted { .. } | Event::Cancelled { .. } | Event::Completed => self.ended = Some(at),
+            Event::Resumed { .. } | Event::RetryAsked { .. } | Event::GateRetryAsked { .. } => self.ended = None,
+            Event::Created(_)
+            | Event::PresetsGiven { .. }
+            | Event::Interrupted { .. }
+            | Event::RetryScheduled { .. }
+            | Event::ConditionEvaluated { .. }
+            | Event::HoldSettled { .. }
+            | Event::AttemptRefused(_)
+            | Event::PhasesSkipListed { .. }
+            | Event::TaskAdmitted { .. }
+            | Event::ThinkingBegan { .. }
+            | Event::BudgetRaised { .. }
+            | Event::TasksHeld { .. }
+            | Event::DefinitionAccepted { .. } => {}
+        }
+    }
+
+    fn begin(&mut self, phase: &PhaseId, iteration: u32, status: &'static str, feedback: Option<String>, at: Timestamp) {
+        let feedback = feedback.filter(|feedback| !feedback.is_empty());
+        let (id, tasks, gates) = (phase.to_string(), Vec::new(), Vec::new());
+        self.phases.push(PhaseDone { id, iteration, status, feedback, started_at: at, took_ms: 0, tasks, gates });
+    }
+
+    fn plan(&mut self, phase: &PhaseId, iteration: u32, planned: &[PlannedTask]) {
+        for planned in planned {
+            let (task, item) = (planned.task.clone(), planned.item.clone());
+            let key = TaskKey { phase: phase.clone(), iteration, task, item };
+            let parent = planned.parent.as_ref().map(ToString::to_string);
+            self.task(&key, |task| task.parent = parent);
+        }
+    }
+
+    /// Changes a task, which is one of the last execution of its phase.
+    fn task(&mut self, key: &TaskKey, change: impl FnOnce(&mut TaskDone)) {
+        let Some(at) = self.phases.iter().rposition(|phase| phase.id == key.phase.as_str()) else { return };
+        let (phase, task) = *self.tasks.entry(key.clone()).or_insert_with(|| {
+            let id = key.item.as_ref().map_or_else(|| key.task.to_string(), |item| format!("{}[{item}]", key.task));
+            self.phases[at].tasks.push(TaskDone::new(id));
+            (at, self.phases[at].tasks.len() - 1)
+        });
+        change(&mut self.phases[phase].tasks[task]);
+    }
+
+    fn gate(&mut self, phase: &PhaseId, iteration: u32, gate: &GateId, change: impl FnOnce(&mut TaskDone)) {
+        let Some(at) = self.phases.iter().rposition(|known| known.id == phase.as_str()) else { return };
+        let (phase, gate) = *self.gates.entry((phase.clone(), iteration, gate.clone())).or_insert_with(|| {
+            self.phases[at].gates.push(TaskDone::new(gate.to_string()));
+            (at, self.phases[at].gates.len() - 1)
+        });
+        change(&mut self.phases[phase].gates[gate]);
+    }
+
+    fn end(&mut self, key: &TaskKey, status: &'static str, error: Option<&str>, agent: Option<&AgentReport>, at: Timestamp) {
+        if let Some(report) = agent {
+            self.used.add(report.usage);
+        }
+        self.task(key, |task| end(task, status, error, agent, at));
+    }
+
+    fn left(&mut self, key: &TaskKey, outputs: &[OutputFile]) {
+        for output in outputs {
+            // The same file again, by a later attempt or execution, is one file.
+            self.deliverables.retain(|(_, known)| known.path != output.path);
+            self.deliverables.push((key.clone(), output.clone()));
+        }
+    }
+
+    fn ask(&mut self, opened: &HoldOpened, at: Timestamp) {
+        self.options.insert(opened.hold.clone(), (self.decisions.len(), opened.options.clone(), at));
+        self.decisions.push(Asked {
+            hold: opened.hold.to_string(),
+            kind: opened.kind.word(),
+            phase: opened.scope.phase().map(ToString::to_string),
+            question: opened.prompt.clone(),
+            state: "open",
+            answer: None,
+            feedback: None,
+            by: None,
+            opened_at: at,
+            answered_at: None,
+            waited_ms: 0,
+            revision: 1,
+        });
+    }
+
+    fn answer(&mut self, hold: &HoldId, option: &str, feedback: Option<&str>, revision: u32, actor: Actor, at: Timestamp) {
+        self.close(hold, "answered", at);
+        let Some((index, options, _)) = self.options.get(hold) else { return };
+        let label = options.iter().find(|choice| choice.id.as_str() == option).map(|choice| choice.label.clone());
+        let asked = &mut self.decisions[*index];
+        asked.answer = Some(label.unwrap_or_else(|| option.to_owned()));
+        asked.feedback = feedback.filter(|feedback| !feedback.is_empty()).map(str::to_owned);
+        asked.by = Some(WhoView { name: actor.name, credential: actor.credential, way: actor.way });
+        asked.answered_at = Some(at);
+        asked.revision = revision;
+    }
+
+    /// What was shown had changed: the answer is void, and it waits again.
+    fn reopen(&mut self, hold: &HoldId, revision: u32, at: Timestamp) {
+        let Some((index, _, since)) = self.options.get_mut(hold) else { return };
+        *since = at;
+        let asked = &mut self.decisions[*index];
+        (asked.state, asked.revision) = ("open", revision);
+        (asked.answer, asked.feedback, asked.by, asked.answered_at) = (None, None, None, None);
+    }
+
+    fn close(&mut self, hold: &HoldId, state: &'static str, at: Timestamp) {
+        let Some((index, _, since)) = self.options.get(hold) else { return };
+        let asked = &mut self.decisions[*index];
+        // A question that was answered and no longer matters afterwards has waited until its answer.
+        if asked.state == "open" {
+            asked.waited_ms += millis(at.since(*since));
+        }
+        asked.state = state;
+    }
+
+    fn leave(&mut self, phase: &PhaseId, iteration: Option<u32>, status: &'static str, at: Timestamp) {
+        let known = |known: &&mut PhaseDone| known.id == phase.as_str() && iteration.is_none_or(|it| it == known.iteration);
+        if let Some(left) = self.phases.iter_mut().rev().find(known) {
+            left.status = status;
+            left.took_ms = millis(at.since(left.started_at));
+        }
+    }
+
+    fn gaps(&mut self, checked: &GapsChecked) {
+        self.gap_checks.push(GapCheck {
+            phase: checked.phase.to_string(),
+            iteration: checked.iteration,
+            round: checked.round,
+            status: checked.status.clone(),
+            gaps: checked.gaps.clone(),
+            action: checked.action.map(|action| action.word()),
+            message: checked.message.clone(),
+            agents: checked.agents.iter().map(|task| task.task.to_string()).collect(),
+            waived: false,
+        });
+        self.plan(&checked.phase, checked.iteration, &checked.agents);
+    }
+
+    /// The summary of all that was taken in, as it is now.
+    pub(crate) fn summary(mut self, run: &Run, status: &'static str, now: Timestamp) -> Summary {
+        let until = self.ended.unwrap_or(now);
+        self.clock.until(until);
+        for phase in self.phases.iter_mut().filter(|phase| phase.status == "under_way") {
+            phase.status = status;
+            phase.took_ms = millis(until.since(phase.started_at));
+        }
+        for (index, _, since) in self.options.values() {
+            let asked = &mut self.decisions[*index];
+            if asked.state == "open" {
+                asked.waited_ms += millis(until.since(*since));
+            }
+        }
+        Summary {
+            run: run.id.to_string(),
+            workflow: run.workflow.name.clone(),
+            feature: run.feature.clone(),
+            status,
+            error: match &run.end {
+                Some(End::Failed(message)) => Some(message.clone()),
+                Some(End::Complete | End::Aborted | End::Cancelled) | None => None,
+            },
+            started_at: run.started_at,
+            ended_at: self.ended,
+            took_ms: millis(until.since(run.started_at)),
+            waited_ms: millis(self.clock.waited),
+            stopped_ms: millis(self.clock.lay_still),
+            left_out: without(&self.phases, &["left_out", "skipped", "waived"], true),
+            tolerated: without(&self.phases, &["tolerated"], false),
+            phases: self.phases,
+            decisions: self.decisions,
+            deliverables: self.deliverables.into_iter().map(|(key, file)| produced(&key, &file)).collect(),
+            finalization: self.finalization,
+            gap_checks: self.gap_checks,
+            used: self.used,
+            warnings: run.warnings.clone(),
+        }
+    }
+}
+
+impl TaskDone {
+    fn new(id: String) -> Self {
+        let (attempts, used) = (Vec::new(), UsedView::default());
+        Self { id, parent: None, status: "waiting", reason: None, took_ms: 0, attempts, used }
+    }
+}
+
+fn start(task: &mut TaskDone, attempt: u32, at: Timestamp) {
+    task.status = "running";
+    task.attempts.push(AttemptDone { attempt, status: "running", started_at: at, took_ms: None, error: None, agent: None });
+}
+
+fn end(task: &mut TaskDone, status: &'static str, error: Option<&str>, agent: Option<&AgentReport>, at: Timestamp) {
+    if let Some(report) = agent {
+        task.used.add(report.usage);
+    }
+    task.status = status;
+    task.reason = error.map(str::to_owned);
+    // A task that became several ends once more when they have; its own attempt ended before.
+    if let Some(last) = task.attempts.last_mut().filter(|last| last.took_ms.is_none()) {
+        let took = millis(at.since(last.started_at));
+        task.took_ms += took;
+        last.took_ms = Some(took);
+        last.status = status;
+        last.error = error.map(str::to_owned);
+        last.agent = agent.map(AgentView::of);
+    }
+}
+
+fn counts_as(task: &mut TaskDone, status: &'static str, reason: Option<String>) {
+    task.status = status;
+    task.reason = reason;
+}
+
+fn without(phases: &[PhaseDone], statuses: &[&str], and_phases: bool) -> Vec<Without> {
+    let mut without = Vec::new();
+    for phase in phases {
+        if and_phases && phase.status == "skipped" {
+            let reason = "it was on the list of phases to be passed over".to_owned();
+            without.push(Without { what: phase.id.clone(), iteration: phase.iteration, reason });
+        }
+        for task in phase.tasks.iter().chain(&phase.gates).filter(|task| statuses.contains(&task.status)) {
+            let reason = task.reason.clone().unwrap_or_else(|| "a person said so".to_owned());
+            without.push(Without { what: format!("{}/{}", phase.id, task.id), iteration: phase.iteration, reason });
+        }
+    }
+    without
+}
+
+fn produced(key: &TaskKey, file: &OutputFile) -> Produced {
+    Produced { path: file.path.clone(), size_bytes: file.bytes, task: key.address(), iteration: key.iteration }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
