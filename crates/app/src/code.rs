@@ -134,6 +134,18 @@ lockgate_engine::codes! {
         DatabaseInUse = "database-in-use",
         /// The runs are kept in PostgreSQL.
         KeptInPostgresql = "kept-in-postgresql",
+        /// There is no such worktree.
+        NoSuchWorktree = "no-such-worktree",
+        /// Changes that were not committed stand in the way.
+        UncommittedChanges = "uncommitted-changes",
+        /// A branch cannot be merged without a person.
+        MergeConflict = "merge-conflict",
+        /// Commits or changes would be lost.
+        WorkWouldBeLost = "work-would-be-lost",
+        /// The run can still go on.
+        RunNotOver = "run-not-over",
+        /// Git could not do what was asked.
+        GitTrouble = "git-trouble",
         /// The file is no backup.
         NotABackup = "not-a-backup",
         /// The backup is not as it was written.
@@ -164,6 +176,8 @@ impl Code {
             | Self::NotAsWritten
             | Self::OutcomeUnknown
             | Self::OurMistake
+            | Self::MergeConflict
+            | Self::GitTrouble
             | Self::DamagedBackup => Exit::Failed,
             Self::DefinitionChanged
             | Self::NotAPerson
@@ -175,6 +189,7 @@ impl Code {
             | Self::TaskRunning
             | Self::DrivenElsewhere
             | Self::TakenOver
+            | Self::RunNotOver
             | Self::DatabaseInUse => Exit::Waiting,
             Self::BadUsage
             | Self::Unexplained
@@ -208,6 +223,9 @@ impl Code {
             | Self::FileExists
             | Self::DatabaseExists
             | Self::KeptInPostgresql
+            | Self::NoSuchWorktree
+            | Self::UncommittedChanges
+            | Self::WorkWouldBeLost
             | Self::NotABackup => Exit::Misuse,
         }
     }

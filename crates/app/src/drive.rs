@@ -7,7 +7,7 @@ use crate::progress;
 use crate::prompt::{self, Asked};
 use crate::trouble::Trouble;
 use crate::view::{HoldView, RunView, hanging, run_command, shown_text};
-use crate::{live, neutral, signals};
+use crate::{live, neutral, signals, worktrees};
 use lockgate_engine::hold::Hold;
 use lockgate_engine::id::HoldId;
 use lockgate_engine::run::command::{Body, Way};
@@ -46,7 +46,11 @@ pub(crate) async fn drive(project: &Project, mut driver: Driver, halt: &Halt, js
             }
         };
         match paused {
-            Paused::Ended => break ended(driver.run()),
+            Paused::Ended => {
+                let exit = ended(driver.run());
+                worktrees::tell(&project.root, driver.run());
+                break exit;
+            }
             Paused::Interrupted => {
                 told_to_stop(driver.run());
                 break Exit::by_signal(halt.signal());

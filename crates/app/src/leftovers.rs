@@ -3,6 +3,7 @@
 
 use lockgate_engine::id::RunId;
 use lockgate_runner::root::Root;
+use lockgate_runner::worktree::{self, Kept};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -26,6 +27,8 @@ pub(crate) enum Kind {
     GoneRun,
     /// A file that was being written when its writer ended.
     Unfinished,
+    /// A git worktree, with its branch, that holds no work, of a run that is finished or gone.
+    IdleWorktree,
 }
 
 impl Kind {
@@ -40,6 +43,8 @@ impl Kind {
             (Self::GoneRun, _) => "folders of runs that no longer exist",
             (Self::Unfinished, 1) => "file that was never finished",
             (Self::Unfinished, _) => "files that were never finished",
+            (Self::IdleWorktree, 1) => "worktree without work",
+            (Self::IdleWorktree, _) => "worktrees without work",
         }
     }
 }
@@ -57,7 +62,7 @@ pub(crate) struct Leftover {
 }
 
 /// How something is removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Removal {
     /// A file.
     File,
@@ -67,6 +72,8 @@ enum Removal {
     Tree,
     /// A folder, if nothing is in it.
     Empty,
+    /// A worktree with its branch, if git finds no work in it.
+    Worktree(Box<Kept>),
 }
 
 /// What was found.
@@ -76,6 +83,8 @@ pub(crate) struct Found {
     pub(crate) leftovers: Vec<Leftover>,
     /// What stays although its run is gone, because only people know whether they want it.
     pub(crate) kept: Vec<PathBuf>,
+    /// Worktrees that stay although their runs are over, because they hold work.
+    pub(crate) worktrees: Vec<PathBuf>,
 }
 
 /// What the database says of a run.
@@ -127,6 +136,26 @@ pub(crate) fn find(root: &Root, names: &[OsString], runs: &[(RunId, Standing)], 
         }
     }
     Ok(found)
+}
+
+/// Finds worktrees that nobody needs: those without work whose run is finished or gone. What holds work stays, and so does the worktree
+/// of a run that can go on, since the sessions of agents are tied to their folders.
+pub(crate) fn find_worktrees(root: &Root, runs: &[(RunId, Standing)], now: SystemTime, found: &mut Found) -> Result<(), String> {
+    let standings: BTreeMap<&RunId, Standing> = runs.iter().map(|(run, standing)| (run, *standing)).collect();
+    // Those of tasks first: they may hang on that of their run.
+    for kept in worktree::kept(root, None)?.into_iter().rev() {
+        let over = match standings.get(&kept.run()) {
+            Some(Standing::Unfinished) => false,
+            Some(Standing::Finished) => true,
+            None => !kept.has_folder || is_old(&kept.folder, now),
+        };
+        match (over, kept.has_work()) {
+            (false, _) => {}
+            (true, true) => found.worktrees.push(kept.folder),
+            (true, false) => found.add(Kind::IdleWorktree, kept.folder.clone(), Removal::Worktree(Box::new(kept))),
+        }
+    }
+    Ok(())
 }
 
 /// The names of the folders of runs.
@@ -234,9 +263,9 @@ fn size_of(path: &Path) -> u64 {
 
 impl Found {
     fn add(&mut self, kind: Kind, path: PathBuf, removal: Removal) {
-        let bytes = match removal {
+        let bytes = match &removal {
             Removal::Empty => 0,
-            Removal::File | Removal::Lock | Removal::Tree => size_of(&path),
+            Removal::File | Removal::Lock | Removal::Tree | Removal::Worktree(_) => size_of(&path),
         };
         self.leftovers.push(Leftover { kind, path, bytes, removal });
     }
@@ -244,8 +273,8 @@ impl Found {
 
 impl Leftover {
     /// Removes it; what is gone already is fine.
-    pub(crate) fn remove(&self) -> io::Result<()> {
-        let removed = match self.removal {
+    pub(crate) fn remove(&self, root: &Root) -> io::Result<()> {
+        let removed = match &self.removal {
             Removal::File => fs::remove_file(&self.path),
             Removal::Lock => File::open(&self.path).and_then(|file| {
                 // Held until the name is gone, so that nobody takes it in between.
@@ -254,6 +283,7 @@ impl Leftover {
             }),
             Removal::Tree => fs::remove_dir_all(&self.path),
             Removal::Empty => fs::remove_dir(&self.path),
+            Removal::Worktree(kept) => worktree::remove(root, kept, false).map_err(io::Error::other),
         };
         match removed {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -265,7 +295,7 @@ impl Leftover {
     pub(crate) fn counts(&self) -> bool {
         match self.kind {
             Kind::GoneRun => self.path.file_name().is_some_and(|name| name == "logs"),
-            Kind::DeadDriver | Kind::EndedLock | Kind::Unfinished => true,
+            Kind::DeadDriver | Kind::EndedLock | Kind::Unfinished | Kind::IdleWorktree => true,
         }
     }
 }

@@ -57,6 +57,7 @@ mod tree;
 mod trouble;
 mod view;
 mod workflow_file;
+mod worktrees;
 
 fn main() -> std::process::ExitCode {
     cli::main()

@@ -1,5 +1,9 @@
 //! Git worktrees of runs and tasks: where they lie, on which branch, and how they come into being.
 
+mod kept;
+
+pub use kept::{Kept, NotMerged, kept, merge, remove, tidy};
+
 use crate::root::Root;
 use lockgate_engine::id::{RunId, TaskKey};
 use std::path::{Path, PathBuf};

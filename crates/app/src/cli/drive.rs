@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::open::Project;
 use crate::print::{self, WARNING, styled};
 use crate::trouble::Trouble;
-use crate::{drive, moment, neutral};
+use crate::{drive, moment, neutral, worktrees};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::event::{Entry, Event};
 use lockgate_engine::run::{Run, Status};
@@ -108,7 +108,7 @@ struct Teller {
 impl Watcher for Teller {
     fn listener(&mut self, run: &RunId) -> Box<dyn Listener> {
         tell(SystemClock.now(), run, "goes on");
-        Box::new(Ends)
+        Box::new(Ends { root: self.root.clone() })
     }
 
     fn paused(&mut self, run: &RunId, paused: &Paused) {
@@ -134,8 +134,10 @@ impl Watcher for Teller {
     }
 }
 
-/// Tells how a run ended.
-struct Ends;
+/// Tells how a run ended, and what it left in worktrees.
+struct Ends {
+    root: Root,
+}
 
 impl Listener for Ends {
     fn committed(&mut self, run: &Run, entries: &[Entry]) {
@@ -147,6 +149,9 @@ impl Listener for Ends {
                 }
                 Event::Failed { .. } | Event::Aborted { .. } | Event::Cancelled { .. } | Event::Completed => {
                     tell(entry.at, &run.id, Status::word(run.status()));
+                    for worktree in worktrees::settle(&self.root, run) {
+                        tell(entry.at, &run.id, &format!("worktree {}", worktree.line()));
+                    }
                 }
                 _ => {}
             }

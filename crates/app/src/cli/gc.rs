@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// Removes what no run needs: leftovers of dead processes, of runs that no longer exist, and values without reference
+/// Removes what no run needs: leftovers of dead processes, of runs that no longer exist, worktrees without work, and values without reference
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Only says what would be removed
@@ -70,15 +70,16 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         }
         standings
     };
-    let found = leftovers::find(&project.root, &names, &standings, SystemTime::now()).map_err(unreadable)?;
+    let mut found = leftovers::find(&project.root, &names, &standings, SystemTime::now()).map_err(unreadable)?;
+    let looked = leftovers::find_worktrees(&project.root, &standings, SystemTime::now(), &mut found);
     let values = match arguments.dry_run {
         true => project.store().unreferred_values().await?,
         false => project.store().remove_unreferred_values().await?,
     };
-    let mut troubles = Vec::new();
+    let mut troubles: Vec<String> = looked.err().map(|why| format!("worktrees cannot be looked at: {why}")).into_iter().collect();
     if !arguments.dry_run {
         for leftover in &found.leftovers {
-            if let Err(error) = leftover.remove() {
+            if let Err(error) = leftover.remove(&project.root) {
                 troubles.push(format!("{} cannot be removed: {error}", leftover.path.display()));
             }
         }
@@ -92,6 +93,10 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     for path in &found.kept {
         let path = shown(path, project.root.dir());
         print::note(format_args!("{path} stays: it may hold what you want; remove it yourself if not"));
+    }
+    for path in &found.worktrees {
+        let path = shown(path, project.root.dir());
+        print::note(format_args!("{path} stays: it holds work; `lockgate worktrees` says what, merges it and removes it"));
     }
     for trouble in &troubles {
         print::warn(neutral::line(trouble));
@@ -111,7 +116,7 @@ fn removed(found: &Found, values: Unreferred, root: &Path, dry_run: bool, troubl
             .collect(),
         values: ValuesView { count, bytes },
         bytes: bytes + found.leftovers.iter().map(|left| left.bytes).sum::<u64>(),
-        kept: found.kept.iter().map(|kept| path(kept)).collect(),
+        kept: found.kept.iter().chain(&found.worktrees).map(|kept| path(kept)).collect(),
         troubles,
     }
 }

@@ -29,6 +29,7 @@ mod wait;
 mod watch;
 mod why;
 mod worker;
+mod worktrees;
 
 pub(crate) use run::with_limits;
 
@@ -81,6 +82,7 @@ enum Command {
     Verify(verify::Arguments),
     Validate(validate::Arguments),
     Graph(graph::Arguments),
+    Worktrees(worktrees::Arguments),
     Schema(schema::Arguments),
     Doctor(doctor::Arguments),
     Explain(explain::Arguments),
@@ -177,6 +179,7 @@ fn execute(arguments: Arguments) -> Result<Exit, Trouble> {
             Command::Verify(arguments) => verify::run(root, arguments).await,
             Command::Validate(arguments) => Ok(validate::run(&arguments)),
             Command::Graph(arguments) => graph::run(root, arguments).await,
+            Command::Worktrees(arguments) => worktrees::run(root, arguments).await,
             Command::Schema(arguments) => Ok(schema::run(&arguments)),
             Command::Doctor(arguments) => Ok(doctor::run(root, &arguments).await),
             Command::Explain(arguments) => explain::run(&arguments),

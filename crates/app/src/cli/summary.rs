@@ -4,7 +4,7 @@ use crate::exit::Exit;
 use crate::open::Project;
 use crate::summary::{Collector, Summary, markdown};
 use crate::trouble::Trouble;
-use crate::{print, select, view};
+use crate::{print, select, view, worktrees};
 use lockgate_engine::id::RunId;
 use lockgate_runner::load::load;
 use std::path::Path;
@@ -49,5 +49,6 @@ async fn summary_of(project: &Project, run: &RunId) -> Result<Summary, Trouble> 
         }
     }
     let status = view::status_word(state.status().word(), driven);
-    Ok(collector.summary(&state, status, project.world.clock.now()))
+    let summary = collector.summary(&state, status, project.world.clock.now());
+    Ok(Summary { worktrees: worktrees::of_run(project, &state).await, ..summary })
 }

@@ -32,21 +32,29 @@ pub(super) fn page() -> String {
     for paragraph in program.get_after_help().map(ToString::to_string).unwrap_or_default().split("\n\n") {
         let _ = writeln!(text, "{}\n", paragraph.trim().trim_start_matches("Exit codes: "));
     }
-    for mut command in commands {
-        let name = command.get_name().to_owned();
-        let usage = command.render_usage().to_string();
-        let usage = usage.trim_start_matches("Usage: ").replace('\n', " ");
-        let usage: Vec<&str> = usage.split_whitespace().collect();
-        let _ = writeln!(text, "## lockgate {name}\n\n{}.\n\n```text\n{}\n```\n", about(&command), usage.join(" "));
-        let own = |argument: &&Arg| !argument.is_global_set() && !argument.is_hide_set() && argument.get_id() != "help";
-        let own: Vec<&Arg> = command.get_arguments().filter(own).collect();
-        if !own.is_empty() {
-            text += &arguments(&own);
-            text.push('\n');
+    for command in commands {
+        text += &section(&command, "##", &format!("lockgate {}", command.get_name()));
+        for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+            text += &section(below, "###", &format!("lockgate {} {}", command.get_name(), below.get_name()));
         }
     }
     text.truncate(text.trim_end().len());
     text + "\n"
+}
+
+/// What is said about one command.
+fn section(command: &Command, level: &str, title: &str) -> String {
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ").replace('\n', " ");
+    let usage: Vec<&str> = usage.split_whitespace().collect();
+    let mut text = format!("{level} {title}\n\n{}.\n\n```text\n{}\n```\n\n", about(command), usage.join(" "));
+    let own = |argument: &&Arg| !argument.is_global_set() && !argument.is_hide_set() && argument.get_id() != "help";
+    let own: Vec<&Arg> = command.get_arguments().filter(own).collect();
+    if !own.is_empty() {
+        text += &arguments(&own);
+        text.push('\n');
+    }
+    text
 }
 
 fn about(command: &Command) -> String {

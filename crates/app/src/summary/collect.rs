@@ -275,6 +275,7 @@ impl Collector {
             finalization: self.finalization,
             gap_checks: self.gap_checks,
             used: self.used,
+            worktrees: Vec::new(),
             warnings: run.warnings.clone(),
         }
     }

@@ -32,6 +32,7 @@ pub(crate) fn markdown(summary: &Summary) -> String {
     section(&mut text, "Gap checks", &summary.gap_checks, gap_check);
     section(&mut text, "Left out", &summary.left_out, without);
     section(&mut text, "Failed, and gone on without", &summary.tolerated, without);
+    section(&mut text, "Worktrees", &summary.worktrees, |worktree| format!("- {}\n", plain(&worktree.line())));
     section(&mut text, "Warnings", &summary.warnings, |warning| format!("- {}\n", indented(warning)));
     if summary.used.calls > 0 {
         let _ = write!(text, "\n## Used\n\n{}\n", used(&summary.used));

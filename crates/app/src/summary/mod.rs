@@ -15,7 +15,7 @@ mod markdown;
 pub(crate) use collect::Collector;
 pub(crate) use markdown::markdown;
 
-use crate::view::{AgentView, UsedView, WhoView};
+use crate::view::{AgentView, UsedView, WhoView, WorktreeView};
 use lockgate_engine::time::Timestamp;
 use serde::Serialize;
 
@@ -45,6 +45,8 @@ pub(crate) struct Summary {
     pub(crate) left_out: Vec<Without>,
     pub(crate) tolerated: Vec<Without>,
     pub(crate) used: UsedView,
+    /// Its git worktrees that are there.
+    pub(crate) worktrees: Vec<WorktreeView>,
     pub(crate) warnings: Vec<String>,
 }
 

@@ -6,6 +6,7 @@
 //! | [`hold`] | questions, their options and files, and answers that have not taken effect |
 //! | [`step`] | tasks and gates, with how they failed and where their logs are |
 //! | [`command`] | the commands that people are told to type |
+//! | [`worktree`] | git worktrees and what would be lost with them |
 //! | [`text`] | all of it as text |
 
 mod agent;
@@ -13,15 +14,18 @@ mod command;
 mod hold;
 mod step;
 mod text;
+mod worktree;
 
 pub(crate) use agent::{AgentView, UsedView};
 pub(crate) use command::run_command;
 pub(crate) use hold::{FileView, HoldView, WhoView, option_line};
 pub(crate) use step::StepView;
 pub(crate) use text::{answered, failure_text, file_text, hanging, run_text, shown_text, status_style, tail_text};
+pub(crate) use worktree::{WorktreeView, is_meant};
 
 use crate::open::Project;
 use crate::trouble::Trouble;
+use crate::worktrees;
 use lockgate_engine::hold::Hold;
 use lockgate_engine::id::PhaseId;
 use lockgate_engine::run::state::End;
@@ -47,6 +51,8 @@ pub(crate) struct RunView {
     pub(crate) gates: Vec<StepView>,
     pub(crate) holds: Vec<HoldView>,
     pub(crate) warnings: Vec<String>,
+    /// Its git worktrees that are there.
+    pub(crate) worktrees: Vec<WorktreeView>,
     /// Whether it was left to whichever process drives in the background.
     pub(crate) detached: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,6 +122,7 @@ impl RunView {
             gates: current.map(|phase| step::gates(run, phase, &project.root)).unwrap_or_default(),
             holds: holds(run, project.store()).await?,
             warnings: run.warnings.clone(),
+            worktrees: worktrees::of_run(project, run).await,
             detached: run.detached,
             driver: driver.map(DriverView::from),
             started_at: run.started_at,

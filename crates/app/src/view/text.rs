@@ -43,6 +43,9 @@ pub(crate) fn run_text(view: &RunView, now: Timestamp) -> String {
     for hold in &view.holds {
         text += &hold_text(hold, view, now);
     }
+    for worktree in &view.worktrees {
+        text += &format!("worktree {}\n", worktree.line());
+    }
     for warning in &view.warnings {
         text += &format!("{} {}\n", styled(WARNING, "warning:"), hanging(warning, "         "));
     }

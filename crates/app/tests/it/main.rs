@@ -31,3 +31,4 @@ mod summary;
 mod tools;
 mod trouble;
 mod watching;
+mod worktrees;

@@ -117,6 +117,7 @@ fn every_command_prints_its_documented_shape() {
     run(3, &["run", "flow.yaml", "shape", "--json"]);
     run(0, &["status", "shape", "--json"]);
     run(0, &["summary", "shape", "--json"]);
+    run(0, &["worktrees", "--json"]);
     run(0, &["why", "shape", "--json"]);
     run(0, &["inbox", "--json"]);
     run(0, &["runs", "--json"]);

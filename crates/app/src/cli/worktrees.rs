@@ -1,0 +1,201 @@
+//! `lockgate worktrees`: what runs left in their git worktrees, and merging or removing it.
+
+use crate::code::Code;
+use crate::exit::Exit;
+use crate::open::Project;
+use crate::print::{self, STRONG, styled};
+use crate::trouble::Trouble;
+use crate::view::{WorktreeView, is_meant};
+use crate::{neutral, select};
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::Run;
+use lockgate_engine::run::command::Way;
+use lockgate_runner::load::load;
+use lockgate_runner::worktree::{Kept, NotMerged, kept, merge, remove};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::path::Path;
+
+/// Lists the git worktrees of runs, merges them, and removes them
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct Arguments {
+    /// Only those of this run: its id, a beginning of it, or a feature's name
+    run: Option<String>,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+    #[command(subcommand)]
+    act: Option<Act>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Act {
+    /// Merges the branch of a worktree into what the root has checked out, and removes the worktree
+    Merge(Which),
+    /// Removes a worktree and its branch
+    Remove {
+        #[command(flatten)]
+        which: Which,
+        /// Also where commits or changes are lost with it
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Which {
+    /// The run: its id, a beginning of it, or a feature's name
+    run: String,
+    /// The task that works in it: PHASE/TASK, TASK, or as it is listed; that of the run itself when absent
+    task: Option<String>,
+}
+
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+    let project = Project::open(root)?;
+    match arguments.act {
+        None => list(&project, arguments.run.as_deref(), arguments.json).await,
+        Some(Act::Merge(which)) => merge_one(&project, &which).await,
+        Some(Act::Remove { which, force }) => remove_one(&project, &which, force).await,
+    }
+}
+
+async fn list(project: &Project, named: Option<&str>, json: bool) -> Result<Exit, Trouble> {
+    let run = match named {
+        Some(named) => Some(select::run_or_ended(project.store(), named).await?.row.run),
+        None => None,
+    };
+    let found = kept(&project.root, run.as_ref()).map_err(git_trouble)?;
+    let mut runs: BTreeMap<RunId, Option<Run>> = BTreeMap::new();
+    for kept in &found {
+        if let Entry::Vacant(unknown) = runs.entry(kept.run()) {
+            // A run that is no longer in the database may have left one.
+            let run = load(project.store(), unknown.key()).await.ok();
+            unknown.insert(run);
+        }
+    }
+    let view = |kept: &Kept| {
+        let run = runs.get(&kept.run()).and_then(Option::as_ref);
+        (WorktreeView::of(kept, &project.root, run.map(|run| &*run.workflow)), run.map_or("unknown", |run| run.status().word()))
+    };
+    let views: Vec<(WorktreeView, &str)> = found.iter().map(view).collect();
+    if json {
+        print::json(&views.into_iter().map(|(view, _)| view).collect::<Vec<_>>());
+        return Ok(Exit::Done);
+    }
+    let line = |(view, status): &(WorktreeView, &str)| format!("{} ({status})  {}\n", styled(STRONG, &view.run), view.line());
+    let text: String = views.iter().map(line).collect();
+    print::data(if text.is_empty() { "there is no worktree\n" } else { &text });
+    Ok(Exit::Done)
+}
+
+async fn merge_one(project: &Project, which: &Which) -> Result<Exit, Trouble> {
+    let (state, kept, view) = find(project, which, "merge a worktree").await?;
+    if state.end.is_none() || state.status().word() == "failed" {
+        return Err(not_over(&state, "merged").help(format!("it can be looked at in {}", view.path)));
+    }
+    match merge(&project.root, &kept) {
+        Ok(into) => print::say(format_args!("{} is merged into {}", neutral::line(&view.branch), neutral::line(&into))),
+        Err(why) => return Err(not_merged(why, &view)),
+    }
+    // Looked at again: what was merged is no longer its own.
+    let now = lockgate_runner::worktree::kept(&project.root, Some(&state.id)).map_err(git_trouble)?;
+    if let Some(kept) = now.iter().find(|now| now.tree == kept.tree).filter(|kept| !kept.has_work()) {
+        remove(&project.root, kept, false).map_err(git_trouble)?;
+        print::say(format_args!("{} is removed, and its branch", neutral::line(&view.path)));
+    } else {
+        print::note(format_args!("{} stays: it holds work that its branch does not have", neutral::line(&view.path)));
+    }
+    Ok(Exit::Done)
+}
+
+fn not_merged(why: NotMerged, view: &WorktreeView) -> Trouble {
+    let branch = &view.branch;
+    match why {
+        NotMerged::RootChanged(files) => {
+            let message = format!("the root has changes that are not committed, so {branch} is not merged: {}", files.join(", "));
+            Trouble::new(Code::UncommittedChanges, message).help("commit them or put them aside (`git stash`), then merge again")
+        }
+        NotMerged::Uncommitted => {
+            let message = format!("{} has changes that are not committed ({}), so it is not merged", view.path, view.holds());
+            Trouble::new(Code::UncommittedChanges, message)
+                .help(format!("commit them there (`git -C {} commit`), then merge again", view.path))
+        }
+        NotMerged::NoBranch => {
+            let message = format!("the root has no branch checked out, so {branch} is not merged");
+            Trouble::new(Code::GitTrouble, message).help("check out the branch that is to have it (`git switch BRANCH`)")
+        }
+        NotMerged::Conflict(files) => {
+            let message = format!("{branch} conflicts with what the root has checked out, in: {}", files.join(", "));
+            Trouble::new(Code::MergeConflict, message)
+                .help("nothing has changed: the merge was taken back")
+                .help(format!("merge it yourself with `git merge {branch}`, then `lockgate worktrees remove {}`", view.run))
+        }
+        NotMerged::Git(why) => git_trouble(why),
+    }
+}
+
+async fn remove_one(project: &Project, which: &Which, force: bool) -> Result<Exit, Trouble> {
+    let (state, kept, view) = find(project, which, "remove a worktree").await?;
+    let over = state.end.is_some() && state.status().word() != "failed";
+    let driven = project.store().driver_of(&state.id).await?.is_some();
+    if driven || (!over && !force) {
+        return Err(not_over(&state, "removed"));
+    }
+    if kept.has_work() && !force {
+        let message = format!("{} holds work that would be lost: {}", view.path, view.holds());
+        return Err(Trouble::new(Code::WorkWouldBeLost, message)
+            .help(format!("take it over with `lockgate worktrees merge {}`, or remove it all the same with --force", view.run)));
+    }
+    remove(&project.root, &kept, force).map_err(git_trouble)?;
+    print::say(format_args!("{} is removed, and its branch {}", neutral::line(&view.path), neutral::line(&view.branch)));
+    Ok(Exit::Done)
+}
+
+/// The worktree that somebody means who may decide about it.
+async fn find(project: &Project, which: &Which, what: &str) -> Result<(Run, Kept, WorktreeView), Trouble> {
+    let found = select::run_or_ended(project.store(), &which.run).await?;
+    project.may_decide(&project.actor(Way::Command), &found.row.run, what).await?;
+    let state = load(project.store(), &found.row.run).await?;
+    let all = kept(&project.root, Some(&state.id)).map_err(git_trouble)?;
+    let viewed: Vec<(Kept, WorktreeView)> = all
+        .into_iter()
+        .map(|kept| {
+            let view = WorktreeView::of(&kept, &project.root, Some(&state.workflow));
+            (kept, view)
+        })
+        .collect();
+    let listed: Vec<String> = viewed.iter().map(|(_, view)| view.line()).collect();
+    let meant = |(kept, view): &(Kept, WorktreeView)| match &which.task {
+        None => kept.part().is_none(),
+        Some(task) => is_meant(task, kept, view, Some(&state.workflow)),
+    };
+    let only = viewed.len() == 1 && which.task.is_none();
+    let mut fitting: Vec<(Kept, WorktreeView)> = viewed.into_iter().filter(|one| only || meant(one)).collect();
+    match (fitting.pop(), fitting.is_empty()) {
+        (Some((kept, view)), true) => Ok((state, kept, view)),
+        (found, _) => {
+            let of = which.task.as_deref().map(|task| format!(" of {task}")).unwrap_or_default();
+            let (code, message) = match found {
+                None => (Code::NoSuchWorktree, format!("run {} has no worktree{of}", state.id)),
+                Some(_) => (Code::AmbiguousName, format!("run {} has several worktrees{of}", state.id)),
+            };
+            let trouble = Trouble::new(code, message);
+            Err(listed.into_iter().fold(trouble, |trouble, line| trouble.help(format!("there is {line}"))))
+        }
+    }
+}
+
+fn not_over(state: &Run, done: &str) -> Trouble {
+    let message = format!(
+        "run {} is {}, and what works in its worktree goes on there, so it is not {done}",
+        state.id,
+        state.status().word()
+    );
+    let help = format!("let it come to its end, or end it with `lockgate cancel {}`", state.id);
+    Trouble::new(Code::RunNotOver, message).help(help)
+}
+
+fn git_trouble(why: String) -> Trouble {
+    Trouble::new(Code::GitTrouble, format!("git could not do it: {why}")).help("mend what git says, then try again")
+}

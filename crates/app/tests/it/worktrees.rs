@@ -1,0 +1,188 @@
+//! Git worktrees of runs and tasks, with real git: what is kept, merged and removed.
+
+use crate::project::Project;
+use std::process::Command;
+
+/// Git in a folder of the project, with settings of its own.
+fn git(project: &Project, folder: &str, arguments: &[&str]) -> String {
+    let settings = ["-c", "user.name=tester", "-c", "user.email=tester@example.invalid", "-c", "commit.gpgsign=false"];
+    let output = Command::new("git").args(settings).args(arguments).current_dir(project.path(folder)).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A project in a repository with one commit, and git settings for whatever Lockgate starts.
+fn project(flow: &str) -> Project {
+    let project = Project::with(flow);
+    git(&project, "", &["init", "--quiet", "--initial-branch=main"]);
+    for (name, value) in [("user.name", "tester"), ("user.email", "tester@example.invalid"), ("commit.gpgsign", "false")] {
+        git(&project, "", &["config", name, value]);
+    }
+    project.write(".gitignore", ".lockgate/\n");
+    project.write("code.txt", "first\n");
+    git(&project, "", &["add", "-A"]);
+    git(&project, "", &["commit", "--quiet", "-m", "first"]);
+    project
+}
+
+fn flow(run: &str) -> String {
+    format!(
+        "name: trees\nworktree: true\nphases:\n  - id: work\n    tasks:\n      - {{ id: change, run: {run:?} }}\n    checkpoint: {{ prompt: Good? }}\n"
+    )
+}
+
+const COMMITS: &str =
+    "echo second >> code.txt; git commit --quiet -am second; touch new-file; git add new-file; git commit -qm third";
+
+/// A run that waits at its checkpoint.
+fn waiting(flow: &str) -> (Project, String) {
+    let project = project(flow);
+    assert_eq!(project.run(&["run", "flow.yaml", "trees"]).code, Some(3));
+    let run = project.newest();
+    (project, run)
+}
+
+fn folder(run: &str) -> String {
+    format!(".lockgate/worktrees/{run}")
+}
+
+fn branches(project: &Project) -> String {
+    git(project, "", &["branch", "--list", "lockgate/*", "--format=%(refname:short)"])
+}
+
+#[test]
+fn a_worktree_without_work_is_removed_with_its_branch_when_the_run_ends_well() {
+    let (project, run) = waiting(&flow("test -f code.txt"));
+    assert!(project.path(&folder(&run)).join("code.txt").is_file(), "it is kept while the run waits");
+    let view = project.status(&run);
+    assert_eq!(view["worktrees"][0]["branch"], format!("lockgate/{run}"));
+    assert_eq!((&view["worktrees"][0]["commits"], &view["worktrees"][0]["uncommitted"]), (&0.into(), &0.into()));
+    let gone = project.run(&["gc"]);
+    assert!(project.path(&folder(&run)).is_dir(), "a run that is not over keeps its worktree: {gone:?}");
+    let refused = project.run(&["worktrees", "remove", &run]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.stderr.contains("error[run-not-over]"), "{refused:?}");
+    let done = project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(!done.stderr.contains("worktree"), "{done:?}");
+    assert!(!project.path(&folder(&run)).exists());
+    assert_eq!(branches(&project), "");
+    assert_eq!(project.json(0, &["worktrees", "--json"]), serde_json::json!([]));
+}
+
+#[test]
+fn work_is_kept_told_and_merged() {
+    let (project, run) = waiting(&flow(COMMITS));
+    let done = project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]);
+    let told = format!("worktree {} on branch lockgate/{run}: 2 commits", folder(&run));
+    assert!(done.stderr.contains(&told), "{done:?}");
+    assert!(done.stderr.contains(&format!("lockgate worktrees merge {run}")), "{done:?}");
+    assert!(project.run(&["status", &run]).stdout.contains(&told));
+    assert!(project.run(&["summary", &run]).stdout.contains("## Worktrees\n\n- .lockgate/worktrees/"));
+    assert!(project.run(&["worktrees"]).stdout.contains("2 commits"));
+    let kept = project.run(&["gc"]);
+    assert!(kept.stderr.contains("it holds work"), "{kept:?}");
+    assert_eq!(project.json(0, &["worktrees", "--json"])[0]["commits"], 2, "gc leaves it alone");
+    let refused = project.run(&["worktrees", "remove", &run]);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    assert!(refused.stderr.contains("error[work-would-be-lost]"), "{refused:?}");
+
+    project.write("code.txt", "mine\n");
+    let refused = project.run(&["worktrees", "merge", &run]);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    assert!(refused.stderr.contains("error[uncommitted-changes]") && refused.stderr.contains("code.txt"), "{refused:?}");
+    git(&project, "", &["checkout", "--quiet", "code.txt"]);
+
+    project.write(&format!("{}/note.txt", folder(&run)), "not committed\n");
+    let refused = project.run(&["worktrees", "merge", &run]);
+    assert!(refused.stderr.contains("1 uncommitted file"), "{refused:?}");
+    std::fs::remove_file(project.path(&folder(&run)).join("note.txt")).unwrap();
+
+    let merged = project.run(&["worktrees", "merge", &run]);
+    assert_eq!(merged.code, Some(0), "{merged:?}");
+    assert_eq!(project.read("code.txt"), "first\nsecond\n");
+    assert!(!project.path(&folder(&run)).exists());
+    assert_eq!(branches(&project), "");
+}
+
+#[test]
+fn a_conflict_is_taken_back_and_names_the_files() {
+    let (project, run) = waiting(&flow(COMMITS));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]).code, Some(0));
+    project.write("code.txt", "other\n");
+    git(&project, "", &["commit", "--quiet", "-am", "other"]);
+    let before = git(&project, "", &["rev-parse", "HEAD"]);
+    let refused = project.run(&["worktrees", "merge", &run]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("error[merge-conflict]") && refused.stderr.contains("in: code.txt"), "{refused:?}");
+    assert_eq!(project.read("code.txt"), "other\n");
+    assert_eq!(git(&project, "", &["status", "--porcelain"]), "");
+    assert_eq!(git(&project, "", &["rev-parse", "HEAD"]), before);
+    assert_eq!(project.json(0, &["worktrees", "--json"])[0]["commits"], 2);
+    let removed = project.run(&["worktrees", "remove", &run, "--force"]);
+    assert_eq!(removed.code, Some(0), "{removed:?}");
+    assert_eq!(branches(&project), "");
+}
+
+#[test]
+fn a_task_works_on_a_branch_off_that_of_its_run_and_is_named_by_its_address() {
+    let own = "name: trees\nworktree: true\nvars: { parts: [a/b, c] }\nphases:\n  - id: work\n    tasks:\n      \
+        - { id: first, run: 'echo run >> code.txt; git commit -qam run' }\n      \
+        - { id: own, needs: [first], worktree: true, run: 'echo own > own.txt; git add own.txt; git commit -qm own' }\n      \
+        - { id: each, needs: [first], worktree: true, for_each: parts, run: 'test -f code.txt; echo > left.txt' }\n";
+    let project = project(own);
+    let ended = project.run(&["run", "flow.yaml", "trees"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let run = project.newest();
+    let trees = project.json(0, &["worktrees", &run, "--json"]);
+    let told: Vec<_> = trees.as_array().unwrap().iter().map(|tree| (tree["task"].clone(), tree["commits"].clone())).collect();
+    let (each, one) = (|item: &str| format!("work/each[{item}]").into(), 1);
+    assert_eq!(
+        told,
+        [(serde_json::Value::Null, one.into()), (each("a_b"), 0.into()), (each("c"), 0.into()), ("work/own".into(), one.into())],
+        "{trees:#}"
+    );
+    assert_eq!(trees[1]["uncommitted"], 1, "{trees:#}");
+    let unknown = project.run(&["worktrees", "merge", &run, "nobody"]);
+    assert_eq!(unknown.code, Some(4), "{unknown:?}");
+    assert!(unknown.stderr.contains("error[no-such-worktree]") && unknown.stderr.contains("of work/own"), "{unknown:?}");
+    assert_eq!(project.run(&["worktrees", "remove", &run, "work/each[a/b]", "--force"]).code, Some(0));
+    assert_eq!(project.run(&["worktrees", "remove", &run, "each[c]", "--force"]).code, Some(0));
+    assert_eq!(project.run(&["worktrees", "merge", &run, "own"]).code, Some(0));
+    assert_eq!(project.read("own.txt"), "own\n");
+    let left = project.json(0, &["worktrees", "--json"]);
+    assert_eq!(left.as_array().unwrap().len(), 1, "{left:#}");
+    assert_eq!(left[0]["commits"], 0, "what it had came with the branch of the task");
+    assert_eq!(project.run(&["gc"]).code, Some(0));
+    assert_eq!(branches(&project), "");
+}
+
+#[test]
+fn what_was_committed_beside_the_branch_counts_as_work_too() {
+    let (project, run) = waiting(&flow("git checkout --quiet --detach; echo x > x; git add x; git commit -qm x"));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]).code, Some(0));
+    assert_eq!(project.json(0, &["worktrees", &run, "--json"])[0]["commits"], 1);
+}
+
+#[test]
+fn a_task_may_neither_merge_nor_remove_a_worktree() {
+    let (project, run) = waiting(&flow(COMMITS));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]).code, Some(0));
+    let tries = format!(
+        "\"$LOCKGATE\" --root {root} worktrees merge {run} 2>> {root}/told; \"$LOCKGATE\" --root {root} worktrees remove {run} --force 2>> {root}/told; true",
+        root = project.root().display()
+    );
+    project.write("tries.yaml", format!("name: tries\nphases: [{{ id: a, tasks: [{{ id: t, run: {tries:?} }}] }}]\n"));
+    assert_eq!(project.run(&["run", "tries.yaml"]).code, Some(0));
+    assert_eq!(project.read("told").matches("error[inside-task]").count(), 2, "{}", project.read("told"));
+    assert_eq!(project.json(0, &["worktrees", "--json"])[0]["commits"], 2);
+    assert_eq!(project.events(&run, "attempt_refused").len(), 2);
+}
+
+#[test]
+fn a_run_in_the_background_tidies_up_after_itself() {
+    let project = project(&flow("true").replace("    checkpoint: { prompt: Good? }\n", ""));
+    assert_eq!(project.run(&["run", "flow.yaml", "trees", "--detach"]).code, Some(0));
+    assert_eq!(project.run(&["wait", "trees"]).code, Some(0));
+    crate::project::until("the worktree is gone", || branches(&project).is_empty());
+}
