@@ -180,7 +180,7 @@ impl<'t> Parser<'t> {
     fn value(&mut self, inner: &str, span: Range<usize>) -> usize {
         self.put_text(span.start);
         let end = span.end;
-        if let Some(subject) = self.understood(subject(inner, &span)) {
+        if let Some(subject) = self.understood(value(inner, &span)) {
             self.put(Node::Value(subject));
         }
         end
@@ -388,8 +388,25 @@ fn operand(word: &str, span: &Range<usize>) -> Result<Operand, TemplateError> {
     subject(word, span).map(Operand::Subject)
 }
 
+/// What a tag gives that is no section. A helper that nobody knows gives its first argument as it is: what it would have made of
+/// it, such as a date in another form, is worth less than the document.
+fn value(inner: &str, span: &Range<usize>) -> Result<Subject, TemplateError> {
+    let given = words(inner).unwrap_or_default();
+    match given.as_slice() {
+        [helper, first, ..]
+            if helper.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')) && !matches!(*helper, "eq" | "ne") =>
+        {
+            subject(first, span)
+        }
+        _ => subject(inner, span),
+    }
+}
+
 fn subject(inner: &str, span: &Range<usize>) -> Result<Subject, TemplateError> {
     let inner = inner.trim();
+    // Names are looked for in what encloses the item at hand as well, so the way outwards need not be told.
+    let inner = inner.trim_start_matches("../");
+    let inner = inner.strip_prefix("@root.").unwrap_or(inner);
     match inner {
         "." | "this" => return Ok(Subject::This),
         "@index" => return Ok(Subject::Index),
@@ -416,8 +433,6 @@ fn not_a_subject(inner: &str, span: Range<usize>) -> TemplateError {
         "the braces cannot be changed"
     } else if inner.starts_with('@') {
         "only @index, @first and @last are known"
-    } else if inner.starts_with("../") {
-        "names are looked for in what encloses the item at hand as well; leave out ../"
     } else if inner.starts_with('~') || inner.ends_with('~') {
         "leave out ~; a tag that stands alone on its line leaves no empty line behind"
     } else if inner.starts_with("eq ") || inner.starts_with("ne ") {
