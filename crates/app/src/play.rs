@@ -2,10 +2,11 @@
 
 use crate::progress::Progress;
 use crate::tree::Tree;
+use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Seen, ShownFile};
 use lockgate_engine::id::{DriverId, RunId};
-use lockgate_engine::run::command::{Actor, Body, Command, Create, Credential, TaskOutcome, Way};
+use lockgate_engine::run::command::{Actor, Body, Command, Create, Credential, Item, TaskOutcome, Way};
 use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::{Entry, Failure, FailureKind, Origin, RunKind};
@@ -91,6 +92,20 @@ impl Play {
     /// Ends a task or gate badly.
     pub(crate) fn fail(&mut self, address: &str, message: &str) {
         self.end(address, Some(Failure { kind: FailureKind::Exit(1), message: message.to_owned(), tail: String::new() }));
+    }
+
+    /// Lets a task become one for each item.
+    pub(crate) fn spread(&mut self, address: &str, items: &[&str]) {
+        let effects = self.run.pending();
+        let task = effects.into_iter().find_map(|effect| {
+            let Effect::Task { key, attempt } = effect else { return None };
+            (key.address() == address).then_some((key, attempt))
+        });
+        let (key, attempt) = task.unwrap_or_else(|| panic!("{address} does not run"));
+        let value = |item: &str| Datum::keep(&serde_json::Value::from(item)).0;
+        let items = items.iter().map(|item| Item { key: (*item).to_owned(), value: value(item) }).collect();
+        self.tell(Actor::driver(), Body::TaskEnded { key, attempt, outcome: TaskOutcome::Items(items), agent: None });
+        self.settle();
     }
 
     /// Answers the hold that waits.

@@ -142,11 +142,21 @@ fn question(hold: &HoldView, view: &RunView) -> Reason {
         (None, process) => {
             let also = process.as_ref().map(|process| format!("; {process} goes on once it is answered")).unwrap_or_default();
             let what = format!("it waits for an answer to {name}: {}", hold.prompt);
-            Reason::new(what, hold.since, format!("a person{also}"), hold.commands(process.is_none() && !view.detached))
+            let who = format!("a person{}{also}", can_do(&hold.kind));
+            Reason::new(what, hold.since, who, hold.commands(process.is_none() && !view.detached))
         }
     };
     let since = hold.answer.as_ref().map_or(reason.since, |answer| answer.at);
     Reason { since, hold: Some(hold.clone()), failures, ..reason }
+}
+
+/// What a person can do about a question whose answers do not say it by themselves.
+fn can_do(kind: &str) -> &'static str {
+    match kind {
+        "gaps" => ", who lets the phase run again with what is missing at hand, lets the gaps pass, or aborts the run",
+        "budget" => ", who allows as much again, lets the tasks count as done without it, or aborts the run",
+        _ => "",
+    }
 }
 
 fn text(why: &Why, now: Timestamp) -> String {

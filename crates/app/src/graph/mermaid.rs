@@ -67,7 +67,7 @@ fn subgraph(text: &mut String, at: usize, phase: &PhaseBox) {
     let _ = writeln!(text, "    direction LR");
     let mut end = None;
     for (number, task) in phase.tasks.iter().enumerate() {
-        let _ = writeln!(text, "    p{at}t{number}[\"{}\"]{}", label(&task.id, task.mark), class(task.mark));
+        let _ = writeln!(text, "    p{at}t{number}[\"{}\"]{}", label(&task.label, task.mark), class(task.mark));
     }
     let needs: Vec<Vec<usize>> = phase.tasks.iter().map(|task| task.needs.clone()).collect();
     let needs = layers::reduced(&needs);
@@ -83,7 +83,7 @@ fn subgraph(text: &mut String, at: usize, phase: &PhaseBox) {
         (0..phase.tasks.len()).filter(|number| !waited_for[*number]).map(|number| format!("p{at}t{number}")).collect();
     for (number, gate) in phase.gates.iter().enumerate() {
         let node = format!("p{at}g{number}");
-        let _ = writeln!(text, "    {node}{{{{\"{}\"}}}}{}", label(&format!("gate {}", gate.id), gate.mark), class(gate.mark));
+        let _ = writeln!(text, "    {node}{{{{\"{}\"}}}}{}", label(&gate.label, gate.mark), class(gate.mark));
         last.drain(..).for_each(|before| {
             let _ = writeln!(text, "    {before} --> {node}");
         });

@@ -12,13 +12,16 @@ mod state;
 pub(crate) mod svg;
 pub(crate) mod terminal;
 
-pub(crate) use state::Mark;
+pub(crate) use state::{Mark, gap_mark, tally};
 
 use crate::neutral;
 use lockgate_engine::hold::{Action, Choice};
 use lockgate_engine::run::Run;
-use lockgate_engine::spec::workflow::{Checkpoint, Phase, Workflow};
+use lockgate_engine::spec::workflow::{Checkpoint, GapCheck, Over, Phase, Task, Work, Workflow};
 use std::collections::BTreeMap;
+
+/// What stands for the finalization, after all phases.
+const FINALIZATION: &str = "finalization";
 
 /// What is drawn. All its texts are neutral.
 #[derive(Clone, Debug)]
@@ -48,6 +51,8 @@ pub(crate) struct PhaseBox {
 #[derive(Clone, Debug)]
 pub(crate) struct TaskBox {
     pub(crate) id: String,
+    /// How it is written: its id, and what kind of task it is where that says something.
+    pub(crate) label: String,
     /// The tasks that it needs, by their places in the phase.
     pub(crate) needs: Vec<usize>,
     /// One more than the highest layer of what it needs.
@@ -55,10 +60,10 @@ pub(crate) struct TaskBox {
     pub(crate) mark: Option<Mark>,
 }
 
-/// A gate.
+/// A gate, or the gap check before them.
 #[derive(Clone, Debug)]
 pub(crate) struct GateBox {
-    pub(crate) id: String,
+    pub(crate) label: String,
     pub(crate) mark: Option<Mark>,
 }
 
@@ -97,7 +102,7 @@ pub(crate) enum Leads {
 impl Drawing {
     /// A drawing of a workflow.
     pub(crate) fn of_workflow(workflow: &Workflow) -> Self {
-        let phases = workflow.phases.iter().map(|phase| phase_box(phase, workflow)).collect();
+        let phases = workflow.phases.iter().map(|phase| phase_box(phase, workflow)).chain(finalization(workflow)).collect();
         Self { title: text(&workflow.name), status: None, phases }
     }
 
@@ -140,10 +145,56 @@ fn phase_box(phase: &Phase, workflow: &Workflow) -> PhaseBox {
         name: phase.name.as_deref().map(text).filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case(phase.id.as_str())),
         mark: None,
         iteration: 0,
-        tasks: tasks.map(|((task, needs), layer)| TaskBox { id: text(task.id.as_str()), needs, layer, mark: None }).collect(),
-        gates: phase.gates.iter().map(|gate| GateBox { id: text(gate.id.as_str()), mark: None }).collect(),
+        tasks: tasks
+            .map(|((task, needs), layer)| TaskBox {
+                id: text(task.id.as_str()),
+                label: text(&label(task)),
+                needs,
+                layer,
+                mark: None,
+            })
+            .collect(),
+        gates: phase
+            .gap_check
+            .iter()
+            .map(gap_label)
+            .chain(phase.gates.iter().map(|gate| format!("gate {}", text(gate.id.as_str()))))
+            .map(|label| GateBox { label, mark: None })
+            .collect(),
         checkpoint: phase.checkpoint.as_ref().map(|checkpoint| checkpoint_box(checkpoint, workflow)),
     }
+}
+
+/// A task as it is written: agents, lists and scripts that name agents are told apart.
+fn label(task: &Task) -> String {
+    let id = &task.id;
+    let over = task.for_each.as_ref().map(|each| match &each.over {
+        Over::List(items) => format!(" × each of {}", items.len()),
+        Over::Var(name) => format!(" × each of vars.{name}"),
+        Over::Script(_) => " × each that a script names".to_owned(),
+        Over::Lines(path) => format!(" × each line of {path}"),
+    });
+    let over = over.unwrap_or_default();
+    match &task.work {
+        Work::Adaptive(_) => format!("{id} → agents that its script names{over}"),
+        Work::Agent(work) => match work.agent.as_deref().filter(|agent| *agent != id.as_str()) {
+            Some(agent) => format!("{id} (agent {agent}){over}"),
+            None => format!("{id} (agent){over}"),
+        },
+        Work::Run(_) | Work::Script(_) | Work::Pass => format!("{id}{over}"),
+    }
+}
+
+fn gap_label(check: &GapCheck) -> String {
+    format!("gap check, else {}", check.on_failure.word().replace('_', " "))
+}
+
+/// What is made when all phases are done.
+fn finalization(workflow: &Workflow) -> Option<PhaseBox> {
+    let made = workflow.finalization.as_ref()?;
+    let (tasks, gates) = (Vec::new(), Vec::new());
+    let name = Some(text(&format!("writes {}", made.output)));
+    Some(PhaseBox { id: FINALIZATION.to_owned(), name, mark: None, iteration: 0, tasks, gates, checkpoint: None })
 }
 
 fn checkpoint_box(checkpoint: &Checkpoint, workflow: &Workflow) -> CheckpointBox {

@@ -1,6 +1,6 @@
 //! Where each part of a run stands.
 
-use super::{CheckpointBox, Drawing, PhaseBox};
+use super::{CheckpointBox, Drawing, PhaseBox, TaskBox};
 use crate::neutral;
 use crate::print::{ERROR, FAINT, GOOD, HELP, WARNING};
 use crate::view::phase_status;
@@ -9,7 +9,8 @@ use lockgate_engine::hold::HoldKind;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::ConditionOutcome;
 use lockgate_engine::run::phase::PhaseRun;
-use lockgate_engine::run::state::{GateState, TaskState};
+use lockgate_engine::run::state::{GapState, GateState, TaskState};
+use lockgate_engine::spec::workflow::GapAction;
 use std::collections::BTreeMap;
 
 /// Where something stands. In the order of what deserves a look: of several, the last one is shown.
@@ -125,6 +126,39 @@ impl Mark {
     }
 }
 
+/// How many of those that a task became stand where, in words.
+pub(crate) fn tally(marks: impl Iterator<Item = Mark>) -> String {
+    let mut counts: BTreeMap<Mark, usize> = BTreeMap::new();
+    marks.for_each(|mark| *counts.entry(mark).or_default() += 1);
+    let count = |marks: &[Mark]| marks.iter().filter_map(|mark| counts.get(mark)).sum::<usize>();
+    let mut told = format!("{}/{} done", count(&[Mark::Done]), counts.values().sum::<usize>());
+    for (marks, word) in [
+        (&[Mark::Running] as &[Mark], "running"),
+        (&[Mark::Failed, Mark::Ended], "failed"),
+        (&[Mark::Interrupted], "interrupted"),
+        (&[Mark::Asking], "held"),
+        (&[Mark::Skipped], "left out"),
+    ] {
+        let count = count(marks);
+        if count > 0 {
+            told += &format!(", {count} {word}");
+        }
+    }
+    told
+}
+
+/// Where a gap check stands; `whole` says whether the tasks that it looks at are done.
+pub(crate) fn gap_mark(state: &GapState, whole: bool) -> Mark {
+    match state {
+        GapState::Waiting if whole => Mark::Running,
+        GapState::Waiting => Mark::Pending,
+        GapState::Closed => Mark::Done,
+        GapState::Waived => Mark::Skipped,
+        GapState::Open { action: GapAction::Escalate, .. } => Mark::Asking,
+        GapState::Open { action: GapAction::Retry | GapAction::SpawnAdditional | GapAction::Abort, .. } => Mark::Failed,
+    }
+}
+
 /// Marks everything in the drawing of a run.
 pub(super) fn mark(drawing: &mut Drawing, run: &Run, status: &'static str) {
     drawing.status = Some((Mark::of_word(status), status));
@@ -143,6 +177,10 @@ pub(super) fn mark(drawing: &mut Drawing, run: &Run, status: &'static str) {
             mark_checkpoint(checkpoint, run, at, whole);
         }
     }
+    // What is made in the end stands after all phases.
+    if let Some(made) = drawing.phases.get_mut(run.workflow.phases.len()) {
+        made.mark = Some(if run.finalized.is_some() { Mark::Done } else { Mark::Pending });
+    }
 }
 
 fn mark_current(drawn: &mut PhaseBox, current: &PhaseRun, status: &'static str) {
@@ -156,11 +194,35 @@ fn mark_current(drawn: &mut PhaseBox, current: &PhaseRun, status: &'static str) 
         let known = tasks.entry(neutral::line(task.task.as_str()).into_owned()).or_insert(mark);
         *known = (*known).max(mark);
     }
+    spread(drawn, current);
     for task in &mut drawn.tasks {
         task.mark = Some(tasks.get(&task.id).copied().unwrap_or(Mark::Pending));
     }
-    for (gate, state) in drawn.gates.iter_mut().zip(&current.gates) {
-        gate.mark = Some(Mark::of_gate(&state.state));
+    // The gap check stands before the gates.
+    let gap = (drawn.gates.len() > current.gates.len()).then(|| gap_mark(&current.gap.state, current.tasks_done()));
+    let marks = gap.into_iter().chain(current.gates.iter().map(|gate| Mark::of_gate(&gate.state)));
+    for (gate, mark) in drawn.gates.iter_mut().zip(marks) {
+        gate.mark = Some(mark);
+    }
+}
+
+/// Draws what tasks became: how many items of a list stand where, and the agents that a script or a gap check named.
+fn spread(drawn: &mut PhaseBox, current: &PhaseRun) {
+    for task in &mut drawn.tasks {
+        let items = current.tasks.iter().filter(|item| item.item.is_some() && neutral::line(item.task.as_str()) == task.id);
+        let marks: Vec<Mark> = items.map(|item| Mark::of_task(&item.state)).collect();
+        if !marks.is_empty() {
+            task.label = format!("{} × {}: {}", task.id, marks.len(), tally(marks.into_iter()));
+        }
+    }
+    for task in current.tasks.iter().filter(|task| task.spec.is_some() && task.item.is_none()) {
+        let named = |name: &str| neutral::line(name).into_owned();
+        let parent =
+            task.parent.as_ref().and_then(|parent| drawn.tasks.iter().position(|known| known.id == named(parent.as_str())));
+        let layer = parent
+            .map_or_else(|| drawn.tasks.iter().map(|task| task.layer + 1).max().unwrap_or(0), |at| drawn.tasks[at].layer + 1);
+        let id = named(task.task.as_str());
+        drawn.tasks.push(TaskBox { label: format!("{id} (agent)"), id, needs: parent.into_iter().collect(), layer, mark: None });
     }
 }
 

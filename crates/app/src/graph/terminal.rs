@@ -53,12 +53,12 @@ fn phase_lines(text: &mut String, drawing: &Drawing, phase: &PhaseBox, rail: &st
         }
     }
     for (group, members) in groups(&phase.tasks) {
-        let names: Vec<&str> = members.iter().map(|at| phase.tasks[*at].id.as_str()).collect();
+        let names: Vec<&str> = members.iter().map(|at| phase.tasks[*at].label.as_str()).collect();
         let needs = needs_words(phase, group.0, &group.1);
         row(text, rail, group.2, &list(&names, needs.as_deref()), colour);
     }
     for gate in &phase.gates {
-        row(text, rail, gate.mark, &[format!("gate {}", gate.id)], colour);
+        row(text, rail, gate.mark, std::slice::from_ref(&gate.label), colour);
     }
     if let Some(checkpoint) = &phase.checkpoint {
         checkpoint_lines(text, drawing, checkpoint, rail, colour);

@@ -4,22 +4,24 @@
 //! | --- | --- |
 //! | this one | what the tree holds, kept in step with the run as things happen |
 //! | `rows` | the tree as rows that fit a window |
+//! | `shown` | which steps have a row |
 
 mod rows;
+mod shown;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use rows::Size;
 
-use crate::graph::Mark;
+use crate::graph::{Mark, gap_mark};
 use crate::neutral;
 use crate::progress::first_line;
-use crate::view::{phase_status, status_word};
-use lockgate_engine::id::{GateId, StepKey};
+use crate::view::{AgentView, phase_status, status_word};
+use lockgate_engine::id::{GateId, StepKey, TaskId};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{Entry, Event};
 use lockgate_engine::run::phase::{PhaseRun, TaskRun};
-use lockgate_engine::run::state::{GateRun, GateState, TaskState};
+use lockgate_engine::run::state::{GapState, GateRun, GateState, TaskState};
 use lockgate_engine::time::Timestamp;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -39,6 +41,8 @@ pub(crate) struct Tree {
     version: u64,
     phases: Vec<PhaseNode>,
     steps: Vec<StepNode>,
+    /// The gap check of the phase under way.
+    gap: Option<GapNode>,
     /// The questions that wait.
     questions: Vec<String>,
     /// When the gates of the phase under way began; the state of the run does not say.
@@ -69,8 +73,20 @@ struct StepNode {
     took: Option<Duration>,
     /// When it is tried again.
     due: Option<Timestamp>,
-    /// Why it failed.
+    /// Why it failed, or was left out.
     error: Option<String>,
+    /// The task that became this one and others.
+    parent: Option<TaskId>,
+    /// The agent that works, and what it used.
+    agent: Option<String>,
+}
+
+/// The gap check of the phase under way.
+#[derive(Clone, Debug)]
+struct GapNode {
+    mark: Mark,
+    /// What is missing, and what follows from it.
+    told: String,
 }
 
 impl Tree {
@@ -88,6 +104,7 @@ impl Tree {
             version: run.version,
             phases: Vec::new(),
             steps: Vec::new(),
+            gap: None,
             questions: Vec::new(),
             gates_began: BTreeMap::new(),
         };
@@ -228,7 +245,7 @@ impl Tree {
             .collect();
         let known = std::mem::take(&mut self.steps);
         if let Some(phase) = &run.current {
-            let tasks = (0..phase.tasks.len()).map(|index| self.task(phase, index, known.get(index)));
+            let tasks = (0..phase.tasks.len()).map(|index| self.task(run, phase, index, known.get(index)));
             let mut steps: Vec<StepNode> = tasks.collect();
             steps.extend(phase.gates.iter().enumerate().map(|(at, gate)| {
                 let known = known.get(phase.tasks.len() + at);
@@ -236,17 +253,19 @@ impl Tree {
             }));
             self.steps = steps;
         }
+        self.gap = run.current.as_ref().and_then(|phase| self.gap_check(run, phase));
         let asked = |hold: &&lockgate_engine::hold::Hold| format!("{}@{}: {}", hold.id, hold.revision, first_line(&hold.prompt));
         self.questions = run.open_holds().iter().map(asked).collect();
     }
 
     fn look_at_step(&mut self, run: &Run, index: usize) {
         let Some(phase) = &run.current else { return };
-        let node = self.task(phase, index, self.steps.get(index));
+        let node = self.task(run, phase, index, self.steps.get(index));
         self.steps[index] = node;
+        self.gap = self.gap_check(run, phase);
     }
 
-    fn task(&self, phase: &PhaseRun, index: usize, known: Option<&StepNode>) -> StepNode {
+    fn task(&self, run: &Run, phase: &PhaseRun, index: usize, known: Option<&StepNode>) -> StepNode {
         let task: &TaskRun = &phase.tasks[index];
         let key = StepKey::Task(phase.key(index));
         let known = known.filter(|known| known.key == key && known.attempt == task.attempts);
@@ -275,7 +294,23 @@ impl Tree {
             took: if runs { None } else { took },
             due,
             error,
+            parent: task.parent.clone(),
+            agent: AgentView::of_task(run, phase, index).map(|agent| agent.line()),
         }
+    }
+
+    fn gap_check(&self, run: &Run, phase: &PhaseRun) -> Option<GapNode> {
+        run.workflow.phases.get(phase.position)?.gap_check.as_ref()?;
+        let told = match &phase.gap.state {
+            GapState::Waiting if run.gap_rounds > 0 => format!("check {}", run.gap_rounds + 1),
+            GapState::Waiting | GapState::Closed => String::new(),
+            GapState::Waived => "a person let it pass".to_owned(),
+            GapState::Open { action, told } => {
+                let told: Vec<String> = told.iter().map(|told| first_line(told)).collect();
+                format!("{}: {}", action.word().replace('_', " "), told.join("; "))
+            }
+        };
+        Some(GapNode { mark: self.as_driven(gap_mark(&phase.gap.state, phase.tasks_done())), told })
     }
 
     fn gate(&self, phase: &PhaseRun, gate: &GateRun, known: Option<&StepNode>) -> StepNode {
@@ -293,6 +328,8 @@ impl Tree {
                 GateState::Failed(failure) => Some(first_line(&failure.message)),
                 GateState::Waiting | GateState::Running | GateState::Passed | GateState::Waived => None,
             },
+            parent: None,
+            agent: None,
         }
     }
 

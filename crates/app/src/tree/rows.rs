@@ -1,6 +1,7 @@
 //! The tree as rows. However many tasks there are, it is no taller and no wider than the window.
 
-use super::{PhaseNode, StepNode, Tree};
+use super::shown::{ALL_SHOWN, Shown};
+use super::{GapNode, PhaseNode, StepNode, Tree};
 use crate::columns::{columns, fitted};
 use crate::graph::Mark;
 use crate::moment::elapsed;
@@ -9,9 +10,6 @@ use crate::print::{ERROR, FAINT, STRONG, WARNING, styled};
 use anstyle::Style;
 use lockgate_engine::time::Timestamp;
 use std::time::Duration;
-
-/// Of a phase with more steps than this, only those are shown that deserve a look; the others are counted.
-const ALL_SHOWN: usize = 12;
 
 /// How wide times are.
 const TIME: usize = 7;
@@ -101,10 +99,10 @@ impl Tree {
         rows.extend(self.questions.iter().map(|question| asked(question)));
         let room = most.saturating_sub(rows.len() + shown_after.rows(after.len()));
         let shown = if steps.len() > room { room.saturating_sub(1) } else { steps.len() };
-        rows.extend(steps[..shown].iter().map(|step| step_row(step, now, line_of)));
+        rows.extend(steps[..shown].iter().map(|step| shown_row(step, now, line_of)));
         if shown < steps.len() && room > 0 {
             let left = &steps[shown..];
-            let running = left.iter().filter(|step| step.mark == Mark::Running).count();
+            let running = left.iter().filter(|step| step.mark() == Mark::Running).count();
             let word = if running == left.len() { "more running" } else { "more" };
             rows.push(Row { indent: 4, ..many(Mark::Pending, format!("and {} {word}", left.len())) });
         }
@@ -125,16 +123,6 @@ impl Tree {
         let here = here.unwrap_or_else(|| self.phases.iter().take_while(|phase| phase.mark != Mark::Pending).count());
         let (before, rest) = self.phases.split_at(here);
         (before.iter().collect(), rest.iter().filter(|phase| !phase.current).collect())
-    }
-
-    /// The steps that are shown: all of a few; of many, those that deserve a look, what went wrong first.
-    fn shown_steps(&self) -> Vec<&StepNode> {
-        if self.steps.len() <= ALL_SHOWN {
-            return self.steps.iter().collect();
-        }
-        let wrong = |step: &&StepNode| matches!(step.mark, Mark::Failed | Mark::Interrupted | Mark::Ended | Mark::Asking);
-        let troubled = self.steps.iter().filter(wrong);
-        troubled.chain(self.steps.iter().filter(|step| step.mark == Mark::Running)).collect()
     }
 
     fn heading(&self, now: Timestamp) -> Row {
@@ -158,11 +146,12 @@ impl Tree {
 
     /// How many steps of the phase under way stand where; nothing where all of them are in sight.
     fn counts(&self) -> String {
-        if self.steps.len() <= ALL_SHOWN {
+        let all = self.whole_steps().count();
+        if all <= ALL_SHOWN {
             return String::new();
         }
-        let count = |marks: &[Mark]| self.steps.iter().filter(|step| marks.contains(&step.mark)).count();
-        let mut told = format!("{} of {} done", count(&[Mark::Done, Mark::Skipped]), self.steps.len());
+        let count = |marks: &[Mark]| self.whole_steps().filter(|step| marks.contains(&step.mark)).count();
+        let mut told = format!("{} of {all} done", count(&[Mark::Done, Mark::Skipped]));
         for (marks, word) in [
             (&[Mark::Failed, Mark::Ended] as &[Mark], "failed"),
             (&[Mark::Interrupted], "interrupted"),
@@ -203,7 +192,27 @@ fn phase_row(phase: &PhaseNode, now: Timestamp, counts: String) -> Row {
         sign: (phase.mark.style(), phase.mark.sign()),
         name: (style, format!("{}{again}", phase.id)),
         time: took.map(elapsed).unwrap_or_default(),
-        beside: (FAINT, counts),
+        beside: (FAINT, if phase.mark == Mark::Skipped { "passed over".to_owned() } else { counts }),
+    }
+}
+
+fn shown_row(shown: &Shown<'_>, now: Timestamp, line_of: &dyn Fn(&str) -> Option<String>) -> Row {
+    match shown {
+        Shown::Step(step) => step_row(step, now, line_of),
+        Shown::Item(item) => Row { indent: 6, ..step_row(item, now, line_of) },
+        Shown::Spread(step, tally) => Row { beside: (FAINT, tally.clone()), ..step_row(step, now, &|_| None) },
+        Shown::Gap(gap) => gap_row(gap),
+    }
+}
+
+fn gap_row(gap: &GapNode) -> Row {
+    let style = if gap.mark == Mark::Failed || gap.mark == Mark::Asking { WARNING } else { FAINT };
+    Row {
+        indent: 4,
+        sign: (gap.mark.style(), gap.mark.sign()),
+        name: (quiet(gap.mark), "gap check".to_owned()),
+        time: String::new(),
+        beside: (style, gap.told.clone()),
     }
 }
 
@@ -215,11 +224,15 @@ fn step_row(step: &StepNode, now: Timestamp, line_of: &dyn Fn(&str) -> Option<St
         Mark::Done | Mark::Asking | Mark::Interrupted | Mark::Ended | Mark::Failed => step.took,
     };
     let beside = match (&step.error, step.due) {
+        (Some(reason), _) if step.mark == Mark::Skipped => (FAINT, format!("left out: {reason}")),
         (Some(error), _) => (ERROR, error.clone()),
         (None, Some(due)) => (FAINT, format!("is tried again in {}", elapsed(due.since(now)))),
-        (None, None) if step.mark == Mark::Running => (FAINT, line_of(&step.key.address()).unwrap_or_default()),
+        (None, None) if step.mark == Mark::Running => {
+            let line = line_of(&step.key.address());
+            (FAINT, line.or_else(|| step.agent.clone()).unwrap_or_default())
+        }
         (None, None) if step.mark == Mark::Interrupted => (FAINT, "was cut off".to_owned()),
-        (None, None) => (FAINT, String::new()),
+        (None, None) => (FAINT, step.agent.clone().unwrap_or_default()),
     };
     Row {
         indent: 4,

@@ -197,3 +197,49 @@ fn what_nobody_drives_does_not_run() {
     assert!(shown.iter().any(|row| row.starts_with("    ! outline") && row.ends_with("was cut off")), "{shown:#?}");
     assert_eq!(tree.running().count(), 0);
 }
+
+const SPREAD: &str = "
+name: many
+phases:
+  - id: all
+    tasks:
+      - { id: lint, for_each: [a], run: 'true' }
+      - { id: write, agent: scribe, prompt: Write. }
+    gap_check: { criteria: [{ name: whole, check: 'true' }] }
+    gates: [{ id: tests, run: 'true' }]
+";
+
+#[test]
+fn a_thousand_items_are_one_row_that_opens_to_those_that_failed_or_run() {
+    let mut play = Play::of(SPREAD, None);
+    let items: Vec<String> = (0..1000).map(|at| format!("f{at:03}")).collect();
+    play.spread("all/lint", &items.iter().map(String::as_str).collect::<Vec<_>>());
+    let shown = rows(&play, WINDOW, &[]);
+    assert_eq!(
+        shown[1..],
+        [
+            "  ● all               0s",
+            "    ● lint            0s  0/1000 done, 1000 running",
+            "    ● write           0s  scribe · session 92b5428e-8f66-4cfa-aefd-418ba958b8ce",
+            "    … gap check",
+            "    … gate tests",
+        ]
+    );
+    play.fail("all/lint[f500]", "exit code 1");
+    for item in &items {
+        if !["f500", "f007", "f999"].contains(&item.as_str()) {
+            play.done(&[&format!("all/lint[{item}]")]);
+        }
+    }
+    let shown = rows(&play, WINDOW, &[("all/lint[f007]", "reading")]);
+    assert_eq!(
+        shown[2..6],
+        [
+            "    ● lint                0s  997/1000 done, 2 running, 1 failed",
+            "      ✗ lint[f500]        0s  exit code 1",
+            "      ● lint[f007]        0s  reading",
+            "      ● lint[f999]        0s",
+        ],
+        "{shown:#?}"
+    );
+}

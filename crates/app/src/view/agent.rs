@@ -1,6 +1,9 @@
 //! Agents: who worked, in which session, and what it used. What an agent does not say is unknown, which is not zero.
 
+use crate::neutral;
+use lockgate_engine::run::Run;
 use lockgate_engine::run::agent::{AgentReport, Usage};
+use lockgate_engine::run::phase::PhaseRun;
 use lockgate_engine::spec::workflow::DEFAULT_AGENT;
 use serde::Serialize;
 
@@ -32,6 +35,34 @@ impl AgentView {
             cost_micros: report.usage.cost_micros,
             asks: report.asks,
         }
+    }
+
+    /// The agent behind a task of the phase under way: what it said about itself, or what is known before it has.
+    pub(crate) fn of_task(run: &Run, phase: &PhaseRun, index: usize) -> Option<Self> {
+        let task = &phase.tasks[index];
+        let session = task.session.as_ref().map(|session| session.id.clone());
+        if let Some(report) = &task.agent {
+            let view = Self::of(report);
+            return Some(Self { session: view.session.or(session), ..view });
+        }
+        let declared = phase.declared(run.workflow.phases.get(phase.position)?, index)?;
+        // A task that becomes several has no agent of its own; those that it becomes have.
+        let spreads = declared.for_each.is_some() && task.item.is_none();
+        let work = declared.agent().filter(|_| !spreads)?;
+        let agent = run.agent.clone().or_else(|| work.agent.clone()).unwrap_or_else(|| DEFAULT_AGENT.to_owned());
+        let (preset, version, model) = (None, None, work.model.clone());
+        let (input_tokens, output_tokens, cost_micros) = (None, None, None);
+        Some(Self { agent, preset, version, model, session, input_tokens, output_tokens, cost_micros, asks: 0 })
+    }
+
+    /// It in one line: who, in which session, and what it used as far as it said so.
+    pub(crate) fn line(&self) -> String {
+        let mut parts = vec![self.name().to_owned()];
+        parts.extend(self.model.clone());
+        parts.extend(self.usage().tokens().map(|tokens| format!("{} tokens", grouped(tokens))));
+        parts.extend(self.cost_micros.map(dollars));
+        parts.extend(self.session.as_ref().map(|session| format!("session {session}")));
+        neutral::line(&parts.join(" · ")).into_owned()
     }
 
     /// What people call it: the program where it is only known as the default one.

@@ -19,7 +19,7 @@ mod worktree;
 pub(crate) use agent::{AgentView, UsedView};
 pub(crate) use command::run_command;
 pub(crate) use hold::{FileView, HoldView, WhoView, option_line};
-pub(crate) use step::StepView;
+pub(crate) use step::{GapView, StepView};
 pub(crate) use text::{answered, failure_text, file_text, hanging, run_text, shown_text, status_style, tail_text};
 pub(crate) use worktree::{WorktreeView, is_meant};
 
@@ -48,6 +48,9 @@ pub(crate) struct RunView {
     pub(crate) current_phase: Option<String>,
     pub(crate) phases: Vec<PhaseView>,
     pub(crate) tasks: Vec<StepView>,
+    /// The gap check of the current phase, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) gap_check: Option<GapView>,
     pub(crate) gates: Vec<StepView>,
     pub(crate) holds: Vec<HoldView>,
     pub(crate) warnings: Vec<String>,
@@ -119,6 +122,7 @@ impl RunView {
             current_phase: current.map(|phase| phase.id.to_string()),
             phases: phases(run, status),
             tasks: current.map(|phase| step::tasks(run, phase, &project.root)).unwrap_or_default(),
+            gap_check: current.and_then(|phase| step::gap_check(run, phase)),
             gates: current.map(|phase| step::gates(run, phase, &project.root)).unwrap_or_default(),
             holds: holds(run, project.store()).await?,
             warnings: run.warnings.clone(),

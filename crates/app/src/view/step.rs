@@ -1,10 +1,12 @@
 //! Tasks and gates of the phase under way.
 
-use lockgate_engine::id::{PhaseId, RunId, TaskKey};
+use super::AgentView;
+use crate::graph::{Mark, gap_mark};
+use lockgate_engine::id::{PhaseId, RunId};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::Failure;
 use lockgate_engine::run::phase::{PhaseRun, TaskRun};
-use lockgate_engine::run::state::{GateRun, GateState, TaskState};
+use lockgate_engine::run::state::{GapState, GateRun, GateState, TaskState};
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::root::{Root, Step};
 use serde::Serialize;
@@ -17,6 +19,17 @@ pub(crate) struct StepView {
     pub(crate) attempts: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) since: Option<Timestamp>,
+    /// The task that became this one and others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) parent: Option<String>,
+    /// Why it was left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+    /// The agent that works on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) agent: Option<AgentView>,
+    #[serde(skip)]
+    pub(crate) mark: Mark,
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
@@ -38,10 +51,17 @@ impl StepView {
 
 /// The tasks of the phase under way.
 pub(super) fn tasks(run: &Run, phase: &PhaseRun, root: &Root) -> Vec<StepView> {
-    phase.tasks.iter().map(|task| task_view(&run.id, phase, task, root)).collect()
+    (0..phase.tasks.len()).map(|index| task_view(run, phase, index, root)).collect()
 }
 
-fn task_view(run: &RunId, phase: &PhaseRun, task: &TaskRun, root: &Root) -> StepView {
+/// Why a task was left out.
+fn left_out(state: &TaskState) -> Option<String> {
+    let TaskState::LeftOut { reason, .. } = state else { return None };
+    Some(reason.clone())
+}
+
+fn task_view(run: &Run, phase: &PhaseRun, index: usize, root: &Root) -> StepView {
+    let task: &TaskRun = &phase.tasks[index];
     let (failure, has_log) = match &task.state {
         TaskState::Failed(failure) | TaskState::Tolerated(failure) => (Some(failure), true),
         TaskState::Running | TaskState::Backoff { .. } | TaskState::Interrupted => (None, true),
@@ -52,18 +72,47 @@ fn task_view(run: &RunId, phase: &PhaseRun, task: &TaskRun, root: &Root) -> Step
         | TaskState::Held
         | TaskState::LeftOut { .. } => (None, false),
     };
-    let key =
-        || TaskKey { phase: phase.id.clone(), iteration: phase.iteration, task: task.task.clone(), item: task.item.clone() };
     let view = StepView {
         id: task.item.as_ref().map_or_else(|| task.task.to_string(), |item| format!("{}[{item}]", task.task)),
         status: task.state.word(),
         attempts: task.attempts,
         since: task.since,
+        parent: task.parent.as_ref().map(ToString::to_string),
+        reason: left_out(&task.state),
+        agent: AgentView::of_task(run, phase, index),
+        mark: Mark::of_task(&task.state),
         error: None,
         tail: None,
-        log: if has_log { log(root, run, Step::Task(&key()), task.attempts) } else { None },
+        log: if has_log { log(root, &run.id, Step::Task(&phase.key(index)), task.attempts) } else { None },
     };
     view.with_failure(failure)
+}
+
+/// The gap check of the phase under way.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct GapView {
+    pub(crate) status: &'static str,
+    /// How many checks in a row found gaps.
+    pub(crate) rounds: u32,
+    /// What follows from the gaps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) action: Option<&'static str>,
+    /// What is missing, and what the check said.
+    pub(crate) told: Vec<String>,
+    #[serde(skip)]
+    pub(crate) mark: Mark,
+}
+
+/// The gap check of the phase under way, where it has one.
+pub(super) fn gap_check(run: &Run, phase: &PhaseRun) -> Option<GapView> {
+    run.workflow.phases.get(phase.position)?.gap_check.as_ref()?;
+    let (status, action, told) = match &phase.gap.state {
+        GapState::Waiting => ("waiting", None, Vec::new()),
+        GapState::Closed => ("closed", None, Vec::new()),
+        GapState::Waived => ("waived", None, Vec::new()),
+        GapState::Open { action, told } => ("open", Some(action.word()), told.clone()),
+    };
+    Some(GapView { status, rounds: run.gap_rounds, action, told, mark: gap_mark(&phase.gap.state, phase.tasks_done()) })
 }
 
 /// The gates of the phase under way.
@@ -85,6 +134,10 @@ fn gate_view(run: &RunId, (phase, iteration): (&PhaseId, u32), gate: &GateRun, r
         status,
         attempts: gate.attempts,
         since: None,
+        parent: None,
+        reason: None,
+        agent: None,
+        mark: Mark::of_gate(&gate.state),
         error: None,
         tail: None,
         log: if has_log { log(root, run, step, gate.attempts) } else { None },

@@ -1,13 +1,18 @@
 //! Runs, steps and holds as text for people.
 
-use super::{DriverView, FileView, HoldView, RunView, StepView};
+use super::{DriverView, FileView, GapView, HoldView, RunView, StepView};
+use crate::graph::{Mark, tally};
 use crate::print::{ERROR, FAINT, GOOD, HELP, STRONG, WARNING, styled};
 use crate::{moment, neutral, progress};
 use anstyle::Style;
 use lockgate_engine::time::Timestamp;
+use std::collections::BTreeMap;
 
 /// How many of the last lines of a failed step are shown.
 pub(crate) const TAIL: usize = 20;
+
+/// So many items of a list are shown one by one.
+const FEW: usize = 8;
 
 /// The style for a status.
 pub(crate) fn status_style(status: &str) -> Style {
@@ -36,7 +41,8 @@ pub(crate) fn run_text(view: &RunView, now: Timestamp) -> String {
         let status = styled(status_style(phase.status), format_args!("{:<11}", phase.status));
         text += &format!("  {status} {}{again}\n", neutral::line(&phase.id));
         if view.current_phase.as_ref() == Some(&phase.id) {
-            view.tasks.iter().for_each(|task| text += &step(task, ""));
+            text += &tasks(&view.tasks);
+            view.gap_check.iter().for_each(|gap| text += &gap_check(gap));
             view.gates.iter().for_each(|gate| text += &step(gate, "gate "));
         }
     }
@@ -52,11 +58,50 @@ pub(crate) fn run_text(view: &RunView, now: Timestamp) -> String {
     text
 }
 
+/// The tasks of the phase under way. Those that one task became are one line, with lines for those that deserve a look.
+fn tasks(tasks: &[StepView]) -> String {
+    let mut items: BTreeMap<&str, Vec<&StepView>> = BTreeMap::new();
+    for task in tasks {
+        items.entry(task.parent.as_deref().unwrap_or_default()).or_default().push(task);
+    }
+    let mut text = String::new();
+    for task in tasks.iter().filter(|task| task.parent.is_none()) {
+        let Some(items) = items.get(task.id.as_str()) else {
+            text += &step(task, "");
+            continue;
+        };
+        let status = styled(status_style(task.status), format_args!("{:<11}", task.status));
+        text += &format!("    {status} {}  {}\n", neutral::line(&task.id), tally(items.iter().map(|item| item.mark)));
+        let shown = |item: &&&StepView| !matches!(item.mark, Mark::Done | Mark::Pending | Mark::Running);
+        let wrong: Vec<_> = items.iter().filter(shown).collect();
+        let running: Vec<_> = items.iter().filter(|item| item.mark == Mark::Running).collect();
+        let running = if running.len() <= FEW { running } else { Vec::new() };
+        let more = wrong.len().saturating_sub(FEW);
+        for item in wrong.iter().take(FEW).chain(&running) {
+            text.extend(step(item, "").lines().map(|line| format!("  {line}\n")));
+        }
+        if more > 0 {
+            text += &format!("      {}\n", styled(FAINT, format_args!("… and {more} more that are not done")));
+        }
+    }
+    text
+}
+
+fn gap_check(gap: &GapView) -> String {
+    let follows = gap.action.map(|action| format!(": {}", action.replace('_', " "))).unwrap_or_default();
+    let status = styled(gap.mark.style(), format_args!("{:<11}", gap.status));
+    let told = gap.told.iter().map(|told| format!("      {}\n", hanging(told, "      ")));
+    format!("    {status} gap check{follows}\n{}", told.collect::<String>())
+}
+
 fn step(step: &StepView, word: &str) -> String {
     let attempts = if step.attempts > 1 { format!(" (attempt {})", step.attempts) } else { String::new() };
     let error = step.error.as_deref().map(|error| format!(": {}", hanging(error, "      "))).unwrap_or_default();
-    let status = styled(status_style(step.status), format_args!("{:<11}", step.status));
-    format!("    {status} {word}{}{attempts}{error}\n{}", neutral::line(&step.id), failure_text(step, "      "))
+    let status = styled(status_style(step.status), format_args!("{:<11}", step.status.replace('_', " ")));
+    let reason = step.reason.as_deref().map(|reason| format!(": {}", hanging(reason, "      "))).unwrap_or_default();
+    let agent = step.agent.as_ref().map(|agent| styled(FAINT, format_args!("  {}", agent.line()))).unwrap_or_default();
+    let name = neutral::line(&step.id);
+    format!("    {status} {word}{name}{attempts}{error}{reason}{agent}\n{}", failure_text(step, "      "))
 }
 
 /// What a failed step printed last, and where all of it is.

@@ -1,6 +1,7 @@
 //! The command line as people and scripts use it: the real program in a folder of its own, judged by stdout, stderr and exit code.
 
 mod agents;
+mod agents_shown;
 mod answered;
 mod answers;
 mod checkpoints;

@@ -119,7 +119,7 @@ fn card(drawing: &Drawing, phase: &PhaseBox) -> Card {
         card.add(8.0, tasks(phase));
     }
     if !phase.gates.is_empty() {
-        let gates = phase.gates.iter().map(|gate| item(&format!("gate {}", gate.id), LONGEST + 5, gate.mark, "gate")).collect();
+        let gates = phase.gates.iter().map(|gate| item(&gate.label, LONGEST + 5, gate.mark, "gate")).collect();
         card.add(14.0, place::row(gates, true));
     }
     if let Some(checkpoint) = &phase.checkpoint {
@@ -159,7 +159,7 @@ fn item(label: &str, longest: usize, mark: Option<Mark>, kind: &'static str) -> 
 fn tasks(phase: &PhaseBox) -> Picture {
     let needs: Vec<Vec<usize>> = phase.tasks.iter().map(|task| task.needs.clone()).collect();
     let needs = layers::reduced(&needs);
-    let items: Vec<Item> = phase.tasks.iter().map(|task| item(&task.id, LONGEST, task.mark, "task")).collect();
+    let items: Vec<Item> = phase.tasks.iter().map(|task| item(&task.label, LONGEST, task.mark, "task")).collect();
     let layers: Vec<usize> = phase.tasks.iter().map(|task| task.layer).collect();
     let is_chain = needs.iter().enumerate().all(|(at, needs)| if at == 0 { needs.is_empty() } else { *needs == [at - 1] });
     if is_chain {
