@@ -2,6 +2,7 @@
 
 use lockgate_engine::spec::MAX_BYTES;
 use lockgate_engine::spec::beside::Beside;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
@@ -69,6 +70,14 @@ impl Beside for Neighbours {
         let mut names: Vec<String> = names.take(MOST_FILES).collect();
         names.sort();
         names
+    }
+
+    fn presets(&self) -> Vec<String> {
+        crate::agent::preset_names().into_iter().map(str::to_owned).collect()
+    }
+
+    fn schema_fault(&self, schema: &Value) -> Option<String> {
+        jsonschema::validator_for(schema).err().map(|error| error.to_string())
     }
 }
 

@@ -234,6 +234,19 @@ case $(ls | grep -c asked) in 1) echo 'no idea';; 2) echo '{"verdict": "perhaps"
 }
 
 #[test]
+fn a_preset_or_schema_that_there_is_not_is_found_before_anything_runs() {
+    let project = project(
+        "name: x\nagents: { default: { preset: cluade } }\nphases: [{ id: a, tasks: [{ id: t, prompt: p, output_schema: { type: 3 } }] }]\n",
+        &[],
+    );
+    let output = project.run(&["validate", "flow.yaml"]);
+    ended(&output, 4);
+    for told in ["there is no preset `cluade`", "did you mean `claude`?", "`output_schema` is no JSON Schema"] {
+        assert!(output.stderr.contains(told), "{told}: {}", output.stderr);
+    }
+}
+
+#[test]
 fn a_run_whose_agents_nobody_named_does_not_begin() {
     let project = project("name: flow\nphases: [{ id: a, subagents: [{ type: scout }] }]\n", &[]);
     let output = project.run(&["run", "flow.yaml"]);

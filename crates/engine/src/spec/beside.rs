@@ -1,14 +1,27 @@
 //! The files beside a workflow file that belong to it: templates, prompts, workflows that it uses.
 
 use super::suggest;
+use serde_json::Value;
 
-/// Where the files beside a workflow file come from. Whoever implements it keeps what was read, so that it can be frozen.
+/// Where the files beside a workflow file come from, and what only whoever runs it knows. Whoever implements it keeps what was read, so
+/// that it can be frozen.
 pub trait Beside {
     /// The text of a file, named from the workflow's folder or from the folder above it; nothing when there is no such file.
     fn read(&mut self, path: &str) -> Result<Option<String>, String>;
 
     /// The names of what lies in a folder beside the workflow file or its folder; nothing when there is no such folder.
     fn list(&mut self, folder: &str) -> Vec<String>;
+
+    /// The programs of agents that are known; nothing when nobody can say.
+    fn presets(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What is wrong with a JSON Schema; nothing when nobody can say.
+    fn schema_fault(&self, schema: &Value) -> Option<String> {
+        let _ = schema;
+        None
+    }
 }
 
 /// There is nothing beside the file.

@@ -145,7 +145,22 @@ impl Checker<'_, '_> {
             self.wrong_kind(node, "`output_schema`", "a JSON Schema, which is a map").help("write `{ type: object, … }`");
             return None;
         }
+        if let Some(fault) = self.beside.schema_fault(&value) {
+            self.error(ProblemCode::WrongValue, &node.span, format!("`output_schema` is no JSON Schema: {fault}"));
+            return None;
+        }
         Some(value)
+    }
+
+    /// The name of a program that is known.
+    fn preset(&mut self, node: &Node<'_>) -> Option<String> {
+        let name = self.filled(node, "`preset`")?.trim().to_owned();
+        let known = self.beside.presets();
+        if !known.is_empty() && !known.contains(&name) {
+            let message = format!("there is no preset `{}`", shown(&name));
+            self.none_of(ProblemCode::WrongValue, &node.span, message, &name, known.iter().map(String::as_str));
+        }
+        Some(name)
     }
 
     /// How agents are started, by name.
@@ -178,7 +193,7 @@ impl Checker<'_, '_> {
             fields.get(key).and_then(|node| checker.filled(node, &format!("`{key}`"))).map(|text| text.trim().to_owned())
         };
         Some(AgentSetting {
-            preset: text(self, "preset"),
+            preset: fields.get("preset").and_then(|node| self.preset(node)),
             command: text(self, "command"),
             args: self.names(&fields, "args"),
             model: text(self, "model"),
