@@ -91,7 +91,9 @@ phases:
         told.iter().all(|line| line.contains("not-supported: ") && line.contains(" is not supported by this release")),
         "{told:?}"
     );
-    assert!(told[1].starts_with("6:5 not-supported: `subagents` is not supported by this release (a phase may have id, name, "));
+    assert!(
+        told[1].starts_with("6:5 not-supported: `state_label` is not supported by this release (a phase may have id, name, ")
+    );
 }
 
 #[test]
