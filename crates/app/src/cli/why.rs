@@ -25,6 +25,9 @@ pub(super) struct Arguments {
 /// How many failed tasks are told with the command that skips them.
 const MOST_SKIPS: usize = 5;
 
+/// How many tasks that run are named.
+const MOST_NAMED: usize = 8;
+
 #[derive(Serialize)]
 struct Why {
     run: String,
@@ -111,6 +114,10 @@ fn under_way(view: &RunView, driver: &DriverView, since: Timestamp) -> Reason {
         view.tasks.iter().chain(&view.gates).filter(|step| step.status == "running").map(|step| step.id.as_str()).collect();
     let what = match busy.as_slice() {
         [] => "it is running".to_owned(),
+        busy if busy.len() > MOST_NAMED => {
+            let more = busy.len() - MOST_NAMED;
+            format!("it is running {} and {more} more", busy[..MOST_NAMED].join(", "))
+        }
         busy => format!("it is running {}", busy.join(", ")),
     };
     let who = format!("process {} on {}, which drives it since {}", driver.pid, driver.host, driver.since);

@@ -22,7 +22,8 @@ pub(crate) struct Collector {
     gates: BTreeMap<(PhaseId, u32, GateId), (usize, usize)>,
     decisions: Vec<Asked>,
     options: BTreeMap<HoldId, (usize, Vec<Choice>, Timestamp)>,
-    deliverables: Vec<(TaskKey, OutputFile)>,
+    /// By their paths: the same file again, by a later attempt or execution, is one file.
+    deliverables: BTreeMap<String, Produced>,
     finalization: Option<FileMade>,
     gap_checks: Vec<GapCheck>,
     used: UsedView,
@@ -161,9 +162,7 @@ impl Collector {
 
     fn left(&mut self, key: &TaskKey, outputs: &[OutputFile]) {
         for output in outputs {
-            // The same file again, by a later attempt or execution, is one file.
-            self.deliverables.retain(|(_, known)| known.path != output.path);
-            self.deliverables.push((key.clone(), output.clone()));
+            self.deliverables.insert(output.path.clone(), produced(key, output));
         }
     }
 
@@ -271,7 +270,7 @@ impl Collector {
             tolerated: without(&self.phases, &["tolerated"], false),
             phases: self.phases,
             decisions: self.decisions,
-            deliverables: self.deliverables.into_iter().map(|(key, file)| produced(&key, &file)).collect(),
+            deliverables: self.deliverables.into_values().collect(),
             finalization: self.finalization,
             gap_checks: self.gap_checks,
             used: self.used,

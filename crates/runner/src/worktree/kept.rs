@@ -73,9 +73,11 @@ fn look(root: &Root, name: String, branches: &BTreeMap<String, String>) -> Kept 
     let head = if has_folder { git(&folder, &["rev-parse", "--verify", "--quiet", "HEAD"]).ok() } else { None };
     let of_run = tree.name.split_once('-').and_then(|(run, _)| branches.get(run));
     let commits = own_commits(root.dir(), tip.iter().chain(&head).map(String::as_str), of_run.map(String::as_str));
-    let uncommitted = match has_folder {
-        false => Some(0),
-        true => changes(&folder, "normal").ok().map(|changes| changes.len() as u64),
+    let uncommitted = match (has_folder, folder.join(".git").exists()) {
+        (false, _) => Some(0),
+        (true, true) => changes(&folder, "normal").ok().map(|changes| changes.len() as u64),
+        // No worktree any more: git would speak of the repository around it.
+        (true, false) => None,
     };
     Kept { tree, folder, has_folder, tip, commits, uncommitted }
 }
