@@ -235,10 +235,10 @@ fn a_thousand_items_are_one_row_that_opens_to_those_that_failed_or_run() {
     assert_eq!(
         shown[2..6],
         [
-            "    ● lint                0s  997/1000 done, 2 running, 1 failed",
-            "      ✗ lint[f500]        0s  exit code 1",
-            "      ● lint[f007]        0s  reading",
-            "      ● lint[f999]        0s",
+            "    ● lint              0s  997/1000 done, 2 running, 1 failed",
+            "      ✗ lint[f500]      0s  exit code 1",
+            "      ● lint[f007]      0s  reading",
+            "      ● lint[f999]      0s",
         ],
         "{shown:#?}"
     );
