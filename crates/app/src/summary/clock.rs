@@ -127,3 +127,56 @@ impl Clock {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockgate_engine::hold::{HoldKind, Scope};
+    use lockgate_engine::id::{DriverId, OptionId, PhaseId, TaskId, TaskKey};
+    use lockgate_engine::run::event::{AttemptReason, HoldOpened};
+
+    fn key() -> TaskKey {
+        TaskKey { phase: PhaseId::new("p"), iteration: 1, task: TaskId::new("t"), item: None }
+    }
+
+    fn asked() -> Event {
+        Event::HoldOpened(Box::new(HoldOpened {
+            hold: HoldId::new("h"),
+            kind: HoldKind::Checkpoint,
+            scope: Scope::Run,
+            prompt: "?".into(),
+            files: Vec::new(),
+            options: Vec::new(),
+            notes: Vec::new(),
+            blocking: true,
+            quorum: 1,
+        }))
+    }
+
+    fn answered() -> Event {
+        Event::Answered { hold: HoldId::new("h"), option: OptionId::new("go"), feedback: None, revision: 1 }
+    }
+
+    fn told(events: &[(i64, Event)], until: i64) -> (u64, u64) {
+        let mut clock = Clock::default();
+        events.iter().for_each(|(at, event)| clock.take(event, Timestamp::from_millis(at * 1000)));
+        clock.until(Timestamp::from_millis(until * 1000));
+        (clock.waited.as_secs(), clock.lay_still.as_secs())
+    }
+
+    #[test]
+    fn a_question_costs_no_time_while_something_else_is_under_way() {
+        let started = Event::TaskStarted { key: key(), attempt: 1, reason: AttemptReason::First, session: None };
+        let finished = Event::TaskFinished { key: key(), attempt: 1, result: None, outputs: Vec::new(), agent: None };
+        assert_eq!(told(&[(0, started), (10, asked()), (30, finished), (35, answered())], 50), (5, 0));
+    }
+
+    #[test]
+    fn what_nobody_drives_and_what_has_failed_lies_still() {
+        let resumed = || Event::Resumed { driver: DriverId::from("d"), detached: false };
+        let failed = || Event::Failed { message: "x".into() };
+        assert_eq!(told(&[(0, asked()), (20, answered()), (100, resumed())], 110), (20, 80));
+        assert_eq!(told(&[(0, failed()), (60, resumed())], 70), (0, 60));
+        assert_eq!(told(&[(0, failed()), (60, asked())], 70), (10, 60));
+    }
+}

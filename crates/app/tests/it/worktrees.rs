@@ -186,3 +186,18 @@ fn a_run_in_the_background_tidies_up_after_itself() {
     assert_eq!(project.run(&["wait", "trees"]).code, Some(0));
     crate::project::until("the worktree is gone", || branches(&project).is_empty());
 }
+
+#[test]
+fn a_folder_that_git_has_forgotten_may_hold_anything_and_stays() {
+    let (project, run) = waiting(&flow("true"));
+    std::fs::remove_file(project.path(&folder(&run)).join(".git")).unwrap();
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]).code, Some(0));
+    assert_eq!(project.json(0, &["worktrees", &run, "--json"])[0]["uncommitted"], serde_json::Value::Null);
+    assert_eq!(project.run(&["gc"]).code, Some(0));
+    let refused = project.run(&["worktrees", "remove", &run]);
+    assert!(refused.stderr.contains("error[work-would-be-lost]"), "{refused:?}");
+    assert!(project.path(&folder(&run)).join("code.txt").is_file());
+    assert_eq!(project.run(&["worktrees", "remove", &run, "--force"]).code, Some(0));
+    assert!(!project.path(&folder(&run)).exists());
+    assert_eq!(branches(&project), "");
+}
