@@ -5,6 +5,7 @@
 //! | [`agent`] | coding agents: how their programs are called, and what their output says |
 //! | [`driver`] | the drive loop: outcomes, commits, effects |
 //! | [`world`] | what the loop needs of the outside; a simulation puts others in its place |
+//! | [`rehearse`] | runs in which stubs stand in for every process, and nothing is touched |
 //! | [`perform`] | performing each effect on this machine |
 //! | [`process`] | commands in their own sessions: locks, logs, limits, orphans |
 //! | [`script`] | JavaScript in worker processes |
@@ -25,6 +26,7 @@ pub mod load;
 pub mod perform;
 pub mod person;
 pub mod process;
+pub mod rehearse;
 pub mod root;
 pub mod script;
 pub mod secret;

@@ -18,6 +18,8 @@ const READABLE: usize = 40;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
     dir: PathBuf,
+    /// Where the state lies, when that is not in the folder itself.
+    state: Option<PathBuf>,
 }
 
 /// A task or gate that is executed.
@@ -66,12 +68,17 @@ impl Root {
     pub fn find(start: &Path) -> Option<Self> {
         // The real path: above `a/b/..` lies `a`'s parent, not `a/b`.
         let start = real(start);
-        start.ancestors().find(|dir| dir.join(FOLDER).is_dir()).map(|dir| Self { dir: dir.to_path_buf() })
+        start.ancestors().find(|dir| dir.join(FOLDER).is_dir()).map(|dir| Self { dir: dir.to_path_buf(), state: None })
     }
 
     /// The root at this folder, whether or not anything is there yet.
     pub fn at(dir: &Path) -> Self {
-        Self { dir: real(dir) }
+        Self { dir: real(dir), state: None }
+    }
+
+    /// The same project, with its state in another folder: nothing of the project is touched.
+    pub fn with_state(self, folder: PathBuf) -> Self {
+        Self { state: Some(folder), ..self }
     }
 
     /// Makes `.lockgate/` with its `.gitignore`, where they are missing.
@@ -105,7 +112,7 @@ impl Root {
 
     /// Where all state lies.
     pub fn folder(&self) -> PathBuf {
-        self.dir.join(FOLDER)
+        self.state.clone().unwrap_or_else(|| self.dir.join(FOLDER))
     }
 
     /// The settings.

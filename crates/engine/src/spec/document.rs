@@ -86,6 +86,16 @@ impl<'a> Value<'a> {
         self.scalar().map(|scalar| &*scalar.text)
     }
 
+    /// The whole value as JSON.
+    pub fn json(&self) -> Result<serde_json::Value, Problem> {
+        let mut refused = Vec::new();
+        let value = scalar::to_json(&self.node, &mut refused);
+        match refused.first() {
+            None => Ok(value),
+            Some(span) => Err(told(self.source, span, "JSON has no such number".into(), Some("write it as text".into()))),
+        }
+    }
+
     fn scalar(&self) -> Option<&Scalar<'a>> {
         match &*self.node.content {
             Content::Scalar(scalar) if !scalar.is_null() => Some(scalar),
@@ -175,6 +185,8 @@ mod tests {
         let no = fields[1].value.truth("`c`").expect_err("text in YAML 1.2");
         assert_eq!(place(&no), (3, 4, "`c` must be true or false, not `no`"));
         assert_eq!(no.help.as_deref(), Some("write `false`, without quotes"));
+        assert_eq!(root.json().ok(), Some(serde_json::json!({"a": ["x", 2], "b": null, "c": "no"})));
+        assert_eq!(place(&read("a: [.inf]").expect("a value").json().expect_err("no number")), (1, 5, "JSON has no such number"));
     }
 
     #[test]

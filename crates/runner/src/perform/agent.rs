@@ -8,6 +8,7 @@ use super::{Shared, TaskCall, script, worktree};
 use crate::agent::{Ability, Ask, Chosen, Configured, Reader, SessionAsk, Told, call};
 use crate::files::{Places, output_place, read_output, write_output};
 use crate::process::{self, Ended, Stop};
+use crate::rehearse::{Asked, Stubs};
 use crate::root::Step;
 use crate::world::Performed;
 use futures::FutureExt;
@@ -154,10 +155,11 @@ impl Work {
     async fn carry_out(self, shared: &Arc<Shared>, report: &mut AgentReport, stop: &Stop) -> Result<Gave, Failure> {
         let Self { mut prepared, renderer, around, chosen, kind, output_path, outputs, schema, max_asks, mut limits, config } =
             self;
-        let chosen = chosen.map_err(start)?;
+        let chosen = somebody(shared, chosen).map_err(start)?;
         report.agent = chosen.name.clone();
         report.preset = chosen.preset.map(|preset| preset.name.clone());
-        let schema = schema.map(|schema| Schema::new(&schema)).transpose().map_err(start)?;
+        let shape = schema;
+        let schema = shape.as_ref().map(Schema::new).transpose().map_err(start)?;
         let ready = renderer.ready(shared).await.map_err(start)?;
         drop(config);
         let mut outputs = ready.texts(&outputs).map_err(start)?;
@@ -175,7 +177,16 @@ impl Work {
         let before = place.as_deref().and_then(stamp);
         let mut prompt = whole.clone();
         loop {
-            let told = ask(shared, &mut prepared, &ready, &chosen, &prompt, &limits, report, stop).await?;
+            let told = match &shared.stubs {
+                None => ask(shared, &mut prepared, &ready, &chosen, &prompt, &limits, report, stop).await?,
+                Some(stubs) => {
+                    let asked =
+                        Asked { agent: None, prompt: &prompt, schema: shape.as_ref(), output_path: output_path.as_deref() };
+                    let told = stand_in(stubs, &prepared, &ready, &chosen, asked, report)?;
+                    stubs.leave(&prepared.address, &prepared.places, &outputs)?;
+                    told
+                }
+            };
             let text = told.text.map(|text| shared.masks().mask_text(&text).into_owned()).filter(|text| !text.trim().is_empty());
             let written = place.as_deref().and_then(stamp).filter(|now| Some(now) != before.as_ref()).is_some();
             let said = match (&output_path, written) {
@@ -265,6 +276,33 @@ fn asked_again(chosen: &Chosen, whole: &str, said: Option<&str>, why: &str, repo
             format!("{whole}\n\n---\nYou answered this before:\n{}\n\n{again}", said.unwrap_or("(nothing)"))
         }
     }
+}
+
+/// Nobody is asked in a rehearsal, so nobody need be configured.
+fn somebody(shared: &Shared, chosen: Result<Chosen, String>) -> Result<Chosen, String> {
+    match chosen {
+        Err(_) if shared.stubs.is_some() => {
+            Ok(Chosen { name: String::new(), setting: lockgate_engine::spec::workflow::AgentSetting::default(), preset: None })
+        }
+        other => other,
+    }
+}
+
+/// What stands in for asking the agent once.
+fn stand_in(
+    stubs: &Stubs,
+    prepared: &Prepared,
+    ready: &Ready,
+    chosen: &Chosen,
+    asked: Asked<'_>,
+    report: &mut AgentReport,
+) -> Result<Told, Failure> {
+    prepared.fills_in(ready)?;
+    report.asks += 1;
+    let agent = Some(chosen.name.as_str()).filter(|name| !name.is_empty());
+    let text = stubs.agent(&prepared.at, &Asked { agent, ..asked }, &prepared.places)?;
+    report.session.get_or_insert_with(uuid);
+    Ok(Told { text: Some(text), usage: Usage::NOTHING, ..Told::default() })
 }
 
 /// Puts a prompt to the agent once, and adds what it used to the report.
@@ -398,13 +436,20 @@ async fn thought(
     report: &mut AgentReport,
     stop: &Stop,
 ) -> Result<String, Failure> {
-    let chosen = chosen.map_err(|why| start(format!("thinkHard: {why}")))?;
+    let chosen = somebody(shared, chosen).map_err(|why| start(format!("thinkHard: {why}")))?;
     report.agent = chosen.name.clone();
     report.preset = chosen.preset.map(|preset| preset.name.clone());
     let prompt = shared.value(prompt).await.map_err(start)?;
     let ready = renderer.ready(shared).await.map_err(start)?;
     let limits =
         Limits { model: None, session: None, tools: Tools::default(), cost_micros: None, by_budget: false, used_before: None };
-    let told = ask(shared, &mut prepared, &ready, &chosen, prompt.as_str().unwrap_or_default(), &limits, report, stop).await?;
+    let prompt = prompt.as_str().unwrap_or_default();
+    let told = match &shared.stubs {
+        None => ask(shared, &mut prepared, &ready, &chosen, prompt, &limits, report, stop).await?,
+        Some(stubs) => {
+            let asked = Asked { agent: None, prompt, schema: None, output_path: None };
+            stand_in(stubs, &prepared, &ready, &chosen, asked, report)?
+        }
+    };
     Ok(shared.masks().mask_text(&told.text.unwrap_or_default()).into_owned())
 }

@@ -4,6 +4,7 @@ use super::values::Renderer;
 use super::{Shared, secrets};
 use crate::files::Places;
 use crate::process::{Ended, Grace, How, Job, LogLimits};
+use crate::rehearse::At;
 use crate::root::Step;
 use crate::secret::Secret;
 use lockgate_engine::datum::Datum;
@@ -27,6 +28,8 @@ pub(super) struct Prepared {
     pub(super) lock: PathBuf,
     pub(super) log: PathBuf,
     pub(super) places: Places,
+    /// Which work it is, for what may stand in for it.
+    pub(super) at: At,
     /// Where it works when it says nothing: the root, or a worktree.
     pub(super) base: PathBuf,
 }
@@ -55,7 +58,12 @@ pub(super) fn prepare(shared: &Shared, run: &Run, phase: &Phase, like: Like<'_>)
         ("LOCKGATE_FEEDBACK", feedback),
     ];
     let source = |name: &String| (name.clone(), run.workflow.secrets.get(name).cloned());
+    let iteration = match like.step {
+        Step::Task(key) => key.iteration,
+        Step::Gate { iteration, .. } => iteration,
+    };
     Prepared {
+        at: At { address: like.address.clone(), iteration, attempt: like.attempt },
         address: like.address,
         dir: like.dir.clone(),
         env: like.env.clone(),
@@ -132,6 +140,12 @@ impl Prepared {
             limits: log_limits(shared.config.limits.log_mb.get()),
             grace: Grace::default(),
         })
+    }
+
+    /// Whether everything that a job would need can be filled in; folders may come to be while work is done.
+    pub(super) fn fills_in(&self, renderer: &super::values::Ready) -> Result<(), Failure> {
+        let mut templates = self.env.values().chain(&self.dir);
+        templates.try_for_each(|template| renderer.text(template).map(drop)).map_err(start)
     }
 
     /// What is left to do when a job has ended: its lock goes, and a log that is not whole is told.

@@ -16,6 +16,7 @@ mod worktree;
 use crate::config::Config;
 use crate::files::Places;
 use crate::process::Stop;
+use crate::rehearse::Stubs;
 use crate::root::{Root, Step};
 use crate::script::Evaluator;
 use crate::secret::Masks;
@@ -51,14 +52,32 @@ struct Shared {
     on_line: OnLine,
     secrets: secrets::Known,
     cache: values::Cache,
+    /// What stands in for processes, where nothing is to be done for real.
+    stubs: Option<Arc<Stubs>>,
 }
 
 impl Performer {
     /// Performs effects under a root.
     pub fn new(root: Root, config: Config, store: Arc<dyn Store>, evaluator: Evaluator, on_line: OnLine) -> Self {
+        Self::with(root, config, store, evaluator, on_line, None)
+    }
+
+    /// Rehearses effects: scripts and conditions are evaluated, and stubs stand in for every process.
+    pub fn rehearsing(root: Root, config: Config, store: Arc<dyn Store>, evaluator: Evaluator, stubs: Arc<Stubs>) -> Self {
+        Self::with(root, config, store, evaluator, Arc::new(|_, _| {}), Some(stubs))
+    }
+
+    fn with(
+        root: Root,
+        config: Config,
+        store: Arc<dyn Store>,
+        evaluator: Evaluator,
+        on_line: OnLine,
+        stubs: Option<Arc<Stubs>>,
+    ) -> Self {
         let secrets = secrets::Known::default();
         let cache = values::Cache::default();
-        Self { shared: Arc::new(Shared { root, config, store, evaluator, on_line, secrets, cache }) }
+        Self { shared: Arc::new(Shared { root, config, store, evaluator, on_line, secrets, cache, stubs }) }
     }
 }
 
@@ -86,7 +105,7 @@ impl Perform for Performer {
     fn begin(&self, run: &Run, effect: &Effect, stop: Stop) -> BoxFuture<'static, Performed> {
         let shared = self.shared.clone();
         let performed = self.begin_knowing(run, effect, stop);
-        match shared.secrets.unknown(run) {
+        match shared.secrets.unknown(run).filter(|_| shared.stubs.is_none()) {
             None => performed,
             // Nothing is written or shown before every secret that may be in it is known.
             Some(unknown) => async move {

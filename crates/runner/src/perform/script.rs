@@ -4,6 +4,7 @@ use super::values::{Renderer, TaskValues, overlay};
 use super::{Shared, TaskCall, failed, spread};
 use crate::files::{Places, collect_outputs};
 use crate::process::Stop;
+use crate::rehearse::{At, Stubs};
 use crate::root::Step;
 use crate::script::{Call, Files, Form, Limits, Returned, ScriptError, StoredPart, Thought};
 use crate::secret::Masks;
@@ -104,7 +105,7 @@ pub(super) fn task(
     let templates = declared.iter().map(String::as_str);
     let renderer = Renderer::of(run, call.phase, &places.output_path(), call.values(), templates);
     let log = shared.root.log_file(&run.id, Step::Task(call.key), call.attempt);
-    let key = call.key.clone();
+    let (key, attempt) = (call.key.clone(), call.attempt);
     let custom = run.workflow.output_dir.is_some();
     let ending = call.ending(&shared, run, stop.clone());
     async move {
@@ -112,9 +113,15 @@ pub(super) fn task(
             if custom && let Err(message) = stays_inside(&places) {
                 break 'outcome (failed(FailureKind::Start, message), Vec::new());
             }
-            match evaluate(&shared, prepared, &stop).await {
+            let (stubs, evaluated) = given_or_evaluated(&shared, prepared, &key, attempt, &places, &stop).await;
+            match evaluated {
                 Ok(returned) => match rendered(&shared, renderer, &declared).await {
-                    Ok(declared) => finished(&shared, &key, returned, declared, places, log).await,
+                    Ok(declared) => {
+                        if let Some(Err(failure)) = stubs.map(|stubs| stubs.leave(&key.address(), &places, &declared)) {
+                            break 'outcome (TaskOutcome::Failed(failure), Vec::new());
+                        }
+                        finished(&shared, &key, returned, declared, places, log).await
+                    }
                     Err(message) => (failed(FailureKind::Output, message), Vec::new()),
                 },
                 Err(trouble) => {
@@ -164,6 +171,27 @@ pub(super) async fn evaluate(shared: &Shared, prepared: Prepared, stop: &Stop) -
     tokio::select! {
         called = call(shared, prepared) => called,
         () = stop.stopped() => Err(Trouble::new(FailureKind::Stopped, "it was stopped")),
+    }
+}
+
+/// Evaluates what is to be evaluated for an attempt of a task, unless something stands in for it; then gives what does.
+pub(super) async fn given_or_evaluated<'s>(
+    shared: &'s Shared,
+    prepared: Prepared,
+    key: &TaskKey,
+    attempt: u32,
+    places: &Places,
+    stop: &Stop,
+) -> (Option<&'s Stubs>, Result<Returned, Trouble>) {
+    let at = At { address: key.address(), iteration: key.iteration, attempt };
+    let given = shared.stubs.as_deref().and_then(|stubs| Some((stubs, stubs.script(&at, places)?)));
+    match given {
+        None => (None, evaluate(shared, prepared, stop).await),
+        Some((stubs, Err(failure))) => (Some(stubs), Err(Trouble::new(failure.kind, failure.message))),
+        Some((stubs, Ok(stub))) => {
+            let json = stub.result.unwrap_or_default().to_string();
+            (Some(stubs), Ok(Returned { json, truthy: true, log: Vec::new(), wrote: stub.files.into_keys().collect() }))
+        }
     }
 }
 

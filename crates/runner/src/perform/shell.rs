@@ -34,6 +34,9 @@ pub(super) fn task(
             let ready = renderer.ready(&shared).await.map_err(start)?;
             let outputs = ready.texts(&outputs).map_err(start)?;
             execute(&shared, &prepared, &ready, &command, &stop).await?;
+            if let Some(stubs) = &shared.stubs {
+                stubs.leave(&prepared.address, &prepared.places, &outputs)?;
+            }
             Ok::<_, Failure>(outputs)
         };
         match outcome.await {
@@ -102,6 +105,10 @@ pub(super) async fn execute(
     stop: &Stop,
 ) -> Result<(), Failure> {
     let command = ready.shell(command).map_err(start)?;
+    if let Some(stubs) = &shared.stubs {
+        prepared.fills_in(ready)?;
+        return stubs.command(&prepared.at, command, &prepared.places);
+    }
     let job = prepared.job(shared, ready, command, None).await?;
     let mut on_line = |line: &str| (shared.on_line)(&prepared.address, line);
     let ended = process::run(job, stop.clone(), &mut on_line).await;

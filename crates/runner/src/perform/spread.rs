@@ -183,9 +183,10 @@ pub(super) fn agents(
     let thinker = Thinker::Task(call.key.clone());
     let prepared = prepare(&shared, run, call.phase, source, How::script(&shared, Some(&thinker), call.values()));
     let log = shared.root.log_file(&run.id, Step::Task(call.key), call.attempt);
-    let (key, attempt) = (call.key.clone(), call.attempt);
+    let (key, attempt, places) = (call.key.clone(), call.attempt, shared.places(run));
     async move {
-        let (outcome, values) = match evaluate(&shared, prepared, &stop).await {
+        let (_, evaluated) = script::given_or_evaluated(&shared, prepared, &key, attempt, &places, &stop).await;
+        let (outcome, values) = match evaluated {
             Ok(returned) => {
                 keep_log(&shared, &key, &returned.log, &log);
                 let value = serde_json::from_str(&returned.json).unwrap_or(Value::Null);
@@ -238,7 +239,8 @@ impl Ending {
                 Until::Condition(Box::new(prepare(&shared, run, call.phase, script, how)))
             }
             Holds::Run(command) => {
-                let prepared = command::prepare(&shared, run, call.phase, call.like());
+                let mut prepared = command::prepare(&shared, run, call.phase, call.like());
+                prepared.at.address += "-until";
                 let renderer = command::renderer(run, call.phase, &prepared, call.values(), &[command]);
                 Until::Run(Box::new((prepared, renderer, command.clone())))
             }

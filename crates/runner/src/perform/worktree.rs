@@ -33,7 +33,7 @@ pub(super) fn wanted(run: &Run, key: &TaskKey, task: &Task) -> Option<Wanted> {
 
 /// Makes the worktree where it is not there yet, and lets the work happen in it.
 pub(super) async fn enter(shared: &Shared, prepared: &mut Prepared, wanted: Option<Wanted>) -> Result<(), Failure> {
-    let Some(Wanted { tree, from }) = wanted else { return Ok(()) };
+    let Some(Wanted { tree, from }) = wanted.filter(|_| shared.stubs.is_none()) else { return Ok(()) };
     let root = shared.root.clone();
     let made = tokio::task::spawn_blocking(move || {
         if let Some(from) = &from {

@@ -1,0 +1,389 @@
+//! What happened in a rehearsal, step by step, from the events of its run.
+
+use super::stubs::{At, Deed};
+use lockgate_engine::hold::{Choice, Hold};
+use lockgate_engine::id::{HoldId, TaskKey};
+use lockgate_engine::run::Run;
+use lockgate_engine::run::command::Way;
+use lockgate_engine::run::event::{ConditionOutcome, Entry, Event, HoldOpened, PlannedTask, Thinker};
+use lockgate_engine::spec::workflow::GapAction;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Something that would happen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Step {
+    /// What it is.
+    pub kind: StepKind,
+    /// The phase that it happens in, or that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// Which execution of the phase.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iteration: Option<u32>,
+    /// The task or gate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// Which attempt of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// The word of the workflow file for what a task does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub work: Option<&'static str>,
+    /// The command that would be given to a shell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// The agent that would be asked; nothing where none is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// What it would be asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// The command whose success would end a task that goes round.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    /// What came of it, in one word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<&'static str>,
+    /// What is said about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// The files that it leaves in the output directory.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<String>,
+    /// Which of the holds it is, counted from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<usize>,
+}
+
+/// What a step is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepKind {
+    /// A phase begins.
+    #[default]
+    Phase,
+    /// A phase is passed over.
+    SkippedPhase,
+    /// An attempt of a task.
+    Task,
+    /// An attempt of a gate.
+    Gate,
+    /// A script asks an agent what it thinks.
+    Thought,
+    /// The work of a phase is looked at.
+    GapCheck,
+    /// A checkpoint's condition is not met, or cannot be evaluated.
+    Condition,
+    /// A question waits, and is answered.
+    Hold,
+    /// The run goes back to a phase.
+    Repeat,
+    /// Phases will be passed over.
+    SkipList,
+    /// What is made from the context in the end.
+    Finalization,
+}
+
+/// A question that was asked, and its answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RehearsedHold {
+    /// What kind of question it is, in one word.
+    pub kind: &'static str,
+    /// The phase that it lies in.
+    pub phase: Option<String>,
+    /// The tasks or the gate that it is about.
+    pub addresses: Vec<String>,
+    /// The question.
+    pub prompt: String,
+    /// What else is said with it.
+    pub notes: Vec<String>,
+    /// The files that it shows.
+    pub files: Vec<String>,
+    /// The labels of its options.
+    pub options: Vec<String>,
+    /// What was answered; nothing where the rehearsal ended before.
+    pub answer: Option<RehearsedAnswer>,
+}
+
+/// What was answered.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RehearsedAnswer {
+    /// The label of the option.
+    pub option: String,
+    /// What the option does, in one word.
+    pub action: &'static str,
+    /// What was said with it.
+    pub feedback: Option<String>,
+    /// Whether it was given; else it is the first option.
+    pub given: bool,
+}
+
+/// Gathers what happened.
+#[derive(Debug, Default)]
+pub(super) struct Transcript {
+    pub(super) path: Vec<String>,
+    pub(super) steps: Vec<Step>,
+    pub(super) holds: Vec<RehearsedHold>,
+    /// The holds by their ids, with what may be answered.
+    ids: Vec<(HoldId, Vec<Choice>)>,
+    /// What tasks do that the definition does not name.
+    called: BTreeMap<String, &'static str>,
+    /// The step of each attempt that has begun.
+    begun: BTreeMap<(String, u32, u32), usize>,
+}
+
+impl Transcript {
+    pub(super) fn take_in(&mut self, run: &Run, entries: &[Entry]) {
+        for entry in entries {
+            self.event(run, entry);
+        }
+    }
+
+    fn event(&mut self, run: &Run, entry: &Entry) {
+        match &entry.event {
+            Event::PhaseStarted { phase, iteration, feedback } => {
+                self.path.push(phase.to_string());
+                let step = Step { iteration: Some(*iteration), detail: feedback.clone(), ..of(StepKind::Phase, phase) };
+                self.steps.push(step);
+            }
+            Event::PhaseSkipped { phase } => self.steps.push(of(StepKind::SkippedPhase, phase)),
+            Event::TasksPlanned { phase, tasks, .. } => self.plan(phase.as_str(), tasks),
+            Event::TaskStarted { key, attempt, .. } => {
+                let work = self.work(run, key);
+                self.begin(key.address(), key.iteration, *attempt, Step { work, ..of(StepKind::Task, &key.phase) });
+            }
+            Event::TaskFinished { key, attempt, outputs, .. } => {
+                let step = self.at(&key.address(), key.iteration, *attempt);
+                // What became several tasks is done when they are, and that says less.
+                step.outcome = step.outcome.or(Some("done"));
+                step.outputs = outputs.iter().map(|file| file.path.clone()).collect();
+            }
+            Event::TaskRepeated { key, attempt, outputs, .. } => {
+                let outputs = outputs.iter().map(|file| file.path.clone()).collect();
+                self.end(key, *attempt, "again", Some("its `until` does not hold yet".into())).outputs = outputs;
+            }
+            Event::TaskSpread { key, attempt, tasks } => {
+                self.plan(key.phase.as_str(), tasks);
+                self.end(key, *attempt, "spread", Some(tasks.len().to_string()));
+            }
+            Event::TaskFailed { key, attempt, failure, .. } => {
+                self.end(key, *attempt, "failed", Some(failure.message.clone()));
+            }
+            Event::TaskLeftOut { key, reason, .. } => self.about(run, key, "left_out", Some(reason.clone())),
+            Event::TaskSkipped { key, reason } => self.about(run, key, "counts_as_done", Some(reason.clone())),
+            Event::FailureTolerated { key } => self.about(run, key, "tolerated", None),
+            Event::TaskStopped { key, attempt, reason, .. } => {
+                self.end(key, *attempt, "stopped", Some(reason.clone()));
+            }
+            Event::GateStarted { phase, iteration, gate, attempt } => {
+                self.begin(format!("{phase}/{gate}"), *iteration, *attempt, of(StepKind::Gate, phase));
+            }
+            Event::GatePassed { phase, iteration, gate, attempt } => {
+                self.at(&format!("{phase}/{gate}"), *iteration, *attempt).outcome = Some("passed");
+            }
+            Event::GateFailed { phase, iteration, gate, attempt, failure } => {
+                let step = self.at(&format!("{phase}/{gate}"), *iteration, *attempt);
+                (step.outcome, step.detail) = (Some("failed"), Some(failure.message.clone()));
+            }
+            Event::GateWaived { phase, iteration, gate, reason } => {
+                let address = Some(format!("{phase}/{gate}"));
+                let (iteration, outcome, detail) = (Some(*iteration), Some("counts_as_passed"), reason.clone());
+                self.steps.push(Step { address, iteration, outcome, detail, ..of(StepKind::Gate, phase) });
+            }
+            Event::ThinkingBegan { thinker, .. } => self.think(thinker),
+            Event::GapsChecked(checked) => {
+                self.plan(checked.phase.as_str(), &checked.agents);
+                let told: Vec<&str> = checked.message.iter().chain(&checked.gaps).map(String::as_str).collect();
+                self.steps.push(Step {
+                    iteration: Some(checked.iteration),
+                    outcome: Some(checked.action.map_or("whole", GapAction::word)),
+                    detail: Some(told.join("; ")).filter(|told| !told.is_empty()),
+                    ..of(StepKind::GapCheck, &checked.phase)
+                });
+            }
+            Event::GapsWaived { phase, iteration } => {
+                let (iteration, outcome) = (Some(*iteration), Some("counts_as_whole"));
+                self.steps.push(Step { iteration, outcome, ..of(StepKind::GapCheck, phase) });
+            }
+            Event::ConditionEvaluated { phase, iteration, outcome } => {
+                let (outcome, detail) = match outcome {
+                    ConditionOutcome::True => return,
+                    ConditionOutcome::False => ("not_met", None),
+                    ConditionOutcome::Error(error) => ("error", Some(error.clone())),
+                };
+                let (iteration, outcome) = (Some(*iteration), Some(outcome));
+                self.steps.push(Step { iteration, outcome, detail, ..of(StepKind::Condition, phase) });
+            }
+            Event::HoldOpened(opened) => self.open(opened),
+            Event::Answered { hold, option, feedback, .. } => {
+                let given = entry.actor.as_ref().is_some_and(|actor| actor.way == Way::Preset);
+                self.answer(hold, option.as_str(), feedback.clone(), given);
+            }
+            Event::PhaseRepeated { target, feedback, .. } => {
+                self.steps.push(Step { detail: feedback.clone(), ..of(StepKind::Repeat, target) });
+            }
+            Event::PhasesSkipListed { phases } => {
+                let names: Vec<&str> = phases.iter().map(|phase| phase.as_str()).collect();
+                self.steps.push(Step { kind: StepKind::SkipList, detail: Some(names.join(", ")), ..Step::default() });
+            }
+            Event::Finalized { file } => {
+                self.steps.push(Step { kind: StepKind::Finalization, outputs: vec![file.path.clone()], ..Step::default() });
+            }
+            Event::Created(_)
+            | Event::PresetsGiven { .. }
+            | Event::Resumed { .. }
+            | Event::Interrupted { .. }
+            | Event::RetryScheduled { .. }
+            | Event::TaskInterrupted { .. }
+            | Event::HoldReopened { .. }
+            | Event::HoldSettled { .. }
+            | Event::HoldVoided { .. }
+            | Event::AttemptRefused(_)
+            | Event::PhaseCompleted { .. }
+            | Event::Failed { .. }
+            | Event::Aborted { .. }
+            | Event::Cancelled { .. }
+            | Event::Completed
+            | Event::RetryAsked { .. }
+            | Event::GateRetryAsked { .. }
+            | Event::TaskAdmitted { .. }
+            | Event::Thought { .. }
+            | Event::BudgetRaised { .. }
+            | Event::TasksHeld { .. }
+            | Event::DefinitionAccepted { .. } => {}
+        }
+    }
+
+    fn plan(&mut self, phase: &str, tasks: &[PlannedTask]) {
+        for task in tasks {
+            if let Some(spec) = &task.spec {
+                self.called.insert(format!("{phase}/{}", task.task), spec.work.word());
+            }
+        }
+    }
+
+    /// The word for what a task does.
+    fn work(&self, run: &Run, key: &TaskKey) -> Option<&'static str> {
+        let declared = run.workflow.phase(key.phase.as_str()).and_then(|phase| phase.task(key.task.as_str()));
+        match declared {
+            Some(task) if key.item.is_none() && task.for_each.is_some() => Some("for_each"),
+            Some(task) => Some(task.work.word()),
+            None => self.called.get(&format!("{}/{}", key.phase, key.task)).copied(),
+        }
+    }
+
+    fn begin(&mut self, address: String, iteration: u32, attempt: u32, step: Step) {
+        self.begun.insert((address.clone(), iteration, attempt), self.steps.len());
+        self.steps.push(Step { address: Some(address), iteration: Some(iteration), attempt: Some(attempt), ..step });
+    }
+
+    /// The step of an attempt; a new one where none has begun.
+    fn at(&mut self, address: &str, iteration: u32, attempt: u32) -> &mut Step {
+        let known = self.begun.get(&(address.to_owned(), iteration, attempt)).copied();
+        let at = known.unwrap_or_else(|| {
+            self.steps.push(Step { kind: StepKind::Task, address: Some(address.to_owned()), ..Step::default() });
+            self.steps.len() - 1
+        });
+        &mut self.steps[at]
+    }
+
+    fn end(&mut self, key: &TaskKey, attempt: u32, outcome: &'static str, detail: Option<String>) -> &mut Step {
+        let step = self.at(&key.address(), key.iteration, attempt);
+        (step.outcome, step.detail) = (Some(outcome), detail);
+        step
+    }
+
+    /// Something about a task that is no attempt of it.
+    fn about(&mut self, run: &Run, key: &TaskKey, outcome: &'static str, detail: Option<String>) {
+        let (address, iteration) = (Some(key.address()), Some(key.iteration));
+        let work = self.work(run, key);
+        let step = Step { address, iteration, work, outcome: Some(outcome), detail, ..of(StepKind::Task, &key.phase) };
+        self.steps.push(step);
+    }
+
+    fn think(&mut self, thinker: &Thinker) {
+        let (address, phase, iteration) = match thinker {
+            Thinker::Task(key) => (key.address(), &key.phase, key.iteration),
+            Thinker::Gaps { phase, iteration } => (format!("{phase}/{}", lockgate_engine::hold::GAP_CHECK), phase, *iteration),
+        };
+        let asked = |step: &&Step| {
+            step.kind == StepKind::Thought && step.address.as_deref() == Some(&address) && step.iteration == Some(iteration)
+        };
+        // Which of its questions it is.
+        let attempt = Some(self.steps.iter().filter(asked).count() as u32 + 1);
+        self.steps.push(Step { address: Some(address), iteration: Some(iteration), attempt, ..of(StepKind::Thought, phase) });
+    }
+
+    fn open(&mut self, opened: &HoldOpened) {
+        let phase = opened.scope.phase();
+        let (kind, hold) = (StepKind::Hold, Some(self.holds.len()));
+        self.steps.push(Step { kind, hold, phase: phase.map(ToString::to_string), ..Step::default() });
+        self.holds.push(RehearsedHold {
+            kind: opened.kind.word(),
+            phase: phase.map(ToString::to_string),
+            addresses: opened.scope.addresses(),
+            prompt: opened.prompt.clone(),
+            notes: opened.notes.clone(),
+            files: opened.files.iter().map(|file| file.path.clone()).collect(),
+            options: opened.options.iter().map(|choice| choice.label.clone()).collect(),
+            answer: None,
+        });
+        self.ids.push((opened.hold.clone(), opened.options.clone()));
+    }
+
+    fn answer(&mut self, hold: &HoldId, option: &str, feedback: Option<String>, given: bool) {
+        let Some(at) = self.ids.iter().position(|(known, _)| known == hold) else { return };
+        let Some(choice) = self.ids[at].1.iter().find(|choice| choice.id.as_str() == option) else { return };
+        let (option, action) = (choice.label.clone(), choice.action.word());
+        self.holds[at].answer = Some(RehearsedAnswer { option, action, feedback, given });
+    }
+
+    /// Puts what would have been done to the steps that would have done it.
+    pub(super) fn fill(&mut self, deeds: Vec<(At, Deed)>) {
+        for (at, deed) in deeds {
+            let round = at.address.strip_suffix("-until").map(|task| (task.to_owned(), at.iteration, at.attempt));
+            if let (Some(step), Deed::Command(command)) = (round.and_then(|round| self.begun.get(&round)), &deed) {
+                self.steps[*step].until = Some(command.clone());
+                continue;
+            }
+            let thought = at.address.rsplit_once("-thinks-").and_then(|(address, number)| {
+                let number = number.parse().ok()?;
+                self.steps.iter().position(|step| {
+                    step.kind == StepKind::Thought
+                        && step.address.as_deref() == Some(address)
+                        && (step.iteration, step.attempt) == (Some(at.iteration), Some(number))
+                })
+            });
+            let begun = self.begun.get(&(at.address, at.iteration, at.attempt)).copied();
+            let Some(step) = begun.or(thought).map(|place| &mut self.steps[place]) else { continue };
+            match deed {
+                Deed::Command(command) => step.command = Some(command),
+                Deed::Prompt { agent, prompt } => (step.agent, step.prompt) = (agent, Some(prompt)),
+                Deed::Script => step.detail = step.detail.take().or(Some("not evaluated: a stub stands in for it".into())),
+            }
+        }
+    }
+}
+
+impl RehearsedHold {
+    /// Whether this names the hold: its phase where it is a checkpoint, else the address of its task, gate or gap check.
+    pub fn is_named(&self, name: &str) -> bool {
+        self.names().iter().any(|known| known == name)
+    }
+
+    /// What it is called: its phase where it is a checkpoint, else what it is about.
+    pub fn names(&self) -> Vec<String> {
+        if self.addresses.is_empty() { self.phase.iter().cloned().collect() } else { self.addresses.clone() }
+    }
+}
+
+fn of(kind: StepKind, phase: &lockgate_engine::id::PhaseId) -> Step {
+    Step { kind, phase: Some(phase.to_string()), ..Step::default() }
+}
+
+/// What a hold is called in answers and messages.
+pub(super) fn name(hold: &Hold) -> String {
+    let addresses = hold.scope.addresses();
+    addresses.first().cloned().or_else(|| hold.scope.phase().map(ToString::to_string)).unwrap_or_else(|| "the run".to_owned())
+}
