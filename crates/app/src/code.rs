@@ -46,6 +46,8 @@ lockgate_engine::codes! {
         BadVar = "bad-var",
         /// An answer in advance fits nothing.
         BadPreset = "bad-preset",
+        /// A file of cases cannot be used.
+        BadCases = "bad-cases",
         /// There is no such run.
         NoSuchRun = "no-such-run",
         /// There is no such hold.
@@ -206,6 +208,7 @@ impl Code {
             | Self::BadOutputDir
             | Self::BadVar
             | Self::BadPreset
+            | Self::BadCases
             | Self::NoSuchRun
             | Self::NoSuchHold
             | Self::NoSuchTask

@@ -18,16 +18,20 @@ const EXCERPT: usize = 50;
 
 /// Tells all problems of a file, and how many there are.
 pub(crate) fn tell(file: &WorkflowFile) {
-    if file.problems.is_empty() {
+    tell_problems(&file.path.to_string_lossy(), &file.source, &file.problems);
+}
+
+/// Tells problems of any file, and how many there are.
+pub(crate) fn tell_problems(name: &str, source: &str, problems: &[Problem]) {
+    if problems.is_empty() {
         return;
     }
-    let name = file.path.to_string_lossy();
-    let shown = Arc::new(ShownSource::new(&neutral::line(&name), &file.source));
+    let shown = Arc::new(ShownSource::new(&neutral::line(name), source));
     let mut text = String::new();
-    for problem in &file.problems {
+    for problem in problems {
         render(&mut text, problem, &shown);
     }
-    text += &format!("{}: {}\n", neutral::line(&name), summary(&file.problems));
+    text += &format!("{}: {}\n", neutral::line(name), summary(problems));
     print::talk(&text);
 }
 

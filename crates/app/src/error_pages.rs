@@ -35,6 +35,7 @@ const PAGES: &[Page] = pages![
     "answer-conflicts",
     "background-failed",
     "bad-alias",
+    "bad-cases",
     "bad-duration",
     "bad-id",
     "bad-input",

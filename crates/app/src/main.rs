@@ -10,6 +10,7 @@
 //! | [`drive`], [`progress`], [`signals`] | drive a run from here: what is told, what is asked, how it is stopped |
 //! | [`tree`], [`live`] | what is under way as a tree, and drawing it at a terminal |
 //! | [`notice`] | the bell and the desktop's notices |
+//! | [`rehearsal`] | workflows walked with stub work and stub answers |
 //! | [`presets`], [`workflow_file`] | answers given in advance; workflow files that are read |
 //! | [`prompt`] | ask a person at the terminal |
 //! | [`view`], [`sentence`] | what a run looks like, as JSON and as text; its events as sentences |
@@ -46,6 +47,7 @@ mod progress;
 mod prompt;
 #[cfg(test)]
 mod reference;
+mod rehearsal;
 #[cfg(test)]
 mod screens;
 mod select;

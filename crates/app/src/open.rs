@@ -72,9 +72,7 @@ impl Project {
     }
 
     fn with(root: Root, config: Config, store: Arc<dyn Store>) -> Self {
-        let program = std::env::current_exe().unwrap_or_else(|_| "lockgate".into());
-        let evaluator = Evaluator::new(WorkerCommand { program, args: vec![WORKER.into()], env: Vec::new() });
-        let performer = Performer::new(root.clone(), config.clone(), store.clone(), evaluator, Arc::new(crate::live::line));
+        let performer = Performer::new(root.clone(), config.clone(), store.clone(), evaluator(), Arc::new(crate::live::line));
         let world = World { store, perform: Arc::new(performer), clock: Arc::new(SystemClock) };
         Self { root, config, world }
     }
@@ -116,6 +114,12 @@ impl Project {
             crate::print::warn(format_args!("this attempt could not be kept in the history: {error}"));
         }
     }
+}
+
+/// What evaluates scripts: this program again, as a worker.
+pub(crate) fn evaluator() -> Evaluator {
+    let program = std::env::current_exe().unwrap_or_else(|_| "lockgate".into());
+    Evaluator::new(WorkerCommand { program, args: vec![WORKER.into()], env: Vec::new() })
 }
 
 /// The address of the database that keeps the project's runs, where it is not the one in its folder.

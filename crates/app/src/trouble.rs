@@ -58,6 +58,12 @@ impl Trouble {
         self
     }
 
+    /// The same as trouble of another kind, at a place of a file.
+    #[must_use]
+    pub(crate) fn placed(self, code: Code, place: &str) -> Self {
+        Self { code, message: format!("{place}: {}", self.message), ..self }
+    }
+
     /// How the program ends because of it.
     pub(crate) fn exit(&self) -> Exit {
         self.code.exit()

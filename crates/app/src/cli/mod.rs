@@ -23,6 +23,7 @@ mod skip;
 mod status;
 mod step;
 mod summary;
+mod test;
 mod validate;
 mod verify;
 mod wait;
@@ -81,6 +82,7 @@ enum Command {
     Cancel(cancel::Arguments),
     Verify(verify::Arguments),
     Validate(validate::Arguments),
+    Test(test::Arguments),
     Graph(graph::Arguments),
     Worktrees(worktrees::Arguments),
     Schema(schema::Arguments),
@@ -178,6 +180,7 @@ fn execute(arguments: Arguments) -> Result<Exit, Trouble> {
             Command::Cancel(arguments) => cancel::run(root, arguments).await,
             Command::Verify(arguments) => verify::run(root, arguments).await,
             Command::Validate(arguments) => Ok(validate::run(&arguments)),
+            Command::Test(arguments) => test::run(root, arguments).await,
             Command::Graph(arguments) => graph::run(root, arguments).await,
             Command::Worktrees(arguments) => worktrees::run(root, arguments).await,
             Command::Schema(arguments) => Ok(schema::run(&arguments)),

@@ -5,16 +5,17 @@ use crate::exit::Exit;
 use crate::open::Project;
 use crate::presets::{self, PresetArguments};
 use crate::progress::Progress;
+use crate::rehearsal::{self, Piece, RehearsalView};
 use crate::trouble::Trouble;
-use crate::{background, diagnose, drive, inputs, neutral, print, workflow_file};
+use crate::{background, diagnose, drive, inputs, neutral, print, signals, workflow_file};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Way;
 use lockgate_engine::run::refusal::may_decide;
 use lockgate_engine::spec::workflow::Workflow;
 use lockgate_runner::agent::Configured;
 use lockgate_runner::config::Config;
-use lockgate_runner::driver::{Driver, begin_detached};
-use lockgate_runner::start::{Beginning, prepare};
+use lockgate_runner::driver::{Driver, Halt, begin_detached};
+use lockgate_runner::start::{Beginning, WorkflowFile, prepare};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -38,6 +39,9 @@ pub(super) struct Arguments {
     /// The agent that works, whatever else is configured: a known one such as claude, or a command that reads the prompt
     #[arg(long, value_name = "COMMAND")]
     agent: Option<String>,
+    /// Walks the workflow with stub work and stub answers and prints the path taken: nothing is done, and nothing is kept
+    #[arg(long, conflicts_with = "detach")]
+    dry_run: bool,
     /// Leaves the run to a process in the background, which is begun where there is none, and ends at once
     #[arg(long)]
     detach: bool,
@@ -64,8 +68,14 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     };
     warn_of_unknown_vars(&vars, &workflow);
     let mut vars = vars;
-    inputs::complete(&mut vars, &workflow, !arguments.json && !arguments.detach)?;
+    inputs::complete(&mut vars, &workflow, !arguments.json && !arguments.detach && !arguments.dry_run)?;
     let presets = presets::resolve(presets, &workflow, None)?;
+
+    if arguments.dry_run {
+        let flags = arguments.flags.into_iter().chain(arguments.raw_flags).collect();
+        let beginning = Beginning { feature: arguments.feature, flags, vars, presets, detached: false, agent: arguments.agent };
+        return dry_run(root, &file, workflow, beginning, arguments.json).await;
+    }
 
     let project = Project::open_or_make(root)?;
     let actor = project.actor(Way::Command);
@@ -118,6 +128,31 @@ fn refuse_without_agent(workflow: &Workflow, instead: Option<&str>, config: &Con
         }
     }
     Ok(())
+}
+
+/// Walks a workflow with stub work and stub answers, and prints the path that was taken.
+async fn dry_run(
+    root: Option<&Path>,
+    file: &WorkflowFile,
+    workflow: Workflow,
+    beginning: Beginning,
+    json: bool,
+) -> Result<Exit, Trouble> {
+    let (root, config) = rehearsal::project(root)?;
+    let halt = Halt::default();
+    signals::listen(&halt)?;
+    let (name, feature) = (workflow.name.clone(), beginning.feature.clone());
+    let piece = Piece { file, workflow: with_limits(workflow, &config), beginning, given: BTreeMap::new() };
+    let done = rehearsal::walk(&root, &config, &halt, piece).await?;
+    match json {
+        true => print::json(&RehearsalView::of(&done.came, &name, feature.as_deref())),
+        false => drop(print::data(&rehearsal::told(&done.came, &name, feature.as_deref()))),
+    }
+    Ok(match &done.came.cut_short {
+        _ if halt.is_halted() => Exit::by_signal(halt.signal()),
+        Some(_) => Exit::Failed,
+        None => Exit::of(done.came.status),
+    })
 }
 
 /// A run was left to the background: somebody drives it there, and whoever left it is told how to follow it.

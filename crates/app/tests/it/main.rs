@@ -23,6 +23,7 @@ mod postgres;
 mod project;
 mod prompt;
 mod reading;
+mod rehearsing;
 mod screen;
 mod seen;
 mod self_approval;

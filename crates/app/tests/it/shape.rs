@@ -136,6 +136,10 @@ fn every_command_prints_its_documented_shape() {
     run(0, &["watch", &project.newest(), "--json"]);
     project.write("bad.yaml", "name: bad\nphases: []\ntaks: 1\n");
     run(4, &["validate", "flow.yaml", "bad.yaml", "missing.yaml", "--json"]);
+    run(0, &["run", "flow.yaml", "--dry-run", "--json"]);
+    project.write("flow.test.yaml", "workflow: flow.yaml\ncases: [{ expect: { path: [other] } }]\n");
+    run(1, &["test", "flow.test.yaml", "--json"]);
+    run(4, &["test", "flow.test.yaml", "missing.yaml", "--json"]);
     run(0, &["verify", "--json"]);
     run(0, &["verify", &project.newest(), "--json"]);
     run(0, &["gc", "--dry-run", "--json"]);
