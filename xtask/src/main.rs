@@ -9,12 +9,14 @@
 //! | `cargo.rs` | asks cargo to build, and says where the products are |
 //! | `packages.rs` | system packages that the tests need |
 //! | `docs.rs`, `conformance.rs`, `examples.rs` | documents say what is so; examples run |
+//! | `corpus.rs` | files that people really wrote, read and run as they are |
 //! | `licences.rs` | dependencies carry accepted licences |
 //! | `bench/` | raw, floor and ours, interleaved |
 
 mod bench;
 mod cargo;
 mod conformance;
+mod corpus;
 mod docs;
 mod examples;
 mod fuzz;
@@ -33,6 +35,8 @@ usage: cargo xtask COMMAND
 
   test [--only CRATE]      all that a change must pass; --only runs the tests of one crate
   docs                     write the pages and pictures of docs/ that are made from the code
+  corpus DIR               files that people really wrote: workflows run to their end, invalid ones are refused
+    --binary FILE            with this lockgate instead of building one
   soak [--minutes N]       the long versions of the durability tests, and fuzzing (60 minutes unless told otherwise)
   bench [NAME…]            speed and size: w1 to w5, pg, or all of them
     --quick                  fewer rounds and shorter histories
@@ -49,6 +53,7 @@ fn main() -> ExitCode {
     let outcome = match command {
         "test" => test::command(rest),
         "docs" => docs::command(rest),
+        "corpus" => corpus::command(rest),
         "soak" => soak::command(rest),
         "bench" => bench::command(rest),
         // Not for people: the programs that the bench measures Lockgate against, each in a process of its own.
