@@ -211,6 +211,7 @@ fn lies_in_the_workflow(run: &Run) -> bool {
         | FailureKind::Budget
         | FailureKind::Idle
         | FailureKind::Until
+        | FailureKind::Items
         | FailureKind::Stopped => false,
     })
 }

@@ -145,7 +145,7 @@ fn check_task_option(preset: &Preset, agent: bool) -> Result<(), Trouble> {
 }
 
 /// Whether a phase may have tasks that its file does not name.
-fn calls_agents(phase: &Phase) -> bool {
+pub(crate) fn calls_agents(phase: &Phase) -> bool {
     phase.gap_check.is_some() || phase.tasks.iter().any(|task| matches!(task.work, Work::Adaptive(_)))
 }
 

@@ -308,6 +308,7 @@ pub(crate) fn again(reason: AttemptReason, attempt: u32) -> String {
         AttemptReason::Auth => format!(" (attempt {attempt}: the last one lacked a login)"),
         AttemptReason::Feedback => format!(" (attempt {attempt}: with feedback)"),
         AttemptReason::Until => format!(" (attempt {attempt}: once more)"),
+        AttemptReason::Budget => format!(" (attempt {attempt}: with more budget)"),
     }
 }
 

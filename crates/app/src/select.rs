@@ -2,10 +2,10 @@
 
 use crate::code::Code;
 use crate::neutral;
-use crate::presets::nearest;
+use crate::presets::{calls_agents, nearest};
 use crate::trouble::Trouble;
 use lockgate_engine::id::{GateId, HoldId, PhaseId, StepKey, TaskId, TaskKey};
-use lockgate_engine::spec::workflow::Workflow;
+use lockgate_engine::run::Run;
 use lockgate_store::{ListedHold, ListedRun, Store};
 
 /// How many matches an error lists.
@@ -105,8 +105,8 @@ pub(crate) async fn hold(store: &dyn Store, named: &HoldName) -> Result<ListedHo
 /// A task or gate of a workflow, in whatever execution of its phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StepName {
-    /// A task.
-    Task(PhaseId, TaskId),
+    /// A task, and the item of its list that is meant.
+    Task(PhaseId, TaskId, Option<String>),
     /// A gate.
     Gate(PhaseId, GateId),
 }
@@ -115,14 +115,14 @@ impl StepName {
     /// The phase that it belongs to.
     pub(crate) fn phase(&self) -> &PhaseId {
         match self {
-            Self::Task(phase, _) | Self::Gate(phase, _) => phase,
+            Self::Task(phase, ..) | Self::Gate(phase, _) => phase,
         }
     }
 
     /// Its id, unique among the tasks or among the gates of its phase.
     pub(crate) fn id(&self) -> &str {
         match self {
-            Self::Task(_, task) => task.as_str(),
+            Self::Task(_, task, _) => task.as_str(),
             Self::Gate(_, gate) => gate.as_str(),
         }
     }
@@ -138,7 +138,7 @@ impl StepName {
     /// It in one execution of its phase.
     pub(crate) fn key(&self, iteration: u32) -> StepKey {
         match self.clone() {
-            Self::Task(phase, task) => StepKey::Task(TaskKey { phase, iteration, task, item: None }),
+            Self::Task(phase, task, item) => StepKey::Task(TaskKey { phase, iteration, task, item }),
             Self::Gate(phase, gate) => StepKey::Gate { phase, iteration, gate },
         }
     }
@@ -151,13 +151,37 @@ impl StepName {
     }
 }
 
-/// The task or gate that somebody means.
-pub(crate) fn step(workflow: &Workflow, named: &str) -> Result<StepName, Trouble> {
+/// The task or gate that somebody means; `task[item]` for one item of a list.
+pub(crate) fn step(run: &Run, named: &str) -> Result<StepName, Trouble> {
+    let (name, item) = match named.strip_suffix(']').and_then(|named| named.split_once('[')) {
+        Some((name, item)) => (name, Some(item.to_owned())),
+        None => (named, None),
+    };
+    match whole_step(run, name)? {
+        StepName::Task(phase, task, _) => Ok(StepName::Task(phase, task, item)),
+        gate @ StepName::Gate(..) if item.is_none() => Ok(gate),
+        StepName::Gate(..) => Err(Trouble::new(Code::NoSuchTask, format!("{name:?} is a gate, and has no items"))),
+    }
+}
+
+fn whole_step(run: &Run, named: &str) -> Result<StepName, Trouble> {
+    let workflow = &run.workflow;
     let all = workflow.phases.iter().flat_map(|phase| {
-        let tasks = phase.tasks.iter().map(|task| StepName::Task(phase.id.clone(), task.id.clone()));
+        let tasks = phase.tasks.iter().map(|task| StepName::Task(phase.id.clone(), task.id.clone(), None));
         tasks.chain(phase.gates.iter().map(|gate| StepName::Gate(phase.id.clone(), gate.id.clone())))
     });
-    let all: Vec<StepName> = all.collect();
+    // Agents that were called under way; those of an earlier phase are named with it.
+    let called = run.current.iter().flat_map(|phase| {
+        let spawned = phase.tasks.iter().filter(|task| task.spec.is_some());
+        spawned.map(|task| StepName::Task(phase.id.clone(), task.task.clone(), None))
+    });
+    let all: Vec<StepName> = all.chain(called).collect();
+    if let Some((phase, task)) = named.split_once('/')
+        && !all.iter().any(|step| step.is_meant_by(named))
+        && workflow.phase(phase).is_some_and(calls_agents)
+    {
+        return Ok(StepName::Task(PhaseId::from(phase), TaskId::from(task), None));
+    }
     let meant: Vec<&StepName> = all.iter().filter(|step| step.is_meant_by(named)).collect();
     if let [only] = meant[..] {
         return Ok(only.clone());

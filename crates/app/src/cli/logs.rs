@@ -68,7 +68,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let project = Project::open(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let mut state = load(project.store(), &found.row.run).await?;
-    let step = select::step(&state.workflow, &arguments.task)?;
+    let step = select::step(&state, &arguments.task)?;
     let mut attempts = attempts(project.store(), &state.id, &step).await?;
     let running = running_attempt(&state, &step);
     let newest = attempts.len();
@@ -192,7 +192,7 @@ async fn attempts(store: &dyn Store, run: &RunId, step: &StepName) -> Result<Vec
 /// What an event says of an attempt of this task or gate.
 fn about(event: &Event, step: &StepName) -> Option<(u32, u32, &'static str)> {
     let of_task = |key: &TaskKey, attempt: u32, status| {
-        let own = StepName::Task(key.phase.clone(), key.task.clone()) == *step;
+        let own = StepName::Task(key.phase.clone(), key.task.clone(), key.item.clone()) == *step;
         own.then_some((key.iteration, attempt, status))
     };
     let of_gate = |phase: &PhaseId, gate: &GateId, iteration: u32, attempt: u32, status| {

@@ -79,7 +79,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: StepArguments, wish: Wis
     // Asked before anything is looked at or ended: whoever may not decide learns only that, and the attempt is kept.
     project.may_decide(&actor, run, wish.what()).await?;
     let state = load(project.store(), run).await?;
-    let step = select::step(&state.workflow, &arguments.task)?;
+    let step = select::step(&state, &arguments.task)?;
     let cut_off = cut_off(&project, &state, &step).await?;
     let key = step.key(state.iteration_counts.get(step.phase().as_str()).copied().unwrap_or(1));
     let submitted = submit(&project.world, run, actor, wish.body(key.clone(), cut_off), project.require_terminal()).await;
@@ -171,8 +171,8 @@ async fn cut_off(project: &Project, state: &Run, step: &StepName) -> Result<Opti
 pub(super) fn running_attempt(state: &Run, step: &StepName) -> Option<u32> {
     let phase = state.current.as_ref().filter(|phase| phase.id == *step.phase() && state.end.is_none())?;
     match step {
-        StepName::Task(_, id) => {
-            let task = phase.tasks.iter().find(|task| task.task == *id)?;
+        StepName::Task(_, id, item) => {
+            let task = phase.tasks.iter().find(|task| task.task == *id && task.item == *item)?;
             (task.state == TaskState::Running).then_some(task.attempts)
         }
         StepName::Gate(_, id) => {

@@ -63,6 +63,30 @@ fn a_list_that_is_none_is_a_failure_that_says_so_and_an_empty_one_is_done() {
 }
 
 #[test]
+fn an_item_is_named_like_any_task_and_items_that_failed_count_for_what_needs_the_list() {
+    let project = Project::with(&tasks(
+        "      - { id: each, for_each: [one, two], run: 'echo about {{item}}; test {{item}} = one', on_fail: ask }\n",
+    ));
+    ended(&project.run(&["run", "flow.yaml"]), 3);
+    let run = project.newest();
+    let output = project.run(&["logs", &run, "work/each[two]"]);
+    ended(&output, 0);
+    assert_eq!(output.stdout, "about two\n");
+    ended(&project.run(&["retry", &run, "each[two]"]), 0);
+    ended(&project.run(&["resume", &run]), 3);
+    ended(&project.run(&["skip", &run, "each[two]", "--reason", "no need"]), 0);
+    ended(&project.run(&["resume", &run]), 0);
+    project.write(
+        "flow.yaml",
+        tasks("      - { id: each, for_each: [one, two], run: 'test {{item}} = one', continue_on_error: true }\n      - { id: all, needs: each, run: touch all }\n      - { id: done, needs: each, join: done, run: touch done }\n"),
+    );
+    let output = project.run(&["run", "flow.yaml"]);
+    ended(&output, 0);
+    assert!(output.stderr.contains("1 of its 2 tasks failed"), "{}", output.stderr);
+    assert!(!project.path("all").exists() && project.path("done").exists());
+}
+
+#[test]
 fn a_killed_run_resumes_with_exactly_the_items_that_are_missing() {
     let project = Project::with(&tasks(
         "      - id: each\n        for_each: { script: 'return Array.from({ length: 12 }, (_, n) => n)', max_parallel: 3 }\n        on_interrupt: rerun\n        env: { N: '{{item}}' }\n        run: 'test \"$N\" -lt 5 || test -e go || sleep 60; echo \"$N\" >> done.txt'\n",
@@ -112,7 +136,7 @@ fn a_failure_that_is_tolerated_leaves_out_what_needs_it_unless_its_join_says_oth
 #[test]
 fn a_task_is_done_again_until_something_holds_with_the_last_output_at_hand() {
     let project = Project::with(&tasks(
-        "      - { id: count, script: \"return (typeof previous === 'undefined' ? 0 : previous) + task.round\", until: { condition: 'output >= 6', limit: 5 } }\n      - { id: make, run: 'echo x >> made.txt', until: { run: 'test $(wc -l < made.txt) -ge 2' } }\n",
+        "      - { id: count, script: \"return (previous ?? 0) + task.round\", until: { condition: 'output >= 6', limit: 5 } }\n      - { id: make, run: 'echo x >> made.txt', until: { run: 'test $(wc -l < made.txt) -ge 2' } }\n",
     ));
     ended(&project.run(&["run", "flow.yaml"]), 0);
     assert_eq!(project.status(&project.newest())["context"]["outputs"]["work"]["count"], 6);

@@ -269,17 +269,19 @@ impl Run {
             Event::Failed { message } => self.end = Some(End::Failed(message.clone())),
             Event::Aborted { .. } => {
                 self.timers_gone();
+                self.nothing_runs();
                 self.end = Some(End::Aborted);
             }
             Event::Cancelled { .. } => {
                 self.timers_gone();
+                self.nothing_runs();
                 self.end = Some(End::Cancelled);
             }
             Event::Completed => self.end = Some(End::Complete),
-            Event::TaskStopped { key, agent, .. } => {
+            Event::TaskStopped { key, agent, by_budget, .. } => {
                 self.agent_reported(key, agent.as_deref(), at)?;
                 self.task(key, at, |task| {
-                    task.next_reason = AttemptReason::Retry;
+                    task.next_reason = if *by_budget { AttemptReason::Budget } else { AttemptReason::Retry };
                     TaskState::Waiting
                 })?;
             }
@@ -319,6 +321,13 @@ impl Run {
         if matches!(self.end, Some(End::Failed(_))) {
             self.end = None;
         }
+    }
+
+    /// What was under way when the run ended for good was ended with it.
+    fn nothing_runs(&mut self) {
+        let Some(phase) = &mut self.current else { return };
+        let running: Vec<usize> = phase.running().collect();
+        running.into_iter().for_each(|index| phase.set(index, TaskState::Interrupted));
     }
 
     /// What a question was about can be asked about anew.

@@ -103,7 +103,7 @@ impl Spent {
 
 fn minutes(milliseconds: u64) -> String {
     let minutes = milliseconds as f64 / 60_000.0;
-    format!("{minutes:.1}").trim_end_matches(".0").to_owned()
+    format!("{minutes:.2}").trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 fn unknown(what: &str, attempts: u32) -> String {

@@ -288,6 +288,9 @@ pub enum Event {
         /// What its agent said about itself.
         #[serde(default)]
         agent: Option<Box<AgentReport>>,
+        /// Whether its budget ended it, so that it goes on when a person allows more.
+        #[serde(default)]
+        by_budget: bool,
     },
     /// A person asked for a new attempt of a task; a run that had failed goes on.
     RetryAsked {

@@ -304,6 +304,17 @@ impl PhaseRun {
         self.lookup.spread.iter().copied().filter(|index| self.lookup.links[*index].children == 0)
     }
 
+    /// How many of the tasks that a task became failed, and how many there are.
+    pub(super) fn children_failed(&self, parent: usize) -> (usize, usize) {
+        let children = (0..self.tasks.len()).filter(|index| self.lookup.links[*index].parent == Some(parent));
+        let (mut bad, mut all) = (0, 0);
+        for index in children {
+            all += 1;
+            bad += usize::from(ended(&self.tasks[index].state) == Some(Ended::Badly));
+        }
+        (bad, all)
+    }
+
     /// Where the task stands that a task came out of.
     pub(super) fn parent(&self, index: usize) -> Option<usize> {
         self.lookup.links[index].parent

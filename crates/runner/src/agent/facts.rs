@@ -55,9 +55,16 @@ pub(super) struct Facts {
     parts: Option<Usage>,
     /// How many lines with usage are still to come.
     owed: u64,
+    /// Whether a line is still to come that says how all went.
+    end_owed: bool,
 }
 
 impl Facts {
+    /// Nothing yet; whether a line is to come that says how all went.
+    pub(super) fn until_the_end(end_owed: bool) -> Self {
+        Self { end_owed, ..Self::default() }
+    }
+
     /// Takes in a line, and gives people what is in it for them.
     pub(super) fn take(&mut self, rules: &[Rule], line: &Value, on_progress: &mut dyn FnMut(&str)) {
         let fits =
@@ -99,6 +106,7 @@ impl Facts {
         self.count(rule, value);
         if rule.well {
             self.told.error = None;
+            self.end_owed = false;
         }
         if let Some(error) = text(&rule.error) {
             self.told.error = Some(cut(&error, LONGEST_ERROR));
@@ -162,6 +170,10 @@ impl Facts {
             output_tokens: self.total.output_tokens.or(parts.output_tokens),
         };
         self.told.usage = if self.owed > 0 { Usage::default() } else { usage };
+        // Half an answer is none; what says nothing at all is another matter.
+        if self.end_owed && self.told.error.is_none() && self.told.text.is_some() {
+            self.told.error = Some("its output ends before it says how it went".to_owned());
+        }
         self.told
     }
 }

@@ -36,7 +36,8 @@ impl Reader {
                 rules: preset.rules.clone(),
                 line: Vec::new(),
                 skipping: false,
-                facts: Facts::default(),
+                // Programs that say in the end how it went have not ended well before they do.
+                facts: Facts::until_the_end(preset.rules.iter().any(|rule| rule.well)),
                 understood: false,
                 last_garbage: None,
             })),

@@ -56,6 +56,8 @@ struct Limits {
     by_budget: bool,
     /// What the session that is gone on with had used before.
     used_before: Option<Usage>,
+    /// Whether the program itself named that session.
+    named: bool,
 }
 
 /// So much of a command is kept in the record.
@@ -118,6 +120,7 @@ fn gather(shared: &Shared, run: &Run, call: TaskCall<'_>, work: &AgentWork, chos
             session: call.state.session.clone(),
             tools: work.tools.clone(),
             cost_micros: run.cost_left(&call.key.phase, call.task),
+            named: call.state.session.as_ref().is_some_and(|session| run.session_known(&session.id).is_some()),
             by_budget: time_left.is_some() && timeout == time_left,
             used_before: call
                 .state
@@ -269,6 +272,7 @@ fn asked_again(chosen: &Chosen, whole: &str, said: Option<&str>, why: &str, repo
     match (&report.session, chosen.preset) {
         (Some(id), Some(preset)) if preset.can(Ability::Resume) => {
             limits.session = Some(SessionStart { id: id.clone(), resume: true });
+            limits.named = true;
             again
         }
         (Some(_) | None, _) => {
@@ -319,8 +323,14 @@ async fn ask(
 ) -> Result<Told, Failure> {
     let can = |ability| chosen.preset.is_some_and(|preset| preset.can(ability));
     let fresh = uuid();
+    if limits.session.as_ref().is_some_and(|session| session.resume) && !can(Ability::Resume) {
+        (shared.on_line)(&prepared.address, "this agent cannot go on in a session, so it begins a new one");
+    }
     let session = match &limits.session {
-        Some(session) if session.resume && can(Ability::Resume) => SessionAsk::Resume { id: &session.id },
+        // An id that the program never named can only be gone on with where we could choose it.
+        Some(session) if session.resume && can(Ability::Resume) && (limits.named || can(Ability::ChooseSession)) => {
+            SessionAsk::Resume { id: &session.id }
+        }
         Some(session) if !session.resume => SessionAsk::Fresh { id: &session.id },
         Some(_) | None => SessionAsk::Fresh { id: &fresh },
     };
@@ -356,7 +366,13 @@ async fn ask(
     report.session = told.session.clone().or(invocation.session).or(report.session.take());
     report.model = told.model.clone().or(report.model.take());
     report.version = told.version.clone().or(report.version.take());
-    went_well(shared, ended, &told, limits)?;
+    // A program that was told its limit ends by itself when it has reached it.
+    let left = limits.cost_micros.filter(|_| can(Ability::LimitCost));
+    let used_up = left.zip(told.usage.cost_micros).is_some_and(|(left, used)| used >= left);
+    went_well(shared, ended, &told, limits).map_err(|failed| match used_up {
+        true => failure(FailureKind::Budget, "it has used as much as its budget allows"),
+        false => failed,
+    })?;
     Ok(told)
 }
 
@@ -441,8 +457,15 @@ async fn thought(
     report.preset = chosen.preset.map(|preset| preset.name.clone());
     let prompt = shared.value(prompt).await.map_err(start)?;
     let ready = renderer.ready(shared).await.map_err(start)?;
-    let limits =
-        Limits { model: None, session: None, tools: Tools::default(), cost_micros: None, by_budget: false, used_before: None };
+    let limits = Limits {
+        model: None,
+        session: None,
+        tools: Tools::default(),
+        cost_micros: None,
+        by_budget: false,
+        used_before: None,
+        named: false,
+    };
     let prompt = prompt.as_str().unwrap_or_default();
     let told = match &shared.stubs {
         None => ask(shared, &mut prepared, &ready, &chosen, prompt, &limits, report, stop).await?,

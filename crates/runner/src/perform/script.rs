@@ -235,6 +235,9 @@ pub(super) fn prepare(shared: &Shared, run: &Run, phase: &Phase, script: &Script
         let round = how.task.round.map(|(_, round)| round);
         global("task", &|| json!({"id": id, "attempt": attempt, "round": round}));
     }
+    if matches!(how.task.round, Some((None, _))) {
+        global("previous", &|| Value::Null);
+    }
     let mut data = Vec::new();
     data.extend(how.task.item.map(|(_, value)| ("item", value.clone())));
     data.extend(how.task.round.and_then(|(previous, _)| Some(("previous", previous?.clone()))));

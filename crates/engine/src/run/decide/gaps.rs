@@ -46,7 +46,7 @@ pub(super) fn checked(run: &Run, (phase, iteration): (&PhaseId, u32), round: u32
         GapsFound::Gaps { status, gaps, action, agents, message } => {
             record.status = status.clone();
             record.gaps = gaps.clone();
-            record.message = message.clone();
+            record.message = message.clone().or_else(|| check.message.clone());
             record.agents = spread::planned(&run.workflow, current, agents, None);
             settle(run, current, check, action.unwrap_or(check.on_failure), &mut record);
         }

@@ -46,7 +46,7 @@ pub(super) fn task_ended(
         TaskOutcome::Thinks(prompt) => vec![Event::ThinkingBegan { thinker: Thinker::Task(key), prompt: prompt.clone() }],
         // What its budget cut off goes on when a person says so.
         TaskOutcome::Failed(Failure { kind: FailureKind::Budget, message, .. }) => {
-            vec![Event::TaskStopped { key, attempt, reason: message.clone(), agent }]
+            vec![Event::TaskStopped { key, attempt, reason: message.clone(), agent, by_budget: true }]
         }
         TaskOutcome::Failed(failure) => failed(run, index, failure, agent, at, ids),
     }
@@ -95,6 +95,7 @@ fn stop_the_others(run: &Run, failed: usize) -> Vec<Event> {
             attempt: phase.tasks[index].attempts,
             reason: reason.clone(),
             agent: None,
+            by_budget: false,
         })
         .collect()
 }

@@ -83,6 +83,8 @@ pub enum AttemptReason {
     Feedback,
     /// The last attempt went well, and what the task is done for does not hold yet.
     Until,
+    /// The last attempt was ended by its budget, and a person allowed more.
+    Budget,
 }
 
 /// The session that an agent works in.
@@ -148,6 +150,8 @@ pub enum FailureKind {
     Idle,
     /// It was done as often as `until` allows.
     Until,
+    /// Tasks that it became failed.
+    Items,
 }
 
 /// The result of a condition.

@@ -5,6 +5,9 @@ use crate::id::{HoldId, IdSource, PhaseId, TaskKey};
 use crate::run::budget::BudgetScope;
 use crate::run::event::{Event, Failure, HoldOpened};
 
+/// So many tasks are named in a question about a budget.
+const NAMED: usize = 8;
+
 pub(in crate::run) fn ask_about_interrupted(keys: Vec<TaskKey>, ids: &mut IdSource) -> Event {
     let names: Vec<String> = keys.iter().map(TaskKey::address).collect();
     let prompt = match names.as_slice() {
@@ -29,8 +32,12 @@ pub(super) fn ask_about_gaps(phase: &PhaseId, iteration: u32, told: &[String], i
 }
 
 pub(super) fn ask_about_budget(keys: Vec<TaskKey>, scope: BudgetScope, why: String, ids: &mut IdSource) -> Event {
-    let names: Vec<String> = keys.iter().map(TaskKey::address).collect();
-    let prompt = format!("The budget of {} is used up. May {} go on with as much again?", scope.title(), names.join(", "));
+    let mut names: Vec<String> = keys.iter().take(NAMED).map(TaskKey::address).collect();
+    if keys.len() > NAMED {
+        names.push(format!("{} more", keys.len() - NAMED));
+    }
+    let names = names.join(", ");
+    let prompt = format!("The budget of {} allows nothing more by itself. May {names} go on with as much again?", scope.title());
     let options = budget_options(&scope);
     question(HoldKind::Budget, Scope::Tasks(keys), prompt, vec![why], options, ids)
 }

@@ -6,7 +6,7 @@ use crate::hold::{Action, HoldState, Scope};
 use crate::id::{HoldId, IdSource, TaskKey};
 use crate::run::budget::BudgetScope;
 use crate::run::decide::void_others;
-use crate::run::event::{Event, Failure, SessionStart};
+use crate::run::event::{AttemptReason, Event, Failure, FailureKind, SessionStart};
 use crate::run::phase::PhaseRun;
 use crate::run::state::{Run, TaskState};
 use crate::spec::workflow::{OnFail, Phase, Session, Task};
@@ -54,8 +54,14 @@ pub(super) fn tasks(run: &Run, phase: &PhaseRun, declared: &Phase, at: Timestamp
     start_ready(run, phase, declared, at, ids)
 }
 
-/// All that a task became has ended, so it has too.
+/// All that a task became has ended, so it has too: badly when one of them did.
 fn gathered(phase: &PhaseRun, index: usize) -> Event {
+    let (bad, all) = phase.children_failed(index);
+    if bad > 0 {
+        let message = format!("{bad} of its {all} tasks failed");
+        let failure = Failure { kind: FailureKind::Items, message, tail: String::new() };
+        return Event::TaskFailed { key: phase.key(index), attempt: phase.tasks[index].attempts, failure, agent: None };
+    }
     Event::TaskFinished {
         key: phase.key(index),
         attempt: phase.tasks[index].attempts,
@@ -178,6 +184,8 @@ fn start(run: &Run, phase: &PhaseRun, declared: Option<&Task>, index: usize, ids
     let agent = declared.filter(|task| !spreads(phase, task, index)).and_then(Task::agent);
     let session = agent.map(|work| {
         let known = match work.session {
+            // What a budget cut off goes on where it was.
+            Session::Fresh if task.next_reason == AttemptReason::Budget => run.session_to_resume(&key, None, false),
             Session::Fresh => None,
             Session::Same => run.session_to_resume(&key, work.agent.as_deref(), true),
             Session::Resume => run.session_to_resume(&key, None, false),

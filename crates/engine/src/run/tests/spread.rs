@@ -25,7 +25,14 @@ fn end(bench: &mut Bench, address: &str, outcome: TaskOutcome) {
 }
 
 fn gap_check() -> Option<GapCheck> {
-    Some(GapCheck { criteria: Vec::new(), script: None, on_failure: GapAction::Retry, additional: Vec::new(), max_iterations: 3 })
+    Some(GapCheck {
+        criteria: Vec::new(),
+        script: None,
+        on_failure: GapAction::Retry,
+        additional: Vec::new(),
+        max_iterations: 3,
+        message: None,
+    })
 }
 
 fn gaps(bench: &mut Bench, action: Option<GapAction>, agents: &[&str]) {

@@ -107,25 +107,25 @@ impl Checker<'_, '_> {
         let criteria = nodes.iter().filter_map(|node| self.criterion(node)).collect();
         let script = fields.get("script").and_then(|node| self.script(node, "`script`"));
         let on_failure = fields.get("on_failure").and_then(|node| self.fields(node, &ON_FAILURE));
-        let (mut action, mut additional) = (None, Vec::new());
+        let (mut action, mut additional, mut message) = (None, Vec::new(), None);
         if let Some(on_failure) = &on_failure {
             action = on_failure.get("action").and_then(|node| self.word(node, "`action`", &ACTIONS));
             for key in ["additional_agents", "additionalAgents"] {
                 additional.extend(on_failure.get(key).map(|node| self.subagent_list(node, taken)).unwrap_or_default());
             }
-            on_failure.get("message").map(|node| self.text(node, "`message`"));
+            message = on_failure.get("message").and_then(|node| self.text(node, "`message`")).map(str::to_owned);
         }
         let limit = fields.get("max_iterations").and_then(|node| self.count(node, "`max_iterations`", 1..=MOST_ITERATIONS));
         if enabled && nodes.is_empty() && fields.get("script").is_none() {
-            let message = "this gap check looks at nothing, so it finds no gaps";
-            self.report.warning(ProblemCode::MissingKey, &fields.span, message).help("give it `criteria` or a `script`");
+            let nothing = "this gap check looks at nothing, so it finds no gaps";
+            self.report.warning(ProblemCode::MissingKey, &fields.span, nothing).help("give it `criteria` or a `script`");
             return None;
         }
         if let (Some(span), false) = (fields.key("script"), nodes.is_empty())
             && fields.get("script").is_some()
         {
-            let message = "a gap check has `criteria` or a `script`; this one has both";
-            self.error(ProblemCode::ConflictingKeys, span, message).help("let the script look at the criteria too");
+            let both = "a gap check has `criteria` or a `script`; this one has both";
+            self.error(ProblemCode::ConflictingKeys, span, both).help("let the script look at the criteria too");
         }
         enabled.then(|| GapCheck {
             criteria,
@@ -133,6 +133,7 @@ impl Checker<'_, '_> {
             on_failure: action.unwrap_or_default(),
             additional,
             max_iterations: limit.unwrap_or(ITERATIONS),
+            message,
         })
     }
 

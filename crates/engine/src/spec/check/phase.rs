@@ -205,9 +205,17 @@ impl Checker<'_, '_> {
             // The main script decides; what is listed it is told.
             Mode::Loose => listed.iter().filter_map(|task| task.agent()?.agent.clone()).collect(),
         };
-        if let (Some(script), Mode::Strict | Mode::Adaptive) = (adaptive, mode) {
-            let needs = tasks.iter().map(|task| task.id.clone()).collect();
-            tasks.push(adaptive_task(script, needs));
+        match (adaptive, mode) {
+            (Some(script), Mode::Adaptive) => {
+                let needs = tasks.iter().map(|task| task.id.clone()).collect();
+                tasks.push(adaptive_task(script, needs));
+            }
+            (Some(_), Mode::Strict | Mode::Loose) => {
+                let span = phase.key("subagents").unwrap_or(&phase.span);
+                let message = format!("the script under `adaptive` does not run in the mode `{}`", mode.word());
+                self.report.warning(ProblemCode::UnusedKey, span, message).help("write `execution_mode: adaptive`, or remove it");
+            }
+            (None, Mode::Strict | Mode::Loose | Mode::Adaptive) => {}
         }
         if let Some(work) = main {
             let needs = tasks.iter().map(|task| task.id.clone()).collect();

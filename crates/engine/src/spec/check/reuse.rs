@@ -6,11 +6,11 @@ use crate::hold::Action;
 use crate::id::PhaseId;
 use crate::spec::code::ProblemCode;
 use crate::spec::problem::{Severity, shown};
-use crate::spec::syntax::Node;
+use crate::spec::syntax::{Content, Node};
 use crate::spec::workflow::{Mode, Phase, Workflow};
 use crate::spec::{beside, read_used, scalar};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How deep workflows may use each other.
 const DEEPEST: u32 = 8;
@@ -87,17 +87,23 @@ impl Checker<'_, '_> {
                 None if vars.contains_key(&name) => drop(vars.insert(name, value)),
                 None => {
                     let message = format!("the used workflow has no input `{}`", shown(&name));
-                    let known: Vec<&str> = used.inputs.keys().chain(vars.keys()).map(String::as_str).collect();
+                    let known: BTreeSet<&str> = used.inputs.keys().chain(vars.keys()).map(String::as_str).collect();
                     self.none_of(ProblemCode::UnknownVar, &entry.key_span, message, &name, known.iter().copied());
                 }
             }
         }
-        for (name, _) in used.inputs.iter().filter(|(name, input)| input.required && !vars.contains_key(*name)) {
+        let given = |name: &str| fields.get("with").is_some_and(|node| has_key(node, name));
+        let missing = used.inputs.iter().filter(|(name, input)| input.required && !vars.contains_key(*name) && !given(name));
+        for (name, _) in missing {
             let message = format!("the used workflow needs the input `{}`", shown(name));
             self.error(ProblemCode::MissingKey, &node.span, message).help(format!("write `with: {{ {name}: … }}`"));
         }
         vars
     }
+}
+
+fn has_key(node: &Node<'_>, name: &str) -> bool {
+    matches!(&*node.content, Content::Map(entries) if entries.iter().any(|entry| entry.key == name))
 }
 
 fn renamed(mut phase: Phase, id: &str, own_mode: Mode, mode: Mode, vars: &BTreeMap<String, Value>) -> Phase {

@@ -3,10 +3,12 @@
 use super::Checker;
 use super::fields::{Fields, Format, Key, Shape};
 use crate::id::TaskId;
+use crate::spec::beside;
 use crate::spec::code::ProblemCode;
 use crate::spec::problem::shown;
 use crate::spec::scalar;
 use crate::spec::subagent::{Subagent, free_id};
+use crate::spec::suggest;
 use crate::spec::syntax::{Content, Node};
 use crate::spec::workflow::{Prompt, Script, Task, Work};
 use crate::time::parse_duration;
@@ -120,8 +122,21 @@ impl Checker<'_, '_> {
             && work.prompt == Prompt::Phase
         {
             work.prompt = self.prompt_beside(&agent.kind, node).unwrap_or_default();
+            if work.prompt == Prompt::Phase {
+                self.warn_of_misspelt(&agent.kind, node);
+            }
         }
         task
+    }
+
+    /// A type without a prompt that is nearly one with a prompt is probably misspelt.
+    fn warn_of_misspelt(&mut self, kind: &str, node: &Node<'_>) {
+        let kinds = beside::kinds(self.beside);
+        if let Some(meant) = suggest::misspelt(kind, kinds.iter().map(String::as_str)) {
+            let message = format!("there is no prompt for the subagent `{}`, so it is told what the phase is for", shown(kind));
+            let help = format!("did you mean `{}`?", shown(meant));
+            self.report.warning(ProblemCode::MissingFile, &node.span, message).help(help);
+        }
     }
 
     fn subagent_config(&mut self, node: &Node<'_>) -> Option<BTreeMap<String, Value>> {

@@ -16,6 +16,9 @@ pub struct GapCheck {
     pub additional: Vec<Task>,
     /// After so many checks that found gaps a person is asked.
     pub max_iterations: u32,
+    /// What people are told with the gaps.
+    #[serde(default)]
+    pub message: Option<String>,
 }
 
 /// A condition of a gap check.

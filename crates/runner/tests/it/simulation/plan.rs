@@ -205,6 +205,7 @@ impl PlannedPhase {
                 on_failure: GapAction::Retry,
                 additional: Vec::new(),
                 max_iterations: 3,
+                message: None,
             }),
             ..Phase::new(id)
         }
