@@ -265,6 +265,49 @@ case $(ls | grep -c asked) in 1) echo 'no idea';; 2) echo '{"verdict": "perhaps"
 }
 
 #[test]
+fn what_an_agent_wrote_wrongly_is_not_taken_for_its_next_answer_and_no_secret_of_it_is_told() {
+    let flow = "
+name: flow
+phases:
+  - id: work
+    tasks:
+      - { id: judge, prompt: go, secrets: [TOKEN], output_path: verdict.json, output_schema: { type: object }, max_asks: 2 }
+";
+    // First it writes what does not fit, then it only says what does.
+    let learns = "#!/bin/sh\ncat >/dev/null\nif [ -e asked ]; then echo '{}'; else touch asked; echo \"\\\"$TOKEN\\\"\" > \"$LOCKGATE_OUTPUT_PATH\"; fi\n";
+    let never = "#!/bin/sh\ncat >/dev/null\necho \"\\\"$TOKEN\\\"\" > \"$LOCKGATE_OUTPUT_PATH\"\n";
+    let project = project(flow, &[("learns.sh", learns), ("never.sh", never)]);
+    let run = |agent: &str| {
+        let mut command = project.command(&["run", "flow.yaml", "--agent", agent]);
+        command.env("TOKEN", "hunter2-hunter2");
+        crate::project::finish(command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap())
+    };
+    ended(&run("./learns.sh"), 0);
+    assert_eq!(out(&project, "verdict.json"), "{}\n");
+    let output = run("./never.sh");
+    ended(&output, 1);
+    let log = project.run(&["log", &project.newest(), "--json"]).stdout;
+    assert!(!output.stderr.contains("hunter2") && !log.contains("hunter2"), "{}\n{log}", output.stderr);
+}
+
+#[test]
+fn an_output_path_leads_out_of_the_output_directory_through_no_link() {
+    let flow = "
+name: flow
+output_dir: out
+phases:
+  - id: work
+    tasks: [{ id: write, prompt: go, output_path: link/deep/result.txt }]
+";
+    let project = project(flow, &[("agent.sh", PLAIN)]);
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(project.path("out")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), project.path("out/link")).unwrap();
+    ended(&project.run(&["run", "flow.yaml", "--agent", "./agent.sh"]), 1);
+    assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 0, "nothing is made outside");
+}
+
+#[test]
 fn a_preset_or_schema_that_there_is_not_is_found_before_anything_runs() {
     let project = project(
         "name: x\nagents: { default: { preset: cluade } }\nphases: [{ id: a, tasks: [{ id: t, prompt: p, output_schema: { type: 3 } }] }]\n",

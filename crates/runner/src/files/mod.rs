@@ -30,7 +30,8 @@ pub use differences::differences;
 pub use lines::{LinesError, look_at_lines};
 pub use observe::{Caps, ContainsSecret, Observed, observe, observe_again};
 pub use outputs::{
-    MissingOutput, MissingOutputs, Outputs, collect_outputs, output_exists, output_place, read_output, write_output,
+    MissingOutput, MissingOutputs, Outputs, collect_outputs, make_output_folder, output_exists, output_place, read_output,
+    write_output,
 };
 pub use places::{Places, Refused};
 pub use preview::{Preview, preview};

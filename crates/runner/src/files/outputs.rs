@@ -188,6 +188,18 @@ pub fn output_place(places: &Places, path: &str) -> Result<PathBuf, Refused> {
     Ok(places.output_path().join(joined(&parts)))
 }
 
+/// Makes the folders that a file inside the output directory needs. No link leads out of it.
+pub fn make_output_folder(places: &Places, path: &str) -> Result<(), Refused> {
+    let refused = |why: String| Refused::new(path, why);
+    let base = places.make_output_dir().map_err(refused)?;
+    let mut parts = places.open().output(path).map_err(refused)?;
+    parts.pop();
+    if parts.is_empty() {
+        return Ok(());
+    }
+    base.create_dir_all(joined(&parts)).map_err(|error| refused(format!("its folder cannot be made: {}", reason(&error))))
+}
+
 /// Whether a file or folder is inside the output directory.
 pub fn output_exists(places: &Places, path: &str) -> Result<bool, Refused> {
     let opened = places.open();

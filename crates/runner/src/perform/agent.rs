@@ -6,7 +6,7 @@ use super::prompt::Around;
 use super::values::{Ready, Renderer, TaskValues};
 use super::{Shared, TaskCall, script, worktree};
 use crate::agent::{Ability, Ask, Chosen, Configured, Reader, SessionAsk, Told, call};
-use crate::files::{Places, output_place, read_output, write_output};
+use crate::files::{Places, make_output_folder, output_place, read_output, write_output};
 use crate::process::{self, Ended, Stop};
 use crate::rehearse::{Asked, Stubs};
 use crate::root::Step;
@@ -43,7 +43,6 @@ struct Work {
     schema: Option<Value>,
     max_asks: u32,
     limits: Limits,
-    config: BTreeMap<String, Value>,
 }
 
 /// What bounds the work, and which session it belongs to.
@@ -129,7 +128,6 @@ fn gather(shared: &Shared, run: &Run, call: TaskCall<'_>, work: &AgentWork, chos
                 .filter(|session| session.resume)
                 .and_then(|session| run.session_known(&session.id)?.usage),
         },
-        config: work.config.clone(),
         prepared,
         chosen,
     }
@@ -156,15 +154,13 @@ type Gave = (Option<Datum>, Vec<lockgate_engine::run::event::OutputFile>, Vec<(D
 impl Work {
     /// Asks the agent until its answer can be used, or it has been asked often enough.
     async fn carry_out(self, shared: &Arc<Shared>, report: &mut AgentReport, stop: &Stop) -> Result<Gave, Failure> {
-        let Self { mut prepared, renderer, around, chosen, kind, output_path, outputs, schema, max_asks, mut limits, config } =
-            self;
+        let Self { mut prepared, renderer, around, chosen, kind, output_path, outputs, schema, max_asks, mut limits } = self;
         let chosen = somebody(shared, chosen).map_err(start)?;
         report.agent = chosen.name.clone();
         report.preset = chosen.preset.map(|preset| preset.name.clone());
         let shape = schema;
         let schema = shape.as_ref().map(Schema::new).transpose().map_err(start)?;
         let ready = renderer.ready(shared).await.map_err(start)?;
-        drop(config);
         let mut outputs = ready.texts(&outputs).map_err(start)?;
         let output_path = output_path.map(|path| ready.text(&path)).transpose().map_err(start)?;
         let place = output_path.as_deref().map(|path| output_place(&prepared.places, path)).transpose();
@@ -174,12 +170,12 @@ impl Work {
             prepared.ours.push(("LOCKGATE_OUTPUT_PATH".to_owned(), text.clone()));
         }
         let whole = around.text(&ready, kind.as_deref(), place_text.as_deref()).map_err(start)?;
-        if let Some(folder) = place.as_deref().and_then(Path::parent) {
-            std::fs::create_dir_all(folder).map_err(|error| start(format!("{} cannot be made: {error}", folder.display())))?;
+        if let Some(path) = &output_path {
+            make_output_folder(&prepared.places, path).map_err(|refused| start(refused.to_string()))?;
         }
-        let before = place.as_deref().and_then(stamp);
         let mut prompt = whole.clone();
         loop {
+            let before = place.as_deref().and_then(stamp);
             let told = match &shared.stubs {
                 None => ask(shared, &mut prepared, &ready, &chosen, &prompt, &limits, report, stop).await?,
                 Some(stubs) => {
@@ -193,7 +189,7 @@ impl Work {
             let text = told.text.map(|text| shared.masks().mask_text(&text).into_owned()).filter(|text| !text.trim().is_empty());
             let written = place.as_deref().and_then(stamp).filter(|now| Some(now) != before.as_ref()).is_some();
             let said = match (&output_path, written) {
-                (Some(path), true) => read_text(&prepared.places, path).or(text.clone()),
+                (Some(path), true) => read_text(shared, &prepared.places, path).or(text.clone()),
                 (Some(_), false) | (None, _) => text.clone(),
             };
             if let Some(schema) = &schema {
@@ -205,16 +201,16 @@ impl Work {
                         outputs.extend(output_path.clone());
                         return gave(shared, &prepared, Some(json), outputs).await;
                     }
-                    Answer::Wrong(_) if report.asks < max_asks => {}
+                    Answer::Wrong(why) if report.asks < max_asks => {
+                        (shared.on_line)(&prepared.address, &format!("its answer does not fit, and it is asked again: {why}"));
+                        prompt = asked_again(&chosen, &whole, said.as_deref(), &why, report, &mut limits);
+                        continue;
+                    }
                     Answer::Wrong(why) => {
                         let message = format!("its answer does not fit `output_schema` after {} asks: {why}", report.asks);
                         return Err(Failure { kind: FailureKind::Agent, message, tail: said.unwrap_or_default() });
                     }
                 }
-                let Answer::Wrong(why) = schema.answer(said.as_deref()) else { continue };
-                (shared.on_line)(&prepared.address, &format!("its answer does not fit, and it is asked again: {why}"));
-                prompt = asked_again(&chosen, &whole, said.as_deref(), &why, report, &mut limits);
-                continue;
             }
             match (&output_path, written, &text) {
                 (Some(path), false, Some(text)) => write(&prepared.places, path, text)?,
@@ -239,9 +235,10 @@ fn stamp(path: &Path) -> Option<(SystemTime, u64, u64)> {
     Some((metadata.modified().ok()?, metadata.len(), metadata.ino()))
 }
 
-fn read_text(places: &Places, path: &str) -> Option<String> {
+/// What an agent wrote, with its secrets masked: parts of it are told and kept when it does not fit.
+fn read_text(shared: &Shared, places: &Places, path: &str) -> Option<String> {
     let bytes = read_output(places, path, MOST_ANSWER).ok()??;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    Some(shared.masks().mask_text(&String::from_utf8_lossy(&bytes)).into_owned())
 }
 
 fn write(places: &Places, path: &str, text: &str) -> Result<(), Failure> {
