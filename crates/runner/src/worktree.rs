@@ -86,6 +86,16 @@ pub fn make(root: &Root, tree: &Tree, from: Option<&Tree>) -> Result<PathBuf, St
     Ok(folder.join(prefix.trim()))
 }
 
+/// The folder in a worktree that stands for the root, where the worktree is there.
+pub fn place(root: &Root, tree: &Tree) -> Option<PathBuf> {
+    let folder = tree.folder(root);
+    if !folder.join(".git").exists() {
+        return None;
+    }
+    let prefix = git(root.dir(), &["rev-parse", "--show-prefix"]).ok()?;
+    Some(folder.join(prefix.trim()))
+}
+
 /// Calls git in a folder; gives what it printed, or the last line that it complained with.
 pub fn git(dir: &Path, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new("git")

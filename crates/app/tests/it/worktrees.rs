@@ -201,3 +201,26 @@ fn a_folder_that_git_has_forgotten_may_hold_anything_and_stays() {
     assert!(!project.path(&folder(&run)).exists());
     assert_eq!(branches(&project), "");
 }
+
+#[test]
+fn a_checkpoint_shows_what_the_run_changed_and_is_bound_to_it() {
+    let flow = "name: trees\nworktree: true\nphases:\n  - id: work\n    tasks: [{ id: change, run: echo second >> code.txt }]\n    \
+         checkpoint: { prompt: Good?, show_files: [code.txt] }\n";
+    let (project, run) = waiting(flow);
+    let shown = &project.status(&run)["holds"][0]["files"];
+    let path = format!("{}/code.txt", folder(&run));
+    assert_eq!((shown.as_array().unwrap().len(), shown[0]["path"].as_str()), (1, Some(path.as_str())), "{shown}");
+    project.write(&path, "first\nsomething else\n");
+    let hold = project.waiting_hold();
+    let output = project.run(&["answer", &hold, "Continue", "--resume"]);
+    assert_eq!(output.code, Some(3), "{output:?}");
+    assert!(output.stderr.contains("what was shown has changed"), "{output:?}");
+}
+
+#[test]
+fn what_a_task_is_done_for_is_looked_at_where_it_works() {
+    let flow = "name: trees\nworktree: true\nphases:\n  - id: work\n    tasks:\n      \
+         - { id: make, run: echo x >> made.txt, until: { run: test $(wc -l < made.txt) -ge 2, limit: 3 } }\n    checkpoint: { prompt: Good? }\n";
+    let (project, run) = waiting(flow);
+    assert_eq!(project.read(&format!("{}/made.txt", folder(&run))), "x\nx\n");
+}

@@ -1,7 +1,7 @@
 //! Making a checkpoint ready to be shown, and looking again at what was shown.
 
-use super::Shared;
 use super::values::{Renderer, TaskValues};
+use super::{Shared, worktree};
 use crate::files::{Caps, differences, observe, observe_again};
 use crate::world::Performed;
 use futures::FutureExt;
@@ -22,6 +22,7 @@ pub(super) fn show(shared: Arc<Shared>, run: &Run, phase: &PhaseId, iteration: u
     let places = shared.places(run);
     let templates = std::iter::once(checkpoint.prompt.as_str()).chain(checkpoint.show_files.iter().map(String::as_str));
     let renderer = Renderer::of(run, phase, Path::new(&run.output_dir), TaskValues::default(), templates);
+    let tree = worktree::of_run(run);
     async move {
         let mut notes = Vec::new();
         let (prompt, paths) = match renderer.ready(&shared).await {
@@ -39,6 +40,7 @@ pub(super) fn show(shared: Arc<Shared>, run: &Run, phase: &PhaseId, iteration: u
                 (fill(&checkpoint.prompt), checkpoint.show_files.iter().map(fill).collect())
             }
         };
+        let paths = worktree::shown(&shared, tree, &places, paths);
         let masks = shared.masks();
         let observed = observe(&places, &paths, &Caps::default(), &|bytes| masks.contains(bytes));
         notes.extend(observed.files.iter().filter_map(note));

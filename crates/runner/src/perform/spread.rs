@@ -2,7 +2,7 @@
 
 use super::script::{self, How, Trouble, evaluate, keep_log, masked, prepare};
 use super::values::{Renderer, TaskValues};
-use super::{Shared, TaskCall, command, failed, shell};
+use super::{Shared, TaskCall, command, failed, shell, worktree};
 use crate::files::{LinesError, look_at_lines};
 use crate::process::Stop;
 use crate::root::Step;
@@ -228,7 +228,14 @@ pub(super) struct Ending {
 
 enum Until {
     Condition(Box<script::Prepared>),
-    Run(Box<(command::Prepared, Renderer, String)>),
+    Run(Box<UntilRun>),
+}
+
+struct UntilRun {
+    prepared: command::Prepared,
+    renderer: Renderer,
+    command: String,
+    tree: Option<worktree::Wanted>,
 }
 
 impl Ending {
@@ -242,7 +249,8 @@ impl Ending {
                 let mut prepared = command::prepare(&shared, run, call.phase, call.like());
                 prepared.at.address += "-until";
                 let renderer = command::renderer(run, call.phase, &prepared, call.values(), &[command]);
-                Until::Run(Box::new((prepared, renderer, command.clone())))
+                let tree = worktree::wanted(run, call.key, call.task);
+                Until::Run(Box::new(UntilRun { prepared, renderer, command: command.clone(), tree }))
             }
         });
         Self { shared, key: call.key.clone(), attempt: call.attempt, until, stop }
@@ -293,7 +301,8 @@ async fn holds(
             returned.map(|returned| returned.truthy).map_err(|trouble| masked(shared, &trouble).message)
         }
         Until::Run(run) => {
-            let (prepared, renderer, command) = *run;
+            let UntilRun { mut prepared, renderer, command, tree } = *run;
+            worktree::enter(shared, &mut prepared, tree).await.map_err(|failure| failure.message)?;
             let ready = renderer.ready(shared).await?;
             match shell::execute(shared, &prepared, &ready, &command, stop).await {
                 Ok(()) => Ok(true),

@@ -2,11 +2,13 @@
 
 use super::Shared;
 use super::command::{Prepared, start};
+use crate::files::{Places, output_exists};
 use crate::worktree::{self, Tree};
 use lockgate_engine::id::TaskKey;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::Failure;
 use lockgate_engine::spec::workflow::{Task, Worktree};
+use std::path::Path;
 
 /// The worktree that something works in, and the one that it branches off from.
 pub(super) struct Wanted {
@@ -20,6 +22,31 @@ pub(super) fn of_run(run: &Run) -> Option<Wanted> {
         Worktree::No => None,
         Worktree::Own => Some(Wanted { tree: Tree::of_run(&run.id), from: None }),
     }
+}
+
+/// The files of a checkpoint as they lie where the run works: what is not an output is meant in its worktree, not in the root.
+pub(super) fn shown(shared: &Shared, tree: Option<Wanted>, places: &Places, paths: Vec<String>) -> Vec<String> {
+    let Some(base) = tree.and_then(|wanted| worktree::place(&shared.root, &wanted.tree)) else { return paths };
+    let Ok(base) = base.strip_prefix(&places.root).map(Path::to_owned) else { return paths };
+    let in_output = |path: &str| output_exists(places, path).unwrap_or(false);
+    let outputs = places.output_dir.clone();
+    let mut meant = Vec::new();
+    for path in paths {
+        let named = Path::new(&path).is_absolute() || Path::new(&path).starts_with(&outputs);
+        if named {
+            meant.push(path);
+            continue;
+        }
+        let in_tree = base.join(&path);
+        if in_output(&path) {
+            meant.push(outputs.join(&path).to_string_lossy().into_owned());
+            if !places.root.join(&in_tree).exists() {
+                continue;
+            }
+        }
+        meant.push(in_tree.to_string_lossy().into_owned());
+    }
+    meant
 }
 
 /// The worktree that a task works in.
