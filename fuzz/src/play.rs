@@ -5,7 +5,7 @@ use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Seen, ShownFile};
 use lockgate_engine::id::{DriverId, RunId, StepKey, TaskKey};
 use lockgate_engine::run::agent::{AgentReport, Usage};
-use lockgate_engine::run::command::{Actor, Body, Command, Create, Credential, GapsFound, Item, TaskOutcome, Way};
+use lockgate_engine::run::command::{Actor, Body, Command, Create, Credential, GapsFound, Item, Showing, TaskOutcome, Way};
 use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind, Origin, OutputFile, Preset, RefusedAttempt, RunKind};
@@ -184,12 +184,16 @@ impl Play {
                     _ if task.for_each.is_some() && key.item.is_none() => {
                         TaskOutcome::Items(["a", "b", "c"][..usize::from(how & 3)].iter().map(|name| item(name)).collect())
                     }
+                    Work::Checkpoint(checkpoint) => {
+                        let question = checkpoint.question.clone();
+                        TaskOutcome::Asks(Box::new(Showing { question, automatic: how & 8 == 8, ..Showing::default() }))
+                    }
                     Work::Adaptive(_) => TaskOutcome::Agents(vec![scout; usize::from(how & 1)]),
                     _ if task.until.is_some() && what == 3 => TaskOutcome::Again { result, outputs },
                     _ => TaskOutcome::Finished { result, outputs },
                 };
                 let agent = task.agent().map(|_| Box::new(report(how)));
-                Body::TaskEnded { key, attempt, outcome, agent }
+                Body::TaskEnded { key, attempt, outcome, agent, commit: None }
             }
             Effect::Gate { phase, iteration, gate, attempt } => {
                 Body::GateEnded { phase, iteration, gate, attempt, failure: (!well).then(|| failure(how)) }
@@ -204,12 +208,14 @@ impl Play {
             }
             Effect::Show { phase, iteration } => {
                 let files = if what == 3 { files } else { Vec::new() };
-                Body::Shown { phase, iteration, prompt: "Go on?".into(), files, notes: Vec::new() }
+                let shown = Showing { prompt: "Go on?".into(), files, automatic: how & 8 == 8, ..Showing::default() };
+                Body::Shown { phase, iteration, shown: Box::new(shown) }
             }
             Effect::Recheck { hold, revision } => {
                 let shown = self.run.holds.get(&hold)?.files.clone();
                 Body::Rechecked { hold, revision, files: if well { shown } else { files }, differences: Vec::new() }
             }
+            Effect::Check { hold, revision } => Body::Checked { hold, revision, failure: (!well).then(|| failure(how)) },
             Effect::Wake { timer, .. } => Body::TimerDue { timer },
             Effect::When { key } => {
                 let outcome = match what {
@@ -254,6 +260,7 @@ impl Play {
                 attempt,
                 outcome: TaskOutcome::Finished { result: None, outputs: Vec::new() },
                 agent: None,
+                commit: None,
             },
             StepKey::Gate { phase, iteration, gate } => Body::GateEnded { phase, iteration, gate, attempt, failure: None },
         }

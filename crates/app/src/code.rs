@@ -78,6 +78,10 @@ lockgate_engine::codes! {
         StaleRevision = "stale-revision",
         /// The answer must say which revision was seen.
         RevisionNeeded = "revision-needed",
+        /// The option means nothing without words.
+        WordsNeeded = "words-needed",
+        /// A person gave the answer, so it stands.
+        AnswerStands = "answer-stands",
         /// The task or gate is not in the phase under way.
         NotUnderWay = "not-under-way",
         /// The task or gate is running.
@@ -217,6 +221,8 @@ impl Code {
             | Self::NoSuchRevision
             | Self::AmbiguousName
             | Self::RevisionNeeded
+            | Self::WordsNeeded
+            | Self::AnswerStands
             | Self::NotUnderWay
             | Self::TaskDone
             | Self::NotStarted

@@ -15,9 +15,10 @@ use lockgate_engine::run::event::FailureKind;
 use lockgate_engine::run::refusal::may_decide;
 use lockgate_engine::run::state::{End, GateState, TaskState};
 use lockgate_engine::run::{Refusal, Run};
-use lockgate_runner::driver::{DriveError, Driver, Halt, Paused};
+use lockgate_runner::driver::{DriveError, Driver, Halt, Paused, fire_due, next_moment};
 use lockgate_runner::load::load;
 use lockgate_runner::process::{become_subreaper, keep_reaping};
+use lockgate_runner::world::World;
 
 /// Makes ready to drive: signals are heard, and what tasks leave behind comes to this process. Must be called inside the runtime.
 pub(crate) fn make_ready() -> Result<Halt, Trouble> {
@@ -91,7 +92,10 @@ impl Here<'_> {
         let _hidden = live::hide();
         let shown = prompt::shown(driver.run(), &hold, self.project.store()).await?;
         print::talk(&shown);
-        match prompt::ask(&hold, &shown, self.project.store(), halt).await? {
+        let moments = tokio::spawn(watch_moments(driver.world().clone(), driver.run().clone()));
+        let asked = prompt::ask(&hold, &shown, self.project.store(), halt).await;
+        moments.abort();
+        match asked? {
             Asked::Chose { option, feedback } => {
                 let body =
                     Body::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option: option.to_string(), feedback };
@@ -129,6 +133,25 @@ impl Here<'_> {
                 told_to_stop(driver.run());
                 Ok(Some(Exit::by_signal(halt.signal())))
             }
+        }
+    }
+}
+
+/// Fires the deadlines and reminders of a run while somebody is asked; a question that is answered by that closes.
+async fn watch_moments(world: World, mut run: Run) {
+    while let Some(next) = next_moment(&run) {
+        world.clock.sleep_until(next).await;
+        match fire_due(&world, |due| *due == run.id).await {
+            Ok(fired) => {
+                if fired.iter().any(|fired| fired.kind == "remind") {
+                    print::terminal("\x07");
+                }
+                match load(&*world.store, &run.id).await {
+                    Ok(now) => run = now,
+                    Err(_) => return,
+                }
+            }
+            Err(_) => return,
         }
     }
 }
@@ -212,6 +235,8 @@ fn lies_in_the_workflow(run: &Run) -> bool {
         | FailureKind::Idle
         | FailureKind::Until
         | FailureKind::Items
+        | FailureKind::Issues
+        | FailureKind::Authentication
         | FailureKind::Stopped => false,
     })
 }
@@ -224,7 +249,7 @@ pub(crate) fn waiting(run: &Run) -> Exit {
         let name = styled(STRONG, format_args!("{}@{}", hold.id, hold.revision));
         print::say(format_args!("run {} {} for a person: hold {name}{place}", run.id, styled(WARNING, "waits")));
         let mut text = String::new();
-        text.extend(neutral::lines(&hold.prompt).lines().map(|line| format!("    {line}\n")));
+        text.extend(neutral::lines(view.question()).lines().map(|line| format!("    {line}\n")));
         text += &shown_text(&view, "    ");
         print::talk(&text);
         print::say("  answer it with one of");

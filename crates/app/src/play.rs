@@ -104,7 +104,10 @@ impl Play {
         let (key, attempt) = task.unwrap_or_else(|| panic!("{address} does not run"));
         let value = |item: &str| Datum::keep(&serde_json::Value::from(item)).0;
         let items = items.iter().map(|item| Item { key: (*item).to_owned(), value: value(item) }).collect();
-        self.tell(Actor::driver(), Body::TaskEnded { key, attempt, outcome: TaskOutcome::Items(items), agent: None });
+        self.tell(
+            Actor::driver(),
+            Body::TaskEnded { key, attempt, outcome: TaskOutcome::Items(items), agent: None, commit: None },
+        );
         self.settle();
     }
 
@@ -123,7 +126,7 @@ impl Play {
                 let outcome = failure
                     .clone()
                     .map_or_else(|| TaskOutcome::Finished { result: None, outputs: Vec::new() }, TaskOutcome::Failed);
-                Some(Body::TaskEnded { key, attempt, outcome, agent: None })
+                Some(Body::TaskEnded { key, attempt, outcome, agent: None, commit: None })
             }
             Effect::Gate { phase, iteration, gate, attempt } if format!("{phase}/{gate}") == address => {
                 Some(Body::GateEnded { phase, iteration, gate, attempt, failure: failure.clone() })
@@ -133,6 +136,7 @@ impl Play {
             | Effect::Evaluate { .. }
             | Effect::Show { .. }
             | Effect::Recheck { .. }
+            | Effect::Check { .. }
             | Effect::When { .. }
             | Effect::Gaps { .. }
             | Effect::Think { .. }
@@ -151,12 +155,22 @@ impl Play {
                     let checkpoint = self.run.workflow.phase(phase.as_str())?.checkpoint.clone()?;
                     let shown = |path: &String| ShownFile { path: path.clone(), seen: self.seen(path), not_kept: None };
                     let files = checkpoint.show_files.iter().map(shown).collect();
-                    Some(Body::Shown { phase, iteration, prompt: checkpoint.prompt, files, notes: Vec::new() })
+                    Some(Body::Shown {
+                        phase,
+                        iteration,
+                        shown: Box::new(lockgate_engine::run::command::Showing {
+                            prompt: checkpoint.prompt,
+                            question: checkpoint.question,
+                            files,
+                            ..Default::default()
+                        }),
+                    })
                 }
                 Effect::Recheck { hold, revision } => {
                     let files = self.run.holds[&hold].files.clone();
                     Some(Body::Rechecked { hold, revision, files, differences: Vec::new() })
                 }
+                Effect::Check { hold, revision } => Some(Body::Checked { hold, revision, failure: None }),
                 Effect::Task { .. }
                 | Effect::Gate { .. }
                 | Effect::Evaluate { .. }

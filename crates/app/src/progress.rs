@@ -239,15 +239,29 @@ impl Progress {
                     indented(text, "feedback: ", feedback);
                 }
             }
-            Event::HoldReopened { hold, revision, differences, .. } => {
+            Event::HoldReopened { hold, revision, differences, by_check, .. } => {
                 let hold = styled(STRONG, format_args!("{hold}@{revision}"));
-                line(
-                    text,
-                    format_args!("  {} {hold}", styled(WARNING, "what was shown has changed, so the hold is open again:")),
-                );
+                let why = if *by_check { "its check failed" } else { "what was shown has changed" };
+                line(text, format_args!("  {} {hold}", styled(WARNING, format_args!("{why}, so the hold is open again:"))));
                 differences.iter().for_each(|difference| indented(text, "", difference));
             }
             Event::HoldSettled { .. } | Event::PhaseCompleted { .. } => {}
+            Event::CheckPassed { .. } => line(text, format_args!("  {}", styled(GOOD, "its check passed"))),
+            Event::RedoAsked { keys, issues, .. } => {
+                for key in keys {
+                    line(text, format_args!("  {} {}", address(key), styled(WARNING, "is done again, with the issues found")));
+                }
+                indented(text, "issues: ", issues);
+            }
+            Event::DeadlinePassed { hold, then } => {
+                let word = styled(WARNING, "nobody answered in time:");
+                line(text, format_args!("  hold {hold}: {word} {}", then.word()));
+            }
+            Event::Reminded { hold, .. } => line(text, format_args!("  hold {hold} {}", styled(WARNING, "still waits"))),
+            Event::AnswerChanged { hold, option, .. } => {
+                let (option, by) = (neutral::line(option.as_str()), by(entry.actor.as_deref()));
+                line(text, format_args!("  the answer to hold {hold} is now {option:?}, by {by}"));
+            }
             Event::HoldVoided { hold, reason } => {
                 line(text, format_args!("  hold {hold} no longer matters: {}", neutral::line(reason)))
             }
@@ -361,6 +375,9 @@ pub(crate) fn by_way(name: &str, way: Way) -> String {
         Way::Command => "by command",
         Way::Preset => "in advance",
         Way::Driver => "by itself",
+        Way::Policy => "without a person",
+        Way::Default => "as nobody has to wait",
+        Way::Deadline => "because it passed",
     };
     format!("{} {way}", neutral::line(name))
 }

@@ -5,6 +5,7 @@ use crate::{moment, neutral};
 use lockgate_engine::hold::Choice;
 use lockgate_engine::id::{HoldId, PhaseId, TaskKey};
 use lockgate_engine::run::event::{AttemptReason, ConditionOutcome, Entry, Event, Failure, HoldOpened};
+use lockgate_engine::spec::workflow::OnDeadline;
 use lockgate_engine::time::Timestamp;
 use std::collections::BTreeMap;
 
@@ -51,11 +52,12 @@ impl Sentences {
                 format!("phase {phase} has to do: {}", listed(names))
             }
             Event::TaskStarted { key, attempt, reason, .. } => self.started(key, at, *attempt, *reason),
-            Event::TaskFinished { key, outputs, agent, .. } => {
+            Event::TaskFinished { key, outputs, agent, commit, .. } => {
+                let commit = commit.as_deref().map(|commit| format!(", committed as {commit}")).unwrap_or_default();
                 let left = outputs.iter().map(|output| output.path.clone());
                 let left = if outputs.is_empty() { String::new() } else { format!(", leaving {}", listed(left)) };
                 let used = agent.as_deref().map(used).unwrap_or_default();
-                format!("task {} finished in {}{used}{left}", key.address(), self.took(&key.address(), at))
+                format!("task {} finished in {}{used}{left}{commit}", key.address(), self.took(&key.address(), at))
             }
             Event::TaskRepeated { key, .. } => {
                 let took = self.took(&key.address(), at);
@@ -134,15 +136,16 @@ impl Sentences {
                 let label = label.unwrap_or(option.as_str());
                 format!("hold {hold}@{revision} was answered {label:?}{}", with_feedback(feedback.as_deref()))
             }
-            Event::HoldReopened { hold, revision, differences, .. } => {
+            Event::HoldReopened { hold, revision, differences, by_check, .. } => {
                 let changed = listed(differences.iter().map(|difference| first_line(difference)));
-                format!("hold {hold}@{revision} was opened again, because what was shown has changed: {changed}")
+                let why = if *by_check { "its check failed" } else { "what was shown has changed" };
+                format!("hold {hold}@{revision} was opened again, because {why}: {changed}")
             }
             Event::HoldSettled { hold } => format!("the answer to hold {hold} took effect"),
             Event::HoldVoided { hold, reason } => format!("hold {hold} no longer matters: {reason}"),
             Event::AttemptRefused(refused) => format!("an attempt to {} was refused: {}", refused.what, refused.reason),
             Event::PhaseCompleted { phase, .. } => format!("phase {phase} is complete"),
-            Event::PhaseRepeated { from, target, feedback, by_itself, gaps } => {
+            Event::PhaseRepeated { from, target, feedback, by_itself, gaps, .. } => {
                 let why = match (*gaps, *by_itself) {
                     (true, _) => ", because its work has gaps",
                     (false, true) => ", because it failed",
@@ -160,6 +163,22 @@ impl Sentences {
                 format!("the run was cancelled{reason}")
             }
             Event::Completed => "the run is complete".to_owned(),
+            Event::CheckPassed { hold } => format!("the check of hold {hold} passed"),
+            Event::RedoAsked { keys, issues, .. } => {
+                let names = listed(keys.iter().map(TaskKey::address));
+                format!("issues were found, so {names} is done again: {}", first_line(issues))
+            }
+            Event::DeadlinePassed { hold, then } => {
+                let whom = match then {
+                    OnDeadline::Escalate(Some(whom)) => format!(" to {whom}"),
+                    OnDeadline::Escalate(None) | OnDeadline::Answer(_) | OnDeadline::Abort => String::new(),
+                };
+                format!("nobody answered hold {hold} in time: {}{whom}", then.word())
+            }
+            Event::Reminded { hold, number, .. } => format!("reminder {number} of hold {hold}"),
+            Event::AnswerChanged { hold, option, feedback } => {
+                format!("the answer to hold {hold} was changed to {:?}{}", option.as_str(), with_feedback(feedback.as_deref()))
+            }
         }
     }
 

@@ -217,10 +217,22 @@ impl From<Refusal> for Trouble {
                 let help = format!("look at what it shows with `lockgate why RUN` (`lockgate inbox` names the run), then answer `{hold}@{current}`");
                 Self::new(Code::RevisionNeeded, message).help(help)
             }
-            Refusal::NoSuchOption { options, .. } => {
+            Refusal::NoSuchOption { hold, given, options } => {
+                let issues = options.iter().find(|choice| choice.needs_words).map(|choice| {
+                    let report = view::shell_word(&given);
+                    format!("nothing else is an approval; to report issues: lockgate answer {hold} {} --feedback {report}\n", choice.id)
+                });
                 let options: Vec<String> = options.iter().enumerate().map(|(at, choice)| view::option_line(at, choice)).collect();
-                Self::new(Code::NoSuchOption, message).help(format!("its options are\n{}", options.join("\n")))
+                let help = format!("{}its options are\n{}", issues.unwrap_or_default(), options.join("\n"));
+                Self::new(Code::NoSuchOption, message).help(help)
             }
+            Refusal::WordsNeeded { .. } => {
+                Self::new(Code::WordsNeeded, message).help("say it with --feedback; the work is done again with these words at hand")
+            }
+            Refusal::AnswerStands { .. } => Self::new(Code::AnswerStands, message)
+                .help("to go another way, repeat a phase at one of its checkpoints, or begin a new run"),
+            Refusal::ChangeNeedsFork => Self::new(Code::RunEnded, message)
+                .help("begin a new run and give the answer in advance with --answer"),
             Refusal::NotUnderWay { .. } => Self::new(Code::NotUnderWay, message)
                 .help("only what belongs to the phase under way can be retried or skipped; `lockgate status` shows it"),
             Refusal::StepRunning { .. } => Self::new(Code::TaskRunning, message)

@@ -52,7 +52,8 @@ impl Roots {
 }
 
 /// Paths that are known and may have nothing to say: they give an empty text.
-const MAY_BE_ABSENT: [[&str; 2]; 3] = [["phase", "feedback"], ["phase", "description"], ["feature", "name"]];
+const MAY_BE_ABSENT: [[&str; 2]; 4] =
+    [["phase", "feedback"], ["phase", "description"], ["feature", "name"], ["task", "feedback"]];
 
 /// How values are written into the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

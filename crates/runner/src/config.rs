@@ -1,6 +1,7 @@
 //! The settings in `.lockgate/config.yaml`. Without the file, everything has its default.
 
 mod agents;
+mod logins;
 
 use lockgate_engine::spec::document::{self, Value};
 use lockgate_engine::spec::problem::Problem;
@@ -46,6 +47,8 @@ pub struct Config {
     pub agents: BTreeMap<String, AgentSetting>,
     /// The PostgreSQL database that keeps the runs; without it they are kept beside the settings.
     pub database: Option<DatabaseUrl>,
+    /// How missing logins show, besides what is known.
+    pub logins: Vec<crate::login::Tool>,
 }
 
 /// How somebody at a terminal is told that a question waits.
@@ -245,7 +248,7 @@ impl Config {
             return Ok(config);
         }
         let example = "people: { require_terminal: false }";
-        let known = ["people", "max_parallel", "script", "limits", "background", "notify", "agents", "database"];
+        let known = ["people", "max_parallel", "script", "limits", "background", "notify", "agents", "logins", "database"];
         for setting in root.fields("the settings", example, &known)? {
             let value = &setting.value;
             match setting.key.as_str() {
@@ -256,6 +259,7 @@ impl Config {
                 "background" => config.background.set(value)?,
                 "notify" => config.notify = Notify::of(value)?,
                 "agents" => config.agents = agents::read(value)?,
+                "logins" => config.logins = logins::read(value)?,
                 _ => config.database = Some(DatabaseUrl::of(value)?),
             }
         }
@@ -356,6 +360,15 @@ mod tests {
     }
 
     #[test]
+    fn logins_are_read_and_a_bad_pattern_is_told_with_its_place() {
+        let config = parse("logins:\n  acme: { pattern: session expired, login: acme login, probe: acme me }\n").unwrap();
+        assert_eq!(config.logins.len(), 1);
+        assert_eq!(config.logins[0].probe.as_deref(), Some("acme me"));
+        let error = parse("logins:\n  acme: { pattern: '(' }\n").unwrap_err();
+        assert_eq!((error.line, error.column), (Some(2), Some(20)), "{error}");
+    }
+
+    #[test]
     fn the_address_of_a_database_is_read_and_not_shown() {
         let config = parse("database: postgresql://ann:s3cret@db.example/work\n").unwrap();
         assert_eq!(config.database.as_ref().map(DatabaseUrl::reveal), Some("postgresql://ann:s3cret@db.example/work"));
@@ -374,7 +387,7 @@ mod tests {
         let error = parse("zebra: 1\n").unwrap_err();
         assert_eq!(
             error.help.as_deref(),
-            Some("there is `people`, `max_parallel`, `script`, `limits`, `background`, `notify`, `agents`, `database`")
+            Some("there is `people`, `max_parallel`, `script`, `limits`, `background`, `notify`, `agents`, `logins`, `database`")
         );
     }
 

@@ -6,11 +6,13 @@
 mod background;
 mod error;
 mod halt;
+mod moments;
 mod submit;
 
 pub use background::{Parked, begin_detached, detach};
 pub use error::DriveError;
 pub use halt::Halt;
+pub use moments::{Fired, fire_due, next_moment};
 pub use submit::{accept, submit};
 
 use crate::load::{Fresh, catch_up, load, load_fresh};
@@ -371,7 +373,8 @@ impl Driver {
             }
         }
         for effect in pending {
-            let is_work = matches!(effect, Effect::Task { .. } | Effect::Gate { .. } | Effect::Think { .. });
+            let is_work =
+                matches!(effect, Effect::Task { .. } | Effect::Gate { .. } | Effect::Think { .. } | Effect::Check { .. });
             if self.under_way.contains_key(&effect) || (is_work && !self.ending.is_empty()) {
                 continue;
             }
@@ -402,6 +405,7 @@ impl Driver {
             | Effect::Gaps { .. }
             | Effect::Think { .. }
             | Effect::Finalize
+            | Effect::Check { .. }
             | Effect::Recheck { .. } => self.world.perform.begin(&self.run, effect, stop),
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! A run that waits costs its id and the number of its claim. That it was answered is seen in the store, by whichever process it was answered.
 
-use crate::driver::{DriveError, Driver, Halt, Listener, Parked, Paused};
+use crate::driver::{DriveError, Driver, Halt, Listener, Parked, Paused, fire_due};
 use crate::world::World;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::history::DRIVE;
@@ -117,8 +117,14 @@ impl Fleet {
 
     async fn drive_on(&mut self, until: Until, halt: &Halt) -> Result<(), StoreError> {
         let mut busy = Instant::now();
+        let mut looked = None;
         let mut marker = self.world.store.changes();
         while !halt.is_halted() {
+            // A deadline may let a run go on that nobody drives.
+            if looked.is_none_or(|looked: Instant| looked.elapsed() >= LOOK_EVERY) {
+                looked = Some(Instant::now());
+                self.fire_due().await;
+            }
             self.begin_wanted(until.at_once, halt).await?;
             if !self.driving.is_empty() || self.troubled.values().any(|troubled| troubled.again.is_some()) {
                 busy = Instant::now();
@@ -138,6 +144,11 @@ impl Fleet {
             }
         }
         Ok(())
+    }
+
+    /// What cannot be fired now is looked at again; `tick` tells why.
+    async fn fire_due(&self) {
+        let _ = fire_due(&self.world, |run| self.watcher.is_ours(run)).await;
     }
 
     /// Begins to drive what waits for it.

@@ -10,6 +10,7 @@
 //! | [`process`] | commands in their own sessions: locks, logs, limits, orphans |
 //! | [`script`] | JavaScript in worker processes |
 //! | [`files`] | the files that a run shows, reads and leaves behind |
+//! | [`login`] | missing logins: how they show, and what mends them |
 //! | [`secret`] | secrets: where they come from, and keeping them out of sight |
 //! | [`load`], [`start`] | from the store to a run; from a workflow file to a new run |
 //! | [`verify`] | that everything stored follows from the histories |
@@ -23,6 +24,7 @@ pub mod driver;
 pub mod files;
 pub mod fleet;
 pub mod load;
+pub mod login;
 pub mod perform;
 pub mod person;
 pub mod process;

@@ -257,6 +257,9 @@ async fn refused(project: &Project, row: &HoldRow, revision: Option<u32>, option
         | Refusal::NoTerminal { .. }
         | Refusal::NoSuchHold { .. }
         | Refusal::NoSuchOption { .. }
+        | Refusal::WordsNeeded { .. }
+        | Refusal::AnswerStands { .. }
+        | Refusal::ChangeNeedsFork
         | Refusal::NotUnderWay { .. }
         | Refusal::PhaseVanished { .. }
         | Refusal::PhaseMoved { .. }

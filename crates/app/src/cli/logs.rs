@@ -223,6 +223,11 @@ fn about(event: &Event, step: &StepName) -> Option<(u32, u32, &'static str)> {
         | Event::TasksHeld { .. }
         | Event::Finalized { .. }
         | Event::DefinitionAccepted { .. }
+        | Event::CheckPassed { .. }
+        | Event::RedoAsked { .. }
+        | Event::DeadlinePassed { .. }
+        | Event::Reminded { .. }
+        | Event::AnswerChanged { .. }
         | Event::Resumed { .. }
         | Event::Interrupted { .. }
         | Event::PhaseSkipped { .. }

@@ -3,6 +3,7 @@
 mod answer;
 mod backup;
 mod cancel;
+mod change;
 mod completions;
 mod doctor;
 mod drive;
@@ -24,6 +25,7 @@ mod status;
 mod step;
 mod summary;
 mod test;
+mod tick;
 mod validate;
 mod verify;
 mod wait;
@@ -72,6 +74,8 @@ enum Command {
     Runs(runs::Arguments),
     Inbox(inbox::Arguments),
     Answer(answer::Arguments),
+    Change(change::Arguments),
+    Tick(tick::Arguments),
     Why(why::Arguments),
     Log(log::Arguments),
     Logs(logs::Arguments),
@@ -170,6 +174,8 @@ fn execute(arguments: Arguments) -> Result<Exit, Trouble> {
             Command::Runs(arguments) => runs::run(root, arguments).await,
             Command::Inbox(arguments) => inbox::run(root, arguments).await,
             Command::Answer(arguments) => answer::run(root, arguments).await,
+            Command::Change(arguments) => change::run(root, arguments).await,
+            Command::Tick(arguments) => tick::run(root, arguments).await,
             Command::Why(arguments) => why::run(root, arguments).await,
             Command::Log(arguments) => log::run(root, arguments).await,
             Command::Logs(arguments) => logs::run(root, arguments).await,

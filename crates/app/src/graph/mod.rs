@@ -181,6 +181,7 @@ fn label(task: &Task) -> String {
             Some(agent) => format!("{id} (agent {agent}){over}"),
             None => format!("{id} (agent){over}"),
         },
+        Work::Checkpoint(checkpoint) => format!("{id} ({}?)", checkpoint.word()),
         Work::Run(_) | Work::Script(_) | Work::Pass => format!("{id}{over}"),
     }
 }
@@ -205,8 +206,8 @@ fn checkpoint_box(checkpoint: &Checkpoint, workflow: &Workflow) -> CheckpointBox
             Action::SkipPhases(phases) => {
                 Leads::Past(phases.iter().filter_map(|phase| workflow.position(phase.as_str())).collect())
             }
-            Action::Abort => Leads::Out,
-            Action::Continue | Action::Rerun | Action::CountAsDone | Action::RaiseBudget(_) => Leads::On,
+            Action::Abort | Action::Fail => Leads::Out,
+            Action::Continue | Action::Rerun | Action::CountAsDone | Action::RaiseBudget(_) | Action::Redo(_) => Leads::On,
         },
     };
     CheckpointBox {

@@ -171,6 +171,7 @@ impl Asking<'_> {
         }
         let mut above = false;
         let (mut line, mut at): (_, Option<usize>) = (Line::default(), None);
+        let mut said: Option<String> = None;
         loop {
             if label(terminal.width()) != question && !above {
                 print::terminal(&format!("\r\x1b[K{question}\n"));
@@ -198,12 +199,25 @@ impl Asking<'_> {
                 }
                 Key::Enter => {
                     let Some(choice) = self.hold.option(line.text()) else {
-                        if !line.text().trim().is_empty() {
-                            print::terminal(&format!(
-                                "\r\x1b[K{} is none of the options.\n",
-                                crate::neutral::line(line.text().trim())
-                            ));
-                            line.set("");
+                        let words = line.text().trim().to_owned();
+                        let report = options.iter().find(|choice| choice.needs_words);
+                        match report {
+                            // The same words once more: they are meant as a report.
+                            Some(choice) if !words.is_empty() && said.as_deref() == Some(words.as_str()) => {
+                                return Ok(Asked::Chose { option: choice.id.clone(), feedback: Some(words) });
+                            }
+                            Some(choice) if !words.is_empty() => {
+                                let label = &choice.label;
+                                print::terminal(&format!(
+                                    "\r\x1b[KThat is no approval. Enter once more means \"{label}\" with these words; or change them.\n"
+                                ));
+                                said = Some(words);
+                            }
+                            None if !words.is_empty() => {
+                                print::terminal(&format!("\r\x1b[K{} is none of the options.\n", crate::neutral::line(&words)));
+                                line.set("");
+                            }
+                            Some(_) | None => {}
                         }
                         continue;
                     };
@@ -214,6 +228,10 @@ impl Asking<'_> {
                     }
                     print::terminal("\n");
                     match self.feedback(terminal).await? {
+                        Ok(feedback) if choice.needs_words && feedback.trim().is_empty() => {
+                            print::terminal("\nNothing was said, so nothing was reported.\n");
+                            line.set("");
+                        }
                         Ok(feedback) => return Ok(Asked::Chose { option: choice.id.clone(), feedback: Some(feedback) }),
                         Err(Some(asked)) => return Ok(asked),
                         Err(None) => {

@@ -12,7 +12,10 @@ use lockgate_store::Store;
 pub(crate) async fn shown(run: &Run, hold: &Hold, store: &dyn Store) -> Result<String, Trouble> {
     let view = HoldView::with_previews(hold, store).await?;
     let mut text = format!("\n{}\n", styled(STRONG, title(run, hold)));
-    text += &format!("{}\n", neutral::lines(&hold.prompt));
+    match &hold.asked {
+        Some(asked) => text += &format!("\n{}\n", neutral::lines(&asked.text())),
+        None => text += &format!("{}\n", neutral::lines(&hold.prompt)),
+    }
     for note in &hold.notes {
         text += &format!("{} {}\n", styled(WARNING, "note:"), view::hanging(note, "      "));
     }
@@ -33,6 +36,11 @@ fn title(run: &Run, hold: &Hold) -> String {
         HoldKind::Failed => "Failed",
         HoldKind::Gaps => "Gaps",
         HoldKind::Budget => "Budget",
+        HoldKind::Verify => "Verification",
+        HoldKind::Decision => "Decision",
+        HoldKind::Action => "Action",
+        HoldKind::Authentication => "Authentication",
+        HoldKind::Handover => "Handover",
     };
     let phase = hold.scope.phase().map(|id| run.workflow.phase(id.as_str()).map_or(id.as_str(), |phase| phase.title()));
     let phase = phase.map(|phase| format!(" in phase {phase}")).unwrap_or_default();

@@ -86,6 +86,10 @@ impl Clock {
                 self.under_way.remove(&format!("{phase}/{gate}"));
             }
             Event::HoldOpened(opened) => {
+                // A task that asks does nothing until it is answered.
+                for address in opened.scope.addresses() {
+                    self.under_way.remove(&address);
+                }
                 self.open.insert(opened.hold.clone(), opened.blocking);
             }
             Event::HoldReopened { hold, .. } => {
@@ -123,7 +127,12 @@ impl Clock {
             | Event::BudgetRaised { .. }
             | Event::TasksHeld { .. }
             | Event::Finalized { .. }
-            | Event::DefinitionAccepted { .. } => {}
+            | Event::DefinitionAccepted { .. }
+            | Event::CheckPassed { .. }
+            | Event::RedoAsked { .. }
+            | Event::DeadlinePassed { .. }
+            | Event::Reminded { .. }
+            | Event::AnswerChanged { .. } => {}
         }
     }
 }
@@ -150,6 +159,8 @@ mod tests {
             notes: Vec::new(),
             blocking: true,
             quorum: 1,
+            asked: None,
+            terms: Default::default(),
         }))
     }
 
@@ -167,7 +178,8 @@ mod tests {
     #[test]
     fn a_question_costs_no_time_while_something_else_is_under_way() {
         let started = Event::TaskStarted { key: key(), attempt: 1, reason: AttemptReason::First, session: None };
-        let finished = Event::TaskFinished { key: key(), attempt: 1, result: None, outputs: Vec::new(), agent: None };
+        let finished =
+            Event::TaskFinished { key: key(), attempt: 1, result: None, outputs: Vec::new(), agent: None, commit: None };
         assert_eq!(told(&[(0, started), (10, asked()), (30, finished), (35, answered())], 50), (5, 0));
     }
 

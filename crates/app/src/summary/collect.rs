@@ -114,7 +114,18 @@ impl Collector {
             | Event::ThinkingBegan { .. }
             | Event::BudgetRaised { .. }
             | Event::TasksHeld { .. }
+            | Event::CheckPassed { .. }
+            | Event::DeadlinePassed { .. }
+            | Event::Reminded { .. }
             | Event::DefinitionAccepted { .. } => {}
+            Event::RedoAsked { keys, by, .. } => {
+                keys.iter().chain([by]).for_each(|key| self.task(key, |task| task.status = "waiting"));
+            }
+            Event::AnswerChanged { hold, option, feedback } => {
+                let actor = entry.actor.as_deref().cloned().unwrap_or_else(Actor::driver);
+                let revision = self.options.get(hold).map_or(1, |(index, _, _)| self.decisions[*index].revision);
+                self.answer(hold, option.as_str(), feedback.as_deref(), revision, actor, at);
+            }
         }
     }
 

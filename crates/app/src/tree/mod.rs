@@ -207,6 +207,11 @@ impl Tree {
             | Event::TasksHeld { .. }
             | Event::Finalized { .. }
             | Event::DefinitionAccepted { .. }
+            | Event::CheckPassed { .. }
+            | Event::RedoAsked { .. }
+            | Event::DeadlinePassed { .. }
+            | Event::Reminded { .. }
+            | Event::AnswerChanged { .. }
             | Event::GatePassed { .. }
             | Event::GateFailed { .. }
             | Event::GateWaived { .. }

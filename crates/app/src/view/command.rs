@@ -18,12 +18,12 @@ pub(crate) fn answer_command(hold: &str, revision: u32, (at, label): (usize, &st
 
 /// The command that begins a new run from a file.
 pub(crate) fn run_command(file: &str, feature: Option<&str>) -> String {
-    let feature = feature.map(|feature| format!(" {}", word(feature))).unwrap_or_default();
-    format!("lockgate run {}{feature}", word(file))
+    let feature = feature.map(|feature| format!(" {}", shell_word(feature))).unwrap_or_default();
+    format!("lockgate run {}{feature}", shell_word(file))
 }
 
 /// A text as one word of a shell command.
-fn word(text: &str) -> String {
+pub(crate) fn shell_word(text: &str) -> String {
     let plain = |character: char| character.is_alphanumeric() || "-_./@:+".contains(character);
     if !text.is_empty() && !text.starts_with('-') && text.chars().all(plain) {
         return text.to_owned();

@@ -31,6 +31,15 @@ pub(crate) struct HoldView {
     pub(crate) since: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) answer: Option<AnswerView>,
+    /// The whole question as people see it, where it is more than the prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) text: Option<String>,
+    /// Whether the run waits for it.
+    pub(crate) blocking: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) deadline: Option<Timestamp>,
+    /// Whether its deadline passed, and it is told louder.
+    pub(crate) escalated: bool,
 }
 
 /// What the row of a hold keeps for lists.
@@ -42,6 +51,12 @@ struct Shown {
     notes: Vec<String>,
     options: Vec<OptionView>,
     files: Vec<FileView>,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    deadline: Option<Timestamp>,
+    #[serde(default)]
+    escalated: bool,
 }
 
 /// Something that may be answered.
@@ -98,6 +113,10 @@ impl HoldView {
             revision: hold.revision,
             since: hold.since,
             answer: answer(hold),
+            text: hold.asked.as_ref().map(|asked| asked.text()),
+            blocking: hold.blocking,
+            deadline: hold.terms.deadline.as_ref().map(|due| due.at),
+            escalated: hold.is_escalated(),
         }
     }
 
@@ -117,6 +136,25 @@ impl HoldView {
             revision: row.revision,
             since: row.since,
             answer: None,
+            text: shown.text,
+            // What no run waits for is answered in the commit that opens it.
+            blocking: true,
+            deadline: shown.deadline,
+            escalated: shown.escalated,
+        }
+    }
+
+    /// The question as people see it.
+    pub(crate) fn question(&self) -> &str {
+        self.text.as_deref().unwrap_or(&self.prompt)
+    }
+
+    /// Until when it waits, for people.
+    pub(crate) fn until(&self) -> String {
+        match (self.deadline, self.escalated) {
+            (Some(at), false) => format!(", until {at}"),
+            (Some(at), true) => format!(", overdue since {at}"),
+            (None, _) => String::new(),
         }
     }
 
@@ -146,7 +184,9 @@ impl HoldView {
             return Vec::new();
         }
         let command = |(at, option): (usize, &OptionView)| {
-            answer_command(&self.id, self.revision, (at, &option.label), option.with_feedback, resume)
+            // Questions with a form of their own are answered by the words that they name.
+            let name = if self.text.is_some() { &option.id } else { &option.label };
+            answer_command(&self.id, self.revision, (at, name), option.with_feedback, resume)
         };
         self.options.iter().enumerate().map(command).collect()
     }

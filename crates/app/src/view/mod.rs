@@ -17,7 +17,7 @@ mod text;
 mod worktree;
 
 pub(crate) use agent::{AgentView, UsedView};
-pub(crate) use command::run_command;
+pub(crate) use command::{run_command, shell_word};
 pub(crate) use hold::{FileView, HoldView, WhoView, option_line};
 pub(crate) use step::{GapView, StepView};
 pub(crate) use text::{answered, failure_text, file_text, hanging, run_text, shown_text, status_style, tail_text};

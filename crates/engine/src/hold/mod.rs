@@ -1,9 +1,18 @@
 //! Holds: questions of a run that wait for an answer, and what an answer does.
 
+mod asked;
+mod choice;
+
+pub use asked::{Asked, Authentication, Topic};
+pub use choice::{
+    Action, Choice, action_options, authentication_options, budget_options, decision_options, gap_options, task_options,
+    verify_options,
+};
+
 use crate::digest::Digest;
-use crate::id::{HoldId, OptionId, PhaseId, TaskKey};
-use crate::run::budget::BudgetScope;
+use crate::id::{HoldId, OptionId, PhaseId, TaskKey, TimerId};
 use crate::run::command::Actor;
+use crate::spec::workflow::{Check, OnDeadline, Question};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +47,55 @@ pub struct Hold {
     pub opened_at: Timestamp,
     /// When it was opened last.
     pub since: Timestamp,
+    /// What is asked, where that is more than the prompt.
+    #[serde(default)]
+    pub asked: Option<Box<Asked>>,
+    /// What is so only where a hold does more than wait for a person.
+    #[serde(default)]
+    pub terms: Terms,
+}
+
+/// How a hold is checked, and what may answer it besides a person.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Terms {
+    /// What must succeed before an answer that goes on is believed.
+    pub check: Option<Check>,
+    /// Whether that has succeeded for the present answer.
+    pub checked: bool,
+    /// The answer with which the run goes on at once.
+    pub default: Option<OptionId>,
+    /// The answer that the workflow's policy allows without a person.
+    pub automatic: Option<OptionId>,
+    /// Until when it waits, and what happens then.
+    pub deadline: Option<Due>,
+    /// When people are reminded next, and how long after that again.
+    pub remind: Option<Remind>,
+}
+
+/// Until when a hold waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Due {
+    /// The timer.
+    pub timer: TimerId,
+    /// The moment.
+    pub at: Timestamp,
+    /// What happens then.
+    pub then: OnDeadline,
+    /// Whether it has happened.
+    pub over: bool,
+}
+
+/// When people are reminded of a hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remind {
+    /// The timer.
+    pub timer: TimerId,
+    /// The next moment.
+    pub at: Timestamp,
+    /// How long after each reminder the next one follows.
+    pub every: std::time::Duration,
+    /// How many there were.
+    pub sent: u32,
 }
 
 /// What kind of question a hold is.
@@ -54,6 +112,16 @@ pub enum HoldKind {
     Gaps,
     /// A budget is exhausted, and a person says whether more may be used.
     Budget,
+    /// A person finds out whether something works.
+    Verify,
+    /// A person chooses a way.
+    Decision,
+    /// A person does what no program can do.
+    Action,
+    /// A login is missing.
+    Authentication,
+    /// An agent handed over, and what it named is not there.
+    Handover,
 }
 
 impl HoldKind {
@@ -65,6 +133,29 @@ impl HoldKind {
             Self::Failed => "failed",
             Self::Gaps => "gaps",
             Self::Budget => "budget",
+            Self::Verify => "verify",
+            Self::Decision => "decision",
+            Self::Action => "action",
+            Self::Authentication => "authentication",
+            Self::Handover => "handover",
+        }
+    }
+
+    /// The kind of hold that a question makes.
+    pub fn of(question: Option<&Question>) -> Self {
+        match question {
+            None => Self::Checkpoint,
+            Some(Question::Verify(_)) => Self::Verify,
+            Some(Question::Decision(_)) => Self::Decision,
+            Some(Question::Action(_)) => Self::Action,
+        }
+    }
+
+    /// Whether a workflow or an agent put the question; else it came up by itself.
+    pub fn is_put(self) -> bool {
+        match self {
+            Self::Checkpoint | Self::Verify | Self::Decision | Self::Action => true,
+            Self::Interrupted | Self::Failed | Self::Gaps | Self::Budget | Self::Authentication | Self::Handover => false,
         }
     }
 }
@@ -152,62 +243,6 @@ impl HoldState {
     }
 }
 
-/// Something that may be answered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Choice {
-    /// Unique in its hold; made from the label.
-    pub id: OptionId,
-    /// What people read.
-    pub label: String,
-    /// Whether feedback is asked for.
-    pub with_feedback: bool,
-    /// What choosing it does.
-    pub action: Action,
-}
-
-/// What choosing an option does.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Action {
-    /// The run goes on.
-    Continue,
-    /// The run goes back to this phase.
-    RepeatPhase(PhaseId),
-    /// These later phases are passed over.
-    SkipPhases(Vec<PhaseId>),
-    /// The run ends here.
-    Abort,
-    /// What was cut off or failed runs again.
-    Rerun,
-    /// What was cut off or failed counts as done.
-    CountAsDone,
-    /// As much again may be used under this budget.
-    RaiseBudget(BudgetScope),
-}
-
-impl Action {
-    /// The word for it in files and records.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Continue => "continue",
-            Self::RepeatPhase(_) => "repeat_phase",
-            Self::SkipPhases(_) => "skip_phases",
-            Self::Abort => "abort",
-            Self::Rerun => "rerun",
-            Self::CountAsDone => "count_as_done",
-            Self::RaiseBudget(_) => "raise_budget",
-        }
-    }
-
-    /// Whether it lets the run go past what was shown, so that what was shown must still be so.
-    pub fn goes_on(&self) -> bool {
-        match self {
-            Self::Continue | Self::SkipPhases(_) | Self::CountAsDone => true,
-            Self::RepeatPhase(_) | Self::Abort | Self::Rerun | Self::RaiseBudget(_) => false,
-        }
-    }
-}
-
 /// What somebody said to a hold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
@@ -290,52 +325,28 @@ impl Hold {
         }
     }
 
+    /// Whether its deadline passed and it was told louder.
+    pub fn is_escalated(&self) -> bool {
+        self.terms.deadline.as_ref().is_some_and(|due| due.over && matches!(due.then, OnDeadline::Escalate(_)))
+    }
+
+    /// Whether something must succeed before its answer is believed.
+    pub fn needs_check(&self) -> bool {
+        let goes_on = self.chosen().is_some_and(|choice| matches!(choice.action, Action::Continue | Action::Rerun));
+        goes_on && self.terms.check.is_some() && !self.terms.checked
+    }
+
     /// The option of the last answer.
     pub fn chosen(&self) -> Option<&Choice> {
         let answer = self.answers.last()?;
         self.options.iter().find(|choice| choice.id == answer.option)
     }
 
-    /// The option that somebody means: by its id, its label in any case, or its number.
+    /// The option that somebody means: by its id, its label or another word for it, or its number. What only resembles them is none.
     pub fn option(&self, named: &str) -> Option<&Choice> {
         let named = named.trim();
-        let by_name = |choice: &&Choice| choice.id.as_str() == named || choice.label.to_lowercase() == named.to_lowercase();
+        let by_name = |choice: &&Choice| choice.is_meant_by(named);
         let by_number = || named.parse::<usize>().ok().and_then(|number| self.options.get(number.checked_sub(1)?));
         self.options.iter().find(by_name).or_else(by_number)
     }
-}
-
-impl Choice {
-    /// Something that may be answered without further words.
-    pub fn plain(id: &str, label: &str, action: Action) -> Self {
-        Self { id: OptionId::from(id), label: label.to_owned(), with_feedback: false, action }
-    }
-}
-
-/// What may be answered where the work of a phase is not whole.
-pub fn gap_options(phase: &PhaseId) -> Vec<Choice> {
-    vec![
-        Choice { with_feedback: true, ..Choice::plain("retry", "Run the phase again", Action::RepeatPhase(phase.clone())) },
-        Choice::plain("continue", "Continue anyway", Action::CountAsDone),
-        Choice::plain("abort", "Abort", Action::Abort),
-    ]
-}
-
-/// What may be answered where a budget is used up.
-pub fn budget_options(scope: &BudgetScope) -> Vec<Choice> {
-    vec![
-        Choice::plain("go-on", "Go on with as much again", Action::RaiseBudget(scope.clone())),
-        Choice::plain("count-as-done", "Count as done", Action::CountAsDone),
-        Choice::plain("abort", "Abort", Action::Abort),
-    ]
-}
-
-/// What may be answered where a task or gate failed or was cut off.
-pub fn task_options() -> Vec<Choice> {
-    let choice = Choice::plain;
-    vec![
-        choice("rerun", "Run again", Action::Rerun),
-        choice("count-as-done", "Count as done", Action::CountAsDone),
-        choice("abort", "Abort", Action::Abort),
-    ]
 }

@@ -1,16 +1,19 @@
 //! Folding events into the state. Nothing is decided here: what an event says is so.
 
+mod holds;
 mod work;
 
+pub(super) use holds::said;
+
 use crate::digest::Digest;
-use crate::hold::{Action, Answer, Hold, HoldKind, HoldState, Scope, ShownFile};
-use crate::id::{HoldId, PhaseId, TaskKey};
+use crate::hold::{Answer, HoldState};
+use crate::id::{PhaseId, TaskKey};
 use crate::run::agent::AgentReport;
-use crate::run::command::{Actor, Way};
-use crate::run::event::{AttemptReason, ConditionOutcome, Created, Entry, Event, FailureKind, HoldOpened};
+use crate::run::command::Actor;
+use crate::run::event::{AttemptReason, ConditionOutcome, Created, Entry, Event, FailureKind};
 use crate::run::phase::PhaseRun;
 use crate::run::state::{
-    Decision, End, GapRun, GapState, GateRun, GateState, GivenPreset, Listed, Run, Sessions, Status, TaskState, Thought, Touched,
+    End, GapRun, GapState, GateRun, GateState, GivenPreset, Listed, NewTimer, Run, Sessions, Status, TaskState, Thought, Touched,
 };
 use crate::spec::workflow::{GapAction, OnInterrupt, Workflow};
 use crate::time::Timestamp;
@@ -66,6 +69,8 @@ impl Run {
             sessions: Sessions::default(),
             item_outputs: BTreeMap::new(),
             finalized: None,
+            carry: Vec::new(),
+            automatic_in_a_row: 0,
             offered: None,
             touched: Touched::default(),
         };
@@ -165,7 +170,8 @@ impl Run {
                 })?;
             }
             Event::RetryScheduled { key, timer, due } => {
-                self.touched.timers.push((timer.clone(), *due, key.clone()));
+                let (timer_id, target) = (timer.clone(), key.address());
+                self.touched.timers.push(NewTimer { timer: timer_id, due: *due, kind: "retry", target });
                 self.task(key, at, |task| {
                     task.next_reason = AttemptReason::Retry;
                     TaskState::Backoff { timer: timer.clone(), due: *due }
@@ -205,43 +211,23 @@ impl Run {
             Event::HoldOpened(opened) => self.hold_opened(opened, at)?,
             Event::Answered { hold, option, feedback, .. } => {
                 let actor = entry.actor.as_deref().cloned().unwrap_or_else(Actor::driver);
-                if actor.way == Way::Preset {
-                    self.preset_used(hold);
-                }
-                let hold = self.hold(hold)?;
-                hold.answers.push(Answer { option: option.clone(), feedback: feedback.clone(), actor, at });
-                hold.state = HoldState::Checking;
-                let id = hold.id.clone();
-                self.touched.holds.push(id);
+                self.answered(hold, Answer { option: option.clone(), feedback: feedback.clone(), actor, at })?;
             }
-            Event::HoldReopened { hold, revision, files, differences } => {
-                self.refer_to_files(files);
-                let condition = self.current.as_ref().and_then(|phase| phase.checkpoint.condition_note());
-                let hold = self.hold(hold)?;
-                hold.revision = *revision;
-                hold.files = files.clone();
-                hold.notes = condition.into_iter().chain(differences.iter().cloned()).collect();
-                hold.answers.clear();
-                hold.state = HoldState::Open;
-                hold.since = at;
-                let id = hold.id.clone();
-                self.touched.holds.push(id);
+            Event::HoldReopened { hold, revision, files, differences, .. } => {
+                self.hold_reopened(hold, *revision, files, differences, at)?;
             }
-            Event::HoldSettled { hold } => {
-                let hold = self.close(hold, HoldState::Settled)?;
-                match hold.chosen().map(|choice| &choice.action) {
-                    Some(Action::Rerun) => self.again(&hold.scope, at)?,
-                    Some(Action::RaiseBudget(_)) => self.let_go(&hold.id, at)?,
-                    Some(
-                        Action::Continue | Action::RepeatPhase(_) | Action::SkipPhases(_) | Action::Abort | Action::CountAsDone,
-                    )
-                    | None => {}
-                }
-                self.decisions.extend(decision(&hold));
-            }
+            Event::HoldSettled { hold } => self.hold_settled(hold, at)?,
             Event::HoldVoided { hold, .. } => {
                 let hold = self.close(hold, HoldState::Void)?;
                 self.no_longer_asked(&hold.id);
+            }
+            Event::CheckPassed { hold } => self.hold(hold)?.terms.checked = true,
+            Event::RedoAsked { keys, by, issues } => self.redo_asked(keys, by, issues, at)?,
+            Event::DeadlinePassed { hold, .. } => self.deadline_passed(hold)?,
+            Event::Reminded { hold, number, timer, next } => self.reminded(hold, *number, timer, *next)?,
+            Event::AnswerChanged { hold, option, feedback } => {
+                let actor = entry.actor.as_deref().cloned().unwrap_or_else(Actor::driver);
+                self.answer_changed(hold, Answer { option: option.clone(), feedback: feedback.clone(), actor, at })?;
             }
             Event::AttemptRefused(refused) => {
                 self.refused_attempts = self.refused_attempts.saturating_add(1);
@@ -256,8 +242,9 @@ impl Run {
                 self.gap_rounds = 0;
                 self.completed.push(phase.clone());
             }
-            Event::PhaseRepeated { target, feedback, by_itself, gaps, .. } => {
+            Event::PhaseRepeated { target, feedback, by_itself, gaps, carry, .. } => {
                 self.phase_repeated(target, feedback.clone(), *by_itself, *gaps)?;
+                self.carry = carry.clone();
             }
             Event::PhasesSkipListed { phases } => {
                 for phase in phases {
@@ -291,6 +278,7 @@ impl Run {
                 self.task(key, at, |task| {
                     task.failures = 0;
                     task.hold = None;
+                    task.found_anew();
                     task.next_reason = match task.state {
                         TaskState::Failed(_) | TaskState::Tolerated(_) => AttemptReason::Retry,
                         TaskState::Waiting
@@ -330,18 +318,6 @@ impl Run {
         running.into_iter().for_each(|index| phase.set(index, TaskState::Interrupted));
     }
 
-    /// What a question was about can be asked about anew.
-    fn no_longer_asked(&mut self, hold: &HoldId) {
-        let Some(phase) = &mut self.current else { return };
-        let tasks = phase.tasks.iter_mut().map(|task| &mut task.hold);
-        let gates = phase.gates.iter_mut().map(|gate| &mut gate.hold);
-        tasks
-            .chain(gates)
-            .chain(Some(&mut phase.gap.hold))
-            .filter(|asked| asked.as_ref() == Some(hold))
-            .for_each(|asked| *asked = None);
-    }
-
     fn resumed(&mut self, driver: crate::id::DriverId) {
         self.driver = driver;
         self.stopping = false;
@@ -367,6 +343,7 @@ impl Run {
             };
             if dealt_with && task.hold.is_none() {
                 task.failures = 0;
+                task.found_anew();
                 task.next_reason = AttemptReason::Retry;
                 phase.set(index, TaskState::Waiting);
             }
@@ -377,28 +354,6 @@ impl Run {
         for gate in &mut phase.gates {
             if matches!(gate.state, GateState::Running | GateState::Failed(_)) && gate.hold.is_none() {
                 gate.state = GateState::Waiting;
-            }
-        }
-    }
-
-    /// What a hold was about is asked for again; it starts when its turn comes.
-    fn again(&mut self, scope: &Scope, at: Timestamp) -> Result<(), Misfit> {
-        match scope {
-            Scope::Run | Scope::Phase { .. } | Scope::Gaps { .. } => Ok(()),
-            Scope::Tasks(keys) => keys.iter().try_for_each(|key| {
-                self.task(key, at, |task| {
-                    if matches!(task.state, TaskState::Failed(_)) {
-                        task.next_reason = AttemptReason::Retry;
-                    }
-                    task.hold = None;
-                    TaskState::Waiting
-                })
-            }),
-            Scope::Gate { gate, .. } => {
-                let gate = self.gate(gate.as_str())?;
-                gate.hold = None;
-                gate.state = GateState::Waiting;
-                Ok(())
             }
         }
     }
@@ -458,64 +413,6 @@ impl Run {
         })
     }
 
-    fn hold_opened(&mut self, opened: &HoldOpened, at: Timestamp) -> Result<(), Misfit> {
-        self.refer_to_files(&opened.files);
-        match &opened.scope {
-            Scope::Run => {}
-            Scope::Phase { .. } => self.phase_under_way()?.checkpoint.hold = Some(opened.hold.clone()),
-            Scope::Tasks(keys) => {
-                let phase = self.phase_under_way()?;
-                for key in keys {
-                    let index = phase.find(key).ok_or_else(|| Misfit(format!("there is no task {}", key.address())))?;
-                    phase.tasks[index].hold = Some(opened.hold.clone());
-                }
-                if opened.kind == HoldKind::Budget {
-                    self.held(keys, &opened.hold, at)?;
-                }
-            }
-            Scope::Gaps { .. } => self.phase_under_way()?.gap.hold = Some(opened.hold.clone()),
-            Scope::Gate { gate, .. } => self.gate(gate.as_str())?.hold = Some(opened.hold.clone()),
-        }
-        self.touched.holds.push(opened.hold.clone());
-        let hold = Hold {
-            id: opened.hold.clone(),
-            kind: opened.kind,
-            scope: opened.scope.clone(),
-            prompt: opened.prompt.clone(),
-            notes: opened.notes.clone(),
-            files: opened.files.clone(),
-            options: opened.options.clone(),
-            blocking: opened.blocking,
-            quorum: opened.quorum,
-            revision: 1,
-            state: HoldState::Open,
-            answers: Vec::new(),
-            opened_at: at,
-            since: at,
-        };
-        self.holds.insert(opened.hold.clone(), hold);
-        Ok(())
-    }
-
-    fn close(&mut self, hold: &HoldId, state: HoldState) -> Result<Hold, Misfit> {
-        let mut hold = self.holds.remove(hold).ok_or_else(|| Misfit(format!("there is no open hold {hold}")))?;
-        hold.state = state;
-        self.touched.closed.push(hold.clone());
-        Ok(hold)
-    }
-
-    fn refer_to_files(&mut self, files: &[ShownFile]) {
-        let kept = files.iter().filter(|file| file.not_kept.is_none());
-        self.touched.refers_to.extend(kept.filter_map(|file| file.seen.digest()));
-    }
-
-    fn preset_used(&mut self, hold: &HoldId) {
-        let Some(hold) = self.holds.get(hold) else { return };
-        if let Some(index) = self.presets.iter().position(|given| hold.is_meant_by(&given.preset.selector)) {
-            self.presets.remove(index);
-        }
-    }
-
     fn timer_gone(&mut self, key: &TaskKey) -> Result<(), Misfit> {
         let phase = self.phase_under_way()?;
         let index = phase.find(key).ok_or_else(|| Misfit(format!("there is no task {}", key.address())))?;
@@ -554,10 +451,6 @@ impl Run {
         gates.find(|candidate| candidate.gate.as_str() == gate).ok_or_else(|| Misfit(format!("there is no gate {gate}")))
     }
 
-    fn hold(&mut self, hold: &HoldId) -> Result<&mut Hold, Misfit> {
-        self.holds.get_mut(hold).ok_or_else(|| Misfit(format!("there is no open hold {hold}")))
-    }
-
     fn task(
         &mut self,
         key: &TaskKey,
@@ -571,29 +464,4 @@ impl Run {
         phase.set(index, state);
         Ok(())
     }
-}
-
-fn decision(hold: &Hold) -> Option<Decision> {
-    let answer = hold.answers.last()?;
-    let choice = hold.chosen()?;
-    let (target, skipped) = match &choice.action {
-        Action::RepeatPhase(target) => (Some(target.clone()), Vec::new()),
-        Action::SkipPhases(phases) => (None, phases.clone()),
-        Action::Continue | Action::Abort | Action::Rerun | Action::CountAsDone | Action::RaiseBudget(_) => (None, Vec::new()),
-    };
-    Some(Decision {
-        hold: hold.id.clone(),
-        checkpoint: hold.kind == crate::hold::HoldKind::Checkpoint,
-        phase: hold.scope.phase().cloned(),
-        option: choice.id.clone(),
-        label: choice.label.clone(),
-        action: choice.action.word().to_owned(),
-        target,
-        skipped,
-        feedback: answer.feedback.clone(),
-        revision: hold.revision,
-        actor: answer.actor.clone(),
-        at: answer.at,
-        number: hold.options.iter().position(|known| known.id == choice.id).map_or(0, |index| index + 1),
-    })
 }

@@ -2,12 +2,12 @@
 
 use crate::datum::Datum;
 use crate::digest::Digest;
-use crate::hold::ShownFile;
+use crate::hold::{Authentication, ShownFile};
 use crate::id::{CommandId, DriverId, GateId, HoldId, PhaseId, RunId, StepKey, TaskKey, TimerId};
 use crate::run::agent::AgentReport;
 use crate::run::event::{ConditionOutcome, Failure, FrozenFile, Origin, OutputFile, Preset, RefusedAttempt, RunKind, Thinker};
 use crate::spec::subagent::Subagent;
-use crate::spec::workflow::{GapAction, Workflow};
+use crate::spec::workflow::{Check, GapAction, Question, Workflow};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -52,6 +52,11 @@ impl Actor {
     pub fn driver() -> Self {
         Self { credential: Credential::System, name: "lockgate".into(), way: Way::Driver, terminal: false, inside_task: None }
     }
+
+    /// What answers in the place of a person.
+    pub fn automatic(name: &str, way: Way) -> Self {
+        Self { name: name.to_owned(), way, ..Self::driver() }
+    }
 }
 
 /// What an actor may do.
@@ -82,6 +87,22 @@ pub enum Way {
     Preset,
     /// Lockgate's own loop.
     Driver,
+    /// The workflow's policy: without a person.
+    Policy,
+    /// The default of a question that no run waits for.
+    Default,
+    /// A deadline that passed.
+    Deadline,
+}
+
+impl Way {
+    /// Whether no person answered, so that one may change the answer later.
+    pub fn is_automatic(self) -> bool {
+        match self {
+            Self::Policy | Self::Default | Self::Deadline => true,
+            Self::Prompt | Self::Command | Self::Preset | Self::Driver => false,
+        }
+    }
 }
 
 /// What is asked.
@@ -106,6 +127,8 @@ pub enum Body {
         outcome: TaskOutcome,
         /// What its agent said about itself.
         agent: Option<Box<AgentReport>>,
+        /// The commit that holds what it changed, where it was to be committed.
+        commit: Option<String>,
     },
     /// A task's `when` was evaluated.
     WhenEvaluated {
@@ -176,12 +199,26 @@ pub enum Body {
         phase: PhaseId,
         /// Its execution.
         iteration: u32,
-        /// The question, with values filled in.
-        prompt: String,
-        /// The files as they are now.
-        files: Vec<ShownFile>,
-        /// What else must be said.
-        notes: Vec<String>,
+        /// What is shown.
+        shown: Box<Showing>,
+    },
+    /// What must succeed before an answer is believed was tried.
+    Checked {
+        /// The hold.
+        hold: HoldId,
+        /// The revision that was answered.
+        revision: u32,
+        /// Why it failed, when it did.
+        failure: Option<Failure>,
+    },
+    /// A person changes an answer that no person gave.
+    ChangeAnswer {
+        /// The hold.
+        hold: HoldId,
+        /// The option: its id, its label or its number.
+        option: String,
+        /// What is said with it.
+        feedback: Option<String>,
     },
     /// The files of an answered hold were looked at again.
     Rechecked {
@@ -303,6 +340,30 @@ pub enum TaskOutcome {
     Agents(Vec<Subagent>),
     /// Its script wants to know what an agent thinks of this, a JSON text; it is evaluated again with the answer.
     Thinks(Datum),
+    /// It is a question, ready to be shown.
+    Asks(Box<Showing>),
+    /// A login is missing.
+    Unauthenticated {
+        /// What is told about it.
+        missing: Box<Authentication>,
+        /// The command that finds out whether it is there.
+        probe: Option<Check>,
+    },
+}
+
+/// A checkpoint, ready to be shown.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Showing {
+    /// The question in short, with values filled in.
+    pub prompt: String,
+    /// The question itself, with values filled in, where it is more than the prompt.
+    pub question: Option<Question>,
+    /// The files as they are now.
+    pub files: Vec<ShownFile>,
+    /// What else must be said.
+    pub notes: Vec<String>,
+    /// Whether the condition of the workflow's policy holds.
+    pub automatic: bool,
 }
 
 /// An item of a list that a task is done for.

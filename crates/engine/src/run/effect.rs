@@ -46,6 +46,13 @@ pub enum Effect {
         /// The revision that was answered.
         revision: u32,
     },
+    /// Find out whether a person did what they say. Ends as `Checked`.
+    Check {
+        /// The hold.
+        hold: HoldId,
+        /// The revision that was answered.
+        revision: u32,
+    },
     /// Evaluate a task's `when`. Ends as `WhenEvaluated`.
     When {
         /// Which task.
@@ -88,6 +95,7 @@ impl Effect {
             | Self::Evaluate { .. }
             | Self::Wake { .. }
             | Self::When { .. }
+            | Self::Check { .. }
             | Self::Gaps { .. }
             | Self::Think { .. }
             | Self::Finalize => false,

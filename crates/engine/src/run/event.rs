@@ -10,11 +10,12 @@ pub use work::{
 
 use crate::datum::Datum;
 use crate::digest::Digest;
-use crate::hold::{Choice, HoldKind, Scope, ShownFile};
-use crate::id::{CommandId, DriverId, GateId, HoldId, OptionId, PhaseId, RunId, TaskKey, TimerId};
+use crate::hold::{Asked, Choice, HoldKind, Scope, ShownFile, Terms};
+use crate::id::{CommandId, DriverId, GateId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey, TimerId};
 use crate::run::agent::AgentReport;
 use crate::run::budget::BudgetScope;
 use crate::run::command::Actor;
+use crate::spec::workflow::OnDeadline;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -104,6 +105,9 @@ pub enum Event {
         /// What its agent said about itself.
         #[serde(default)]
         agent: Option<Box<AgentReport>>,
+        /// The commit that holds what it changed, where it was to be committed.
+        #[serde(default)]
+        commit: Option<String>,
     },
     /// An attempt of a task failed.
     TaskFailed {
@@ -209,7 +213,7 @@ pub enum Event {
         /// The revision that was answered.
         revision: u32,
     },
-    /// What was shown had changed before the answer took effect: the question waits again.
+    /// What was shown had changed before the answer took effect, or its check failed: the question waits again.
     HoldReopened {
         /// The hold.
         hold: HoldId,
@@ -219,6 +223,9 @@ pub enum Event {
         files: Vec<ShownFile>,
         /// The differences, for people.
         differences: Vec<String>,
+        /// Whether it waits again because its check failed, not because something changed.
+        #[serde(default)]
+        by_check: bool,
     },
     /// An answer took effect.
     HoldSettled {
@@ -254,6 +261,9 @@ pub enum Event {
         /// Whether a gap check asked for it.
         #[serde(default)]
         gaps: bool,
+        /// Tasks of the phase that stay done.
+        #[serde(default)]
+        carry: Vec<TaskId>,
     },
     /// Phases were put on the skip list.
     PhasesSkipListed {
@@ -396,6 +406,47 @@ pub enum Event {
         /// The files that it was made from.
         files: Vec<FrozenFile>,
     },
+    /// It was found out that a person did what they said.
+    CheckPassed {
+        /// The hold.
+        hold: HoldId,
+    },
+    /// A person found issues: work is done again, and then they are asked again.
+    RedoAsked {
+        /// The tasks that are done again.
+        keys: Vec<TaskKey>,
+        /// The question.
+        by: TaskKey,
+        /// What was found.
+        issues: String,
+    },
+    /// Nobody had answered in time.
+    DeadlinePassed {
+        /// The hold.
+        hold: HoldId,
+        /// What happens then.
+        then: OnDeadline,
+    },
+    /// People were reminded of a question.
+    Reminded {
+        /// The hold.
+        hold: HoldId,
+        /// Which reminder it was, counted from 1.
+        number: u32,
+        /// The timer of the next one.
+        timer: TimerId,
+        /// When that is.
+        next: Timestamp,
+    },
+    /// A person changed an answer that no person had given.
+    AnswerChanged {
+        /// The hold.
+        hold: HoldId,
+        /// The option.
+        option: OptionId,
+        /// What was said with it.
+        feedback: Option<String>,
+    },
 }
 
 /// How a run began.
@@ -498,6 +549,12 @@ pub struct HoldOpened {
     pub blocking: bool,
     /// How many people must agree.
     pub quorum: u32,
+    /// What is asked, where that is more than the prompt.
+    #[serde(default)]
+    pub asked: Option<Box<Asked>>,
+    /// How it is checked, and what may answer it besides a person.
+    #[serde(default)]
+    pub terms: Terms,
 }
 
 /// An attempt to do what one may not do.

@@ -1,14 +1,16 @@
 //! What follows from the state by itself: the loop of phases. Skip list, tasks, gates, checkpoint, next phase.
 
+mod answers;
 mod questions;
 mod tasks;
 
-pub(super) use questions::ask_about_interrupted;
+pub(super) use answers::{needs_second_look, settle};
+pub(super) use questions::{ask, ask_about_interrupted, ask_for_login};
 pub(super) use tasks::must_evaluate;
 
-use crate::hold::{Action, Hold, HoldState, Scope};
+use crate::hold::Scope;
 use crate::id::IdSource;
-use crate::run::command::{Actor, Way};
+use crate::run::command::Actor;
 use crate::run::decide::void_others;
 use crate::run::event::{ConditionOutcome, Event, PlannedTask};
 use crate::run::phase::PhaseRun;
@@ -38,7 +40,7 @@ pub(super) fn next(run: &Run, at: Timestamp, ids: &mut IdSource) -> Vec<Step> {
     if run.end.is_some() || run.stopping {
         return Vec::new();
     }
-    if let Some(steps) = holds(run) {
+    if let Some(steps) = answers::holds(run, at, ids) {
         return steps;
     }
     let Some(phase) = &run.current else { return steps(enter(run)) };
@@ -76,98 +78,6 @@ fn enter(run: &Run) -> Vec<Event> {
     ]
 }
 
-/// Answers in advance are used, and answers that need no second look take effect.
-fn holds(run: &Run) -> Option<Vec<Step>> {
-    for hold in run.holds.values() {
-        match hold.state {
-            HoldState::Open => {
-                if let Some(step) = preset(run, hold) {
-                    return Some(vec![step]);
-                }
-            }
-            HoldState::Checking => {
-                if !needs_second_look(hold) {
-                    return Some(steps(settle(run, hold)));
-                }
-            }
-            HoldState::Settled | HoldState::Void => {}
-        }
-    }
-    None
-}
-
-/// An answer in advance was given without seeing anything, so it never answers what was opened again.
-fn preset(run: &Run, hold: &Hold) -> Option<Step> {
-    if hold.revision > 1 {
-        return None;
-    }
-    let given = run.presets.iter().find(|given| hold.is_meant_by(&given.preset.selector))?;
-    let choice = hold.option(&given.preset.option)?;
-    let event = Event::Answered {
-        hold: hold.id.clone(),
-        option: choice.id.clone(),
-        feedback: given.preset.feedback.clone(),
-        revision: hold.revision,
-    };
-    Some(Step { actor: Some(Actor { way: Way::Preset, ..given.actor.clone() }), event })
-}
-
-/// Whether the files of an answered hold must be looked at again before its answer takes effect.
-pub(super) fn needs_second_look(hold: &Hold) -> bool {
-    !hold.files.is_empty() && hold.chosen().is_some_and(|choice| choice.action.goes_on())
-}
-
-/// What an answer does.
-pub(super) fn settle(run: &Run, hold: &Hold) -> Vec<Event> {
-    let Some(choice) = hold.chosen() else { return Vec::new() };
-    let feedback = hold.answers.last().and_then(|answer| answer.feedback.clone()).filter(|text| !text.is_empty());
-    let mut events = vec![Event::HoldSettled { hold: hold.id.clone() }];
-    match &choice.action {
-        Action::Continue => events.extend(complete_phase(run)),
-        Action::SkipPhases(phases) => {
-            events.push(Event::PhasesSkipListed { phases: phases.clone() });
-            events.extend(complete_phase(run));
-        }
-        Action::RepeatPhase(target) => {
-            let from = run.current.as_ref().map_or_else(|| target.clone(), |phase| phase.id.clone());
-            events.extend(void_others(run, Some(&hold.id), "the phase runs again"));
-            events.push(Event::PhaseRepeated { from, target: target.clone(), feedback, by_itself: false, gaps: false });
-        }
-        Action::Abort => {
-            events.extend(void_others(run, Some(&hold.id), "the run was aborted"));
-            events.push(Event::Aborted { hold: hold.id.clone() });
-        }
-        // Settling puts what it was about back among what waits; it starts when its turn comes.
-        Action::Rerun => {}
-        Action::CountAsDone => events.extend(count_as_done(run, hold)),
-        Action::RaiseBudget(scope) => events.push(Event::BudgetRaised { scope: scope.clone() }),
-    }
-    events
-}
-
-fn complete_phase(run: &Run) -> Option<Event> {
-    let phase = run.current.as_ref()?;
-    Some(Event::PhaseCompleted { phase: phase.id.clone(), iteration: phase.iteration })
-}
-
-fn count_as_done(run: &Run, hold: &Hold) -> Vec<Event> {
-    match &hold.scope {
-        Scope::Run | Scope::Phase { .. } => Vec::new(),
-        Scope::Gaps { phase, iteration } => vec![Event::GapsWaived { phase: phase.clone(), iteration: *iteration }],
-        Scope::Tasks(asked) => {
-            let reason = "a person counted it as done";
-            // Others may have come to wait for the same answer since it was asked for.
-            let waiting = run.current.iter().flat_map(|phase| phase.asked_about(&hold.id));
-            let mut keys = asked.clone();
-            keys.extend(waiting.filter(|key| !asked.contains(key)));
-            keys.iter().map(|key| Event::TaskSkipped { key: key.clone(), reason: reason.to_owned() }).collect()
-        }
-        Scope::Gate { phase, iteration, gate } => {
-            vec![Event::GateWaived { phase: phase.clone(), iteration: *iteration, gate: gate.clone(), reason: None }]
-        }
-    }
-}
-
 /// The work of the phase is not whole, or it is not known yet whether it is.
 fn gaps(run: &Run, phase: &PhaseRun, ids: &mut IdSource) -> Vec<Event> {
     let (GapState::Open { action, told }, None) = (&phase.gap.state, &phase.gap.hold) else { return Vec::new() };
@@ -180,6 +90,7 @@ fn gaps(run: &Run, phase: &PhaseRun, ids: &mut IdSource) -> Vec<Event> {
                 feedback: Some(told.join("\n")).filter(|told| !told.is_empty()),
                 by_itself: true,
                 gaps: true,
+                carry: Vec::new(),
             });
             events
         }

@@ -111,7 +111,6 @@ impl Run {
         let wanted = self.detached && status == Status::Running;
         let was_wanted = std::mem::replace(&mut self.listed.wanted, wanted);
         let open = touched.holds.iter().filter_map(|hold| self.holds.get(hold));
-        let target = |key: &crate::id::TaskKey| key.address();
         let mut timers_gone = touched.timers_gone;
         if was_wanted && !wanted {
             timers_gone.push(TimerId::new(DRIVE));
@@ -122,13 +121,13 @@ impl Run {
             timers: touched
                 .timers
                 .iter()
-                .filter(|(timer, _, _)| !timers_gone.contains(timer))
-                .map(|(timer, due, key)| TimerRow {
-                    timer: timer.clone(),
+                .filter(|new| !timers_gone.contains(&new.timer))
+                .map(|new| TimerRow {
+                    timer: new.timer.clone(),
                     run: self.id.clone(),
-                    due: *due,
-                    kind: "retry".into(),
-                    target: target(key),
+                    due: new.due,
+                    kind: new.kind.into(),
+                    target: new.target.clone(),
                 })
                 .chain((wanted && !was_wanted).then(|| self.wants_driver()))
                 .collect(),
@@ -216,6 +215,12 @@ struct Shown<'h> {
     notes: &'h [String],
     options: Vec<ShownOption<'h>>,
     files: Vec<ShownPath<'h>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline: Option<Timestamp>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    escalated: bool,
 }
 
 #[derive(Serialize)]
@@ -252,6 +257,9 @@ fn hold_shown(hold: &Hold) -> String {
         notes: &hold.notes,
         options: hold.options.iter().map(ShownOption::of).collect(),
         files: hold.files.iter().map(ShownPath::of).collect(),
+        text: hold.asked.as_ref().map(|asked| asked.text()),
+        deadline: hold.terms.deadline.as_ref().map(|due| due.at),
+        escalated: hold.is_escalated(),
     };
     serde_json::to_string(&shown).expect("what is shown always has a JSON form")
 }

@@ -72,7 +72,7 @@ pub struct TimerRow {
     pub run: RunId,
     /// When it is due.
     pub due: Timestamp,
-    /// What for: `retry`, or `drive` for a detached run that could go on.
+    /// What for: `retry`, `deadline`, `remind`, or `drive` for a detached run that could go on.
     pub kind: String,
     /// What it wakes, for people.
     pub target: String,

@@ -20,6 +20,6 @@ pub mod view;
 #[cfg(test)]
 mod tests;
 
-pub use decide::{create, decide, handle};
+pub use decide::{Consequences, consequences, create, decide, handle};
 pub use refusal::Refusal;
 pub use state::{End, Run, Status};

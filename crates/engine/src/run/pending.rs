@@ -5,7 +5,7 @@ use crate::run::effect::Effect;
 use crate::run::event::Thinker;
 use crate::run::follow;
 use crate::run::phase::PhaseRun;
-use crate::run::state::{GapState, GateState, Run, TaskState};
+use crate::run::state::{GapState, GateState, Run, Status, TaskState};
 
 impl Run {
     /// The effects that should be under way now. What is under way and not in this list must be ended.
@@ -14,6 +14,7 @@ impl Run {
             return Vec::new();
         }
         let mut effects: Vec<Effect> = self.second_looks().collect();
+        effects.extend(self.moments());
         let Some(phase) = &self.current else {
             effects.extend(self.finalize_effect());
             return effects;
@@ -74,12 +75,31 @@ impl Run {
         if self.end.is_some() || self.stopping {
             return None;
         }
-        self.second_looks().next().or_else(|| self.checkpoint_effect().filter(Effect::only_reads))
+        self.second_looks().find(Effect::only_reads).or_else(|| self.checkpoint_effect().filter(Effect::only_reads))
+    }
+
+    /// The moments that open questions wait for. Where nothing but an answer could move the run, nobody stays for them: whoever looks
+    /// at the clock finds them among the timers.
+    fn moments(&self) -> impl Iterator<Item = Effect> + '_ {
+        let stays = self.holds.values().any(|hold| hold.terms.deadline.is_some() || hold.terms.remind.is_some())
+            && self.status() == Status::Running;
+        let open = self.holds.values().filter(move |hold| stays && hold.state == HoldState::Open);
+        open.flat_map(|hold| {
+            let deadline = hold.terms.deadline.as_ref().filter(|due| !due.over).map(|due| (&due.timer, due.at));
+            let remind = hold.terms.remind.as_ref().map(|remind| (&remind.timer, remind.at));
+            deadline.into_iter().chain(remind).map(|(timer, due)| Effect::Wake { timer: timer.clone(), due })
+        })
     }
 
     fn second_looks(&self) -> impl Iterator<Item = Effect> + '_ {
-        let checking = self.holds.values().filter(|hold| hold.state == HoldState::Checking && follow::needs_second_look(hold));
-        checking.map(|hold| Effect::Recheck { hold: hold.id.clone(), revision: hold.revision })
+        let checking = self.holds.values().filter(|hold| hold.state == HoldState::Checking);
+        checking.filter_map(|hold| {
+            let (id, revision) = (hold.id.clone(), hold.revision);
+            if hold.needs_check() {
+                return Some(Effect::Check { hold: id, revision });
+            }
+            follow::needs_second_look(hold).then_some(Effect::Recheck { hold: id, revision })
+        })
     }
 
     /// What the checkpoint of the phase under way calls for, once tasks and gates are done.

@@ -83,6 +83,37 @@ pub struct TaskRun {
     /// What its agent said about itself last.
     #[serde(default)]
     pub agent: Option<Box<AgentReport>>,
+    /// What was said between it and people.
+    #[serde(default)]
+    pub exchange: Option<Box<Exchange>>,
+}
+
+/// What was said between a task and people; few tasks have it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Exchange {
+    /// What a person found with its last attempt.
+    pub feedback: Option<String>,
+    /// How often issues were found; for questions.
+    pub rounds: u32,
+}
+
+impl TaskRun {
+    /// What was said between it and people, to be added to.
+    pub(super) fn exchange_mut(&mut self) -> &mut Exchange {
+        self.exchange.get_or_insert_default()
+    }
+
+    /// Issues are counted from the beginning, because a person asked for it once more.
+    pub(super) fn found_anew(&mut self) {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.rounds = 0;
+        }
+    }
+
+    /// What a person found with its last attempt.
+    pub fn feedback(&self) -> Option<&str> {
+        self.exchange.as_ref()?.feedback.as_deref()
+    }
 }
 
 impl TaskRun {
@@ -104,6 +135,7 @@ impl TaskRun {
             previous: None,
             session: None,
             agent: None,
+            exchange: None,
         }
     }
 }
@@ -240,6 +272,12 @@ impl PhaseRun {
         }
     }
 
+    /// Tasks that stay done when a phase runs again.
+    pub(super) fn carry(&mut self, carried: &[TaskId]) {
+        let indexes: Vec<usize> = (0..self.tasks.len()).filter(|index| carried.contains(&self.tasks[*index].task)).collect();
+        indexes.into_iter().for_each(|index| self.set(index, TaskState::Done));
+    }
+
     /// Puts a task into a state, and lets those start that only waited for it.
     pub(super) fn set(&mut self, index: usize, state: TaskState) {
         let before = ended(&self.tasks[index].state);
@@ -370,6 +408,12 @@ impl PhaseRun {
     /// Whether the work of its tasks is whole, as far as anybody asks.
     pub fn gaps_closed(&self, phase: &Phase) -> bool {
         phase.gap_check.is_none() || matches!(self.gap.state, GapState::Closed | GapState::Waived)
+    }
+
+    /// How many of the tasks that the definition declares have ended.
+    pub(super) fn declared_done(&self) -> usize {
+        let whole = self.tasks.iter().zip(&self.lookup.declared).filter(|(task, at)| at.is_some() && task.item.is_none());
+        whole.filter(|(task, _)| ended(&task.state).is_some()).count()
     }
 
     /// Whether all tasks are done.

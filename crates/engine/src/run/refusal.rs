@@ -103,6 +103,23 @@ pub enum Refusal {
         /// What there is.
         options: Vec<Choice>,
     },
+    /// The option means nothing without words.
+    #[error("\"{label}\" at hold {hold} needs words: what was found?")]
+    WordsNeeded {
+        /// The hold.
+        hold: HoldId,
+        /// The option.
+        label: String,
+    },
+    /// A person gave the answer, and that stands.
+    #[error("{} gave this answer, so it stands; only what was answered without a person can be changed", .by.name)]
+    AnswerStands {
+        /// Who gave it.
+        by: Actor,
+    },
+    /// The run is complete, so nothing of it can be changed.
+    #[error("the run is complete, so its answers can no longer be changed in place")]
+    ChangeNeedsFork,
     /// The task or gate is not part of what the run does now.
     #[error("{address} is not in the phase under way{}", .current.as_ref().map(|phase| format!(", which is {phase}")).unwrap_or_default())]
     NotUnderWay {
@@ -163,6 +180,9 @@ impl Refusal {
             | Self::StaleRevision { .. }
             | Self::RevisionNeeded { .. }
             | Self::NoSuchOption { .. }
+            | Self::WordsNeeded { .. }
+            | Self::AnswerStands { .. }
+            | Self::ChangeNeedsFork
             | Self::NotUnderWay { .. }
             | Self::StepRunning { .. }
             | Self::StepDone { .. }

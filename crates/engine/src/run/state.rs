@@ -2,7 +2,7 @@
 
 use crate::datum::Datum;
 use crate::digest::Digest;
-use crate::hold::{Hold, HoldState};
+use crate::hold::{Hold, HoldKind, HoldState};
 use crate::id::{DriverId, GateId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey, TimerId};
 use crate::run::agent::Usage;
 use crate::run::budget::{BudgetScope, Spent};
@@ -107,6 +107,12 @@ pub struct Run {
     /// The file that was made from the context in the end.
     #[serde(default)]
     pub finalized: Option<OutputFile>,
+    /// Tasks that stay done when the next phase starts.
+    #[serde(default)]
+    pub carry: Vec<TaskId>,
+    /// How many questions in a row were answered without a person.
+    #[serde(default)]
+    pub automatic_in_a_row: u32,
     /// A definition that the next event may name.
     #[serde(skip)]
     pub(super) offered: Option<(Digest, Arc<Workflow>)>,
@@ -250,6 +256,18 @@ pub struct Decision {
     pub at: Timestamp,
     /// The option's number, counted from 1.
     pub number: usize,
+    /// What kind of question it was.
+    #[serde(default)]
+    pub kind: Option<HoldKind>,
+    /// The task that asked, where a task did.
+    #[serde(default)]
+    pub task: Option<TaskKey>,
+    /// The question, where no person answered it, so that one may change the answer.
+    #[serde(default)]
+    pub changeable: Option<Box<Hold>>,
+    /// Whether it no longer counts, because an earlier answer was changed.
+    #[serde(default)]
+    pub void: bool,
 }
 
 /// An answer in advance and who gave it.
@@ -280,9 +298,18 @@ pub struct Listed {
 pub(super) struct Touched {
     pub(super) holds: Vec<HoldId>,
     pub(super) closed: Vec<Hold>,
-    pub(super) timers: Vec<(TimerId, Timestamp, TaskKey)>,
+    pub(super) timers: Vec<NewTimer>,
     pub(super) timers_gone: Vec<TimerId>,
     pub(super) refers_to: Vec<Digest>,
+}
+
+/// A moment that the run waits for from now on.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct NewTimer {
+    pub(super) timer: TimerId,
+    pub(super) due: Timestamp,
+    pub(super) kind: &'static str,
+    pub(super) target: String,
 }
 
 /// Where a task stands.
@@ -310,7 +337,7 @@ pub enum TaskState {
     Skipped,
     /// It became several tasks, and is done when they are.
     Spread,
-    /// It waits for the answer to a question about a budget.
+    /// It waits for the answer to a question: its own, or one about a budget or a login.
     Held,
     /// It is not done, and the run goes on without it.
     LeftOut {
@@ -456,6 +483,14 @@ impl Run {
         let asked = self.holds.values().any(|hold| hold.blocking && hold.state == HoldState::Open);
         let settling = self.holds.values().any(|hold| hold.state == HoldState::Checking);
         asked && !settling && self.current.as_ref().is_none_or(|phase| phase.is_still())
+    }
+
+    /// How many tasks of the workflow are done, and how many there are.
+    pub fn progress(&self) -> (u32, u32) {
+        let declared = |phases: &[crate::spec::workflow::Phase]| phases.iter().map(|phase| phase.tasks.len()).sum::<usize>();
+        let before = declared(&self.workflow.phases[..self.position.min(self.workflow.phases.len())]);
+        let now = self.current.as_ref().map_or(0, |phase| phase.declared_done());
+        ((before + now) as u32, declared(&self.workflow.phases) as u32)
     }
 
     /// What the definition says of a task of the phase under way.

@@ -78,7 +78,10 @@ impl Run {
             }),
             "subagents_spawned" => json!(self.subagents_spawned),
             "deliverables" => self.deliverables(),
-            "checkpoints" => self.decisions.iter().filter(|decision| decision.checkpoint).map(checkpoint).collect(),
+            "checkpoints" => {
+                let counts = |decision: &&Decision| decision.checkpoint && !decision.void;
+                self.decisions.iter().filter(counts).map(checkpoint).collect()
+            }
             "skip_phases" => json!(self.skip_list),
             "gap_checks" => self.gap_checks.iter().map(gap_check).collect(),
             "outputs" => return self.put_outputs(inner, context),

@@ -91,6 +91,10 @@ crate::codes! {
         EnvName = "env-name",
         /// A name that no secret can have.
         SecretName = "secret-name",
+        /// A verification that does not say what was built.
+        NothingBuilt = "nothing-built",
+        /// Something that a person has to do, and that nothing checks.
+        UncheckedAction = "unchecked-action",
     }
 }
 

@@ -2,10 +2,12 @@
 
 mod agent;
 mod gap;
+pub mod question;
 mod spread;
 
 pub use agent::{AgentSetting, AgentWork, Budget, DEFAULT_AGENT, MAX_ASKS, Prompt, PromptBy, Session, Tools};
 pub use gap::{Criterion, Finalization, GapAction, GapCheck};
+pub use question::{Automatic, Check, Deadline, OnDeadline, Policy, Question, Waits};
 pub use spread::{ForEach, Holds, Input, InputKind, Join, Over, Until, Worktree};
 
 use crate::hold::Choice;
@@ -60,6 +62,9 @@ pub struct Workflow {
     /// Where the work of a run happens.
     #[serde(default)]
     pub worktree: Worktree,
+    /// Which questions may be answered without a person.
+    #[serde(default)]
+    pub policy: Policy,
 }
 
 /// How phases choose what runs.
@@ -174,6 +179,9 @@ pub struct Task {
     /// Where its work happens.
     #[serde(default)]
     pub worktree: Worktree,
+    /// Whether what it changed is committed with git when it is done.
+    #[serde(default)]
+    pub commit: bool,
 }
 
 /// What a task does.
@@ -190,6 +198,8 @@ pub enum Work {
     Agent(Box<AgentWork>),
     /// A JavaScript function body that returns the agents that shall work.
     Adaptive(Script),
+    /// A question to a person.
+    Checkpoint(Box<Checkpoint>),
 }
 
 impl Work {
@@ -201,6 +211,7 @@ impl Work {
             Self::Pass => "pass",
             Self::Agent(_) => "agent",
             Self::Adaptive(_) => "adaptive",
+            Self::Checkpoint(checkpoint) => checkpoint.word(),
         }
     }
 }
@@ -300,6 +311,19 @@ pub struct Checkpoint {
     pub show_files: Vec<String>,
     /// What may be answered.
     pub options: Vec<Choice>,
+    /// What is asked, where that is more than the prompt.
+    #[serde(default)]
+    pub question: Option<Question>,
+    /// How it waits for its answer.
+    #[serde(default)]
+    pub waits: Waits,
+}
+
+impl Checkpoint {
+    /// The word for what it asks.
+    pub fn word(&self) -> &'static str {
+        self.question.as_ref().map_or("checkpoint", Question::word)
+    }
 }
 
 /// What happens when a condition cannot be evaluated.
@@ -340,7 +364,7 @@ impl Task {
     pub fn new(id: TaskId, work: Work) -> Self {
         let on_interrupt = match &work {
             Work::Run(_) | Work::Agent(_) => OnInterrupt::Ask,
-            Work::Script(_) | Work::Pass | Work::Adaptive(_) => OnInterrupt::Rerun,
+            Work::Script(_) | Work::Pass | Work::Adaptive(_) | Work::Checkpoint(_) => OnInterrupt::Rerun,
         };
         Self {
             id,
@@ -362,6 +386,7 @@ impl Task {
             continue_on_error: false,
             budget: Budget::default(),
             worktree: Worktree::default(),
+            commit: false,
         }
     }
 
@@ -369,8 +394,21 @@ impl Task {
     pub fn agent(&self) -> Option<&AgentWork> {
         match &self.work {
             Work::Agent(work) => Some(work),
-            Work::Run(_) | Work::Script(_) | Work::Pass | Work::Adaptive(_) => None,
+            Work::Run(_) | Work::Script(_) | Work::Pass | Work::Adaptive(_) | Work::Checkpoint(_) => None,
         }
+    }
+
+    /// The question that it is, where it is one.
+    pub fn checkpoint(&self) -> Option<&Checkpoint> {
+        match &self.work {
+            Work::Checkpoint(checkpoint) => Some(checkpoint),
+            Work::Run(_) | Work::Script(_) | Work::Pass | Work::Adaptive(_) | Work::Agent(_) => None,
+        }
+    }
+
+    /// What people call it.
+    pub fn title(&self) -> &str {
+        self.name.as_deref().unwrap_or(self.id.as_str())
     }
 
     /// The files that it is to leave behind, as templates.
@@ -409,6 +447,15 @@ impl Phase {
     /// A task by its id.
     pub fn task(&self, task: &str) -> Option<&Task> {
         self.tasks.iter().find(|candidate| candidate.id.as_str() == task)
+    }
+
+    /// What may be answered at its checkpoints, that of the phase and those among its tasks.
+    pub(crate) fn choices_mut(&mut self) -> impl Iterator<Item = &mut Choice> {
+        let tasks = self.tasks.iter_mut().filter_map(|task| match &mut task.work {
+            Work::Checkpoint(checkpoint) => Some(&mut **checkpoint),
+            Work::Run(_) | Work::Script(_) | Work::Pass | Work::Adaptive(_) | Work::Agent(_) => None,
+        });
+        self.checkpoint.iter_mut().chain(tasks).flat_map(|checkpoint| &mut checkpoint.options)
     }
 
     /// A gate by its id.

@@ -180,7 +180,7 @@ fn a_task_does_exactly_one_thing() {
     assert_eq!(
         told(&in_task("name: x")),
         [
-            "5:9 missing-key: a task needs one of `run`, `script`, `pass`, `agent`, `prompt` (`pass: true` makes a task that does nothing)"
+            "5:9 missing-key: a task needs one of `run`, `script`, `pass`, `agent`, `prompt`, `verify`, `decision`, `action` (`pass: true` makes a task that does nothing)"
         ]
     );
     assert_eq!(

@@ -4,7 +4,7 @@ use super::answer::{Answer, Schema};
 use super::command::{Like, Prepared, explain, failure, prepare, renderer, start};
 use super::prompt::Around;
 use super::values::{Ready, Renderer, TaskValues};
-use super::{Shared, TaskCall, script, worktree};
+use super::{Shared, TaskCall, login, script, worktree};
 use crate::agent::{Ability, Ask, Chosen, Configured, Reader, SessionAsk, Told, call};
 use crate::files::{Places, make_output_folder, output_place, read_output, write_output};
 use crate::process::{self, Ended, Stop};
@@ -80,9 +80,13 @@ pub(super) fn task(
             Err(failure) => Err(failure),
             Ok(()) => work.carry_out(&shared, &mut report, &stop).await,
         };
+        let attempted = report.command.clone().unwrap_or_default();
         let report = (report.asks > 0).then(|| Box::new(report));
         match came {
-            Err(failure) => ending.end(TaskOutcome::Failed(failure), Vec::new(), report).await,
+            Err(failure) => {
+                let outcome = login::failed_or_unauthenticated(&shared, &attempted, failure);
+                ending.end(outcome, Vec::new(), report).await
+            }
             Ok((result, outputs, values)) => ending.end(TaskOutcome::Finished { result, outputs }, values, report).await,
         }
     }
@@ -101,7 +105,7 @@ fn gather(shared: &Shared, run: &Run, call: TaskCall<'_>, work: &AgentWork, chos
     prepared.idle_timeout = work.idle_timeout;
     prepared.know_item(call.values().item);
     let values = TaskValues { config: Some(&work.config), output_path: work.output_path.as_deref(), ..call.values() };
-    let around = Around::new(run, call.phase, work);
+    let around = Around::new(run, call.phase, work, call.state.feedback());
     let others: Vec<&str> =
         work.output_path.iter().chain(&call.task.outputs).map(String::as_str).chain([around.template()]).collect();
     let renderer = renderer(run, call.phase, &prepared, values, &others);
@@ -422,6 +426,7 @@ pub(super) fn think(shared: Arc<Shared>, run: &Run, thinker: &Thinker, number: u
         env: &env,
         secrets: &[],
         timeout: None,
+        feedback: None,
     };
     let prepared = with_setting(&shared, run, phase, like, chosen.as_ref().ok());
     let renderer = renderer(run, phase, &prepared, TaskValues::default(), &[]);

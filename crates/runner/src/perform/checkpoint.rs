@@ -1,52 +1,231 @@
-//! Making a checkpoint ready to be shown, and looking again at what was shown.
+//! Making a checkpoint ready to be shown, looking again at what was shown, and finding out whether a person did what they say.
 
-use super::values::{Renderer, TaskValues};
-use super::{Shared, worktree};
-use crate::files::{Caps, differences, observe, observe_again};
+use super::command::{Like, prepare as prepare_command, renderer as command_renderer, start};
+use super::script::{self, How};
+use super::values::{Ready, Renderer, TaskValues};
+use super::{Shared, TaskCall, shell, worktree};
+use crate::files::{Caps, Places, differences, observe, observe_again};
+use crate::process::Stop;
+use crate::root::Step;
+use crate::secret::Masks;
 use crate::world::Performed;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockgate_engine::digest::Digest;
-use lockgate_engine::hold::{Seen, ShownFile};
-use lockgate_engine::id::{HoldId, PhaseId};
+use lockgate_engine::hold::{Scope, Seen, ShownFile};
+use lockgate_engine::id::{HoldId, PhaseId, TaskId, TaskKey};
 use lockgate_engine::run::Run;
-use lockgate_engine::run::command::Body;
+use lockgate_engine::run::command::{Body, Showing, TaskOutcome};
+use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind};
+use lockgate_engine::spec::workflow::{Checkpoint, Phase, Question};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a check may take that does not say.
+const CHECK_TIME: Duration = Duration::from_secs(60);
+
+/// What a checkpoint needs of the run, taken when it is made ready.
+struct Preparing {
+    checkpoint: Checkpoint,
+    renderer: Renderer,
+    places: Places,
+    tree: Option<worktree::Wanted>,
+    allowed: Allowed,
+}
+
+/// Whether the workflow's policy lets a question be answered without a person.
+enum Allowed {
+    No,
+    Yes,
+    When(Box<script::Prepared>),
+}
+
+impl Preparing {
+    fn new(shared: &Shared, run: &Run, phase: &Phase, checkpoint: &Checkpoint, values: TaskValues<'_>) -> Self {
+        let templates = templates(checkpoint);
+        let renderer = Renderer::of(run, phase, Path::new(&run.output_dir), values, templates.iter().map(String::as_str));
+        let policy = &run.workflow.policy;
+        let rule = match &checkpoint.question {
+            None => policy.checkpoint.as_ref(),
+            Some(Question::Verify(_)) => policy.verify.as_ref(),
+            Some(Question::Decision(_)) => policy.decision.as_ref(),
+            Some(Question::Action(_)) => None,
+        };
+        let allowed = match rule.map(|rule| &rule.when) {
+            None => Allowed::No,
+            Some(None) => Allowed::Yes,
+            Some(Some(when)) => {
+                let how = How::condition(shared, false, values);
+                Allowed::When(Box::new(script::prepare(shared, run, phase, when, how)))
+            }
+        };
+        let (places, tree) = (shared.places(run), worktree::of_run(run));
+        Self { checkpoint: checkpoint.clone(), renderer, places, tree, allowed }
+    }
+
+    async fn ready(self, shared: &Shared) -> (Showing, Vec<(Digest, Vec<u8>)>) {
+        let Self { checkpoint, renderer, places, tree, allowed } = self;
+        let mut notes = Vec::new();
+        let masks = shared.masks();
+        let mut showing =
+            Showing { prompt: checkpoint.prompt.clone(), question: checkpoint.question.clone(), ..Showing::default() };
+        let paths = match renderer.ready(shared).await {
+            Err(message) => {
+                notes.push(format!("values could not be filled in: {message}"));
+                checkpoint.show_files.clone()
+            }
+            Ok(ready) => {
+                let mut filling = Filling { ready: &ready, masks: &masks, notes: &mut notes };
+                showing.prompt = filling.text(&checkpoint.prompt);
+                showing.question = checkpoint.question.as_ref().map(|question| filling.question(question));
+                checkpoint.show_files.iter().map(|path| filling.plain(path)).collect()
+            }
+        };
+        let paths = worktree::shown(shared, tree, &places, paths);
+        let observed = observe(&places, &paths, &Caps::default(), &|bytes| masks.contains(bytes));
+        notes.extend(observed.files.iter().filter_map(note));
+        showing.automatic = match allowed {
+            Allowed::No => false,
+            Allowed::Yes => true,
+            Allowed::When(prepared) => match script::truth(shared, script::evaluate(shared, *prepared, &Stop::new()).await) {
+                ConditionOutcome::True => true,
+                ConditionOutcome::False => false,
+                ConditionOutcome::Error(error) => {
+                    notes.push(format!("the condition of the policy could not be evaluated, so a person decides: {error}"));
+                    false
+                }
+            },
+        };
+        showing.prompt = masks.mask_text(&showing.prompt).into_owned();
+        showing.files = observed.files;
+        showing.notes = notes;
+        (showing, observed.values)
+    }
+}
+
+/// All templates of a checkpoint.
+fn templates(checkpoint: &Checkpoint) -> Vec<String> {
+    let mut all: Vec<String> = std::iter::once(&checkpoint.prompt).chain(&checkpoint.show_files).cloned().collect();
+    let mut collect = |text: &str| {
+        all.push(text.to_owned());
+        String::new()
+    };
+    if let Some(question) = &checkpoint.question {
+        let _ = question.map_texts(&mut collect);
+    }
+    all
+}
+
+/// Fills in the texts of a checkpoint; what cannot be filled in stays as it is, and that is told.
+struct Filling<'a> {
+    ready: &'a Ready,
+    masks: &'a Masks,
+    notes: &'a mut Vec<String>,
+}
+
+impl Filling<'_> {
+    fn plain(&mut self, template: &str) -> String {
+        self.ready.text(template).unwrap_or_else(|message| {
+            self.notes.push(message);
+            template.to_owned()
+        })
+    }
+
+    fn text(&mut self, template: &str) -> String {
+        let filled = self.plain(template);
+        self.masks.mask_text(&filled).into_owned()
+    }
+
+    fn question(&mut self, question: &Question) -> Question {
+        let mut filled = question.map_texts(&mut |text| self.text(text));
+        // A command is filled in for a shell, each value as one word.
+        if let (Question::Action(filled), Question::Action(declared)) = (&mut filled, question)
+            && let (Some(check), Some(declared)) = (&mut filled.check, &declared.check)
+        {
+            check.run = self.ready.shell(&declared.run).unwrap_or_else(|message| {
+                self.notes.push(message);
+                declared.run.clone()
+            });
+        }
+        filled
+    }
+}
 
 pub(super) fn show(shared: Arc<Shared>, run: &Run, phase: &PhaseId, iteration: u32) -> BoxFuture<'static, Performed> {
     let phase_id = phase.clone();
-    let declared = run.workflow.phase(phase.as_str()).and_then(|phase| Some((phase, phase.checkpoint.clone()?)));
+    let declared = run.workflow.phase(phase.as_str()).and_then(|phase| Some((phase, phase.checkpoint.as_ref()?)));
     let Some((phase, checkpoint)) = declared else { unreachable!("only a declared checkpoint is shown") };
-    let places = shared.places(run);
-    let templates = std::iter::once(checkpoint.prompt.as_str()).chain(checkpoint.show_files.iter().map(String::as_str));
-    let renderer = Renderer::of(run, phase, Path::new(&run.output_dir), TaskValues::default(), templates);
+    let preparing = Preparing::new(&shared, run, phase, checkpoint, TaskValues::default());
+    async move {
+        let (showing, values) = preparing.ready(&shared).await;
+        Performed { body: Body::Shown { phase: phase_id, iteration, shown: Box::new(showing) }, values }
+    }
+    .boxed()
+}
+
+/// A task that is a question: it ends when it is ready to be shown.
+pub(super) fn task(shared: Arc<Shared>, run: &Run, call: TaskCall<'_>, checkpoint: &Checkpoint) -> BoxFuture<'static, Performed> {
+    let preparing = Preparing::new(&shared, run, call.phase, checkpoint, call.values());
+    let (key, attempt) = (call.key.clone(), call.attempt);
+    async move {
+        let (showing, values) = preparing.ready(&shared).await;
+        let outcome = TaskOutcome::Asks(Box::new(showing));
+        Performed { body: Body::TaskEnded { key, attempt, outcome, agent: None, commit: None }, values }
+    }
+    .boxed()
+}
+
+/// Finds out whether a person did what they say.
+pub(super) fn check(shared: Arc<Shared>, run: &Run, hold: &HoldId, revision: u32, stop: Stop) -> BoxFuture<'static, Performed> {
+    let (id, found) = (hold.clone(), run.holds.get(hold));
+    let checked = move |failure: Option<Failure>| Performed::from(Body::Checked { hold: id.clone(), revision, failure });
+    let check = found.and_then(|hold| Some((hold.terms.check.clone()?, hold.scope.clone())));
+    let Some((check, scope)) = check else {
+        return futures::future::ready(checked(Some(start("there is nothing to check")))).boxed();
+    };
+    let asked = match &scope {
+        Scope::Tasks(keys) => keys.first().cloned(),
+        Scope::Phase { phase, iteration } => {
+            Some(TaskKey { phase: phase.clone(), iteration: *iteration, task: TaskId::from("checkpoint"), item: None })
+        }
+        Scope::Run | Scope::Gate { .. } | Scope::Gaps { .. } => None,
+    };
+    let phase = asked.as_ref().and_then(|key| run.workflow.phase(key.phase.as_str()));
+    let (Some(asked), Some(phase)) = (asked, phase) else {
+        return futures::future::ready(checked(Some(start("the definition has no such question")))).boxed();
+    };
+    let task = run.declared(&asked);
+    let name = format!("{}-check", asked.task);
+    let key = TaskKey { task: TaskId::new(name.clone()), ..asked };
+    let (no_dir, no_env) = (None, BTreeMap::new());
+    let like = Like {
+        name: &name,
+        address: key.address(),
+        step: Step::Task(&key),
+        attempt: revision,
+        dir: task.map_or(&no_dir, |task| &task.dir),
+        env: task.map_or(&no_env, |task| &task.env),
+        secrets: task.map_or(&[], |task| &task.secrets),
+        timeout: Some(check.timeout.unwrap_or(CHECK_TIME)),
+        feedback: None,
+    };
+    let mut prepared = prepare_command(&shared, run, phase, like);
+    let renderer = command_renderer(run, phase, &prepared, TaskValues::default(), &[]);
     let tree = worktree::of_run(run);
     async move {
-        let mut notes = Vec::new();
-        let (prompt, paths) = match renderer.ready(&shared).await {
-            Err(message) => {
-                notes.push(format!("values could not be filled in: {message}"));
-                (checkpoint.prompt.clone(), checkpoint.show_files.clone())
-            }
-            Ok(ready) => {
-                let mut fill = |template: &String| {
-                    ready.text(template).unwrap_or_else(|message| {
-                        notes.push(message);
-                        template.clone()
-                    })
-                };
-                (fill(&checkpoint.prompt), checkpoint.show_files.iter().map(fill).collect())
-            }
+        let outcome = async {
+            worktree::enter(&shared, &mut prepared, tree).await?;
+            let ready = renderer.ready(&shared).await.map_err(start)?;
+            // It was filled in when it was shown, so that what is run is what was shown.
+            shell::execute_as_it_is(&shared, &prepared, &ready, check.run, &stop).await
         };
-        let paths = worktree::shown(&shared, tree, &places, paths);
-        let masks = shared.masks();
-        let observed = observe(&places, &paths, &Caps::default(), &|bytes| masks.contains(bytes));
-        notes.extend(observed.files.iter().filter_map(note));
-        let prompt = masks.mask_text(&prompt).into_owned();
-        let body = Body::Shown { phase: phase_id, iteration, prompt, files: observed.files, notes };
-        Performed { body, values: observed.values }
+        let failure = outcome.await.err().map(|failure| match failure.kind {
+            FailureKind::Stopped => start("it was stopped"),
+            _ => failure,
+        });
+        checked(failure)
     }
     .boxed()
 }

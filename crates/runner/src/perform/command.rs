@@ -44,11 +44,14 @@ pub(super) struct Like<'a> {
     pub(super) env: &'a BTreeMap<String, String>,
     pub(super) secrets: &'a [String],
     pub(super) timeout: Option<Duration>,
+    /// What a person found with the last attempt.
+    pub(super) feedback: Option<&'a str>,
 }
 
 pub(super) fn prepare(shared: &Shared, run: &Run, phase: &Phase, like: Like<'_>) -> Prepared {
     let places = shared.places(run);
-    let feedback = run.current.as_ref().and_then(|phase| phase.feedback.clone()).unwrap_or_default();
+    let of_phase = || run.current.as_ref().and_then(|phase| phase.feedback.clone());
+    let feedback = like.feedback.map(str::to_owned).or_else(of_phase).unwrap_or_default();
     let ours = [
         ("LOCKGATE_RUN", run.id.to_string()),
         ("LOCKGATE_PHASE", phase.id.to_string()),

@@ -4,7 +4,9 @@ mod agent;
 mod answer;
 mod checkpoint;
 mod command;
+mod commit;
 mod gaps;
+mod login;
 mod prompt;
 mod script;
 mod secrets;
@@ -52,6 +54,8 @@ struct Shared {
     on_line: OnLine,
     secrets: secrets::Known,
     cache: values::Cache,
+    /// Held while what a task changed is committed.
+    committing: tokio::sync::Mutex<()>,
     /// What stands in for processes, where nothing is to be done for real.
     stubs: Option<Arc<Stubs>>,
 }
@@ -77,7 +81,19 @@ impl Performer {
     ) -> Self {
         let secrets = secrets::Known::default();
         let cache = values::Cache::default();
-        Self { shared: Arc::new(Shared { root, config, store, evaluator, on_line, secrets, cache, stubs }) }
+        Self {
+            shared: Arc::new(Shared {
+                root,
+                config,
+                store,
+                evaluator,
+                on_line,
+                secrets,
+                cache,
+                committing: tokio::sync::Mutex::new(()),
+                stubs,
+            }),
+        }
     }
 }
 
@@ -92,6 +108,7 @@ impl Performer {
             Effect::Evaluate { phase, iteration } => script::condition(shared, run, phase, *iteration, stop),
             Effect::Show { phase, iteration } => checkpoint::show(shared, run, phase, *iteration),
             Effect::Recheck { hold, revision } => checkpoint::recheck(shared, run, hold, *revision),
+            Effect::Check { hold, revision } => checkpoint::check(shared, run, hold, *revision, stop),
             Effect::When { key } => spread::when(shared, run, key, stop),
             Effect::Gaps { phase, iteration, round } => gaps::check(shared, run, (phase, *iteration), *round, stop),
             Effect::Think { thinker, number } => agent::think(shared, run, thinker, *number, stop),
@@ -155,6 +172,7 @@ impl<'a> TaskCall<'a> {
             env: &self.task.env,
             secrets: &self.task.secrets,
             timeout: self.task.timeout,
+            feedback: self.state.feedback(),
         }
     }
 
@@ -166,6 +184,7 @@ impl<'a> TaskCall<'a> {
             round: self.task.until.as_ref().map(|_| (self.state.previous.as_ref(), self.state.rounds + 1)),
             config: None,
             output_path: None,
+            feedback: self.state.feedback(),
         }
     }
 
@@ -197,11 +216,12 @@ fn begin_task(shared: Arc<Shared>, run: &Run, key: &TaskKey, attempt: u32, stop:
         Work::Adaptive(source) => spread::agents(shared, run, call, source, stop),
         Work::Run(command) => shell::task(shared, run, call, command, stop),
         Work::Agent(work) => agent::task(shared, run, call, work, stop),
+        Work::Checkpoint(checkpoint) => checkpoint::task(shared, run, call, checkpoint),
     }
 }
 
 fn ended(key: &TaskKey, attempt: u32, outcome: TaskOutcome) -> Performed {
-    Body::TaskEnded { key: key.clone(), attempt, outcome, agent: None }.into()
+    Body::TaskEnded { key: key.clone(), attempt, outcome, agent: None, commit: None }.into()
 }
 
 fn failed(kind: FailureKind, message: impl Into<String>) -> TaskOutcome {

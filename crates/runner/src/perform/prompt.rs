@@ -18,8 +18,9 @@ pub(super) struct Around {
 }
 
 impl Around {
-    pub(super) fn new(run: &Run, phase: &Phase, work: &AgentWork) -> Self {
-        let feedback = run.current.as_ref().and_then(|current| current.feedback.clone()).filter(|text| !text.is_empty());
+    pub(super) fn new(run: &Run, phase: &Phase, work: &AgentWork, found: Option<&str>) -> Self {
+        let of_phase = || run.current.as_ref().and_then(|current| current.feedback.clone());
+        let feedback = found.map(str::to_owned).or_else(of_phase).filter(|text| !text.is_empty());
         let config = serde_json::to_string_pretty(&work.config).unwrap_or_default();
         Self {
             prompt: work.prompt.clone(),
@@ -39,6 +40,10 @@ impl Around {
             Prompt::Phase => "",
             Prompt::Text(text) | Prompt::Document(text) => text,
         }
+    }
+
+    fn tells_feedback(&self) -> bool {
+        ["phase.feedback", "task.feedback"].iter().any(|path| self.template().contains(path))
     }
 
     /// The whole prompt. What the author wrote stands first and alone decides what is to be done; the rest are facts.
@@ -68,7 +73,7 @@ impl Around {
         if let Some(schema) = &self.schema {
             let _ = writeln!(facts, "Answer with JSON alone, which must fit this JSON Schema:\n{schema}");
         }
-        if let Some(feedback) = self.feedback.as_ref().filter(|_| !self.template().contains("phase.feedback")) {
+        if let Some(feedback) = self.feedback.as_ref().filter(|_| !self.tells_feedback()) {
             let _ = writeln!(facts, "This was done before, and a person or a check said about it:\n{feedback}");
         }
         if !facts.is_empty() {

@@ -233,7 +233,7 @@ pub(super) fn prepare(shared: &Shared, run: &Run, phase: &Phase, script: &Script
     global("output_dir", &|| json!(places.output_path().to_string_lossy()));
     if let Some((id, attempt)) = how.task.id {
         let round = how.task.round.map(|(_, round)| round);
-        global("task", &|| json!({"id": id, "attempt": attempt, "round": round}));
+        global("task", &|| json!({"id": id, "attempt": attempt, "round": round, "feedback": how.task.feedback}));
     }
     if matches!(how.task.round, Some((None, _))) {
         global("previous", &|| Value::Null);

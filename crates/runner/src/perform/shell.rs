@@ -2,7 +2,7 @@
 
 use super::command::{Like, Prepared, explain, failure, prepare, renderer, start};
 use super::values::{Renderer, TaskValues};
-use super::{Shared, TaskCall, failed, script, worktree};
+use super::{Shared, TaskCall, failed, login, script, worktree};
 use crate::process::{self, Stop};
 use crate::root::Step;
 use crate::world::Performed;
@@ -40,7 +40,10 @@ pub(super) fn task(
             Ok::<_, Failure>(outputs)
         };
         match outcome.await {
-            Err(failure) => ending.end(TaskOutcome::Failed(failure), Vec::new(), None).await,
+            Err(failure) => {
+                let outcome = login::failed_or_unauthenticated(&shared, &command, failure);
+                ending.end(outcome, Vec::new(), None).await
+            }
             Ok(outputs) if outputs.is_empty() => {
                 ending.end(TaskOutcome::Finished { result: None, outputs: Vec::new() }, Vec::new(), None).await
             }
@@ -75,7 +78,7 @@ pub(super) fn gate(
     let Gate { run: command, dir, env, secrets, timeout, id, .. } = gate;
     let step = Step::Gate { phase: &phase.id, iteration, gate: id };
     let address = format!("{}/{id}", phase.id);
-    let like = Like { name: id.as_str(), address, step, attempt, dir, env, secrets, timeout: *timeout };
+    let like = Like { name: id.as_str(), address, step, attempt, dir, env, secrets, timeout: *timeout, feedback: None };
     let prepared = prepare(&shared, run, phase, like);
     let values = TaskValues { id: Some((id.as_str(), attempt)), ..TaskValues::default() };
     let renderer = renderer(run, phase, &prepared, values, &[command.as_str()]);
@@ -105,6 +108,17 @@ pub(super) async fn execute(
     stop: &Stop,
 ) -> Result<(), Failure> {
     let command = ready.shell(command).map_err(start)?;
+    execute_as_it_is(shared, prepared, ready, command, stop).await
+}
+
+/// The same with a command that is filled in already.
+pub(super) async fn execute_as_it_is(
+    shared: &Shared,
+    prepared: &Prepared,
+    ready: &super::values::Ready,
+    command: String,
+    stop: &Stop,
+) -> Result<(), Failure> {
     if let Some(stubs) = &shared.stubs {
         prepared.fills_in(ready)?;
         return stubs.command(&prepared.at, command, &prepared.places);

@@ -1,5 +1,6 @@
 //! Tasks that become several, may be left out, or go round.
 
+use super::commit::Commit;
 use super::script::{self, How, Trouble, evaluate, keep_log, masked, prepare};
 use super::values::{Renderer, TaskValues};
 use super::{Shared, TaskCall, command, failed, shell, worktree};
@@ -81,7 +82,7 @@ pub(super) fn items(
             Ok(list) => spread_over(&list),
             Err(trouble) => troubled(&shared, trouble),
         };
-        Performed { body: Body::TaskEnded { key, attempt, outcome, agent: None }, values }
+        Performed { body: Body::TaskEnded { key, attempt, outcome, agent: None, commit: None }, values }
     }
     .boxed()
 }
@@ -200,7 +201,7 @@ pub(super) fn agents(
                 troubled(&shared, trouble)
             }
         };
-        Performed { body: Body::TaskEnded { key, attempt, outcome, agent: None }, values }
+        Performed { body: Body::TaskEnded { key, attempt, outcome, agent: None, commit: None }, values }
     }
     .boxed()
 }
@@ -223,6 +224,7 @@ pub(super) struct Ending {
     key: TaskKey,
     attempt: u32,
     until: Option<Until>,
+    commit: Option<Commit>,
     stop: Stop,
 }
 
@@ -253,7 +255,11 @@ impl Ending {
                 Until::Run(Box::new(UntilRun { prepared, renderer, command: command.clone(), tree }))
             }
         });
-        Self { shared, key: call.key.clone(), attempt: call.attempt, until, stop }
+        let commit = call.task.commit.then(|| {
+            let tree = worktree::wanted(run, call.key, call.task);
+            Commit::new(&worktree::folder(&shared, tree), call.key, call.task.title())
+        });
+        Self { shared, key: call.key.clone(), attempt: call.attempt, until, commit, stop }
     }
 
     /// Tells what the attempt came to.
@@ -263,7 +269,7 @@ impl Ending {
         values: Vec<(Digest, Vec<u8>)>,
         agent: Option<Box<AgentReport>>,
     ) -> Performed {
-        let Self { shared, key, attempt, until, stop } = self;
+        let Self { shared, key, attempt, until, commit, stop } = self;
         let outcome = match (outcome, until) {
             (TaskOutcome::Finished { result, outputs }, Some(until)) => {
                 match holds(&shared, until, result.as_ref(), &values, &stop).await {
@@ -274,7 +280,14 @@ impl Ending {
             }
             (outcome, _) => outcome,
         };
-        Performed { body: Body::TaskEnded { key, attempt, outcome, agent }, values }
+        let (outcome, commit) = match (outcome, commit.filter(|_| shared.stubs.is_none())) {
+            (outcome @ TaskOutcome::Finished { .. }, Some(commit)) => match commit.make(&shared).await {
+                Ok(made) => (outcome, made),
+                Err(why) => (failed(FailureKind::Output, format!("what it changed cannot be committed: {why}")), None),
+            },
+            (outcome, _) => (outcome, None),
+        };
+        Performed { body: Body::TaskEnded { key, attempt, outcome, agent, commit }, values }
     }
 }
 

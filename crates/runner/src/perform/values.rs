@@ -72,6 +72,8 @@ pub(super) struct TaskValues<'a> {
     pub(super) config: Option<&'a BTreeMap<String, Value>>,
     /// Where its agent's work goes.
     pub(super) output_path: Option<&'a str>,
+    /// What a person found with its last attempt.
+    pub(super) feedback: Option<&'a str>,
 }
 
 /// What templates of a run see, with stored values still to be filled in.
@@ -86,6 +88,9 @@ impl TemplateValues {
     /// The values for templates of a phase; `output_dir` as it is to appear in them.
     fn of(run: &Run, phase: &Phase, output_dir: &Path, task: TaskValues<'_>) -> Self {
         let mut of_task = task.id.map_or(Value::Null, |(id, attempt)| json!({"id": id, "attempt": attempt}));
+        if let Some(feedback) = task.feedback {
+            of_task["feedback"] = json!(feedback);
+        }
         if let Some((key, _)) = task.item {
             of_task["item"] = json!(key);
         }

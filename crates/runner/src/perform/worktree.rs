@@ -8,7 +8,7 @@ use lockgate_engine::id::TaskKey;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::Failure;
 use lockgate_engine::spec::workflow::{Task, Worktree};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The worktree that something works in, and the one that it branches off from.
 pub(super) struct Wanted {
@@ -47,6 +47,12 @@ pub(super) fn shown(shared: &Shared, tree: Option<Wanted>, places: &Places, path
         meant.push(in_tree.to_string_lossy().into_owned());
     }
     meant
+}
+
+/// The folder that work happens in: the worktree where there is one, else the root.
+pub(super) fn folder(shared: &Shared, tree: Option<Wanted>) -> PathBuf {
+    let place = tree.and_then(|wanted| worktree::place(&shared.root, &wanted.tree));
+    place.unwrap_or_else(|| shared.root.dir().to_owned())
 }
 
 /// The worktree that a task works in.

@@ -251,7 +251,12 @@ impl Transcript {
             | Event::Thought { .. }
             | Event::BudgetRaised { .. }
             | Event::TasksHeld { .. }
-            | Event::DefinitionAccepted { .. } => {}
+            | Event::DefinitionAccepted { .. }
+            | Event::CheckPassed { .. }
+            | Event::RedoAsked { .. }
+            | Event::DeadlinePassed { .. }
+            | Event::Reminded { .. }
+            | Event::AnswerChanged { .. } => {}
         }
     }
 

@@ -21,9 +21,11 @@ impl Run {
         let values = tasks.iter().filter_map(|task| task.value.as_ref()?.stored());
         self.touched.refers_to.extend(values);
         let workflow = self.workflow.clone();
+        let carried = std::mem::take(&mut self.carry);
         let phase = self.phase_under_way()?;
         let declared = workflow.phases.get(phase.position).ok_or_else(|| Misfit("no such phase".into()))?;
         phase.plan(declared, tasks);
+        phase.carry(&carried);
         Ok(())
     }
 

@@ -1,20 +1,22 @@
 //! Opening checkpoints, answering holds, and looking again before an answer takes effect.
 
-use crate::hold::{HoldKind, HoldState, Scope, ShownFile};
-use crate::id::{HoldId, IdSource, PhaseId};
-use crate::run::command::{Command, Way};
-use crate::run::event::{Event, HoldOpened};
+use super::void_others;
+use crate::hold::{Hold, HoldState, Scope, ShownFile};
+use crate::id::{HoldId, IdSource, PhaseId, TimerId};
+use crate::run::command::{Command, Showing, Way};
+use crate::run::event::{Event, Failure};
 use crate::run::follow;
 use crate::run::refusal::{Refusal, may_decide, settled_before};
 use crate::run::state::{Decision, Run};
+use crate::spec::workflow::OnDeadline;
+use crate::time::Timestamp;
 
 /// A checkpoint was made ready: its question waits from now on.
 pub(super) fn shown(
     run: &Run,
     (phase, iteration): (&PhaseId, u32),
-    prompt: &str,
-    files: &[ShownFile],
-    notes: &[String],
+    showing: &Showing,
+    at: Timestamp,
     ids: &mut IdSource,
 ) -> Vec<Event> {
     let Some(current) = &run.current else { return Vec::new() };
@@ -23,18 +25,9 @@ pub(super) fn shown(
     let (true, Some(checkpoint), None, false) = (expected, &declared.checkpoint, &run.end, run.stopping) else {
         return Vec::new();
     };
-    let notes = current.checkpoint.condition_note().into_iter().chain(notes.iter().cloned()).collect();
-    vec![Event::HoldOpened(Box::new(HoldOpened {
-        hold: HoldId::new(ids.next_id()),
-        kind: HoldKind::Checkpoint,
-        scope: Scope::Phase { phase: phase.clone(), iteration },
-        prompt: prompt.to_owned(),
-        files: files.to_vec(),
-        options: checkpoint.options.clone(),
-        notes,
-        blocking: true,
-        quorum: 1,
-    }))]
+    let notes = current.checkpoint.condition_note().into_iter().chain(showing.notes.iter().cloned()).collect();
+    let showing = Showing { notes, ..showing.clone() };
+    vec![follow::ask(run, Scope::Phase { phase: phase.clone(), iteration }, checkpoint, &showing, at, ids)]
 }
 
 /// An answer: recorded when it is a person's, names what was seen, and is the first.
@@ -68,6 +61,9 @@ pub(super) fn answer(
         }
         Some(_) | None => {}
     }
+    if choice.needs_words && feedback.as_deref().is_none_or(|words| words.trim().is_empty()) {
+        return Err(Refusal::WordsNeeded { hold: id.clone(), label: choice.label.clone() });
+    }
     Ok(vec![Event::Answered { hold: id.clone(), option: choice.id.clone(), feedback, revision: hold.revision }])
 }
 
@@ -91,7 +87,14 @@ fn gone(run: &Run, id: &HoldId, option: &str, feedback: Option<&str>) -> Refusal
 }
 
 /// The files of an answered hold were looked at again: the answer takes effect only if they are as they were shown.
-pub(super) fn rechecked(run: &Run, id: &HoldId, revision: u32, files: &[ShownFile], differences: &[String]) -> Vec<Event> {
+pub(super) fn rechecked(
+    run: &Run,
+    (id, revision): (&HoldId, u32),
+    files: &[ShownFile],
+    differences: &[String],
+    at: Timestamp,
+    ids: &mut IdSource,
+) -> Vec<Event> {
     let Some(hold) = run.holds.get(id) else { return Vec::new() };
     if hold.state != HoldState::Checking || hold.revision != revision || run.end.is_some() || run.stopping {
         return Vec::new();
@@ -99,12 +102,63 @@ pub(super) fn rechecked(run: &Run, id: &HoldId, revision: u32, files: &[ShownFil
     let unchanged = hold.files.len() == files.len()
         && hold.files.iter().zip(files).all(|(then, now)| then.path == now.path && then.seen == now.seen);
     if unchanged {
-        return follow::settle(run, hold);
+        return follow::settle(run, hold, at, ids);
     }
     vec![Event::HoldReopened {
         hold: id.clone(),
         revision: revision + 1,
         files: files.to_vec(),
         differences: differences.to_vec(),
+        by_check: false,
     }]
+}
+
+/// It was found out whether a person did what they say: if not, the question waits on and says why.
+pub(super) fn checked(run: &Run, id: &HoldId, revision: u32, failure: Option<&Failure>) -> Vec<Event> {
+    let Some(hold) = run.holds.get(id) else { return Vec::new() };
+    let expected = hold.state == HoldState::Checking && hold.revision == revision && hold.needs_check();
+    if !expected || run.end.is_some() || run.stopping {
+        return Vec::new();
+    }
+    let Some(failure) = failure else { return vec![Event::CheckPassed { hold: id.clone() }] };
+    let command = hold.terms.check.as_ref().map(|check| check.run.clone()).unwrap_or_default();
+    let mut differences = vec![format!("it is not done yet: `{command}` failed: {}", failure.message)];
+    differences.extend(Some(failure.tail.trim_end().to_owned()).filter(|tail| !tail.is_empty()));
+    vec![Event::HoldReopened { hold: id.clone(), revision: revision + 1, files: hold.files.clone(), differences, by_check: true }]
+}
+
+/// A moment has come that a question waited for. Whatever was answered before stands.
+pub(super) fn timer_due(run: &Run, timer: &TimerId, at: Timestamp, ids: &mut IdSource) -> Vec<Event> {
+    if run.end.is_some() {
+        return Vec::new();
+    }
+    let open = run.holds.values().filter(|hold| hold.state == HoldState::Open);
+    for hold in open {
+        let due = hold.terms.deadline.as_ref().filter(|due| due.timer == *timer && !due.over && due.at <= at);
+        if let Some(due) = due {
+            return deadline_passed(run, hold, &due.then);
+        }
+        let remind = hold.terms.remind.as_ref().filter(|remind| remind.timer == *timer && remind.at <= at);
+        if let Some(remind) = remind {
+            let (timer, next) = (TimerId::new(ids.next_id()), at.plus(remind.every));
+            return vec![Event::Reminded { hold: hold.id.clone(), number: remind.sent + 1, timer, next }];
+        }
+    }
+    Vec::new()
+}
+
+fn deadline_passed(run: &Run, hold: &Hold, then: &OnDeadline) -> Vec<Event> {
+    let mut events = vec![Event::DeadlinePassed { hold: hold.id.clone(), then: then.clone() }];
+    match then {
+        OnDeadline::Escalate(_) => {}
+        OnDeadline::Answer(option) => {
+            let (hold, revision) = (hold.id.clone(), hold.revision);
+            events.push(Event::Answered { hold, option: option.clone(), feedback: None, revision });
+        }
+        OnDeadline::Abort => {
+            events.extend(void_others(run, None, "nobody answered in time, and the run ends with that"));
+            events.push(Event::Aborted { hold: hold.id.clone() });
+        }
+    }
+    events
 }

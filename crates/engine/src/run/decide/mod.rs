@@ -1,6 +1,7 @@
 //! What a command means for a run: the events that follow from it, or a refusal.
 
 mod answer;
+mod change;
 mod definition;
 mod end;
 mod gaps;
@@ -8,10 +9,12 @@ mod people;
 mod spread;
 mod work;
 
+pub use change::{Consequences, consequences};
 pub(in crate::run) use end::void_others;
+pub(in crate::run) use work::failed;
 
 use crate::id::IdSource;
-use crate::run::command::{Actor, Body, Command, Create};
+use crate::run::command::{Actor, Body, Command, Create, Way};
 use crate::run::event::{Created, Entry, Event};
 use crate::run::follow::{self, Step};
 use crate::run::refusal::{Refusal, may_decide};
@@ -74,9 +77,13 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
         {
             Ok(Vec::new())
         }
-        Body::TaskEnded { key, attempt, outcome, agent } => {
+        Body::TaskEnded { key, attempt, outcome, agent, commit } => {
             let mut ids = IdSource::new(command.seed);
-            Ok(work::task_ended(run, (key, *attempt), outcome, agent.clone(), command.at, &mut ids))
+            let mut events = work::task_ended(run, (key, *attempt), outcome, agent.clone(), command.at, &mut ids);
+            if let (Some(Event::TaskFinished { commit: kept, .. }), Some(_)) = (events.first_mut(), commit) {
+                *kept = commit.clone();
+            }
+            Ok(events)
         }
         Body::WhenEvaluated { key, outcome } => Ok(spread::when_evaluated(run, key, outcome)),
         Body::GapsChecked { phase, iteration, round, found } => Ok(gaps::checked(run, (phase, *iteration), *round, found)),
@@ -99,12 +106,21 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
             let event = Event::ConditionEvaluated { phase: phase.clone(), iteration: *iteration, outcome: outcome.clone() };
             Ok(if expected && !ended(run) { vec![event] } else { Vec::new() })
         }
-        Body::Shown { phase, iteration, prompt, files, notes } => {
+        Body::Shown { phase, iteration, shown } => {
             let mut ids = IdSource::new(command.seed);
-            Ok(answer::shown(run, (phase, *iteration), prompt, files, notes, &mut ids))
+            Ok(answer::shown(run, (phase, *iteration), shown, command.at, &mut ids))
         }
-        Body::Rechecked { hold, revision, files, differences } => Ok(answer::rechecked(run, hold, *revision, files, differences)),
-        Body::TimerDue { .. } | Body::Look => Ok(Vec::new()),
+        Body::Rechecked { hold, revision, files, differences } => {
+            let mut ids = IdSource::new(command.seed);
+            Ok(answer::rechecked(run, (hold, *revision), files, differences, command.at, &mut ids))
+        }
+        Body::Checked { hold, revision, failure } => Ok(answer::checked(run, hold, *revision, failure.as_ref())),
+        Body::TimerDue { timer } => Ok(answer::timer_due(run, timer, command.at, &mut IdSource::new(command.seed))),
+        Body::Look => Ok(Vec::new()),
+        Body::ChangeAnswer { hold, option, feedback } => {
+            may_decide(&command.actor, command.require_terminal, "change an answer")?;
+            change::change(run, hold, option, feedback.clone())
+        }
         Body::Answer { hold, revision, option, feedback } => {
             answer::answer(run, command, hold, *revision, option, feedback.clone())
         }
@@ -142,7 +158,11 @@ fn follow(run: &mut Run, command: &Command, entries: &mut Vec<Entry>) {
 }
 
 fn entry(command: &Command, event: Event) -> Entry {
-    let actor = (command.actor != Actor::driver()).then(|| Box::new(command.actor.clone()));
+    let actor = match &command.body {
+        // Whoever looks at the clock only carries out what was agreed.
+        Body::TimerDue { .. } => Some(Box::new(Actor::automatic("deadline", Way::Deadline))),
+        _ => (command.actor != Actor::driver()).then(|| Box::new(command.actor.clone())),
+    };
     Entry { at: command.at, actor, cause: command.id.clone(), event }
 }
 

@@ -168,7 +168,9 @@ fn take_back(run: &Run, found: &Found<'_>, wanted: &Action, command: &Command) -
         | Action::RepeatPhase(_)
         | Action::SkipPhases(_)
         | Action::Abort
-        | Action::RaiseBudget(_) => "a person let it count as done",
+        | Action::RaiseBudget(_)
+        | Action::Redo(_)
+        | Action::Fail => "a person let it count as done",
     };
     let mut events = vec![Event::HoldVoided { hold: hold.id.clone(), reason: reason.to_owned() }];
     let others = others_asked_about(hold, found);

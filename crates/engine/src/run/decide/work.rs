@@ -1,10 +1,12 @@
 //! The ends of tasks and gates.
 
 use super::spread;
+use crate::hold::Scope;
 use crate::id::{GateId, IdSource, PhaseId, TaskKey, TimerId};
 use crate::run::agent::AgentReport;
 use crate::run::command::TaskOutcome;
 use crate::run::event::{Event, Failure, FailureKind, Thinker};
+use crate::run::follow;
 use crate::run::state::{GateState, Run, TaskState};
 use crate::spec::workflow::{OnFail, Retry};
 use crate::time::Timestamp;
@@ -29,7 +31,7 @@ pub(super) fn task_ended(
     let key = key.clone();
     match outcome {
         TaskOutcome::Finished { result, outputs } => {
-            vec![Event::TaskFinished { key, attempt, result: result.clone(), outputs: outputs.clone(), agent }]
+            vec![Event::TaskFinished { key, attempt, result: result.clone(), outputs: outputs.clone(), agent, commit: None }]
         }
         TaskOutcome::Again { result, outputs } => match declared.and_then(|task| task.until.as_ref()) {
             Some(until) if task.rounds + 1 >= until.limit => {
@@ -48,12 +50,21 @@ pub(super) fn task_ended(
         TaskOutcome::Failed(Failure { kind: FailureKind::Budget, message, .. }) => {
             vec![Event::TaskStopped { key, attempt, reason: message.clone(), agent, by_budget: true }]
         }
+        TaskOutcome::Asks(showing) => match declared.and_then(|task| task.checkpoint()) {
+            Some(checkpoint) => vec![follow::ask(run, Scope::Tasks(vec![key]), checkpoint, showing, at, ids)],
+            None => Vec::new(),
+        },
+        TaskOutcome::Unauthenticated { missing, probe } => {
+            let reason = format!("it lacks a login: {}", missing.error);
+            let stopped = Event::TaskStopped { key: key.clone(), attempt, reason, agent, by_budget: false };
+            vec![stopped, follow::ask_for_login(run, &key, missing, probe.as_ref(), ids)]
+        }
         TaskOutcome::Failed(failure) => failed(run, index, failure, agent, at, ids),
     }
 }
 
 /// An attempt failed: it is tried again after a while, or this was the last try.
-pub(super) fn failed(
+pub(in crate::run) fn failed(
     run: &Run,
     index: usize,
     failure: &Failure,

@@ -152,6 +152,10 @@ pub enum FailureKind {
     Until,
     /// Tasks that it became failed.
     Items,
+    /// A person found issues as often as work is done again for it.
+    Issues,
+    /// A login is missing, and a person says that it is a failure.
+    Authentication,
 }
 
 /// The result of a condition.

@@ -1,9 +1,16 @@
-//! The questions that come up by themselves: what was cut off, what failed, what is missing, what has been used up.
+//! Questions: those of the workflow, and those that come up by themselves: what was cut off, what failed, what is missing.
 
-use crate::hold::{Choice, HoldKind, Scope, budget_options, gap_options, task_options};
-use crate::id::{HoldId, IdSource, PhaseId, TaskKey};
+use crate::hold::{
+    Action, Asked, Authentication, Choice, Due, HoldKind, Remind, Scope, Terms, Topic, authentication_options, budget_options,
+    gap_options, task_options,
+};
+use crate::id::{HoldId, IdSource, PhaseId, TaskKey, TimerId};
 use crate::run::budget::BudgetScope;
+use crate::run::command::Showing;
 use crate::run::event::{Event, Failure, HoldOpened};
+use crate::run::state::Run;
+use crate::spec::workflow::{Check, Checkpoint, Question, Waits};
+use crate::time::Timestamp;
 
 /// So many tasks are named in a question about a budget.
 const NAMED: usize = 8;
@@ -53,5 +60,107 @@ fn question(kind: HoldKind, scope: Scope, prompt: String, notes: Vec<String>, op
         notes,
         blocking: true,
         quorum: 1,
+        asked: None,
+        terms: Terms::default(),
     }))
+}
+
+/// A declared checkpoint was made ready: its question waits from now on.
+pub(in crate::run) fn ask(
+    run: &Run,
+    scope: Scope,
+    checkpoint: &Checkpoint,
+    showing: &Showing,
+    at: Timestamp,
+    ids: &mut IdSource,
+) -> Event {
+    let title = match &scope {
+        Scope::Tasks(keys) => keys.first().and_then(|key| run.declared(key)).map(|task| task.title().to_owned()),
+        Scope::Run | Scope::Phase { .. } | Scope::Gate { .. } | Scope::Gaps { .. } => None,
+    };
+    let hold = HoldId::new(ids.next_id());
+    let terms = terms(run, checkpoint, showing, at, ids);
+    Event::HoldOpened(Box::new(HoldOpened {
+        hold,
+        kind: HoldKind::of(showing.question.as_ref()),
+        prompt: showing.prompt.clone(),
+        files: showing.files.clone(),
+        options: checkpoint.options.clone(),
+        notes: showing.notes.clone(),
+        blocking: checkpoint.waits.default.is_none(),
+        quorum: 1,
+        asked: showing.question.clone().map(|question| Box::new(asked(run, title, Topic::Question(question)))),
+        terms,
+        scope,
+    }))
+}
+
+fn terms(run: &Run, checkpoint: &Checkpoint, showing: &Showing, at: Timestamp, ids: &mut IdSource) -> Terms {
+    let Waits { default, deadline, remind } = &checkpoint.waits;
+    let policy = &run.workflow.policy;
+    let rule = match HoldKind::of(checkpoint.question.as_ref()) {
+        HoldKind::Checkpoint => policy.checkpoint.as_ref(),
+        HoldKind::Verify => policy.verify.as_ref(),
+        HoldKind::Decision => policy.decision.as_ref(),
+        HoldKind::Action
+        | HoldKind::Interrupted
+        | HoldKind::Failed
+        | HoldKind::Gaps
+        | HoldKind::Budget
+        | HoldKind::Authentication
+        | HoldKind::Handover => None,
+    };
+    let first = || checkpoint.options.iter().find(|choice| choice.action == Action::Continue).map(|choice| choice.id.clone());
+    let check = match &showing.question {
+        Some(Question::Action(action)) => action.check.clone(),
+        Some(Question::Verify(_) | Question::Decision(_)) | None => None,
+    };
+    let mut timer = || TimerId::new(ids.next_id());
+    Terms {
+        check,
+        checked: false,
+        default: default.clone(),
+        automatic: rule.filter(|_| showing.automatic).and_then(|_| first()),
+        deadline: deadline.as_ref().map(|deadline| Due {
+            timer: timer(),
+            at: at.plus(deadline.after),
+            then: deadline.then.clone(),
+            over: false,
+        }),
+        remind: remind.map(|every| Remind { timer: timer(), at: at.plus(every), every, sent: 0 }),
+    }
+}
+
+/// A login is missing: a person is asked for it, and what needs it waits.
+pub(in crate::run) fn ask_for_login(
+    run: &Run,
+    key: &TaskKey,
+    missing: &Authentication,
+    probe: Option<&Check>,
+    ids: &mut IdSource,
+) -> Event {
+    let title = run.declared(key).map(|task| task.title().to_owned());
+    let prompt = format!("{} needs a login: {}", key.address(), missing.error);
+    let mut opened = HoldOpened {
+        hold: HoldId::new(ids.next_id()),
+        kind: HoldKind::Authentication,
+        scope: Scope::Tasks(vec![key.clone()]),
+        prompt,
+        files: Vec::new(),
+        options: authentication_options(),
+        notes: Vec::new(),
+        blocking: true,
+        quorum: 1,
+        asked: Some(Box::new(asked(run, title, Topic::Authentication(missing.clone())))),
+        terms: Terms::default(),
+    };
+    opened.terms.check = probe.cloned();
+    Event::HoldOpened(Box::new(opened))
+}
+
+/// What is asked, with how far the run is.
+fn asked(run: &Run, title: Option<String>, topic: Topic) -> Asked {
+    let (done, total) = run.progress();
+    let phase = || run.current.as_ref().map(|phase| run.workflow.phases[phase.position].title().to_owned());
+    Asked { task: title.or_else(phase).unwrap_or_default(), done, total, topic }
 }

@@ -68,6 +68,7 @@ fn gathered(phase: &PhaseRun, index: usize) -> Event {
         result: None,
         outputs: Vec::new(),
         agent: None,
+        commit: None,
     }
 }
 
@@ -243,6 +244,7 @@ pub(super) fn failed_for_good(
                 feedback: Some(message),
                 by_itself: true,
                 gaps: false,
+                carry: Vec::new(),
             });
             events
         }

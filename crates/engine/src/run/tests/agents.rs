@@ -19,7 +19,7 @@ fn report(cost: Option<u64>, session: &str) -> Option<Box<AgentReport>> {
 
 fn end(bench: &mut Bench, outcome: TaskOutcome, agent: Option<Box<AgentReport>>) {
     let Some(Effect::Task { key, attempt }) = bench.run.pending().into_iter().next() else { panic!("no task runs") };
-    bench.outcome(Body::TaskEnded { key, attempt, outcome, agent });
+    bench.outcome(Body::TaskEnded { key, attempt, outcome, agent, commit: None });
 }
 
 fn well() -> TaskOutcome {

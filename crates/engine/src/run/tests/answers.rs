@@ -26,9 +26,7 @@ fn waiting_with_a_file(presets: Vec<Preset>) -> Bench {
     bench.outcome(Body::Shown {
         phase: PhaseId::from("plan"),
         iteration: 1,
-        prompt: "Good?".into(),
-        files: vec![file(b"one")],
-        notes: Vec::new(),
+        shown: Box::new(Showing { prompt: "Good?".into(), files: vec![file(b"one")], ..Showing::default() }),
     });
     bench
 }

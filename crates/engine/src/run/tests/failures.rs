@@ -133,10 +133,17 @@ fn an_outcome_of_an_attempt_that_is_over_changes_nothing() {
         attempt: 1,
         outcome: TaskOutcome::Finished { result: None, outputs: Vec::new() },
         agent: None,
+        commit: None,
     };
     assert!(!bench.outcome(late.clone()).is_empty());
     assert!(bench.outcome(late).is_empty());
-    let other = Body::TaskEnded { key: key("one", 7, "a"), attempt: 1, outcome: TaskOutcome::Failed(broken()), agent: None };
+    let other = Body::TaskEnded {
+        key: key("one", 7, "a"),
+        attempt: 1,
+        outcome: TaskOutcome::Failed(broken()),
+        agent: None,
+        commit: None,
+    };
     assert!(bench.outcome(other).is_empty());
 }
 
@@ -227,6 +234,7 @@ fn a_result_of_an_earlier_execution_is_not_this_ones() {
             outputs: Vec::new(),
         },
         agent: None,
+        commit: None,
     };
     bench.outcome(finished(1, Some("7")));
     assert_eq!(bench.run.full_context(&|_| None)["outputs"]["one"]["a"], 7);

@@ -5,6 +5,7 @@ mod answers;
 mod failures;
 mod people;
 mod phases;
+mod questions;
 mod recovery;
 mod spread;
 mod stored;
@@ -13,7 +14,7 @@ use crate::datum::Datum;
 use crate::digest::Digest;
 use crate::hold::{Action, Choice, Hold};
 use crate::id::{DriverId, GateId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey};
-use crate::run::command::{Actor, Body, Command, Create, Credential, GapsFound, TaskOutcome, Way};
+use crate::run::command::{Actor, Body, Command, Create, Credential, GapsFound, Showing, TaskOutcome, Way};
 use crate::run::effect::Effect;
 use crate::run::event::{ConditionOutcome, Entry, Event, Failure, FailureKind, Origin, OutputFile, Preset, RunKind};
 use crate::run::{Refusal, Run, create, handle};
@@ -44,7 +45,7 @@ pub(super) fn gate(id: &str) -> Gate {
 }
 
 pub(super) fn choice(label: &str, action: Action) -> Choice {
-    Choice { id: OptionId::new(label.to_lowercase()), label: label.into(), with_feedback: true, action }
+    Choice { with_feedback: true, ..Choice::plain(&label.to_lowercase(), label, action) }
 }
 
 pub(super) fn checkpoint(options: Vec<Choice>) -> Option<Checkpoint> {
@@ -54,6 +55,8 @@ pub(super) fn checkpoint(options: Vec<Choice>) -> Option<Checkpoint> {
         prompt: "Go on?".into(),
         show_files: Vec::new(),
         options,
+        question: None,
+        waits: Default::default(),
     })
 }
 
@@ -123,8 +126,14 @@ impl Bench {
     pub(super) fn perform(&mut self, effect: &Effect) -> Vec<Event> {
         let body = match effect.clone() {
             Effect::Task { key, attempt } => {
-                let outcome = TaskOutcome::Finished { result: None, outputs: Vec::new() };
-                Body::TaskEnded { key, attempt, outcome, agent: None }
+                let question = self.run.declared(&key).and_then(|task| task.checkpoint()?.question.clone());
+                let outcome = match question {
+                    Some(question) => {
+                        TaskOutcome::Asks(Box::new(Showing { question: Some(question), automatic: true, ..Showing::default() }))
+                    }
+                    None => TaskOutcome::Finished { result: None, outputs: Vec::new() },
+                };
+                Body::TaskEnded { key, attempt, outcome, agent: None, commit: None }
             }
             Effect::Gate { phase, iteration, gate, attempt } => {
                 Body::GateEnded { phase, iteration, gate, attempt, failure: None }
@@ -133,12 +142,13 @@ impl Bench {
                 Body::ConditionEvaluated { phase, iteration, outcome: ConditionOutcome::True }
             }
             Effect::Show { phase, iteration } => {
-                Body::Shown { phase, iteration, prompt: "Go on?".into(), files: Vec::new(), notes: Vec::new() }
+                Body::Shown { phase, iteration, shown: Box::new(Showing { prompt: "Go on?".into(), ..Default::default() }) }
             }
             Effect::Recheck { hold, revision } => {
                 let files = self.run.holds[&hold].files.clone();
                 Body::Rechecked { hold, revision, files, differences: Vec::new() }
             }
+            Effect::Check { hold, revision } => Body::Checked { hold, revision, failure: None },
             Effect::When { key } => Body::WhenEvaluated { key, outcome: ConditionOutcome::True },
             Effect::Gaps { phase, iteration, round } => {
                 let found = GapsFound::Whole { status: "complete".into(), message: None };
@@ -166,7 +176,7 @@ impl Bench {
             _ => None,
         });
         let (key, attempt) = found.expect("the task is under way");
-        self.outcome(Body::TaskEnded { key, attempt, outcome: TaskOutcome::Failed(broken()), agent: None })
+        self.outcome(Body::TaskEnded { key, attempt, outcome: TaskOutcome::Failed(broken()), agent: None, commit: None })
     }
 
     pub(super) fn hold(&self) -> &Hold {

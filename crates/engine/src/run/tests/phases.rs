@@ -110,7 +110,7 @@ fn a_checkpoint_that_is_to_be_passed_over_is_not_shown_before_it_is() {
     let evaluated = Body::ConditionEvaluated { phase: phase.clone(), iteration: 1, outcome };
     bench.tell(Actor::driver(), evaluated, false).unwrap();
     assert_eq!(bench.run.pending(), []);
-    let shown = Body::Shown { phase, iteration: 1, prompt: "Go on?".into(), files: Vec::new(), notes: Vec::new() };
+    let shown = Body::Shown { phase, iteration: 1, shown: Box::default() };
     assert_eq!(bench.tell(Actor::driver(), shown, false), Ok(Vec::new()));
     bench.outcome(Body::Look);
     assert!(bench.run.holds.is_empty());

@@ -21,7 +21,7 @@ fn end(bench: &mut Bench, address: &str, outcome: TaskOutcome) {
         _ => None,
     });
     let (key, attempt) = found.unwrap_or_else(|| panic!("{address} does not run: {:?}", bench.run.pending()));
-    bench.outcome(Body::TaskEnded { key, attempt, outcome, agent: None });
+    bench.outcome(Body::TaskEnded { key, attempt, outcome, agent: None, commit: None });
 }
 
 fn gap_check() -> Option<GapCheck> {

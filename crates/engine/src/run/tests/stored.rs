@@ -87,8 +87,16 @@ fn a_history_without_its_beginning_is_refused() {
 fn a_history_that_no_rule_would_write_is_folded_without_a_panic() {
     let mut run = Bench::new(workflow(vec![phase("plan", vec![task("a", &[]), task("b", &["a"])])])).run;
     let at = |event: Event| Entry { at: Timestamp::from_millis(1), actor: None, cause: None, event };
-    let done =
-        || at(Event::TaskFinished { key: key("plan", 1, "a"), attempt: 1, result: None, outputs: Vec::new(), agent: None });
+    let done = || {
+        at(Event::TaskFinished {
+            key: key("plan", 1, "a"),
+            attempt: 1,
+            result: None,
+            outputs: Vec::new(),
+            agent: None,
+            commit: None,
+        })
+    };
     let events = [done(), at(Event::RetryAsked { key: key("plan", 1, "a") }), done()];
     for entry in &events[..2] {
         run.apply(entry).unwrap();

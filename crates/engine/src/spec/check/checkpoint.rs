@@ -3,6 +3,12 @@
 use super::Checker;
 use super::choice::{OPTION, Order, default_choices};
 use super::fields::{Format, Key, Shape, words};
+use super::question::{
+    ACTION, ACTION_ABOUT, BLOCKING_ABOUT, DEADLINE_ABOUT, DECISION, DECISION_ABOUT, DEFAULT_ABOUT, ON_DEADLINE_ABOUT,
+    ON_DEADLINE_SHAPES, QUESTIONS, REMIND_ABOUT, SIGNAL_ABOUT, VERIFY, VERIFY_ABOUT, asks, options as question_options,
+};
+use crate::hold::Action;
+use crate::id::PhaseId;
 use crate::spec::code::ProblemCode;
 use crate::spec::syntax::{Content, Node};
 use crate::spec::workflow::{Checkpoint, OnConditionError};
@@ -31,24 +37,17 @@ pub(super) static CHECKPOINT: Format = Format {
         Key::optional("show_files", Shape::Texts, "Files and folders that the decision is about, in the output directory or under the root; templates."),
         Key::optional("with_feedback", Shape::Truth, "Whether the options ask for feedback unless they say otherwise.").default("false"),
         Key::optional("options", Shape::List(&OPTION, 1), "What may be answered; Continue and Abort when absent."),
+        Key::valued("verify", Shape::Map(&VERIFY), VERIFY_ABOUT),
+        Key::valued("decision", Shape::Map(&DECISION), DECISION_ABOUT),
+        Key::valued("action", Shape::Map(&ACTION), ACTION_ABOUT),
+        Key::optional("resume_signal", Shape::Filled, SIGNAL_ABOUT),
+        Key::optional("blocking", Shape::Truth, BLOCKING_ABOUT).default("true"),
+        Key::optional("default", Shape::Filled, DEFAULT_ABOUT),
+        Key::optional("deadline", Shape::Duration, DEADLINE_ABOUT),
+        Key::optional("remind", Shape::Duration, REMIND_ABOUT),
+        Key::optional("on_deadline", Shape::AnyOf(&ON_DEADLINE_SHAPES), ON_DEADLINE_ABOUT).default("escalate"),
     ],
-    later: &[
-        "type",
-        "gate",
-        "deadline",
-        "remind",
-        "reminders",
-        "approvers",
-        "approvals",
-        "blocking",
-        "default",
-        "on_timeout",
-        "timeout",
-        "policy",
-        "verify",
-        "id",
-        "name",
-    ],
+    later: &["type", "gate", "reminders", "approvers", "approvals", "on_timeout", "timeout", "policy", "id", "name"],
     rule: None,
 };
 
@@ -80,6 +79,25 @@ impl Checker<'_, '_> {
             self.error(ProblemCode::EmptyCondition, span, "the condition is empty")
                 .help("leave `condition` out to show the checkpoint always");
         }
+        let question = self.question(&fields, Roots::Checkpoint);
+        if QUESTIONS.iter().any(|kind| fields.key(kind).is_some()) {
+            for key in ["prompt", "options", "with_feedback"] {
+                if let Some(span) = fields.key(key) {
+                    let message = format!("`{key}` stands beside a question that has its own");
+                    self.error(ProblemCode::ConflictingKeys, span, message).help("remove it");
+                }
+            }
+            let here = PhaseId::from(order.ids[order.here]);
+            let question = question?;
+            let options = question_options(&question, &Action::RepeatPhase(here), self.signal(&fields).as_deref());
+            let waits = self.waits(&fields, &options, Some(&question));
+            let plain = asks(question, options, show_files, waits);
+            return Some(Checkpoint { condition, on_condition_error: on_condition_error.unwrap_or_default(), ..plain });
+        }
+        if let Some(span) = fields.key("resume_signal") {
+            let message = "`resume_signal` belongs to `verify` and `action`";
+            self.report.warning(ProblemCode::UnusedKey, span, message).help("remove it");
+        }
         let custom = prompt.is_some() || options.is_some();
         let says_something = custom || fields.get("condition").is_some() || fields.get("show_files").is_some();
         let asks = match approval_required {
@@ -96,12 +114,16 @@ impl Checker<'_, '_> {
             }
             return None;
         }
+        let options = options.unwrap_or_else(|| default_choices(with_feedback));
+        let waits = self.waits(&fields, &options, None);
         Some(Checkpoint {
             condition,
             on_condition_error: on_condition_error.unwrap_or_default(),
             prompt: prompt.unwrap_or_else(|| PROMPT.to_owned()),
             show_files,
-            options: options.unwrap_or_else(|| default_choices(with_feedback)),
+            options,
+            question: None,
+            waits,
         })
     }
 }

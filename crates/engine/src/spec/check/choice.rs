@@ -62,6 +62,11 @@ impl<'p> Order<'p> {
         self.ids.iter().position(|candidate| *candidate == id)
     }
 
+    /// The phase before this one.
+    pub(super) fn before(&self) -> Option<&'p str> {
+        self.ids[..self.here].last().copied().filter(|id| !id.is_empty())
+    }
+
     /// Phases that may be repeated from here, by their ids.
     fn until_here(&self) -> impl Iterator<Item = &'p str> + Clone + use<'p> {
         self.ids[..=self.here].iter().copied().filter(|id| !id.is_empty())
@@ -84,7 +89,7 @@ enum Kind {
 
 /// What an absent list of options means.
 pub(super) fn default_choices(with_feedback: bool) -> Vec<Choice> {
-    let choice = |id: &str, label: &str, action| Choice { id: OptionId::new(id), label: label.into(), with_feedback, action };
+    let choice = |id: &str, label: &str, action| Choice { with_feedback, ..Choice::plain(id, label, action) };
     vec![choice("continue", "Continue", Action::Continue), choice("abort", "Abort", Action::Abort)]
 }
 
@@ -113,7 +118,8 @@ impl Checker<'_, '_> {
                 self.error(ProblemCode::DuplicateLabel, &label_node.span, message).help("give each option a label of its own");
             } else {
                 // An option whose action was refused keeps its label, so that later ones are still compared with it.
-                choices.push(Choice { id, label: label.to_owned(), with_feedback, action: action.unwrap_or(Action::Abort) });
+                let plain = Choice::plain(id.as_str(), label, action.unwrap_or(Action::Abort));
+                choices.push(Choice { with_feedback, ..plain });
             }
         }
         choices

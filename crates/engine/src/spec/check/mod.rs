@@ -11,7 +11,9 @@ mod gap;
 mod gate;
 mod needs;
 mod phase;
+mod policy;
 mod process;
+mod question;
 mod reuse;
 mod script;
 mod secret;
@@ -32,10 +34,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::time::Duration;
 
-#[cfg(test)]
-pub(super) use agent::AGENT_KEYS;
 pub(super) use fields::{Format, Key, Presence, Rule, Shape};
 pub(super) use workflow::{WORKFLOW, workflow};
+#[cfg(test)]
+pub(super) use {agent::AGENT_KEYS, question::WAIT_KEYS};
 
 /// What every check needs: the text of the file, for places inside scalars, and where problems go.
 pub(super) struct Checker<'s, 'r> {

@@ -15,6 +15,7 @@ use crate::spec::code::ProblemCode;
 use crate::spec::syntax::Node;
 use crate::spec::workflow::{ADAPTIVE_TASK, MAIN_TASK, Mode, Phase, Task, Work};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 const BEHAVIORS: [(&str, Behavior); 3] =
     [("parallel", Behavior::Parallel), ("sequential", Behavior::Sequential), ("main-only", Behavior::MainOnly)];
@@ -126,7 +127,7 @@ impl Checker<'_, '_> {
             fields.get("behavior").and_then(|node| self.word(node, "`behavior`", &BEHAVIORS)).unwrap_or(Behavior::Parallel);
         let own_mode = fields.get("execution_mode").and_then(|node| self.word(node, "`execution_mode`", &MODES));
         let mut taken = BTreeSet::from([MAIN_TASK.to_owned(), ADAPTIVE_TASK.to_owned()]);
-        let (tasks, told) = self.tasks(fields, behavior, own_mode.unwrap_or(mode), &mut taken);
+        let (tasks, told) = self.tasks(fields, behavior, own_mode.unwrap_or(mode), &mut taken, order);
         let gap_check = self.gap_check(fields, &mut taken);
         let mut suggested = self.suggestions(fields);
         suggested.extend(told);
@@ -164,6 +165,7 @@ impl Checker<'_, '_> {
         behavior: Behavior,
         mode: Mode,
         taken: &mut BTreeSet<String>,
+        order: Order<'_>,
     ) -> (Vec<Task>, Vec<String>) {
         let nodes = phase.get("tasks").and_then(|node| self.list(node, "`tasks`")).unwrap_or_default();
         let mut raw: Vec<RawTask<'_, '_>> = nodes.iter().filter_map(|node| self.task(node)).collect();
@@ -196,7 +198,9 @@ impl Checker<'_, '_> {
             let help = "rename the task, or leave out `main_agent`";
             self.error(ProblemCode::DuplicateId, &clash.id.span, "`main` is the task that `main_agent` makes").help(help);
         }
+        let spans: Vec<Range<usize>> = raw.iter().map(|raw| raw.id.span.clone()).collect();
         let mut tasks: Vec<Task> = raw.into_iter().map(|raw| raw.task).collect();
+        self.redo(&mut tasks, &spans, order.before().map(PhaseId::from).as_ref());
         let told = match mode {
             Mode::Strict | Mode::Adaptive => {
                 tasks.extend(listed);

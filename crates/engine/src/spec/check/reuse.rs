@@ -114,11 +114,17 @@ fn renamed(mut phase: Phase, id: &str, own_mode: Mode, mode: Mode, vars: &BTreeM
     handed.extend(std::mem::take(&mut phase.vars));
     phase.vars = handed;
     phase.execution_mode = phase.execution_mode.or((own_mode != mode).then_some(own_mode));
-    for choice in phase.checkpoint.iter_mut().flat_map(|checkpoint| &mut checkpoint.options) {
+    for choice in phase.choices_mut() {
         match &mut choice.action {
             Action::RepeatPhase(target) => *target = long(target),
             Action::SkipPhases(phases) => phases.iter_mut().for_each(|phase| *phase = long(phase)),
-            Action::Continue | Action::Abort | Action::Rerun | Action::CountAsDone | Action::RaiseBudget(_) => {}
+            Action::Continue
+            | Action::Abort
+            | Action::Rerun
+            | Action::CountAsDone
+            | Action::RaiseBudget(_)
+            | Action::Redo(_)
+            | Action::Fail => {}
         }
     }
     phase
@@ -129,7 +135,7 @@ pub(super) fn mean_used(phases: &mut [Phase], used: &BTreeMap<String, Vec<PhaseI
     if used.is_empty() {
         return;
     }
-    for choice in phases.iter_mut().filter_map(|phase| phase.checkpoint.as_mut()).flat_map(|checkpoint| &mut checkpoint.options) {
+    for choice in phases.iter_mut().flat_map(Phase::choices_mut) {
         match &mut choice.action {
             Action::RepeatPhase(target) => {
                 if let Some(first) = used.get(target.as_str()).and_then(|phases| phases.first()) {
@@ -141,7 +147,13 @@ pub(super) fn mean_used(phases: &mut [Phase], used: &BTreeMap<String, Vec<PhaseI
                     phases.iter().flat_map(|phase| used.get(phase.as_str()).cloned().unwrap_or_else(|| vec![phase.clone()]));
                 *phases = all.collect();
             }
-            Action::Continue | Action::Abort | Action::Rerun | Action::CountAsDone | Action::RaiseBudget(_) => {}
+            Action::Continue
+            | Action::Abort
+            | Action::Rerun
+            | Action::CountAsDone
+            | Action::RaiseBudget(_)
+            | Action::Redo(_)
+            | Action::Fail => {}
         }
     }
 }

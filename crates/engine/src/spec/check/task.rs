@@ -4,6 +4,10 @@ use super::Checker;
 use super::agent::{AGENT_KEYS, BUDGET, BUDGET_ABOUT, MOST_ASKS, SESSIONS, TOOLS};
 use super::fields::{Fields, Format, Key, Rule, Shape, words};
 use super::process::{ON_FAIL, ON_FAIL_ABOUT};
+use super::question::{
+    ACTION, ACTION_ABOUT, BLOCKING_ABOUT, DEADLINE_ABOUT, DECISION, DECISION_ABOUT, DEFAULT_ABOUT, ON_DEADLINE_ABOUT,
+    ON_DEADLINE_SHAPES, QUESTIONS, REMIND_ABOUT, SIGNAL_ABOUT, VERIFY, VERIFY_ABOUT, WAIT_KEYS,
+};
 use super::spread::{FOR_EACH_SHAPES, JOINS, UNTIL_SHAPES};
 use crate::id::TaskId;
 use crate::spec::code::ProblemCode;
@@ -12,7 +16,7 @@ use crate::spec::workflow::{OnInterrupt, Retry, Task, Work};
 use crate::template::Roots;
 use std::time::Duration;
 
-const KINDS: [&str; 5] = ["run", "script", "pass", "agent", "prompt"];
+const KINDS: [&str; 8] = ["run", "script", "pass", "agent", "prompt", "verify", "decision", "action"];
 
 const ON_INTERRUPT: [(&str, OnInterrupt); 3] =
     [("rerun", OnInterrupt::Rerun), ("ask", OnInterrupt::Ask), ("fail", OnInterrupt::Fail)];
@@ -34,6 +38,16 @@ pub(super) static TASK: Format = Format {
         Key::valued("pass", Shape::True, "Does nothing: a join, or a stand-in."),
         Key::valued("agent", Shape::Filled, "Who works: a name under `agents`; the default agent works where none is configured under it."),
         Key::valued("prompt", Shape::Filled, "What an agent is told; a template. When absent, the document `subagents/AGENT.md` beside this file, else what the phase is for."),
+        Key::valued("verify", Shape::Map(&VERIFY), VERIFY_ABOUT),
+        Key::valued("decision", Shape::Map(&DECISION), DECISION_ABOUT),
+        Key::valued("action", Shape::Map(&ACTION), ACTION_ABOUT),
+        Key::optional("show_files", Shape::Texts, "For questions: files and folders that the answer is about; templates."),
+        Key::optional("resume_signal", Shape::Filled, SIGNAL_ABOUT),
+        Key::optional("blocking", Shape::Truth, BLOCKING_ABOUT).default("true"),
+        Key::optional("default", Shape::Filled, DEFAULT_ABOUT),
+        Key::optional("deadline", Shape::Duration, DEADLINE_ABOUT),
+        Key::optional("remind", Shape::Duration, REMIND_ABOUT),
+        Key::optional("on_deadline", Shape::AnyOf(&ON_DEADLINE_SHAPES), ON_DEADLINE_ABOUT).default("escalate"),
         Key::optional("output_path", Shape::Filled, "The file in the output directory that an agent's work becomes; a template."),
         Key::optional("model", Shape::Filled, "The model that an agent should be."),
         Key::optional(
@@ -53,6 +67,7 @@ pub(super) static TASK: Format = Format {
         Key::optional("continue_on_error", Shape::Truth, "Whether the run goes on when the task has failed for good.").default("false"),
         Key::optional("budget", Shape::Map(&BUDGET), BUDGET_ABOUT),
         Key::optional("worktree", Shape::Truth, "Whether it works in a git worktree and on a branch of its own.").default("false"),
+        Key::optional("commit", Shape::Truth, "Whether what it changed is committed with git when it is done.").default("false"),
         Key::optional("timeout", Shape::Duration, "How long one attempt may take: `30s`, `5m`, `1h 30m` or `PT30M`."),
         Key::optional(
             "retry",
@@ -72,7 +87,15 @@ pub(super) static TASK: Format = Format {
         Key::optional("dir", Shape::Filled, "Where it runs, under the root; a template."),
     ],
     later: &["agents", "inputs", "skills", "type", "config", "checkpoint", "gates", "subagent", "uses"],
-    rule: Some(Rule::OneGroup(&[&["run"], &["script"], &["pass"], &["agent", "prompt"]])),
+    rule: Some(Rule::OneGroup(&[
+        &["run"],
+        &["script"],
+        &["pass"],
+        &["agent", "prompt"],
+        &["verify"],
+        &["decision"],
+        &["action"],
+    ])),
 };
 
 static RETRY: Format = Format {
@@ -135,9 +158,11 @@ impl Checker<'_, '_> {
                 .is_some_and(|node| self.truth(node, "`continue_on_error`") == Some(true)),
             budget: self.budget(&fields),
             worktree: self.worktree(&fields),
+            commit: fields.get("commit").is_some_and(|node| self.truth(node, "`commit`") == Some(true)),
             ..plain
         };
         self.only_for_agents(&fields, &task);
+        self.only_for_questions(&fields, &task);
         Some(RawTask { task, id: id_node?, needs })
     }
 
@@ -154,6 +179,41 @@ impl Checker<'_, '_> {
         }
     }
 
+    /// Tells of keys that mean something for questions only, and of those that mean nothing for them.
+    fn only_for_questions(&mut self, fields: &Fields<'_, '_>, task: &Task) {
+        let is_question = QUESTIONS.iter().any(|kind| fields.key(kind).is_some());
+        if is_question && task.for_each.is_some() {
+            let span = fields.key("for_each").unwrap_or(&fields.span);
+            self.error(ProblemCode::ConflictingKeys, span, "a question is put once, not for each item of a list")
+                .help("ask once about all of them, in a task that needs the list");
+        }
+        let keys: &[&str] = match is_question {
+            true => &[
+                "timeout",
+                "retry",
+                "outputs",
+                "env",
+                "secrets",
+                "dir",
+                "until",
+                "on_interrupt",
+                "on_fail",
+                "worktree",
+                "commit",
+            ],
+            false => &WAIT_KEYS,
+        };
+        for key in keys.iter().copied().chain((!is_question).then_some("show_files")) {
+            if let Some(span) = fields.key(key) {
+                let message = match is_question {
+                    true => format!("`{key}` means nothing for a question to a person"),
+                    false => format!("`{key}` is for questions to people, and this task is none"),
+                };
+                self.error(ProblemCode::UnusedKey, span, message).help("remove it");
+            }
+        }
+    }
+
     fn work(&mut self, fields: &Fields<'_, '_>) -> Option<Work> {
         let mut given: Vec<&str> = KINDS.into_iter().filter(|kind| fields.key(kind).is_some()).collect();
         if given == ["agent", "prompt"] {
@@ -161,13 +221,14 @@ impl Checker<'_, '_> {
         }
         let kind = match given.as_slice() {
             [] => {
-                let message = "a task needs one of `run`, `script`, `pass`, `agent`, `prompt`";
+                let message = "a task needs one of `run`, `script`, `pass`, `agent`, `prompt`, `verify`, `decision`, `action`";
                 self.error(ProblemCode::MissingKey, &fields.span, message).help("`pass: true` makes a task that does nothing");
                 return None;
             }
             [kind] => *kind,
             [_, second, ..] => {
-                let message = format!("a task is a command, a script or an agent's work; this one has {}", given.join(" and "));
+                let message =
+                    format!("a task is a command, a script, an agent's work or a question; this one has {}", given.join(" and "));
                 let span = fields.key(second).unwrap_or(&fields.span);
                 self.error(ProblemCode::ConflictingKeys, span, message).help("make two tasks of it, one needing the other");
                 for kind in &given {
@@ -179,6 +240,7 @@ impl Checker<'_, '_> {
         let node = fields.require(self, kind)?;
         match kind {
             "agent" | "prompt" => Some(Work::Agent(Box::new(self.agent_work(fields)))),
+            "verify" | "decision" | "action" => self.checkpoint_task(fields),
             _ => self.work_of(kind, node),
         }
     }
@@ -191,6 +253,7 @@ impl Checker<'_, '_> {
                 self.filled(node, &format!("`{kind}`"));
                 None
             }
+            "verify" | "decision" | "action" => None,
             _ => {
                 if !self.truth(node, "`pass`")? {
                     self.error(ProblemCode::WrongValue, &node.span, "`pass` can only be true")

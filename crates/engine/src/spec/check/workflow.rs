@@ -6,6 +6,7 @@ use super::choice::Order;
 use super::fields::{Fields, Format, Key, Shape, words};
 use super::gap::FINALIZATION;
 use super::phase::{Found, PHASE};
+use super::policy::{POLICY, POLICY_ABOUT, collect};
 use super::reuse::mean_used;
 use super::secret::SOURCE;
 use super::spread::INPUT;
@@ -61,6 +62,7 @@ pub(in crate::spec) static WORKFLOW: Format = Format {
         Key::optional("agents", Shape::MapOf(&AGENT_SHAPE), "How agents are started, by the names under which tasks ask for them; `default` works where no other is named."),
         Key::optional("budget", Shape::Map(&BUDGET), BUDGET_ABOUT),
         Key::optional("worktree", Shape::Truth, "Whether each run works in a git worktree and on a branch of its own.").default("false"),
+        Key::optional("policy", Shape::Map(&POLICY), POLICY_ABOUT),
         Key::required("phases", Shape::List(&PHASE, 1), "The phases, in order."),
         Key::optional("finalization", Shape::Map(&FINALIZATION), "What is made from the context when all phases are done."),
     ],
@@ -70,7 +72,6 @@ pub(in crate::spec) static WORKFLOW: Format = Format {
         "gap_check",
         "skills",
         "for_each",
-        "policy",
         "notify",
         "deadline",
         "on_complete",
@@ -125,7 +126,11 @@ pub(in crate::spec) fn workflow(
     let secrets = checker.secrets(&fields);
     let max_parallel = fields.get("max_parallel").and_then(|node| checker.count(node, "`max_parallel`", 1..=MOST_PARALLEL));
     let (mut agents, budget, worktree) = (checker.agents(&fields), checker.budget(&fields), checker.worktree(&fields));
-    let phases = checker.phases(&fields, execution_mode);
+    let policy = checker.policy(&fields);
+    let mut phases = checker.phases(&fields, execution_mode);
+    if policy.collect_phase {
+        phases.iter_mut().flatten().for_each(collect);
+    }
     let finalization = checker.finalization(&fields);
     let mut secrets = secrets;
     // What is said here goes before what a used workflow says.
@@ -152,6 +157,7 @@ pub(in crate::spec) fn workflow(
         budget,
         inputs,
         worktree,
+        policy,
     })
 }
 

@@ -79,6 +79,14 @@ fn file_around(format: &str, lines: &[String]) -> String {
         "tools" => phase(&format!("tasks: [{{ id: t, prompt: p, tools: {flow} }}]")),
         "for_each" => phase(&format!("tasks: [{{ id: t, pass: true, for_each: {flow} }}]")),
         "until" => phase(&format!("tasks: [{{ id: t, pass: true, until: {flow} }}]")),
+        "verify" => phase(&format!("tasks: [{{ id: first, pass: true }}, {{ id: t, verify: {flow} }}]")),
+        "decision" => phase(&format!("tasks: [{{ id: t, decision: {flow} }}]")),
+        "way" => phase(&format!("tasks: [{{ id: t, decision: {{ question: q, options: [{flow}] }} }}]")),
+        "action" => phase(&format!("tasks: [{{ id: t, action: {flow} }}]")),
+        "check" => phase(&format!("tasks: [{{ id: t, action: {{ needed: n, check: {flow} }} }}]")),
+        "on_deadline" => phase(&format!("tasks: [{{ id: t, verify: {{ built: b }}, deadline: 2h, on_deadline: {flow} }}]")),
+        "policy" => format!("name: x\npolicy: {flow}\nphases: [{{ id: a }}]\n"),
+        "automatic" => format!("name: x\npolicy: {{ verify: {flow} }}\nphases: [{{ id: a }}]\n"),
         other => panic!("there is no file around {other}"),
     }
 }
@@ -91,6 +99,8 @@ fn samples(key: &Key) -> (Vec<String>, Vec<String>) {
         Shape::Text if key.name == "target" => (all(&["current", "a"]), all(&["[current]", "{}"])),
         Shape::Texts if key.name == "needs" => (all(&["first", "[first]", "[]"]), all(&["{}", "[[first]]"])),
         Shape::Texts if key.name == "phases" => (all(&["b", "[b]"]), all(&["{}", "[[b]]"])),
+        Shape::Texts if key.name == "redo" => (all(&["first", "[first]", "[]"]), all(&["{}", "[[first]]"])),
+        Shape::Filled if key.name == "default" || key.name == "answer" => (all(&["approved", "Approve"]), all(&["[a]", "{}"])),
         Shape::Text => (all(&["text", "1", "1.50", "true"]), all(&["[text]", "{}"])),
         Shape::Filled => (all(&["text", "1", "true"]), all(&["[text]", "{}", "' '"])),
         Shape::Id => (all(&["one", "1", "_a.b-c"]), all(&["[one]", "{}", "'a b'", "'-a'", "''"])),
@@ -115,6 +125,13 @@ fn samples(key: &Key) -> (Vec<String>, Vec<String>) {
         Shape::Any => (all(&["text", "3"]), Vec::new()),
         Shape::AnyOf(_) if key.name == "for_each" => (all(&["[a, b]", "{ in: [a] }"]), all(&["{}", "{ in: [a], lines: x }"])),
         Shape::AnyOf(_) if key.name == "until" => (all(&["output", "{ run: make }"]), all(&["{}", "[]"])),
+        Shape::AnyOf(_) if key.name == "check" => (all(&["make", "{ run: make }"]), all(&["{}", "[]", "' '"])),
+        Shape::AnyOf(_) if key.name == "on_deadline" => {
+            (all(&["escalate", "abort", "{ abort: true }", "{ escalate: ann }"]), all(&["{}", "[]", "later"]))
+        }
+        Shape::AnyOf(_) if matches!(key.name, "checkpoint" | "verify" | "decision") => {
+            (all(&["ask", "auto", "{ at_most: 3 }"]), all(&["always", "[]"]))
+        }
         Shape::AnyOf(_) => (all(&["[a]", "[{ type: a }]", "{ always: [a] }"]), all(&["text", "[{}]"])),
         Shape::ListOf(_) => (all(&["[a]", "[{ type: a }]", "[]"]), all(&["text", "[{}]"])),
         Shape::MapOf(_) if key.name == "inputs" => {
@@ -145,6 +162,18 @@ fn beside(format: &Format, name: &str) -> Vec<String> {
         "main_agent" if matches!(name, "agent" | "output_path") => with(&["prompt: p"]),
         "main_agent" => with(&["script: return 1"]),
         "task" if matches!(name, "run" | "script" | "pass" | "prompt" | "agent") => with(&["id: t"]),
+        "task" if matches!(name, "verify" | "decision" | "action") => with(&["id: t"]),
+        "task" if name == "default" => with(&["id: t", "verify: { built: b }", "blocking: false"]),
+        "task" if name == "on_deadline" => with(&["id: t", "verify: { built: b }", "deadline: 2h"]),
+        "task" if name == "show_files" || crate::spec::check::WAIT_KEYS.contains(&name) => {
+            with(&["id: t", "verify: { built: b }"])
+        }
+        "verify" => Vec::new(),
+        "decision" => with(&["question: q", "options: [{ id: a }]"]),
+        "way" => with(&["id: a"]),
+        "action" => with(&["needed: n", "check: make"]),
+        "check" => with(&["run: make"]),
+        "on_deadline" | "policy" | "automatic" => Vec::new(),
         "task" if crate::spec::check::AGENT_KEYS.contains(&name) || name == "budget" => with(&["id: t", "prompt: p"]),
         "agent" if name == "preset" => Vec::new(),
         "agent" => with(&["command: x"]),
@@ -167,6 +196,10 @@ fn beside(format: &Format, name: &str) -> Vec<String> {
         "retry" => with(&["attempts: 2"]),
         "gate" => with(&["id: g", "run: make"]),
         "checkpoint" if matches!(name, "prompt") => with(&["approval_required: true"]),
+        "checkpoint" if matches!(name, "verify" | "decision" | "action") => Vec::new(),
+        "checkpoint" if name == "resume_signal" => with(&["verify: { built: b }"]),
+        "checkpoint" if name == "default" => with(&["verify: { built: b }", "blocking: false"]),
+        "checkpoint" if name == "on_deadline" => with(&["prompt: x", "deadline: 2h"]),
         "checkpoint" => with(&["prompt: x"]),
         "option" => with(&["label: x", "on_select: { action: continue }"]),
         "on_select" if name == "phases" => with(&["action: skip_phases"]),
@@ -230,7 +263,8 @@ fn every_value_that_the_checks_take_is_valid_and_what_is_not_valid_they_refuse()
                 let text = file_around(name, &lines);
                 let told = errors(&text);
                 // An option's or secret's other key is what is missing then, whichever of the two is left out.
-                let left_out = sample.is_empty() && matches!((name, key.name), ("secret", _) | ("option", "on_select"));
+                let left_out =
+                    sample.is_empty() && matches!((name, key.name), ("secret" | "on_deadline", _) | ("option", "on_select"));
                 if left_out {
                     continue;
                 }

@@ -150,6 +150,7 @@ pub(super) fn same_run(driven: &Run, replayed: &Run) -> Result<(), String> {
 pub(super) fn self_test() -> Result<(), String> {
     let key = TaskKey { phase: "p0".into(), iteration: 1, task: "t0".into(), item: None };
     let entry = |event| Entry { at: lockgate_engine::time::Timestamp::from_millis(0), actor: None, cause: None, event };
-    let finished = || Event::TaskFinished { key: key.clone(), attempt: 1, result: None, outputs: Vec::new(), agent: None };
+    let finished =
+        || Event::TaskFinished { key: key.clone(), attempt: 1, result: None, outputs: Vec::new(), agent: None, commit: None };
     finished_work_never_runs_again(&[entry(finished()), entry(finished())])
 }

@@ -1,7 +1,7 @@
 //! Plans: what a seed makes. A plan is data, so that a failing one can be made smaller.
 
 use lockgate_engine::hold::{Action, Choice};
-use lockgate_engine::id::{GateId, OptionId, PhaseId, TaskId};
+use lockgate_engine::id::{GateId, PhaseId, TaskId};
 use lockgate_engine::run::command::GapsFound;
 use lockgate_engine::run::event::Preset;
 use lockgate_engine::spec::subagent::Subagent;
@@ -186,7 +186,7 @@ impl PlannedPhase {
 
     fn declared(&self, index: usize) -> Phase {
         let id = PhaseId::new(format!("p{index}"));
-        let choice = |label: &str, action| Choice { id: OptionId::from(label), label: label.into(), with_feedback: true, action };
+        let choice = |label: &str, action| Choice { with_feedback: true, ..Choice::plain(label, label, action) };
         let condition = Script { source: "true".into(), reads: Reads::Parts(BTreeSet::new()), line: 0 };
         Phase {
             tasks: self.tasks.iter().enumerate().map(|(index, task)| task.declared(index)).collect(),
@@ -197,6 +197,8 @@ impl PlannedPhase {
                 prompt: "?".into(),
                 show_files: vec!["plan.md".into()],
                 options: vec![choice("continue", Action::Continue), choice("redo", Action::RepeatPhase(id.clone()))],
+                question: None,
+                waits: Default::default(),
             }),
             fail_fast: self.fail_fast,
             gap_check: (self.gaps > 0).then(|| GapCheck {

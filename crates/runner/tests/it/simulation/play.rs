@@ -136,6 +136,10 @@ async fn answer(driver: &mut Driver, outside: &Outside) -> Result<(), DriveError
         HoldKind::Failed => "count-as-done",
         HoldKind::Gaps => "continue",
         HoldKind::Budget => "go-on",
+        HoldKind::Verify => "approved",
+        HoldKind::Decision => "1",
+        HoldKind::Action | HoldKind::Authentication => "done",
+        HoldKind::Handover => "go-on",
     };
     let revision = Some(hold.revision);
     let body = Body::Answer { hold: hold.id.clone(), revision, option: option.into(), feedback: None };

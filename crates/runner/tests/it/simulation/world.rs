@@ -151,7 +151,7 @@ impl Perform for Hands {
                         (false, Some(Over::List(items))) => TaskOutcome::Items(items.iter().map(item).collect()),
                         (false, _) => TaskOutcome::Finished { result: None, outputs: Vec::new() },
                     };
-                    Body::TaskEnded { key, attempt, outcome, agent: None }.into()
+                    Body::TaskEnded { key, attempt, outcome, agent: None, commit: None }.into()
                 }
                 .boxed()
             }
@@ -177,7 +177,12 @@ impl Perform for Hands {
             Effect::Show { phase, iteration } => async move {
                 GiveWay(1).await;
                 let files = outside.shown();
-                Body::Shown { phase, iteration, prompt: "?".into(), files, notes: Vec::new() }.into()
+                Body::Shown {
+                    phase,
+                    iteration,
+                    shown: Box::new(lockgate_engine::run::command::Showing { prompt: "?".into(), files, ..Default::default() }),
+                }
+                .into()
             }
             .boxed(),
             Effect::Recheck { hold, revision } => async move {
@@ -215,6 +220,9 @@ impl Perform for Hands {
                 Body::Finalized { made: Ok(file) }.into()
             }
             .boxed(),
+            Effect::Check { hold, revision } => {
+                futures::future::ready(Body::Checked { hold, revision, failure: None }.into()).boxed()
+            }
             Effect::Wake { timer, .. } => futures::future::ready(Body::TimerDue { timer }.into()).boxed(),
         }
     }

@@ -1,0 +1,115 @@
+//! `lockgate change`: change an answer that no person gave.
+
+use crate::code::Code;
+use crate::exit::Exit;
+use crate::open::Project;
+use crate::prompt::{self, Confirmed};
+use crate::select;
+use crate::trouble::Trouble;
+use crate::{background, neutral, print};
+use lockgate_engine::run::command::{Body, Way};
+use lockgate_engine::run::{Consequences, Run, consequences};
+use lockgate_runner::driver::{DriveError, submit};
+use lockgate_runner::load::load;
+use serde::Serialize;
+use std::path::Path;
+
+/// Changes an answer that a policy, a default or a deadline gave: what depends on it is done again
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The hold; the id may be shortened
+    hold: String,
+    /// The option: its id, its label or its number
+    option: String,
+    /// What is said with it
+    #[arg(long, value_name = "TEXT")]
+    feedback: Option<String>,
+    /// Does not ask whether to do it
+    #[arg(long)]
+    yes: bool,
+    /// Prints what is done again as JSON; needs --yes
+    #[arg(long, requires = "yes")]
+    json: bool,
+}
+
+/// What is done again.
+#[derive(Serialize)]
+struct ChangedView {
+    hold: String,
+    run: String,
+    phase: Option<String>,
+    tasks: Vec<String>,
+    phases: Vec<String>,
+    void_answers: usize,
+}
+
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+    let named = select::hold_name(&arguments.hold)?;
+    let project = Project::open(root)?;
+    let row = select::hold(project.store(), &named).await?.row;
+    let state = load(project.store(), &row.run).await?;
+    if state.holds.contains_key(&row.hold) {
+        return Err(Trouble::new(Code::NotStarted, format!("hold {} has no answer yet that could be changed", row.hold))
+            .help(format!("answer it: lockgate answer {} …", row.hold)));
+    }
+    let found = consequences(&state, &row.hold, &arguments.option)?;
+    if !arguments.yes && !confirmed(&state, &found).await? {
+        print::say("Nothing was changed.");
+        return Ok(Exit::Waiting);
+    }
+    let (run, actor) = (&row.run, project.actor(Way::Command));
+    let body =
+        Body::ChangeAnswer { hold: row.hold.clone(), option: arguments.option.clone(), feedback: arguments.feedback.clone() };
+    match submit(&project.world, run, actor.clone(), body, project.require_terminal()).await {
+        Ok(now) => {
+            print::say(format_args!("the answer to hold {} is changed", row.hold));
+            if now.detached {
+                background::see_to(&project, run).await?;
+            } else if project.store().driver_of(run).await?.is_none() && now.end.is_none() {
+                print::say(format_args!("  go on: lockgate resume {run}"));
+            }
+        }
+        Err(DriveError::Refused(refusal)) => {
+            project.record_refusal(&actor, run, "change an answer", Some(&row.hold), &refusal).await;
+            return Err(refusal.into());
+        }
+        Err(error) => return Err(error.into()),
+    }
+    if arguments.json {
+        print::json(&ChangedView {
+            hold: row.hold.to_string(),
+            run: run.to_string(),
+            phase: found.phase.as_ref().map(ToString::to_string),
+            tasks: found.tasks.iter().map(ToString::to_string).collect(),
+            phases: found.phases.iter().map(ToString::to_string).collect(),
+            void_answers: found.answers,
+        });
+    }
+    Ok(Exit::Done)
+}
+
+/// Shows what would be done again, and asks.
+async fn confirmed(state: &Run, found: &Consequences) -> Result<bool, Trouble> {
+    match &found.phase {
+        None => print::say("nothing that has begun depends on it"),
+        Some(phase) => {
+            let phase = neutral::line(phase.as_str()).into_owned();
+            print::say(format_args!("run {} goes back to phase {phase}, and these are done again:", state.id));
+            for task in &found.tasks {
+                print::say(format_args!("  {phase}/{}", neutral::line(task.as_str())));
+            }
+            for phase in &found.phases {
+                print::say(format_args!("  all of phase {}", neutral::line(phase.as_str())));
+            }
+        }
+    }
+    if found.answers > 0 {
+        print::say(format_args!("{} later answers no longer count", found.answers));
+    }
+    if !print::somebody_is_there() {
+        return Err(
+            Trouble::new(Code::NoTerminal, "there is nobody here to confirm this").help("add --yes once you have seen it")
+        );
+    }
+    Ok(prompt::confirm("Change it?").await == Confirmed::Yes)
+}

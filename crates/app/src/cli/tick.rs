@@ -1,0 +1,68 @@
+//! `lockgate tick`: fire the deadlines and reminders that are due.
+
+use crate::exit::Exit;
+use crate::open::Project;
+use crate::print;
+use crate::trouble::Trouble;
+use crate::{background, neutral};
+use lockgate_engine::run::Status;
+use lockgate_runner::driver::{Fired, fire_due};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Fires the deadlines and reminders that are due, whoever drives the runs; for a timer of the system, such as cron
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Prints what was fired as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A deadline or reminder that was fired.
+#[derive(Serialize)]
+struct FiredView {
+    run: String,
+    hold: String,
+    /// `deadline` or `remind`.
+    kind: String,
+    /// Where the run stands now.
+    status: &'static str,
+}
+
+impl FiredView {
+    fn of(fired: &Fired) -> Self {
+        let status = fired.now.status().word();
+        Self { run: fired.run.to_string(), hold: fired.hold.clone(), kind: fired.kind.clone(), status }
+    }
+}
+
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+    let project = Project::open(root)?;
+    let fired = fire_due(&project.world, |run| project.root.run_folder(run).is_dir()).await?;
+    for fired in &fired {
+        let what = match fired.kind.as_str() {
+            "deadline" => "nobody answered it in time",
+            _ => "it still waits",
+        };
+        let hold = fired.now.holds.get(fired.hold.as_str()).map(|hold| crate::progress::first_line(&hold.prompt));
+        let hold = hold.map(|prompt| format!(": {}", neutral::line(&prompt))).unwrap_or_default();
+        print::say(format_args!("run {}, hold {}: {what}{hold}", fired.run, fired.hold));
+    }
+    if fired.is_empty() && !arguments.json {
+        print::say("nothing is due");
+    }
+    let go_on = |fired: &&Fired| fired.now.status() == Status::Running;
+    let runs: BTreeSet<_> = fired.iter().filter(go_on).map(|fired| (&fired.run, fired.now.detached)).collect();
+    for (run, detached) in runs {
+        if detached {
+            background::see_to(&project, run).await?;
+        } else if project.store().driver_of(run).await?.is_none() {
+            print::say(format_args!("  go on: lockgate resume {run}"));
+        }
+    }
+    if arguments.json {
+        print::json_lines(&fired.iter().map(FiredView::of).collect::<Vec<_>>());
+    }
+    Ok(Exit::Done)
+}

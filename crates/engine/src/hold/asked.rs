@@ -1,0 +1,235 @@
+//! What a hold asks, where that is more than its prompt, and how people see it.
+
+use super::HoldKind;
+use crate::spec::workflow::Question;
+use crate::spec::workflow::question::{Action, Decision, Verify};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
+
+/// What a hold asks, with how far the run was when it did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// What people call the task or phase that asks.
+    pub task: String,
+    /// How many tasks of the workflow were done.
+    pub done: u32,
+    /// How many there are.
+    pub total: u32,
+    /// What is asked.
+    pub topic: Topic,
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Topic {
+    /// A question of the workflow, filled in.
+    Question(Question),
+    /// To log in.
+    Authentication(Authentication),
+}
+
+/// A login that is missing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Authentication {
+    /// What was attempted, as far as it is known.
+    pub attempted: String,
+    /// The line that says so.
+    pub error: String,
+    /// What a person has to do, in order.
+    pub steps: Vec<String>,
+    /// What finds out whether it was done, in words.
+    pub verified_by: String,
+    /// The failure that it counts as where a person says so: its message.
+    pub message: String,
+    /// The last lines of output.
+    pub tail: String,
+}
+
+impl Topic {
+    /// The kind of hold that it makes.
+    pub fn kind(&self) -> HoldKind {
+        match self {
+            Self::Question(question) => HoldKind::of(Some(question)),
+            Self::Authentication(_) => HoldKind::Authentication,
+        }
+    }
+}
+
+impl Asked {
+    /// How people see it: the same text in a terminal and elsewhere.
+    pub fn text(&self) -> String {
+        let (title, action) = match &self.topic {
+            Topic::Question(Question::Verify(_)) => ("Verification Required", "Type \"approved\" or describe issues"),
+            Topic::Question(Question::Decision(_)) => ("Decision Required", "Select: option-id"),
+            Topic::Question(Question::Action(_)) => ("Action Required", "Type \"done\" when complete"),
+            Topic::Authentication(_) => ("Authentication Required", "Type \"done\" when authenticated"),
+        };
+        let mut text =
+            format!("CHECKPOINT: {title}\n\nProgress: {}/{} tasks complete\nTask: {}\n\n", self.done, self.total, self.task);
+        text.push_str(&self.details());
+        let _ = write!(text, "\n---\nYOUR ACTION: {action}\n---\n");
+        text
+    }
+
+    /// The part between the progress and what is to be done.
+    pub fn details(&self) -> String {
+        match &self.topic {
+            Topic::Question(Question::Verify(verify)) => verification(verify),
+            Topic::Question(Question::Decision(decision)) => self::decision(decision),
+            Topic::Question(Question::Action(action)) => self::action(action),
+            Topic::Authentication(missing) => authentication(missing),
+        }
+    }
+
+    /// What a person has to give.
+    pub fn awaiting(&self) -> String {
+        match &self.topic {
+            Topic::Question(Question::Verify(_)) => "\"approved\", or the issues found".to_owned(),
+            Topic::Question(Question::Decision(decision)) => {
+                let ids: Vec<&str> = decision.options.iter().map(|way| way.id.as_str()).collect();
+                format!("One of: {}", ids.join(", "))
+            }
+            Topic::Question(Question::Action(action)) => format!("{} Then \"done\".", full_stop(&action.needed)),
+            Topic::Authentication(_) => "\"done\" when authenticated".to_owned(),
+        }
+    }
+}
+
+fn full_stop(text: &str) -> String {
+    let text = text.trim();
+    if text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
+}
+
+fn verification(verify: &Verify) -> String {
+    let mut text = format!("Built: {}\n", verify.built.trim());
+    if !verify.steps.is_empty() {
+        text.push_str("\nHow to verify:\n");
+        numbered(&mut text, &verify.steps);
+    }
+    text
+}
+
+fn decision(decision: &Decision) -> String {
+    let mut text = format!("Decision needed: {}\n", decision.question.trim());
+    if let Some(context) = &decision.context {
+        let _ = write!(text, "\nContext: {}\n", context.trim());
+    }
+    text.push_str("\nOptions:\n");
+    for (index, way) in decision.options.iter().enumerate() {
+        if index > 0 {
+            text.push('\n');
+        }
+        let _ = writeln!(text, "{}. {}: {}", index + 1, way.id, way.name.trim());
+        for (label, said) in [("Pros", &way.pros), ("Cons", &way.cons)] {
+            if let Some(said) = said {
+                let _ = writeln!(text, "   {label}: {}", said.trim());
+            }
+        }
+    }
+    text
+}
+
+fn action(action: &Action) -> String {
+    let mut text = String::new();
+    if let Some(automated) = &action.automated {
+        let _ = write!(text, "I automated: {}\n\n", automated.trim());
+    }
+    let _ = writeln!(text, "Need your help with: {}", action.needed.trim());
+    if let Some(instructions) = &action.instructions {
+        let _ = write!(text, "\nInstructions:\n{}\n", instructions.trim());
+    }
+    if let Some(check) = &action.check {
+        let _ = write!(text, "\nI'll verify after: {}\n", check.run.trim());
+    }
+    text
+}
+
+fn authentication(missing: &Authentication) -> String {
+    let mut text = format!("Attempted: {}\nError: {}\n\nWhat you need to do:\n", missing.attempted.trim(), missing.error.trim());
+    numbered(&mut text, &missing.steps);
+    let _ = write!(text, "\nI'll verify: {}\n", missing.verified_by.trim());
+    text
+}
+
+fn numbered(text: &mut String, steps: &[String]) {
+    for (index, step) in steps.iter().enumerate() {
+        let _ = writeln!(text, "  {}. {}", index + 1, step.trim().replace('\n', "\n     "));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::OptionId;
+    use crate::spec::workflow::question::{Check, Way};
+
+    fn asked(topic: Topic) -> String {
+        Asked { task: "Deploy".into(), done: 2, total: 8, topic }.text()
+    }
+
+    #[test]
+    fn a_verification_looks_as_the_protocol_says() {
+        let verify = Verify { built: "the dashboard".into(), steps: vec!["open it".into(), "look".into()], ..Verify::default() };
+        assert_eq!(
+            asked(Topic::Question(Question::Verify(verify))),
+            "CHECKPOINT: Verification Required\n\nProgress: 2/8 tasks complete\nTask: Deploy\n\nBuilt: the dashboard\n\n\
+             How to verify:\n  1. open it\n  2. look\n\n---\nYOUR ACTION: Type \"approved\" or describe issues\n---\n"
+        );
+    }
+
+    #[test]
+    fn a_decision_looks_as_the_protocol_says() {
+        let way = |id: &str, name: &str, cons: Option<&str>| Way {
+            id: OptionId::from(id),
+            name: name.into(),
+            pros: Some("simple".into()),
+            cons: cons.map(str::to_owned),
+        };
+        let decision = Decision {
+            question: "Which database?".into(),
+            context: Some("It stays.".into()),
+            options: vec![way("sqlite", "SQLite", Some("one machine")), way("postgres", "PostgreSQL", None)],
+        };
+        assert_eq!(
+            asked(Topic::Question(Question::Decision(decision))),
+            "CHECKPOINT: Decision Required\n\nProgress: 2/8 tasks complete\nTask: Deploy\n\nDecision needed: Which database?\n\n\
+             Context: It stays.\n\nOptions:\n1. sqlite: SQLite\n   Pros: simple\n   Cons: one machine\n\n\
+             2. postgres: PostgreSQL\n   Pros: simple\n\n---\nYOUR ACTION: Select: option-id\n---\n"
+        );
+    }
+
+    #[test]
+    fn an_action_looks_as_the_protocol_says() {
+        let action = Action {
+            automated: Some("made the account".into()),
+            needed: "the link in the mail".into(),
+            instructions: Some("Click it.".into()),
+            check: Some(Check { run: "mail verified".into(), timeout: None }),
+        };
+        assert_eq!(
+            asked(Topic::Question(Question::Action(action))),
+            "CHECKPOINT: Action Required\n\nProgress: 2/8 tasks complete\nTask: Deploy\n\nI automated: made the account\n\n\
+             Need your help with: the link in the mail\n\nInstructions:\nClick it.\n\nI'll verify after: mail verified\n\n\
+             ---\nYOUR ACTION: Type \"done\" when complete\n---\n"
+        );
+    }
+
+    #[test]
+    fn a_missing_login_looks_as_the_protocol_says() {
+        let missing = Authentication {
+            attempted: "vercel --yes".into(),
+            error: "Not authenticated".into(),
+            steps: vec!["Run: vercel login".into(), "Complete browser authentication".into()],
+            verified_by: "vercel whoami returns your account".into(),
+            message: String::new(),
+            tail: String::new(),
+        };
+        assert_eq!(
+            asked(Topic::Authentication(missing)),
+            "CHECKPOINT: Authentication Required\n\nProgress: 2/8 tasks complete\nTask: Deploy\n\nAttempted: vercel --yes\n\
+             Error: Not authenticated\n\nWhat you need to do:\n  1. Run: vercel login\n  2. Complete browser authentication\n\n\
+             I'll verify: vercel whoami returns your account\n\n---\nYOUR ACTION: Type \"done\" when authenticated\n---\n"
+        );
+    }
+}

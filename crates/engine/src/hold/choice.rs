@@ -1,0 +1,160 @@
+//! What may be answered to a hold, and what each answer does.
+
+use crate::id::{OptionId, PhaseId, TaskId};
+use crate::run::budget::BudgetScope;
+use crate::spec::workflow::question::Way;
+use serde::{Deserialize, Serialize};
+
+/// Something that may be answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// Unique in its hold; made from the label.
+    pub id: OptionId,
+    /// What people read.
+    pub label: String,
+    /// Whether feedback is asked for.
+    pub with_feedback: bool,
+    /// What choosing it does.
+    pub action: Action,
+    /// Further words that mean it.
+    #[serde(default)]
+    pub signals: Vec<String>,
+    /// Whether it means nothing without words of the person.
+    #[serde(default)]
+    pub needs_words: bool,
+}
+
+/// What choosing an option does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// The run goes on.
+    Continue,
+    /// The run goes back to this phase.
+    RepeatPhase(PhaseId),
+    /// These later phases are passed over.
+    SkipPhases(Vec<PhaseId>),
+    /// The run ends here.
+    Abort,
+    /// What was cut off or failed runs again.
+    Rerun,
+    /// What was cut off or failed counts as done.
+    CountAsDone,
+    /// As much again may be used under this budget.
+    RaiseBudget(BudgetScope),
+    /// These tasks are done again, with what was said at hand; then it is asked again.
+    Redo(Vec<TaskId>),
+    /// What it is about has failed.
+    Fail,
+}
+
+impl Action {
+    /// The word for it in files and records.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Continue => "continue",
+            Self::RepeatPhase(_) => "repeat_phase",
+            Self::SkipPhases(_) => "skip_phases",
+            Self::Abort => "abort",
+            Self::Rerun => "rerun",
+            Self::CountAsDone => "count_as_done",
+            Self::RaiseBudget(_) => "raise_budget",
+            Self::Redo(_) => "redo",
+            Self::Fail => "fail",
+        }
+    }
+
+    /// Whether it lets the run go past what was shown, so that what was shown must still be so.
+    pub fn goes_on(&self) -> bool {
+        match self {
+            Self::Continue | Self::SkipPhases(_) | Self::CountAsDone => true,
+            Self::RepeatPhase(_) | Self::Abort | Self::Rerun | Self::RaiseBudget(_) | Self::Redo(_) | Self::Fail => false,
+        }
+    }
+}
+
+impl Choice {
+    /// Something that may be answered without further words.
+    pub fn plain(id: &str, label: &str, action: Action) -> Self {
+        Self {
+            id: OptionId::from(id),
+            label: label.to_owned(),
+            with_feedback: false,
+            action,
+            signals: Vec::new(),
+            needs_words: false,
+        }
+    }
+
+    /// Whether somebody means it: by its id, its label or another word for it, whatever the case and the quotes around it.
+    pub fn is_meant_by(&self, named: &str) -> bool {
+        let named = plain_words(named);
+        [self.id.as_str(), &self.label]
+            .into_iter()
+            .chain(self.signals.iter().map(String::as_str))
+            .any(|known| plain_words(known) == named)
+    }
+}
+
+/// Words without quotes and white space around them, in lower case.
+fn plain_words(words: &str) -> String {
+    words.trim().trim_matches(['"', '\'', '`', '“', '”']).trim().to_lowercase()
+}
+
+/// What may be answered where a person verifies: nothing but these two.
+pub fn verify_options(issues: Action, signal: Option<&str>) -> Vec<Choice> {
+    vec![
+        Choice {
+            signals: signal.map(str::to_owned).into_iter().collect(),
+            ..Choice::plain("approved", "Approve", Action::Continue)
+        },
+        Choice { with_feedback: true, needs_words: true, ..Choice::plain("issues", "Report issues", issues) },
+    ]
+}
+
+/// What may be answered where a person decides which way to go.
+pub fn decision_options(ways: &[Way]) -> Vec<Choice> {
+    ways.iter().map(|way| Choice::plain(way.id.as_str(), &way.name, Action::Continue)).collect()
+}
+
+/// What may be answered where a person does what no program can do.
+pub fn action_options(signal: Option<&str>) -> Vec<Choice> {
+    vec![Choice { signals: signal.map(str::to_owned).into_iter().collect(), ..Choice::plain("done", "Done", Action::Continue) }]
+}
+
+/// What may be answered where a login is missing.
+pub fn authentication_options() -> Vec<Choice> {
+    vec![
+        Choice::plain("done", "Done", Action::Rerun),
+        Choice::plain("failure", "It is another failure", Action::Fail),
+        Choice::plain("abort", "Abort", Action::Abort),
+    ]
+}
+
+/// What may be answered where the work of a phase is not whole.
+pub fn gap_options(phase: &PhaseId) -> Vec<Choice> {
+    vec![
+        Choice { with_feedback: true, ..Choice::plain("retry", "Run the phase again", Action::RepeatPhase(phase.clone())) },
+        Choice::plain("continue", "Continue anyway", Action::CountAsDone),
+        Choice::plain("abort", "Abort", Action::Abort),
+    ]
+}
+
+/// What may be answered where a budget is used up.
+pub fn budget_options(scope: &BudgetScope) -> Vec<Choice> {
+    vec![
+        Choice::plain("go-on", "Go on with as much again", Action::RaiseBudget(scope.clone())),
+        Choice::plain("count-as-done", "Count as done", Action::CountAsDone),
+        Choice::plain("abort", "Abort", Action::Abort),
+    ]
+}
+
+/// What may be answered where a task or gate failed or was cut off.
+pub fn task_options() -> Vec<Choice> {
+    let choice = Choice::plain;
+    vec![
+        choice("rerun", "Run again", Action::Rerun),
+        choice("count-as-done", "Count as done", Action::CountAsDone),
+        choice("abort", "Abort", Action::Abort),
+    ]
+}

@@ -1,0 +1,316 @@
+//! Folding what becomes of questions.
+
+use super::Misfit;
+use crate::datum::Datum;
+use crate::hold::{Action, Answer, Hold, HoldKind, HoldState, Scope, ShownFile};
+use crate::id::{HoldId, TaskKey, TimerId};
+use crate::run::command::Way;
+use crate::run::event::{AttemptReason, HoldOpened};
+use crate::run::state::{Decision, GateState, NewTimer, Run, TaskState};
+use crate::time::Timestamp;
+
+impl Run {
+    pub(super) fn hold_opened(&mut self, opened: &HoldOpened, at: Timestamp) -> Result<(), Misfit> {
+        self.refer_to_files(&opened.files);
+        match &opened.scope {
+            Scope::Run => {}
+            Scope::Phase { .. } => self.phase_under_way()?.checkpoint.hold = Some(opened.hold.clone()),
+            Scope::Tasks(keys) => {
+                let phase = self.phase_under_way()?;
+                for key in keys {
+                    let index = phase.find(key).ok_or_else(|| Misfit(format!("there is no task {}", key.address())))?;
+                    phase.tasks[index].hold = Some(opened.hold.clone());
+                }
+                match opened.kind {
+                    HoldKind::Budget
+                    | HoldKind::Verify
+                    | HoldKind::Decision
+                    | HoldKind::Action
+                    | HoldKind::Checkpoint
+                    | HoldKind::Authentication
+                    | HoldKind::Handover => self.held(keys, &opened.hold, at)?,
+                    HoldKind::Interrupted | HoldKind::Failed | HoldKind::Gaps => {}
+                }
+            }
+            Scope::Gaps { .. } => self.phase_under_way()?.gap.hold = Some(opened.hold.clone()),
+            Scope::Gate { gate, .. } => self.gate(gate.as_str())?.hold = Some(opened.hold.clone()),
+        }
+        self.touched.holds.push(opened.hold.clone());
+        let hold = Hold {
+            id: opened.hold.clone(),
+            kind: opened.kind,
+            scope: opened.scope.clone(),
+            prompt: opened.prompt.clone(),
+            notes: opened.notes.clone(),
+            files: opened.files.clone(),
+            options: opened.options.clone(),
+            blocking: opened.blocking,
+            quorum: opened.quorum,
+            revision: 1,
+            state: HoldState::Open,
+            answers: Vec::new(),
+            opened_at: at,
+            since: at,
+            asked: opened.asked.clone(),
+            terms: opened.terms.clone(),
+        };
+        self.wait_for_moments(&hold);
+        self.holds.insert(opened.hold.clone(), hold);
+        Ok(())
+    }
+
+    pub(super) fn close(&mut self, hold: &HoldId, state: HoldState) -> Result<Hold, Misfit> {
+        let mut hold = self.holds.remove(hold).ok_or_else(|| Misfit(format!("there is no open hold {hold}")))?;
+        hold.state = state;
+        self.no_moments(&hold);
+        self.touched.closed.push(hold.clone());
+        Ok(hold)
+    }
+
+    fn refer_to_files(&mut self, files: &[ShownFile]) {
+        let kept = files.iter().filter(|file| file.not_kept.is_none());
+        self.touched.refers_to.extend(kept.filter_map(|file| file.seen.digest()));
+    }
+
+    fn preset_used(&mut self, hold: &HoldId) {
+        let Some(hold) = self.holds.get(hold) else { return };
+        if let Some(index) = self.presets.iter().position(|given| hold.is_meant_by(&given.preset.selector)) {
+            self.presets.remove(index);
+        }
+    }
+
+    pub(super) fn answered(&mut self, hold: &HoldId, answer: Answer) -> Result<(), Misfit> {
+        match answer.actor.way {
+            Way::Preset => {
+                self.preset_used(hold);
+                self.automatic_in_a_row = 0;
+            }
+            Way::Policy => self.automatic_in_a_row = self.automatic_in_a_row.saturating_add(1),
+            Way::Prompt | Way::Command => self.automatic_in_a_row = 0,
+            Way::Driver | Way::Default | Way::Deadline => {}
+        }
+        let hold = self.hold(hold)?;
+        hold.answers.push(answer);
+        hold.state = HoldState::Checking;
+        hold.terms.checked = false;
+        let hold = hold.clone();
+        self.no_moments(&hold);
+        self.touched.holds.push(hold.id);
+        Ok(())
+    }
+
+    pub(super) fn hold_reopened(
+        &mut self,
+        hold: &HoldId,
+        revision: u32,
+        files: &[ShownFile],
+        differences: &[String],
+        at: Timestamp,
+    ) -> Result<(), Misfit> {
+        self.refer_to_files(files);
+        let condition = self.current.as_ref().and_then(|phase| phase.checkpoint.condition_note());
+        let hold = self.hold(hold)?;
+        hold.revision = revision;
+        hold.files = files.to_vec();
+        hold.notes = condition.into_iter().chain(differences.iter().cloned()).collect();
+        hold.answers.clear();
+        hold.state = HoldState::Open;
+        hold.since = at;
+        let hold = hold.clone();
+        self.wait_for_moments(&hold);
+        self.touched.holds.push(hold.id);
+        Ok(())
+    }
+
+    pub(super) fn hold_settled(&mut self, hold: &HoldId, at: Timestamp) -> Result<(), Misfit> {
+        let hold = self.close(hold, HoldState::Settled)?;
+        match hold.chosen().map(|choice| &choice.action) {
+            Some(Action::Rerun) => self.again(&hold, at)?,
+            Some(Action::RaiseBudget(_)) => self.let_go(&hold.id, at)?,
+            Some(Action::Continue | Action::Redo(_) | Action::Fail) => self.no_longer_asked(&hold.id),
+            Some(Action::RepeatPhase(_) | Action::SkipPhases(_) | Action::Abort | Action::CountAsDone) | None => {}
+        }
+        self.decisions.extend(decision(&hold));
+        Ok(())
+    }
+
+    /// Work is done again with what a person found, and the question after it.
+    pub(super) fn redo_asked(&mut self, keys: &[TaskKey], by: &TaskKey, issues: &str, at: Timestamp) -> Result<(), Misfit> {
+        self.task(by, at, |task| {
+            task.hold = None;
+            task.next_reason = AttemptReason::Feedback;
+            task.exchange_mut().rounds += 1;
+            TaskState::Waiting
+        })?;
+        keys.iter().try_for_each(|key| {
+            self.task(key, at, |task| {
+                task.failures = 0;
+                task.hold = None;
+                task.next_reason = AttemptReason::Feedback;
+                task.exchange_mut().feedback = Some(issues.to_owned());
+                TaskState::Waiting
+            })
+        })
+    }
+
+    pub(super) fn deadline_passed(&mut self, hold: &HoldId) -> Result<(), Misfit> {
+        let hold = self.hold(hold)?;
+        let Some(due) = &mut hold.terms.deadline else { return Err(Misfit(format!("hold {} has no deadline", hold.id))) };
+        due.over = true;
+        let (timer, id) = (due.timer.clone(), hold.id.clone());
+        self.touched.timers_gone.push(timer);
+        self.touched.holds.push(id);
+        Ok(())
+    }
+
+    pub(super) fn reminded(&mut self, hold: &HoldId, number: u32, timer: &TimerId, next: Timestamp) -> Result<(), Misfit> {
+        let hold = self.hold(hold)?;
+        let Some(remind) = &mut hold.terms.remind else { return Err(Misfit(format!("hold {} has no reminders", hold.id))) };
+        let before = std::mem::replace(&mut remind.timer, timer.clone());
+        remind.at = next;
+        remind.sent = number;
+        let hold = hold.clone();
+        self.touched.timers_gone.push(before);
+        self.wait_for_moments(&hold);
+        Ok(())
+    }
+
+    /// A person changed what was answered without one: what was said since no longer counts.
+    pub(super) fn answer_changed(&mut self, hold: &HoldId, answer: Answer) -> Result<(), Misfit> {
+        let at = self.decisions.iter().position(|decision| decision.hold == *hold && !decision.void);
+        let at = at.ok_or_else(|| Misfit(format!("hold {hold} was never answered")))?;
+        let changeable = self.decisions[at].changeable.clone();
+        let mut changed = *changeable.ok_or_else(|| Misfit(format!("the answer to hold {hold} stands")))?;
+        self.decisions[at..].iter_mut().for_each(|decision| decision.void = true);
+        if let Scope::Tasks(keys) = &changed.scope
+            && let Some(key) = keys.first().cloned()
+        {
+            let result = said(&changed, &answer);
+            self.gave(&key, Some(&result), &[], answer.at);
+        }
+        changed.answers = vec![answer];
+        self.decisions.extend(decision(&changed));
+        Ok(())
+    }
+
+    /// The moments that an open question waits for.
+    fn wait_for_moments(&mut self, hold: &Hold) {
+        let target = hold.id.to_string();
+        if let Some(due) = hold.terms.deadline.as_ref().filter(|due| !due.over) {
+            let timer = due.timer.clone();
+            self.touched.timers_gone.retain(|gone| *gone != timer);
+            self.touched.timers.push(NewTimer { timer, due: due.at, kind: "deadline", target: target.clone() });
+        }
+        if let Some(remind) = &hold.terms.remind {
+            let timer = remind.timer.clone();
+            self.touched.timers_gone.retain(|gone| *gone != timer);
+            self.touched.timers.push(NewTimer { timer, due: remind.at, kind: "remind", target });
+        }
+    }
+
+    fn no_moments(&mut self, hold: &Hold) {
+        let deadline = hold.terms.deadline.as_ref().filter(|due| !due.over).map(|due| due.timer.clone());
+        let remind = hold.terms.remind.as_ref().map(|remind| remind.timer.clone());
+        self.touched.timers_gone.extend(deadline.into_iter().chain(remind));
+    }
+
+    /// What a question was about can be asked about anew.
+    pub(super) fn no_longer_asked(&mut self, hold: &HoldId) {
+        let Some(phase) = &mut self.current else { return };
+        let tasks = phase.tasks.iter_mut().map(|task| &mut task.hold);
+        let gates = phase.gates.iter_mut().map(|gate| &mut gate.hold);
+        tasks
+            .chain(gates)
+            .chain(Some(&mut phase.gap.hold))
+            .filter(|asked| asked.as_ref() == Some(hold))
+            .for_each(|asked| *asked = None);
+    }
+
+    /// What a hold was about is asked for again; it starts when its turn comes.
+    fn again(&mut self, hold: &Hold, at: Timestamp) -> Result<(), Misfit> {
+        let reason = match hold.kind {
+            HoldKind::Authentication => Some(AttemptReason::Auth),
+            HoldKind::Checkpoint
+            | HoldKind::Interrupted
+            | HoldKind::Failed
+            | HoldKind::Gaps
+            | HoldKind::Budget
+            | HoldKind::Verify
+            | HoldKind::Decision
+            | HoldKind::Action
+            | HoldKind::Handover => None,
+        };
+        match &hold.scope {
+            Scope::Run | Scope::Phase { .. } | Scope::Gaps { .. } => Ok(()),
+            Scope::Tasks(keys) => keys.iter().try_for_each(|key| {
+                self.task(key, at, |task| {
+                    match (reason, &task.state) {
+                        (Some(reason), _) => task.next_reason = reason,
+                        (None, TaskState::Failed(_)) => task.next_reason = AttemptReason::Retry,
+                        (None, _) => {}
+                    }
+                    task.hold = None;
+                    TaskState::Waiting
+                })
+            }),
+            Scope::Gate { gate, .. } => {
+                let gate = self.gate(gate.as_str())?;
+                gate.hold = None;
+                gate.state = GateState::Waiting;
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn hold(&mut self, hold: &HoldId) -> Result<&mut Hold, Misfit> {
+        self.holds.get_mut(hold).ok_or_else(|| Misfit(format!("there is no open hold {hold}")))
+    }
+}
+
+/// What an answer to a task's question is to tasks after it.
+pub(in crate::run) fn said(hold: &Hold, answer: &Answer) -> Datum {
+    let choice = hold.options.iter().find(|choice| choice.id == answer.option);
+    let mut said = serde_json::json!({"option": answer.option, "label": choice.map(|choice| &choice.label)});
+    if let Some(feedback) = answer.feedback.as_ref().filter(|feedback| !feedback.is_empty()) {
+        said["feedback"] = feedback.as_str().into();
+    }
+    Datum::Inline(said.to_string())
+}
+
+fn decision(hold: &Hold) -> Option<Decision> {
+    let answer = hold.answers.last()?;
+    let choice = hold.chosen()?;
+    let (target, skipped) = match &choice.action {
+        Action::RepeatPhase(target) => (Some(target.clone()), Vec::new()),
+        Action::SkipPhases(phases) => (None, phases.clone()),
+        Action::Continue
+        | Action::Abort
+        | Action::Rerun
+        | Action::CountAsDone
+        | Action::RaiseBudget(_)
+        | Action::Redo(_)
+        | Action::Fail => (None, Vec::new()),
+    };
+    Some(Decision {
+        hold: hold.id.clone(),
+        checkpoint: hold.kind.is_put(),
+        phase: hold.scope.phase().cloned(),
+        option: choice.id.clone(),
+        label: choice.label.clone(),
+        action: choice.action.word().to_owned(),
+        target,
+        skipped,
+        feedback: answer.feedback.clone(),
+        revision: hold.revision,
+        actor: answer.actor.clone(),
+        at: answer.at,
+        number: hold.options.iter().position(|known| known.id == choice.id).map_or(0, |index| index + 1),
+        kind: Some(hold.kind),
+        task: match &hold.scope {
+            Scope::Tasks(keys) => keys.first().cloned(),
+            Scope::Run | Scope::Phase { .. } | Scope::Gate { .. } | Scope::Gaps { .. } => None,
+        },
+        changeable: answer.actor.way.is_automatic().then(|| Box::new(hold.clone())),
+        void: false,
+    })
+}

@@ -1,0 +1,189 @@
+//! What answers do, and what answers in the place of a person.
+
+use super::{Step, steps};
+use crate::hold::{Action, Hold, HoldKind, HoldState, Scope, Topic};
+use crate::id::{IdSource, TaskId};
+use crate::run::apply::said;
+use crate::run::command::{Actor, Way};
+use crate::run::decide::{failed, void_others};
+use crate::run::event::{Event, Failure, FailureKind};
+use crate::run::state::Run;
+use crate::spec::workflow::Question;
+use crate::spec::workflow::question::DEFAULT_ROUNDS;
+use crate::time::Timestamp;
+
+/// Answers in advance are used, and answers that need no second look take effect.
+pub(super) fn holds(run: &Run, at: Timestamp, ids: &mut IdSource) -> Option<Vec<Step>> {
+    for hold in run.holds.values() {
+        match hold.state {
+            HoldState::Open => {
+                if let Some(step) = preset(run, hold).or_else(|| by_itself(run, hold)) {
+                    return Some(vec![step]);
+                }
+            }
+            HoldState::Checking => {
+                if !hold.needs_check() && !needs_second_look(hold) {
+                    return Some(steps(settle(run, hold, at, ids)));
+                }
+            }
+            HoldState::Settled | HoldState::Void => {}
+        }
+    }
+    None
+}
+
+/// An answer in advance was given without seeing anything, so it never answers what was opened again.
+fn preset(run: &Run, hold: &Hold) -> Option<Step> {
+    if hold.revision > 1 {
+        return None;
+    }
+    let given = run.presets.iter().find(|given| hold.is_meant_by(&given.preset.selector))?;
+    let choice = hold.option(&given.preset.option)?;
+    let event = Event::Answered {
+        hold: hold.id.clone(),
+        option: choice.id.clone(),
+        feedback: given.preset.feedback.clone(),
+        revision: hold.revision,
+    };
+    Some(Step { actor: Some(Actor { way: Way::Preset, ..given.actor.clone() }), event })
+}
+
+/// What the workflow's policy or a default answers where no person need. What was opened again is for people.
+fn by_itself(run: &Run, hold: &Hold) -> Option<Step> {
+    if hold.revision > 1 {
+        return None;
+    }
+    let rule = match hold.kind {
+        HoldKind::Checkpoint => run.workflow.policy.checkpoint.as_ref(),
+        HoldKind::Verify => run.workflow.policy.verify.as_ref(),
+        HoldKind::Decision => run.workflow.policy.decision.as_ref(),
+        HoldKind::Action
+        | HoldKind::Interrupted
+        | HoldKind::Failed
+        | HoldKind::Gaps
+        | HoldKind::Budget
+        | HoldKind::Authentication
+        | HoldKind::Handover => return None,
+    };
+    let allowed = rule.is_some_and(|rule| rule.at_most.is_none_or(|most| run.automatic_in_a_row < most));
+    let (option, actor) = match (&hold.terms.automatic, &hold.terms.default) {
+        (Some(option), _) if allowed => (option, Actor::automatic("policy", Way::Policy)),
+        (_, Some(option)) => (option, Actor::automatic("default", Way::Default)),
+        (_, None) => return None,
+    };
+    let event = Event::Answered { hold: hold.id.clone(), option: option.clone(), feedback: None, revision: hold.revision };
+    Some(Step { actor: Some(actor), event })
+}
+
+/// Whether the files of an answered hold must be looked at again before its answer takes effect.
+pub(in crate::run) fn needs_second_look(hold: &Hold) -> bool {
+    !hold.files.is_empty() && hold.chosen().is_some_and(|choice| choice.action.goes_on())
+}
+
+/// What an answer does.
+pub(in crate::run) fn settle(run: &Run, hold: &Hold, at: Timestamp, ids: &mut IdSource) -> Vec<Event> {
+    let Some(choice) = hold.chosen() else { return Vec::new() };
+    let feedback = hold.answers.last().and_then(|answer| answer.feedback.clone()).filter(|text| !text.is_empty());
+    let mut events = vec![Event::HoldSettled { hold: hold.id.clone() }];
+    match &choice.action {
+        Action::Continue => match &hold.scope {
+            Scope::Tasks(_) => events.extend(task_answered(run, hold)),
+            Scope::Run | Scope::Phase { .. } | Scope::Gate { .. } | Scope::Gaps { .. } => events.extend(complete_phase(run)),
+        },
+        Action::SkipPhases(phases) => {
+            events.push(Event::PhasesSkipListed { phases: phases.clone() });
+            events.extend(complete_phase(run));
+        }
+        Action::RepeatPhase(target) => {
+            let from = run.current.as_ref().map_or_else(|| target.clone(), |phase| phase.id.clone());
+            events.extend(void_others(run, Some(&hold.id), "the phase runs again"));
+            events.push(Event::PhaseRepeated {
+                from,
+                target: target.clone(),
+                feedback,
+                by_itself: false,
+                gaps: false,
+                carry: Vec::new(),
+            });
+        }
+        Action::Abort => {
+            events.extend(void_others(run, Some(&hold.id), "the run was aborted"));
+            events.push(Event::Aborted { hold: hold.id.clone() });
+        }
+        // Settling puts what it was about back among what waits; it starts when its turn comes.
+        Action::Rerun => {}
+        Action::CountAsDone => events.extend(count_as_done(run, hold)),
+        Action::RaiseBudget(scope) => events.push(Event::BudgetRaised { scope: scope.clone() }),
+        Action::Redo(tasks) => events.extend(redo(run, hold, tasks, feedback.unwrap_or_default())),
+        Action::Fail => events.extend(counts_as_failed(run, hold, feedback, at, ids)),
+    }
+    events
+}
+
+/// A task's question was answered, so it is done.
+fn task_answered(run: &Run, hold: &Hold) -> Option<Event> {
+    let (Scope::Tasks(keys), Some(answer)) = (&hold.scope, hold.answers.last()) else { return None };
+    let key = keys.first()?.clone();
+    let attempt = run.task_run(&key)?.attempts;
+    Some(Event::TaskFinished { key, attempt, result: Some(said(hold, answer)), outputs: Vec::new(), agent: None, commit: None })
+}
+
+/// A person found issues: the work is done again, unless it was done again as often as it may be.
+fn redo(run: &Run, hold: &Hold, tasks: &[TaskId], issues: String) -> Vec<Event> {
+    let Scope::Tasks(keys) = &hold.scope else { return Vec::new() };
+    let (Some(by), Some(phase)) = (keys.first(), &run.current) else { return Vec::new() };
+    let Some(task) = run.task_run(by) else { return Vec::new() };
+    let rounds = task.exchange.as_ref().map_or(0, |exchange| exchange.rounds);
+    let question = run.declared(by).and_then(|task| task.checkpoint()?.question.as_ref());
+    let limit = match question {
+        Some(Question::Verify(verify)) => verify.rounds,
+        Some(Question::Decision(_) | Question::Action(_)) | None => DEFAULT_ROUNDS,
+    };
+    if rounds >= limit {
+        let message = format!("a person found issues after the work was done again {rounds} times: {issues}");
+        let failure = Failure { kind: FailureKind::Issues, message, tail: String::new() };
+        return vec![Event::TaskFailed { key: by.clone(), attempt: task.attempts, failure, agent: None }];
+    }
+    let keys = (0..phase.tasks.len()).filter(|index| tasks.contains(&phase.tasks[*index].task)).map(|index| phase.key(index));
+    vec![Event::RedoAsked { keys: keys.collect(), by: by.clone(), issues }]
+}
+
+/// What a question was about has failed after all: a person said so.
+fn counts_as_failed(run: &Run, hold: &Hold, said: Option<String>, at: Timestamp, ids: &mut IdSource) -> Vec<Event> {
+    let (Scope::Tasks(keys), Some(phase)) = (&hold.scope, &run.current) else { return Vec::new() };
+    let Some(index) = keys.first().and_then(|key| phase.find(key)) else { return Vec::new() };
+    let failure = match hold.asked.as_ref().map(|asked| &asked.topic) {
+        Some(Topic::Authentication(missing)) => {
+            Failure { kind: FailureKind::Authentication, message: missing.message.clone(), tail: missing.tail.clone() }
+        }
+        Some(Topic::Question(_)) | None => Failure {
+            kind: FailureKind::Issues,
+            message: format!("a person found issues: {}", said.unwrap_or_default()),
+            tail: String::new(),
+        },
+    };
+    failed(run, index, &failure, None, at, ids)
+}
+
+fn complete_phase(run: &Run) -> Option<Event> {
+    let phase = run.current.as_ref()?;
+    Some(Event::PhaseCompleted { phase: phase.id.clone(), iteration: phase.iteration })
+}
+
+fn count_as_done(run: &Run, hold: &Hold) -> Vec<Event> {
+    match &hold.scope {
+        Scope::Run | Scope::Phase { .. } => Vec::new(),
+        Scope::Gaps { phase, iteration } => vec![Event::GapsWaived { phase: phase.clone(), iteration: *iteration }],
+        Scope::Tasks(asked) => {
+            let reason = "a person counted it as done";
+            // Others may have come to wait for the same answer since it was asked for.
+            let waiting = run.current.iter().flat_map(|phase| phase.asked_about(&hold.id));
+            let mut keys = asked.clone();
+            keys.extend(waiting.filter(|key| !asked.contains(key)));
+            keys.iter().map(|key| Event::TaskSkipped { key: key.clone(), reason: reason.to_owned() }).collect()
+        }
+        Scope::Gate { phase, iteration, gate } => {
+            vec![Event::GateWaived { phase: phase.clone(), iteration: *iteration, gate: gate.clone(), reason: None }]
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Policy: which questions may be answered without a person, and when verifications are asked for.
+
+use super::Checker;
+use super::fields::{Fields, Format, Key, Shape, words};
+use crate::id::TaskId;
+use crate::spec::code::ProblemCode;
+use crate::spec::syntax::{Content, Node};
+use crate::spec::workflow::{Automatic, Phase, Policy, Question, Task};
+
+const COLLECT: [(&str, bool); 2] = [("no", false), ("phase", true)];
+const PLAIN: [(&str, bool); 2] = [("ask", false), ("auto", true)];
+
+/// The most automatic answers in a row that can be asked for.
+const MOST_IN_A_ROW: u32 = 1000;
+
+pub(super) const POLICY_ABOUT: &str = "Which questions may be answered without a person. What only a person can do, and logins, never are. Each such answer is marked and can be changed.";
+
+pub(super) static POLICY: Format = Format {
+    name: "policy",
+    what: "`policy`",
+    known: &[
+        Key::optional(
+            "checkpoint",
+            Shape::AnyOf(&AUTOMATIC_SHAPES),
+            "Plain checkpoints: `auto` takes the first option that continues.",
+        )
+        .default("ask"),
+        Key::optional("verify", Shape::AnyOf(&AUTOMATIC_SHAPES), "Verifications: `auto` approves them.").default("ask"),
+        Key::optional("decision", Shape::AnyOf(&AUTOMATIC_SHAPES), "Decisions: `auto` takes the first option.").default("ask"),
+        Key::optional(
+            "collect",
+            Shape::Words(&words(&COLLECT)),
+            "`phase` asks for verifications together, when all else in their phase is done.",
+        )
+        .default("no"),
+    ],
+    later: &["action", "authentication", "human-verify", "human-action", "auth"],
+    rule: None,
+};
+
+static AUTOMATIC_SHAPES: [Shape; 2] = [Shape::Words(&words(&PLAIN)), Shape::Map(&AUTOMATIC)];
+
+static AUTOMATIC: Format = Format {
+    name: "automatic",
+    what: "when a question is answered without a person",
+    known: &[
+        Key::optional("when", Shape::Text, "A JavaScript expression; only where it is true."),
+        Key::optional("at_most", Shape::Count(1, MOST_IN_A_ROW), "At most so often in a row; then a person is asked."),
+    ],
+    later: &[],
+    rule: None,
+};
+
+impl Checker<'_, '_> {
+    /// What a map says about answers without a person.
+    pub(super) fn policy(&mut self, fields: &Fields<'_, '_>) -> Policy {
+        fields.get("policy").and_then(|node| self.policy_of(node)).unwrap_or_default()
+    }
+
+    fn policy_of(&mut self, node: &Node<'_>) -> Option<Policy> {
+        if let Content::Map(entries) = &*node.content {
+            for entry in entries.iter().filter(|entry| POLICY.later.contains(&&*entry.key)) {
+                let message = format!("`{}` is never answered without a person", entry.key);
+                self.error(ProblemCode::WrongValue, &entry.key_span, message)
+                    .help("the kinds that can be are `checkpoint`, `verify` and `decision`");
+            }
+            if entries.iter().any(|entry| POLICY.later.contains(&&*entry.key)) {
+                return None;
+            }
+        }
+        let fields = self.fields(node, &POLICY)?;
+        let mut of = |key: &str| fields.get(key).and_then(|node| self.automatic(node, key));
+        let (checkpoint, verify, decision) = (of("checkpoint"), of("verify"), of("decision"));
+        let collect_phase = fields.get("collect").and_then(|node| self.word(node, "`collect`", &COLLECT)).unwrap_or(false);
+        Some(Policy { checkpoint, verify, decision, collect_phase })
+    }
+
+    fn automatic(&mut self, node: &Node<'_>, key: &str) -> Option<Automatic> {
+        if let Content::Scalar(_) = &*node.content {
+            let auto = self.word(node, &format!("`{key}`"), &PLAIN)?;
+            return auto.then(Automatic::default);
+        }
+        let fields = self.fields(node, &AUTOMATIC)?;
+        let when = fields.get("when").and_then(|node| self.expression(node, "`when`"));
+        let at_most = fields.get("at_most").and_then(|node| self.count(node, "`at_most`", 1..=MOST_IN_A_ROW));
+        // What could not be read must not count as no condition at all.
+        if fields.get("when").is_some() && when.is_none() {
+            return None;
+        }
+        Some(Automatic { when, at_most })
+    }
+}
+
+/// Puts the verifications of a phase behind all else in it: what needed one needs what that one needed.
+pub(crate) fn collect(phase: &mut Phase) {
+    let is_verify =
+        |task: &Task| matches!(task.checkpoint().and_then(|checkpoint| checkpoint.question.as_ref()), Some(Question::Verify(_)));
+    let verifies: Vec<(TaskId, Vec<TaskId>)> =
+        phase.tasks.iter().filter(|task| is_verify(task)).map(|task| (task.id.clone(), task.needs.clone())).collect();
+    if verifies.is_empty() {
+        return;
+    }
+    let all_else: Vec<TaskId> = phase.tasks.iter().filter(|task| !is_verify(task)).map(|task| task.id.clone()).collect();
+    for task in &mut phase.tasks {
+        if is_verify(task) {
+            task.needs = all_else.clone();
+            continue;
+        }
+        // A verification may itself need one.
+        while let Some(at) = task.needs.iter().position(|need| verifies.iter().any(|(id, _)| id == need)) {
+            let removed = task.needs.remove(at);
+            let instead = verifies.iter().find(|(id, _)| *id == removed).map(|(_, needs)| needs.clone()).unwrap_or_default();
+            let new: Vec<TaskId> = instead.into_iter().filter(|need| !task.needs.contains(need) && *need != task.id).collect();
+            task.needs.extend(new);
+        }
+    }
+}

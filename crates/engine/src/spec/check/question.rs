@@ -1,0 +1,407 @@
+//! What checkpoints ask: to verify, to decide, to act; and how they wait for it.
+
+use super::Checker;
+use super::fields::{Fields, Format, Key, Rule, Shape, words};
+use crate::hold::{Action as Effect, Choice, action_options, decision_options, verify_options};
+use crate::id::{OptionId, PhaseId, TaskId};
+use crate::spec::code::ProblemCode;
+use crate::spec::problem::shown;
+use crate::spec::syntax::{Content, Node};
+use crate::spec::workflow::question::{Action, DEFAULT_ROUNDS, Decision, Verify, Way};
+use crate::spec::workflow::{Check, Checkpoint, Deadline, OnConditionError, OnDeadline, Question, Task, Waits, Work};
+use crate::template::Roots;
+use std::ops::Range;
+
+/// The kinds of questions.
+pub(super) const QUESTIONS: [&str; 3] = ["verify", "decision", "action"];
+
+/// Keys that stand beside a question and say how it waits.
+pub(in crate::spec) const WAIT_KEYS: [&str; 6] = ["blocking", "default", "deadline", "remind", "on_deadline", "resume_signal"];
+
+/// The most often that work is done again because of issues.
+const MOST_ROUNDS: u32 = 100;
+
+const PLAIN_DEADLINES: [(&str, bool); 2] = [("escalate", false), ("abort", true)];
+
+pub(super) const VERIFY_ABOUT: &str =
+    "Asks a person whether something works: the answer is `approved`, or the issues found, with which the work is done again.";
+pub(super) const DECISION_ABOUT: &str = "Asks a person which way to go: the answer is the id of an option.";
+pub(super) const ACTION_ABOUT: &str =
+    "Asks a person to do what no program can do: the answer is `done`, and is believed when `check` succeeds.";
+
+pub(super) static VERIFY: Format = Format {
+    name: "verify",
+    what: "`verify`",
+    known: &[
+        Key::optional("built", Shape::Filled, "What was done; a template."),
+        Key::optional("steps", Shape::Texts, "How to find out whether it works, in order; templates."),
+        Key::optional(
+            "redo",
+            Shape::Texts,
+            "Tasks of the same phase that are done again with the issues at hand; those that it needs when absent. At the end of a phase, the whole phase is.",
+        ),
+        Key::optional("rounds", Shape::Count(1, MOST_ROUNDS), "How often they are done again; then the run fails.").default("3"),
+    ],
+    later: &["url", "command"],
+    rule: None,
+};
+
+pub(super) static DECISION: Format = Format {
+    name: "decision",
+    what: "`decision`",
+    known: &[
+        Key::required("question", Shape::Filled, "What is to be decided; a template."),
+        Key::optional("context", Shape::Text, "Why it matters; a template."),
+        Key::required("options", Shape::List(&WAY, 1), "The ways there are."),
+    ],
+    later: &["multiple"],
+    rule: None,
+};
+
+static WAY: Format = Format {
+    name: "way",
+    what: "an option of a decision",
+    known: &[
+        Key::required("id", Shape::Id, "What an answer names."),
+        Key::optional("name", Shape::Filled, "What people call it; the id when absent."),
+        Key::optional("pros", Shape::Text, "What speaks for it; a template."),
+        Key::optional("cons", Shape::Text, "What speaks against it; a template."),
+    ],
+    later: &["description"],
+    rule: None,
+};
+
+pub(super) static ACTION: Format = Format {
+    name: "action",
+    what: "`action`",
+    known: &[
+        Key::optional("automated", Shape::Text, "What was done without people; a template."),
+        Key::required("needed", Shape::Filled, "The one thing that is needed; a template."),
+        Key::optional("instructions", Shape::Text, "How to do it; a template."),
+        Key::optional(
+            "check",
+            Shape::AnyOf(&CHECK_SHAPES),
+            "The command that finds out whether it was done: `done` is believed only when it succeeds.",
+        ),
+    ],
+    later: &["url"],
+    rule: None,
+};
+
+static CHECK_SHAPES: [Shape; 2] = [Shape::Filled, Shape::Map(&CHECK)];
+
+static CHECK: Format = Format {
+    name: "check",
+    what: "`check`",
+    known: &[
+        Key::required("run", Shape::Filled, "The shell command; a template."),
+        Key::optional("timeout", Shape::Duration, "How long it may take.").default("1m"),
+    ],
+    later: &["dir", "env", "secrets"],
+    rule: None,
+};
+
+/// What happens when nobody has answered in time.
+pub(super) static ON_DEADLINE_SHAPES: [Shape; 2] = [Shape::Words(&words(&PLAIN_DEADLINES)), Shape::Map(&ON_DEADLINE)];
+
+static ON_DEADLINE: Format = Format {
+    name: "on_deadline",
+    what: "`on_deadline`",
+    known: &[
+        Key::valued("answer", Shape::Filled, "This option is the answer."),
+        Key::valued("escalate", Shape::Text, "It is told louder, and to whom; it goes on waiting."),
+        Key::valued("abort", Shape::True, "The run ends."),
+    ],
+    later: &["reassign"],
+    rule: Some(Rule::OneOf(&["answer", "escalate", "abort"])),
+};
+
+pub(super) const BLOCKING_ABOUT: &str =
+    "Whether the run waits for the answer. With `false` it goes on with `default`, which a person may change later.";
+pub(super) const DEFAULT_ABOUT: &str = "With `blocking: false`: the option with which the run goes on; the first when absent.";
+pub(super) const DEADLINE_ABOUT: &str = "How long it waits at most: `30m`, `2h`, `PT8H`.";
+pub(super) const REMIND_ABOUT: &str = "How often people are reminded while it waits.";
+pub(super) const ON_DEADLINE_ABOUT: &str =
+    "What happens then: `{ answer: OPTION }`, `escalate` (or `{ escalate: WHO }`), or `abort`.";
+pub(super) const SIGNAL_ABOUT: &str = "A further word that means `approved` or `done`.";
+
+impl Checker<'_, '_> {
+    /// The question of a checkpoint, where it has one of these kinds.
+    pub(super) fn question(&mut self, fields: &Fields<'_, '_>, roots: Roots) -> Option<Question> {
+        let given: Vec<&str> = QUESTIONS.into_iter().filter(|kind| fields.key(kind).is_some()).collect();
+        let kind = match given.as_slice() {
+            [] => return None,
+            [kind] => *kind,
+            [_, second, ..] => {
+                let span = fields.key(second).unwrap_or(&fields.span);
+                let message = format!("a checkpoint asks one thing; this one has {}", given.join(" and "));
+                self.error(ProblemCode::ConflictingKeys, span, message).help("make two of it");
+                return None;
+            }
+        };
+        let node = fields.require(self, kind)?;
+        match kind {
+            "verify" => self.verify(node, roots).map(Question::Verify),
+            "decision" => self.decision(node, roots).map(Question::Decision),
+            _ => self.action_needed(node, roots).map(Question::Action),
+        }
+    }
+
+    fn verify(&mut self, node: &Node<'_>, roots: Roots) -> Option<Verify> {
+        let fields = self.fields(node, &VERIFY)?;
+        let built = fields.get("built").and_then(|node| self.words(node, "`built`", roots));
+        if built.is_none() && fields.key("built").is_none() {
+            let message = "nothing is said to be built that a person could verify";
+            self.report
+                .warning(ProblemCode::NothingBuilt, &fields.span, message)
+                .help("say in `built` what was done, so that whoever answers knows what they approve");
+        }
+        let steps = fields.get("steps").map(|node| self.one_or_more(node)).unwrap_or_default();
+        let steps = steps.iter().filter_map(|node| self.template(node, "`steps`", roots)).collect();
+        let redo = fields.get("redo").map(|node| self.one_or_more(node)).unwrap_or_default();
+        let redo = redo.iter().filter_map(|node| self.text(node, "`redo`").map(TaskId::from)).collect();
+        let rounds =
+            fields.get("rounds").and_then(|node| self.count(node, "`rounds`", 1..=MOST_ROUNDS)).unwrap_or(DEFAULT_ROUNDS);
+        Some(Verify { built: built.unwrap_or_default(), steps, redo, rounds })
+    }
+
+    fn decision(&mut self, node: &Node<'_>, roots: Roots) -> Option<Decision> {
+        let fields = self.fields(node, &DECISION)?;
+        let question = fields.require(self, "question").and_then(|node| self.words(node, "`question`", roots));
+        let context = fields.get("context").and_then(|node| self.template(node, "`context`", roots));
+        let node = fields.require(self, "options")?;
+        let items = self.list(node, "`options`")?;
+        if items.is_empty() {
+            self.error(ProblemCode::EmptyValue, &node.span, "`options` is empty").help("name at least one way to go");
+        }
+        let mut options: Vec<Way> = Vec::new();
+        for item in items {
+            let Some(way) = self.fields(item, &WAY) else { continue };
+            let id_node = way.require(self, "id");
+            let id = id_node.and_then(|node| self.id(node, "the id of an option")).map(OptionId::from);
+            let name = way.get("name").and_then(|node| self.filled(node, "`name`")).map(str::to_owned);
+            let said =
+                |checker: &mut Self, key: &str| way.get(key).and_then(|node| checker.template(node, &format!("`{key}`"), roots));
+            let (pros, cons) = (said(self, "pros"), said(self, "cons"));
+            let (Some(id), Some(id_node)) = (id, id_node) else { continue };
+            if options.iter().any(|other| other.id == id) {
+                let message = format!("there are two options called `{id}`");
+                self.error(ProblemCode::DuplicateId, &id_node.span, message).help("rename one of them");
+                continue;
+            }
+            let name = name.unwrap_or_else(|| id.to_string());
+            options.push(Way { id, name, pros, cons });
+        }
+        Some(Decision { question: question?, context, options })
+    }
+
+    fn action_needed(&mut self, node: &Node<'_>, roots: Roots) -> Option<Action> {
+        let fields = self.fields(node, &ACTION)?;
+        let said =
+            |checker: &mut Self, key: &str| fields.get(key).and_then(|node| checker.template(node, &format!("`{key}`"), roots));
+        let (automated, instructions) = (said(self, "automated"), said(self, "instructions"));
+        let needed = fields.require(self, "needed").and_then(|node| self.words(node, "`needed`", roots));
+        let check = fields.get("check").and_then(|node| self.check(node));
+        if fields.get("check").is_none() {
+            let message = "nothing finds out whether this was done, so `done` is believed as it is";
+            self.report
+                .warning(ProblemCode::UncheckedAction, &fields.span, message)
+                .help("add `check: COMMAND`, a command that succeeds once it was done");
+        }
+        Some(Action { automated, needed: needed?, instructions, check })
+    }
+
+    /// A template that says something.
+    fn words(&mut self, node: &Node<'_>, what: &str, roots: Roots) -> Option<String> {
+        self.filled(node, what)?;
+        self.template(node, what, roots)
+    }
+
+    fn check(&mut self, node: &Node<'_>) -> Option<Check> {
+        if let Content::Scalar(_) = &*node.content {
+            return self.command(node, "`check`").map(|run| Check { run, timeout: None });
+        }
+        let fields = self.fields(node, &CHECK)?;
+        let run = fields.require(self, "run").and_then(|node| self.command(node, "`run`"));
+        let timeout = fields.get("timeout").and_then(|node| self.timeout(node, "`timeout`"));
+        Some(Check { run: run?, timeout })
+    }
+
+    /// A task that is a question.
+    pub(super) fn checkpoint_task(&mut self, fields: &Fields<'_, '_>) -> Option<Work> {
+        let question = self.question(fields, Roots::Task)?;
+        let show_files =
+            fields.get("show_files").map(|node| self.paths(node, "the file to show", Roots::Task)).unwrap_or_default();
+        // What issues do is settled when it is known what the task needs.
+        let options = options(&question, &Effect::Redo(Vec::new()), self.signal(fields).as_deref());
+        let waits = self.waits(fields, &options, Some(&question));
+        Some(Work::Checkpoint(Box::new(asks(question, options, show_files, waits))))
+    }
+
+    /// A further word that means yes.
+    pub(super) fn signal(&mut self, fields: &Fields<'_, '_>) -> Option<String> {
+        fields.get("resume_signal").and_then(|node| self.filled(node, "`resume_signal`")).map(str::to_owned)
+    }
+
+    /// How a checkpoint waits for its answer.
+    pub(super) fn waits(&mut self, fields: &Fields<'_, '_>, options: &[Choice], question: Option<&Question>) -> Waits {
+        let person_only = matches!(question, Some(Question::Action(_)));
+        let blocking = fields.get("blocking").and_then(|node| self.truth(node, "`blocking`")).unwrap_or(true);
+        let named = fields.get("default").and_then(|node| self.one_of(node, "`default`", options));
+        if let Some(span) = fields.key("default").filter(|_| blocking) {
+            let message = "`default` is the answer with which a run goes on at once, and this checkpoint waits";
+            self.report.warning(ProblemCode::UnusedKey, span, message).help("add `blocking: false`, or use `on_deadline`");
+        }
+        if let Some(span) = fields.key("blocking").filter(|_| !blocking && person_only) {
+            let message = "only a person can do what is needed here, so there is no going on without";
+            self.error(ProblemCode::ConflictingKeys, span, message).help("remove `blocking: false`");
+        }
+        let first = || options.iter().find(|choice| choice.action == Effect::Continue).map(|choice| choice.id.clone());
+        let default = if blocking { None } else { named.or_else(first) };
+        let then = fields.get("on_deadline").and_then(|node| self.on_deadline(node, options, person_only));
+        let after = fields.get("deadline").and_then(|node| self.timeout(node, "`deadline`"));
+        let remind = fields.get("remind").and_then(|node| self.timeout(node, "`remind`"));
+        if let Some(span) = fields.key("on_deadline").filter(|_| fields.key("deadline").is_none()) {
+            self.error(ProblemCode::MissingKey, span, "`on_deadline` without `deadline`").help("add `deadline: 2h`");
+        }
+        let deadline = after.map(|after| Deadline { after, then: then.unwrap_or(OnDeadline::Escalate(None)) });
+        Waits { default, deadline, remind }
+    }
+
+    fn on_deadline(&mut self, node: &Node<'_>, options: &[Choice], person_only: bool) -> Option<OnDeadline> {
+        if let Content::Scalar(_) = &*node.content {
+            let abort = self.word(node, "`on_deadline`", &PLAIN_DEADLINES)?;
+            return Some(if abort { OnDeadline::Abort } else { OnDeadline::Escalate(None) });
+        }
+        let fields = self.fields(node, &ON_DEADLINE)?;
+        if let Some(node) = fields.get("answer") {
+            if person_only {
+                let message = "only a person can say that this was done";
+                self.error(ProblemCode::WrongValue, &node.span, message).help("use `escalate` or `abort`");
+                return None;
+            }
+            return self.one_of(node, "`answer`", options).map(OnDeadline::Answer);
+        }
+        if let Some(node) = fields.get("escalate") {
+            return self
+                .text(node, "`escalate`")
+                .map(|whom| OnDeadline::Escalate(Some(whom.to_owned()).filter(|whom| whom != "true")));
+        }
+        if let Some(node) = fields.get("abort") {
+            if !self.truth(node, "`abort`")? {
+                self.error(ProblemCode::WrongValue, &node.span, "`abort` can only be true").help("use `escalate` instead");
+                return None;
+            }
+            return Some(OnDeadline::Abort);
+        }
+        let message = "`on_deadline` needs one of `answer`, `escalate`, `abort`";
+        self.error(ProblemCode::MissingKey, &fields.span, message).help("write `{ answer: OPTION }`, `escalate` or `abort`");
+        None
+    }
+
+    fn one_of(&mut self, node: &Node<'_>, what: &str, options: &[Choice]) -> Option<OptionId> {
+        let named = self.text(node, what)?;
+        if let Some(choice) = options.iter().find(|choice| choice.is_meant_by(named)) {
+            return Some(choice.id.clone());
+        }
+        let message = format!("{what} names `{}`, which is no option here", shown(named));
+        let known = options.iter().map(|choice| choice.id.as_str());
+        self.none_of(ProblemCode::WrongValue, &node.span, message, named, known);
+        None
+    }
+
+    /// Settles what is done again where a verification found issues, once the needs of all tasks are known.
+    pub(super) fn redo(&mut self, tasks: &mut [Task], spans: &[Range<usize>], before: Option<&PhaseId>) {
+        for index in 0..tasks.len() {
+            let Some(redo) = declared_redo(&tasks[index]) else { continue };
+            let mut again = Vec::new();
+            for name in &redo {
+                match tasks.iter().find(|task| task.id == *name) {
+                    Some(task) if task.checkpoint().is_none() => again.push(name.clone()),
+                    Some(_) => {
+                        let message = format!("`{}` is a question, which cannot be done again", shown(name.as_str()));
+                        self.error(ProblemCode::WrongValue, &spans[index], message).help("name tasks that do something");
+                    }
+                    None => {
+                        let message = format!("task `{}` is not defined in this phase", shown(name.as_str()));
+                        let others = tasks.iter().map(|task| task.id.as_str());
+                        self.none_of(ProblemCode::UnknownTask, &spans[index], message, name.as_str(), others);
+                    }
+                }
+            }
+            settle_redo(tasks, index, again, before);
+        }
+    }
+}
+
+fn declared_redo(task: &Task) -> Option<Vec<TaskId>> {
+    match &task.checkpoint()?.question {
+        Some(Question::Verify(verify)) => Some(verify.redo.clone()),
+        Some(Question::Decision(_) | Question::Action(_)) | None => None,
+    }
+}
+
+/// What issues do at a verification among the tasks of a phase: those named are done again, else those that did the work that it needs.
+pub(crate) fn settle_redo(tasks: &mut [Task], index: usize, named: Vec<TaskId>, before: Option<&PhaseId>) {
+    let again = if named.is_empty() { work_before(tasks, index) } else { named };
+    let effect = match (again.is_empty(), before) {
+        (false, _) => Effect::Redo(again.clone()),
+        (true, Some(phase)) => Effect::RepeatPhase(phase.clone()),
+        (true, None) => Effect::Fail,
+    };
+    let Work::Checkpoint(checkpoint) = &mut tasks[index].work else { return };
+    for choice in checkpoint.options.iter_mut().filter(|choice| matches!(choice.action, Effect::Redo(_))) {
+        choice.action = effect.clone();
+    }
+    if let Some(Question::Verify(verify)) = &mut checkpoint.question {
+        verify.redo = again;
+    }
+}
+
+/// The nearest tasks before one that do something; questions between are looked through.
+fn work_before(tasks: &[Task], index: usize) -> Vec<TaskId> {
+    let mut found: Vec<TaskId> = Vec::new();
+    let mut open: Vec<&TaskId> = tasks[index].needs.iter().collect();
+    let mut seen: Vec<&TaskId> = Vec::new();
+    while let Some(need) = open.pop() {
+        if seen.contains(&need) {
+            continue;
+        }
+        seen.push(need);
+        let Some(task) = tasks.iter().find(|task| task.id == *need) else { continue };
+        match task.checkpoint() {
+            Some(_) => open.extend(&task.needs),
+            None => found.push(need.clone()),
+        }
+    }
+    found.sort();
+    found
+}
+
+/// What may be answered to a question.
+pub(crate) fn options(question: &Question, issues: &Effect, signal: Option<&str>) -> Vec<Choice> {
+    match question {
+        Question::Verify(_) => verify_options(issues.clone(), signal),
+        Question::Decision(decision) => decision_options(&decision.options),
+        Question::Action(_) => action_options(signal),
+    }
+}
+
+/// A checkpoint that asks a question.
+pub(crate) fn asks(question: Question, options: Vec<Choice>, show_files: Vec<String>, waits: Waits) -> Checkpoint {
+    let prompt = match &question {
+        Question::Verify(verify) if verify.built.is_empty() => "Does it work as it should?".to_owned(),
+        Question::Verify(verify) => format!("Does this work as it should? {}", verify.built),
+        Question::Decision(decision) => decision.question.clone(),
+        Question::Action(action) => action.needed.clone(),
+    };
+    Checkpoint {
+        condition: None,
+        on_condition_error: OnConditionError::default(),
+        prompt,
+        show_files,
+        options,
+        question: Some(question),
+        waits,
+    }
+}

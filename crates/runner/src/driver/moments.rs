@@ -1,0 +1,64 @@
+//! Deadlines and reminders of questions: fired by whoever looks at the clock, whether anybody drives the run or not.
+
+use super::{DriveError, submit};
+use crate::world::World;
+use lockgate_engine::id::{RunId, TimerId};
+use lockgate_engine::run::Run;
+use lockgate_engine::run::command::{Actor, Body};
+use lockgate_engine::time::Timestamp;
+use lockgate_store::StoreError;
+
+/// The kinds of timers that a question has.
+const OF_QUESTIONS: [&str; 2] = ["deadline", "remind"];
+
+/// A deadline or reminder that has come.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fired {
+    /// The run.
+    pub run: RunId,
+    /// `deadline` or `remind`.
+    pub kind: String,
+    /// The hold.
+    pub hold: String,
+    /// The run as it stands now.
+    pub now: Run,
+}
+
+/// Fires what is due of the runs that are ours. What was answered before stands; of two who fire at once, one does.
+pub async fn fire_due(world: &World, ours: impl Fn(&RunId) -> bool) -> Result<Vec<Fired>, DriveError> {
+    let mut fired = Vec::new();
+    for (run, timer, kind, hold) in due(world, &ours).await? {
+        let before = crate::load::load(&*world.store, &run).await?.version;
+        let now = submit(world, &run, Actor::driver(), Body::TimerDue { timer }, false).await?;
+        if now.version != before {
+            fired.push(Fired { run, kind, hold, now });
+        }
+    }
+    Ok(fired)
+}
+
+type Due = (RunId, TimerId, String, String);
+
+async fn due(world: &World, ours: &impl Fn(&RunId) -> bool) -> Result<Vec<Due>, StoreError> {
+    let now = world.clock.now();
+    let mut limit = 100;
+    loop {
+        let timers = world.store.timers(now, limit).await?;
+        let all = timers.len() < limit;
+        if all {
+            let ours = timers.into_iter().filter(|timer| OF_QUESTIONS.contains(&timer.kind.as_str()) && ours(&timer.run));
+            return Ok(ours.map(|timer| (timer.run, timer.timer, timer.kind, timer.target)).collect());
+        }
+        limit = limit.saturating_mul(4);
+    }
+}
+
+/// The next moment that an open question of a run waits for.
+pub fn next_moment(run: &Run) -> Option<Timestamp> {
+    let open = run.open_holds();
+    let moments = open.iter().flat_map(|hold| {
+        let deadline = hold.terms.deadline.as_ref().filter(|due| !due.over).map(|due| due.at);
+        deadline.into_iter().chain(hold.terms.remind.as_ref().map(|remind| remind.at))
+    });
+    moments.min()
+}
