@@ -62,7 +62,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         }
     }
     if arguments.json {
-        print::json_lines(&fired.iter().map(FiredView::of).collect::<Vec<_>>());
+        print::json(&fired.iter().map(FiredView::of).collect::<Vec<_>>());
     }
     Ok(Exit::Done)
 }

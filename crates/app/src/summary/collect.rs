@@ -3,7 +3,7 @@
 use super::clock::Clock;
 use super::{Asked, AttemptDone, FileMade, GapCheck, PhaseDone, Produced, Summary, TaskDone, Without};
 use crate::view::{AgentView, UsedView, WhoView};
-use lockgate_engine::hold::Choice;
+use lockgate_engine::hold::{Choice, Topic};
 use lockgate_engine::id::{GateId, HoldId, PhaseId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::agent::AgentReport;
@@ -183,6 +183,9 @@ impl Collector {
             hold: opened.hold.to_string(),
             kind: opened.kind.word(),
             phase: opened.scope.phase().map(ToString::to_string),
+            tasks: opened.scope.addresses(),
+            title: opened.asked.as_ref().map(|asked| asked.task.clone()),
+            login: login(opened),
             question: opened.prompt.clone(),
             state: "open",
             answer: None,
@@ -317,6 +320,17 @@ fn end(task: &mut TaskDone, status: &'static str, error: Option<&str>, agent: Op
         last.status = status;
         last.error = error.map(str::to_owned);
         last.agent = agent.map(AgentView::of);
+    }
+}
+
+/// What mends a missing login: the command, where it is one.
+fn login(opened: &HoldOpened) -> Option<String> {
+    match &opened.asked.as_ref()?.topic {
+        Topic::Authentication(missing) => {
+            let step = missing.steps.first()?;
+            Some(step.strip_prefix("Run: ").map_or_else(|| step.clone(), |command| format!("`{command}`")))
+        }
+        Topic::Question(_) => None,
     }
 }
 

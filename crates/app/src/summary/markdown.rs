@@ -19,7 +19,10 @@ pub(crate) fn markdown(summary: &Summary) -> String {
         text += "\n## Done\n";
         summary.phases.iter().for_each(|phase| phase_text(&mut text, phase));
     }
-    section(&mut text, "Decided", &summary.decisions, asked);
+    let of_kind = |wanted: fn(&str) -> bool| summary.decisions.iter().filter(move |asked| wanted(asked.kind)).collect::<Vec<_>>();
+    authentication_gates(&mut text, summary, &of_kind(|kind| kind == "authentication"));
+    section(&mut text, "Decided", &of_kind(|kind| !matches!(kind, "authentication" | "verify")), |decided| asked(decided));
+    section(&mut text, "Verified", &of_kind(|kind| kind == "verify"), |verified| asked(verified));
     if !summary.deliverables.is_empty() || summary.finalization.is_some() {
         text += "\n## Produced\n\n| file | size | by |\n| --- | --- | --- |\n";
         for file in &summary.deliverables {
@@ -30,8 +33,11 @@ pub(crate) fn markdown(summary: &Summary) -> String {
         }
     }
     section(&mut text, "Gap checks", &summary.gap_checks, gap_check);
-    section(&mut text, "Left out", &summary.left_out, without);
-    section(&mut text, "Failed, and gone on without", &summary.tolerated, without);
+    if !summary.left_out.is_empty() || !summary.tolerated.is_empty() {
+        text += "\n## Deviations\n\n";
+        summary.left_out.iter().for_each(|left| text += &without(left, "was left out"));
+        summary.tolerated.iter().for_each(|left| text += &without(left, "failed, and the run went on without it"));
+    }
     section(&mut text, "Worktrees", &summary.worktrees, |worktree| format!("- {}\n", plain(&worktree.line())));
     section(&mut text, "Warnings", &summary.warnings, |warning| format!("- {}\n", indented(warning)));
     if summary.used.calls > 0 {
@@ -204,9 +210,40 @@ fn gap_check(check: &GapCheck) -> String {
     text
 }
 
-fn without(without: &Without) -> String {
+fn without(without: &Without, what: &str) -> String {
     let again = if without.iteration > 1 { format!(" (execution {})", without.iteration) } else { String::new() };
-    format!("- {}{again}: {}\n", plain(&without.what), indented(&without.reason))
+    format!("- {}{again} {what}: {}\n", plain(&without.what), indented(&without.reason))
+}
+
+/// Missing logins, as the normal course of things.
+fn authentication_gates(text: &mut String, summary: &Summary, gates: &[&Asked]) {
+    if gates.is_empty() {
+        return;
+    }
+    *text += "\n## Authentication Gates\n\nDuring execution, these authentication requirements were handled:\n\n";
+    for (index, gate) in gates.iter().enumerate() {
+        let title = gate.title.as_deref().unwrap_or_default();
+        let _ = writeln!(text, "{}. Task {}: authentication was required", index + 1, plain(title));
+        let _ = writeln!(text, "   - Paused for {}", plain(gate.login.as_deref().unwrap_or("a login")));
+        let result = match (gate.answer.as_deref(), ended(summary, gate)) {
+            (None, _) => "Still waits for it".to_owned(),
+            (Some("Done"), Some("done")) => "Resumed after authentication\n   - Finished successfully".to_owned(),
+            (Some("Done"), other) => {
+                format!("Resumed after authentication\n   - {}", other.map_or_else(|| "not finished".to_owned(), words))
+            }
+            (Some(answer), _) => plain(answer),
+        };
+        let _ = writeln!(text, "   - {result}");
+    }
+    *text += "\nThese are normal gates, not errors.\n";
+}
+
+/// What became of the task that lacked a login.
+fn ended<'s>(summary: &'s Summary, gate: &Asked) -> Option<&'s str> {
+    let address = gate.tasks.first()?;
+    let tasks = summary.phases.iter().rev().flat_map(|phase| phase.tasks.iter().map(move |task| (phase, task)));
+    let mut found = tasks.filter(|(phase, task)| format!("{}/{}", phase.id, task.id) == *address);
+    found.next().map(|(_, task)| task.status)
 }
 
 fn used(used: &UsedView) -> String {

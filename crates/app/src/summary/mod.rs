@@ -102,6 +102,14 @@ pub(crate) struct Asked {
     pub(crate) hold: String,
     pub(crate) kind: &'static str,
     pub(crate) phase: Option<String>,
+    /// The addresses of the tasks or the gate that it is about.
+    pub(crate) tasks: Vec<String>,
+    /// What people call the task that asks, where the question has a form of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) title: Option<String>,
+    /// What mends a missing login.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) login: Option<String>,
     pub(crate) question: String,
     /// `open`, `answered`, or `void`.
     pub(crate) state: &'static str,

@@ -22,6 +22,7 @@ mod modes;
 mod postgres;
 mod project;
 mod prompt;
+mod questions;
 mod reading;
 mod rehearsing;
 mod screen;

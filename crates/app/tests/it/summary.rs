@@ -100,8 +100,9 @@ fn a_summary_says_what_was_done_decided_produced_left_out_and_used() {
         "  - **Again** by tester by command, after ",
         "| report.md | 9 B | work/write |",
         "| final.md | 11 B | the finalization |",
-        "- work/unwanted (execution 2): its `when` is false",
-        "## Failed, and gone on without\n\n- work/shaky: ",
+        "## Deviations\n\n",
+        "- work/unwanted (execution 2) was left out: its `when` is false",
+        "- work/shaky failed, and the run went on without it: ",
         "4 calls of agents; tokens: 2,468 and 2 × unknown; cost: $0.50 and 2 × unknown.",
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");

@@ -1,0 +1,322 @@
+//! Verify, decide, act, log in: questions with a form of their own, and who or what may answer them.
+
+use crate::project::{Project, finish, until};
+use std::time::Duration;
+
+const THREE: &str = "
+name: three questions
+phases:
+  - id: build
+    tasks:
+      - { id: make, run: 'echo \"made $LOCKGATE_FEEDBACK\" >> made.txt' }
+      - id: look
+        name: Look at the page
+        needs: [make]
+        verify: { built: 'The page of {{feature.name}}', steps: [open it, click] }
+        resume_signal: ship it
+      - id: database
+        needs: [look]
+        decision:
+          question: Which database?
+          context: It stays.
+          options:
+            - { id: sqlite, name: SQLite, pros: simple, cons: one machine }
+            - { id: postgres, name: PostgreSQL }
+      - id: mail
+        needs: [database]
+        action: { automated: the account, needed: the link in the mail, instructions: Click it., check: 'test -f clicked' }
+      - { id: last, needs: [mail], run: 'echo {{outputs.build.database.option}} > chosen.txt' }
+";
+
+#[test]
+fn the_three_questions_are_shown_and_answered_as_the_protocol_says() {
+    let project = Project::with(THREE);
+    let output = project.run(&["run", "flow.yaml", "shop"]);
+    assert_eq!(output.code, Some(3), "{output:?}");
+    let shown = "    CHECKPOINT: Verification Required\n    \n    Progress: 1/5 tasks complete\n    Task: Look at the page\n    \n    \
+                 Built: The page of shop\n    \n    How to verify:\n      1. open it\n      2. click\n    \n    ---\n    \
+                 YOUR ACTION: Type \"approved\" or describe issues\n    ---\n";
+    assert!(output.stderr.contains(shown), "{}", output.stderr);
+    let hold = project.waiting_hold();
+    let near = project.run(&["answer", &hold, "lgtm"]);
+    assert_eq!(near.code, Some(4), "{near:?}");
+    assert!(near.stderr.contains("nothing else is an approval"), "{near:?}");
+    assert_eq!(project.run(&["answer", &hold, "issues"]).code, Some(4), "issues are told in words");
+    assert_eq!(project.run(&["answer", &hold, "issues", "--feedback", "too small", "--resume"]).code, Some(3));
+    assert_eq!(project.read("made.txt"), "made \nmade too small\n", "the work was done again with the issues at hand");
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Ship it", "--resume"]).code, Some(3), "the signal counts");
+    let inbox = project.json(0, &["inbox", "--json"]);
+    assert_eq!(inbox[0]["kind"], "decision");
+    assert!(inbox[0]["text"].as_str().unwrap().contains("1. sqlite: SQLite\n   Pros: simple\n   Cons: one machine"), "{inbox}");
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "postgres", "--resume"]).code, Some(3));
+    let early = project.run(&["answer", &project.waiting_hold(), "done", "--resume"]);
+    assert_eq!(early.code, Some(3), "{early:?}");
+    assert!(early.stderr.contains("it is not done yet: `test -f clicked` failed"), "{early:?}");
+    project.write("clicked", "");
+    let hold = project.waiting_hold();
+    assert!(hold.ends_with("@2"), "{hold}");
+    assert_eq!(project.run(&["answer", &hold, "done", "--resume"]).code, Some(0));
+    assert_eq!(project.read("chosen.txt"), "postgres\n");
+    let run = project.newest();
+    assert_eq!(project.events(&run, "redo_asked").len(), 1);
+    let summary = project.run(&["summary", &run]).stdout;
+    for part in [
+        "## Verified\n\n- verify in build: ",
+        "  - **Report issues** by tester",
+        "## Decided\n\n- decision in build: Which database?",
+    ] {
+        assert!(summary.contains(part), "{part:?} is not in\n{summary}");
+    }
+}
+
+const LOGIN: &str = "
+name: deploy
+phases:
+  - id: ship
+    tasks:
+      - id: deploy
+        name: Deploy to the cloud
+        run: './cloud --yes'
+";
+
+/// A program that lacks a login until a token is there.
+fn cloud(project: &Project) {
+    let program = "#!/bin/sh\necho call >> calls.txt\n[ \"$1\" = whoami ] && { test -f token; exit; }\n\
+                   test -f token || { echo 'Error: Not authenticated. Please run cloud login' >&2; exit 1; }\necho deployed > deployed.txt\n";
+    project.write("cloud", program);
+    std::process::Command::new("chmod").arg("+x").arg(project.path("cloud")).status().unwrap();
+}
+
+#[test]
+fn a_missing_login_is_asked_for_probed_and_tried_again_without_costing_an_attempt() {
+    let project = Project::with(LOGIN);
+    cloud(&project);
+    let settings = project.read(".lockgate/config.yaml");
+    project.write(
+        ".lockgate/config.yaml",
+        format!("{settings}logins:\n  cloud: {{ pattern: not authenticated, login: cloud login, probe: ./cloud whoami }}\n"),
+    );
+    let output = project.run(&["run", "flow.yaml"]);
+    assert_eq!(output.code, Some(3), "{output:?}");
+    for part in [
+        "CHECKPOINT: Authentication Required",
+        "Task: Deploy to the cloud",
+        "Attempted: ./cloud --yes",
+        "Error: Not authenticated. Please run cloud login",
+        "1. Run: cloud login",
+        "I'll verify: ./cloud whoami succeeds",
+    ] {
+        assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
+    }
+    let early = project.run(&["answer", &project.waiting_hold(), "done", "--resume"]);
+    assert_eq!(early.code, Some(3), "the probe is believed, not the word: {early:?}");
+    assert_eq!(project.read("calls.txt"), "call\ncall\n", "the task itself was not tried again");
+    project.write("token", "");
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "done", "--resume"]).code, Some(0));
+    assert_eq!(project.read("deployed.txt"), "deployed\n");
+    let run = project.newest();
+    assert_eq!(project.events(&run, "task_failed").len(), 0, "it was no failure");
+    let started = project.events(&run, "task_started");
+    assert_eq!(started.last().unwrap()["reason"], "auth", "{started:?}");
+    let summary = project.run(&["summary", &run]).stdout;
+    let gates = "## Authentication Gates\n\nDuring execution, these authentication requirements were handled:\n\n\
+                 1. Task Deploy to the cloud: authentication was required\n   - Paused for `cloud login`\n   \
+                 - Resumed after authentication\n   - Finished successfully\n\nThese are normal gates, not errors.\n";
+    assert!(summary.contains(gates), "{summary}");
+}
+
+#[test]
+fn a_program_that_prints_403_and_ends_well_or_fails_a_test_is_no_gate() {
+    let project = Project::with(
+        "
+name: tests
+phases:
+  - id: test
+    tasks:
+      - { id: well, run: 'echo \"HTTP 403 Forbidden\"' }
+      - { id: badly, needs: [well], run: 'echo \"expected status 403, got 200\"; echo \"1 test failed\"; exit 1' }
+",
+    );
+    let output = project.run(&["run", "flow.yaml"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(project.events(&project.newest(), "hold_opened").is_empty());
+}
+
+const DEFAULTS: &str = "
+name: defaults
+phases:
+  - id: plan
+    tasks:
+      - id: database
+        decision: { question: Which?, options: [{ id: sqlite }, { id: postgres }] }
+        blocking: false
+      - { id: build, needs: [database], run: 'echo \"{{outputs.plan.database.option}}\" >> built.txt' }
+      - { id: beside, run: 'echo once >> beside.txt' }
+  - id: ship
+    checkpoint: { approval_required: true }
+";
+
+#[test]
+fn a_default_answers_at_once_and_changing_it_repeats_what_depends_on_it() {
+    let project = Project::with(DEFAULTS);
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
+    let run = project.newest();
+    let answered = &project.events(&run, "answered")[0];
+    assert_eq!((&answered["option"], &answered["actor"]["way"]), (&"sqlite".into(), &"default".into()), "{answered}");
+    let hold = answered["hold"].as_str().unwrap().to_owned();
+    let asked = project.run(&["change", &hold, "postgres"]);
+    assert_eq!(asked.code, Some(3), "nobody is there to confirm it: {asked:?}");
+    assert!(asked.stderr.contains("these are done again:\n  plan/build\n  all of phase ship"), "{asked:?}");
+    let changed = project.json(0, &["change", &hold, "postgres", "--yes", "--json"]);
+    assert_eq!((&changed["phase"], &changed["tasks"]), (&"plan".into(), &serde_json::json!(["build"])), "{changed}");
+    assert_eq!(project.run(&["resume", &run]).code, Some(3));
+    assert_eq!(project.read("built.txt"), "sqlite\npostgres\n");
+    assert_eq!(project.read("beside.txt"), "once\n", "what does not depend on it is not done again");
+    assert_eq!(project.run(&["change", &hold, "sqlite", "--yes"]).code, Some(4), "what a person said stands");
+    assert_eq!(project.run(&["verify"]).code, Some(0));
+}
+
+#[test]
+fn policy_approves_under_its_condition_marks_it_and_never_acts_for_a_person() {
+    let project = Project::with(
+        "
+name: policy
+policy: { verify: { when: \"context.feature.name === 'small'\", at_most: 5 }, decision: auto }
+phases:
+  - id: work
+    tasks:
+      - { id: make, pass: true }
+      - { id: look, needs: [make], verify: { built: it } }
+      - { id: way, needs: [look], decision: { question: Which?, options: [{ id: a }, { id: b }] } }
+      - { id: act, needs: [way], action: { needed: your hand, check: 'true' } }
+",
+    );
+    assert_eq!(project.run(&["run", "flow.yaml", "small"]).code, Some(3));
+    let run = project.newest();
+    let ways: Vec<String> = project.events(&run, "answered").iter().map(|event| event["actor"]["way"].to_string()).collect();
+    assert_eq!(ways, ["\"policy\"", "\"policy\""]);
+    assert_eq!(project.json(0, &["inbox", "--json"])[0]["kind"], "action");
+    assert_eq!(project.run(&["run", "flow.yaml", "large"]).code, Some(3));
+    let kinds: Vec<String> =
+        project.json(0, &["inbox", "--json"]).as_array().unwrap().iter().map(|hold| hold["kind"].to_string()).collect();
+    assert_eq!(kinds, ["\"action\"", "\"verify\""], "the condition does not hold");
+    project.write("flow.yaml", "name: x\npolicy: { action: auto }\nphases: [{ id: a, checkpoint: { prompt: x } }]\n");
+    let refused = project.run(&["validate", "flow.yaml"]);
+    assert_eq!(refused.code, Some(4));
+    assert!(refused.stderr.contains("`action` is never answered without a person"), "{refused:?}");
+}
+
+#[test]
+fn verifications_are_collected_at_the_end_of_their_phase() {
+    let project = Project::with(
+        "
+name: collect
+policy: { collect: phase }
+phases:
+  - id: work
+    tasks:
+      - { id: one, run: 'echo one >> done.txt' }
+      - { id: look-one, needs: [one], verify: { built: one } }
+      - { id: two, needs: [look-one], run: 'echo two >> done.txt' }
+      - { id: look-two, needs: [two], verify: { built: two } }
+",
+    );
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
+    assert_eq!(project.read("done.txt"), "one\ntwo\n", "nothing waits for a verification");
+    let inbox = project.json(0, &["inbox", "--json"]);
+    assert_eq!(inbox.as_array().unwrap().len(), 2, "{inbox}");
+    let hold = |index: usize| format!("{}@1", inbox[index]["id"].as_str().unwrap());
+    assert_eq!(project.run(&["answer", &hold(0), "approved", "--resume"]).code, Some(3));
+    assert_eq!(project.run(&["answer", &hold(1), "approved", "--resume"]).code, Some(0));
+}
+
+fn with_deadline(then: &str) -> Project {
+    let project = Project::with(&format!(
+        "
+name: deadline
+phases:
+  - id: plan
+    tasks: [{{ id: draft, pass: true }}]
+    checkpoint: {{ prompt: Good?, deadline: 50ms, remind: 20ms, on_deadline: {then} }}
+  - id: build
+    tasks: [{{ id: make, run: 'echo built > built.txt' }}]
+"
+    ));
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
+    std::thread::sleep(Duration::from_millis(80));
+    project
+}
+
+#[test]
+fn tick_fires_what_is_due_and_the_first_durable_answer_wins() {
+    let project = with_deadline("{ answer: continue }");
+    let fired = project.json(0, &["tick", "--json"]);
+    assert_eq!(fired.as_array().unwrap().iter().filter(|fired| fired["kind"] == "deadline").count(), 1, "{fired}");
+    let run = project.newest();
+    let late = project.run(&["answer", project.events(&run, "answered")[0]["hold"].as_str().unwrap(), "Abort"]);
+    assert_eq!(late.code, Some(3), "the deadline was first: {late:?}");
+    assert_eq!(project.run(&["resume", &run]).code, Some(0));
+    assert_eq!(project.read("built.txt"), "built\n");
+    assert_eq!(project.events(&run, "answered")[0]["actor"]["way"], "deadline");
+
+    let project = with_deadline("{ answer: continue }");
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Abort"]).code, Some(0));
+    assert_eq!(project.run(&["tick"]).code, Some(0));
+    assert_eq!(project.run(&["resume", &project.newest()]).code, Some(2), "the answer was first");
+
+    let project = with_deadline("abort");
+    project.run(&["tick"]);
+    assert_eq!(project.status(&project.newest())["status"], "aborted");
+
+    let project = with_deadline("{ escalate: ann }");
+    project.run(&["tick"]);
+    let inbox = project.json(0, &["inbox", "--json"]);
+    assert_eq!(inbox[0]["escalated"], true, "{inbox}");
+    assert!(project.run(&["inbox"]).stdout.contains("overdue since"));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]).code, Some(0));
+}
+
+#[test]
+fn a_deadline_of_a_detached_run_needs_nobody_at_all() {
+    let project = Project::with(
+        "
+name: deadline
+phases:
+  - id: plan
+    checkpoint: { prompt: Good?, deadline: 300ms, on_deadline: { answer: continue } }
+  - id: build
+    tasks: [{ id: make, run: 'echo built > built.txt' }]
+",
+    );
+    assert_eq!(project.run(&["run", "flow.yaml", "--detach"]).code, Some(0));
+    until("the deadline", || project.read("built.txt") == "built\n");
+    let waited = finish(project.start(&["wait", &project.newest()]));
+    assert_eq!(waited.code, Some(0), "{waited:?}");
+}
+
+#[test]
+fn commits_are_made_for_tasks_that_ask_for_it() {
+    let project = Project::with(
+        "
+name: commits
+phases:
+  - id: work
+    tasks:
+      - { id: first, name: Write it, run: 'echo 1 > one.txt', commit: true }
+      - { id: nothing, needs: [first], pass: true, commit: true }
+",
+    );
+    let git = |arguments: &[&str]| {
+        let output = std::process::Command::new("git").args(arguments).current_dir(project.root()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    git(&["init", "-q"]);
+    git(&["config", "user.email", "tester@example.org"]);
+    git(&["config", "user.name", "tester"]);
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(0));
+    assert_eq!(git(&["log", "--format=%s"]), "work/first: Write it\n");
+    assert!(!git(&["ls-files"]).contains(".lockgate"), "{}", git(&["ls-files"]));
+    let finished = project.events(&project.newest(), "task_finished");
+    assert_eq!(finished[0]["commit"].as_str().unwrap(), git(&["rev-parse", "--short", "HEAD"]).trim());
+    assert!(finished[1]["commit"].is_null());
+}
