@@ -8,12 +8,14 @@
 //! | [`spec`] | from the text of a workflow file to a checked workflow, all problems at once |
 //! | [`run`] | commands, events, effects; `decide`, `apply`, `pending`; the context; index rows |
 //! | [`template`] | text with `{{path}}` in it |
+//! | [`formats`] | text forms from elsewhere: plans |
 //! | [`hold`] | questions that wait, options, answers |
 //! | [`id`], [`time`], [`digest`], [`datum`], [`code`] | the small things that all of these are made of |
 
 pub mod code;
 pub mod datum;
 pub mod digest;
+pub mod formats;
 pub mod hold;
 pub mod id;
 pub mod run;

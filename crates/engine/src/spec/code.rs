@@ -95,6 +95,14 @@ crate::codes! {
         NothingBuilt = "nothing-built",
         /// Something that a person has to do, and that nothing checks.
         UncheckedAction = "unchecked-action",
+        /// A tag of a plan that is not closed.
+        OpenTag = "open-tag",
+        /// A tag of a plan where it means nothing.
+        StrayTag = "stray-tag",
+        /// A code fence of a plan that is not closed.
+        OpenFence = "open-fence",
+        /// A plan without tasks.
+        EmptyPlan = "empty-plan",
     }
 }
 

@@ -50,6 +50,11 @@ impl<'a> Value<'a> {
         told(self.source, &self.node.span, message.into(), help)
     }
 
+    /// The byte of the file that it begins with.
+    pub fn start(&self) -> usize {
+        self.node.span.start
+    }
+
     /// Whether nothing stands here.
     pub fn is_nothing(&self) -> bool {
         self.node.is_null()

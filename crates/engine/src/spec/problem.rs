@@ -115,7 +115,7 @@ impl Report {
             });
         }
         self.drafts.sort_by_key(|draft| draft.span.start);
-        let mut cursor = Cursor { source, offset: 0, line: 1, column: 1 };
+        let mut cursor = Cursor::new(source);
         let mut problems: Vec<Problem> = Vec::with_capacity(self.drafts.len());
         for draft in self.drafts {
             let start = boundary(source, draft.span.start);
@@ -132,15 +132,24 @@ impl Report {
 }
 
 /// Walks once through the text, counting lines and characters.
-struct Cursor<'s> {
+pub(crate) struct Cursor<'s> {
     source: &'s str,
     offset: usize,
-    line: usize,
-    column: usize,
+    /// The line, counted from 1.
+    pub(crate) line: usize,
+    /// The column in characters, counted from 1.
+    pub(crate) column: usize,
 }
 
-impl Cursor<'_> {
-    fn advance_to(&mut self, offset: usize) {
+impl<'s> Cursor<'s> {
+    /// Stands at the beginning of a text.
+    pub(crate) fn new(source: &'s str) -> Self {
+        Self { source, offset: 0, line: 1, column: 1 }
+    }
+
+    /// Goes on to a byte that begins a character; never back.
+    pub(crate) fn advance_to(&mut self, offset: usize) {
+        let offset = offset.max(self.offset);
         for (index, character) in self.source[self.offset..offset].char_indices() {
             match character {
                 '\n' => {
