@@ -8,7 +8,7 @@
 //! | [`spec`] | from the text of a workflow file to a checked workflow, all problems at once |
 //! | [`run`] | commands, events, effects; `decide`, `apply`, `pending`; the context; index rows |
 //! | [`template`] | text with `{{path}}` in it |
-//! | [`formats`] | text forms from elsewhere: plans |
+//! | [`formats`] | text forms from elsewhere: plans, blocks with which agents hand over |
 //! | [`hold`] | questions that wait, options, answers |
 //! | [`id`], [`time`], [`digest`], [`datum`], [`code`] | the small things that all of these are made of |
 

@@ -1,0 +1,338 @@
+//! The block with which an agent says that it has reached a checkpoint, and what is done so far.
+//!
+//! Written exactly as the checkpoint protocol has it; read as agents write it: with prose around it, in a code fence,
+//! without the bold marks, with other columns. What is written reads back as it was.
+
+use super::completed::{self, CompletedTask};
+use super::escape::{from_block, in_block, in_line, plain};
+
+/// How much of a text is looked at: its end, since the last block counts.
+pub const MAX_BYTES: usize = 1 << 20;
+
+/// What kind of checkpoint was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandoverKind {
+    /// A person looks at what was built.
+    Verify,
+    /// A person chooses.
+    Decision,
+    /// A person does what no program can.
+    Action,
+}
+
+impl HandoverKind {
+    /// The word of the protocol.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Verify => "human-verify",
+            Self::Decision => "decision",
+            Self::Action => "human-action",
+        }
+    }
+}
+
+/// How the task stands that the agent stopped at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandoverStatus {
+    /// It cannot go on.
+    Blocked,
+    /// It waits for somebody to look.
+    AwaitingVerification,
+    /// It waits for a choice.
+    AwaitingDecision,
+}
+
+impl HandoverStatus {
+    /// The words of the protocol.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Blocked => "blocked",
+            Self::AwaitingVerification => "awaiting verification",
+            Self::AwaitingDecision => "awaiting decision",
+        }
+    }
+}
+
+/// The task that the agent stopped at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CurrentTask {
+    /// Its number in the plan.
+    pub number: String,
+    /// What it is called.
+    pub name: String,
+    /// How it stands.
+    pub status: HandoverStatus,
+    /// What it waits for.
+    pub blocked_by: String,
+}
+
+/// What an agent hands over at a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handover {
+    /// The kind of checkpoint.
+    pub kind: HandoverKind,
+    /// The plan, such as `07.2-05`.
+    pub plan: String,
+    /// How many tasks are done.
+    pub done: u32,
+    /// How many there are.
+    pub total: u32,
+    /// The tasks that are done.
+    pub completed: Vec<CompletedTask>,
+    /// Where it stopped.
+    pub current: CurrentTask,
+    /// What the person is shown.
+    pub details: String,
+    /// What the person is asked for.
+    pub awaiting: String,
+}
+
+impl Handover {
+    /// The block as the protocol has it.
+    pub fn render(&self) -> String {
+        let Self { kind, plan, done, total, completed, current, details, awaiting } = self;
+        let line = |key: &str, value: &str| format!("**{key}:** {value}").trim_end().to_owned();
+        let lines = [
+            "## CHECKPOINT REACHED".to_owned(),
+            String::new(),
+            line("Type", kind.text()),
+            line("Plan", &in_line(plan, &[])),
+            line("Progress", &format!("{done}/{total} tasks complete")),
+            String::new(),
+            "### Completed Tasks".to_owned(),
+            String::new(),
+            completed::render(completed),
+            "### Current Task".to_owned(),
+            String::new(),
+            line(&format!("Task {}", in_line(&current.number, &[':', '*'])), &in_line(&current.name, &[])),
+            line("Status", current.status.text()),
+            line("Blocked by", &in_line(&current.blocked_by, &[])),
+            String::new(),
+            "### Checkpoint Details".to_owned(),
+            String::new(),
+            in_block(details, |line| Heading::of(line).is_some()),
+            String::new(),
+            "### Awaiting".to_owned(),
+            String::new(),
+            in_block(awaiting, ends_awaiting),
+        ];
+        lines.join("\n").trim_end().to_owned() + "\n"
+    }
+
+    /// The last block in a text; nothing when there is none. Any text can be given, and nothing in it is acted upon.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut from = text.len().saturating_sub(MAX_BYTES);
+        while !text.is_char_boundary(from) {
+            from += 1;
+        }
+        let lines: Vec<&str> = text[from..].split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
+        let mut fenced = false;
+        let mut begins: Vec<(usize, bool)> = Vec::new();
+        for (index, line) in lines.iter().enumerate() {
+            if is_fence(line) {
+                fenced = !fenced;
+            } else if Heading::of(line) == Some(Heading::Reached) {
+                begins.push((index, fenced));
+            }
+        }
+        let mut end = lines.len();
+        for (begin, fenced) in begins.into_iter().rev() {
+            if let Some(handover) = block(&lines[begin + 1..end], fenced) {
+                return Some(handover);
+            }
+            end = begin;
+        }
+        None
+    }
+}
+
+/// A heading that belongs to the block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Heading {
+    Reached,
+    Completed,
+    Current,
+    Details,
+    Awaiting,
+}
+
+impl Heading {
+    fn of(line: &str) -> Option<Self> {
+        let line = line.trim();
+        if line == "CHECKPOINT REACHED" {
+            return Some(Self::Reached);
+        }
+        let after = line.trim_start_matches('#');
+        let is_bold = after.len() == line.len();
+        if is_bold && !(line.starts_with("**") && line.trim_end_matches(':').ends_with("**")) {
+            return None;
+        }
+        let name = after.trim_matches(|sign: char| sign.is_whitespace() || matches!(sign, '*' | ':' | '#')).to_lowercase();
+        // In bold stands many a sentence; only the words themselves are a heading.
+        let begins = |words: &str| {
+            let rest = name.strip_prefix(words);
+            rest.is_some_and(|rest| rest.is_empty() || (!is_bold && !rest.starts_with(char::is_alphanumeric)))
+        };
+        if begins("checkpoint reached") {
+            Some(Self::Reached)
+        } else if begins("completed tasks") || begins("completed task") {
+            Some(Self::Completed)
+        } else if begins("current task") {
+            Some(Self::Current)
+        } else if begins("checkpoint details") {
+            Some(Self::Details)
+        } else if begins("awaiting") {
+            Some(Self::Awaiting)
+        } else {
+            None
+        }
+    }
+}
+
+/// Whether what is awaited ends with this line: something else begins.
+fn ends_awaiting(line: &str) -> bool {
+    let after = line.trim_start().trim_start_matches('#');
+    let is_heading = after.len() < line.trim_start().len() && (after.is_empty() || after.starts_with([' ', '\t']));
+    is_heading || Heading::of(line).is_some()
+}
+
+fn is_fence(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with("```") || line.starts_with("~~~")
+}
+
+/// Reads what follows a heading, up to the next block.
+fn block(lines: &[&str], fenced: bool) -> Option<Handover> {
+    let mut parts: [Option<(usize, usize)>; 5] = [Some((0, lines.len())), None, None, None, None];
+    let mut open = 0;
+    for (index, line) in lines.iter().enumerate() {
+        let ends = open == 4 && (ends_awaiting(line) || (fenced && is_fence(line)));
+        let part = match Heading::of(line) {
+            Some(Heading::Completed) => Some(1),
+            Some(Heading::Current) => Some(2),
+            Some(Heading::Details) => Some(3),
+            Some(Heading::Awaiting) => Some(4),
+            Some(Heading::Reached) | None => None,
+        };
+        if (part.is_some() || ends)
+            && let Some((_, end)) = &mut parts[open]
+            && *end == lines.len()
+        {
+            *end = index;
+        }
+        if let Some(part) = part {
+            open = part;
+            parts[part].get_or_insert((index + 1, lines.len()));
+        }
+    }
+    let part = |part: usize| parts[part].map_or(&[][..], |(from, to)| &lines[from..to]);
+    let (head, stopped) = (Keys::of(part(0)), Keys::of(part(2)));
+    let word = head.value("type").or(stopped.value("type"));
+    let said = stopped.value("status").or(head.value("status"));
+    // The format itself, shown to somebody.
+    if word.is_some_and(|word| word.contains('|')) {
+        return None;
+    }
+    let status = said.map(status);
+    if word.is_none() && status.is_none() && parts[1..].iter().all(Option::is_none) {
+        return None;
+    }
+    let kind = word.and_then(kind).unwrap_or(match status {
+        Some(HandoverStatus::Blocked) => HandoverKind::Action,
+        Some(HandoverStatus::AwaitingDecision) => HandoverKind::Decision,
+        Some(HandoverStatus::AwaitingVerification) | None => HandoverKind::Verify,
+    });
+    let status = status.unwrap_or(match kind {
+        HandoverKind::Verify => HandoverStatus::AwaitingVerification,
+        HandoverKind::Decision => HandoverStatus::AwaitingDecision,
+        HandoverKind::Action => HandoverStatus::Blocked,
+    });
+    let completed = completed::parse(part(1));
+    let counted = u32::try_from(completed.len()).unwrap_or(u32::MAX);
+    let (done, total) = head.value("progress").and_then(progress).unwrap_or((counted, counted));
+    let (number, name) = stopped.task().unwrap_or_default();
+    let blocked_by = stopped.value("blocked by").map(plain).unwrap_or_default();
+    Some(Handover {
+        kind,
+        plan: head.value("plan").map(plain).unwrap_or_default(),
+        done,
+        total,
+        completed,
+        current: CurrentTask { number, name, status, blocked_by },
+        details: from_block(part(3), |line| Heading::of(line).is_some()),
+        awaiting: from_block(part(4), ends_awaiting),
+    })
+}
+
+/// Lines of `**Key:** value`, with or without the marks.
+struct Keys<'a> {
+    pairs: Vec<(String, &'a str)>,
+}
+
+impl<'a> Keys<'a> {
+    fn of(lines: &[&'a str]) -> Self {
+        let pair = |line: &&'a str| {
+            let line = line.trim();
+            let line = line.strip_prefix("- ").or_else(|| line.strip_prefix("* ")).unwrap_or(line);
+            let (key, value) = line.split_once(':')?;
+            let is_open = key.starts_with("**") && !key[2..].contains("**");
+            let key = key.trim_matches(|sign: char| sign == '*' || sign.is_whitespace());
+            let value = match value.strip_prefix("**") {
+                Some(value) => value,
+                // All of the line is bold.
+                None if is_open => value.trim_end().strip_suffix("**").unwrap_or(value),
+                None => value,
+            };
+            Some((key.to_owned(), value.trim()))
+        };
+        Self { pairs: lines.iter().filter_map(pair).collect() }
+    }
+
+    fn value(&self, key: &str) -> Option<&'a str> {
+        self.pairs.iter().find(|(given, _)| given.eq_ignore_ascii_case(key)).map(|(_, value)| *value)
+    }
+
+    /// The number and the name of the task.
+    fn task(&self) -> Option<(String, String)> {
+        self.pairs.iter().find_map(|(key, value)| {
+            let rest = key.get(..4).filter(|word| word.eq_ignore_ascii_case("task")).map(|_| &key[4..])?;
+            let is_number = rest.is_empty() || rest.starts_with(char::is_whitespace);
+            is_number.then(|| (plain(rest.trim()), plain(value)))
+        })
+    }
+}
+
+fn kind(word: &str) -> Option<HandoverKind> {
+    let word = word.to_lowercase();
+    if word.contains("decision") || word.contains("decide") {
+        Some(HandoverKind::Decision)
+    } else if word.contains("action") || word.contains("auth") {
+        Some(HandoverKind::Action)
+    } else if word.contains("verif") {
+        Some(HandoverKind::Verify)
+    } else {
+        None
+    }
+}
+
+fn status(words: &str) -> HandoverStatus {
+    let words = words.to_lowercase();
+    if words.contains("verif") {
+        HandoverStatus::AwaitingVerification
+    } else if words.contains("decision") {
+        HandoverStatus::AwaitingDecision
+    } else {
+        HandoverStatus::Blocked
+    }
+}
+
+/// The two numbers of `2/8 tasks complete`.
+fn progress(text: &str) -> Option<(u32, u32)> {
+    let (done, rest) = text.split_once('/').or_else(|| text.split_once(" of "))?;
+    let done = done.rsplit(|digit: char| !digit.is_ascii_digit()).find(|digits| !digits.is_empty())?;
+    let total = rest.split(|digit: char| !digit.is_ascii_digit()).find(|digits| !digits.is_empty())?;
+    Some((done.parse().ok()?, total.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests;
