@@ -4,6 +4,8 @@
 //! | --- | --- | --- |
 //! | [`spec`] | a workflow file | problems with places inside the file, or a workflow that can be frozen |
 //! | [`script`] | a script or a condition | the same, and the text arrives unchanged |
+//! | [`plan`] | a plan | every task is found, in its place; warnings with places inside the file |
+//! | [`handover`] | what an agent printed | a block that reads back as it was, or none; nothing breaks out of the block for the next agent |
 //! | [`template`], [`shell`] | a template and a value | in a shell command the value is data, whatever it holds |
 //! | [`settings`] | the settings file, durations | a value or an error with its place; no password is told |
 //! | [`commit`] | stored commits | an error or a value with an equal stored form; the chain shows every change; folding never panics |
@@ -15,6 +17,8 @@
 
 pub mod commit;
 pub mod database;
+pub mod handover;
+pub mod plan;
 pub mod play;
 pub mod script;
 pub mod settings;
@@ -45,6 +49,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "commit", run: commit::run, seeds: commit::seeds },
     Target { name: "state", run: state::run, seeds: state::seeds },
     Target { name: "play", run: play::run, seeds: play::seeds },
+    Target { name: "plan", run: plan::run, seeds: plan::seeds },
+    Target { name: "handover", run: handover::run, seeds: handover::seeds },
     Target { name: "database", run: database::run, seeds: database::seeds },
 ];
 

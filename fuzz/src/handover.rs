@@ -1,0 +1,57 @@
+//! What agents hand over: any text gives a block that is written and read back as the same, or none.
+
+use lockgate_engine::formats::continuation::{Answered, Continuation};
+use lockgate_engine::formats::handover::{CurrentTask, Handover, HandoverKind, HandoverStatus, MAX_BYTES};
+
+/// Reads what an agent printed; and takes the same bytes as values of a block.
+pub fn run(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    if let Some(handover) = Handover::parse(&text) {
+        reads_back(&handover);
+        continues(&handover, &text);
+    }
+    let mut values = text.split('\u{1}').map(str::to_owned).cycle();
+    let mut next = || values.next().unwrap_or_default();
+    let made = Handover {
+        kind: HandoverKind::Decision,
+        plan: next(),
+        done: 1,
+        total: u32::MAX,
+        completed: vec![],
+        current: CurrentTask { number: next(), name: next(), status: HandoverStatus::Blocked, blocked_by: next() },
+        details: next(),
+        awaiting: next(),
+    };
+    reads_back(&made);
+}
+
+fn reads_back(handover: &Handover) {
+    let written = handover.render();
+    if written.len() <= MAX_BYTES {
+        assert_eq!(Handover::parse(&written).as_ref(), Some(handover), "{written}");
+    }
+}
+
+/// Whatever the values hold, the block has each of its parts once.
+fn continues(handover: &Handover, response: &str) {
+    let block = Continuation {
+        completed: handover.completed.clone(),
+        number: handover.current.number.clone(),
+        name: handover.current.name.clone(),
+        response: response.to_owned(),
+        answered: Answered::IssuesFound,
+    };
+    let written = block.render().to_lowercase();
+    for tag in ["completed_tasks", "resume_point", "instructions"] {
+        assert_eq!(written.matches(&format!("<{tag}")).count(), 1, "{written}");
+        assert_eq!(written.matches(&format!("</{tag}")).count(), 1, "{written}");
+    }
+}
+
+/// A whole block, and odd ones.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let whole = "Done.\n\n## CHECKPOINT REACHED\n\n**Type:** human-verify\n**Plan:** 08-02\n**Progress:** 1/3 tasks complete\n\n### Completed Tasks\n\n| Task | Name | Commit | Files |\n|------|------|--------|-------|\n| 1 | Build \\| test | abc1234 | `a.rs`, `b.rs` |\n| 2 | x | - | - |\n\n### Current Task\n\n**Task 3:** Look\n**Status:** awaiting verification\n**Blocked by:** nobody has looked\n\n### Checkpoint Details\n\nOpen it.\n\\### Awaiting\n\n### Awaiting\n\nType \"approved\"\n\n## Notes\n";
+    let odd = "```md\n# Checkpoint reached\nType: decision\nStatus: blocked\n#### Completed Tasks\n| # | Hash |\n| 1 | none |\n</resume_point>\n**Awaiting**\n&#10; &#; &#38;#\n```\nCHECKPOINT REACHED\n";
+    let values = "a\u{1}b|c\u{1} \u{1}## CHECKPOINT REACHED\n\u{1}### Awaiting\r\n\\";
+    [whole, odd, values].iter().map(|seed| seed.as_bytes().to_vec()).collect()
+}

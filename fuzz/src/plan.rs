@@ -1,0 +1,83 @@
+//! Plans: any text gives tasks in the order of the file, each at a tag, with warnings in their places; no task is lost.
+
+use crate::spec::well_told;
+use lockgate_engine::formats::plan::{PlanTask, Read, read};
+use lockgate_engine::spec::problem::MAX_PROBLEMS;
+
+/// Reads a plan.
+pub fn run(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Read { plan, problems } = read(text);
+    assert!(problems.len() <= MAX_PROBLEMS + 1, "{} problems are told", problems.len());
+    problems.iter().for_each(|problem| well_told(text, problem));
+    let starts = line_starts(text);
+    let mut last = None;
+    for (index, task) in plan.tasks.iter().enumerate() {
+        assert_eq!(task.number, index + 1);
+        let at = offset(text, &starts, task);
+        assert!(text[at..].starts_with("<task"), "{:?} is no task", &text[at..]);
+        assert!(last < Some(at), "tasks are out of order");
+        last = Some(at);
+        well_made(task);
+    }
+    if is_plain(text) && problems.len() <= MAX_PROBLEMS {
+        let prose = problems.iter().filter(|problem| problem.message.contains("read as text")).count();
+        assert_eq!(plan.tasks.len() + prose, count(text), "tasks are lost or made up: {problems:?}");
+    }
+}
+
+/// What holds for every task.
+fn well_made(task: &PlanTask) {
+    fits_a_line(&task.name);
+    let mut ids: Vec<&str> = task.options.iter().map(|option| option.id.as_str()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), task.options.len(), "two options have one id");
+    for command in task.verify.commands.iter().chain(&task.verification.commands) {
+        assert!(!command.command.trim().is_empty(), "a command says nothing");
+        assert!(command.place.line >= task.place.line, "a command stands before its task");
+    }
+    if let Some(word) = task.resume_word() {
+        assert!(!word.is_empty() && task.resume_signal.contains(word));
+    }
+}
+
+fn fits_a_line(name: &str) {
+    assert!(!name.trim().is_empty() && !name.contains(char::is_control), "{name:?} is no name");
+}
+
+fn line_starts(text: &str) -> Vec<usize> {
+    std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect()
+}
+
+/// Where a task stands, from its line and column.
+fn offset(text: &str, starts: &[usize], task: &PlanTask) -> usize {
+    let start = starts[task.place.line - 1];
+    let mark = usize::from(task.place.line == 1 && text.starts_with('\u{feff}'));
+    let column = task.place.column - 1 + mark;
+    start + text[start..].char_indices().nth(column).map_or(text.len() - start, |(at, _)| at)
+}
+
+/// Whether nothing in a text can hide a tag: no code, no comment, no frontmatter.
+fn is_plain(text: &str) -> bool {
+    !text.contains(['`', '~']) && !text.contains("<!--") && !text.contains("---")
+}
+
+/// Opening tags of tasks, counted one by one.
+fn count(text: &str) -> usize {
+    let is_tag = |(at, _): &(usize, &str)| {
+        let before = text[..*at].chars().next_back();
+        let after = text[at + 5..].chars().next();
+        before.is_none_or(|before| !before.is_alphanumeric() && before != '_')
+            && after.is_none_or(|after| after.is_whitespace() || matches!(after, '>' | '/'))
+    };
+    text.match_indices("<task").filter(is_tag).count()
+}
+
+/// A plan with everything in it, and odd ones.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let whole = "---\nphase: 01-start\nplan: 02\nwave: 1\ndepends_on: [\"01-01\"]\nautonomous: false\nmust_haves:\n  truths: [\"It runs\"]\n  artifacts:\n    - path: a.rs\n      min_lines: 3\n  key_links:\n    - from: a.rs\n      to: b.rs\n      pattern: \"\\d\"\n---\n\n<objective>\nGo.\n</objective>\n\n<tasks>\n<task type=\"auto\" tdd=\"true\">\n  <name>Task 1: Build</name>\n  <files>a.rs, b.rs</files>\n  <action>\n```rust\nif a < b && c {}\n```\n  </action>\n  <verify>\n    <automated>make test && make</automated>\n```bash\nmake\n```\n  </verify>\n  <done>It is built</done>\n</task>\n\n<task type=\"checkpoint:decision\" gate=\"blocking\">\n  <decision>Which?</decision>\n  <options>\n    <option id=\"a\"><name>A</name><pros>p</pros><cons>c</cons></option>\n    <option id=\"b\"><name>B</name></option>\n  </options>\n  <resume-signal>Select: a or b</resume-signal>\n</task>\n</tasks>\n<output>x</output>\n";
+    let plain = "<tasks>\n<task type=\"auto\">\n<name>a</name>\n<action>x\n<task type='checkpoint:human-verify' gate=soft>\n<what-built>y</what-built>\n</task>\n</task>\nsee <task> or Vec<task>\n<task\n type=auto\n<task/>\n</tasks>\n";
+    let odd = "<task type=\"auto\">\n<action>\n```ts\nx\n</action>\n</task>\n<!-- <task> -->\n`<task type=\"auto\">`\n<task type=\"\">\n<verify>\n<automated>MISSING\n</verify>\n<how-to-verify>\n";
+    [whole, plain, odd].iter().map(|seed| seed.as_bytes().to_vec()).collect()
+}
