@@ -2,6 +2,9 @@
 //!
 //! Every workflow in `DIR/workflows` validates and runs to its end, with a scripted agent and `--answer` for each checkpoint; each checkpoint
 //! must show the options of its own phase. What lies in `invalid/` and `successor/` must be refused, with a place and the right code.
+//! Of every plan in `DIR/plans`, all tasks and checkpoints are read (`plans`).
+
+mod plans;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -36,10 +39,12 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
     };
     let mut looked = Looked::default();
     workflows(&lockgate, &folder.join("workflows"), &mut looked);
-    let (known, others): (Vec<_>, Vec<_>) = folders_in(&folder).into_iter().partition(|name| name == "workflows");
+    plans::look(&lockgate, &folder.join("plans"), &mut looked);
+    let is_known = |name: &String| matches!(name.as_str(), "workflows" | "plans");
+    let (known, others): (Vec<_>, Vec<_>) = folders_in(&folder).into_iter().partition(is_known);
     looked.others.extend(others);
     if known.is_empty() {
-        return Err(format!("{} holds nothing that is known here; `workflows` is", folder.display()));
+        return Err(format!("{} holds nothing that is known here; `workflows` and `plans` are", folder.display()));
     }
     println!("{}", looked.summary());
     Ok(looked.failed == 0)
@@ -59,18 +64,20 @@ struct Looked {
     answers: usize,
     refused: usize,
     named: usize,
+    plans: usize,
+    tasks: usize,
     failed: usize,
     others: Vec<String>,
 }
 
 impl Looked {
     fn summary(&self) -> String {
-        let Self { ran, answers, refused, named, failed, others } = self;
+        let Self { ran, answers, refused, named, plans, tasks, failed, others } = self;
         let others = if others.is_empty() { String::new() } else { format!("; not looked at: {}", others.join(", ")) };
         let verdict = if *failed == 0 { "ok".to_owned() } else { format!("FAILED, {failed} files") };
         format!(
             "corpus: {verdict}: {ran} workflows ran to their end with {answers} answers, {refused} invalid ones were refused, {named} named as \
-             of the successor's format{others}"
+             of the successor's format; {tasks} tasks were found in {plans} plans{others}"
         )
     }
 
