@@ -30,6 +30,7 @@ mod drive;
 mod error_pages;
 mod exit;
 mod graph;
+mod handover;
 mod inputs;
 mod leftovers;
 mod line_question;

@@ -246,6 +246,12 @@ impl Progress {
                 differences.iter().for_each(|difference| indented(text, "", difference));
             }
             Event::HoldSettled { .. } | Event::PhaseCompleted { .. } => {}
+            Event::HandedOver { key, handover, .. } => {
+                let took = self.took(&key.address(), at);
+                let word = styled(WARNING, "reached a checkpoint");
+                let progress = format!("{}/{} tasks complete", handover.done, handover.total);
+                line(text, format_args!("  {} {word} after {took}, {progress}", address(key)));
+            }
             Event::CheckPassed { .. } => line(text, format_args!("  {}", styled(GOOD, "its check passed"))),
             Event::RedoAsked { keys, issues, .. } => {
                 for key in keys {
@@ -322,6 +328,7 @@ pub(crate) fn again(reason: AttemptReason, attempt: u32) -> String {
         AttemptReason::Auth => format!(" (attempt {attempt}: the last one lacked a login)"),
         AttemptReason::Feedback => format!(" (attempt {attempt}: with feedback)"),
         AttemptReason::Until => format!(" (attempt {attempt}: once more)"),
+        AttemptReason::Answered => format!(" (attempt {attempt}: with the answer)"),
         AttemptReason::Budget => format!(" (attempt {attempt}: with more budget)"),
     }
 }

@@ -163,6 +163,14 @@ impl Sentences {
                 format!("the run was cancelled{reason}")
             }
             Event::Completed => "the run is complete".to_owned(),
+            Event::HandedOver { key, handover, .. } => format!(
+                "the agent of task {} reached a checkpoint at its task {} ({}), {}/{} done",
+                key.address(),
+                handover.current.number,
+                first_line(&handover.current.name),
+                handover.done,
+                handover.total
+            ),
             Event::CheckPassed { hold } => format!("the check of hold {hold} passed"),
             Event::RedoAsked { keys, issues, .. } => {
                 let names = listed(keys.iter().map(TaskKey::address));

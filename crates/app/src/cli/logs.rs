@@ -206,6 +206,7 @@ fn about(event: &Event, step: &StepName) -> Option<(u32, u32, &'static str)> {
         Event::TaskInterrupted { key, attempt } => of_task(key, *attempt, "interrupted"),
         Event::TaskStopped { key, attempt, .. } => of_task(key, *attempt, "stopped"),
         Event::TaskRepeated { key, attempt, .. } => of_task(key, *attempt, "repeated"),
+        Event::HandedOver { key, attempt, .. } => of_task(key, *attempt, "handed_over"),
         Event::TaskSpread { key, attempt, .. } => of_task(key, *attempt, "spread"),
         Event::GateStarted { phase, iteration, gate, attempt } => of_gate(phase, gate, *iteration, *attempt, "running"),
         Event::GatePassed { phase, iteration, gate, attempt } => of_gate(phase, gate, *iteration, *attempt, "passed"),

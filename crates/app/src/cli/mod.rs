@@ -10,6 +10,7 @@ mod drive;
 mod explain;
 mod gc;
 mod graph;
+mod handover;
 mod inbox;
 mod init;
 mod log;
@@ -76,6 +77,8 @@ enum Command {
     Answer(answer::Arguments),
     Change(change::Arguments),
     Tick(tick::Arguments),
+    Handover(handover::HandoverArguments),
+    Continuation(handover::ContinuationArguments),
     Why(why::Arguments),
     Log(log::Arguments),
     Logs(logs::Arguments),
@@ -176,6 +179,8 @@ fn execute(arguments: Arguments) -> Result<Exit, Trouble> {
             Command::Answer(arguments) => answer::run(root, arguments).await,
             Command::Change(arguments) => change::run(root, arguments).await,
             Command::Tick(arguments) => tick::run(root, arguments).await,
+            Command::Handover(arguments) => handover::show_handover(root, arguments).await,
+            Command::Continuation(arguments) => handover::show_continuation(root, arguments).await,
             Command::Why(arguments) => why::run(root, arguments).await,
             Command::Log(arguments) => log::run(root, arguments).await,
             Command::Logs(arguments) => logs::run(root, arguments).await,

@@ -148,7 +148,11 @@ fn question(hold: &HoldView, view: &RunView) -> Reason {
         }
         (None, process) => {
             let also = process.as_ref().map(|process| format!("; {process} goes on once it is answered")).unwrap_or_default();
-            let what = format!("it waits for an answer to {name}: {}", hold.prompt);
+            let asks = match &hold.text {
+                Some(text) => format!("\n\n{text}"),
+                None => format!(" {}", hold.prompt),
+            };
+            let what = format!("it waits for an answer to {name}{}:{asks}", hold.until());
             let who = format!("a person{}{also}", can_do(&hold.kind));
             Reason::new(what, hold.since, who, hold.commands(process.is_none() && !view.detached))
         }

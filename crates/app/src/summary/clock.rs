@@ -132,7 +132,8 @@ impl Clock {
             | Event::RedoAsked { .. }
             | Event::DeadlinePassed { .. }
             | Event::Reminded { .. }
-            | Event::AnswerChanged { .. } => {}
+            | Event::AnswerChanged { .. }
+            | Event::HandedOver { .. } => {}
         }
     }
 }

@@ -118,6 +118,7 @@ impl Collector {
             | Event::DeadlinePassed { .. }
             | Event::Reminded { .. }
             | Event::DefinitionAccepted { .. } => {}
+            Event::HandedOver { key, agent, .. } => self.end(key, "handed_over", None, agent.as_deref(), at),
             Event::RedoAsked { keys, by, .. } => {
                 keys.iter().chain([by]).for_each(|key| self.task(key, |task| task.status = "waiting"));
             }
@@ -330,7 +331,7 @@ fn login(opened: &HoldOpened) -> Option<String> {
             let step = missing.steps.first()?;
             Some(step.strip_prefix("Run: ").map_or_else(|| step.clone(), |command| format!("`{command}`")))
         }
-        Topic::Question(_) => None,
+        Topic::Question(_) | Topic::Handover(_) => None,
     }
 }
 

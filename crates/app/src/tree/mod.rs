@@ -170,6 +170,7 @@ impl Tree {
             | Event::TaskLeftOut { key, .. }
             | Event::FailureTolerated { key }
             | Event::TaskRepeated { key, .. }
+            | Event::HandedOver { key, .. }
             | Event::RetryAsked { key } => current.and_then(|phase| phase.find(key)).filter(|index| *index < self.steps.len()),
             Event::GateStarted { gate, .. } => {
                 self.gates_began.insert(gate.clone(), entry.at);

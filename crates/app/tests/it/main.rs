@@ -11,6 +11,7 @@ mod detached;
 mod ending;
 mod explain;
 mod guiding;
+mod handing_over;
 mod hostile;
 mod kills;
 mod leftovers;

@@ -140,6 +140,14 @@ fn every_command_prints_its_documented_shape() {
     project.write("flow.test.yaml", "workflow: flow.yaml\ncases: [{ expect: { path: [other] } }]\n");
     run(1, &["test", "flow.test.yaml", "--json"]);
     run(4, &["test", "flow.test.yaml", "missing.yaml", "--json"]);
+    run(0, &["tick", "--json"]);
+    project.write(
+        "default.yaml",
+        "name: d\nphases: [{ id: a, checkpoint: { prompt: Good?, blocking: false } }, { id: b, checkpoint: { prompt: x } }]\n",
+    );
+    run(3, &["run", "default.yaml", "--json"]);
+    let answered = project.events(&project.newest(), "answered")[0]["hold"].as_str().unwrap().to_owned();
+    run(0, &["change", &answered, "Abort", "--yes", "--json"]);
     run(0, &["verify", "--json"]);
     run(0, &["verify", &project.newest(), "--json"]);
     run(0, &["gc", "--dry-run", "--json"]);

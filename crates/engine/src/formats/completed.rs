@@ -1,9 +1,10 @@
 //! The table of completed tasks that agents hand to each other.
 
 use super::escape::{in_line, is_nothing, not_a_word, plain};
+use serde::{Deserialize, Serialize};
 
 /// A task that is done.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompletedTask {
     /// Its number in the plan, such as `2` or `2b`.
     pub number: String,

@@ -5,12 +5,14 @@
 
 use super::completed::{self, CompletedTask};
 use super::escape::{from_block, in_block, in_line, plain};
+use serde::{Deserialize, Serialize};
 
 /// How much of a text is looked at: its end, since the last block counts.
 pub const MAX_BYTES: usize = 1 << 20;
 
 /// What kind of checkpoint was reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum HandoverKind {
     /// A person looks at what was built.
     Verify,
@@ -32,7 +34,8 @@ impl HandoverKind {
 }
 
 /// How the task stands that the agent stopped at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum HandoverStatus {
     /// It cannot go on.
     Blocked,
@@ -54,7 +57,7 @@ impl HandoverStatus {
 }
 
 /// The task that the agent stopped at.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CurrentTask {
     /// Its number in the plan.
     pub number: String,
@@ -67,7 +70,7 @@ pub struct CurrentTask {
 }
 
 /// What an agent hands over at a checkpoint.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Handover {
     /// The kind of checkpoint.
     pub kind: HandoverKind,

@@ -1,6 +1,7 @@
 //! What a hold asks, where that is more than its prompt, and how people see it.
 
 use super::HoldKind;
+use crate::formats::handover::{Handover, HandoverKind};
 use crate::spec::workflow::Question;
 use crate::spec::workflow::question::{Action, Decision, Verify};
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,8 @@ pub enum Topic {
     Question(Question),
     /// To log in.
     Authentication(Authentication),
+    /// What an agent asks at a checkpoint that it has reached.
+    Handover(Box<Handover>),
 }
 
 /// A login that is missing.
@@ -52,6 +55,11 @@ impl Topic {
         match self {
             Self::Question(question) => HoldKind::of(Some(question)),
             Self::Authentication(_) => HoldKind::Authentication,
+            Self::Handover(handover) => match handover.kind {
+                HandoverKind::Verify => HoldKind::Verify,
+                HandoverKind::Decision => HoldKind::Decision,
+                HandoverKind::Action => HoldKind::Action,
+            },
         }
     }
 }
@@ -59,14 +67,24 @@ impl Topic {
 impl Asked {
     /// How people see it: the same text in a terminal and elsewhere.
     pub fn text(&self) -> String {
-        let (title, action) = match &self.topic {
-            Topic::Question(Question::Verify(_)) => ("Verification Required", "Type \"approved\" or describe issues"),
-            Topic::Question(Question::Decision(_)) => ("Decision Required", "Select: option-id"),
-            Topic::Question(Question::Action(_)) => ("Action Required", "Type \"done\" when complete"),
-            Topic::Authentication(_) => ("Authentication Required", "Type \"done\" when authenticated"),
+        let (title, action) = match self.topic.kind() {
+            HoldKind::Verify => ("Verification Required", "Type \"approved\" or describe issues"),
+            HoldKind::Decision => ("Decision Required", "Select: option-id"),
+            HoldKind::Authentication => ("Authentication Required", "Type \"done\" when authenticated"),
+            HoldKind::Action
+            | HoldKind::Checkpoint
+            | HoldKind::Interrupted
+            | HoldKind::Failed
+            | HoldKind::Gaps
+            | HoldKind::Budget
+            | HoldKind::Handover => ("Action Required", "Type \"done\" when complete"),
         };
-        let mut text =
-            format!("CHECKPOINT: {title}\n\nProgress: {}/{} tasks complete\nTask: {}\n\n", self.done, self.total, self.task);
+        let (done, total, task) = match &self.topic {
+            // The agent counts the tasks of its own plan.
+            Topic::Handover(handover) => (handover.done, handover.total, &handover.current.name),
+            Topic::Question(_) | Topic::Authentication(_) => (self.done, self.total, &self.task),
+        };
+        let mut text = format!("CHECKPOINT: {title}\n\nProgress: {done}/{total} tasks complete\nTask: {task}\n\n");
         text.push_str(&self.details());
         let _ = write!(text, "\n---\nYOUR ACTION: {action}\n---\n");
         text
@@ -79,6 +97,14 @@ impl Asked {
             Topic::Question(Question::Decision(decision)) => self::decision(decision),
             Topic::Question(Question::Action(action)) => self::action(action),
             Topic::Authentication(missing) => authentication(missing),
+            Topic::Handover(handover) => {
+                let mut text = handover.details.trim().to_owned();
+                if !handover.awaiting.trim().is_empty() {
+                    let _ = write!(text, "\n\nAwaiting: {}", handover.awaiting.trim());
+                }
+                text.push('\n');
+                text
+            }
         }
     }
 
@@ -92,6 +118,7 @@ impl Asked {
             }
             Topic::Question(Question::Action(action)) => format!("{} Then \"done\".", full_stop(&action.needed)),
             Topic::Authentication(_) => "\"done\" when authenticated".to_owned(),
+            Topic::Handover(handover) => handover.awaiting.clone(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What may be answered to a hold, and what each answer does.
 
+use crate::formats::handover::{Handover, HandoverKind};
 use crate::id::{OptionId, PhaseId, TaskId};
 use crate::run::budget::BudgetScope;
 use crate::spec::workflow::question::Way;
@@ -129,6 +130,60 @@ pub fn authentication_options() -> Vec<Choice> {
         Choice::plain("failure", "It is another failure", Action::Fail),
         Choice::plain("abort", "Abort", Action::Abort),
     ]
+}
+
+/// What may be answered where an agent reached a checkpoint: what it asks for, and it goes on with the answer.
+pub fn handover_options(handover: &Handover) -> Vec<Choice> {
+    let in_words =
+        |id: &str, label: &str| Choice { with_feedback: true, needs_words: true, ..Choice::plain(id, label, Action::Rerun) };
+    let mut options = match handover.kind {
+        HandoverKind::Verify => {
+            vec![Choice::plain("approved", "Approve", Action::Rerun), in_words("issues", "Report issues")]
+        }
+        HandoverKind::Decision => {
+            let ways = named_ways(&handover.details);
+            let named = ways.iter().map(|(id, name)| Choice::plain(id, name, Action::Rerun));
+            named.chain([in_words("answer", "Answer in words")]).collect()
+        }
+        HandoverKind::Action => vec![Choice::plain("done", "Done", Action::Rerun)],
+    };
+    options.push(Choice::plain("abort", "Abort", Action::Abort));
+    options
+}
+
+/// So many options are taken from what an agent wrote.
+const MOST_WAYS: usize = 20;
+
+/// The options that an agent lists: `1. option-id: name`, also as points and in bold.
+fn named_ways(details: &str) -> Vec<(String, String)> {
+    let mut ways: Vec<(String, String)> = Vec::new();
+    for line in details.lines() {
+        let line = line.trim();
+        let Some(rest) = line.strip_prefix(['-', '*']).map(str::trim_start).or_else(|| numbered(line)) else { continue };
+        let rest = rest.replace("**", "").replace('`', "");
+        let Some((id, name)) = rest.split_once(':') else { continue };
+        let (id, name) = (id.trim().trim_matches(['[', ']', '(', ')']), name.trim());
+        let fits = !id.is_empty() && id.len() <= 40 && id.chars().all(|sign| sign.is_alphanumeric() || "-_.".contains(sign));
+        let reserved = ["abort", "answer", "pros", "cons"].contains(&id.to_lowercase().as_str());
+        if fits && !reserved && !name.is_empty() && !ways.iter().any(|(known, _)| known == id) && ways.len() < MOST_WAYS {
+            ways.push((id.to_owned(), name.to_owned()));
+        }
+    }
+    ways
+}
+
+/// What stands behind the number of a list's point.
+fn numbered(line: &str) -> Option<&str> {
+    let rest = line.trim_start_matches(|sign: char| sign.is_ascii_digit());
+    if rest.len() == line.len() {
+        return None;
+    }
+    rest.strip_prefix(['.', ')']).map(str::trim_start)
+}
+
+/// What may be answered where commits are missing that an agent named.
+pub fn commit_options() -> Vec<Choice> {
+    vec![Choice::plain("go-on", "Go on all the same", Action::Rerun), Choice::plain("abort", "Abort", Action::Abort)]
 }
 
 /// What may be answered where the work of a phase is not whole.

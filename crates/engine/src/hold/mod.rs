@@ -5,8 +5,8 @@ mod choice;
 
 pub use asked::{Asked, Authentication, Topic};
 pub use choice::{
-    Action, Choice, action_options, authentication_options, budget_options, decision_options, gap_options, task_options,
-    verify_options,
+    Action, Choice, action_options, authentication_options, budget_options, commit_options, decision_options, gap_options,
+    handover_options, task_options, verify_options,
 };
 
 use crate::digest::Digest;

@@ -223,6 +223,10 @@ impl Run {
             }
             Event::CheckPassed { hold } => self.hold(hold)?.terms.checked = true,
             Event::RedoAsked { keys, by, issues } => self.redo_asked(keys, by, issues, at)?,
+            Event::HandedOver { key, handover, agent, .. } => {
+                self.agent_reported(key, agent.as_deref(), at)?;
+                self.handed_over(key, handover, at)?;
+            }
             Event::DeadlinePassed { hold, .. } => self.deadline_passed(hold)?,
             Event::Reminded { hold, number, timer, next } => self.reminded(hold, *number, timer, *next)?,
             Event::AnswerChanged { hold, option, feedback } => {

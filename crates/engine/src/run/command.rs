@@ -2,6 +2,7 @@
 
 use crate::datum::Datum;
 use crate::digest::Digest;
+use crate::formats::handover::Handover;
 use crate::hold::{Authentication, ShownFile};
 use crate::id::{CommandId, DriverId, GateId, HoldId, PhaseId, RunId, StepKey, TaskKey, TimerId};
 use crate::run::agent::AgentReport;
@@ -349,6 +350,10 @@ pub enum TaskOutcome {
         /// The command that finds out whether it is there.
         probe: Option<Check>,
     },
+    /// Its agent reached a checkpoint and handed over.
+    HandsOver(Box<Handover>),
+    /// Commits that the agent before named are not there.
+    CommitsMissing(Vec<String>),
 }
 
 /// A checkpoint, ready to be shown.

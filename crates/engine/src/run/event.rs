@@ -10,6 +10,7 @@ pub use work::{
 
 use crate::datum::Datum;
 use crate::digest::Digest;
+use crate::formats::handover::Handover;
 use crate::hold::{Asked, Choice, HoldKind, Scope, ShownFile, Terms};
 use crate::id::{CommandId, DriverId, GateId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey, TimerId};
 use crate::run::agent::AgentReport;
@@ -446,6 +447,17 @@ pub enum Event {
         option: OptionId,
         /// What was said with it.
         feedback: Option<String>,
+    },
+    /// An agent reached a checkpoint and handed over what it had done.
+    HandedOver {
+        /// Which task.
+        key: TaskKey,
+        /// Which attempt.
+        attempt: u32,
+        /// What it handed over.
+        handover: Box<Handover>,
+        /// What it said about itself.
+        agent: Option<Box<AgentReport>>,
     },
 }
 

@@ -1,6 +1,7 @@
 //! The phase under way: its tasks, its gates and its checkpoint, and which tasks can start.
 
 use crate::datum::Datum;
+use crate::formats::handover::Handover;
 use crate::id::{HoldId, PhaseId, TaskId, TaskKey};
 use crate::run::agent::AgentReport;
 use crate::run::event::{AttemptReason, PlannedTask, SessionStart, Thinker};
@@ -95,6 +96,24 @@ pub struct Exchange {
     pub feedback: Option<String>,
     /// How often issues were found; for questions.
     pub rounds: u32,
+    /// What its agents have handed over, all completed tasks together.
+    #[serde(default)]
+    pub handover: Option<Box<Handover>>,
+    /// What a person said to that.
+    #[serde(default)]
+    pub response: Option<Response>,
+    /// Whether the commits that it names need not be there, because a person said so.
+    #[serde(default)]
+    pub unchecked: bool,
+}
+
+/// What a person said at a checkpoint that an agent had reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Response {
+    /// In words.
+    pub text: String,
+    /// Whether issues were found with what was built.
+    pub issues: bool,
 }
 
 impl TaskRun {

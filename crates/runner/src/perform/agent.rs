@@ -4,7 +4,7 @@ use super::answer::{Answer, Schema};
 use super::command::{Like, Prepared, explain, failure, prepare, renderer, start};
 use super::prompt::Around;
 use super::values::{Ready, Renderer, TaskValues};
-use super::{Shared, TaskCall, login, script, worktree};
+use super::{Shared, TaskCall, handover, login, script, worktree};
 use crate::agent::{Ability, Ask, Chosen, Configured, Reader, SessionAsk, Told, call};
 use crate::files::{Places, make_output_folder, output_place, read_output, write_output};
 use crate::process::{self, Ended, Stop};
@@ -15,6 +15,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
+use lockgate_engine::formats::handover::Handover;
 use lockgate_engine::hold::GAP_CHECK;
 use lockgate_engine::id::TaskId;
 use lockgate_engine::run::Run;
@@ -73,12 +74,19 @@ pub(super) fn task(
     let tree = worktree::wanted(run, call.key, call.task);
     let work = gather(&shared, run, call, work, chosen);
     let ending = call.ending(&shared, run, stop.clone());
+    let commits = call.state.exchange.as_deref().map(handover::commits).unwrap_or_default();
     async move {
         let mut report = AgentReport { usage: Usage::NOTHING, ..AgentReport::default() };
         let mut work = work;
         let came = match worktree::enter(&shared, &mut work.prepared, tree).await {
             Err(failure) => Err(failure),
-            Ok(()) => work.carry_out(&shared, &mut report, &stop).await,
+            Ok(()) => {
+                let missing = handover::missing(&work.prepared.base, commits).await;
+                if !missing.is_empty() && shared.stubs.is_none() {
+                    return ending.end(TaskOutcome::CommitsMissing(missing), Vec::new(), None).await;
+                }
+                work.carry_out(&shared, &mut report, &stop).await
+            }
         };
         let attempted = report.command.clone().unwrap_or_default();
         let report = (report.asks > 0).then(|| Box::new(report));
@@ -87,7 +95,10 @@ pub(super) fn task(
                 let outcome = login::failed_or_unauthenticated(&shared, &attempted, failure);
                 ending.end(outcome, Vec::new(), report).await
             }
-            Ok((result, outputs, values)) => ending.end(TaskOutcome::Finished { result, outputs }, values, report).await,
+            Ok(Came::HandedOver(handed)) => ending.end(TaskOutcome::HandsOver(handed), Vec::new(), report).await,
+            Ok(Came::Gave((result, outputs, values))) => {
+                ending.end(TaskOutcome::Finished { result, outputs }, values, report).await
+            }
         }
     }
     .boxed()
@@ -105,7 +116,7 @@ fn gather(shared: &Shared, run: &Run, call: TaskCall<'_>, work: &AgentWork, chos
     prepared.idle_timeout = work.idle_timeout;
     prepared.know_item(call.values().item);
     let values = TaskValues { config: Some(&work.config), output_path: work.output_path.as_deref(), ..call.values() };
-    let around = Around::new(run, call.phase, work, call.state.feedback());
+    let around = Around::new(run, call.phase, work, call.state);
     let others: Vec<&str> =
         work.output_path.iter().chain(&call.task.outputs).map(String::as_str).chain([around.template()]).collect();
     let renderer = renderer(run, call.phase, &prepared, values, &others);
@@ -155,9 +166,16 @@ fn with_setting(shared: &Shared, run: &Run, phase: &Phase, like: Like<'_>, chose
 
 type Gave = (Option<Datum>, Vec<lockgate_engine::run::event::OutputFile>, Vec<(Digest, Vec<u8>)>);
 
+/// What an agent's work came to.
+enum Came {
+    Gave(Gave),
+    /// It reached a checkpoint.
+    HandedOver(Box<Handover>),
+}
+
 impl Work {
     /// Asks the agent until its answer can be used, or it has been asked often enough.
-    async fn carry_out(self, shared: &Arc<Shared>, report: &mut AgentReport, stop: &Stop) -> Result<Gave, Failure> {
+    async fn carry_out(self, shared: &Arc<Shared>, report: &mut AgentReport, stop: &Stop) -> Result<Came, Failure> {
         let Self { mut prepared, renderer, around, chosen, kind, output_path, outputs, schema, max_asks, mut limits } = self;
         let chosen = somebody(shared, chosen).map_err(start)?;
         report.agent = chosen.name.clone();
@@ -191,6 +209,9 @@ impl Work {
                 }
             };
             let text = told.text.map(|text| shared.masks().mask_text(&text).into_owned()).filter(|text| !text.trim().is_empty());
+            if let (None, Some(handed)) = (&schema, text.as_deref().and_then(Handover::parse)) {
+                return Ok(Came::HandedOver(Box::new(handed)));
+            }
             let written = place.as_deref().and_then(stamp).filter(|now| Some(now) != before.as_ref()).is_some();
             let said = match (&output_path, written) {
                 (Some(path), true) => read_text(shared, &prepared.places, path).or(text.clone()),
@@ -203,7 +224,7 @@ impl Work {
                             write(&prepared.places, path, &json)?;
                         }
                         outputs.extend(output_path.clone());
-                        return gave(shared, &prepared, Some(json), outputs).await;
+                        return gave(shared, &prepared, Some(json), outputs).await.map(Came::Gave);
                     }
                     Answer::Wrong(why) if report.asks < max_asks => {
                         (shared.on_line)(&prepared.address, &format!("its answer does not fit, and it is asked again: {why}"));
@@ -227,7 +248,7 @@ impl Work {
             }
             outputs.extend(output_path.filter(|path| !outputs.contains(path)));
             let result = text.map(|text| Value::String(text).to_string());
-            return gave(shared, &prepared, result, outputs).await;
+            return gave(shared, &prepared, result, outputs).await.map(Came::Gave);
         }
     }
 }

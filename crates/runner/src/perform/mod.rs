@@ -6,6 +6,7 @@ mod checkpoint;
 mod command;
 mod commit;
 mod gaps;
+mod handover;
 mod login;
 mod prompt;
 mod script;

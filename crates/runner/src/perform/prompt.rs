@@ -1,7 +1,9 @@
 //! What an agent is told: its prompt filled in, and what it must know besides.
 
+use super::handover;
 use super::values::Ready;
 use lockgate_engine::run::Run;
+use lockgate_engine::run::phase::TaskRun;
 use lockgate_engine::spec::workflow::{AgentWork, Phase, Prompt};
 use std::fmt::Write as _;
 
@@ -15,12 +17,14 @@ pub(super) struct Around {
     config: String,
     feedback: Option<String>,
     schema: Option<String>,
+    /// What an agent before handed over, and what a person said to that.
+    continuation: Option<String>,
 }
 
 impl Around {
-    pub(super) fn new(run: &Run, phase: &Phase, work: &AgentWork, found: Option<&str>) -> Self {
+    pub(super) fn new(run: &Run, phase: &Phase, work: &AgentWork, state: &TaskRun) -> Self {
         let of_phase = || run.current.as_ref().and_then(|current| current.feedback.clone());
-        let feedback = found.map(str::to_owned).or_else(of_phase).filter(|text| !text.is_empty());
+        let feedback = state.feedback().map(str::to_owned).or_else(of_phase).filter(|text| !text.is_empty());
         let config = serde_json::to_string_pretty(&work.config).unwrap_or_default();
         Self {
             prompt: work.prompt.clone(),
@@ -31,6 +35,7 @@ impl Around {
             config: if work.config.is_empty() { String::new() } else { config },
             feedback,
             schema: work.output_schema.as_ref().map(|schema| serde_json::to_string_pretty(schema).unwrap_or_default()),
+            continuation: state.exchange.as_deref().and_then(handover::continuation),
         }
     }
 
@@ -75,6 +80,9 @@ impl Around {
         }
         if let Some(feedback) = self.feedback.as_ref().filter(|_| !self.tells_feedback()) {
             let _ = writeln!(facts, "This was done before, and a person or a check said about it:\n{feedback}");
+        }
+        if let Some(continuation) = &self.continuation {
+            let _ = writeln!(facts, "{continuation}");
         }
         if !facts.is_empty() {
             let _ = write!(text, "\n\n---\n{}", facts.trim_end());

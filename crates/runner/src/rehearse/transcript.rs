@@ -256,7 +256,8 @@ impl Transcript {
             | Event::RedoAsked { .. }
             | Event::DeadlinePassed { .. }
             | Event::Reminded { .. }
-            | Event::AnswerChanged { .. } => {}
+            | Event::AnswerChanged { .. }
+            | Event::HandedOver { .. } => {}
         }
     }
 

@@ -2,10 +2,13 @@
 
 use super::Misfit;
 use crate::datum::Datum;
-use crate::hold::{Action, Answer, Hold, HoldKind, HoldState, Scope, ShownFile};
+use crate::formats::completed::CompletedTask;
+use crate::formats::handover::Handover;
+use crate::hold::{Action, Answer, Hold, HoldKind, HoldState, Scope, ShownFile, Topic};
 use crate::id::{HoldId, TaskKey, TimerId};
 use crate::run::command::Way;
 use crate::run::event::{AttemptReason, HoldOpened};
+use crate::run::phase::Response;
 use crate::run::state::{Decision, GateState, NewTimer, Run, TaskState};
 use crate::time::Timestamp;
 
@@ -153,6 +156,22 @@ impl Run {
         })
     }
 
+    /// What an agent has done so far is kept with what those before it had done.
+    pub(super) fn handed_over(&mut self, key: &TaskKey, handover: &Handover, at: Timestamp) -> Result<(), Misfit> {
+        self.task(key, at, |task| {
+            let exchange = task.exchange_mut();
+            let mut all = handover.clone();
+            let before = exchange.handover.take().map(|before| before.completed).unwrap_or_default();
+            let known = |done: &CompletedTask| all.completed.iter().any(|new| new.number == done.number && new.name == done.name);
+            let mut completed: Vec<CompletedTask> = before.into_iter().filter(|done| !known(done)).collect();
+            completed.append(&mut all.completed);
+            all.completed = completed;
+            exchange.handover = Some(Box::new(all));
+            exchange.response = None;
+            TaskState::Held
+        })
+    }
+
     pub(super) fn deadline_passed(&mut self, hold: &HoldId) -> Result<(), Misfit> {
         let hold = self.hold(hold)?;
         let Some(due) = &mut hold.terms.deadline else { return Err(Misfit(format!("hold {} has no deadline", hold.id))) };
@@ -228,8 +247,12 @@ impl Run {
 
     /// What a hold was about is asked for again; it starts when its turn comes.
     fn again(&mut self, hold: &Hold, at: Timestamp) -> Result<(), Misfit> {
+        let by_agent = matches!(hold.asked.as_ref().map(|asked| &asked.topic), Some(Topic::Handover(_)));
         let reason = match hold.kind {
             HoldKind::Authentication => Some(AttemptReason::Auth),
+            HoldKind::Verify | HoldKind::Decision | HoldKind::Action | HoldKind::Handover if by_agent => {
+                Some(AttemptReason::Answered)
+            }
             HoldKind::Checkpoint
             | HoldKind::Interrupted
             | HoldKind::Failed
@@ -250,6 +273,13 @@ impl Run {
                         (None, _) => {}
                     }
                     task.hold = None;
+                    if by_agent {
+                        let exchange = task.exchange_mut();
+                        exchange.unchecked = hold.kind == HoldKind::Handover;
+                        if !exchange.unchecked {
+                            exchange.response = response(hold);
+                        }
+                    }
                     TaskState::Waiting
                 })
             }),
@@ -265,6 +295,19 @@ impl Run {
     pub(super) fn hold(&mut self, hold: &HoldId) -> Result<&mut Hold, Misfit> {
         self.holds.get_mut(hold).ok_or_else(|| Misfit(format!("there is no open hold {hold}")))
     }
+}
+
+/// What a person said at a checkpoint that an agent had reached.
+fn response(hold: &Hold) -> Option<Response> {
+    let (answer, choice) = (hold.answers.last()?, hold.chosen()?);
+    let words = answer.feedback.as_deref().map(str::trim).filter(|words| !words.is_empty());
+    let issues = choice.needs_words && hold.kind == HoldKind::Verify;
+    let text = match (words, choice.needs_words) {
+        (Some(words), true) => words.to_owned(),
+        (Some(words), false) => format!("{} ({words})", choice.id),
+        (None, _) => choice.id.to_string(),
+    };
+    Some(Response { text, issues })
 }
 
 /// What an answer to a task's question is to tasks after it.

@@ -54,6 +54,18 @@ pub(super) fn task_ended(
             Some(checkpoint) => vec![follow::ask(run, Scope::Tasks(vec![key]), checkpoint, showing, at, ids)],
             None => Vec::new(),
         },
+        TaskOutcome::HandsOver(handover) => {
+            let asked = follow::ask_for_agent(run, &key, handover, ids);
+            vec![Event::HandedOver { key, attempt, handover: handover.clone(), agent }, asked]
+        }
+        TaskOutcome::CommitsMissing(commits) => match task.exchange.as_ref().and_then(|exchange| exchange.handover.as_ref()) {
+            Some(handover) => {
+                let reason = format!("commits that it goes on from are missing: {}", commits.join(", "));
+                let stopped = Event::TaskStopped { key: key.clone(), attempt, reason, agent, by_budget: false };
+                vec![stopped, follow::ask_about_commits(run, &key, handover, commits, ids)]
+            }
+            None => Vec::new(),
+        },
         TaskOutcome::Unauthenticated { missing, probe } => {
             let reason = format!("it lacks a login: {}", missing.error);
             let stopped = Event::TaskStopped { key: key.clone(), attempt, reason, agent, by_budget: false };

@@ -85,6 +85,8 @@ pub enum AttemptReason {
     Until,
     /// The last attempt was ended by its budget, and a person allowed more.
     Budget,
+    /// The agent of the last attempt handed over at a checkpoint, and a person answered.
+    Answered,
 }
 
 /// The session that an agent works in.

@@ -156,7 +156,7 @@ fn counts_as_failed(run: &Run, hold: &Hold, said: Option<String>, at: Timestamp,
         Some(Topic::Authentication(missing)) => {
             Failure { kind: FailureKind::Authentication, message: missing.message.clone(), tail: missing.tail.clone() }
         }
-        Some(Topic::Question(_)) | None => Failure {
+        Some(Topic::Question(_) | Topic::Handover(_)) | None => Failure {
             kind: FailureKind::Issues,
             message: format!("a person found issues: {}", said.unwrap_or_default()),
             tail: String::new(),

@@ -1,8 +1,9 @@
 //! Questions: those of the workflow, and those that come up by themselves: what was cut off, what failed, what is missing.
 
+use crate::formats::handover::Handover;
 use crate::hold::{
     Action, Asked, Authentication, Choice, Due, HoldKind, Remind, Scope, Terms, Topic, authentication_options, budget_options,
-    gap_options, task_options,
+    commit_options, gap_options, handover_options, task_options,
 };
 use crate::id::{HoldId, IdSource, PhaseId, TaskKey, TimerId};
 use crate::run::budget::BudgetScope;
@@ -155,6 +156,48 @@ pub(in crate::run) fn ask_for_login(
         terms: Terms::default(),
     };
     opened.terms.check = probe.cloned();
+    Event::HoldOpened(Box::new(opened))
+}
+
+/// An agent reached a checkpoint: a person is asked what it asks, and it goes on with the answer.
+pub(in crate::run) fn ask_for_agent(run: &Run, key: &TaskKey, handover: &Handover, ids: &mut IdSource) -> Event {
+    let topic = Topic::Handover(Box::new(handover.clone()));
+    let prompt = match handover.details.lines().map(str::trim).find(|line| !line.is_empty()) {
+        Some(line) => format!("{} asks: {line}", key.address()),
+        None => format!("{} asks: {}", key.address(), handover.awaiting.trim()),
+    };
+    about_handover(run, key, topic.kind(), prompt, (handover_options(handover), Vec::new()), topic, ids)
+}
+
+/// Commits that an agent named are not there: a person is asked whether the next one goes on all the same.
+pub(in crate::run) fn ask_about_commits(
+    run: &Run,
+    key: &TaskKey,
+    handover: &Handover,
+    commits: &[String],
+    ids: &mut IdSource,
+) -> Event {
+    let names = commits.join(", ");
+    let prompt = format!("{} goes on from work in commits that git does not know: {names}. Shall it go on?", key.address());
+    let note = "the agent before said that it had committed this work; if it did not, it is lost or was never done".to_owned();
+    let topic = Topic::Handover(Box::new(handover.clone()));
+    about_handover(run, key, HoldKind::Handover, prompt, (commit_options(), vec![note]), topic, ids)
+}
+
+fn about_handover(
+    run: &Run,
+    key: &TaskKey,
+    kind: HoldKind,
+    prompt: String,
+    (options, notes): (Vec<Choice>, Vec<String>),
+    topic: Topic,
+    ids: &mut IdSource,
+) -> Event {
+    let title = run.declared(key).map(|task| task.title().to_owned());
+    let asked = Some(Box::new(asked(run, title, topic)));
+    let (files, terms) = (Vec::new(), Terms::default());
+    let (hold, scope) = (HoldId::new(ids.next_id()), Scope::Tasks(vec![key.clone()]));
+    let opened = HoldOpened { hold, kind, scope, prompt, files, options, notes, blocking: true, quorum: 1, asked, terms };
     Event::HoldOpened(Box::new(opened))
 }
 

@@ -1,0 +1,113 @@
+//! Agents that hand over: a long task passes through several of them, and nothing is done twice.
+
+use crate::project::Project;
+
+const FLOW: &str = "
+name: long plan
+phases:
+  - id: work
+    tasks:
+      - { id: plan, name: The whole plan, prompt: 'Work through the plan.' }
+      - { id: after, needs: [plan], run: 'echo after > after.txt' }
+";
+
+/// An agent that commits two tasks and asks which way to go; then commits a third and asks whether it works; then is done.
+const AGENT: &str = r#"#!/bin/sh
+cat > prompt.txt
+echo "$LOCKGATE_ATTEMPT" >> attempts.txt
+step() { echo "$1" > "$1.txt"; git add "$1.txt"; git commit -qm "$1"; git rev-parse --short HEAD; }
+block() {
+  printf 'I have stopped here.\n\n```\n## CHECKPOINT REACHED\n\n**Type:** %s\n**Plan:** 08-01\n**Progress:** %s/4 tasks complete\n\n### Completed Tasks\n\n' "$1" "$2"
+  printf '| Task | Name | Commit | Files |\n|------|------|--------|-------|\n%s\n' "$3"
+  printf '### Current Task\n\n**Task %s:** %s\n**Status:** %s\n**Blocked by:** you\n\n### Checkpoint Details\n\n%s\n\n### Awaiting\n\n%s\n```\n' "$4" "$5" "$6" "$7" "$8"
+}
+if [ ! -f one.txt ]; then
+  a=$(step one); b=$(step two)
+  block decision 2 "| 1 | one | $a | one.txt |
+| 2 | two | $b | two.txt |" 3 three 'awaiting decision' '1. red: Red paint
+2. blue: Blue paint' 'Which colour?'
+elif [ ! -f three.txt ]; then
+  grep -q 'User response: blue' prompt.txt || exit 9
+  grep -q 'Resume from Task 3: three' prompt.txt || exit 9
+  c=$(step three)
+  block human-verify 3 "| 3 | three | $c | three.txt |" 4 four 'awaiting verification' 'Look at three.txt' 'approved or issues'
+else
+  grep -q '| 1 | one |' prompt.txt || exit 9
+  grep -q '| 3 | three |' prompt.txt || exit 9
+  cp prompt.txt last-prompt.txt
+  echo 'All done.'
+fi
+"#;
+
+fn project() -> Project {
+    let project = Project::with(FLOW);
+    project.write("agent.sh", AGENT);
+    for arguments in [&["init", "-q"][..], &["config", "user.email", "t@example.org"], &["config", "user.name", "tester"]] {
+        std::process::Command::new("git").args(arguments).current_dir(project.root()).status().unwrap();
+    }
+    project
+}
+
+fn run(project: &Project) {
+    let output = project.run(&["run", "flow.yaml", "--agent", "sh agent.sh"]);
+    assert_eq!(output.code, Some(3), "{output:?}");
+}
+
+#[test]
+fn a_long_task_passes_through_several_agents_and_nothing_is_done_twice() {
+    let project = project();
+    run(&project);
+    let inbox = project.json(0, &["inbox", "--json"]);
+    assert_eq!(inbox[0]["kind"], "decision");
+    let options: Vec<&str> =
+        inbox[0]["options"].as_array().unwrap().iter().map(|option| option["id"].as_str().unwrap()).collect();
+    assert_eq!(options, ["red", "blue", "answer", "abort"]);
+    assert!(inbox[0]["text"].as_str().unwrap().contains("Progress: 2/4 tasks complete\nTask: three"), "{inbox}");
+    let block = project.run(&["handover", &project.newest()]).stdout;
+    for part in
+        ["## CHECKPOINT REACHED", "**Type:** decision", "| 1.1 | one | ", "**Status:** awaiting decision", "1. red: Red paint"]
+    {
+        assert!(block.contains(part), "{part}: {block}");
+    }
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "blue", "--resume"]).code, Some(3));
+    assert_eq!(project.json(0, &["inbox", "--json"])[0]["kind"], "verify");
+    let issues = project.run(&["answer", &project.waiting_hold(), "approved", "--resume"]);
+    assert_eq!(issues.code, Some(0), "{issues:?}");
+    assert_eq!(project.read("attempts.txt"), "1\n2\n3\n");
+    let prompt = project.read("last-prompt.txt");
+    for part in [
+        "Work through the plan.",
+        "<completed_tasks>",
+        "User response: approved",
+        "- human-verify: User approved, continue to next task",
+    ] {
+        assert!(prompt.contains(part), "{part}: {prompt}");
+    }
+    assert_eq!(project.read("after.txt"), "after\n");
+    let run = project.newest();
+    assert_eq!(project.events(&run, "handed_over").len(), 2);
+    assert_eq!(project.events(&run, "task_failed").len(), 0);
+    let continuation = project.run(&["continuation", &run]).stdout;
+    assert!(continuation.contains("| 1 | The whole plan | - | - |"), "{continuation}");
+    assert!(continuation.contains("User response: approved"), "{continuation}");
+    assert_eq!(project.run(&["verify"]).code, Some(0));
+}
+
+#[test]
+fn a_commit_that_is_not_there_opens_a_hold_before_the_next_agent_begins() {
+    let project = project();
+    run(&project);
+    // Somebody threw the work away.
+    for arguments in [&["checkout", "-q", "--orphan", "new"][..], &["commit", "-qm", "x"], &["branch", "-qD", "master", "main"]] {
+        std::process::Command::new("git").args(arguments).current_dir(project.root()).output().unwrap();
+    }
+    for arguments in [&["reflog", "expire", "--expire=now", "--all"][..], &["gc", "-q", "--prune=now"]] {
+        std::process::Command::new("git").args(arguments).current_dir(project.root()).output().unwrap();
+    }
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "blue", "--resume"]).code, Some(3));
+    let inbox = project.json(0, &["inbox", "--json"]);
+    assert_eq!(inbox[0]["kind"], "handover", "{inbox}");
+    assert_eq!(project.read("attempts.txt"), "1\n", "nobody went on");
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "go-on", "--resume"]).code, Some(3));
+    assert_eq!(project.json(0, &["inbox", "--json"])[0]["kind"], "verify", "a person may say that it goes on all the same");
+}

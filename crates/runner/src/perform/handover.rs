@@ -1,0 +1,55 @@
+//! Agents that hand over: what one has done is kept, and the next one goes on from there.
+
+use crate::worktree::git;
+use lockgate_engine::formats::continuation::{Answered, Continuation};
+use lockgate_engine::formats::handover::{Handover, HandoverKind};
+use lockgate_engine::run::phase::Exchange;
+use std::path::Path;
+
+/// The block that the next agent gets; nothing where none has handed over.
+pub(super) fn continuation(exchange: &Exchange) -> Option<String> {
+    let handover = exchange.handover.as_deref()?;
+    let (text, issues) = exchange.response.as_ref().map_or(("", false), |said| (said.text.as_str(), said.issues));
+    let answered = match handover.kind {
+        HandoverKind::Verify if issues => Answered::IssuesFound,
+        HandoverKind::Verify => Answered::Approved,
+        HandoverKind::Decision => Answered::Decided,
+        HandoverKind::Action => Answered::Acted,
+    };
+    let block = Continuation {
+        completed: handover.completed.clone(),
+        number: handover.current.number.clone(),
+        name: handover.current.name.clone(),
+        response: text.to_owned(),
+        answered,
+    };
+    Some(format!(
+        "Another agent worked on this before you. Its completed tasks are committed: do not do them again. If you reach another \
+         checkpoint, return the CHECKPOINT REACHED block with all completed tasks, its and yours.\n\n{}",
+        block.render()
+    ))
+}
+
+/// The commits that were handed over, to be looked for; none where a person said that they need not be there.
+pub(super) fn commits(exchange: &Exchange) -> Vec<String> {
+    let named = exchange.handover.as_deref().filter(|_| !exchange.unchecked).map(named).unwrap_or_default();
+    named.into_iter().map(str::to_owned).collect()
+}
+
+fn named(handover: &Handover) -> Vec<&str> {
+    handover.completed.iter().filter_map(|done| done.commit.as_deref()).collect()
+}
+
+/// Those of some commits that git does not know in a folder. What does not look like a commit is never given to git.
+pub(super) async fn missing(dir: &Path, commits: Vec<String>) -> Vec<String> {
+    if commits.is_empty() {
+        return Vec::new();
+    }
+    let dir = dir.to_owned();
+    let looked = tokio::task::spawn_blocking(move || {
+        let is_hash = |commit: &str| (4..=64).contains(&commit.len()) && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let known = |commit: &String| is_hash(commit) && git(&dir, &["cat-file", "-e", &format!("{commit}^{{commit}}")]).is_ok();
+        commits.into_iter().filter(|commit| !known(commit)).collect()
+    });
+    looked.await.unwrap_or_default()
+}
