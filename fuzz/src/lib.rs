@@ -3,6 +3,8 @@
 //! | module | what goes in | what is claimed |
 //! | --- | --- | --- |
 //! | [`spec`] | a workflow file | problems with places inside the file, or a workflow that can be frozen |
+//! | [`execution_spec`] | an EXECUTION-SPEC | the same, and its parts fit together |
+//! | [`state_file`] | a pipeline's state file | a refusal with its place, or findings and a reading that loses nothing |
 //! | [`script`] | a script or a condition | the same, and the text arrives unchanged |
 //! | [`plan`] | a plan | every task is found, in its place; warnings with places inside the file |
 //! | [`handover`] | what an agent printed | a block that reads back as it was, or none; nothing breaks out of the block for the next agent |
@@ -10,6 +12,7 @@
 //! | [`settings`] | the settings file, durations | a value or an error with its place; no password is told |
 //! | [`commit`] | stored commits | an error or a value with an equal stored form; the chain shows every change; folding never panics |
 //! | [`state`] | folded states and definitions | the same |
+//! | [`state_import`] | a state file of another tool, or what a tool printed | it is exported with every key and value; places are in the text |
 //! | [`play`] | commands to a run | whatever comes in which order, the history gives the state again |
 //! | [`database`] | changes of a database file | whatever was changed is an error or a finding |
 //!
@@ -17,6 +20,7 @@
 
 pub mod commit;
 pub mod database;
+pub mod execution_spec;
 pub mod handover;
 pub mod plan;
 pub mod play;
@@ -25,6 +29,8 @@ pub mod settings;
 pub mod shell;
 pub mod spec;
 pub mod state;
+pub mod state_file;
+pub mod state_import;
 pub mod template;
 
 use std::path::Path;
@@ -43,11 +49,14 @@ pub struct Target {
 /// All of them.
 pub const TARGETS: &[Target] = &[
     Target { name: "spec", run: spec::run, seeds: spec::seeds },
+    Target { name: "execution_spec", run: execution_spec::run, seeds: execution_spec::seeds },
+    Target { name: "state_file", run: state_file::run, seeds: state_file::seeds },
     Target { name: "script", run: script::run, seeds: script::seeds },
     Target { name: "template", run: template::run, seeds: template::seeds },
     Target { name: "settings", run: settings::run, seeds: settings::seeds },
     Target { name: "commit", run: commit::run, seeds: commit::seeds },
     Target { name: "state", run: state::run, seeds: state::seeds },
+    Target { name: "state_import", run: state_import::run, seeds: state_import::seeds },
     Target { name: "play", run: play::run, seeds: play::seeds },
     Target { name: "plan", run: plan::run, seeds: plan::seeds },
     Target { name: "handover", run: handover::run, seeds: handover::seeds },

@@ -10,6 +10,7 @@ use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind, Origin, OutputFile, Preset, RefusedAttempt, RunKind};
 use lockgate_engine::run::index::IndexRows;
+use lockgate_engine::run::pipeline::PipelineWish;
 use lockgate_engine::run::{Run, Status, create, handle};
 use lockgate_engine::spec::read;
 use lockgate_engine::spec::subagent::Subagent;
@@ -243,6 +244,10 @@ impl Play {
             Effect::Think { thinker, .. } => {
                 let text = if well { Ok(Datum::Inline("\"so\"".into())) } else { Err(failure(how)) };
                 Body::Thought { thinker, text, agent: None }
+            }
+            Effect::Artifacts { key } => {
+                let paths = if well { vec!["made.txt".to_owned()] } else { Vec::new() };
+                Body::Pipeline(Box::new(PipelineWish::ArtifactsFound { key, paths, missing: Vec::new() }))
             }
             Effect::Finalize => {
                 let file = OutputFile { path: "final.md".into(), digest, bytes: 1, stored: false };

@@ -2,9 +2,12 @@
 //!
 //! Every workflow in `DIR/workflows` validates and runs to its end, with a scripted agent and `--answer` for each checkpoint; each checkpoint
 //! must show the options of its own phase. What lies in `invalid/` and `successor/` must be refused, with a place and the right code.
-//! Of every plan in `DIR/plans`, all tasks and checkpoints are read (`plans`).
+//! Of every plan in `DIR/plans`, all tasks and checkpoints are read (`plans`). State files in `DIR/pipelines` have the findings that are expected of
+//! them (`pipelines`); what lies in `DIR/specs` becomes workflows (`specs`).
 
+mod pipelines;
 mod plans;
+mod specs;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -40,11 +43,14 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
     let mut looked = Looked::default();
     workflows(&lockgate, &folder.join("workflows"), &mut looked);
     plans::look(&lockgate, &folder.join("plans"), &mut looked);
-    let is_known = |name: &String| matches!(name.as_str(), "workflows" | "plans");
+    pipelines::look(&lockgate, &folder.join("pipelines"), &mut looked);
+    specs::look(&lockgate, &folder.join("specs"), &mut looked);
+    let is_known = |name: &String| matches!(name.as_str(), "workflows" | "plans" | "pipelines" | "specs");
     let (known, others): (Vec<_>, Vec<_>) = folders_in(&folder).into_iter().partition(is_known);
     looked.others.extend(others);
     if known.is_empty() {
-        return Err(format!("{} holds nothing that is known here; `workflows` and `plans` are", folder.display()));
+        let known = "`workflows`, `plans`, `pipelines` and `specs`";
+        return Err(format!("{} holds nothing that is known here; {known} are", folder.display()));
     }
     println!("{}", looked.summary());
     Ok(looked.failed == 0)
@@ -66,18 +72,21 @@ struct Looked {
     named: usize,
     plans: usize,
     tasks: usize,
+    pipelines: usize,
+    specs: usize,
     failed: usize,
     others: Vec<String>,
 }
 
 impl Looked {
     fn summary(&self) -> String {
-        let Self { ran, answers, refused, named, plans, tasks, failed, others } = self;
+        let Self { ran, answers, refused, named, plans, tasks, pipelines, specs, failed, others } = self;
         let others = if others.is_empty() { String::new() } else { format!("; not looked at: {}", others.join(", ")) };
         let verdict = if *failed == 0 { "ok".to_owned() } else { format!("FAILED, {failed} files") };
         format!(
             "corpus: {verdict}: {ran} workflows ran to their end with {answers} answers, {refused} invalid ones were refused, {named} named as \
-             of the successor's format; {tasks} tasks were found in {plans} plans{others}"
+             of the successor's format; {tasks} tasks were found in {plans} plans; {pipelines} state files had the findings that are expected, {specs} \
+             specs became workflows or named their fault{others}"
         )
     }
 

@@ -18,7 +18,7 @@ pub(crate) fn check(lockgate: &Path) -> Report {
     let began = Instant::now();
     let mut problems = Vec::new();
     let mut checks = 0;
-    for example in docs::files_under(&root.join("examples"), "yaml") {
+    for example in examples(&root) {
         let name = example.strip_prefix(&root).unwrap_or(&example).display().to_string();
         checks += 1;
         problems.extend(refuted(validate(lockgate, &root, &name), 0, &format!("{name} is not valid")));
@@ -49,6 +49,11 @@ pub(crate) fn check(lockgate: &Path) -> Report {
     docs::report("examples are valid and run", began, checks, problems)
 }
 
+/// Examples of every kind: workflows, and Markdown that can be run.
+fn examples(root: &Path) -> Vec<PathBuf> {
+    ["yaml", "md"].iter().flat_map(|ending| docs::files_under(&root.join("examples"), ending)).collect()
+}
+
 /// What is wrong, when it did not end with the code.
 fn refuted(outcome: Result<Output, String>, code: i32, what: &str) -> Option<String> {
     match outcome {
@@ -70,11 +75,12 @@ fn validate(lockgate: &Path, folder: &Path, file: &str) -> Result<Output, String
 fn run(lockgate: &Path, root: &Path, command: &str) -> Result<Output, String> {
     let text = |error: std::io::Error| error.to_string();
     let folder = tempfile::tempdir().map_err(text)?;
-    std::fs::create_dir_all(folder.path().join("examples")).map_err(text)?;
     std::fs::create_dir_all(folder.path().join(".lockgate")).map_err(text)?;
     std::fs::write(folder.path().join(".lockgate/config.yaml"), "people: { require_terminal: false }\n").map_err(text)?;
-    for file in docs::files_under(&root.join("examples"), "yaml") {
-        std::fs::copy(&file, folder.path().join("examples").join(file.file_name().unwrap_or_default())).map_err(text)?;
+    for file in examples(root) {
+        let copy = folder.path().join(file.strip_prefix(root).unwrap_or(&file));
+        std::fs::create_dir_all(copy.parent().unwrap_or(folder.path())).map_err(text)?;
+        std::fs::copy(&file, copy).map_err(text)?;
     }
     let mut path = vec![lockgate.parent().map(Path::to_path_buf).unwrap_or_default()];
     path.extend(std::env::var_os("PATH").iter().flat_map(std::env::split_paths).collect::<Vec<PathBuf>>());

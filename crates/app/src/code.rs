@@ -32,6 +32,8 @@ lockgate_engine::codes! {
         FileTooLarge = "file-too-large",
         /// A file is not UTF-8 text.
         NotText = "not-text",
+        /// A file is not JSON.
+        NotJson = "not-json",
         /// The workflow file has errors.
         InvalidWorkflow = "invalid-workflow",
         /// The files of a run's definition have changed.
@@ -152,6 +154,20 @@ lockgate_engine::codes! {
         RunNotOver = "run-not-over",
         /// Git could not do what was asked.
         GitTrouble = "git-trouble",
+        /// The run is no pipeline.
+        NoPipeline = "no-pipeline",
+        /// There is a run or a state file of the pipeline already.
+        PipelineExists = "pipeline-exists",
+        /// A review cannot be taken as it is.
+        ReviewRefused = "review-refused",
+        /// A review lets nothing begin.
+        ReviewBlocks = "review-blocks",
+        /// Somebody must say how a pipeline goes on.
+        ResumeChoice = "resume-choice",
+        /// A file is no state file of a pipeline.
+        BadStateFile = "bad-state-file",
+        /// A state file cannot be written or read.
+        StateFileTrouble = "state-file-trouble",
         /// The file is no backup.
         NotABackup = "not-a-backup",
         /// The backup is not as it was written.
@@ -184,7 +200,9 @@ impl Code {
             | Self::OurMistake
             | Self::MergeConflict
             | Self::GitTrouble
-            | Self::DamagedBackup => Exit::Failed,
+            | Self::DamagedBackup
+            | Self::ReviewBlocks
+            | Self::StateFileTrouble => Exit::Failed,
             Self::DefinitionChanged
             | Self::NotAPerson
             | Self::InsideTask
@@ -196,7 +214,8 @@ impl Code {
             | Self::DrivenElsewhere
             | Self::TakenOver
             | Self::RunNotOver
-            | Self::DatabaseInUse => Exit::Waiting,
+            | Self::DatabaseInUse
+            | Self::ResumeChoice => Exit::Waiting,
             Self::BadUsage
             | Self::Unexplained
             | Self::NoProject
@@ -206,6 +225,7 @@ impl Code {
             | Self::NotAFile
             | Self::FileTooLarge
             | Self::NotText
+            | Self::NotJson
             | Self::InvalidWorkflow
             | Self::NoAgent
             | Self::BadInput
@@ -235,6 +255,10 @@ impl Code {
             | Self::NoSuchWorktree
             | Self::UncommittedChanges
             | Self::WorkWouldBeLost
+            | Self::NoPipeline
+            | Self::PipelineExists
+            | Self::BadStateFile
+            | Self::ReviewRefused
             | Self::NotABackup => Exit::Misuse,
         }
     }

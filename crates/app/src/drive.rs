@@ -3,11 +3,10 @@
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::print::{self, ERROR, GOOD, HELP, STRONG, WARNING, styled};
-use crate::progress;
 use crate::prompt::{self, Asked};
 use crate::trouble::Trouble;
 use crate::view::{HoldView, RunView, hanging, run_command, shown_text};
-use crate::{live, neutral, signals, worktrees};
+use crate::{live, neutral, progress, signals, worktrees};
 use lockgate_engine::hold::Hold;
 use lockgate_engine::id::HoldId;
 use lockgate_engine::run::command::{Body, Way};
@@ -256,6 +255,10 @@ pub(crate) fn waiting(run: &Run) -> Exit {
         for command in view.commands(!run.detached) {
             print::say(format_args!("    {}", styled(HELP, neutral::line(&command))));
         }
+    }
+    if run.waits_for_review() {
+        print::say(format_args!("run {} {} for a review that lets it begin", run.id, styled(WARNING, "waits")));
+        next_command("file it", &format!("lockgate review {} --verdict ship --p0 0 --p1 0", run.id));
     }
     next_command("look at it", &format!("lockgate why {}", run.id));
     Exit::Waiting

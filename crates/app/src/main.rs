@@ -40,6 +40,7 @@ mod neutral;
 mod notice;
 mod open;
 mod page;
+mod pipeline;
 #[cfg(test)]
 mod play;
 mod presets;

@@ -141,6 +141,7 @@ impl Play {
             | Effect::Gaps { .. }
             | Effect::Think { .. }
             | Effect::Finalize
+            | Effect::Artifacts { .. }
             | Effect::Wake { .. } => None,
         });
         self.tell(Actor::driver(), body.unwrap_or_else(|| panic!("{address} does not run")));
@@ -178,6 +179,7 @@ impl Play {
                 | Effect::Gaps { .. }
                 | Effect::Think { .. }
                 | Effect::Finalize
+                | Effect::Artifacts { .. }
                 | Effect::Wake { .. } => None,
             });
             match body {

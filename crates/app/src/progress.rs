@@ -1,10 +1,9 @@
 //! What happens while a run is driven, told as plain lines; at a terminal the tree of what is under way stands below them.
 
 use crate::live::Live;
-use crate::notice;
 use crate::print::{self, ERROR, FAINT, GOOD, STRONG, WARNING, styled};
 use crate::view::{hanging, tail_text};
-use crate::{moment, neutral};
+use crate::{moment, neutral, notice, sentence};
 use lockgate_engine::hold::{GAP_CHECK, Hold};
 use lockgate_engine::id::{HoldId, PhaseId, TaskKey};
 use lockgate_engine::run::Run;
@@ -41,6 +40,13 @@ impl Listener for Progress {
         if let Some(notify) = self.notify {
             notice::of_new_holds(notify, run, entries);
         }
+    }
+
+    fn not_written(&mut self, why: &str) {
+        print::warn(format_args!(
+            "{}; the run itself is kept, and the next command that looks at it writes the file",
+            neutral::line(why)
+        ));
     }
 }
 
@@ -155,6 +161,7 @@ impl Progress {
                 line(text, format_args!("  the budget of {} is raised by as much again", neutral::line(&scope.title())));
             }
             Event::Finalized { file } => line(text, format_args!("  wrote {}", neutral::line(&file.path))),
+            Event::Pipeline(fact) => line(text, format_args!("  {}", neutral::line(&sentence::of_pipeline(fact)))),
             Event::DefinitionAccepted { .. } => line(text, format_args!("the changed definition was accepted")),
             Event::TaskFailed { key, failure, .. } => {
                 let took = self.took(&key.address(), at);

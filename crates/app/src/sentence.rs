@@ -5,6 +5,7 @@ use crate::{moment, neutral};
 use lockgate_engine::hold::Choice;
 use lockgate_engine::id::{HoldId, PhaseId, TaskKey};
 use lockgate_engine::run::event::{AttemptReason, ConditionOutcome, Entry, Event, Failure, HoldOpened};
+use lockgate_engine::run::pipeline::PipelineFact;
 use lockgate_engine::spec::workflow::OnDeadline;
 use lockgate_engine::time::Timestamp;
 use std::collections::BTreeMap;
@@ -90,6 +91,7 @@ impl Sentences {
                 format!("{} wait for the answer to hold {hold}", listed(keys.iter().map(TaskKey::address)))
             }
             Event::Finalized { file } => format!("the finalization wrote {}", file.path),
+            Event::Pipeline(fact) => of_pipeline(fact),
             Event::DefinitionAccepted { files, .. } => {
                 format!("a changed definition was accepted: {}", listed(files.iter().map(|file| file.path.clone())))
             }
@@ -203,6 +205,24 @@ impl Sentences {
 
     fn took(&mut self, address: &str, at: Timestamp) -> String {
         self.began.remove(address).map_or_else(|| "an unknown time".to_owned(), |began| moment::duration(at.since(began)))
+    }
+}
+
+/// What happened to a pipeline, as a sentence.
+pub(crate) fn of_pipeline(fact: &PipelineFact) -> String {
+    match fact {
+        PipelineFact::Reviewed(review) => {
+            let (verdict, attempt) = (review.verdict.word(), review.attempt);
+            let why = review.override_reason.as_deref().map(|why| format!(": {}", first_line(why))).unwrap_or_default();
+            format!("the review says {verdict} (attempt {attempt}, {} P0, {} P1){why}", review.p0, review.p1)
+        }
+        PipelineFact::Noted(notes) => {
+            let fixes = notes.key_fixes.iter().chain(&notes.eslint_fixes).map(|fix| format!("{}: {}", fix.file, fix.change));
+            let all: Vec<String> = fixes.chain(notes.cleanup_done.iter().cloned()).map(|note| first_line(&note)).collect();
+            format!("noted: {}", listed(all.into_iter()))
+        }
+        PipelineFact::ArtifactsFound { key, paths, .. } if paths.is_empty() => format!("{} left no files behind", key.task),
+        PipelineFact::ArtifactsFound { key, paths, .. } => format!("{} left {}", key.task, listed(paths.iter().cloned())),
     }
 }
 

@@ -11,6 +11,7 @@ use lockgate_engine::run::history::HistoryError;
 use lockgate_runner::config::ConfigError;
 use lockgate_runner::driver::DriveError;
 use lockgate_runner::load::LoadError;
+use lockgate_runner::projection::StateFileError;
 use lockgate_runner::root::RootError;
 use lockgate_runner::start::FileError;
 use lockgate_store::StoreError;
@@ -181,6 +182,17 @@ impl From<FileError> for Trouble {
     }
 }
 
+impl From<StateFileError> for Trouble {
+    fn from(error: StateFileError) -> Self {
+        match error {
+            StateFileError::Store(error) => error.into(),
+            StateFileError::BadPath { .. } | StateFileError::Io { .. } | StateFileError::Transition { .. } => {
+                Self::new(Code::StateFileTrouble, error.to_string())
+            }
+        }
+    }
+}
+
 impl From<DriveError> for Trouble {
     fn from(error: DriveError) -> Self {
         match error {
@@ -246,6 +258,20 @@ impl From<Refusal> for Trouble {
             Refusal::NoReason { .. } => Self::new(Code::NoReason, message).help("say why with --reason; it is kept in the history"),
             Refusal::PhaseVanished { .. } | Refusal::PhaseMoved { .. } => Self::new(Code::DefinitionChanged, message)
                 .help("go on with the definition as it was: `lockgate resume RUN --changed keep`; or begin a new run of the changed one"),
+            Refusal::NoPipeline => Self::new(Code::NoPipeline, message).help("`lockgate status RUN` shows what the run is"),
+            Refusal::NotReviewed => Self::new(Code::ReviewBlocks, message)
+                .help("mend what was found and file another review, or override it: `lockgate review RUN --override REASON`"),
+            Refusal::ReviewTooLate => Self::new(Code::ReviewRefused, message),
+            Refusal::ReviewsSpent { .. } => {
+                Self::new(Code::ReviewRefused, message).help("`lockgate review RUN --override REASON`, from a terminal outside any task")
+            }
+            Refusal::NoOverrideReason => {
+                Self::new(Code::ReviewRefused, message).help("say why with --override REASON; it stands in the state file")
+            }
+            Refusal::NoGatesNamed => {
+                Self::new(Code::ReviewRefused, message).help("name each with --gate NAME=COMMAND; it must pass before the pipeline is complete")
+            }
+            Refusal::GateKnown { .. } => Self::new(Code::ReviewRefused, message).help("give the gate of the review another name"),
             Refusal::Ended { .. } => Self::new(Code::RunEnded, message),
         }
     }

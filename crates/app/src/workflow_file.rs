@@ -2,18 +2,30 @@
 
 use crate::code::Code;
 use crate::trouble::Trouble;
-use lockgate_runner::start::{WorkflowFile, read_workflow};
+use lockgate_runner::start::{WorkflowFile, read_text, read_workflow};
 use std::io::ErrorKind;
 use std::path::Path;
 
 /// How many workflow files a help lists.
 const LISTED: usize = 8;
 
-/// Reads and checks a workflow file. Pipes and devices are not opened: reading them may wait for ever or do something.
+/// Reads and checks a workflow file.
 pub(crate) fn read(path: &Path) -> Result<WorkflowFile, Trouble> {
+    is_regular(path)?;
+    Ok(read_workflow(path)?)
+}
+
+/// Reads the text of another file that people name.
+pub(crate) fn text(path: &Path) -> Result<String, Trouble> {
+    is_regular(path)?;
+    Ok(read_text(path)?)
+}
+
+/// Pipes and devices are not opened: reading them may wait for ever or do something.
+fn is_regular(path: &Path) -> Result<(), Trouble> {
     let named = path.display();
     match std::fs::metadata(path) {
-        Ok(found) if found.is_file() => Ok(read_workflow(path)?),
+        Ok(found) if found.is_file() => Ok(()),
         Ok(found) if found.is_dir() => {
             Err(Trouble::new(Code::NotAFile, format!("{named} is a folder, and a workflow is a file")).help(files_in(path)))
         }

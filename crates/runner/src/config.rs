@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Read};
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 /// Names the database in the environment; it may hold a password, so no task inherits it.
@@ -49,6 +49,46 @@ pub struct Config {
     pub database: Option<DatabaseUrl>,
     /// How missing logins show, besides what is known.
     pub logins: Vec<crate::login::Tool>,
+    /// What holds for all pipelines.
+    pub pipelines: Pipelines,
+}
+
+/// What holds for all pipelines that do not say otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pipelines {
+    /// The folder under the root in which their state files lie.
+    pub folder: Option<String>,
+    /// Whether a review must let them begin.
+    pub review: bool,
+    /// The shell command that runs when all phases of one are done.
+    pub on_complete: Option<String>,
+}
+
+impl Pipelines {
+    fn set(&mut self, value: &Value<'_>) -> Result<(), Problem> {
+        for setting in value.fields("`pipelines`", "{ folder: build/checkpoints }", &["folder", "review", "on_complete"])? {
+            let value = &setting.value;
+            let text = |what: &str| {
+                let text = value.text().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
+                text.ok_or_else(|| value.problem(format!("{what} must be a text"), None))
+            };
+            match setting.key.as_str() {
+                "folder" => {
+                    let folder = text("`folder`")?;
+                    let inside =
+                        Path::new(&folder).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+                    if !inside {
+                        let help = "name it from the root on, without `..`".to_owned();
+                        return Err(value.problem("`folder` must be a folder under the root", Some(help)));
+                    }
+                    self.folder = Some(folder);
+                }
+                "review" => self.review = value.truth("`review`")?,
+                _ => self.on_complete = Some(text("`on_complete`")?),
+            }
+        }
+        Ok(())
+    }
 }
 
 /// How somebody at a terminal is told that a question waits.
@@ -248,7 +288,8 @@ impl Config {
             return Ok(config);
         }
         let example = "people: { require_terminal: false }";
-        let known = ["people", "max_parallel", "script", "limits", "background", "notify", "agents", "logins", "database"];
+        let known =
+            ["people", "max_parallel", "script", "limits", "background", "notify", "agents", "logins", "database", "pipelines"];
         for setting in root.fields("the settings", example, &known)? {
             let value = &setting.value;
             match setting.key.as_str() {
@@ -260,6 +301,7 @@ impl Config {
                 "notify" => config.notify = Notify::of(value)?,
                 "agents" => config.agents = agents::read(value)?,
                 "logins" => config.logins = logins::read(value)?,
+                "pipelines" => config.pipelines.set(value)?,
                 _ => config.database = Some(DatabaseUrl::of(value)?),
             }
         }
@@ -369,6 +411,17 @@ mod tests {
     }
 
     #[test]
+    fn the_settings_of_pipelines_are_read_and_their_folder_lies_under_the_root() {
+        let config = parse("pipelines: { folder: build/states, review: true, on_complete: make roadmap }\n").unwrap();
+        let expected = Pipelines { folder: Some("build/states".into()), review: true, on_complete: Some("make roadmap".into()) };
+        assert_eq!(config.pipelines, expected);
+        for folder in ["/tmp/x", "../x", "a/../../b"] {
+            let error = parse(&format!("pipelines: {{ folder: {folder} }}\n")).unwrap_err();
+            assert_eq!(error.message, "`folder` must be a folder under the root", "{folder}");
+        }
+    }
+
+    #[test]
     fn the_address_of_a_database_is_read_and_not_shown() {
         let config = parse("database: postgresql://ann:s3cret@db.example/work\n").unwrap();
         assert_eq!(config.database.as_ref().map(DatabaseUrl::reveal), Some("postgresql://ann:s3cret@db.example/work"));
@@ -387,7 +440,9 @@ mod tests {
         let error = parse("zebra: 1\n").unwrap_err();
         assert_eq!(
             error.help.as_deref(),
-            Some("there is `people`, `max_parallel`, `script`, `limits`, `background`, `notify`, `agents`, `logins`, `database`")
+            Some(
+                "there is `people`, `max_parallel`, `script`, `limits`, `background`, `notify`, `agents`, `logins`, `database`, `pipelines`"
+            )
         );
     }
 

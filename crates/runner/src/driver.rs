@@ -9,13 +9,14 @@ mod halt;
 mod moments;
 mod submit;
 
-pub use background::{Parked, begin_detached, detach};
+pub use background::{Parked, begin_detached, begin_resting, detach};
 pub use error::DriveError;
 pub use halt::Halt;
 pub use moments::{Fired, fire_due, next_moment};
 pub use submit::{accept, submit};
 
 use crate::load::{Fresh, catch_up, load, load_fresh};
+use crate::projection::Projector;
 use crate::world::{Performed, Stop, World};
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
@@ -57,6 +58,9 @@ pub enum Paused {
 pub trait Listener: Send {
     /// A commit became durable.
     fn committed(&mut self, run: &Run, entries: &[Entry]);
+
+    /// A file for people could not be written, for this reason.
+    fn not_written(&mut self, _why: &str) {}
 }
 
 impl Listener for () {
@@ -77,6 +81,7 @@ pub struct Driver {
     /// Whether the state is as it was read or made just now, so that there is no need to look what others did.
     fresh: bool,
     listener: Box<dyn Listener>,
+    projector: Option<Projector>,
 }
 
 /// A command that waits to be decided, with the values it refers to.
@@ -159,6 +164,7 @@ impl Driver {
             since_fold: fresh.tail,
             fresh: true,
             listener,
+            projector: None,
         }
     }
 
@@ -188,7 +194,17 @@ impl Driver {
         if paused.is_err() {
             self.end_all().await;
         }
+        self.settle_files().await;
         paused
+    }
+
+    /// Waits until the files for people show what the run says.
+    async fn settle_files(&mut self) {
+        if let Some(projector) = &mut self.projector
+            && let Some(why) = projector.settled().await
+        {
+            self.listener.not_written(&why);
+        }
     }
 
     async fn drive_on(&mut self, halt: &Halt) -> Result<Paused, DriveError> {
@@ -196,6 +212,8 @@ impl Driver {
             catch_up(&*self.world.store, &mut self.run).await?;
         }
         self.follow().await?;
+        // Whoever drove it last may have been killed before it wrote what it had recorded.
+        Projector::offer(&mut self.projector, &self.world, &self.run);
         loop {
             match self.run.status() {
                 Status::Complete | Status::Failed | Status::Aborted | Status::Cancelled => {
@@ -358,6 +376,7 @@ impl Driver {
             self.since_fold = 0;
         }
         self.listener.committed(&self.run, &heard.entries);
+        Projector::offer(&mut self.projector, &self.world, &self.run);
         Ok(true)
     }
 
@@ -406,6 +425,7 @@ impl Driver {
             | Effect::Think { .. }
             | Effect::Finalize
             | Effect::Check { .. }
+            | Effect::Artifacts { .. }
             | Effect::Recheck { .. } => self.world.perform.begin(&self.run, effect, stop),
         }
     }

@@ -11,6 +11,7 @@
 //! | [`script`] | JavaScript in worker processes |
 //! | [`files`] | the files that a run shows, reads and leaves behind |
 //! | [`login`] | missing logins: how they show, and what mends them |
+//! | [`projection`] | files for people that follow from a run: the state file of a pipeline |
 //! | [`secret`] | secrets: where they come from, and keeping them out of sight |
 //! | [`load`], [`start`] | from the store to a run; from a workflow file to a new run |
 //! | [`verify`] | that everything stored follows from the histories |
@@ -28,6 +29,7 @@ pub mod login;
 pub mod perform;
 pub mod person;
 pub mod process;
+pub mod projection;
 pub mod rehearse;
 pub mod root;
 pub mod script;

@@ -4,12 +4,13 @@ use crate::beside::Neighbours;
 use crate::root::{self, Root};
 use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
+use lockgate_engine::formats::kind::{self, Format, Told};
 use lockgate_engine::id::{DriverId, IdSource, RunId};
 use lockgate_engine::run::command::Create;
 use lockgate_engine::run::event::{FrozenFile, Origin, Preset, RunKind};
+use lockgate_engine::spec::MAX_BYTES;
 use lockgate_engine::spec::problem::Problem;
 use lockgate_engine::spec::workflow::Workflow;
-use lockgate_engine::spec::{self, MAX_BYTES};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -20,6 +21,8 @@ use std::sync::Arc;
 pub struct WorkflowFile {
     /// Where it lies.
     pub path: PathBuf,
+    /// The kind of file that it was taken for, by its content.
+    pub format: Format,
     /// Its text.
     pub source: String,
     /// What it says, unless it has errors.
@@ -63,8 +66,8 @@ pub enum FileError {
     },
 }
 
-/// Reads and checks a workflow file.
-pub fn read_workflow(path: &Path) -> Result<WorkflowFile, FileError> {
+/// Reads a text that is no longer than a workflow file may be.
+pub fn read_text(path: &Path) -> Result<String, FileError> {
     let unreadable = |source| FileError::Unreadable { path: path.to_owned(), source };
     let file = std::fs::File::open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
@@ -77,11 +80,16 @@ pub fn read_workflow(path: &Path) -> Result<WorkflowFile, FileError> {
     }
     let mut text = Vec::new();
     file.take(MAX_BYTES as u64 + 1).read_to_end(&mut text).map_err(unreadable)?;
-    let source = String::from_utf8(text).map_err(|_| FileError::NotText { path: path.to_owned() })?;
+    String::from_utf8(text).map_err(|_| FileError::NotText { path: path.to_owned() })
+}
+
+/// Reads and checks a workflow file.
+pub fn read_workflow(path: &Path) -> Result<WorkflowFile, FileError> {
+    let source = read_text(path)?;
     let mut neighbours = Neighbours::of(path);
-    let read = spec::read_beside(&source, &mut neighbours);
+    let Told { format, read } = kind::read_beside(&source, &mut neighbours);
     let beside = neighbours.into_read();
-    Ok(WorkflowFile { path: path.to_owned(), source, workflow: read.workflow, problems: read.problems, beside })
+    Ok(WorkflowFile { path: path.to_owned(), format, source, workflow: read.workflow, problems: read.problems, beside })
 }
 
 /// What a run begins with, beside its workflow.

@@ -1,6 +1,7 @@
 //! What a driver needs of the outside: a store, a clock, randomness, and somebody who performs effects.
 //! A simulation puts others in their place.
 
+use crate::projection::StateFile;
 use futures::future::BoxFuture;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::run::Run;
@@ -37,6 +38,11 @@ pub trait Perform: Send + Sync {
     /// Begins an effect. What it needs of the run is taken now; the future ends with what came of it.
     /// When `stop` is asked, whatever was started is ended before the future does.
     fn begin(&self, run: &Run, effect: &Effect, stop: Stop) -> BoxFuture<'static, Performed>;
+
+    /// The files for people that follow from a run; there are none by default.
+    fn project(&self, _run: &Run) -> Option<StateFile> {
+        None
+    }
 
     /// Ends what a driver that died left behind of a run's tasks, before anybody drives it again.
     fn end_orphans(&self, run: &Run) -> BoxFuture<'static, Result<(), String>>;

@@ -268,6 +268,13 @@ async fn refused(project: &Project, row: &HoldRow, revision: Option<u32>, option
         | Refusal::NotStarted { .. }
         | Refusal::AlreadyAsked { .. }
         | Refusal::NoReason { .. }
+        | Refusal::NoPipeline
+        | Refusal::NotReviewed
+        | Refusal::ReviewTooLate
+        | Refusal::ReviewsSpent { .. }
+        | Refusal::NoOverrideReason
+        | Refusal::NoGatesNamed
+        | Refusal::GateKnown { .. }
         | Refusal::Ended { .. } => Err(refusal.into()),
     }
 }

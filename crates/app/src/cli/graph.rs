@@ -43,7 +43,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 fn is_file(what: &str) -> bool {
     let path = Path::new(what);
     let ending = path.extension().and_then(|ending| ending.to_str());
-    path.is_file() || what.contains('/') || matches!(ending, Some("yaml" | "yml"))
+    path.is_file() || what.contains('/') || matches!(ending, Some("yaml" | "yml" | "md"))
 }
 
 fn of_file(path: &Path) -> Result<Drawing, Trouble> {

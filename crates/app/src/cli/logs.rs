@@ -229,6 +229,7 @@ fn about(event: &Event, step: &StepName) -> Option<(u32, u32, &'static str)> {
         | Event::DeadlinePassed { .. }
         | Event::Reminded { .. }
         | Event::AnswerChanged { .. }
+        | Event::Pipeline(_)
         | Event::Resumed { .. }
         | Event::Interrupted { .. }
         | Event::PhaseSkipped { .. }

@@ -4,20 +4,25 @@ mod answer;
 mod backup;
 mod cancel;
 mod change;
+mod check;
 mod completions;
 mod doctor;
 mod drive;
 mod explain;
+mod export;
 mod gc;
 mod graph;
 mod handover;
+mod import;
 mod inbox;
 mod init;
 mod log;
 mod logs;
+mod note;
 mod restore;
 mod resume;
 mod retry;
+mod review;
 mod run;
 mod runs;
 mod schema;
@@ -40,9 +45,8 @@ pub(crate) use run::with_limits;
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::WORKER;
-use crate::print;
-use crate::signals;
 use crate::trouble::{Trouble, TroubleView};
+use crate::{print, signals};
 use clap::{Parser, Subcommand};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -83,12 +87,17 @@ enum Command {
     Log(log::Arguments),
     Logs(logs::Arguments),
     Retry(retry::Arguments),
+    Review(review::Arguments),
+    Note(note::Arguments),
+    Import(import::Arguments),
+    Export(export::Arguments),
     Skip(skip::Arguments),
     Wait(wait::Arguments),
     Watch(watch::Arguments),
     Cancel(cancel::Arguments),
     Verify(verify::Arguments),
     Validate(validate::Arguments),
+    Check(check::Arguments),
     Test(test::Arguments),
     Graph(graph::Arguments),
     Worktrees(worktrees::Arguments),
@@ -185,12 +194,17 @@ fn execute(arguments: Arguments) -> Result<Exit, Trouble> {
             Command::Log(arguments) => log::run(root, arguments).await,
             Command::Logs(arguments) => logs::run(root, arguments).await,
             Command::Retry(arguments) => retry::run(root, arguments).await,
+            Command::Review(arguments) => review::run(root, arguments).await,
+            Command::Note(arguments) => note::run(root, arguments).await,
+            Command::Import(arguments) => import::run(root, arguments).await,
+            Command::Export(arguments) => export::run(root, arguments).await,
             Command::Skip(arguments) => skip::run(root, arguments).await,
             Command::Wait(arguments) => wait::run(root, arguments).await,
             Command::Watch(arguments) => watch::run(root, arguments).await,
             Command::Cancel(arguments) => cancel::run(root, arguments).await,
             Command::Verify(arguments) => verify::run(root, arguments).await,
             Command::Validate(arguments) => Ok(validate::run(&arguments)),
+            Command::Check(arguments) => check::run(&arguments),
             Command::Test(arguments) => test::run(root, arguments).await,
             Command::Graph(arguments) => graph::run(root, arguments).await,
             Command::Worktrees(arguments) => worktrees::run(root, arguments).await,

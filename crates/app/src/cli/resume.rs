@@ -4,17 +4,21 @@ use crate::code::Code;
 use crate::definition::{self, Changed};
 use crate::exit::Exit;
 use crate::open::Project;
+use crate::pipeline::{self, GoOn, Going};
 use crate::presets::{self, PresetArguments};
 use crate::progress::Progress;
 use crate::trouble::Trouble;
 use crate::{drive, print, select};
 use lockgate_engine::hold::HoldKind;
 use lockgate_engine::id::RunId;
+use lockgate_engine::run::Refusal;
 use lockgate_engine::run::command::{Body, Way};
 use lockgate_engine::run::event::Preset;
+use lockgate_engine::run::pipeline::PipelineWish;
+use lockgate_engine::run::state::End;
 use lockgate_runner::driver::{DriveError, Driver, accept, detach, submit};
 use lockgate_runner::load::{load, load_fresh};
-use lockgate_store::DriverInfo;
+use lockgate_store::{DriverInfo, ListedRun};
 use std::path::Path;
 
 /// Goes on with a run where it stopped: what is finished stays so, what failed is tried again
@@ -25,6 +29,8 @@ pub(super) struct Arguments {
     /// Runs tasks again that were cut off, instead of asking
     #[arg(long)]
     rerun: bool,
+    #[command(flatten)]
+    go_on: GoOn,
     #[command(flatten)]
     presets: PresetArguments,
     /// What it goes on with when its files have changed since it began
@@ -41,12 +47,24 @@ pub(super) struct Arguments {
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     let presets = arguments.presets.presets()?;
     let project = Project::open(root)?;
-    let found = select::run(project.store(), &arguments.run).await?;
-    refuse_ended(&found.row.run, &found.row.status)?;
+    let found = meant(&project, &arguments.run).await?;
+    let going = match of_pipeline(&project, &found, &arguments).await? {
+        None => {
+            refuse_ended(&found.row.run, &found.row.status)?;
+            Going::default()
+        }
+        Some(going) => going,
+    };
+    if going.restart {
+        let (actor, body) = (project.actor(Way::Command), Body::Pipeline(Box::new(PipelineWish::Restart)));
+        project.may_decide(&actor, &found.row.run, "run a phase again").await?;
+        submit(&project.world, &found.row.run, actor, body, project.require_terminal()).await?;
+    }
     if arguments.detach {
         return leave(&project, &found.row.run, presets, arguments.changed, arguments.json).await;
     }
-    let how = How { rerun: arguments.rerun, changed: arguments.changed, json: arguments.json };
+    let (rerun, approve) = (arguments.rerun || going.rerun, going.approve);
+    let how = How { rerun, approve, changed: arguments.changed, json: arguments.json };
     match go_on(&project, &found.row.run, presets, how).await? {
         GoneOn::Here(exit) => Ok(exit),
         GoneOn::Elsewhere(by) => Err(DriveError::DrivenBy { run: found.row.run, by }.into()),
@@ -95,6 +113,8 @@ pub(super) enum GoneOn {
 pub(super) struct How {
     /// Whether tasks that were cut off run again, instead of asking.
     pub(super) rerun: bool,
+    /// Whether the checkpoint that waits is answered: it goes on.
+    pub(super) approve: bool,
     /// What it goes on with when its files have changed.
     pub(super) changed: Option<Changed>,
     /// Whether nothing is asked, and JSON is printed at the end.
@@ -103,12 +123,12 @@ pub(super) struct How {
 
 /// Takes a run over and drives it, unless another process drives it.
 pub(super) async fn go_on(project: &Project, run: &RunId, presets: Vec<Preset>, how: How) -> Result<GoneOn, Trouble> {
-    let How { rerun, changed, json } = how;
+    let How { rerun, approve, changed, json } = how;
     let actor = project.actor(Way::Command);
     let read = load_fresh(project.store(), run).await?;
     let state = &read.run;
     // Asked before anything starts: whoever may not decide does not set the run going either.
-    if rerun {
+    if rerun || approve {
         project.may_decide(&actor, run, "answer a hold").await?;
     }
     if !presets.is_empty() {
@@ -138,7 +158,10 @@ pub(super) async fn go_on(project: &Project, run: &RunId, presets: Vec<Preset>, 
         driver.submit(actor.clone(), Body::GivePresets { presets }, project.require_terminal()).await?;
     }
     if rerun {
-        rerun_interrupted(project, &mut driver, actor).await?;
+        rerun_interrupted(project, &mut driver, actor.clone(), approve).await?;
+    }
+    if approve {
+        answer_all(project, &mut driver, actor, HoldKind::Checkpoint, "continue").await?;
     }
     drive::drive(project, driver, &halt, json).await.map(GoneOn::Here)
 }
@@ -147,17 +170,56 @@ async fn rerun_interrupted(
     project: &Project,
     driver: &mut Driver,
     actor: lockgate_engine::run::command::Actor,
+    quietly: bool,
 ) -> Result<(), Trouble> {
-    let holds = driver.run().open_holds();
-    let interrupted: Vec<_> = holds.into_iter().filter(|hold| hold.kind == HoldKind::Interrupted).cloned().collect();
-    if interrupted.is_empty() {
+    if answer_all(project, driver, actor, HoldKind::Interrupted, "rerun").await? == 0 && !quietly {
         print::note("no task waits because it was cut off, so there is nothing to run again");
     }
-    for hold in interrupted {
-        let body = Body::Answer { hold: hold.id, revision: Some(hold.revision), option: "rerun".to_owned(), feedback: None };
+    Ok(())
+}
+
+/// Answers all open questions of a kind; gives how many there were.
+async fn answer_all(
+    project: &Project,
+    driver: &mut Driver,
+    actor: lockgate_engine::run::command::Actor,
+    kind: HoldKind,
+    option: &str,
+) -> Result<usize, Trouble> {
+    let holds: Vec<_> = driver.run().open_holds().into_iter().filter(|hold| hold.kind == kind).cloned().collect();
+    for hold in &holds {
+        let body =
+            Body::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option: option.to_owned(), feedback: None };
         driver.submit(actor.clone(), body, project.require_terminal()).await?;
     }
-    Ok(())
+    Ok(holds.len())
+}
+
+/// The run that is meant; that of a pipeline also where it has ended, so that what is told is about the pipeline.
+async fn meant(project: &Project, named: &str) -> Result<ListedRun, Trouble> {
+    let about = project.store().runs_of_feature(named).await?;
+    if let Some(newest) = about.into_iter().next()
+        && load(project.store(), &newest.row.run).await?.pipeline.is_some()
+    {
+        return Ok(newest);
+    }
+    select::run(project.store(), named).await
+}
+
+/// How a pipeline goes on; nothing where the run is none.
+async fn of_pipeline(project: &Project, found: &ListedRun, arguments: &Arguments) -> Result<Option<Going>, Trouble> {
+    let state = load(project.store(), &found.row.run).await?;
+    if state.pipeline.is_none() {
+        return match arguments.go_on.is_given() {
+            true => Err(Trouble::from(Refusal::NoPipeline).help("--fixed, --continue and --restart are for pipelines")),
+            false => Ok(None),
+        };
+    }
+    if matches!(state.end, Some(End::Aborted | End::Cancelled)) {
+        return Ok(None);
+    }
+    let may_ask = !arguments.json && !arguments.detach;
+    pipeline::go_on(project, &state, arguments.go_on, may_ask).await.map(Some)
 }
 
 /// A run that has ended for good is not resumed.

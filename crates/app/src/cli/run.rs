@@ -7,7 +7,7 @@ use crate::presets::{self, PresetArguments};
 use crate::progress::Progress;
 use crate::rehearsal::{self, Piece, RehearsalView};
 use crate::trouble::Trouble;
-use crate::{background, diagnose, drive, inputs, neutral, print, signals, workflow_file};
+use crate::{background, diagnose, drive, inputs, neutral, pipeline, print, signals, workflow_file};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Way;
 use lockgate_engine::run::refusal::may_decide;
@@ -42,6 +42,12 @@ pub(super) struct Arguments {
     /// Walks the workflow with stub work and stub answers and prints the path taken: nothing is done, and nothing is kept
     #[arg(long, conflicts_with = "detach")]
     dry_run: bool,
+    /// Begins a new run of a pipeline that has one already; its old state file is kept aside
+    #[arg(long)]
+    new: bool,
+    /// Lets a pipeline begin only when a review does
+    #[arg(long)]
+    review: bool,
     /// Leaves the run to a process in the background, which is begun where there is none, and ends at once
     #[arg(long)]
     detach: bool,
@@ -70,6 +76,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let mut vars = vars;
     inputs::complete(&mut vars, &workflow, !arguments.json && !arguments.detach && !arguments.dry_run)?;
     let presets = presets::resolve(presets, &workflow, None)?;
+    refuse_unfit(&arguments, &workflow)?;
 
     if arguments.dry_run {
         let flags = arguments.flags.into_iter().chain(arguments.raw_flags).collect();
@@ -85,9 +92,18 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let flags = arguments.flags.into_iter().chain(arguments.raw_flags).collect();
     let agent = arguments.agent.filter(|agent| !agent.trim().is_empty());
     refuse_without_agent(&workflow, agent.as_deref(), &project.config)?;
-    let beginning = Beginning { feature: arguments.feature, flags, vars, presets, detached: arguments.detach, agent };
+    let mut workflow = with_limits(workflow, &project.config);
+    let feature = match &mut workflow.pipeline {
+        None => arguments.feature,
+        Some(pipeline) => {
+            pipeline.review = pipeline.review || arguments.review;
+            let room = if arguments.new { pipeline::Room::Anew } else { pipeline::Room::First };
+            pipeline::make_room(&project, pipeline, room).await?;
+            Some(pipeline.prd.clone())
+        }
+    };
+    let beginning = Beginning { feature, flags, vars, presets, detached: arguments.detach, agent };
     let (driver, seed) = (project.store().driver().clone(), project.world.clock.seed());
-    let workflow = with_limits(workflow, &project.config);
     let prepared = prepare(&project.root, &driver, seed, &file, workflow, beginning)
         .map_err(|message| Trouble::new(Code::BadOutputDir, message))?;
     project.root.prepare_run(&prepared.create.run)?;
@@ -109,8 +125,23 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     drive::drive(&project, driver, &halt, arguments.json).await
 }
 
+/// What only a pipeline has, or has by itself.
+fn refuse_unfit(arguments: &Arguments, workflow: &Workflow) -> Result<(), Trouble> {
+    match (&workflow.pipeline, &arguments.feature) {
+        (Some(pipeline), Some(feature)) if *feature != pipeline.prd => {
+            let message = format!("a pipeline is about its PRD, {}, and {feature:?} is another thing", pipeline.prd);
+            Err(Trouble::new(Code::BadUsage, message).help("leave it out"))
+        }
+        (None, _) if arguments.new || arguments.review => {
+            Err(Trouble::new(Code::BadUsage, "--new and --review are for pipelines, and this is none").help("leave them out"))
+        }
+        (Some(_) | None, _) => Ok(()),
+    }
+}
+
 /// The workflow with the limits of the project where it has none of its own.
 pub(crate) fn with_limits(workflow: Workflow, config: &Config) -> Workflow {
+    let workflow = pipeline::with_settings(workflow, config);
     Workflow { max_parallel: workflow.max_parallel.or(config.max_parallel.map(NonZeroU32::get)), ..workflow }
 }
 

@@ -4,7 +4,7 @@ use crate::exit::Exit;
 use crate::open::Project;
 use crate::trouble::Trouble;
 use crate::view::{self, RunView};
-use crate::{print, select};
+use crate::{pipeline, print, select};
 use lockgate_runner::load::load;
 use std::path::Path;
 
@@ -34,5 +34,6 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 pub(super) async fn view_of(project: &Project, run: &lockgate_engine::id::RunId) -> Result<RunView, Trouble> {
     let state = load(project.store(), run).await?;
     let driver = project.store().driver_of(run).await?;
+    pipeline::refresh(project, &state, driver.is_some()).await;
     RunView::of(&state, driver, project).await
 }

@@ -1,30 +1,63 @@
-//! `lockgate validate`: check workflow files without running them.
+//! `lockgate validate`: check workflow files of every kind without running them, and say what was read.
 
 use crate::exit::Exit;
 use crate::trouble::TroubleView;
 use crate::{diagnose, neutral, print, workflow_file};
 use lockgate_engine::spec::problem::Problem;
+use lockgate_runner::start::WorkflowFile;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Checks workflow files without running them
+/// Checks workflow files of every kind without running them
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// The workflow files
+    /// The files: workflows, plans, EXECUTION-SPECs
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Prints JSON
+    /// Prints JSON: what was read of each file, and what is wrong with it
     #[arg(long)]
     json: bool,
 }
 
-#[derive(Serialize)]
+/// A file, and what was read of it.
+#[derive(Default, Serialize)]
 struct FileLine {
     file: String,
     valid: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<TroubleView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<&'static str>,
+    phases: Vec<PhaseLine>,
+    tasks: Vec<TaskLine>,
+    gates: Vec<GateLine>,
     problems: Vec<Problem>,
+}
+
+#[derive(Serialize)]
+struct PhaseLine {
+    id: String,
+    name: String,
+    checkpoint: bool,
+}
+
+#[derive(Serialize)]
+struct TaskLine {
+    id: String,
+    name: String,
+    phase: String,
+    kind: &'static str,
+    needs: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct GateLine {
+    id: String,
+    name: String,
+    phase: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<String>,
+    run: String,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Exit {
@@ -36,18 +69,17 @@ pub(super) fn run(arguments: &Arguments) -> Exit {
                 if !arguments.json {
                     trouble.tell();
                     print::data(&format!("{}: cannot be read\n", neutral::line(&file)));
-                    lines.push(FileLine { file, valid: false, error: None, problems: Vec::new() });
-                    continue;
                 }
-                FileLine { file, valid: false, error: Some(trouble.view()), problems: Vec::new() }
+                let error = arguments.json.then(|| trouble.view());
+                FileLine { file, error, ..FileLine::default() }
             }
             Ok(read) => {
                 if !arguments.json {
                     diagnose::tell(&read);
                     let verdict = if read.workflow.is_some() { "valid" } else { "invalid" };
-                    print::data(&format!("{}: {verdict}\n", neutral::line(&file)));
+                    print::data(&format!("{}: {verdict} {}\n", neutral::line(&file), read.format.noun()));
                 }
-                FileLine { file, valid: read.workflow.is_some(), error: None, problems: read.problems }
+                FileLine::new(file, read)
             }
         };
         lines.push(line);
@@ -56,4 +88,31 @@ pub(super) fn run(arguments: &Arguments) -> Exit {
         print::json(&lines);
     }
     if lines.iter().all(|line| line.valid) { Exit::Done } else { Exit::Misuse }
+}
+
+impl FileLine {
+    fn new(file: String, read: WorkflowFile) -> Self {
+        let mut line = Self { file, format: Some(read.format.word()), problems: read.problems, ..Self::default() };
+        let Some(workflow) = read.workflow else { return line };
+        line.valid = true;
+        for phase in &workflow.phases {
+            let (id, name) = (phase.id.to_string(), phase.title().to_owned());
+            line.phases.push(PhaseLine { id, name, checkpoint: phase.checkpoint.is_some() });
+            line.tasks.extend(phase.tasks.iter().map(|task| TaskLine {
+                id: task.id.to_string(),
+                name: task.name.clone().unwrap_or_else(|| task.id.to_string()),
+                phase: phase.id.to_string(),
+                kind: task.work.word(),
+                needs: task.needs.iter().map(ToString::to_string).collect(),
+            }));
+            line.gates.extend(phase.gates.iter().map(|gate| GateLine {
+                id: gate.id.to_string(),
+                name: gate.title().to_owned(),
+                phase: phase.id.to_string(),
+                task: gate.task.as_ref().map(ToString::to_string),
+                run: gate.run.clone(),
+            }));
+        }
+        line
+    }
 }

@@ -75,7 +75,14 @@ fn explain(view: &RunView, changed_at: Timestamp) -> Why {
     let resume = vec![format!("lockgate resume {run}")];
     let drive = vec!["lockgate drive".to_owned()];
     let reason = |what: &str, who: &str, commands: Vec<String>| Reason::new(what, changed_at, who, commands);
+    let unreviewed = view.pipeline.as_ref().is_some_and(|pipeline| pipeline.waits_for_review);
+    if unreviewed {
+        let what = "nothing begins before a review lets it";
+        let commands = vec![format!("lockgate review {run} --verdict ship --p0 0 --p1 0")];
+        reasons.push(reason(what, "whoever reviews it; a person may override what was found", commands));
+    }
     match view.status {
+        "failed" if unreviewed => {}
         "running" => reasons.extend(view.driver.as_ref().map(|driver| under_way(view, driver, changed_at))),
         // An answer that nobody carries out says all there is to say.
         "interrupted" if view.holds.iter().any(|hold| hold.answer.is_some()) => {}

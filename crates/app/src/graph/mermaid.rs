@@ -84,6 +84,17 @@ fn subgraph(text: &mut String, at: usize, phase: &PhaseBox) {
     for (number, gate) in phase.gates.iter().enumerate() {
         let node = format!("p{at}g{number}");
         let _ = writeln!(text, "    {node}{{{{\"{}\"}}}}{}", label(&gate.label, gate.mark), class(gate.mark));
+        if let Some(task) = gate.task {
+            let before = format!("p{at}t{task}");
+            let _ = writeln!(text, "    {before} --> {node}");
+            for (dependent, _) in needs.iter().enumerate().filter(|(_, needed)| needed.contains(&task)) {
+                let _ = writeln!(text, "    {node} --> p{at}t{dependent}");
+            }
+            let is_last = !waited_for[task];
+            last.retain(|known| *known != before);
+            last.extend(is_last.then_some(node));
+            continue;
+        }
         last.drain(..).for_each(|before| {
             let _ = writeln!(text, "    {before} --> {node}");
         });

@@ -15,9 +15,10 @@ pub(crate) mod terminal;
 pub(crate) use state::{Mark, gap_mark, tally};
 
 use crate::neutral;
+use crate::pipeline::{gate_title, task_title};
 use lockgate_engine::hold::{Action, Choice};
 use lockgate_engine::run::Run;
-use lockgate_engine::spec::workflow::{Checkpoint, GapCheck, Over, Phase, Task, Work, Workflow};
+use lockgate_engine::spec::workflow::{Checkpoint, GapCheck, Gate, Over, Phase, Task, Work, Workflow};
 use std::collections::BTreeMap;
 
 /// What stands for the finalization, after all phases.
@@ -65,6 +66,8 @@ pub(crate) struct TaskBox {
 pub(crate) struct GateBox {
     pub(crate) label: String,
     pub(crate) mark: Option<Mark>,
+    /// The task that it follows, by its place in the phase; all of them when absent.
+    pub(crate) task: Option<usize>,
 }
 
 /// A checkpoint.
@@ -111,6 +114,10 @@ impl Drawing {
         let mut drawing = Self::of_workflow(&run.workflow);
         let about = run.feature.as_deref().map(|feature| format!(" ({})", text(feature))).unwrap_or_default();
         drawing.title = format!("{}{about}, run {}", drawing.title, run.id);
+        for (drawn, phase) in drawing.phases.iter_mut().zip(&run.workflow.phases) {
+            let added = run.added_gates(phase).iter();
+            drawn.gates.extend(added.map(|gate| gate_box(gate, &run.workflow, &BTreeMap::new())));
+        }
         state::mark(&mut drawing, run, status);
         drawing
     }
@@ -148,7 +155,7 @@ fn phase_box(phase: &Phase, workflow: &Workflow) -> PhaseBox {
         tasks: tasks
             .map(|((task, needs), layer)| TaskBox {
                 id: text(task.id.as_str()),
-                label: text(&label(task)),
+                label: text(&label(task, workflow)),
                 needs,
                 layer,
                 mark: None,
@@ -158,16 +165,21 @@ fn phase_box(phase: &Phase, workflow: &Workflow) -> PhaseBox {
             .gap_check
             .iter()
             .map(gap_label)
-            .chain(phase.gates.iter().map(|gate| format!("gate {}", text(gate.id.as_str()))))
-            .map(|label| GateBox { label, mark: None })
+            .map(|label| GateBox { label, mark: None, task: None })
+            .chain(phase.gates.iter().map(|gate| gate_box(gate, workflow, &places)))
             .collect(),
         checkpoint: phase.checkpoint.as_ref().map(|checkpoint| checkpoint_box(checkpoint, workflow)),
     }
 }
 
+fn gate_box(gate: &Gate, workflow: &Workflow, places: &BTreeMap<&str, usize>) -> GateBox {
+    let task = gate.task.as_ref().and_then(|task| places.get(task.as_str()).copied());
+    GateBox { label: format!("gate {}", text(&gate_title(workflow, gate))), mark: None, task }
+}
+
 /// A task as it is written: agents, lists and scripts that name agents are told apart.
-fn label(task: &Task) -> String {
-    let id = &task.id;
+fn label(task: &Task, workflow: &Workflow) -> String {
+    let id = task_title(workflow, task.id.as_str());
     let over = task.for_each.as_ref().map(|each| match &each.over {
         Over::List(items) => format!(" × each of {}", items.len()),
         Over::Var(name) => format!(" × each of vars.{name}"),
@@ -177,7 +189,7 @@ fn label(task: &Task) -> String {
     let over = over.unwrap_or_default();
     match &task.work {
         Work::Adaptive(_) => format!("{id} → agents that its script names{over}"),
-        Work::Agent(work) => match work.agent.as_deref().filter(|agent| *agent != id.as_str()) {
+        Work::Agent(work) => match work.agent.as_deref().filter(|agent| *agent != task.id.as_str()) {
             Some(agent) => format!("{id} (agent {agent}){over}"),
             None => format!("{id} (agent){over}"),
         },

@@ -1,9 +1,10 @@
 //! Where each part of a run stands.
 
 use super::{CheckpointBox, Drawing, PhaseBox, TaskBox};
-use crate::neutral;
 use crate::print::{ERROR, FAINT, GOOD, HELP, WARNING};
+use crate::progress::count;
 use crate::view::phase_status;
+use crate::{moment, neutral};
 use anstyle::Style;
 use lockgate_engine::hold::HoldKind;
 use lockgate_engine::run::Run;
@@ -173,6 +174,7 @@ pub(super) fn mark(drawing: &mut Drawing, run: &Run, status: &'static str) {
                 drawn.gates.iter_mut().for_each(|gate| gate.mark = Some(whole));
             }
         }
+        tell_what_they_left(drawn, run);
         if let Some(checkpoint) = &mut drawn.checkpoint {
             mark_checkpoint(checkpoint, run, at, whole);
         }
@@ -180,6 +182,20 @@ pub(super) fn mark(drawing: &mut Drawing, run: &Run, status: &'static str) {
     // What is made in the end stands after all phases.
     if let Some(made) = drawing.phases.get_mut(run.workflow.phases.len()) {
         made.mark = Some(if run.finalized.is_some() { Mark::Done } else { Mark::Pending });
+    }
+}
+
+/// Says how long the workstreams of a pipeline worked, and how many files they left behind.
+fn tell_what_they_left(drawn: &mut PhaseBox, run: &Run) {
+    let Some(known) = run.pipeline.as_deref() else { return };
+    for task in drawn.tasks.iter_mut().filter(|task| task.mark == Some(Mark::Done)) {
+        let worked = known.worked.get(task.id.as_str()).and_then(|worked| Some(worked.ended?.since(worked.began)));
+        let time = worked.map(moment::duration);
+        let files = known.artifacts.get(task.id.as_str()).map(|paths| count(paths.len(), "file"));
+        let told: Vec<String> = time.into_iter().chain(files).collect();
+        if !told.is_empty() {
+            task.label = format!("{} ({})", task.label, told.join("; "));
+        }
     }
 }
 

@@ -133,7 +133,8 @@ impl Clock {
             | Event::DeadlinePassed { .. }
             | Event::Reminded { .. }
             | Event::AnswerChanged { .. }
-            | Event::HandedOver { .. } => {}
+            | Event::HandedOver { .. }
+            | Event::Pipeline(_) => {}
         }
     }
 }

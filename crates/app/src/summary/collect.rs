@@ -117,6 +117,7 @@ impl Collector {
             | Event::CheckPassed { .. }
             | Event::DeadlinePassed { .. }
             | Event::Reminded { .. }
+            | Event::Pipeline(_)
             | Event::DefinitionAccepted { .. } => {}
             Event::HandedOver { key, agent, .. } => self.end(key, "handed_over", None, agent.as_deref(), at),
             Event::RedoAsked { keys, by, .. } => {

@@ -15,6 +15,7 @@ pub(crate) use rows::Size;
 
 use crate::graph::{Mark, gap_mark};
 use crate::neutral;
+use crate::pipeline::{gate_title, task_title};
 use crate::progress::first_line;
 use crate::view::{AgentView, phase_status, status_word};
 use lockgate_engine::id::{GateId, StepKey, TaskId};
@@ -194,6 +195,7 @@ impl Tree {
                 None
             }
             Event::Created(_)
+            | Event::Pipeline(_)
             | Event::PresetsGiven { .. }
             | Event::Resumed { .. }
             | Event::Interrupted { .. }
@@ -255,7 +257,7 @@ impl Tree {
             let mut steps: Vec<StepNode> = tasks.collect();
             steps.extend(phase.gates.iter().enumerate().map(|(at, gate)| {
                 let known = known.get(phase.tasks.len() + at);
-                self.gate(phase, gate, known)
+                self.gate(run, phase, gate, known)
             }));
             self.steps = steps;
         }
@@ -294,7 +296,7 @@ impl Tree {
         StepNode {
             key,
             attempt: task.attempts,
-            label: neutral::line(&format!("{}{item}", task.task)).into_owned(),
+            label: neutral::line(&format!("{}{item}", task_title(&run.workflow, task.task.as_str()))).into_owned(),
             mark: self.as_driven(Mark::of_task(&task.state)),
             began,
             took: if runs { None } else { took },
@@ -319,11 +321,13 @@ impl Tree {
         Some(GapNode { mark: self.as_driven(gap_mark(&phase.gap.state, phase.tasks_done())), told })
     }
 
-    fn gate(&self, phase: &PhaseRun, gate: &GateRun, known: Option<&StepNode>) -> StepNode {
+    fn gate(&self, run: &Run, phase: &PhaseRun, gate: &GateRun, known: Option<&StepNode>) -> StepNode {
+        let declared = run.workflow.phases.get(phase.position).and_then(|declared| run.gate_of(declared, gate.gate.as_str()));
+        let title = declared.map_or_else(|| gate.gate.to_string(), |gate| gate_title(&run.workflow, gate));
         let key = StepKey::Gate { phase: phase.id.clone(), iteration: phase.iteration, gate: gate.gate.clone() };
         let known = known.filter(|known| known.key == key && known.attempt == gate.attempts);
         StepNode {
-            label: format!("gate {}", neutral::line(gate.gate.as_str())),
+            label: format!("gate {}", neutral::line(&title)),
             key,
             attempt: gate.attempts,
             mark: self.as_driven(Mark::of_gate(&gate.state)),

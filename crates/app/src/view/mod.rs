@@ -24,6 +24,7 @@ pub(crate) use text::{answered, failure_text, file_text, hanging, run_text, show
 pub(crate) use worktree::{WorktreeView, is_meant};
 
 use crate::open::Project;
+use crate::pipeline::PipelineView;
 use crate::trouble::Trouble;
 use crate::worktrees;
 use lockgate_engine::hold::Hold;
@@ -56,6 +57,9 @@ pub(crate) struct RunView {
     pub(crate) warnings: Vec<String>,
     /// Its git worktrees that are there.
     pub(crate) worktrees: Vec<WorktreeView>,
+    /// What it looks like as a pipeline, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pipeline: Option<PipelineView>,
     /// Whether it was left to whichever process drives in the background.
     pub(crate) detached: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,6 +131,7 @@ impl RunView {
             holds: holds(run, project.store()).await?,
             warnings: run.warnings.clone(),
             worktrees: worktrees::of_run(project, run).await,
+            pipeline: PipelineView::of(run, &project.root),
             detached: run.detached,
             driver: driver.map(DriverView::from),
             started_at: run.started_at,

@@ -36,7 +36,10 @@ pub(crate) fn run_text(view: &RunView, now: Timestamp) -> String {
     if let Some(driver) = &view.driver {
         text += &format!("driven by process {} on {} since {}\n", driver.pid, neutral::line(&driver.host), driver.since);
     }
-    for phase in &view.phases {
+    if let Some(pipeline) = &view.pipeline {
+        text += &crate::pipeline::text(pipeline, now);
+    }
+    for phase in view.phases.iter().filter(|phase| !is_told(view, &phase.id)) {
         let again = if phase.iteration > 1 { format!(" (execution {})", phase.iteration) } else { String::new() };
         let status = styled(status_style(phase.status), format_args!("{:<11}", phase.status));
         text += &format!("  {status} {}{again}\n", neutral::line(&phase.id));
@@ -45,6 +48,10 @@ pub(crate) fn run_text(view: &RunView, now: Timestamp) -> String {
             view.gap_check.iter().for_each(|gap| text += &gap_check(gap));
             view.gates.iter().for_each(|gate| text += &step(gate, "gate "));
         }
+    }
+    if view.pipeline.is_some() {
+        view.tasks.iter().filter(|task| task.error.is_some()).for_each(|task| text += &step(task, ""));
+        view.gates.iter().filter(|gate| gate.error.is_some()).for_each(|gate| text += &step(gate, "gate "));
     }
     for hold in &view.holds {
         text += &hold_text(hold, view, now);
@@ -56,6 +63,12 @@ pub(crate) fn run_text(view: &RunView, now: Timestamp) -> String {
         text += &format!("{} {}\n", styled(WARNING, "warning:"), hanging(warning, "         "));
     }
     text
+}
+
+/// Whether a phase is told as part of a pipeline.
+fn is_told(view: &RunView, phase: &str) -> bool {
+    let told = view.pipeline.as_ref().map_or(0, |pipeline| pipeline.phases.len());
+    view.phases.iter().take(told).any(|known| known.id == phase)
 }
 
 /// The tasks of the phase under way. Those that one task became are one line, with lines for those that deserve a look.

@@ -237,7 +237,7 @@ fn validate_tells_all_problems_with_their_places_and_warnings_are_fine() {
         str![[r#"
 exit 0
 --- stdout
-good.yaml: valid
+good.yaml: valid workflow
 --- stderr
 
 "#]]
@@ -250,7 +250,7 @@ good.yaml: valid
     assert!(output.stderr.contains("bad.yaml:4:5") && output.stderr.contains("did you mean `tasks`?"), "{output:?}");
     assert!(output.stderr.contains("bad.yaml:5:"), "all problems at once: {output:?}");
     assert!(output.stderr.contains("missing.yaml cannot be read"), "{output:?}");
-    assert_eq!(output.stdout, "good.yaml: valid\nbad.yaml: invalid\nmissing.yaml: cannot be read\n");
+    assert_eq!(output.stdout, "good.yaml: valid workflow\nbad.yaml: invalid workflow\nmissing.yaml: cannot be read\n");
     let files = project.json(4, &["validate", "--json", "good.yaml", "bad.yaml", "missing.yaml"]);
     assert_eq!(files[0]["valid"], true);
     assert_eq!((&files[1]["problems"][0]["line"], &files[1]["problems"][0]["column"]), (&4.into(), &5.into()));

@@ -136,10 +136,24 @@ fn every_command_prints_its_documented_shape() {
     run(0, &["watch", &project.newest(), "--json"]);
     project.write("bad.yaml", "name: bad\nphases: []\ntaks: 1\n");
     run(4, &["validate", "flow.yaml", "bad.yaml", "missing.yaml", "--json"]);
+    project.write("PRD-001.json", "{}");
+    run(1, &["check", "PRD-001.json", "--json"]);
+    run(4, &["check", "PRD-001.json", "missing.json", "--json"]);
     run(0, &["run", "flow.yaml", "--dry-run", "--json"]);
     project.write("flow.test.yaml", "workflow: flow.yaml\ncases: [{ expect: { path: [other] } }]\n");
     run(1, &["test", "flow.test.yaml", "--json"]);
     run(4, &["test", "flow.test.yaml", "missing.yaml", "--json"]);
+    project.write("spec.md", crate::pipelines::SPEC);
+    run(3, &["run", "spec.md", "--json"]);
+    run(0, &["note", "PRD-009", "--cleanup", "swept", "--json"]);
+    project.write(
+        "PRD-050.json",
+        r#"{"prd": "PRD-050", "status": "paused", "completed_workstreams": ["WS1"], "pending_workstreams": []}"#,
+    );
+    run(0, &["import", "PRD-050.json", "--json"]);
+    project.write("reviewed.md", crate::pipelines::SPEC.replace("PRD-009", "PRD-010"));
+    run(3, &["run", "reviewed.md", "--review", "--json"]);
+    run(0, &["review", "PRD-010", "--verdict", "ship", "--p0", "0", "--p1", "0", "--json"]);
     run(0, &["tick", "--json"]);
     project.write(
         "default.yaml",

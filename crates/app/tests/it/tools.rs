@@ -76,7 +76,7 @@ Next: look at workflow.yaml, then `lockgate run workflow.yaml`; it stops for you
 "#]]
     );
     let output = project.run(&["validate", "workflow.yaml"]);
-    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "workflow.yaml: valid\n"), "{output:?}");
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "workflow.yaml: valid workflow\n"), "{output:?}");
     project.write(".lockgate/config.yaml", "people: { require_terminal: false }\n");
     let output = project.run(&["run", "workflow.yaml", "--answer", "write=Publish", "--var", "name=Ada"]);
     assert_eq!(output.code, Some(0), "{output:?}");

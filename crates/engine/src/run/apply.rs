@@ -10,8 +10,9 @@ use crate::hold::{Answer, HoldState};
 use crate::id::{PhaseId, TaskKey};
 use crate::run::agent::AgentReport;
 use crate::run::command::Actor;
-use crate::run::event::{AttemptReason, ConditionOutcome, Created, Entry, Event, FailureKind};
+use crate::run::event::{AttemptReason, ConditionOutcome, Created, Entry, Event, FailureKind, Origin};
 use crate::run::phase::PhaseRun;
+use crate::run::pipeline::{PipelineFact, PipelineRun};
 use crate::run::state::{
     End, GapRun, GapState, GateRun, GateState, GivenPreset, Listed, NewTimer, Run, Sessions, Status, TaskState, Thought, Touched,
 };
@@ -71,9 +72,16 @@ impl Run {
             finalized: None,
             carry: Vec::new(),
             automatic_in_a_row: 0,
+            pipeline: None,
             offered: None,
             touched: Touched::default(),
         };
+        let imported = match &created.origin {
+            Origin::New => None,
+            Origin::Imported(imported) => Some(&**imported),
+        };
+        run.pipeline = run.workflow.pipeline.as_ref().map(|_| Box::new(PipelineRun::begin(imported, at)));
+        run.touched.refers_to.extend(imported.map(|imported| imported.file.digest));
         run.touched.refers_to.push(created.definition);
         run.touched.refers_to.extend(created.files.iter().map(|file| file.digest));
         run.touched.refers_to.extend(created.vars.values().filter_map(|datum| datum.stored()));
@@ -83,6 +91,9 @@ impl Run {
     /// Folds one event into the state. The first event of a run is not applied but begins it, with [`Run::begin`].
     pub fn apply(&mut self, entry: &Entry) -> Result<(), Misfit> {
         let at = entry.at;
+        if let Some(known) = &mut self.pipeline {
+            known.happened(&entry.event, at, self.workflow.pipeline.as_deref());
+        }
         match &entry.event {
             Event::Created(_) => return Err(Misfit("a run is created twice".into())),
             Event::PresetsGiven { presets } => {
@@ -187,20 +198,20 @@ impl Run {
                 })?;
             }
             Event::GateStarted { gate, attempt, .. } => {
-                let gate = self.gate(gate.as_str())?;
-                gate.attempts = *attempt;
-                gate.hold = None;
-                gate.state = GateState::Running;
+                self.gate(gate.as_str(), |gate| {
+                    gate.attempts = *attempt;
+                    gate.hold = None;
+                    GateState::Running
+                })?;
             }
-            Event::GatePassed { gate, .. } => self.gate(gate.as_str())?.state = GateState::Passed,
-            Event::GateFailed { gate, failure, .. } => {
-                self.gate(gate.as_str())?.state = GateState::Failed(failure.clone());
-            }
+            Event::GatePassed { gate, .. } => self.gate(gate.as_str(), |_| GateState::Passed)?,
+            Event::GateFailed { gate, failure, .. } => self.gate(gate.as_str(), |_| GateState::Failed(failure.clone()))?,
             Event::GateWaived { gate, .. } => {
                 self.goes_on();
-                let gate = self.gate(gate.as_str())?;
-                gate.hold = None;
-                gate.state = GateState::Waived;
+                self.gate(gate.as_str(), |gate| {
+                    gate.hold = None;
+                    GateState::Waived
+                })?;
             }
             Event::ConditionEvaluated { phase, outcome, .. } => {
                 self.phase_under_way()?.checkpoint.condition = Some(outcome.clone());
@@ -247,6 +258,7 @@ impl Run {
                 self.completed.push(phase.clone());
             }
             Event::PhaseRepeated { target, feedback, by_itself, gaps, carry, .. } => {
+                self.goes_on();
                 self.phase_repeated(target, feedback.clone(), *by_itself, *gaps)?;
                 self.carry = carry.clone();
             }
@@ -298,11 +310,21 @@ impl Run {
                     TaskState::Waiting
                 })?;
             }
+            Event::Pipeline(fact) => {
+                if let PipelineFact::Reviewed(_) = &**fact {
+                    self.goes_on();
+                }
+                let known = self.pipeline.as_mut().ok_or_else(|| Misfit("the run is no pipeline".into()))?;
+                known.apply(fact);
+                if let PipelineFact::ArtifactsFound { key, missing, .. } = &**fact
+                    && !missing.is_empty()
+                {
+                    self.warn(format!("{} was to leave behind what is not there: {}", key.task, missing.join(", ")));
+                }
+            }
             Event::GateRetryAsked { gate, .. } => {
                 self.goes_on();
-                let gate = self.gate(gate.as_str())?;
-                gate.hold = None;
-                gate.state = GateState::Waiting;
+                self.gate_again(gate.as_str())?;
             }
         }
         Ok(())
@@ -355,9 +377,10 @@ impl Run {
         if had_failed && matches!(phase.gap.state, GapState::Open { action: GapAction::Abort, .. }) {
             phase.gap = GapRun::default();
         }
-        for gate in &mut phase.gates {
+        for index in 0..phase.gates.len() {
+            let gate = &phase.gates[index];
             if matches!(gate.state, GateState::Running | GateState::Failed(_)) && gate.hold.is_none() {
-                gate.state = GateState::Waiting;
+                phase.set_gate(index, GateState::Waiting);
             }
         }
     }
@@ -375,7 +398,9 @@ impl Run {
         self.position = position;
         self.feedback = None;
         self.iteration_counts.insert(phase.clone(), iteration);
-        self.current = Some(PhaseRun::begin(&workflow.phases[position], position, iteration, feedback, at));
+        let mut begun = PhaseRun::begin(&workflow.phases[position], position, iteration, feedback, at);
+        begun.gates.extend(self.added_gates(&workflow.phases[position]).iter().map(|gate| GateRun::waiting(&gate.id)));
+        self.current = Some(begun);
         Ok(())
     }
 
@@ -450,9 +475,20 @@ impl Run {
         self.current.as_mut().ok_or_else(|| Misfit("no phase is under way".into()))
     }
 
-    fn gate(&mut self, gate: &str) -> Result<&mut GateRun, Misfit> {
-        let mut gates = self.phase_under_way()?.gates.iter_mut();
-        gates.find(|candidate| candidate.gate.as_str() == gate).ok_or_else(|| Misfit(format!("there is no gate {gate}")))
+    fn gate(&mut self, gate: &str, change: impl FnOnce(&mut GateRun) -> GateState) -> Result<(), Misfit> {
+        let phase = self.phase_under_way()?;
+        let index = phase.gates.iter().position(|candidate| candidate.gate.as_str() == gate);
+        let index = index.ok_or_else(|| Misfit(format!("there is no gate {gate}")))?;
+        let state = change(&mut phase.gates[index]);
+        phase.set_gate(index, state);
+        Ok(())
+    }
+
+    fn gate_again(&mut self, gate: &str) -> Result<(), Misfit> {
+        self.gate(gate, |gate| {
+            gate.hold = None;
+            GateState::Waiting
+        })
     }
 
     fn task(

@@ -7,6 +7,7 @@ use crate::hold::{Authentication, ShownFile};
 use crate::id::{CommandId, DriverId, GateId, HoldId, PhaseId, RunId, StepKey, TaskKey, TimerId};
 use crate::run::agent::AgentReport;
 use crate::run::event::{ConditionOutcome, Failure, FrozenFile, Origin, OutputFile, Preset, RefusedAttempt, RunKind, Thinker};
+use crate::run::pipeline::PipelineWish;
 use crate::spec::subagent::Subagent;
 use crate::spec::workflow::{Check, GapAction, Question, Workflow};
 use crate::time::Timestamp;
@@ -283,6 +284,8 @@ pub enum Body {
     },
     /// Somebody tried what they may not do.
     RecordRefusal(RefusedAttempt),
+    /// Something about a pipeline.
+    Pipeline(Box<PipelineWish>),
 }
 
 /// How a run begins.

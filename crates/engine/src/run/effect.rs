@@ -76,6 +76,11 @@ pub enum Effect {
     },
     /// Make what is made from the context in the end. Ends as `Finalized`.
     Finalize,
+    /// Look for the files that a workstream was to leave behind. Ends as `ArtifactsFound`.
+    Artifacts {
+        /// The workstream.
+        key: TaskKey,
+    },
     /// Wait until a moment. Ends as `TimerDue`.
     Wake {
         /// Which timer.
@@ -89,7 +94,7 @@ impl Effect {
     /// Whether it only reads, so that it may be performed before the events that call for it are durable.
     pub fn only_reads(&self) -> bool {
         match self {
-            Self::Show { .. } | Self::Recheck { .. } => true,
+            Self::Show { .. } | Self::Recheck { .. } | Self::Artifacts { .. } => true,
             Self::Task { .. }
             | Self::Gate { .. }
             | Self::Evaluate { .. }

@@ -16,6 +16,7 @@ use crate::id::{CommandId, DriverId, GateId, HoldId, OptionId, PhaseId, RunId, T
 use crate::run::agent::AgentReport;
 use crate::run::budget::BudgetScope;
 use crate::run::command::Actor;
+use crate::run::pipeline::{Imported, PipelineFact};
 use crate::spec::workflow::OnDeadline;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -459,6 +460,8 @@ pub enum Event {
         /// What it said about itself.
         agent: Option<Box<AgentReport>>,
     },
+    /// Something about a pipeline.
+    Pipeline(Box<PipelineFact>),
 }
 
 /// How a run began.
@@ -518,6 +521,8 @@ impl RunKind {
 pub enum Origin {
     /// It is new.
     New,
+    /// It was made from the state file of another tool.
+    Imported(Box<Imported>),
 }
 
 /// A file that a definition was made from.

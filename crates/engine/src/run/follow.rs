@@ -1,6 +1,7 @@
 //! What follows from the state by itself: the loop of phases. Skip list, tasks, gates, checkpoint, next phase.
 
 mod answers;
+mod imported;
 mod questions;
 mod tasks;
 
@@ -51,7 +52,7 @@ pub(super) fn next(run: &Run, at: Timestamp, ids: &mut IdSource) -> Vec<Step> {
     if !phase.gaps_closed(declared) {
         return steps(gaps(run, phase, ids));
     }
-    match phase.gates.iter().find(|gate| !matches!(gate.state, GateState::Passed | GateState::Waived)) {
+    match phase.next_gate() {
         Some(gate) => steps(self::gate(run, phase, declared, gate, ids)),
         None => steps(checkpoint(phase, declared)),
     }
@@ -70,12 +71,19 @@ fn enter(run: &Run) -> Vec<Event> {
     if run.skip_list.contains(&phase.id) {
         return vec![Event::PhaseSkipped { phase: phase.id.clone() }];
     }
+    if run.waits_for_review() {
+        return Vec::new();
+    }
     let iteration = run.iteration_counts.get(phase.id.as_str()).copied().unwrap_or(0) + 1;
     let planned = phase.tasks.iter().map(|task| PlannedTask::declared(task.id.clone()));
-    vec![
+    let mut events = vec![
         Event::PhaseStarted { phase: phase.id.clone(), iteration, feedback: run.feedback.clone() },
         Event::TasksPlanned { phase: phase.id.clone(), iteration, tasks: planned.collect() },
-    ]
+    ];
+    if let Some(known) = run.pipeline.as_ref().filter(|known| known.imported.is_some() && iteration == 1) {
+        events.extend(imported::done_before(run, known, phase));
+    }
+    events
 }
 
 /// The work of the phase is not whole, or it is not known yet whether it is.
@@ -105,12 +113,18 @@ fn gate(run: &Run, phase: &PhaseRun, declared: &Phase, gate: &GateRun, ids: &mut
     match &gate.state {
         GateState::Waiting => vec![start_gate(phase, gate)],
         GateState::Failed(failure) if gate.hold.is_none() => {
-            let scope = Scope::Gate { phase: phase.id.clone(), iteration: phase.iteration, gate: gate.gate.clone() };
-            let on_fail = declared.gate(gate.gate.as_str()).map_or(OnFail::Fail, |gate| gate.on_fail);
-            failed_for_good(run, phase, scope, failure, on_fail, ids)
+            failed_for_good(run, phase, gate_scope(phase, gate), failure, gate_on_fail(declared, gate), ids)
         }
         GateState::Failed(_) | GateState::Running | GateState::Passed | GateState::Waived => Vec::new(),
     }
+}
+
+fn gate_scope(phase: &PhaseRun, gate: &GateRun) -> Scope {
+    Scope::Gate { phase: phase.id.clone(), iteration: phase.iteration, gate: gate.gate.clone() }
+}
+
+fn gate_on_fail(declared: &Phase, gate: &GateRun) -> OnFail {
+    declared.gate(gate.gate.as_str()).map_or(OnFail::Fail, |gate| gate.on_fail)
 }
 
 fn start_gate(phase: &PhaseRun, gate: &GateRun) -> Event {

@@ -13,6 +13,7 @@ pub mod history;
 pub mod index;
 mod pending;
 pub mod phase;
+pub mod pipeline;
 pub mod refusal;
 pub mod state;
 pub mod view;

@@ -5,7 +5,7 @@ use crate::run::effect::Effect;
 use crate::run::event::Thinker;
 use crate::run::follow;
 use crate::run::phase::PhaseRun;
-use crate::run::state::{GapState, GateState, Run, Status, TaskState};
+use crate::run::state::{GapState, Run, Status, TaskState};
 
 impl Run {
     /// The effects that should be under way now. What is under way and not in this list must be ended.
@@ -15,6 +15,7 @@ impl Run {
         }
         let mut effects: Vec<Effect> = self.second_looks().collect();
         effects.extend(self.moments());
+        let mut effects: Vec<Effect> = self.second_looks().chain(self.artifact_effects()).collect();
         let Some(phase) = &self.current else {
             effects.extend(self.finalize_effect());
             return effects;
@@ -41,7 +42,7 @@ impl Run {
                 | TaskState::Tolerated(_) => {}
             }
         }
-        for gate in phase.gates.iter().filter(|gate| gate.state == GateState::Running) {
+        for gate in phase.running_gates().map(|index| &phase.gates[index]) {
             effects.push(Effect::Gate {
                 phase: phase.id.clone(),
                 iteration: phase.iteration,
@@ -75,7 +76,9 @@ impl Run {
         if self.end.is_some() || self.stopping {
             return None;
         }
-        self.second_looks().find(Effect::only_reads).or_else(|| self.checkpoint_effect().filter(Effect::only_reads))
+        let artifacts = || self.artifact_effects().next();
+        let looks = self.second_looks().find(Effect::only_reads);
+        looks.or_else(artifacts).or_else(|| self.checkpoint_effect().filter(Effect::only_reads))
     }
 
     /// The moments that open questions wait for. Where nothing but an answer could move the run, nobody stays for them: whoever looks
@@ -89,6 +92,11 @@ impl Run {
             let remind = hold.terms.remind.as_ref().map(|remind| (&remind.timer, remind.at));
             deadline.into_iter().chain(remind).map(|(timer, due)| Effect::Wake { timer: timer.clone(), due })
         })
+    }
+
+    fn artifact_effects(&self) -> impl Iterator<Item = Effect> + '_ {
+        let unlooked = self.pipeline.iter().flat_map(|known| &known.unlooked);
+        unlooked.map(|key| Effect::Artifacts { key: key.clone() })
     }
 
     fn second_looks(&self) -> impl Iterator<Item = Effect> + '_ {
@@ -105,7 +113,7 @@ impl Run {
     /// What the checkpoint of the phase under way calls for, once tasks and gates are done.
     fn checkpoint_effect(&self) -> Option<Effect> {
         let phase = self.current.as_ref().filter(|phase| phase.tasks_done())?;
-        if phase.gates.iter().any(|gate| !matches!(gate.state, GateState::Passed | GateState::Waived)) {
+        if phase.next_gate().is_some() {
             return None;
         }
         let declared = &self.workflow.phases[phase.position];

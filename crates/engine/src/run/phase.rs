@@ -1,13 +1,16 @@
 //! The phase under way: its tasks, its gates and its checkpoint, and which tasks can start.
 
+mod gates;
+
 use crate::datum::Datum;
 use crate::formats::handover::Handover;
 use crate::id::{HoldId, PhaseId, TaskId, TaskKey};
 use crate::run::agent::AgentReport;
 use crate::run::event::{AttemptReason, PlannedTask, SessionStart, Thinker};
-use crate::run::state::{CheckpointRun, GapRun, GapState, GateRun, GateState, TaskState, Thought};
+use crate::run::state::{CheckpointRun, GapRun, GapState, GateRun, TaskState, Thought};
 use crate::spec::workflow::{Join, Phase, Task};
 use crate::time::Timestamp;
+use gates::GateLookup;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -170,6 +173,7 @@ struct Lookup {
     troubled: BTreeSet<usize>,
     spread: BTreeSet<usize>,
     unfinished: usize,
+    gates: GateLookup,
 }
 
 /// How a task hangs together with others.
@@ -239,7 +243,7 @@ impl PhaseRun {
     }
 
     /// Goes on with another definition: what has not begun follows it, what has begun stays.
-    pub(super) fn plan_anew(&mut self, phase: &Phase) {
+    pub(super) fn plan_anew(&mut self, phase: &Phase, added: Vec<GateRun>) {
         self.tasks.retain(|task| task.attempts > 0 || task.spec.is_some() || phase.task(task.task.as_str()).is_some());
         let new = phase.tasks.iter().filter(|task| !self.tasks.iter().any(|known| known.task == task.id));
         let new: Vec<PlannedTask> = new.map(|task| PlannedTask::declared(task.id.clone())).collect();
@@ -249,6 +253,7 @@ impl PhaseRun {
             .map(|gate| {
                 self.gates.iter().find(|known| known.gate == gate.id).cloned().unwrap_or_else(|| GateRun::waiting(&gate.id))
             })
+            .chain(added)
             .collect();
         self.plan(phase, &new);
     }
@@ -282,6 +287,7 @@ impl PhaseRun {
             }
         }
         lookup.ready = (0..self.tasks.len()).filter(|index| lookup.links[*index].missing == 0).collect();
+        lookup.gates = GateLookup::of(&self.gates, phase, &whole);
         self.lookup = lookup;
         let waiting = vec![TaskState::Waiting; self.tasks.len()];
         let states: Vec<TaskState> =
@@ -299,9 +305,10 @@ impl PhaseRun {
 
     /// Puts a task into a state, and lets those start that only waited for it.
     pub(super) fn set(&mut self, index: usize, state: TaskState) {
-        let before = ended(&self.tasks[index].state);
-        let now = ended(&state);
+        let before = self.ending(index);
         self.tasks[index].state = state;
+        self.gates_follow(index);
+        let now = self.ending(index);
         for set in [&mut self.lookup.ready, &mut self.lookup.running, &mut self.lookup.troubled, &mut self.lookup.spread] {
             set.remove(&index);
         }
@@ -314,6 +321,14 @@ impl PhaseRun {
         }
         if before != now {
             self.tell_others(index, before, now);
+        }
+    }
+
+    /// How a task ended, once its own gates have passed too.
+    fn ending(&self, index: usize) -> Option<Ended> {
+        match ended(&self.tasks[index].state) {
+            Some(Ended::Well) if self.gates_of(index).any(|gate| !self.gates[gate].state.is_settled()) => None,
+            ended => ended,
         }
     }
 
@@ -436,6 +451,7 @@ impl PhaseRun {
     }
 
     /// Whether all tasks are done.
+    /// Whether all tasks are done, and the gates that belong to them have passed.
     pub fn tasks_done(&self) -> bool {
         self.lookup.unfinished == 0
     }
@@ -444,6 +460,7 @@ impl PhaseRun {
     pub(super) fn is_still(&self) -> bool {
         self.lookup.ready.is_empty()
             && self.lookup.running.is_empty()
-            && self.gates.iter().all(|gate| gate.state != GateState::Running)
+            && self.lookup.gates.running.is_empty()
+            && self.lookup.gates.ready.is_empty()
     }
 }

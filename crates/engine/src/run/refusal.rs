@@ -1,7 +1,7 @@
 //! Refusals: what the rules say no to. They are results, not errors; nothing has changed when one comes back.
 
 use crate::hold::Choice;
-use crate::id::{HoldId, PhaseId};
+use crate::id::{GateId, HoldId, PhaseId};
 use crate::run::command::{Actor, Credential};
 use crate::run::state::Decision;
 use crate::time::Timestamp;
@@ -160,6 +160,33 @@ pub enum Refusal {
         /// The task or gate.
         address: String,
     },
+    /// Only pipelines have reviews, notes and workstreams.
+    #[error("the run is no pipeline: it was not begun from an EXECUTION-SPEC")]
+    NoPipeline,
+    /// The review of a pipeline lets nothing begin.
+    #[error("the review says do_not_ship, so nothing begins")]
+    NotReviewed,
+    /// A review counts only before anything has begun.
+    #[error("the pipeline has begun already, and a review comes before that")]
+    ReviewTooLate,
+    /// No more reviews may be filed.
+    #[error("{attempts} reviews were filed, and no more are taken; a person may override them")]
+    ReviewsSpent {
+        /// How many.
+        attempts: u32,
+    },
+    /// Whoever overrides a review says why.
+    #[error("a review is not overridden without a reason")]
+    NoOverrideReason,
+    /// A review that asks for gates names them.
+    #[error("the verdict is ship_with_gates, and no gate is named")]
+    NoGatesNamed,
+    /// A gate that a review asks for is there already.
+    #[error("there is a gate {gate} already")]
+    GateKnown {
+        /// Its id.
+        gate: GateId,
+    },
     /// The run has ended, and that cannot be changed.
     #[error("the run is {status} already")]
     Ended {
@@ -191,6 +218,13 @@ impl Refusal {
             | Self::NoReason { .. }
             | Self::PhaseVanished { .. }
             | Self::PhaseMoved { .. }
+            | Self::NoPipeline
+            | Self::NotReviewed
+            | Self::ReviewTooLate
+            | Self::ReviewsSpent { .. }
+            | Self::NoOverrideReason
+            | Self::NoGatesNamed
+            | Self::GateKnown { .. }
             | Self::Ended { .. } => false,
         }
     }

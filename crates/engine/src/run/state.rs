@@ -9,6 +9,7 @@ use crate::run::budget::{BudgetScope, Spent};
 use crate::run::command::Actor;
 use crate::run::event::{ConditionOutcome, Failure, FrozenFile, OutputFile, Preset, RunKind, Thinker};
 use crate::run::phase::{PhaseRun, TaskRun};
+use crate::run::pipeline::PipelineRun;
 use crate::spec::workflow::{GapAction, Task, Workflow};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -113,6 +114,9 @@ pub struct Run {
     /// How many questions in a row were answered without a person.
     #[serde(default)]
     pub automatic_in_a_row: u32,
+    /// What it knows beyond phases and tasks, where it is a pipeline.
+    #[serde(default)]
+    pub pipeline: Option<Box<PipelineRun>>,
     /// A definition that the next event may name.
     #[serde(skip)]
     pub(super) offered: Option<(Digest, Arc<Workflow>)>,
@@ -445,6 +449,16 @@ pub enum GateState {
     Waived,
 }
 
+impl GateState {
+    /// Whether nothing more is asked of it.
+    pub fn is_settled(&self) -> bool {
+        match self {
+            Self::Passed | Self::Waived => true,
+            Self::Waiting | Self::Running | Self::Failed(_) => false,
+        }
+    }
+}
+
 /// Where a phase's checkpoint stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckpointRun {
@@ -474,7 +488,7 @@ impl Run {
             Some(End::Failed(_)) => Status::Failed,
             Some(End::Aborted) => Status::Aborted,
             Some(End::Cancelled) => Status::Cancelled,
-            None if self.waits_for_people() => Status::Waiting,
+            None if self.waits_for_people() || self.waits_for_review() => Status::Waiting,
             None => Status::Running,
         }
     }

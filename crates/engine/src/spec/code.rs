@@ -103,6 +103,12 @@ crate::codes! {
         OpenFence = "open-fence",
         /// A plan without tasks.
         EmptyPlan = "empty-plan",
+        /// A gate that nobody defines.
+        UnknownGate = "unknown-gate",
+        /// A workstream that stands in no phase.
+        UnplacedTask = "unplaced-task",
+        /// A file of another kind, which cannot be run.
+        OtherFormat = "other-format",
     }
 }
 

@@ -13,7 +13,7 @@
 //! | [`schema`] | the format as JSON Schema, from the tables of `check` |
 
 pub mod beside;
-mod check;
+pub(crate) mod check;
 pub mod code;
 pub mod document;
 mod javascript;
@@ -25,7 +25,7 @@ mod scalar;
 pub mod schema;
 pub mod subagent;
 pub(crate) mod suggest;
-mod syntax;
+pub(crate) mod syntax;
 pub mod workflow;
 
 pub(crate) use problem::shown;

@@ -170,6 +170,13 @@ pub(crate) fn line_of(source: &str, offset: usize) -> usize {
     1 + source.as_bytes()[..offset.min(source.len())].iter().filter(|byte| **byte == b'\n').count()
 }
 
+/// The line and the column, in characters, of a byte of the text; both counted from 1.
+pub(crate) fn place_of(source: &str, offset: usize) -> (usize, usize) {
+    let mut cursor = Cursor { source, offset: 0, line: 1, column: 1 };
+    cursor.advance_to(boundary(source, offset));
+    (cursor.line, cursor.column)
+}
+
 fn boundary(source: &str, offset: usize) -> usize {
     let mut offset = offset.min(source.len());
     while !source.is_char_boundary(offset) {

@@ -2,11 +2,13 @@
 
 mod agent;
 mod gap;
+mod pipeline;
 pub mod question;
 mod spread;
 
 pub use agent::{AgentSetting, AgentWork, Budget, DEFAULT_AGENT, MAX_ASKS, Prompt, PromptBy, Session, Tools};
 pub use gap::{Criterion, Finalization, GapAction, GapCheck};
+pub use pipeline::{GateByHand, Output, Pipeline, PipelinePhase, Workstream};
 pub use question::{Automatic, Check, Deadline, OnDeadline, Policy, Question, Waits};
 pub use spread::{ForEach, Holds, Input, InputKind, Join, Over, Until, Worktree};
 
@@ -65,6 +67,9 @@ pub struct Workflow {
     /// Which questions may be answered without a person.
     #[serde(default)]
     pub policy: Policy,
+    /// What an EXECUTION-SPEC says beyond phases and tasks.
+    #[serde(default)]
+    pub pipeline: Option<Box<Pipeline>>,
 }
 
 /// How phases choose what runs.
@@ -296,6 +301,12 @@ pub struct Gate {
     pub secrets: Vec<String>,
     /// Where it runs, under the root; a template.
     pub dir: Option<String>,
+    /// The task of its phase that it follows, and that tasks which need that one wait for too; all tasks when absent.
+    #[serde(default)]
+    pub task: Option<TaskId>,
+    /// What people call it; the id when absent.
+    #[serde(default)]
+    pub title: Option<String>,
 }
 
 /// Where a person decides.
@@ -356,6 +367,28 @@ impl Workflow {
     /// A phase by its id.
     pub fn phase(&self, phase: &str) -> Option<&Phase> {
         self.phases.iter().find(|candidate| candidate.id.as_str() == phase)
+    }
+}
+
+impl Gate {
+    /// A gate that says nothing but what it runs.
+    pub fn new(id: GateId, run: String) -> Self {
+        Self {
+            id,
+            run,
+            timeout: None,
+            on_fail: OnFail::default(),
+            env: BTreeMap::new(),
+            secrets: Vec::new(),
+            dir: None,
+            task: None,
+            title: None,
+        }
+    }
+
+    /// What people call it.
+    pub fn title(&self) -> &str {
+        self.title.as_deref().unwrap_or(self.id.as_str())
     }
 }
 

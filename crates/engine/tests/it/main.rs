@@ -2,10 +2,12 @@
 
 mod checkpoints;
 mod documents;
+mod execution_spec;
 mod hostile;
 mod places;
 mod rules;
 mod shape;
+mod state_files;
 mod templates;
 
 use lockgate_engine::spec::problem::Severity;
@@ -14,7 +16,11 @@ use lockgate_engine::spec::{Read, read};
 
 /// Everything that is wrong with a file, one line each: `line:column code: message (help)`.
 fn told(source: &str) -> Vec<String> {
-    let Read { workflow, problems } = read(source);
+    lines(read(source))
+}
+
+fn lines(read: Read) -> Vec<String> {
+    let Read { workflow, problems } = read;
     let errors = problems.iter().any(|problem| problem.severity == Severity::Error);
     assert_eq!(workflow.is_none(), errors, "a workflow and an error exclude each other: {problems:?}");
     problems

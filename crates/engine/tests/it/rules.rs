@@ -97,6 +97,17 @@ phases:
 }
 
 #[test]
+fn a_gate_may_follow_one_task_of_its_phase() {
+    let phase = in_phase("tasks: [{id: build, pass: true}]\ngates: [{id: g, run: make, task: build, name: Type check}]");
+    let gate = &crate::workflow(&phase).phases[0].gates[0];
+    assert_eq!((gate.task.as_ref().map(|task| task.as_str()), gate.title()), (Some("build"), "Type check"));
+    assert_eq!(
+        told(&in_phase("tasks: [{id: build, pass: true}]\ngates: [{id: g, run: make, task: biuld}]")),
+        ["5:38 unknown-task: task `biuld` is not defined in this phase (did you mean `build`?)"]
+    );
+}
+
+#[test]
 fn a_file_of_the_successor_format_gets_one_error() {
     for (source, place, key) in [
         ("name: x\ncheckpoints:\n  - after: build\nsteps: [a]", "2:1", "checkpoints"),
@@ -186,7 +197,7 @@ fn a_task_does_exactly_one_thing() {
     assert_eq!(
         told(&in_task("run: make\nscript: return 1 +")),
         [
-            "7:9 conflicting-keys: a task is a command, a script or an agent's work; this one has run and script (make two tasks of it, one needing the other)",
+            "7:9 conflicting-keys: a task is a command, a script, an agent's work or a question; this one has run and script (make two tasks of it, one needing the other)",
             "7:27 script-syntax: syntax error in JavaScript: it ends too early (close the brackets and quotes that are open)",
         ]
     );

@@ -2,6 +2,7 @@
 
 use super::{DriveError, Driver, Listener, append_first, sent};
 use crate::load::load_fresh;
+use crate::projection::bring_up;
 use crate::start::Prepared;
 use crate::world::World;
 use lockgate_engine::id::RunId;
@@ -10,11 +11,18 @@ use lockgate_engine::run::{Run, create, handle};
 
 /// Begins a run without driving it: nothing of it starts before a process in the background takes it.
 pub async fn begin_detached(world: &World, actor: Actor, prepared: Prepared, require_terminal: bool) -> Result<Run, DriveError> {
+    let mut prepared = prepared;
+    prepared.create.detached = true;
+    begin_resting(world, actor, prepared, require_terminal).await
+}
+
+/// Begins a run without driving it: nothing of it starts before somebody resumes it.
+pub async fn begin_resting(world: &World, actor: Actor, prepared: Prepared, require_terminal: bool) -> Result<Run, DriveError> {
     let Prepared { create: body, workflow, values } = prepared;
-    let body = lockgate_engine::run::command::Create { detached: true, ..body };
     let command = Command { driving: false, ..sent(world, actor, Body::Create(Box::new(body)), require_terminal) };
     let (mut run, entries) = create(&command, workflow)?;
     append_first(world, &mut run, entries, values, None).await?;
+    let _ = bring_up(world, &run).await;
     Ok(run)
 }
 

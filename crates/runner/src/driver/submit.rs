@@ -2,6 +2,7 @@
 
 use super::{DriveError, sent, was_taken};
 use crate::load::load;
+use crate::projection::bring_up;
 use crate::start::Frozen;
 use crate::world::World;
 use lockgate_engine::digest::Digest;
@@ -47,7 +48,11 @@ async fn submit_with(world: &World, run: &RunId, command: &Command, values: &[(D
             Append { run: run.clone(), expected, epoch: None, claim: None, commit, values: values.to_vec(), index, fold: None };
         let hash = append.commit.hash;
         match world.store.append(append).await {
-            Ok(()) => return Ok(state),
+            Ok(()) => {
+                // What cannot be written now, whoever drives the run or looks at it next writes, and tells.
+                let _ = bring_up(world, &state).await;
+                return Ok(state);
+            }
             Err(AppendError::Conflict) => {}
             Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => {
                 match was_taken(world, run, expected, hash).await? {

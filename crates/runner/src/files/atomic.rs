@@ -17,7 +17,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Writes a file in a folder that is held open; `name` has one part.
-pub(super) fn write_in(folder: &Dir, name: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write_in(folder: &Dir, name: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = format!(".lockgate-{:016x}.tmp", rand::random::<u64>());
     let written = write_temporary(folder, &temporary, name, bytes).and_then(|()| folder.rename(&temporary, folder, name));
     if let Err(error) = written {

@@ -26,6 +26,7 @@ mod preview;
 mod size;
 
 pub use atomic::write_atomically;
+pub(crate) use atomic::write_in;
 pub use differences::differences;
 pub use lines::{LinesError, look_at_lines};
 pub use observe::{Caps, ContainsSecret, Observed, observe, observe_again};

@@ -2,6 +2,7 @@
 
 mod agent;
 mod answer;
+mod artifacts;
 mod checkpoint;
 mod command;
 mod commit;
@@ -19,6 +20,7 @@ mod worktree;
 use crate::config::Config;
 use crate::files::Places;
 use crate::process::Stop;
+use crate::projection::StateFile;
 use crate::rehearse::Stubs;
 use crate::root::{Root, Step};
 use crate::script::Evaluator;
@@ -114,6 +116,7 @@ impl Performer {
             Effect::Gaps { phase, iteration, round } => gaps::check(shared, run, (phase, *iteration), *round, stop),
             Effect::Think { thinker, number } => agent::think(shared, run, thinker, *number, stop),
             Effect::Finalize => gaps::finalize(shared, run),
+            Effect::Artifacts { key } => artifacts::look(shared, run, key),
             Effect::Wake { timer, .. } => futures::future::ready(Body::TimerDue { timer: timer.clone() }.into()).boxed(),
         }
     }
@@ -132,6 +135,12 @@ impl Perform for Performer {
             }
             .boxed(),
         }
+    }
+
+    fn project(&self, run: &Run) -> Option<StateFile> {
+        // A rehearsal keeps nothing.
+        let shared = self.shared.clone();
+        StateFile::of(&shared.root, shared.store.clone(), run).filter(|_| shared.stubs.is_none())
     }
 
     /// Every attempt that was not seen to its end has left its lock file, whatever the history says of it.

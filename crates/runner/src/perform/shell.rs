@@ -68,7 +68,7 @@ pub(super) fn gate(
     stop: Stop,
 ) -> BoxFuture<'static, Performed> {
     let (phase_id, gate_id) = (phase_id.clone(), gate_id.clone());
-    let declared = run.workflow.phase(phase_id.as_str()).and_then(|phase| Some((phase, phase.gate(gate_id.as_str())?)));
+    let declared = run.workflow.phase(phase_id.as_str()).and_then(|phase| Some((phase, run.gate_of(phase, gate_id.as_str())?)));
     let ended = move |failure: Option<Failure>| {
         Performed::from(Body::GateEnded { phase: phase_id.clone(), iteration, gate: gate_id.clone(), attempt, failure })
     };

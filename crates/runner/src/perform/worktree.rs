@@ -64,6 +64,12 @@ pub(super) fn wanted(run: &Run, key: &TaskKey, task: &Task) -> Option<Wanted> {
     }
 }
 
+/// Where something works, as far as its worktree is there.
+pub(super) fn base(shared: &Shared, wanted: Option<Wanted>) -> std::path::PathBuf {
+    let tree = wanted.filter(|_| shared.stubs.is_none()).and_then(|wanted| worktree::place(&shared.root, &wanted.tree));
+    tree.unwrap_or_else(|| shared.root.dir().to_owned())
+}
+
 /// Makes the worktree where it is not there yet, and lets the work happen in it.
 pub(super) async fn enter(shared: &Shared, prepared: &mut Prepared, wanted: Option<Wanted>) -> Result<(), Failure> {
     let Some(Wanted { tree, from }) = wanted.filter(|_| shared.stubs.is_none()) else { return Ok(()) };

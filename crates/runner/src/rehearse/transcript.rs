@@ -231,6 +231,7 @@ impl Transcript {
                 self.steps.push(Step { kind: StepKind::Finalization, outputs: vec![file.path.clone()], ..Step::default() });
             }
             Event::Created(_)
+            | Event::Pipeline(_)
             | Event::PresetsGiven { .. }
             | Event::Resumed { .. }
             | Event::Interrupted { .. }

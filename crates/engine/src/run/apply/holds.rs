@@ -9,7 +9,7 @@ use crate::id::{HoldId, TaskKey, TimerId};
 use crate::run::command::Way;
 use crate::run::event::{AttemptReason, HoldOpened};
 use crate::run::phase::Response;
-use crate::run::state::{Decision, GateState, NewTimer, Run, TaskState};
+use crate::run::state::{Decision, NewTimer, Run, TaskState};
 use crate::time::Timestamp;
 
 impl Run {
@@ -36,7 +36,10 @@ impl Run {
                 }
             }
             Scope::Gaps { .. } => self.phase_under_way()?.gap.hold = Some(opened.hold.clone()),
-            Scope::Gate { gate, .. } => self.gate(gate.as_str())?.hold = Some(opened.hold.clone()),
+            Scope::Gate { gate, .. } => self.gate(gate.as_str(), |gate| {
+                gate.hold = Some(opened.hold.clone());
+                gate.state.clone()
+            })?,
         }
         self.touched.holds.push(opened.hold.clone());
         let hold = Hold {
@@ -283,12 +286,7 @@ impl Run {
                     TaskState::Waiting
                 })
             }),
-            Scope::Gate { gate, .. } => {
-                let gate = self.gate(gate.as_str())?;
-                gate.hold = None;
-                gate.state = GateState::Waiting;
-                Ok(())
-            }
+            Scope::Gate { gate, .. } => self.gate_again(gate.as_str()),
         }
     }
 

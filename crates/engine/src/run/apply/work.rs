@@ -6,7 +6,7 @@ use crate::digest::Digest;
 use crate::id::{HoldId, TaskId, TaskKey};
 use crate::run::agent::AgentReport;
 use crate::run::event::{FrozenFile, GapsChecked, OutputFile, PlannedTask, SessionStart, Thinker};
-use crate::run::state::{Deliverable, GapRecord, GapRun, GapState, Run, SessionKnown, TaskState};
+use crate::run::state::{Deliverable, GapRecord, GapRun, GapState, GateRun, Run, SessionKnown, TaskState};
 use crate::spec::workflow::{DEFAULT_AGENT, GapAction, MAIN_TASK, Workflow};
 use crate::time::Timestamp;
 use std::sync::Arc;
@@ -159,10 +159,13 @@ impl Run {
             Some(phase) => workflow.position(phase.id.as_str()),
             None => self.completed.last().map_or(Some(0), |last| Some(workflow.position(last.as_str())? + 1)),
         };
+        let before = self.position;
         self.position = next.ok_or_else(|| Misfit("the accepted definition lacks a phase that the run has reached".into()))?;
         if let Some(phase) = &mut self.current {
             phase.position = self.position;
-            phase.plan_anew(&workflow.phases[self.position]);
+            let added = phase.gates.iter().filter(|gate| self.workflow.phases[before].gate(gate.gate.as_str()).is_none());
+            let added: Vec<GateRun> = added.cloned().collect();
+            phase.plan_anew(&workflow.phases[self.position], added);
         }
         (self.definition, self.files, self.workflow) = (definition, files.to_vec(), workflow);
         Ok(())

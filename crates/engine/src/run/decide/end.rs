@@ -15,6 +15,9 @@ pub(super) fn take_over(run: &Run, driver: &DriverId, detached: bool, actor: &Ac
             return Err(Refusal::Ended { status: super::status_word(end) });
         }
         Some(End::Failed(_)) => {
+            if run.waits_for_review() {
+                return Err(Refusal::NotReviewed);
+            }
             // Resuming a failed run tries again what failed, and that is for people to say.
             if let Some(task) = &actor.inside_task {
                 return Err(Refusal::InsideTask { what: "retry a failed run".to_owned(), task: task.clone() });

@@ -6,6 +6,7 @@ mod definition;
 mod end;
 mod gaps;
 mod people;
+mod pipeline;
 mod spread;
 mod work;
 
@@ -35,6 +36,11 @@ pub fn create(command: &Command, workflow: Arc<Workflow>) -> Result<(Run, Vec<En
         let given = entry(command, Event::PresetsGiven { presets: create.presets.clone() });
         apply(&mut run, &given);
         entries.push(given);
+    }
+    if let Some(event) = pipeline::as_imported(&run) {
+        let entry = entry(command, event);
+        apply(&mut run, &entry);
+        entries.push(entry);
     }
     if command.driving {
         follow(&mut run, command, &mut entries);
@@ -137,6 +143,7 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
         Body::RetryTask { step, cut_off } => people::retry(run, command, step, *cut_off),
         Body::SkipTask { step, reason, cut_off } => people::skip(run, command, step, reason, *cut_off),
         Body::RecordRefusal(refused) => Ok(vec![Event::AttemptRefused(refused.clone())]),
+        Body::Pipeline(wish) => pipeline::wish(run, command, wish),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::run::agent::AgentReport;
 use crate::run::command::TaskOutcome;
 use crate::run::event::{Event, Failure, FailureKind, Thinker};
 use crate::run::follow;
-use crate::run::state::{GateState, Run, TaskState};
+use crate::run::state::{GateRun, GateState, Run, TaskState};
 use crate::spec::workflow::{OnFail, Retry};
 use crate::time::Timestamp;
 use std::time::Duration;
@@ -94,7 +94,7 @@ pub(in crate::run) fn failed(
         let due = at.plus(backoff(retry.backoff, failures));
         events.push(Event::RetryScheduled { key, timer: TimerId::new(ids.next_id()), due });
     } else if declared.is_none_or(|task| task.on_fail != OnFail::Ask && !task.continue_on_error) {
-        events.extend(stop_the_others(run, index));
+        events.extend(stop_the_others(run, Some(index), &phase.key(index).address()));
     }
     events
 }
@@ -105,13 +105,13 @@ fn backoff(first: Duration, failures: u32) -> Duration {
 }
 
 /// With `fail_fast`, whatever else is under way ends with the first failure, and is tried again with it.
-fn stop_the_others(run: &Run, failed: usize) -> Vec<Event> {
+fn stop_the_others(run: &Run, failed: Option<usize>, what: &str) -> Vec<Event> {
     let Some(phase) = &run.current else { return Vec::new() };
     if !run.workflow.phases[phase.position].fail_fast {
         return Vec::new();
     }
-    let reason = format!("{} failed", phase.key(failed).address());
-    let others = phase.running().filter(|index| *index != failed && phase.tasks[*index].state == TaskState::Running);
+    let reason = format!("{what} failed");
+    let others = phase.running().filter(|index| Some(*index) != failed && phase.tasks[*index].state == TaskState::Running);
     others
         .map(|index| Event::TaskStopped {
             key: phase.key(index),
@@ -131,18 +131,16 @@ pub(super) fn gate_ended(
     failure: Option<&Failure>,
 ) -> Vec<Event> {
     let Some(current) = &run.current else { return Vec::new() };
-    let under_way = current.id == *phase
-        && current.iteration == iteration
-        && current
-            .gates
-            .iter()
-            .any(|known| known.gate == *gate && known.attempts == attempt && known.state == GateState::Running);
-    if !under_way {
-        return Vec::new();
-    }
+    let is_meant = |known: &GateRun| known.gate == *gate && known.attempts == attempt && known.state == GateState::Running;
+    let index = current.gates.iter().position(is_meant);
+    let Some(index) = index.filter(|_| current.id == *phase && current.iteration == iteration) else { return Vec::new() };
     let (phase, gate) = (phase.clone(), gate.clone());
-    vec![match failure {
-        None => Event::GatePassed { phase, iteration, gate, attempt },
-        Some(failure) => Event::GateFailed { phase, iteration, gate, attempt, failure: failure.clone() },
-    }]
+    let Some(failure) = failure else { return vec![Event::GatePassed { phase, iteration, gate, attempt }] };
+    let declared = run.workflow.phases[current.position].gate(gate.as_str());
+    let what = format!("{phase}/{gate}");
+    let mut events = vec![Event::GateFailed { phase, iteration, gate, attempt, failure: failure.clone() }];
+    if current.gated_task(index).is_some() && declared.is_none_or(|gate| gate.on_fail != OnFail::Ask) {
+        events.extend(stop_the_others(run, None, &what));
+    }
+    events
 }

@@ -1,14 +1,14 @@
 //! Tasks of the phase under way: those in trouble are dealt with first, then what is ready starts.
 
-use super::REPEATS_BY_ITSELF;
 use super::questions::{ask_about_budget, ask_about_failed, ask_about_interrupted};
+use super::{REPEATS_BY_ITSELF, gate_on_fail, gate_scope, start_gate};
 use crate::hold::{Action, HoldState, Scope};
 use crate::id::{HoldId, IdSource, TaskKey};
 use crate::run::budget::BudgetScope;
 use crate::run::decide::void_others;
 use crate::run::event::{AttemptReason, Event, Failure, FailureKind, SessionStart};
 use crate::run::phase::PhaseRun;
-use crate::run::state::{Run, TaskState};
+use crate::run::state::{GateState, Run, TaskState};
 use crate::spec::workflow::{OnFail, Phase, Session, Task};
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub(super) fn tasks(run: &Run, phase: &PhaseRun, declared: &Phase, at: Timestamp
     if !interrupted.is_empty() {
         return vec![ask_about_interrupted(interrupted, ids)];
     }
-    let mut failed = None;
+    let mut failed: Option<(Scope, &Failure, OnFail)> = None;
     for index in phase.troubled() {
         let task = &phase.tasks[index];
         let (TaskState::Failed(failure), None) = (&task.state, &task.hold) else { continue };
@@ -40,18 +40,36 @@ pub(super) fn tasks(run: &Run, phase: &PhaseRun, declared: &Phase, at: Timestamp
                 return vec![ask_about_failed(Scope::Tasks(vec![phase.key(index)]), &phase.key(index).address(), failure, ids)];
             }
             on_fail @ (OnFail::Fail | OnFail::Repeat) => {
-                if failed.is_none_or(|(_, _, known)| known == OnFail::Repeat) {
-                    failed = Some((index, failure, on_fail));
+                if failed.as_ref().is_none_or(|(_, _, known)| *known == OnFail::Repeat) {
+                    failed = Some((Scope::Tasks(vec![phase.key(index)]), failure, on_fail));
                 }
             }
         }
     }
-    if let Some((index, failure, on_fail)) = failed {
-        let drained = !phase.running().any(|index| phase.tasks[index].state == TaskState::Running);
-        let scope = Scope::Tasks(vec![phase.key(index)]);
-        return if drained { failed_for_good(run, phase, scope, failure, on_fail, ids) } else { Vec::new() };
+    for index in phase.failed_gates() {
+        let gate = &phase.gates[index];
+        let (GateState::Failed(failure), None) = (&gate.state, &gate.hold) else { continue };
+        match gate_on_fail(declared, gate) {
+            OnFail::Ask => return failed_for_good(run, phase, gate_scope(phase, gate), failure, OnFail::Ask, ids),
+            on_fail @ (OnFail::Fail | OnFail::Repeat) => {
+                if failed.as_ref().is_none_or(|(_, _, known)| *known == OnFail::Repeat) {
+                    failed = Some((gate_scope(phase, gate), failure, on_fail));
+                }
+            }
+        }
     }
-    start_ready(run, phase, declared, at, ids)
+    // A task is finished when its own gates are, so these start although nothing else does.
+    let checks: Vec<Event> = phase.ready_gates().map(|index| start_gate(phase, &phase.gates[index])).collect();
+    let Some((scope, failure, on_fail)) = failed else {
+        let started = start_ready(run, phase, declared, at, ids);
+        return checks.into_iter().chain(started).collect();
+    };
+    if !declared.fail_fast && !checks.is_empty() {
+        return checks;
+    }
+    let works = phase.running().any(|index| phase.tasks[index].state == TaskState::Running);
+    let drained = !works && (declared.fail_fast || phase.running_gates().next().is_none());
+    if drained { failed_for_good(run, phase, scope, failure, on_fail, ids) } else { Vec::new() }
 }
 
 /// All that a task became has ended, so it has too: badly when one of them did.

@@ -3,8 +3,10 @@
 mod agents;
 mod answers;
 mod failures;
+mod gates;
 mod people;
 mod phases;
+mod pipelines;
 mod questions;
 mod recovery;
 mod spread;
@@ -17,6 +19,7 @@ use crate::id::{DriverId, GateId, HoldId, OptionId, PhaseId, RunId, TaskId, Task
 use crate::run::command::{Actor, Body, Command, Create, Credential, GapsFound, Showing, TaskOutcome, Way};
 use crate::run::effect::Effect;
 use crate::run::event::{ConditionOutcome, Entry, Event, Failure, FailureKind, Origin, OutputFile, Preset, RunKind};
+use crate::run::pipeline::PipelineWish;
 use crate::run::{Refusal, Run, create, handle};
 use crate::spec::workflow::*;
 use crate::time::Timestamp;
@@ -33,15 +36,7 @@ pub(super) fn phase(id: &str, tasks: Vec<Task>) -> Phase {
 }
 
 pub(super) fn gate(id: &str) -> Gate {
-    Gate {
-        id: GateId::from(id),
-        run: "true".into(),
-        timeout: None,
-        on_fail: OnFail::Fail,
-        env: BTreeMap::new(),
-        secrets: Vec::new(),
-        dir: None,
-    }
+    Gate::new(GateId::from(id), "true".into())
 }
 
 pub(super) fn choice(label: &str, action: Action) -> Choice {
@@ -160,6 +155,9 @@ impl Bench {
             Effect::Finalize => {
                 let file = OutputFile { path: "final.md".into(), digest: Digest::of(b"x"), bytes: 1, stored: false };
                 Body::Finalized { made: Ok(file) }
+            }
+            Effect::Artifacts { key } => {
+                Body::Pipeline(Box::new(PipelineWish::ArtifactsFound { key, paths: Vec::new(), missing: Vec::new() }))
             }
             Effect::Wake { timer, due } => {
                 self.now = self.now.max(due.as_millis());

@@ -52,7 +52,7 @@ pub(super) static CHECKPOINT: Format = Format {
 };
 
 /// The question of a checkpoint that has none of its own.
-const PROMPT: &str = "Continue with next phase?";
+pub(crate) const PROMPT: &str = "Continue with next phase?";
 
 impl Checker<'_, '_> {
     /// The checkpoint of a phase, if what stands there is one.

@@ -216,7 +216,7 @@ impl Checker<'_, '_> {
     }
 
     /// The entries of a map whose keys people choose.
-    pub(super) fn entries<'n, 'a>(&mut self, node: &'n Node<'a>, what: &str) -> Option<&'n [Entry<'a>]> {
+    pub(crate) fn entries<'n, 'a>(&mut self, node: &'n Node<'a>, what: &str) -> Option<&'n [Entry<'a>]> {
         match &*node.content {
             Content::Map(entries) => Some(entries),
             Content::Scalar(_) | Content::List(_) => {

@@ -3,12 +3,13 @@
 use super::Checker;
 use super::fields::{Fields, Format, Key, Shape, words};
 use super::process::{ON_FAIL, ON_FAIL_ABOUT};
-use crate::id::GateId;
+use crate::id::{GateId, TaskId};
 use crate::spec::code::ProblemCode;
-use crate::spec::problem::line_of;
+use crate::spec::problem::{line_of, shown};
 use crate::spec::syntax::Node;
-use crate::spec::workflow::Gate;
+use crate::spec::workflow::{Gate, Task};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// A gate.
 pub(super) static GATE: Format = Format {
@@ -24,19 +25,24 @@ pub(super) static GATE: Format = Format {
         Key::optional("env", Shape::Environment, "Environment variables for it; the values are templates."),
         Key::optional("secrets", Shape::Variables, "Names of the secrets that reach it, as environment variables."),
         Key::optional("dir", Shape::Filled, "Where it runs, under the root; a template."),
+        Key::optional(
+            "task",
+            Shape::Filled,
+            "The task of the phase that it follows: it runs as soon as that one is done, and tasks that need that one wait for it too. All tasks of the phase when absent.",
+        ),
     ],
-    later: &["script", "retry", "agent", "task", "on_interrupt", "type"],
+    later: &["script", "retry", "agent", "on_interrupt", "type"],
     rule: None,
 };
 
 impl Checker<'_, '_> {
-    /// The gates of a phase, in order.
-    pub(super) fn gates(&mut self, phase: &Fields<'_, '_>) -> Vec<Gate> {
+    /// The gates of a phase with these tasks, in order.
+    pub(super) fn gates(&mut self, phase: &Fields<'_, '_>, tasks: &[Task]) -> Vec<Gate> {
         let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
         let mut gates = Vec::new();
         for node in phase.get("gates").and_then(|node| self.list(node, "`gates`")).unwrap_or_default() {
             let Some(fields) = self.fields(node, &GATE) else { continue };
-            let gate = self.gate(&fields);
+            let gate = self.gate(&fields, tasks);
             if let Some(id) = fields.get("id")
                 && let crate::spec::syntax::Content::Scalar(scalar) = &*id.content
                 && let Some(first) = seen.insert(&scalar.text, id.span.start)
@@ -48,26 +54,41 @@ impl Checker<'_, '_> {
         gates
     }
 
-    fn gate(&mut self, fields: &Fields<'_, '_>) -> Option<Gate> {
+    fn gate(&mut self, fields: &Fields<'_, '_>, tasks: &[Task]) -> Option<Gate> {
         let id = fields.require(self, "id").and_then(|node| self.id(node, "the id of a gate"));
         let run = fields.require(self, "run").and_then(|node| self.command(node, "`run`"));
-        for key in ["name", "description"] {
-            fields.get(key).map(|node| self.text(node, &format!("`{key}`")));
-        }
+        let name = fields.get("name").and_then(|node| self.text(node, "`name`")).map(str::to_owned);
+        fields.get("description").map(|node| self.text(node, "`description`"));
         let timeout = fields.get("timeout").and_then(|node| self.timeout(node, "`timeout`"));
         let on_fail = self.on_fail(fields);
         let (env, secrets, dir) = (self.env(fields), self.secret_names(fields), self.dir(fields));
-        Some(Gate { id: GateId::new(id?), run: run?, timeout, on_fail, env, secrets, dir })
+        let task = fields.get("task").and_then(|node| self.gated_task(node, tasks));
+        Some(Gate { id: GateId::new(id?), run: run?, timeout, on_fail, env, secrets, dir, task, title: name })
+    }
+
+    /// The task that a gate follows.
+    fn gated_task(&mut self, node: &Node<'_>, tasks: &[Task]) -> Option<TaskId> {
+        let name = self.filled(node, "`task`")?;
+        if let Some(task) = tasks.iter().find(|task| task.id.as_str() == name) {
+            return Some(task.id.clone());
+        }
+        let message = format!("task `{}` is not defined in this phase", shown(name));
+        self.none_of(ProblemCode::UnknownTask, &node.span, message, name, tasks.iter().map(|task| task.id.as_str()));
+        None
     }
 
     /// Two things of one kind have the same id.
     pub(super) fn repeated_id(&mut self, kind: &str, node: &Node<'_>, id: &str, first: usize) {
+        self.repeated(kind, &node.span, id, first);
+    }
+
+    /// The same, where the id is no value but a key.
+    pub(crate) fn repeated(&mut self, kind: &str, span: &Range<usize>, id: &str, first: usize) {
         if self.report.is_full() {
             return;
         }
         let line = line_of(self.source, first);
-        let message = format!("there are two {kind}s called `{id}`");
-        self.error(ProblemCode::DuplicateId, &node.span, message)
-            .help(format!("the first one is on line {line}; rename one of them"));
+        let message = format!("there are two {kind}s called `{}`", shown(id));
+        self.error(ProblemCode::DuplicateId, span, message).help(format!("the first one is on line {line}; rename one of them"));
     }
 }

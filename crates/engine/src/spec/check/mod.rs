@@ -34,15 +34,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::time::Duration;
 
-pub(super) use fields::{Format, Key, Presence, Rule, Shape};
-pub(super) use workflow::{WORKFLOW, workflow};
 #[cfg(test)]
-pub(super) use {agent::AGENT_KEYS, question::WAIT_KEYS};
+pub(super) use agent::AGENT_KEYS;
+pub(crate) use checkpoint::PROMPT;
+pub(crate) use choice::default_choices;
+pub(super) use fields::{Format, Key, Presence, Rule, Shape};
+pub(crate) use needs::{circle, cycles};
+#[cfg(test)]
+pub(super) use question::WAIT_KEYS;
+pub(crate) use workflow::SUCCESSOR;
+pub(super) use workflow::{WORKFLOW, workflow};
 
 /// What every check needs: the text of the file, for places inside scalars, and where problems go.
-pub(super) struct Checker<'s, 'r> {
+pub(crate) struct Checker<'s, 'r> {
     source: &'s str,
-    report: &'r mut Report,
+    pub(crate) report: &'r mut Report,
     /// Where lines begin, found once: a file may hold very many scripts.
     lines: Vec<usize>,
     /// The variables that the file declares; nothing while that is not known.
@@ -59,7 +65,7 @@ pub(super) struct Checker<'s, 'r> {
 }
 
 impl<'s, 'r> Checker<'s, 'r> {
-    fn new(source: &'s str, report: &'r mut Report, beside: &'r mut dyn Beside, depth: u32) -> Self {
+    pub(crate) fn new(source: &'s str, report: &'r mut Report, beside: &'r mut dyn Beside, depth: u32) -> Self {
         let lines = source.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1).collect();
         Self {
             source,
@@ -74,6 +80,11 @@ impl<'s, 'r> Checker<'s, 'r> {
         }
     }
 
+    /// The text of the file.
+    pub(crate) fn source(&self) -> &'s str {
+        self.source
+    }
+
     /// The line that a byte of the file stands on, counted from 1.
     fn line_at(&self, offset: usize) -> u32 {
         u32::try_from(1 + self.lines.partition_point(|start| *start <= offset)).unwrap_or(u32::MAX)
@@ -81,7 +92,7 @@ impl<'s, 'r> Checker<'s, 'r> {
 }
 
 impl Checker<'_, '_> {
-    fn error(&mut self, code: ProblemCode, span: &Range<usize>, message: impl Into<String>) -> &mut Draft {
+    pub(crate) fn error(&mut self, code: ProblemCode, span: &Range<usize>, message: impl Into<String>) -> &mut Draft {
         self.report.error(code, span, message)
     }
 
@@ -120,7 +131,7 @@ impl Checker<'_, '_> {
     }
 
     /// An error about a word that is none of a few: with what was probably meant, else with what there is.
-    fn none_of<'c>(
+    pub(crate) fn none_of<'c>(
         &mut self,
         code: ProblemCode,
         span: &Range<usize>,
@@ -132,7 +143,7 @@ impl Checker<'_, '_> {
         self.error(code, span, message).maybe_help(help);
     }
 
-    fn wrong_kind(&mut self, node: &Node<'_>, what: &str, expected: &str) -> &mut Draft {
+    pub(crate) fn wrong_kind(&mut self, node: &Node<'_>, what: &str, expected: &str) -> &mut Draft {
         self.error(ProblemCode::WrongKind, &node.span, format!("{what} must be {expected}, not {}", node.kind()))
     }
 
@@ -147,7 +158,7 @@ impl Checker<'_, '_> {
     }
 
     /// Any single value, as it was written: `run: true` is the command `true`, `version: 1.10` keeps its zero.
-    fn text<'n>(&mut self, node: &'n Node<'_>, what: &str) -> Option<&'n str> {
+    pub(crate) fn text<'n>(&mut self, node: &'n Node<'_>, what: &str) -> Option<&'n str> {
         let scalar = self.scalar(node, what, "text")?;
         if scalar.text.contains('\0') {
             self.error(ProblemCode::NulCharacter, &node.span, format!("{what} holds a NUL character")).help("remove `\\0`");
@@ -157,7 +168,7 @@ impl Checker<'_, '_> {
     }
 
     /// Text that is more than white space.
-    fn filled<'n>(&mut self, node: &'n Node<'_>, what: &str) -> Option<&'n str> {
+    pub(crate) fn filled<'n>(&mut self, node: &'n Node<'_>, what: &str) -> Option<&'n str> {
         let text = self.text(node, what)?;
         if text.trim().is_empty() {
             self.error(ProblemCode::EmptyValue, &node.span, format!("{what} is empty"));
@@ -166,7 +177,7 @@ impl Checker<'_, '_> {
         Some(text)
     }
 
-    fn truth(&mut self, node: &Node<'_>, what: &str) -> Option<bool> {
+    pub(crate) fn truth(&mut self, node: &Node<'_>, what: &str) -> Option<bool> {
         let scalar = self.scalar(node, what, "true or false")?;
         let truth = scalar.truth();
         if truth.is_none() {
@@ -177,7 +188,7 @@ impl Checker<'_, '_> {
         truth
     }
 
-    fn count(&mut self, node: &Node<'_>, what: &str, allowed: std::ops::RangeInclusive<u32>) -> Option<u32> {
+    pub(crate) fn count(&mut self, node: &Node<'_>, what: &str, allowed: std::ops::RangeInclusive<u32>) -> Option<u32> {
         let expected = format!("a whole number from {} to {}", allowed.start(), allowed.end());
         let scalar = self.scalar(node, what, &expected)?;
         let count = scalar.count().and_then(|count| u32::try_from(count).ok()).filter(|count| allowed.contains(count));
@@ -221,14 +232,14 @@ impl Checker<'_, '_> {
     }
 
     /// A list, or a single thing that stands for a list of one.
-    fn one_or_more<'n, 'a>(&self, node: &'n Node<'a>) -> &'n [Node<'a>] {
+    pub(crate) fn one_or_more<'n, 'a>(&self, node: &'n Node<'a>) -> &'n [Node<'a>] {
         match &*node.content {
             Content::List(items) => items,
             Content::Scalar(_) | Content::Map(_) => std::slice::from_ref(node),
         }
     }
 
-    fn list<'n, 'a>(&mut self, node: &'n Node<'a>, what: &str) -> Option<&'n [Node<'a>]> {
+    pub(crate) fn list<'n, 'a>(&mut self, node: &'n Node<'a>, what: &str) -> Option<&'n [Node<'a>]> {
         match &*node.content {
             Content::List(items) => Some(items),
             Content::Scalar(_) | Content::Map(_) => {
@@ -239,21 +250,26 @@ impl Checker<'_, '_> {
     }
 
     /// A name that may stand in addresses, file names and commands.
-    fn id<'n>(&mut self, node: &'n Node<'_>, what: &str) -> Option<&'n str> {
-        const LONGEST: usize = 100;
+    pub(crate) fn id<'n>(&mut self, node: &'n Node<'_>, what: &str) -> Option<&'n str> {
         let text = self.text(node, what)?;
+        self.is_id(text, &node.span, what).then_some(text)
+    }
+
+    /// Whether a name may stand in addresses, file names and commands; if not, that is told.
+    pub(crate) fn is_id(&mut self, text: &str, span: &Range<usize>, what: &str) -> bool {
+        const LONGEST: usize = 100;
         let allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.');
         let good_start = text.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_');
         if !good_start || !text.chars().all(allowed) {
             let message = format!("{what} cannot be `{}`", shown(text));
             let help = "use letters, digits, `-`, `_` and `.`, beginning with a letter, a digit or `_`";
-            self.error(ProblemCode::BadId, &node.span, message).help(help);
-            return None;
+            self.error(ProblemCode::BadId, span, message).help(help);
+            return false;
         }
         if text.len() > LONGEST {
-            self.error(ProblemCode::BadId, &node.span, format!("{what} is longer than {LONGEST} characters"));
-            return None;
+            self.error(ProblemCode::BadId, span, format!("{what} is longer than {LONGEST} characters"));
+            return false;
         }
-        Some(text)
+        true
     }
 }

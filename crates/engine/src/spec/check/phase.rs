@@ -35,7 +35,7 @@ pub(super) static PHASE: Format = Format {
         )
         .default("parallel"),
         Key::optional("tasks", Shape::List(&TASK, 0), "What to do."),
-        Key::optional("gates", Shape::List(&GATE, 0), "Automatic checks after the tasks, in this order."),
+        Key::optional("gates", Shape::List(&GATE, 0), "Automatic checks after the tasks, in this order; one with `task` follows that task."),
         Key::optional("checkpoint", Shape::Map(&CHECKPOINT), "Where a person decides, after the gates."),
         Key::optional("execution_mode", Shape::Words(&words(&MODES)), "How it chooses what runs; as the workflow says when absent."),
         Key::optional("subagents", Shape::AnyOf(&SUBAGENTS_SHAPES), "Agents that work: a list, or `{ always, adaptive }`; each is a task."),
@@ -132,7 +132,7 @@ impl Checker<'_, '_> {
         let mut suggested = self.suggestions(fields);
         suggested.extend(told);
         let (skills, budget) = (self.names(fields, "skills"), self.budget(fields));
-        let gates = self.gates(fields);
+        let gates = self.gates(fields, &tasks);
         let checkpoint = fields.get("checkpoint").and_then(|node| self.checkpoint(node, order));
         let fail_fast = fields.get("fail_fast").and_then(|node| self.truth(node, "`fail_fast`")).unwrap_or(false);
         if ["tasks", "subagents", "gates", "checkpoint", "main_agent", "use"].iter().all(|key| fields.get(key).is_none()) {

@@ -92,7 +92,7 @@ static INPUT_SHAPE: Shape = Shape::AnyOf(&[Shape::Text, Shape::Map(&INPUT)]);
 static AGENT_SHAPE: Shape = Shape::AnyOf(&AGENT_SHAPES);
 
 /// Keys that only the successor of this format has at its top.
-const SUCCESSOR: [&str; 3] = ["checkpoints", "base_dir", "scope"];
+pub(crate) const SUCCESSOR: [&str; 3] = ["checkpoints", "base_dir", "scope"];
 
 /// Checks the tree of a whole file.
 pub(in crate::spec) fn workflow(
@@ -158,6 +158,7 @@ pub(in crate::spec) fn workflow(
         inputs,
         worktree,
         policy,
+        pipeline: None,
     })
 }
 

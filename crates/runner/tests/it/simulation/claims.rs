@@ -1,11 +1,14 @@
 //! The claims, and who watches over them while a plan is played.
 
+use lockgate_engine::formats::pipeline::check::check as check_file;
+use lockgate_engine::formats::pipeline::document::{Document, document};
+use lockgate_engine::formats::pipeline::written::written;
 use lockgate_engine::hold::HoldState;
-use lockgate_engine::id::{HoldId, TaskKey};
+use lockgate_engine::id::{HoldId, TaskId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::event::{Entry, Event};
-use lockgate_engine::spec::workflow::Workflow;
+use lockgate_engine::spec::workflow::{Join, Phase, Workflow};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Sees work begin and end, from outside the processes.
@@ -39,6 +42,7 @@ pub(super) fn check(watch: &Watch, commits: &[Sealed], workflow: &Workflow) -> R
     nothing_begins_before_it_is_recorded(watch, &entries)?;
     finished_work_never_runs_again(&entries)?;
     every_answer_survives(watch, &entries)?;
+    nothing_starts_before_the_gates_of_what_it_needs(&entries, workflow)?;
     no_phase_before_its_gate(&entries, workflow)
 }
 
@@ -104,13 +108,52 @@ fn every_answer_survives(watch: &Watch, entries: &[Entry]) -> Result<(), String>
     Ok(())
 }
 
+/// A task that needs another one starts only after the gates of that one have passed.
+fn nothing_starts_before_the_gates_of_what_it_needs(entries: &[Entry], workflow: &Workflow) -> Result<(), String> {
+    let mut passed = BTreeSet::new();
+    let mut well = BTreeSet::new();
+    for entry in entries {
+        match &entry.event {
+            Event::GatePassed { phase, iteration, gate, .. } | Event::GateWaived { phase, iteration, gate, .. } => {
+                passed.insert((phase.clone(), *iteration, gate.clone()));
+            }
+            Event::TaskFinished { key, .. } | Event::TaskSkipped { key, .. } if key.item.is_none() => {
+                well.insert((key.phase.clone(), key.iteration, key.task.clone()));
+            }
+            Event::TaskStarted { key, .. } => {
+                let declared = workflow.phase(key.phase.as_str()).expect("the phase is declared");
+                let Some(task) = declared.task(key.task.as_str()).filter(|task| task.join == Join::All) else { continue };
+                let needed = |task: &TaskId| task_needs(declared, key.task.as_str(), task);
+                let of_needed = declared.gates.iter().filter(|gate| gate.task.as_ref().is_some_and(needed));
+                let mut open = of_needed.filter(|gate| !passed.contains(&(key.phase.clone(), key.iteration, gate.id.clone())));
+                if let Some(gate) = open.find(|gate| {
+                    let of = gate.task.clone().expect("it belongs to a task");
+                    well.contains(&(key.phase.clone(), key.iteration, of))
+                }) {
+                    return Err(format!("nothing_starts_before_the_gates_of_what_it_needs: {} before {}", task.id, gate.id));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn task_needs(phase: &Phase, task: &str, needed: &TaskId) -> bool {
+    phase.task(task).is_some_and(|task| task.needs.contains(needed))
+}
+
 /// A phase is completed only after its gates have passed and its checkpoint, if it has one, was settled.
 fn no_phase_before_its_gate(entries: &[Entry], workflow: &Workflow) -> Result<(), String> {
     let mut passed = BTreeSet::new();
     let mut settled = BTreeSet::new();
     let mut opened = BTreeMap::new();
+    let mut left_out = BTreeSet::new();
     for entry in entries {
         match &entry.event {
+            Event::TaskLeftOut { key, .. } | Event::FailureTolerated { key } => {
+                left_out.insert((key.phase.clone(), key.iteration, key.task.clone()));
+            }
             Event::GatePassed { phase, iteration, gate, .. } | Event::GateWaived { phase, iteration, gate, .. } => {
                 passed.insert((phase.clone(), *iteration, gate.clone()));
             }
@@ -122,7 +165,11 @@ fn no_phase_before_its_gate(entries: &[Entry], workflow: &Workflow) -> Result<()
             }
             Event::PhaseCompleted { phase, iteration } => {
                 let declared = workflow.phase(phase.as_str()).expect("the phase is declared");
-                let missing = declared.gates.iter().find(|gate| !passed.contains(&(phase.clone(), *iteration, gate.id.clone())));
+                let mut asked = declared.gates.iter().filter(|gate| match &gate.task {
+                    Some(task) => !left_out.contains(&(phase.clone(), *iteration, task.clone())),
+                    None => true,
+                });
+                let missing = asked.find(|gate| !passed.contains(&(phase.clone(), *iteration, gate.id.clone())));
                 if let Some(gate) = missing {
                     return Err(format!("no_phase_before_its_gate: {phase} without {}", gate.id));
                 }
@@ -135,6 +182,20 @@ fn no_phase_before_its_gate(entries: &[Entry], workflow: &Workflow) -> Result<()
         }
     }
     Ok(())
+}
+
+/// Whatever happened, the state file of a pipeline keeps all rules of its format, and follows from what it said before. Gives what it says.
+pub(super) fn state_file_is_right(run: &Run, before: Option<Document>) -> Result<Option<Document>, String> {
+    let Some(now) = document(run, None) else { return Ok(None) };
+    let text = written(None, &now).map_err(|error| error.to_string())?;
+    let findings = check_file(&text, Some("PRD-001"), Some(&run.workflow)).map_err(|error| error.message)?;
+    if !findings.is_empty() {
+        return Err(format!("state_file_is_right: {findings:?}: {text}"));
+    }
+    match before.filter(|before| !before.status.leads_to(now.status)) {
+        Some(before) => Err(format!("state_file_is_right: {:?} does not follow {:?}: {text}", now.status, before.status)),
+        None => Ok(Some(now)),
+    }
 }
 
 /// A run that is replayed from its history is the run that was driven.

@@ -6,14 +6,17 @@ use lockgate_engine::run::command::GapsFound;
 use lockgate_engine::run::event::Preset;
 use lockgate_engine::spec::subagent::Subagent;
 use lockgate_engine::spec::workflow::{
-    Checkpoint, ForEach, GapAction, GapCheck, Gate, Join, OnConditionError, OnFail, OnInterrupt, Over, Phase, Reads, Retry,
-    Script, Task, Work, Workflow,
+    Checkpoint, ForEach, GapAction, GapCheck, Gate, Join, OnConditionError, OnFail, OnInterrupt, Output, Over, Phase, Pipeline,
+    PipelinePhase, Reads, Retry, Script, Task, Work, Workflow, Workstream,
 };
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+/// More tasks than any phase has.
+pub(super) const TASKS: usize = 100;
 
 /// A workflow, and what befalls it.
 #[derive(Clone, Debug, PartialEq)]
@@ -152,8 +155,28 @@ impl Plan {
             name: "simulated".into(),
             max_parallel: self.seed.is_multiple_of(3).then_some(2),
             phases: self.phases.iter().enumerate().map(|(index, phase)| phase.declared(index)).collect(),
+            pipeline: self.seed.is_multiple_of(2).then(|| Box::new(self.pipeline())),
             ..Workflow::default()
         }
+    }
+
+    /// Every other plan is played as a pipeline, whose state file is then claimed to be right.
+    fn pipeline(&self) -> Pipeline {
+        let phases = self.phases.iter().enumerate().map(|(index, phase)| PipelinePhase {
+            name: format!("p{index}"),
+            workstreams: (0..phase.tasks.len()).map(|task| task_id(index, task)).collect(),
+            gates: (0..phase.gates).map(|gate| GateId::new(format!("g{gate}"))).collect(),
+        });
+        let phases: Vec<PipelinePhase> = phases.collect();
+        let workstreams = phases.iter().flat_map(|phase| &phase.workstreams).map(|id| Workstream {
+            id: id.clone(),
+            name: String::new(),
+            executor: None,
+            outputs: vec![Output { said: "made.txt".into(), path: Some("made.txt".into()) }],
+            gates: Vec::new(),
+        });
+        let workstreams = workstreams.collect();
+        Pipeline { prd: "PRD-001".into(), title: "simulated".into(), phases, workstreams, ..Pipeline::default() }
     }
 }
 
@@ -173,6 +196,12 @@ impl PlannedPhase {
         }
     }
 
+    /// The task that a gate belongs to: in every other kind of phase one of them, so that both kinds of gates are played.
+    fn gated_task(&self, phase: usize, gate: u32) -> Option<TaskId> {
+        let task = (gate as usize) % self.tasks.len();
+        self.tasks.len().is_multiple_of(2).then(|| task_id(phase, task))
+    }
+
     /// What a gap check finds: each in turn another way out.
     pub(super) fn gaps_found(&self, round: u32) -> GapsFound {
         let scout = Subagent { kind: "scout".into(), config: BTreeMap::new() };
@@ -189,8 +218,10 @@ impl PlannedPhase {
         let choice = |label: &str, action| Choice { with_feedback: true, ..Choice::plain(label, label, action) };
         let condition = Script { source: "true".into(), reads: Reads::Parts(BTreeSet::new()), line: 0 };
         Phase {
-            tasks: self.tasks.iter().enumerate().map(|(index, task)| task.declared(index)).collect(),
-            gates: (0..self.gates).map(|number| declared_gate(number, self.gate_on_fail)).collect(),
+            tasks: self.tasks.iter().enumerate().map(|(number, task)| task.declared(index, number)).collect(),
+            gates: (0..self.gates)
+                .map(|number| declared_gate(number, self.gate_on_fail, self.gated_task(index, number)))
+                .collect(),
             checkpoint: self.checkpoint.then(|| Checkpoint {
                 condition: self.condition.then_some(condition),
                 on_condition_error: OnConditionError::Show,
@@ -214,16 +245,13 @@ impl PlannedPhase {
     }
 }
 
-fn declared_gate(number: u32, on_fail: OnFail) -> Gate {
-    Gate {
-        id: GateId::new(format!("g{number}")),
-        run: "true".into(),
-        timeout: None,
-        on_fail,
-        env: BTreeMap::new(),
-        secrets: Vec::new(),
-        dir: None,
-    }
+/// Unique in the whole plan, as those of workstreams are.
+fn task_id(phase: usize, task: usize) -> TaskId {
+    TaskId::new(format!("t{}", phase * TASKS + task))
+}
+
+fn declared_gate(number: u32, on_fail: OnFail, task: Option<TaskId>) -> Gate {
+    Gate { on_fail, task, ..Gate::new(GateId::new(format!("g{number}")), "true".into()) }
 }
 
 impl PlannedTask {
@@ -245,9 +273,9 @@ impl PlannedTask {
         }
     }
 
-    fn declared(&self, index: usize) -> Task {
+    fn declared(&self, phase: usize, index: usize) -> Task {
         Task {
-            needs: self.needs.iter().map(|need| TaskId::new(format!("t{need}"))).collect(),
+            needs: self.needs.iter().map(|need| task_id(phase, *need)).collect(),
             retry: Retry { attempts: self.attempts, backoff: Duration::from_secs(1) },
             on_interrupt: self.on_interrupt,
             on_fail: self.on_fail,
@@ -258,7 +286,7 @@ impl PlannedTask {
             when: self.when.then(|| Script { source: "true".into(), reads: Reads::Parts(BTreeSet::new()), line: 0 }),
             join: self.join,
             continue_on_error: self.continue_on_error,
-            ..Task::new(TaskId::new(format!("t{index}")), Work::Run("work".into()))
+            ..Task::new(task_id(phase, index), Work::Run("work".into()))
         }
     }
 }

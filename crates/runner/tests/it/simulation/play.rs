@@ -1,6 +1,6 @@
 //! Playing a plan: one process after another drives the run until it ends, and then the claims are checked.
 
-use super::claims::{check, same_run};
+use super::claims::{check, same_run, state_file_is_right};
 use super::plan::Plan;
 use super::world::{Hands, Outside, SimulatedClock};
 use lockgate_engine::digest::Digest;
@@ -174,8 +174,10 @@ async fn claims(disk: &MemoryStore, outside: &Outside, run: &RunId) -> Result<()
         return Err(format!("the history verifies: {findings:?}"));
     }
     let (mut replayed, _) = Run::first(&commits[0], Arc::new(workflow)).map_err(|error| error.to_string())?;
+    let mut said = state_file_is_right(&replayed, None)?;
     for commit in &commits[1..] {
         replayed.apply_commit(commit).map_err(|error| error.to_string())?;
+        said = state_file_is_right(&replayed, said)?;
     }
     let loaded = load(disk, run).await.map_err(|error| error.to_string())?;
     same_run(&loaded, &replayed)

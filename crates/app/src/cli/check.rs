@@ -1,0 +1,115 @@
+//! `lockgate check`: whether state files of pipelines keep the rules of their format.
+
+use crate::code::Code;
+use crate::exit::Exit;
+use crate::trouble::{Trouble, TroubleView};
+use crate::{diagnose, neutral, print, workflow_file};
+use lockgate_engine::formats::json::{JsonError, place};
+use lockgate_engine::formats::pipeline::check::check;
+use lockgate_engine::formats::pipeline::rule::Finding;
+use lockgate_engine::spec::workflow::Workflow;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Checks state files of pipelines: required keys, patterns, status, and agreement with their EXECUTION-SPEC
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The state files
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The EXECUTION-SPEC whose workstreams and gates they must have
+    #[arg(long, value_name = "SPEC")]
+    spec: Option<PathBuf>,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct FileLine {
+    file: String,
+    clean: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<TroubleView>,
+    findings: Vec<Finding>,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<Exit, Trouble> {
+    let spec = arguments.spec.as_deref().map(spec).transpose()?;
+    let mut lines = Vec::new();
+    let mut unreadable = false;
+    for path in &arguments.files {
+        let file = path.to_string_lossy().into_owned();
+        let line = match checked(path, spec.as_ref()) {
+            Ok(findings) => FileLine { file, clean: findings.is_empty(), error: None, findings },
+            Err(trouble) => {
+                unreadable = true;
+                if !arguments.json {
+                    trouble.tell();
+                }
+                FileLine { file, clean: false, error: Some(trouble.view()), findings: Vec::new() }
+            }
+        };
+        if !arguments.json {
+            print::data(&told(&line));
+        }
+        lines.push(line);
+    }
+    if arguments.json {
+        print::json(&lines);
+    }
+    Ok(match (unreadable, lines.iter().all(|line| line.clean)) {
+        (true, _) => Exit::Misuse,
+        (false, false) => Exit::Failed,
+        (false, true) => Exit::Done,
+    })
+}
+
+fn spec(path: &Path) -> Result<Workflow, Trouble> {
+    let file = workflow_file::read(path)?;
+    if file.workflow.is_none() {
+        diagnose::tell(&file);
+    }
+    let named = path.display();
+    let Some(workflow) = file.workflow else {
+        let message = format!("{named} is no valid {}: {}", file.format.noun(), diagnose::summary(&file.problems));
+        return Err(Trouble::new(Code::InvalidWorkflow, message)
+            .help("mend it, or check the state files without `--spec`")
+            .told());
+    };
+    if workflow.pipeline.is_none() {
+        let message = format!("{named} is a {}, and no EXECUTION-SPEC", file.format.noun());
+        return Err(Trouble::new(Code::InvalidWorkflow, message).help("name the file with `workstreams` and `execution_phases`"));
+    }
+    Ok(workflow)
+}
+
+fn checked(path: &Path, spec: Option<&Workflow>) -> Result<Vec<Finding>, Trouble> {
+    let text = workflow_file::text(path)?;
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy());
+    check(&text, stem.as_deref(), spec).map_err(|error| not_json(path, &text, &error))
+}
+
+/// A file that cannot be read as JSON, with the place.
+pub(super) fn not_json(path: &Path, text: &str, error: &JsonError) -> Trouble {
+    let (line, column) = place(text, error.at);
+    let message = format!("{}:{line}:{column} is not JSON: {error}", path.display());
+    Trouble::new(Code::NotJson, message).help("mend the file there; a state file is one JSON object")
+}
+
+fn told(line: &FileLine) -> String {
+    let file = neutral::line(&line.file);
+    if line.error.is_some() {
+        return format!("{file}: cannot be read\n");
+    }
+    let mut text = String::new();
+    for Finding { rule, line, column, message, help } in &line.findings {
+        text += &format!("{file}:{line}:{column}: {rule}: {}\n  help: {}\n", neutral::line(message), neutral::line(help));
+    }
+    match line.findings.len() {
+        0 => text += &format!("{file}: clean\n"),
+        1 => text += &format!("{file}: 1 finding\n"),
+        count => text += &format!("{file}: {count} findings\n"),
+    }
+    text
+}

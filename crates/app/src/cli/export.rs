@@ -1,0 +1,42 @@
+//! `lockgate export`: a run in the form of another tool.
+
+use crate::exit::Exit;
+use crate::open::Project;
+use crate::trouble::Trouble;
+use crate::{print, select};
+use clap::ValueEnum;
+use lockgate_engine::run::Refusal;
+use lockgate_runner::load::load;
+use lockgate_runner::projection::StateFile;
+use std::path::Path;
+
+/// Prints a run in the form of another tool
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The run: its id, a beginning of it, or its PRD
+    run: String,
+    /// The form
+    #[arg(long, value_name = "FORM", default_value = "pipeline")]
+    format: Form,
+}
+
+/// A form that other tools read.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Form {
+    /// The state file of a pipeline
+    Pipeline,
+}
+
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+    let project = Project::open(root)?;
+    let found = select::run_or_ended(project.store(), &arguments.run).await?;
+    let state = load(project.store(), &found.row.run).await?;
+    let text = match arguments.format {
+        Form::Pipeline => {
+            let file = StateFile::of(&project.root, project.world.store.clone(), &state).ok_or(Refusal::NoPipeline)?;
+            file.export().await?
+        }
+    };
+    print::data(&text);
+    Ok(Exit::Done)
+}

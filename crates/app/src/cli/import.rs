@@ -1,0 +1,198 @@
+//! `lockgate import`: a run from the state file of another tool, to go on with.
+
+use super::check::not_json;
+use crate::code::Code;
+use crate::exit::Exit;
+use crate::open::Project;
+use crate::pipeline::Room;
+use crate::trouble::Trouble;
+use crate::{diagnose, neutral, pipeline, print, workflow_file};
+use lockgate_engine::digest::Digest;
+use lockgate_engine::formats::kind::Format;
+use lockgate_engine::formats::pipeline::lenient::{StateFile, lenient};
+use lockgate_engine::id::{PhaseId, TaskId};
+use lockgate_engine::run::command::Way;
+use lockgate_engine::run::event::{FrozenFile, Origin};
+use lockgate_engine::run::pipeline::Imported;
+use lockgate_engine::spec::workflow::{AgentWork, Phase, Pipeline, PipelinePhase, Prompt, Task, Work, Workflow, Workstream};
+use lockgate_runner::driver::begin_resting;
+use lockgate_runner::start::{Beginning, WorkflowFile, prepare};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Makes a run from the state file of a pipeline that another tool wrote; what it says is done never runs again
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The state file
+    file: PathBuf,
+    /// The EXECUTION-SPEC that says what remains to be done; the one that the file names when absent
+    #[arg(long, value_name = "SPEC")]
+    spec: Option<PathBuf>,
+    /// Takes the place of a run of the same pipeline that is there already; its state file is kept aside
+    #[arg(long)]
+    new: bool,
+    /// Prints what was made as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Made {
+    run: String,
+    prd: String,
+    status: &'static str,
+    told: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spec: Option<String>,
+}
+
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+    let text = workflow_file::text(&arguments.file)?;
+    let (state, told) = lenient(&text).map_err(|error| not_json(&arguments.file, &text, &error))?;
+    let prd = known_by(&state, &arguments.file)?;
+    let project = Project::open_or_make(root)?;
+    let spec = spec(&project, &arguments, &state)?;
+    let (file, workflow) = match spec {
+        Some((file, workflow)) => (file, of_spec(workflow, &prd, &arguments.file)?),
+        None => (without_spec(&arguments.file, &text), alone(&state, &prd, &text)),
+    };
+    let spec = (file.format == Format::ExecutionSpec).then(|| file.path.display().to_string());
+    for told in &told {
+        print::note(format_args!("read leniently: {}", neutral::line(told)));
+    }
+    if spec.is_none() && !(state.pending.is_empty() && state.in_progress.is_empty()) {
+        print::warn("no EXECUTION-SPEC says what remains to be done, so agents are told what the file says; --spec names one");
+    }
+    let workflow = super::with_limits(workflow, &project.config);
+    if let Some(pipeline) = &workflow.pipeline {
+        let room = if arguments.new { Room::Anew } else { Room::Over(arguments.file.clone()) };
+        pipeline::make_room(&project, pipeline, room).await?;
+    }
+    let status = state.status;
+    let absolute = std::path::absolute(&arguments.file).unwrap_or_else(|_| arguments.file.clone());
+    let path = absolute.strip_prefix(project.root.dir()).unwrap_or(&absolute).to_string_lossy().into_owned();
+    let imported = Imported::of(&state, FrozenFile { path, digest: Digest::of(text.as_bytes()) });
+    let beginning = Beginning { feature: Some(prd.clone()), ..Beginning::default() };
+    let (driver, seed) = (project.store().driver().clone(), project.world.clock.seed());
+    let mut prepared = prepare(&project.root, &driver, seed, &file, workflow, beginning)
+        .map_err(|message| Trouble::new(Code::BadOutputDir, message))?;
+    prepared.values.push((imported.file.digest, text.into_bytes()));
+    prepared.create.origin = Origin::Imported(Box::new(imported));
+    if spec.is_none() {
+        // The state file changes with the run, and is no definition of it.
+        prepared.create.files.clear();
+    }
+    project.root.prepare_run(&prepared.create.run)?;
+    let run = begin_resting(&project.world, project.actor(Way::Command), prepared, project.require_terminal()).await?;
+    pipeline::refresh(&project, &run, false).await;
+    print::say(format_args!("run {} is {prd}, {}", run.id, status.word()));
+    if run.end != Some(lockgate_engine::run::End::Complete) {
+        print::say(format_args!("go on with: lockgate resume {prd}"));
+    }
+    if arguments.json {
+        print::json(&Made { run: run.id.to_string(), prd, status: status.word(), told, spec });
+    }
+    Ok(Exit::Done)
+}
+
+/// What the pipeline is known by: as the file says it, else as it is called.
+fn known_by(state: &StateFile, path: &Path) -> Result<String, Trouble> {
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).filter(|stem| is_plain(stem));
+    state.prd.clone().or(stem).ok_or_else(|| {
+        Trouble::new(Code::BadStateFile, format!("{} does not say what it is about", path.display()))
+            .help("give it a `prd` of letters, digits, `-`, `_` and `.`, such as PRD-009")
+    })
+}
+
+fn is_plain(id: &str) -> bool {
+    let allowed = |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
+    !id.is_empty() && id.len() <= 64 && id.starts_with(|first: char| first.is_ascii_alphanumeric()) && id.chars().all(allowed)
+}
+
+/// The EXECUTION-SPEC that was named, or that the file names and that is there.
+fn spec(project: &Project, arguments: &Arguments, state: &StateFile) -> Result<Option<(WorkflowFile, Workflow)>, Trouble> {
+    let path = match (&arguments.spec, &state.spec) {
+        (Some(path), _) => path.clone(),
+        (None, Some(named)) => {
+            let beside = arguments.file.parent().map(|folder| folder.join(named));
+            let candidates = [Some(project.root.dir().join(named)), beside];
+            match candidates.into_iter().flatten().find(|path| path.is_file()) {
+                Some(path) => path,
+                None => {
+                    print::note(format_args!("the EXECUTION-SPEC {} that the file names is not there", neutral::line(named)));
+                    return Ok(None);
+                }
+            }
+        }
+        (None, None) => return Ok(None),
+    };
+    let mut file = workflow_file::read(&path)?;
+    diagnose::tell(&file);
+    match file.workflow.take().filter(|workflow| workflow.pipeline.is_some()) {
+        Some(workflow) => Ok(Some((file, workflow))),
+        None => {
+            let message = format!("{} is no valid EXECUTION-SPEC: {}", path.display(), diagnose::summary(&file.problems));
+            Err(Trouble::new(Code::InvalidWorkflow, message)
+                .help("`lockgate validate` says what is wrong; --spec names another one"))
+        }
+    }
+}
+
+fn of_spec(workflow: Workflow, prd: &str, file: &Path) -> Result<Workflow, Trouble> {
+    let about = workflow.pipeline.as_ref().map(|pipeline| pipeline.prd.clone()).unwrap_or_default();
+    if about == prd {
+        return Ok(workflow);
+    }
+    let message = format!("{} is about {prd}, and the EXECUTION-SPEC about {about}", file.display());
+    Err(Trouble::new(Code::BadUsage, message).help("name the EXECUTION-SPEC of the same pipeline with --spec"))
+}
+
+fn without_spec(path: &Path, text: &str) -> WorkflowFile {
+    WorkflowFile {
+        path: path.to_owned(),
+        format: Format::PipelineState,
+        source: text.to_owned(),
+        workflow: None,
+        problems: Vec::new(),
+        beside: BTreeMap::new(),
+    }
+}
+
+/// A pipeline of which only the state file is known: one phase, in which agents do what is not done.
+fn alone(state: &StateFile, prd: &str, text: &str) -> Workflow {
+    let title = state.title.clone().unwrap_or_else(|| prd.to_owned());
+    let all = state.completed.iter().chain(&state.in_progress).chain(&state.pending);
+    let known: Vec<&String> = all.filter(|id| is_plain(id)).collect();
+    let task = |id: &&String| {
+        let work = if state.completed.contains(id) {
+            Work::Pass
+        } else {
+            let prompt = format!(
+                "Do workstream {id} of {prd} ({title}). All that is known of it is what the pipeline's state file says:\n\n{text}\n"
+            );
+            Work::Agent(Box::new(AgentWork { prompt: Prompt::Document(prompt), ..AgentWork::default() }))
+        };
+        Task::new(TaskId::new(id.as_str()), work)
+    };
+    let id = |id: &&String| TaskId::new(id.as_str());
+    let workstream = |known: &&String| Workstream {
+        id: id(known),
+        name: String::new(),
+        executor: None,
+        outputs: Vec::new(),
+        gates: Vec::new(),
+    };
+    let phase =
+        Phase { name: Some("Phase 1".into()), tasks: known.iter().map(task).collect(), ..Phase::new(PhaseId::from("phase-1")) };
+    let said = PipelinePhase { name: "Phase 1".into(), workstreams: known.iter().map(id).collect(), gates: Vec::new() };
+    let workstreams = known.iter().map(workstream).collect();
+    let pipeline = Pipeline { prd: prd.to_owned(), title: title.clone(), phases: vec![said], workstreams, ..Pipeline::default() };
+    Workflow {
+        name: prd.to_owned(),
+        description: Some(title),
+        phases: vec![phase],
+        pipeline: Some(Box::new(pipeline)),
+        ..Workflow::default()
+    }
+}

@@ -1,0 +1,62 @@
+//! `lockgate note`: add to the notes of a pipeline.
+
+use crate::code::Code;
+use crate::exit::Exit;
+use crate::open::Project;
+use crate::trouble::Trouble;
+use crate::{print, select, sentence};
+use lockgate_engine::run::command::{Body, Way};
+use lockgate_engine::run::pipeline::{Fix, Notes, PipelineFact, PipelineWish};
+use lockgate_runner::driver::submit;
+use serde_json::json;
+use std::path::Path;
+
+/// Adds notes about the work to the state file of a pipeline
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The run: its id, a beginning of it, or its PRD
+    run: String,
+    /// A change that mattered; may be given several times
+    #[arg(long = "key-fix", value_name = "FILE=CHANGE")]
+    key_fixes: Vec<String>,
+    /// A change that a linter asked for; may be given several times
+    #[arg(long = "eslint-fix", value_name = "FILE=CHANGE")]
+    eslint_fixes: Vec<String>,
+    /// Something that was cleaned up; may be given several times
+    #[arg(long = "cleanup", value_name = "TEXT")]
+    cleanup_done: Vec<String>,
+    /// Prints what was recorded as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+    let cleanup_done: Vec<String> = arguments.cleanup_done.iter().map(|text| text.trim().to_owned()).collect();
+    let notes = Notes { eslint_fixes: fixes(&arguments.eslint_fixes)?, cleanup_done, key_fixes: fixes(&arguments.key_fixes)? };
+    if notes.is_empty() || notes.cleanup_done.iter().any(String::is_empty) {
+        return Err(Trouble::new(Code::BadUsage, "there is nothing to note")
+            .help("give --key-fix FILE=CHANGE, --eslint-fix FILE=CHANGE or --cleanup TEXT"));
+    }
+    let project = Project::open(root)?;
+    let found = select::run_or_ended(project.store(), &arguments.run).await?;
+    let run = &found.row.run;
+    let body = Body::Pipeline(Box::new(PipelineWish::Note(notes.clone())));
+    submit(&project.world, run, project.actor(Way::Command), body, project.require_terminal()).await?;
+    print::say(sentence::of_pipeline(&PipelineFact::Noted(notes.clone())));
+    if arguments.json {
+        print::json(&json!({"run": run, "noted": notes}));
+    }
+    Ok(Exit::Done)
+}
+
+fn fixes(given: &[String]) -> Result<Vec<Fix>, Trouble> {
+    let read = |text: &String| {
+        let parts = text.split_once('=').map(|(file, change)| (file.trim(), change.trim()));
+        let (file, change) = parts.filter(|(file, change)| !file.is_empty() && !change.is_empty()).ok_or_else(|| {
+            Trouble::new(Code::BadUsage, format!("{text:?} names no file with its change"))
+                .help("write FILE=CHANGE: --key-fix 'src/a.ts=added the missing case'")
+        })?;
+        Ok(Fix { file: file.to_owned(), change: change.to_owned() })
+    };
+    given.iter().map(read).collect()
+}

@@ -1,0 +1,126 @@
+//! `lockgate review`: file what a review of a pipeline came to, before it begins.
+
+use super::answer::tell_who_goes_on;
+use crate::code::Code;
+use crate::exit::Exit;
+use crate::open::Project;
+use crate::trouble::Trouble;
+use crate::{print, select, sentence};
+use clap::ValueEnum;
+use lockgate_engine::id::GateId;
+use lockgate_engine::run::command::{Body, Way};
+use lockgate_engine::run::pipeline::{PipelineFact, PipelineWish, Review, Verdict};
+use lockgate_engine::spec::workflow::Gate;
+use lockgate_runner::driver::submit;
+use serde_json::json;
+use std::path::Path;
+
+/// Files what a review of a pipeline came to; nothing of it begins before one lets it
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The run: its id, a beginning of it, or its PRD
+    run: String,
+    /// What the review came to; two are taken, after that only a person moves the pipeline
+    #[arg(long, value_name = "VERDICT", required_unless_present = "override_reason", conflicts_with = "override_reason")]
+    verdict: Option<VerdictWord>,
+    /// How many findings must be mended before anything else
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    p0: u32,
+    /// How many findings must be mended besides
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    p1: u32,
+    /// The file with the findings
+    #[arg(long, value_name = "FILE")]
+    findings: Option<String>,
+    /// A gate that must pass before the pipeline is complete, with --verdict ship_with_gates; may be given several times
+    #[arg(long = "gate", value_name = "NAME=COMMAND")]
+    gates: Vec<String>,
+    /// Lets the pipeline begin whatever the review says, for this reason; only a person may
+    #[arg(long = "override", value_name = "REASON")]
+    override_reason: Option<String>,
+    /// Prints what was recorded as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a review came to.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum VerdictWord {
+    /// It may begin
+    #[value(name = "ship")]
+    Ship,
+    /// It may begin, and more must hold in the end
+    #[value(name = "ship_with_gates")]
+    ShipWithGates,
+    /// It may not begin
+    #[value(name = "do_not_ship")]
+    DoNotShip,
+}
+
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+    let verdict = match arguments.verdict {
+        Some(VerdictWord::Ship) => Verdict::Ship,
+        Some(VerdictWord::ShipWithGates) => Verdict::ShipWithGates,
+        Some(VerdictWord::DoNotShip) => Verdict::DoNotShip,
+        None => Verdict::Overridden,
+    };
+    let gates = gates(&arguments.gates, verdict)?;
+    let project = Project::open(root)?;
+    let found = select::run_or_ended(project.store(), &arguments.run).await?;
+    let run = &found.row.run;
+    if let Some(findings) = &arguments.findings
+        && !project.root.dir().join(findings).is_file()
+    {
+        return Err(Trouble::new(Code::UnreadableFile, format!("there is no file {findings:?} with findings under the root")));
+    }
+    let actor = project.actor(Way::Command);
+    if verdict == Verdict::Overridden {
+        project.may_decide(&actor, run, "override a review").await?;
+    }
+    let review = Review {
+        verdict,
+        p0: arguments.p0,
+        p1: arguments.p1,
+        attempt: 0,
+        findings: arguments.findings,
+        override_reason: arguments.override_reason,
+        gates,
+    };
+    let body = Body::Pipeline(Box::new(PipelineWish::Review(review)));
+    let now = submit(&project.world, run, actor, body, project.require_terminal()).await?;
+    let filed = now.pipeline.as_ref().and_then(|known| known.review.clone());
+    let Some(filed) = filed else { return Ok(Exit::Done) };
+    print::say(sentence::of_pipeline(&PipelineFact::Reviewed(filed.clone())));
+    if filed.verdict.lets_begin() {
+        tell_who_goes_on(&project, &now).await?;
+    } else {
+        print::say(format_args!(
+            "nothing begins before another review lets it, or a person: lockgate review {run} --override REASON"
+        ));
+    }
+    if arguments.json {
+        let recorded =
+            json!({"run": run, "verdict": filed.verdict.word(), "attempt": filed.attempt, "p0": filed.p0, "p1": filed.p1});
+        print::json(&recorded);
+    }
+    Ok(if filed.verdict.lets_begin() { Exit::Done } else { Exit::Failed })
+}
+
+fn gates(given: &[String], verdict: Verdict) -> Result<Vec<Gate>, Trouble> {
+    if verdict != Verdict::ShipWithGates && !given.is_empty() {
+        return Err(Trouble::new(Code::BadUsage, "only the verdict ship_with_gates asks for gates").help("leave out --gate"));
+    }
+    let read = |text: &String| {
+        let parts = text.split_once('=').map(|(name, command)| (name.trim(), command.trim()));
+        let known = parts.filter(|(name, command)| {
+            let plain = |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
+            !name.is_empty() && name.chars().all(plain) && !command.is_empty()
+        });
+        let (name, command) = known.ok_or_else(|| {
+            Trouble::new(Code::BadUsage, format!("{text:?} names no gate"))
+                .help("write NAME=COMMAND, with a name of letters, digits, - and _: --gate rls='npm run rls'")
+        })?;
+        Ok(Gate::new(GateId::from(name), command.to_owned()))
+    };
+    given.iter().map(read).collect()
+}

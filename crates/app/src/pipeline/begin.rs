@@ -1,0 +1,83 @@
+//! Beginning a pipeline: its settings, and room for its state file.
+
+use crate::code::Code;
+use crate::open::Project;
+use crate::print;
+use crate::trouble::Trouble;
+use lockgate_engine::id::{PhaseId, TaskId};
+use lockgate_engine::spec::workflow::{OnInterrupt, Phase, Pipeline, Task, Work, Workflow};
+use lockgate_runner::config::Config;
+use lockgate_runner::projection::{archive, is_there};
+use std::path::{Path, PathBuf};
+
+/// The phase in which the command runs that a pipeline ends with.
+const ON_COMPLETE: &str = "on-complete";
+
+/// The workflow with what the settings say of pipelines, where it is one.
+pub(crate) fn with_settings(workflow: Workflow, config: &Config) -> Workflow {
+    let mut workflow = workflow;
+    let Some(pipeline) = &mut workflow.pipeline else { return workflow };
+    let settings = &config.pipelines;
+    pipeline.review = pipeline.review || settings.review;
+    if let (None, Some(folder)) = (&pipeline.state_file, &settings.folder) {
+        pipeline.state_file = Some(format!("{}/{}.json", folder.trim_end_matches('/'), pipeline.prd));
+    }
+    let command = pipeline.on_complete.clone().or_else(|| settings.on_complete.clone());
+    if let Some(command) = command {
+        let task = Task { on_interrupt: OnInterrupt::Ask, ..Task::new(TaskId::from("command"), Work::Run(command)) };
+        workflow.phases.push(Phase { tasks: vec![task], ..Phase::new(PhaseId::from(ON_COMPLETE)) });
+    }
+    workflow
+}
+
+/// How room is made for a new run of a pipeline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// There must be none yet.
+    First,
+    /// What is there is kept aside.
+    Anew,
+    /// There must be no run yet, and no state file but this one, which the run is made from.
+    Over(PathBuf),
+}
+
+/// Makes room for a new run of a pipeline: there is one run and one state file of each, unless a new one is asked for.
+pub(crate) async fn make_room(project: &Project, pipeline: &Pipeline, room: Room) -> Result<(), Trouble> {
+    let prd = &pipeline.prd;
+    let runs = project.store().runs_of_feature(prd).await?;
+    if let Some(driven) = runs.iter().find(|run| run.driven) {
+        let message = format!("run {} of {prd} is being driven by another process", driven.row.run);
+        return Err(Trouble::new(Code::DrivenElsewhere, message).help(format!(
+            "look at it with `lockgate status {prd}`, or end it first with `lockgate cancel {}`",
+            driven.row.run
+        )));
+    }
+    let file = is_there(&project.root, pipeline);
+    if room == Room::Anew {
+        if let Some(kept) = archive(&project.root, pipeline, project.world.clock.now())? {
+            print::note(format_args!("the state file of the run before is kept as {}", kept.display()));
+        }
+        return Ok(());
+    }
+    let again = format!("begin a new one, which keeps the old file aside, with --new; go on with `lockgate resume {prd}`");
+    if let Some(run) = runs.first() {
+        let message = format!("{prd} has a run already: {}, which is {}", run.row.run, run.row.status);
+        return Err(Trouble::new(Code::PipelineExists, message).help(again));
+    }
+    match file {
+        Some(file) if matches!(&room, Room::Over(same) if is_same(&file, same)) => Ok(()),
+        None => Ok(()),
+        Some(file) => {
+            let message = format!("{prd} has a state file already, of a run that is not kept here: {}", file.display());
+            let import = format!("make a run of it with `lockgate import {}`, or begin anew with --new", file.display());
+            Err(Trouble::new(Code::PipelineExists, message).help(import))
+        }
+    }
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        (Ok(_) | Err(_), _) => false,
+    }
+}

@@ -1,0 +1,39 @@
+//! Pipelines at the command line: how they begin, how they go on, and what people see of them.
+
+mod begin;
+mod resume;
+mod shown;
+
+pub(crate) use begin::{Room, make_room, with_settings};
+pub(crate) use resume::{GoOn, Going, go_on};
+pub(crate) use shown::{PipelineView, text};
+
+use crate::open::Project;
+use crate::{neutral, print};
+use lockgate_engine::run::Run;
+use lockgate_engine::spec::workflow::{Gate, Workflow};
+use lockgate_runner::projection::bring_up;
+
+/// What people call a task: workstreams also have names.
+pub(crate) fn task_title(workflow: &Workflow, task: &str) -> String {
+    let workstream = workflow.pipeline.as_ref().and_then(|pipeline| pipeline.workstream(task));
+    match workstream.map(|workstream| workstream.name.as_str()).filter(|name| !name.is_empty() && *name != task) {
+        Some(name) => format!("{task}: {name}"),
+        None => task.to_owned(),
+    }
+}
+
+/// What people call a gate: those of pipelines have titles, as in the state file.
+pub(crate) fn gate_title(workflow: &Workflow, gate: &Gate) -> String {
+    if workflow.pipeline.is_some() { gate.title().to_owned() } else { gate.id.to_string() }
+}
+
+/// Writes the state file where the process that last drove the run could not; whoever drives it now does so by itself.
+pub(crate) async fn refresh(project: &Project, run: &Run, driven: bool) {
+    if driven || run.pipeline.is_none() {
+        return;
+    }
+    if let Err(error) = bring_up(&project.world, run).await {
+        print::warn(neutral::line(&error.to_string()));
+    }
+}

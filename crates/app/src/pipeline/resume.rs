@@ -1,0 +1,168 @@
+//! Going on with a pipeline: what its state file says decides what is shown, and what is asked first.
+
+use crate::code::Code;
+use crate::open::Project;
+use crate::trouble::Trouble;
+use crate::{line_question, print};
+use lockgate_engine::formats::pipeline::document::{Document, document};
+use lockgate_engine::formats::pipeline::lifecycle::Lifecycle;
+use lockgate_engine::run::state::End;
+use lockgate_engine::run::{Refusal, Run};
+use lockgate_engine::spec::workflow::Pipeline;
+use lockgate_runner::driver::DriveError;
+
+/// How somebody wants a pipeline to go on.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(crate) struct GoOn {
+    /// Says that what failed in a pipeline is mended, instead of being asked
+    #[arg(long, conflicts_with_all = ["go_on", "restart"])]
+    pub(crate) fixed: bool,
+    /// Lets a pipeline go on where it was: past the gate that it waits at, and with what was cut off, instead of being asked
+    #[arg(long = "continue", conflicts_with = "restart")]
+    pub(crate) go_on: bool,
+    /// Runs the phase of a pipeline that was cut off again from its beginning, instead of being asked
+    #[arg(long)]
+    pub(crate) restart: bool,
+}
+
+impl GoOn {
+    /// Whether anything was asked for.
+    pub(crate) fn is_given(self) -> bool {
+        self.fixed || self.go_on || self.restart
+    }
+}
+
+/// How a pipeline goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Going {
+    /// Whether tasks that were cut off run again.
+    pub(crate) rerun: bool,
+    /// Whether the question at the end of its phase is answered: it goes on.
+    pub(crate) approve: bool,
+    /// Whether its phase runs again from the beginning.
+    pub(crate) restart: bool,
+}
+
+/// Finds out how a pipeline goes on, and shows where it stands.
+pub(crate) async fn go_on(project: &Project, run: &Run, asked: GoOn, may_ask: bool) -> Result<Going, Trouble> {
+    let (Some(pipeline), Some(document)) = (run.workflow.pipeline.as_deref(), document(run, None)) else {
+        return Ok(Going::default());
+    };
+    let prd = &pipeline.prd;
+    // Who drives it is told before anything is asked.
+    if let Some(by) = project.store().driver_of(&run.id).await? {
+        return Err(DriveError::DrivenBy { run: run.id.clone(), by }.into());
+    }
+    let may_ask = may_ask && print::somebody_is_there();
+    if run.waits_for_review() && run.end.is_some() {
+        return Err(Refusal::NotReviewed.into());
+    }
+    let going = match document.status {
+        Lifecycle::Complete if run.end == Some(End::Complete) => {
+            return Err(Trouble::new(Code::RunEnded, format!("{prd} already complete"))
+                .help(format!("see what it did with `lockgate log {prd}`; begin anew with `lockgate run SPEC --new`")));
+        }
+        Lifecycle::Complete | Lifecycle::Initialized => Going::default(),
+        Lifecycle::Failed => {
+            mended(prd, &document, asked, may_ask)?;
+            Going { restart: asked.restart, ..Going::default() }
+        }
+        Lifecycle::Paused => {
+            match document.gates_passed.last() {
+                Some(gate) => {
+                    print::say(format_args!("{prd} is paused; the last gate that passed: {}", crate::neutral::line(gate)))
+                }
+                None => print::say(format_args!("{prd} is paused; no gate has passed yet")),
+            }
+            Going { approve: asked.go_on, rerun: asked.go_on, restart: asked.restart }
+        }
+        Lifecycle::InProgress => cut_off(prd, run, &document, asked, may_ask)?,
+    };
+    print::talk(&display(pipeline, &document));
+    Ok(going)
+}
+
+fn mended(prd: &str, document: &Document, asked: GoOn, may_ask: bool) -> Result<(), Trouble> {
+    let error = document.error.as_ref();
+    let place = error.and_then(|error| Some((error.file.as_ref()?, error.line)));
+    let place = place.map(|(file, line)| match line {
+        Some(line) => format!(" ({file}:{line})"),
+        None => format!(" ({file})"),
+    });
+    let what = error.map_or_else(String::new, |error| format!("{}: {}", error.workstream, error.message));
+    let what = format!("{prd} failed: {what}{}", place.unwrap_or_default());
+    if asked.fixed || asked.restart || asked.go_on {
+        print::say(crate::neutral::line(&what));
+        return Ok(());
+    }
+    if may_ask {
+        print::say(crate::neutral::line(&what));
+        if yes("Is it fixed? [y/N] ")? {
+            return Ok(());
+        }
+    }
+    Err(Trouble::new(Code::ResumeChoice, format!("{what}; nobody said that it is mended"))
+        .help(format!("mend it, then go on with `lockgate resume {prd} --fixed`")))
+}
+
+fn cut_off(prd: &str, run: &Run, document: &Document, asked: GoOn, may_ask: bool) -> Result<Going, Trouble> {
+    let at_work = document.in_progress.join(", ");
+    let only_said = run.pipeline.as_ref().is_some_and(|known| known.imported.is_some() && !known.moved);
+    let what = match only_said {
+        true => format!("the file that {prd} was imported from says that {at_work} is at work, and nothing here drives it"),
+        false => format!("{prd} was at work on {at_work} when the process that drove it ({}) died", run.driver),
+    };
+    let on = Going { rerun: true, approve: false, restart: false };
+    let restart = Going { restart: true, ..Going::default() };
+    if asked.go_on || asked.fixed {
+        print::warn(crate::neutral::line(&what));
+        return Ok(on);
+    }
+    if asked.restart {
+        print::warn(crate::neutral::line(&what));
+        return Ok(restart);
+    }
+    if may_ask {
+        print::warn(crate::neutral::line(&what));
+        print::say("  1. Continue: run again only what was cut off\n  2. Restart: run the whole phase again");
+        loop {
+            match line_question::ask("Which? [1] ")?.as_deref().map(str::trim) {
+                None => break,
+                Some("" | "1" | "continue") => return Ok(on),
+                Some("2" | "restart") => return Ok(restart),
+                Some(_) => print::say("type 1 or 2"),
+            }
+        }
+    }
+    Err(Trouble::new(Code::ResumeChoice, format!("{what}; nobody said how to go on")).help(format!(
+        "run again only what was cut off: `lockgate resume {prd} --continue`; run its phase again: `lockgate resume {prd} --restart`"
+    )))
+}
+
+fn yes(question: &str) -> Result<bool, Trouble> {
+    let line = line_question::ask(question)?;
+    Ok(matches!(line.as_deref().map(str::trim).map(str::to_lowercase).as_deref(), Some("y" | "yes")))
+}
+
+/// Where a pipeline goes on, as its source shows it.
+fn display(pipeline: &Pipeline, document: &Document) -> String {
+    let open = |workstream: &String| document.pending.contains(workstream) || document.in_progress.contains(workstream);
+    let first = pipeline.phases.iter().position(|phase| phase.workstreams.iter().any(|id| open(&id.to_string())));
+    let number = first.map_or(pipeline.phases.len(), |position| position + 1);
+    let named = |id: &String| {
+        let name = pipeline.workstream(id).map(|workstream| workstream.name.as_str()).filter(|name| !name.is_empty());
+        crate::neutral::line(&name.map_or_else(|| id.clone(), |name| format!("{id}: {name}"))).into_owned()
+    };
+    let mut text = format!("Resuming {} from Phase {number}\n", pipeline.prd);
+    if !document.completed.is_empty() {
+        text += "\nCompleted:\n";
+        text.extend(document.completed.iter().map(|id| format!("  {} ✅\n", named(id))));
+    }
+    let pending: Vec<&String> = document.in_progress.iter().chain(&document.pending).collect();
+    if !pending.is_empty() {
+        text += "\nPending:\n";
+        text.extend(pending.iter().map(|id| format!("  {}\n", named(id))));
+    }
+    text.push('\n');
+    text
+}

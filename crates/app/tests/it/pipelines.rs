@@ -1,0 +1,467 @@
+//! Pipelines as people run them: the state file, workstreams side by side, failures, reviews, notes, one run of each.
+
+use crate::project::{Project, finish, signal, until};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::process::Stdio;
+use std::time::Duration;
+
+/// Where state files lie when nobody says otherwise.
+pub(crate) const FILE: &str = ".claude/skills/build-pipeline/checkpoints/PRD-009.json";
+
+/// WS1 with a gate of its own; then WS2 and WS3, each of which waits for the other; then WS4.
+pub(crate) const SPEC: &str = r#"---
+prd: PRD-009
+prd_title: Cashier Workflows
+workstreams:
+  WS1:
+    name: Database Layer
+    command: mkdir -p db && echo schema > db/cash.sql
+    outputs: [db/cash.sql]
+    gate: schema
+  WS2:
+    name: Service Layer
+    command: touch ws2 && until test -e ws3; do sleep 0.02; done
+    depends_on: [WS1]
+  WS3:
+    name: Route Handlers
+    command: touch ws3 && until test -e ws2; do sleep 0.02; done; test ! -e broken || { cat broken; exit 2; }
+    depends_on: [WS1]
+    gate: lint
+  WS4:
+    name: Tests
+    command: touch ws4
+    depends_on: [WS2, WS3]
+execution_phases:
+  - { name: 'Phase 1: Foundation', parallel: [WS1] }
+  - { name: 'Phase 2: Services', parallel: [WS2, WS3], gates: [types] }
+  - { name: 'Phase 3: Quality', parallel: [WS4], gates: [tests] }
+gates:
+  schema: { command: test -s db/cash.sql }
+  lint: { command: 'test ! -e dirty' }
+  types: { command: 'true' }
+  tests: { command: test -e ws4 }
+on_complete: echo "$LOCKGATE_RUN" > roadmap
+---
+"#;
+
+/// A project with the pipeline in `spec.md`.
+pub(crate) fn pipeline() -> Project {
+    let project = Project::new();
+    project.write("spec.md", SPEC);
+    project
+}
+
+/// What the state file says.
+pub(crate) fn file(project: &Project) -> Value {
+    serde_json::from_str(&project.read(FILE)).unwrap_or_else(|error| panic!("{error}: {:?}", project.read(FILE)))
+}
+
+fn lists(file: &Value) -> [String; 4] {
+    let joined = |key: &str| {
+        let list = file[key].as_array().unwrap_or_else(|| panic!("{key} is no list: {file}"));
+        list.iter().map(|id| id.as_str().unwrap()).collect::<Vec<_>>().join(" ")
+    };
+    [
+        file["status"].as_str().unwrap().to_owned(),
+        joined("completed_workstreams"),
+        joined("in_progress_workstreams"),
+        joined("pending_workstreams"),
+    ]
+}
+
+#[test]
+fn a_pipeline_pauses_after_each_phase_and_its_file_says_so() {
+    let project = pipeline();
+    let output = project.run(&["run", "spec.md"]);
+    assert_eq!(output.code, Some(3), "{output:?}");
+    let said = file(&project);
+    assert_eq!(lists(&said), ["paused", "WS1", "", "WS2 WS3 WS4"]);
+    assert_eq!(said["current_phase"], 1);
+    assert_eq!(said["artifacts"], json!({"WS1": ["db/cash.sql"]}));
+    assert_eq!(
+        (&said["gates_passed"], &said["gates_pending"]),
+        (&json!(["schema (WS1)"]), &json!(["lint (WS3)", "types", "tests"]))
+    );
+    let output = project.run(&["resume", "PRD-009", "--continue"]);
+    assert_eq!(output.code, Some(3), "{output:?}");
+    let told = "PRD-009 is paused; the last gate that passed: schema (WS1)\nResuming PRD-009 from Phase 2\n\nCompleted:\n  WS1: Database Layer ✅\n\nPending:\n  WS2: Service Layer\n  WS3: Route Handlers\n  WS4: Tests\n";
+    assert!(output.stderr.contains(told), "{}", output.stderr);
+    assert_eq!(lists(&file(&project)), ["paused", "WS1 WS2 WS3", "", "WS4"]);
+    assert_eq!(project.run(&["resume", "PRD-009", "--continue"]).code, Some(0));
+    let said = file(&project);
+    assert_eq!(lists(&said), ["complete", "WS1 WS2 WS3 WS4", "", ""]);
+    assert_eq!((&said["gates_pending"], &said["current_phase"]), (&json!([]), &json!(3)));
+    assert!(!project.read("roadmap").is_empty(), "the command at the end ran");
+}
+
+#[test]
+fn workstreams_of_a_phase_run_at_the_same_time() {
+    // Each of the two waits until the other has begun.
+    let project = pipeline();
+    let output = project.run(&["run", "spec.md", "--answer", "phase-1=Continue", "--answer", "phase-2=Continue"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let kinds: Vec<(String, String)> = project
+        .log("PRD-009")
+        .iter()
+        .filter(|event| event["phase"] == "phase-2" && event["task"].is_string())
+        .map(|event| (event["type"].as_str().unwrap().to_owned(), event["task"].as_str().unwrap().to_owned()))
+        .collect();
+    let started = |task: &str| ("task_started".to_owned(), task.to_owned());
+    assert_eq!(kinds[..2], [started("WS2"), started("WS3")]);
+}
+
+#[test]
+fn the_file_says_what_is_at_work() {
+    let project = pipeline();
+    project.write("spec.md", SPEC.replace("touch ws3 &&", "until test -e ws2 && test -e go; do sleep 0.02; done; touch ws3;"));
+    let running = project.start(&["run", "spec.md", "--answer", "phase-1=Continue"]);
+    until("both are at work", || {
+        std::fs::read_to_string(project.path(FILE)).is_ok_and(|text| text.contains("\"WS2\",\n    \"WS3\"\n  ],\n  \"pending"))
+    });
+    let said = file(&project);
+    assert_eq!(lists(&said), ["in_progress", "WS1", "WS2 WS3", "WS4"]);
+    let status = project.status("PRD-009");
+    assert_eq!(status["pipeline"]["phases"][1]["workstreams"][0]["status"], "in_progress");
+    project.write("go", "");
+    assert_eq!(finish(running).code, Some(3));
+    assert_eq!(lists(&file(&project)), ["paused", "WS1 WS2 WS3", "", "WS4"]);
+}
+
+#[test]
+fn a_failure_lets_the_others_finish_and_names_file_and_line() {
+    let project = pipeline();
+    project.write(
+        "broken",
+        "services/player/index.ts(45,7): error TS2339: Property 'player_id' does not exist on type 'PlayerDTO'\n",
+    );
+    let output = project.run(&["run", "spec.md", "--answer", "phase-1=Continue"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let said = file(&project);
+    assert_eq!(lists(&said), ["failed", "WS1 WS2", "", "WS3 WS4"]);
+    let expected = json!({
+        "workstream": "WS3",
+        "message": "Property 'player_id' does not exist on type 'PlayerDTO'",
+        "file": "services/player/index.ts",
+        "line": 45
+    });
+    assert_eq!(said["error"], expected);
+    let status = project.run(&["status", "PRD-009"]).stdout;
+    assert!(
+        status.contains("failed: WS3: Property 'player_id' does not exist on type 'PlayerDTO' (services/player/index.ts:45)"),
+        "{status}"
+    );
+
+    let refused = project.run(&["resume", "PRD-009"]);
+    assert_eq!(refused.code, Some(3));
+    assert!(refused.stderr.contains("error[resume-choice]") && refused.stderr.contains("--fixed"), "{}", refused.stderr);
+    std::fs::remove_file(project.path("broken")).unwrap();
+    let output = project.run(&["resume", "PRD-009", "--fixed"]);
+    assert_eq!(output.code, Some(3), "{output:?}");
+    assert_eq!(lists(&file(&project)), ["paused", "WS1 WS2 WS3", "", "WS4"]);
+    assert_eq!(file(&project)["error"], Value::Null);
+    let attempts: Vec<Value> =
+        project.events("PRD-009", "task_started").into_iter().filter(|event| event["task"] == "WS2").collect();
+    assert_eq!(attempts.len(), 1, "what is done stays done");
+}
+
+#[test]
+fn a_gate_of_a_workstream_that_fails_runs_again_alone() {
+    let project = pipeline();
+    project.write("dirty", "");
+    assert_eq!(project.run(&["run", "spec.md", "--answer", "phase-1=Continue"]).code, Some(1));
+    let said = file(&project);
+    assert_eq!(lists(&said), ["failed", "WS1 WS2", "", "WS3 WS4"]);
+    assert_eq!(said["error"]["workstream"], "WS3");
+    std::fs::remove_file(project.path("dirty")).unwrap();
+    assert_eq!(project.run(&["resume", "PRD-009", "--fixed"]).code, Some(3));
+    assert_eq!(project.events("PRD-009", "gate_started").iter().filter(|event| event["gate"] == "lint-WS3").count(), 2);
+    assert_eq!(project.events("PRD-009", "task_started").iter().filter(|event| event["task"] == "WS3").count(), 1);
+    let gates = &project.status("PRD-009")["pipeline"]["phases"][1]["workstreams"][1]["gates"];
+    assert_eq!(
+        (&gates[0]["name"], &gates[0]["status"], &gates[0]["attempts"]),
+        (&json!("lint (WS3)"), &json!("passed"), &json!(2))
+    );
+    assert!(gates[0]["log"].is_string() && gates[0]["took_ms"].is_u64(), "{gates}");
+}
+
+#[test]
+fn a_stopped_pipeline_is_paused_and_a_killed_one_is_looked_after() {
+    let project = pipeline();
+    project.write("spec.md", SPEC.replace("touch ws3 &&", "until test -e go; do sleep 0.02; done; touch ws3;"));
+    let running = project.start(&["run", "spec.md", "--answer", "phase-1=Continue"]);
+    until("WS3 is at work", || {
+        project.path("ws2").exists() && file(&project)["in_progress_workstreams"] == json!(["WS2", "WS3"])
+    });
+    let driven = project.run(&["resume", "PRD-009", "--continue"]);
+    assert_eq!(driven.code, Some(3), "a living owner is named: {driven:?}");
+    assert!(
+        driven.stderr.contains("error[driven-elsewhere]") && driven.stderr.contains(&running.id().to_string()),
+        "{}",
+        driven.stderr
+    );
+    signal(&running, Signal::INT);
+    assert_eq!(finish(running).code, Some(130));
+    assert_eq!(lists(&file(&project)), ["paused", "WS1", "", "WS2 WS3 WS4"]);
+
+    let running = project.start(&["resume", "PRD-009", "--continue"]);
+    until("both are at work again", || file(&project)["in_progress_workstreams"] == json!(["WS2", "WS3"]));
+    signal(&running, Signal::KILL);
+    finish(running);
+    assert_eq!(file(&project)["status"], "in_progress");
+    let refused = project.run(&["resume", "PRD-009"]);
+    assert_eq!(refused.code, Some(3));
+    assert!(refused.stderr.contains("PRD-009 was at work on WS2, WS3 when the process that drove it"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--continue") && refused.stderr.contains("--restart"), "{}", refused.stderr);
+    project.write("go", "");
+    let output = project.run(&["resume", "PRD-009", "--restart"]);
+    assert_eq!(output.code, Some(3), "{output:?}");
+    assert_eq!(lists(&file(&project)), ["paused", "WS1 WS2 WS3", "", "WS4"]);
+    assert_eq!(project.status("PRD-009")["phases"][1]["iteration"], 2);
+}
+
+#[test]
+fn what_a_killed_process_did_not_write_whoever_looks_next_writes() {
+    let project = pipeline();
+    assert_eq!(project.run(&["run", "spec.md"]).code, Some(3));
+    // As if it had been killed between the commit and the file.
+    project.write(FILE, project.read(FILE).replace("paused", "in_progress").replace("\"WS1\"\n  ],\n  \"in", "],\n  \"in"));
+    project.write(FILE, json!({"status": "in_progress", "owner": "me"}).to_string());
+    assert_eq!(project.run(&["status", "PRD-009"]).code, Some(0));
+    let said = file(&project);
+    assert_eq!(lists(&said), ["paused", "WS1", "", "WS2 WS3 WS4"]);
+    assert_eq!(said["owner"], "me", "keys of others are kept");
+    std::fs::remove_file(project.path(FILE)).unwrap();
+    assert_eq!(project.run(&["resume", "PRD-009"]).code, Some(3));
+    assert_eq!(lists(&file(&project)), ["paused", "WS1", "", "WS2 WS3 WS4"]);
+    let left: Vec<String> = std::fs::read_dir(project.path(FILE).parent().unwrap())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(left, ["PRD-009.json"], "nothing half-written is left behind");
+}
+
+#[test]
+fn answering_from_elsewhere_and_cancelling_write_the_file_too() {
+    let project = pipeline();
+    assert_eq!(project.run(&["run", "spec.md"]).code, Some(3));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Abort", "--resume"]).code, Some(2));
+    assert_eq!(lists(&file(&project)), ["paused", "WS1", "", "WS2 WS3 WS4"]);
+    let project = pipeline();
+    assert_eq!(project.run(&["run", "spec.md"]).code, Some(3));
+    let before = file(&project)["timestamp"].clone();
+    assert_eq!(project.run(&["cancel", "PRD-009"]).code, Some(0));
+    assert_eq!(lists(&file(&project)), ["paused", "WS1", "", "WS2 WS3 WS4"]);
+    assert_ne!(file(&project)["timestamp"], before);
+}
+
+#[test]
+fn there_is_one_run_of_each_pipeline_unless_a_new_one_is_asked_for() {
+    let project = pipeline();
+    assert_eq!(project.run(&["run", "spec.md"]).code, Some(3));
+    let first = project.newest();
+    let refused = project.run(&["run", "spec.md"]);
+    assert_eq!(refused.code, Some(4));
+    assert!(refused.stderr.contains("error[pipeline-exists]: PRD-009 has a run already"), "{}", refused.stderr);
+    assert_eq!(project.newest(), first, "nothing was begun");
+    project.write("db/cash.sql", "");
+    assert_eq!(project.run(&["run", "spec.md", "--new"]).code, Some(3));
+    assert_ne!(project.newest(), first);
+    let folder = project.path(FILE).parent().unwrap().join("archive");
+    let kept: Vec<_> = std::fs::read_dir(folder).unwrap().collect();
+    assert_eq!(kept.len(), 1, "the old file is kept aside");
+    // What becomes of the old run no longer changes the file.
+    let before = project.read(FILE);
+    assert_eq!(project.run(&["cancel", &first]).code, Some(0));
+    assert_eq!(project.read(FILE), before);
+
+    let other = pipeline();
+    other.write(FILE, "{}");
+    let refused = other.run(&["run", "spec.md"]);
+    assert_eq!(refused.code, Some(4));
+    assert!(refused.stderr.contains("lockgate import"), "{}", refused.stderr);
+    assert_eq!(other.read(FILE), "{}");
+}
+
+#[test]
+fn a_complete_pipeline_is_not_resumed() {
+    let project = pipeline();
+    assert_eq!(project.run(&["run", "spec.md", "--answer", "phase-1=Continue", "--answer", "phase-2=Continue"]).code, Some(0));
+    let refused = project.run(&["resume", "PRD-009"]);
+    assert_eq!(refused.code, Some(4));
+    assert!(refused.stderr.contains("PRD-009 already complete"), "{}", refused.stderr);
+}
+
+#[test]
+fn the_file_lies_where_the_settings_say() {
+    let project = pipeline();
+    project.write(".lockgate/config.yaml", "people: { require_terminal: false }\npipelines: { folder: build/states }\n");
+    assert_eq!(project.run(&["run", "spec.md"]).code, Some(3));
+    assert!(project.path("build/states/PRD-009.json").exists() && !project.path(FILE).exists());
+}
+
+#[test]
+fn a_link_that_leads_out_of_the_root_is_not_followed() {
+    let project = pipeline();
+    let outside = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(outside.path(), project.path(".claude")).unwrap();
+    let output = project.run(&["run", "spec.md"]);
+    assert!(output.stderr.contains("cannot be written"), "{}", output.stderr);
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_review_must_let_a_pipeline_begin() {
+    let project = pipeline();
+    assert_eq!(project.run(&["run", "spec.md", "--review"]).code, Some(3));
+    assert_eq!(lists(&file(&project)), ["initialized", "", "", "WS1 WS2 WS3 WS4"]);
+    assert!(project.run(&["why", "PRD-009"]).stdout.contains("nothing begins before a review lets it"));
+    let filed = project.json(1, &["review", "PRD-009", "--verdict", "do_not_ship", "--p0", "2", "--p1", "1", "--json"]);
+    assert_eq!((&filed["verdict"], &filed["attempt"]), (&json!("do_not_ship"), &json!(1)));
+    let said = file(&project);
+    assert_eq!(lists(&said), ["initialized", "", "", "WS1 WS2 WS3 WS4"]);
+    assert_eq!(said["adversarial_review"], json!({"verdict": "do_not_ship", "p0_count": 2, "p1_count": 1, "attempt": 1}));
+    assert_eq!(project.run(&["resume", "PRD-009"]).code, Some(1));
+    assert_eq!(project.run(&["review", "PRD-009", "--verdict", "do_not_ship", "--p0", "1"]).code, Some(1));
+    let spent = project.run(&["review", "PRD-009", "--verdict", "ship"]);
+    assert_eq!(spent.code, Some(4));
+    assert!(spent.stderr.contains("2 reviews were filed"), "{}", spent.stderr);
+    assert_eq!(project.run(&["review", "PRD-009", "--override", ""]).code, Some(4));
+    assert_eq!(project.run(&["review", "PRD-009", "--override", "the pilot is tomorrow"]).code, Some(0));
+    let review = file(&project)["adversarial_review"].clone();
+    let expected =
+        json!({"verdict": "overridden", "p0_count": 1, "p1_count": 0, "attempt": 2, "override_reason": "the pilot is tomorrow"});
+    assert_eq!(review, expected);
+    assert_eq!(project.run(&["resume", "PRD-009"]).code, Some(3));
+    assert_eq!(lists(&file(&project)), ["paused", "WS1", "", "WS2 WS3 WS4"]);
+    assert_eq!(project.run(&["review", "PRD-009", "--verdict", "ship"]).code, Some(4), "it has begun");
+}
+
+#[test]
+fn gates_of_a_review_must_pass_before_the_pipeline_is_complete() {
+    let project = pipeline();
+    assert_eq!(project.run(&["run", "spec.md", "--review"]).code, Some(3));
+    assert_eq!(project.run(&["review", "PRD-009", "--verdict", "ship_with_gates"]).code, Some(4));
+    let gate = ["review", "PRD-009", "--verdict", "ship_with_gates", "--p1", "1", "--gate", "rls=test -e checked"];
+    assert_eq!(project.run(&gate).code, Some(0));
+    let answers = ["resume", "PRD-009", "--answer", "phase-1=Continue", "--answer", "phase-2=Continue"];
+    assert_eq!(project.run(&answers).code, Some(1));
+    assert_eq!(file(&project)["gates_pending"], json!(["rls"]));
+    project.write("checked", "");
+    assert_eq!(project.run(&["resume", "PRD-009", "--fixed"]).code, Some(0));
+    assert_eq!(lists(&file(&project)), ["complete", "WS1 WS2 WS3 WS4", "", ""]);
+}
+
+#[test]
+fn an_agent_may_file_a_review_and_not_override_one() {
+    let project = pipeline();
+    project.write(
+        "agent.yaml",
+        r#"
+name: reviewer
+phases:
+  - id: look
+    tasks:
+      - { id: overrides, run: '"$LOCKGATE" review PRD-009 --override "I say so"; test $? = 3' }
+      - { id: files, needs: [overrides], run: '"$LOCKGATE" review PRD-009 --verdict ship' }
+"#,
+    );
+    assert_eq!(project.run(&["run", "spec.md", "--review"]).code, Some(3));
+    let output = project.run(&["run", "agent.yaml"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_eq!(file(&project)["adversarial_review"]["verdict"], "ship");
+}
+
+#[test]
+fn notes_are_added_and_those_of_others_kept() {
+    let project = pipeline();
+    assert_eq!(project.run(&["run", "spec.md"]).code, Some(3));
+    let mut said = file(&project);
+    said["key_fixes"] = json!([{"file": "a.ts", "change": "by hand"}]);
+    project.write(FILE, said.to_string());
+    let note =
+        ["note", "PRD-009", "--key-fix", "b.ts=null check", "--eslint-fix", "c.ts=unused", "--cleanup", "old mocks", "--json"];
+    let noted = project.json(0, &note);
+    assert_eq!(noted["noted"]["cleanup_done"], json!(["old mocks"]));
+    let said = file(&project);
+    let fixes = json!([{"file": "a.ts", "change": "by hand"}, {"file": "b.ts", "change": "null check"}]);
+    assert_eq!((&said["key_fixes"], &said["cleanup_done"]), (&fixes, &json!(["old mocks"])));
+    assert_eq!(said["eslint_fixes"], json!([{"file": "c.ts", "change": "unused"}]));
+    assert_eq!(project.run(&["note", "PRD-009"]).code, Some(4));
+    assert_eq!(project.run(&["note", "PRD-009", "--key-fix", "nothing"]).code, Some(4));
+}
+
+#[test]
+fn a_run_that_is_no_pipeline_has_nothing_of_all_this() {
+    let project = Project::with("name: plain\nphases: [{ id: a, tasks: [{ id: t, pass: true }] }]\n");
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(0));
+    let run = project.newest();
+    for arguments in [
+        vec!["note", run.as_str(), "--cleanup", "x"],
+        vec!["review", run.as_str(), "--verdict", "ship"],
+        vec!["export", run.as_str(), "--format", "pipeline"],
+        vec!["resume", run.as_str(), "--fixed"],
+    ] {
+        let output = project.run(&arguments);
+        assert_eq!(output.code, Some(4), "{arguments:?}");
+        assert!(output.stderr.contains("no pipeline") || output.stderr.contains("complete"), "{arguments:?}: {}", output.stderr);
+    }
+    assert_eq!(project.run(&["run", "flow.yaml", "--new"]).code, Some(4));
+    assert!(!project.path(".claude").exists());
+}
+
+#[test]
+fn unsafe_ids_and_artifacts_outside_the_root_are_refused_and_nothing_is_written() {
+    for (was, is) in [
+        ("prd: PRD-009", "prd: ../PRD-009"),
+        ("outputs: [db/cash.sql]", "outputs: [../db/cash.sql]"),
+        ("gate: schema", "gate: shema"),
+    ] {
+        let project = pipeline();
+        project.write("spec.md", SPEC.replacen(was, is, 1));
+        let output = project.run(&["run", "spec.md"]);
+        assert_eq!(output.code, Some(4), "{is}: {output:?}");
+        assert!(!project.path(".claude").exists() && !project.path("db").exists(), "{is}");
+    }
+    let project = pipeline();
+    let output = project.run(&["run", "gone.md"]);
+    assert_eq!(output.code, Some(4));
+    assert!(output.stderr.contains("gone.md"), "{}", output.stderr);
+    assert!(!project.path(".claude").exists());
+}
+
+#[test]
+fn killed_at_any_moment_the_file_is_whole_and_keeps_all_rules() {
+    let project = pipeline();
+    project.write("spec.md", SPEC.replace("'true'", "sleep 0.02"));
+    let mut random = SmallRng::seed_from_u64(7);
+    for _ in 0..12 {
+        let life = Duration::from_millis(random.random_range(5..120));
+        let known = project.run(&["status", "PRD-009"]).code == Some(0);
+        let arguments: &[&str] = match known {
+            false => &["run", "spec.md", "--answer", "phase-1=Continue", "--answer", "phase-2=Continue"],
+            true if file(&project)["status"] == "failed" => &["resume", "PRD-009", "--fixed"],
+            true => &["resume", "PRD-009", "--continue"],
+        };
+        let mut child =
+            project.command(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(life);
+        let _ = child.kill();
+        child.wait().unwrap();
+        // Whoever looks at the run next brings the file up to it; until then it is whole, though perhaps not the newest.
+        if project.path(FILE).exists() {
+            file(&project);
+        }
+        if project.run(&["status", "PRD-009"]).code == Some(0) {
+            let checked = project.run(&["check", FILE, "--spec", "spec.md"]);
+            assert_eq!(checked.code, Some(0), "{checked:?}: {}", project.read(FILE));
+        }
+    }
+    while file(&project)["status"] != "complete" {
+        let output = project.run(&["resume", "PRD-009", "--continue"]);
+        assert!(matches!(output.code, Some(0 | 3)), "{output:?}");
+    }
+    assert_eq!(project.run(&["check", FILE, "--spec", "spec.md"]).code, Some(0));
+}

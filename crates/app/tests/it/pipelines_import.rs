@@ -1,0 +1,157 @@
+//! State files of other tools: made into runs, gone on with, and written again with every key and value.
+
+use crate::pipelines::{FILE, SPEC, file, pipeline};
+use crate::project::Project;
+use serde_json::{Map, Value, json};
+
+/// A state file as another tool might write it after the first phase.
+fn foreign(status: &str) -> Value {
+    json!({
+        "owner": {"team": "payments", "since": 2024.5},
+        "prd_id": "PRD-009",
+        "title": "Cashier Workflows",
+        "status": status,
+        "current_phase": 1,
+        "completed_workstreams": [{"id": "WS1", "by": "agent-7"}],
+        "in_progress_workstreams": [],
+        "pending_workstreams": ["WS2", "WS3", "WS4"],
+        "artifacts": {"WS1": {"created": ["db/old.sql"]}, "docs": ["notes.md"]},
+        "gates_passed": ["schema (WS1)"],
+        "gates_pending": ["lint (WS3)", "types", "tests"],
+        "updated_at": "2025-12-11T10:16:00Z",
+        "approval": null,
+        "eslint_fixes": [{"file": "x.ts", "change": "unused"}]
+    })
+}
+
+fn import(project: &Project, state: &Value, more: &[&str]) -> Value {
+    project.write("states/old.json", serde_json::to_string_pretty(state).unwrap());
+    let arguments: Vec<&str> = ["import", "states/old.json", "--json"].into_iter().chain(more.iter().copied()).collect();
+    project.json(0, &arguments)
+}
+
+/// Whether one document has every key of another with its value, in the same order.
+fn keeps(now: &Value, before: &Value) -> Result<(), String> {
+    let (now, before): (&Map<_, _>, &Map<_, _>) = (now.as_object().unwrap(), before.as_object().unwrap());
+    let order: Vec<&String> = now.keys().filter(|key| before.contains_key(*key)).collect();
+    if order != before.keys().collect::<Vec<_>>() {
+        return Err(format!("the order is {order:?}"));
+    }
+    match before.iter().find(|(key, value)| now.get(*key) != Some(value)) {
+        Some((key, value)) => Err(format!("{key} was {value}, and is {:?}", now.get(key))),
+        None => Ok(()),
+    }
+}
+
+#[test]
+fn what_is_imported_is_exported_with_every_key_and_value() {
+    for status in ["initialized", "in_progress", "paused", "failed", "complete", "in-progress", "mostly done"] {
+        let project = pipeline();
+        let state = foreign(status);
+        let made = import(&project, &state, &["--spec", "spec.md"]);
+        assert!(made["told"].as_array().is_some_and(|told| !told.is_empty()), "{made}");
+        let exported: Value = serde_json::from_str(&project.run(&["export", "PRD-009", "--format", "pipeline"]).stdout).unwrap();
+        keeps(&exported, &state).unwrap_or_else(|why| panic!("{status}: {why}: {exported:#}"));
+        keeps(&file(&project), &state).unwrap_or_else(|why| panic!("{status}: {why}"));
+        assert_eq!((&exported["prd"], &exported["prd_title"]), (&json!("PRD-009"), &json!("Cashier Workflows")));
+    }
+}
+
+#[test]
+fn an_imported_run_goes_on_and_what_was_done_never_runs_again() {
+    let project = pipeline();
+    import(&project, &foreign("paused"), &["--spec", "spec.md"]);
+    let output = project.run(&["resume", "PRD-009", "--answer", "phase-2=Continue"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(
+        output.stderr.contains("Resuming PRD-009 from Phase 2\n\nCompleted:\n  WS1: Database Layer ✅\n"),
+        "{}",
+        output.stderr
+    );
+    assert!(!project.path("db").exists(), "WS1 was done before");
+    let said = file(&project);
+    assert_eq!((&said["status"], &said["current_phase"]), (&json!("complete"), &json!(3)));
+    assert_eq!(said["completed_workstreams"], json!(["WS1", "WS2", "WS3", "WS4"]));
+    assert_eq!(said["gates_passed"], json!(["schema (WS1)", "lint (WS3)", "types", "tests"]));
+    let kept = ["owner", "prd_id", "title", "updated_at", "approval", "eslint_fixes"];
+    kept.iter().for_each(|key| assert_eq!(said[key], foreign("paused")[key], "{key}"));
+    assert_eq!(said["artifacts"], foreign("paused")["artifacts"]);
+    assert_eq!(said.as_object().unwrap().keys().next().unwrap(), "owner", "in its place");
+}
+
+#[test]
+fn each_status_is_resumed_as_the_source_says() {
+    let resume = |status: &str, more: &[&str]| {
+        let project = pipeline();
+        let mut state = foreign(status);
+        if status == "failed" {
+            state["error"] = json!({"workstream": "WS2", "message": "it broke", "file": "a.ts", "line": 4});
+        }
+        if status == "in_progress" {
+            state["in_progress_workstreams"] = json!(["WS2"]);
+            state["pending_workstreams"] = json!(["WS3", "WS4"]);
+        }
+        import(&project, &state, &["--spec", "spec.md"]);
+        let arguments: Vec<&str> = ["resume", "PRD-009"].into_iter().chain(more.iter().copied()).collect();
+        project.run(&arguments)
+    };
+    let complete = resume("complete", &[]);
+    assert_eq!((complete.code, complete.stderr.contains("PRD-009 already complete")), (Some(4), true), "{complete:?}");
+    let failed = resume("failed", &[]);
+    assert_eq!((failed.code, failed.stderr.contains("PRD-009 failed: WS2: it broke (a.ts:4)")), (Some(3), true), "{failed:?}");
+    assert_eq!(resume("failed", &["--fixed"]).code, Some(3), "it goes on to the next question");
+    let running = resume("in_progress", &[]);
+    assert_eq!((running.code, running.stderr.contains("nothing here drives it")), (Some(3), true), "{running:?}");
+    for choice in ["--continue", "--restart"] {
+        let output = resume("in_progress", &[choice]);
+        assert!(output.code == Some(3) && output.stderr.contains("WS3 done"), "{choice}: {output:?}");
+    }
+    let paused = resume("paused", &[]);
+    assert!(paused.stderr.contains("the last gate that passed: schema (WS1)"), "{paused:?}");
+    let initialized = resume("initialized", &[]);
+    assert!(initialized.stderr.contains("phase-2/WS2 started"), "{initialized:?}");
+}
+
+#[test]
+fn the_file_at_its_own_place_is_imported_over_itself() {
+    let project = pipeline();
+    project.write(FILE, foreign("paused").to_string());
+    assert_eq!(project.run(&["import", FILE, "--spec", "spec.md"]).code, Some(0));
+    keeps(&file(&project), &foreign("paused")).unwrap();
+    let again = project.run(&["import", FILE, "--spec", "spec.md"]);
+    assert_eq!((again.code, again.stderr.contains("error[pipeline-exists]")), (Some(4), true), "{again:?}");
+}
+
+#[test]
+fn without_a_spec_the_file_itself_says_what_there_is() {
+    let project = Project::new();
+    let output = project.run(&["import", "gone.json"]);
+    assert_eq!((output.code, project.path(".claude").exists()), (Some(4), false));
+    let made = import(&project, &foreign("complete"), &[]);
+    assert_eq!((&made["status"], &made["spec"]), (&json!("complete"), &Value::Null));
+    keeps(&file(&project), &foreign("complete")).unwrap();
+    assert_eq!(project.run(&["resume", "PRD-009"]).code, Some(4));
+}
+
+#[test]
+fn what_cannot_be_imported_is_told_and_nothing_is_written() {
+    let project = pipeline();
+    project.write("list.json", "[1]");
+    project.write("cut.json", "{\n  \"prd\": \"PRD-009\",\n");
+    project.write("other.json", foreign("paused").to_string().replace("PRD-009", "PRD-010"));
+    project.write("fine.json", foreign("paused").to_string());
+    project.write("broken.md", SPEC.replace("gate: schema", "gate: shema"));
+    for (arguments, told) in [
+        (vec!["import", "list.json"], "error[not-json]: list.json:1:1"),
+        (vec!["import", "cut.json"], "error[not-json]: cut.json:3"),
+        (vec!["import", "other.json", "--spec", "spec.md"], "is about PRD-010, and the EXECUTION-SPEC about PRD-009"),
+        (vec!["import", "fine.json", "--spec", "gone.md"], "gone.md"),
+        (vec!["import", "fine.json", "--spec", "broken.md"], "error[invalid-workflow]"),
+    ] {
+        let output = project.run(&arguments);
+        assert_eq!(output.code, Some(4), "{arguments:?}: {output:?}");
+        assert!(output.stderr.contains(told), "{arguments:?}: {}", output.stderr);
+    }
+    assert!(!project.path(".claude").exists());
+    assert_eq!(project.json(0, &["runs", "--json"]), json!([]));
+}

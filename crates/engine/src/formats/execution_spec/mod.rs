@@ -1,0 +1,168 @@
+//! EXECUTION-SPEC files: Markdown whose frontmatter says workstreams, phases and gates, as workflows that can be run.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | `workstream` | one workstream: who works, what it needs, what it leaves behind |
+//! | `gate` | what gates are called and run |
+//! | `phase` | which workstreams stand together, and the order among them |
+//! | `output` | files that a workstream is to leave behind, out of what people write |
+//! | `prompt` | what an agent is told: all that the file says about its workstream |
+//! | `assemble` | the workflow that comes of it |
+//!
+//! Keys that mean nothing here are told to the agents as they are; real files have many of their own.
+
+mod assemble;
+mod gate;
+mod output;
+mod phase;
+mod prompt;
+mod workstream;
+
+use super::frontmatter;
+use crate::spec::beside::Beside;
+use crate::spec::check::Checker;
+use crate::spec::code::ProblemCode;
+use crate::spec::problem::{Report, shown};
+use crate::spec::syntax::{self, Content, Entry, Node};
+use crate::spec::{MAX_BYTES, Read, suggest};
+use crate::template::Roots;
+use std::ops::Range;
+
+/// Where a file says what it is known by, best first.
+const PRD_KEYS: [&str; 6] = ["prd", "prd_id", "exec_id", "exec_spec_id", "spec_id", "id"];
+
+/// Where a file says what people call it, best first.
+const TITLE_KEYS: [&str; 3] = ["prd_title", "title", "name"];
+
+/// Where a file says its phases.
+const PHASES_KEYS: [&str; 2] = ["execution_phases", "phases"];
+
+/// Reads the text of an EXECUTION-SPEC and says everything that is wrong with it.
+pub fn read_beside(source: &str, beside: &mut dyn Beside) -> Read {
+    let mut report = Report::default();
+    if source.len() > MAX_BYTES {
+        let message = format!("the file has {} bytes; an EXECUTION-SPEC may have {MAX_BYTES}", source.len());
+        report.error(ProblemCode::TooLarge, &(0..0), message).help("keep large data in files of its own");
+        return Read { workflow: None, problems: report.finish("") };
+    }
+    let (yaml, body) = frontmatter::split(source).map_or((source, ""), |front| (front.yaml, front.body));
+    let workflow = syntax::parse(yaml, &mut report)
+        .and_then(|root| assemble::workflow(&mut Checker::new(yaml, &mut report, beside, 0), &root, body))
+        .filter(|_| !report.has_error());
+    Read { workflow, problems: report.finish(source) }
+}
+
+/// A map of the file, whose keys are read as far as they mean something here.
+#[derive(Clone, Copy)]
+struct Fields<'n, 'a> {
+    entries: &'n [Entry<'a>],
+}
+
+impl<'n, 'a> Fields<'n, 'a> {
+    /// The value of the first of these keys that has one.
+    fn first(self, keys: &[&str]) -> Option<&'n Node<'a>> {
+        keys.iter().find_map(|key| self.entry(key)).map(|entry| &entry.value)
+    }
+
+    fn get(self, key: &str) -> Option<&'n Node<'a>> {
+        self.first(&[key])
+    }
+
+    /// A key that has a value, with its place.
+    fn entry(self, key: &str) -> Option<&'n Entry<'a>> {
+        self.entries.iter().find(|entry| entry.key == key && !entry.value.is_null())
+    }
+
+    /// Whether a key says yes.
+    fn is_true(self, key: &str) -> bool {
+        self.get(key).and_then(scalar).is_some_and(|scalar| scalar.truth() == Some(true))
+    }
+
+    /// Whether a key says that something must be: `true` or `required`.
+    fn asks_for(self, key: &str) -> bool {
+        self.is_true(key) || self.get(key).and_then(text).is_some_and(|word| word.eq_ignore_ascii_case("required"))
+    }
+
+    /// Warns of keys that are a slip of the pen away from one that means something.
+    fn warn_of_slips(self, checker: &mut Checker<'_, '_>, what: &str, known: &[&str]) {
+        for Entry { key, key_span, .. } in self.entries {
+            let key: &str = key;
+            if known.contains(&key) || checker.report.is_full() {
+                continue;
+            }
+            if let Some(meant) = suggest::misspelt(key, known.iter().copied()) {
+                let message = format!("`{}` means nothing on {what}", shown(key));
+                checker.report.warning(ProblemCode::UnknownKey, key_span, message).help(format!("did you mean `{meant}`?"));
+            }
+        }
+    }
+}
+
+fn map<'n, 'a>(node: &'n Node<'a>) -> Option<Fields<'n, 'a>> {
+    match &*node.content {
+        Content::Map(entries) => Some(Fields { entries }),
+        Content::Scalar(_) | Content::List(_) => None,
+    }
+}
+
+fn scalar<'n, 'a>(node: &'n Node<'a>) -> Option<&'n syntax::Scalar<'a>> {
+    match &*node.content {
+        Content::Scalar(scalar) if !scalar.is_null() => Some(scalar),
+        Content::Scalar(_) | Content::List(_) | Content::Map(_) => None,
+    }
+}
+
+/// The text of a single value; nothing where it is something else or empty.
+fn text<'n>(node: &'n Node<'_>) -> Option<&'n str> {
+    scalar(node).map(|scalar| scalar.text.trim()).filter(|text| !text.is_empty())
+}
+
+/// A name with its place.
+#[derive(Clone)]
+struct Name<'n> {
+    text: &'n str,
+    span: Range<usize>,
+}
+
+/// Names that stand as one value, as a list, or as maps with an `id` each.
+fn names<'n>(checker: &mut Checker<'_, '_>, node: &'n Node<'_>, what: &str) -> Vec<Name<'n>> {
+    let mut names: Vec<Name<'n>> = Vec::new();
+    for item in checker.one_or_more(node) {
+        let inner = map(item).and_then(|fields| fields.first(&["id", "name", "gate", "workstream"])).unwrap_or(item);
+        let Some(text) = checker.filled(inner, what).map(str::trim) else { continue };
+        if !names.iter().any(|known| known.text == text) {
+            names.push(Name { text, span: inner.span.clone() });
+        }
+    }
+    names
+}
+
+/// What stands above the parts: what the pipeline is known by, and what becomes of it.
+struct Head {
+    prd: Option<String>,
+    title: Option<String>,
+    on_complete: Option<String>,
+    state_file: Option<String>,
+    max_parallel: Option<u32>,
+}
+
+fn head(checker: &mut Checker<'_, '_>, top: Fields<'_, '_>, span: &Range<usize>) -> Head {
+    let prd = match top.first(&PRD_KEYS) {
+        Some(node) => checker.id(node, "`prd`, which names the state file,").map(str::to_owned),
+        None => {
+            checker
+                .error(ProblemCode::MissingKey, span, "an EXECUTION-SPEC needs `prd`")
+                .help("write what it is known by, such as `prd: PRD-009`");
+            None
+        }
+    };
+    let on_complete = top.get("on_complete");
+    let on_complete = on_complete.map(|node| map(node).and_then(|fields| fields.first(&gate::COMMAND_KEYS)).unwrap_or(node));
+    Head {
+        prd,
+        title: top.first(&TITLE_KEYS).and_then(text).map(str::to_owned),
+        on_complete: on_complete.and_then(|node| checker.filled(node, "`on_complete`").map(str::to_owned)),
+        state_file: top.get("state_file").and_then(|node| checker.path(node, "`state_file`", Roots::OutputDir)),
+        max_parallel: top.get("max_parallel").and_then(|node| checker.count(node, "`max_parallel`", 1..=1000)),
+    }
+}

@@ -1,0 +1,522 @@
+//! State files as other tools really write them: what they mean is found out, and what was not as the source says is told.
+
+use super::lifecycle::Lifecycle;
+use crate::formats::json::{self, Content, JsonError, Placed};
+use crate::run::pipeline::FileError;
+use crate::spec::problem::shown;
+
+/// What a state file says, as far as that can be found out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StateFile {
+    /// What the pipeline is known by; nothing where the file does not say it.
+    pub prd: Option<String>,
+    /// What people call it.
+    pub title: Option<String>,
+    /// The EXECUTION-SPEC that it names.
+    pub spec: Option<String>,
+    /// Where it stands.
+    pub status: Lifecycle,
+    /// The number of the phase that it is in; 0 before the first.
+    pub current_phase: u32,
+    /// Workstreams that are done.
+    pub completed: Vec<String>,
+    /// Workstreams that are under way.
+    pub in_progress: Vec<String>,
+    /// Workstreams that have not begun, or have failed.
+    pub pending: Vec<String>,
+    /// Files by workstream, in the order of the file.
+    pub artifacts: Vec<(String, Vec<String>)>,
+    /// Gates that have passed: `lint`, or `lint (WS3)`.
+    pub gates_passed: Vec<String>,
+    /// Gates that have not.
+    pub gates_pending: Vec<String>,
+    /// When it was written, as it says so.
+    pub timestamp: Option<String>,
+    /// Why it failed.
+    pub error: Option<FileError>,
+    /// The whole file, every key in its order.
+    pub whole: Placed,
+}
+
+/// Where a file says what it is known by, best first.
+const PRD_KEYS: [&str; 6] = ["prd", "prd_id", "id", "exec_id", "spec_id", "exec_spec_id"];
+const TITLE_KEYS: [&str; 4] = ["prd_title", "title", "feature_name", "name"];
+const SPEC_KEYS: [&str; 6] = ["exec_spec_path", "execution_spec_path", "exec_spec", "execution_spec", "spec_path", "spec_file"];
+const TIMESTAMP_KEYS: [&str; 5] = ["timestamp", "updated_at", "last_updated", "completed_at", "created_at"];
+
+/// Reads a state file of any shape that is known, and says what it read leniently.
+pub fn lenient(text: &str) -> Result<(StateFile, Vec<String>), JsonError> {
+    let whole = json::parse(text)?;
+    if !matches!(whole.content, Content::Map(_)) {
+        let message = format!("a state file is an object, and this is {}", whole.kind());
+        return Err(JsonError { message, at: whole.span.start });
+    }
+    let mut reader = Reader { whole: &whole, told: Vec::new() };
+    reader.repeated_keys();
+    let prd = reader.prd();
+    let title = reader.first(&TITLE_KEYS);
+    let spec =
+        SPEC_KEYS.iter().find_map(|key| whole.get(key)?.text().filter(|text| text.contains(['/', '.']))).map(str::to_owned);
+    let lists = reader.workstreams();
+    let status = reader.status(&lists);
+    let current_phase = reader.current_phase();
+    let artifacts = reader.artifacts();
+    let (gates_passed, gates_pending) = reader.gates();
+    let timestamp = reader.first(&TIMESTAMP_KEYS);
+    let error = reader.error();
+    let told = reader.told;
+    let Lists { completed, in_progress, pending } = lists;
+    let state = StateFile {
+        prd,
+        title,
+        spec,
+        status,
+        current_phase,
+        completed,
+        in_progress,
+        pending,
+        artifacts,
+        gates_passed,
+        gates_pending,
+        timestamp,
+        error,
+        whole,
+    };
+    Ok((state, told))
+}
+
+struct Reader<'f> {
+    whole: &'f Placed,
+    told: Vec<String>,
+}
+
+/// Every workstream in one list.
+#[derive(Default)]
+struct Lists {
+    completed: Vec<String>,
+    in_progress: Vec<String>,
+    pending: Vec<String>,
+}
+
+impl Lists {
+    fn holds(&self, id: &str) -> bool {
+        [&self.completed, &self.in_progress, &self.pending].iter().any(|list| list.iter().any(|known| known == id))
+    }
+}
+
+impl Reader<'_> {
+    fn tell(&mut self, what: impl Into<String>) {
+        self.told.push(what.into());
+    }
+
+    fn repeated_keys(&mut self) {
+        let entries = self.whole.entries();
+        for (at, entry) in entries.iter().enumerate() {
+            if entries[at + 1..].iter().any(|later| later.key == entry.key) {
+                self.tell(format!("`{}` is given twice, and the last one counts", shown(&entry.key)));
+            }
+        }
+    }
+
+    /// The text of the first of these keys that has one; all but the first are lenient.
+    fn first(&mut self, keys: &[&str]) -> Option<String> {
+        let (at, key, text) = keys.iter().enumerate().find_map(|(at, key)| Some((at, key, self.whole.get(key)?.text()?)))?;
+        if at > 0 {
+            self.tell(format!("`{key}` stands for `{}`", keys[0]));
+        }
+        Some(text.to_owned())
+    }
+
+    /// What it is known by: the first key whose value can be a file's name.
+    fn prd(&mut self) -> Option<String> {
+        for (at, key) in PRD_KEYS.iter().enumerate() {
+            let Some(text) = self.whole.get(key).and_then(Placed::text) else { continue };
+            if !is_safe(text) {
+                self.tell(format!("`{key}` is `{}`, which cannot be a file's name", shown(text)));
+                continue;
+            }
+            if at > 0 {
+                self.tell(format!("`{key}` stands for `prd`"));
+            }
+            return Some(text.to_owned());
+        }
+        None
+    }
+
+    fn workstreams(&mut self) -> Lists {
+        let mut lists = Lists {
+            completed: self.ids("completed_workstreams"),
+            in_progress: self.ids("in_progress_workstreams"),
+            pending: self.ids("pending_workstreams"),
+        };
+        for id in self.ids("failed_workstreams") {
+            if !lists.holds(&id) {
+                self.tell(format!("`{}` of `failed_workstreams` is to be done again", shown(&id)));
+                lists.pending.push(id);
+            }
+        }
+        self.workstreams_by_status(&mut lists);
+        self.workstreams_of_phases(&mut lists);
+        lists
+    }
+
+    /// The ids in a list of texts, of objects with an id, or of a map by id.
+    fn ids(&mut self, key: &str) -> Vec<String> {
+        let Some(value) = self.whole.get(key) else { return Vec::new() };
+        let mut ids: Vec<String> = Vec::new();
+        let mut leniently = false;
+        match &value.content {
+            Content::List(items) => {
+                for item in items {
+                    leniently |= item.text().is_none();
+                    ids.extend(id_of(item));
+                }
+            }
+            Content::Map(entries) => {
+                leniently = true;
+                ids.extend(entries.iter().map(|entry| entry.key.clone()));
+            }
+            Content::Text(text) => {
+                leniently = true;
+                ids.extend(text.split([',', ' ']).filter(|id| !id.is_empty()).map(str::to_owned));
+            }
+            Content::Null | Content::Truth(_) | Content::Number(_) => leniently = true,
+        }
+        if leniently {
+            self.tell(format!("`{key}` is no list of texts; {} workstreams were found in it", ids.len()));
+        }
+        let mut seen: Vec<String> = Vec::new();
+        ids.retain(|id| {
+            !seen.contains(id) && {
+                seen.push(id.clone());
+                true
+            }
+        });
+        ids
+    }
+
+    /// `workstreams: {WS1: {status: …}}` says of each where it stands, unless a list does.
+    fn workstreams_by_status(&mut self, lists: &mut Lists) {
+        let Some(value) = self.whole.get("workstreams") else { return };
+        let named: Vec<(String, Option<&str>)> = match &value.content {
+            Content::Map(entries) => entries
+                .iter()
+                .map(|entry| (entry.key.clone(), entry.value.get("status").and_then(Placed::text).or(entry.value.text())))
+                .collect(),
+            Content::List(items) => {
+                items.iter().filter_map(|item| Some((id_of(item)?, item.get("status").and_then(Placed::text)))).collect()
+            }
+            Content::Null | Content::Truth(_) | Content::Number(_) | Content::Text(_) => Vec::new(),
+        };
+        let mut found = 0;
+        for (id, status) in named {
+            if lists.holds(&id) {
+                continue;
+            }
+            found += 1;
+            match status.and_then(meaning) {
+                Some(Lifecycle::Complete) => lists.completed.push(id),
+                Some(Lifecycle::InProgress) => lists.in_progress.push(id),
+                Some(Lifecycle::Initialized | Lifecycle::Paused | Lifecycle::Failed) | None => lists.pending.push(id),
+            }
+        }
+        if found > 0 {
+            self.tell(format!("where {found} workstreams stand was taken from `workstreams`"));
+        }
+    }
+
+    /// Workstreams that only phases name have the state of their phase.
+    fn workstreams_of_phases(&mut self, lists: &mut Lists) {
+        let mut found = 0;
+        for key in ["phases", "execution_phases"] {
+            let Some(value) = self.whole.get(key) else { continue };
+            let phases: Vec<&Placed> = match &value.content {
+                Content::List(items) => items.iter().collect(),
+                Content::Map(entries) => entries.iter().map(|entry| &entry.value).collect(),
+                Content::Null | Content::Truth(_) | Content::Number(_) | Content::Text(_) => Vec::new(),
+            };
+            for phase in phases {
+                let status = phase.get("status").and_then(Placed::text).and_then(meaning);
+                let members = ["workstreams", "parallel"].iter().find_map(|key| phase.get(key)?.items()).unwrap_or_default();
+                for id in members.iter().filter_map(id_of) {
+                    if !lists.holds(&id) {
+                        found += 1;
+                        if status == Some(Lifecycle::Complete) { lists.completed.push(id) } else { lists.pending.push(id) }
+                    }
+                }
+            }
+        }
+        if found > 0 {
+            self.tell(format!("where {found} workstreams stand was taken from the phases"));
+        }
+    }
+
+    fn status(&mut self, lists: &Lists) -> Lifecycle {
+        let Some(word) = self.whole.get("status").and_then(Placed::text) else {
+            let guess = if lists.completed.is_empty() { Lifecycle::Initialized } else { Lifecycle::Paused };
+            self.tell(format!("there is no `status`; it was taken for `{}`", guess.word()));
+            return guess;
+        };
+        if let Some(status) = Lifecycle::of_word(word) {
+            return status;
+        }
+        let status = meaning(word).unwrap_or(Lifecycle::Paused);
+        self.tell(format!("the status `{}` was taken for `{}`", shown(word), status.word()));
+        status
+    }
+
+    fn current_phase(&mut self) -> u32 {
+        let value = self.whole.get("current_phase");
+        let number = match value.map(|value| &value.content) {
+            Some(Content::Number(number)) => number.as_u64().and_then(|number| u32::try_from(number).ok()),
+            Some(Content::Text(text)) => {
+                let digits: String =
+                    text.chars().skip_while(|letter| !letter.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
+                digits.parse().ok()
+            }
+            Some(Content::Null | Content::Truth(_) | Content::List(_) | Content::Map(_)) | None => None,
+        };
+        if !matches!((value.map(|value| &value.content), number), (Some(Content::Number(_)), Some(_))) {
+            self.tell(format!("`current_phase` is no whole number; it was taken for {}", number.unwrap_or(0)));
+        }
+        number.unwrap_or(0)
+    }
+
+    fn artifacts(&mut self) -> Vec<(String, Vec<String>)> {
+        let Some(value) = self.whole.get("artifacts") else { return Vec::new() };
+        let mut artifacts = Vec::new();
+        let mut leniently = 0;
+        for entry in value.entries() {
+            let mut paths = Vec::new();
+            let strictly = entry.value.items().is_some_and(|items| items.iter().all(|item| item.text().is_some()));
+            leniently += usize::from(!strictly);
+            gather(&entry.value, &mut paths);
+            artifacts.push((entry.key.clone(), paths));
+        }
+        if leniently > 0 {
+            self.tell(format!("{leniently} values of `artifacts` are no lists of texts"));
+        } else if !matches!(value.content, Content::Map(_)) {
+            self.tell(format!("`artifacts` is {}, and says nothing by workstream", value.kind()));
+        }
+        artifacts
+    }
+
+    fn gates(&mut self) -> (Vec<String>, Vec<String>) {
+        let (mut passed, mut pending) = (self.gate_list("gates_passed"), self.gate_list("gates_pending"));
+        for key in ["gate_results", "gates"] {
+            let Some(value) = self.whole.get(key).filter(|_| passed.is_empty() && pending.is_empty()) else { continue };
+            for entry in value.entries() {
+                let has_passed = match &entry.value.content {
+                    Content::Truth(passed) => Some(*passed),
+                    Content::Text(text) => Some(says_passed(text)),
+                    Content::Map(_) => match entry.value.get("passed").map(|passed| &passed.content) {
+                        Some(Content::Truth(passed)) => Some(*passed),
+                        _ => entry.value.get("status").and_then(Placed::text).map(says_passed),
+                    },
+                    Content::Null | Content::Number(_) | Content::List(_) => None,
+                };
+                let name = entry.value.get("gate").and_then(Placed::text).unwrap_or(&entry.key).to_owned();
+                match has_passed {
+                    Some(true) => passed.push(name),
+                    Some(false) => pending.push(name),
+                    None => {}
+                }
+            }
+            if !(passed.is_empty() && pending.is_empty()) {
+                self.tell(format!("which gates have passed was taken from `{key}`"));
+            }
+        }
+        (passed, pending)
+    }
+
+    /// The gates of a list: `lint`, `lint (WS3)`, `WS3:lint`, or objects that name gate and workstreams.
+    fn gate_list(&mut self, key: &str) -> Vec<String> {
+        let Some(value) = self.whole.get(key) else { return Vec::new() };
+        let mut gates: Vec<String> = Vec::new();
+        let mut leniently = 0;
+        for item in value.items().unwrap_or_default() {
+            let gate = match &item.content {
+                Content::Text(text) => {
+                    let gate = gate_of(text);
+                    leniently += usize::from(gate != *text);
+                    Some(gate)
+                }
+                Content::Map(_) => {
+                    leniently += 1;
+                    ["gate", "id", "name"].iter().find_map(|key| item.get(key)?.text()).map(|name| {
+                        let owners: Vec<String> = match item.get("workstreams").and_then(Placed::items) {
+                            Some(items) => items.iter().filter_map(id_of).collect(),
+                            None => item.get("workstream").and_then(id_of).into_iter().collect(),
+                        };
+                        if owners.is_empty() { name.to_owned() } else { format!("{name} ({})", owners.join("+")) }
+                    })
+                }
+                Content::Null | Content::Truth(_) | Content::Number(_) | Content::List(_) => {
+                    leniently += 1;
+                    None
+                }
+            };
+            gates.extend(gate);
+        }
+        for entry in value.entries() {
+            leniently += 1;
+            gates.push(entry.key.clone());
+        }
+        if leniently > 0 {
+            self.tell(format!("{leniently} entries of `{key}` are written in another way"));
+        }
+        gates
+    }
+
+    fn error(&mut self) -> Option<FileError> {
+        let value = self.whole.get("error")?;
+        let field = |key: &str| value.get(key).and_then(Placed::text).map(str::to_owned);
+        if let Some(text) = value.text() {
+            self.tell("`error` is text, and names no workstream");
+            return Some(FileError { workstream: String::new(), message: text.to_owned(), file: None, line: None });
+        }
+        let line = match value.get("line").map(|line| &line.content) {
+            Some(Content::Number(number)) => number.as_u64(),
+            _ => None,
+        };
+        let message = field("message").or_else(|| field("error")).unwrap_or_default();
+        let (workstream, file) = (field("workstream").or_else(|| field("gate")).unwrap_or_default(), field("file"));
+        if workstream.is_empty() || message.is_empty() {
+            self.tell("`error` does not say both the workstream and the message");
+        }
+        Some(FileError { workstream, message, file, line })
+    }
+}
+
+/// What a status of other tools means; nothing where it means nothing that is known.
+fn meaning(word: &str) -> Option<Lifecycle> {
+    let word: String = word.trim().to_lowercase().replace(['-', ' '], "_");
+    match word.as_str() {
+        "initialized" | "initialised" | "created" | "new" | "ready" | "pending" | "not_started" | "todo" | "draft" | "queued" => {
+            Some(Lifecycle::Initialized)
+        }
+        "in_progress" | "inprogress" | "running" | "active" | "started" | "executing" | "building" => Some(Lifecycle::InProgress),
+        "paused" | "blocked" | "waiting" | "on_hold" | "awaiting_approval" | "awaiting_review" | "review" => {
+            Some(Lifecycle::Paused)
+        }
+        "failed" | "failure" | "error" | "errored" | "aborted" => Some(Lifecycle::Failed),
+        "complete" | "completed" | "done" | "finished" | "closed" | "success" | "succeeded" | "passed" | "shipped" | "merged" => {
+            Some(Lifecycle::Complete)
+        }
+        _ => None,
+    }
+}
+
+fn says_passed(text: &str) -> bool {
+    let text = text.trim().to_lowercase();
+    ["pass", "ok", "green", "success", "complete", "done", "✅"].iter().any(|word| text.starts_with(word))
+}
+
+/// The id of a workstream that is text, or an object that names itself.
+fn id_of(value: &Placed) -> Option<String> {
+    let named = || ["id", "workstream", "name"].iter().find_map(|key| value.get(key)?.text());
+    value.text().or_else(named).map(str::trim).filter(|id| !id.is_empty()).map(str::to_owned)
+}
+
+/// `WS3:lint` as `lint (WS3)`, and `phase_1:lint` as `lint`; anything else as it is.
+fn gate_of(text: &str) -> String {
+    let is_name = |name: &str| {
+        !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.'))
+    };
+    match text.split_once(':') {
+        Some((owner, gate)) if is_name(owner) && is_name(gate) => {
+            if owner.to_lowercase().starts_with("phase") {
+                gate.to_owned()
+            } else {
+                format!("{gate} ({owner})")
+            }
+        }
+        Some(_) | None => text.to_owned(),
+    }
+}
+
+/// All texts in a value.
+fn gather(value: &Placed, texts: &mut Vec<String>) {
+    match &value.content {
+        Content::Text(text) => texts.push(text.clone()),
+        Content::List(items) => items.iter().for_each(|item| gather(item, texts)),
+        Content::Map(entries) => match ["path", "file"].iter().find_map(|key| value.get(key)) {
+            Some(path) => gather(path, texts),
+            None => entries.iter().for_each(|entry| gather(&entry.value, texts)),
+        },
+        Content::Null | Content::Truth(_) | Content::Number(_) => {}
+    }
+}
+
+/// Whether a name can be that of a file, and of nothing above it.
+fn is_safe(name: &str) -> bool {
+    let allowed = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
+    name.len() <= 100
+        && name.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_')
+        && name.chars().all(allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (StateFile, Vec<String>) {
+        lenient(text).expect(text)
+    }
+
+    #[test]
+    fn a_file_of_the_source_needs_no_leniency() {
+        let text = r#"{"prd": "PRD-009", "prd_title": "Cashier", "current_phase": 2, "status": "failed",
+            "completed_workstreams": ["WS1"], "in_progress_workstreams": [], "pending_workstreams": ["WS2"],
+            "artifacts": {"WS1": ["a.sql"]}, "gates_passed": ["schema (WS1)"], "gates_pending": ["lint"],
+            "timestamp": "2025-12-11T10:00:00Z", "error": {"workstream": "WS2", "message": "no", "file": "a.ts", "line": 4}, "more": 1}"#;
+        let (state, told) = read(text);
+        assert_eq!(told, [] as [&str; 0]);
+        assert_eq!((state.prd.as_deref(), state.status, state.current_phase), (Some("PRD-009"), Lifecycle::Failed, 2));
+        assert_eq!((state.completed, state.pending), (vec!["WS1".to_owned()], vec!["WS2".to_owned()]));
+        assert_eq!(state.error.map(|error| (error.workstream, error.line)), Some(("WS2".into(), Some(4))));
+        assert_eq!(state.whole.to_value()["more"], 1);
+    }
+
+    #[test]
+    fn what_other_tools_write_is_understood_and_told() {
+        let (state, told) = read(
+            r#"{"prd": "docs/x.md", "id": "PRD-077", "title": "T", "status": "in-progress", "current_phase": "phase 3",
+            "completed_workstreams": [{"id": "WS1", "outputs": []}], "failed_workstreams": ["WS9"],
+            "workstreams": {"WS1": {"status": "complete"}, "WS2": {"status": "running"}, "WS3": "pending"},
+            "phases": [{"workstreams": ["WS3", "WS4"], "status": "pending"}, {"parallel": ["WS5"], "status": "done"}],
+            "artifacts": {"WS1": "a.ts", "spec": {"files": ["b.ts"], "ok": true}},
+            "gates_passed": [{"gate": "lint", "workstreams": ["WS1", "WS2"]}, "WS1:test", "phase_1:build"],
+            "updated_at": "2026-01-01", "error": "broken"}"#,
+        );
+        assert_eq!((state.prd.as_deref(), state.title.as_deref()), (Some("PRD-077"), Some("T")));
+        assert_eq!((state.status, state.current_phase), (Lifecycle::InProgress, 3));
+        assert_eq!(state.completed, ["WS1", "WS5"]);
+        assert_eq!(
+            (state.in_progress, state.pending),
+            (vec!["WS2".to_owned()], ["WS9", "WS3", "WS4"].map(str::to_owned).to_vec())
+        );
+        assert_eq!(state.artifacts, [("WS1".to_owned(), vec!["a.ts".to_owned()]), ("spec".to_owned(), vec!["b.ts".to_owned()])]);
+        assert_eq!(state.gates_passed, ["lint (WS1+WS2)", "test (WS1)", "build"]);
+        assert_eq!(state.timestamp.as_deref(), Some("2026-01-01"));
+        assert_eq!(told.len(), 13, "{told:#?}");
+    }
+
+    #[test]
+    fn a_status_that_nobody_knows_waits_for_a_person() {
+        let (state, told) = read(r#"{"prd": "A", "current_phase": 1, "status": "awaiting_child_specs"}"#);
+        assert_eq!(
+            (state.status, &told[..]),
+            (Lifecycle::Paused, &["the status `awaiting_child_specs` was taken for `paused`".to_owned()][..])
+        );
+        let (state, told) = read(r#"{"prd": "A", "current_phase": 1, "gate_results": {"lint": "PASS", "test": "failed"}}"#);
+        assert_eq!((state.gates_passed, state.gates_pending), (vec!["lint".to_owned()], vec!["test".to_owned()]));
+        assert_eq!((state.status, told.len()), (Lifecycle::Initialized, 2), "{told:?}");
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        assert_eq!(lenient("[1]").expect_err("a list").message, "a state file is an object, and this is a list");
+        assert!(lenient("{").is_err());
+    }
+}

@@ -1,0 +1,99 @@
+//! Where a pipeline stands, as its state file says it, and what may follow.
+
+use serde::{Deserialize, Serialize};
+
+/// Where a pipeline stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lifecycle {
+    /// The file is there, and nothing has begun.
+    Initialized,
+    /// Workstreams are at work.
+    InProgress,
+    /// A person must decide, or somebody stopped it.
+    Paused,
+    /// A workstream or a gate failed.
+    Failed,
+    /// All workstreams are done, and all gates have passed.
+    Complete,
+}
+
+impl Lifecycle {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Initialized, Self::InProgress, Self::Paused, Self::Failed, Self::Complete];
+
+    /// The word for it in a state file.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Initialized => "initialized",
+            Self::InProgress => "in_progress",
+            Self::Paused => "paused",
+            Self::Failed => "failed",
+            Self::Complete => "complete",
+        }
+    }
+
+    /// What a word means, exactly.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.word() == word)
+    }
+
+    /// What may come next.
+    pub fn next(self) -> &'static [Self] {
+        match self {
+            Self::Initialized => &[Self::InProgress],
+            Self::InProgress => &[Self::Paused, Self::Failed, Self::Complete],
+            Self::Paused => &[Self::InProgress, Self::Failed],
+            // Somebody mended it: it goes on, or is left for later.
+            Self::Failed => &[Self::InProgress, Self::Paused],
+            Self::Complete => &[],
+        }
+    }
+
+    /// Whether one may be written over the other. What lies between may have passed too quickly to be written.
+    pub fn leads_to(self, later: Self) -> bool {
+        let mut reached = vec![self];
+        let mut looked = 0;
+        while let Some(here) = reached.get(looked).copied() {
+            looked += 1;
+            for next in here.next() {
+                if !reached.contains(next) {
+                    reached.push(*next);
+                }
+            }
+        }
+        reached.contains(&later)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Lifecycle::{self, *};
+
+    #[test]
+    fn what_may_follow_is_what_the_source_says() {
+        let pairs = Lifecycle::ALL.into_iter().flat_map(|one| Lifecycle::ALL.into_iter().map(move |other| (one, other)));
+        let allowed: Vec<_> = pairs.filter(|(one, other)| one.next().contains(other)).collect();
+        let expected = [
+            (Initialized, InProgress),
+            (InProgress, Paused),
+            (InProgress, Failed),
+            (InProgress, Complete),
+            (Paused, InProgress),
+            (Paused, Failed),
+            (Failed, InProgress),
+            (Failed, Paused),
+        ];
+        assert_eq!(allowed, expected);
+    }
+
+    #[test]
+    fn nothing_follows_completion_and_nothing_leads_back_to_the_beginning() {
+        for status in Lifecycle::ALL {
+            assert_eq!(Complete.leads_to(status), status == Complete);
+            assert_eq!(status.leads_to(Initialized), status == Initialized);
+            assert!(status == Complete || status.leads_to(Complete));
+            assert_eq!(Lifecycle::of_word(status.word()), Some(status));
+        }
+    }
+}

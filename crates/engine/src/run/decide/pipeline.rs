@@ -1,0 +1,104 @@
+//! What is asked of a pipeline: a review before it begins, notes, its phase once more.
+
+use super::{status_word, void_others};
+use crate::formats::pipeline::lifecycle::Lifecycle;
+use crate::run::command::Command;
+use crate::run::event::Event;
+use crate::run::pipeline::{PipelineFact, PipelineWish, REVIEWS, Review, Verdict};
+use crate::run::refusal::{Refusal, may_decide};
+use crate::run::state::{End, Run};
+
+/// A run that is made from a state file has ended where that says so.
+pub(super) fn as_imported(run: &Run) -> Option<Event> {
+    let imported = run.pipeline.as_ref()?.imported.as_ref()?;
+    match imported.status {
+        Lifecycle::Initialized | Lifecycle::InProgress | Lifecycle::Paused => None,
+        Lifecycle::Failed => {
+            let message = imported.error.as_ref().map_or_else(
+                || "it had failed before it was imported".to_owned(),
+                |error| format!("{} failed: {}", error.workstream, error.message),
+            );
+            Some(Event::Failed { message })
+        }
+        Lifecycle::Complete => Some(Event::Completed),
+    }
+}
+
+pub(super) fn wish(run: &Run, command: &Command, wish: &PipelineWish) -> Result<Vec<Event>, Refusal> {
+    let known = run.pipeline.as_ref().ok_or(Refusal::NoPipeline)?;
+    match wish {
+        PipelineWish::Review(review) => file_review(run, command, review),
+        PipelineWish::Note(notes) if notes.is_empty() => Ok(Vec::new()),
+        PipelineWish::Note(notes) => Ok(vec![fact(PipelineFact::Noted(notes.clone()))]),
+        PipelineWish::ArtifactsFound { key, .. } if !known.unlooked.contains(key) => Ok(Vec::new()),
+        PipelineWish::ArtifactsFound { key, paths, missing } => {
+            let (key, paths, missing) = (key.clone(), paths.clone(), missing.clone());
+            Ok(vec![fact(PipelineFact::ArtifactsFound { key, paths, missing })])
+        }
+        PipelineWish::Restart => restart(run, command),
+    }
+}
+
+fn fact(fact: PipelineFact) -> Event {
+    Event::Pipeline(Box::new(fact))
+}
+
+/// A review counts until the first phase begins. So many may be filed; after that a person decides.
+fn file_review(run: &Run, command: &Command, review: &Review) -> Result<Vec<Event>, Refusal> {
+    match &run.end {
+        Some(end @ (End::Complete | End::Aborted | End::Cancelled)) => return Err(Refusal::Ended { status: status_word(end) }),
+        Some(End::Failed(_)) | None => {}
+    }
+    if run.current.is_some() || run.position > 0 {
+        return Err(Refusal::ReviewTooLate);
+    }
+    let filed = run.pipeline.as_ref().and_then(|known| known.review.as_ref());
+    let attempts = filed.map_or(0, |filed| filed.attempt);
+    let mut review = review.clone();
+    match review.verdict {
+        Verdict::Overridden => {
+            may_decide(&command.actor, command.require_terminal, "override a review")?;
+            let said = review.override_reason.as_deref().map(str::trim).filter(|reason| !reason.is_empty());
+            review.override_reason = Some(said.ok_or(Refusal::NoOverrideReason)?.to_owned());
+            review.attempt = attempts.max(1);
+            // What was found is still there.
+            if let (Some(filed), 0, 0) = (filed, review.p0, review.p1) {
+                (review.p0, review.p1) = (filed.p0, filed.p1);
+                review.findings = review.findings.or_else(|| filed.findings.clone());
+            }
+        }
+        Verdict::Ship | Verdict::ShipWithGates | Verdict::DoNotShip => {
+            if attempts >= REVIEWS {
+                return Err(Refusal::ReviewsSpent { attempts });
+            }
+            review.override_reason = None;
+            review.attempt = attempts + 1;
+        }
+    }
+    if review.verdict == Verdict::ShipWithGates && review.gates.is_empty() {
+        return Err(Refusal::NoGatesNamed);
+    }
+    let mut named = std::collections::BTreeSet::new();
+    if let Some(gate) = review.gates.iter().find(|gate| run.has_gate(&gate.id) || !named.insert(&gate.id)) {
+        return Err(Refusal::GateKnown { gate: gate.id.clone() });
+    }
+    let (p0, p1, lets_begin) = (review.p0, review.p1, review.verdict.lets_begin());
+    let mut events = vec![fact(PipelineFact::Reviewed(review))];
+    if !lets_begin {
+        events.push(Event::Failed { message: format!("the review says do_not_ship: {p0} P0 and {p1} P1 findings") });
+    }
+    Ok(events)
+}
+
+fn restart(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
+    may_decide(&command.actor, command.require_terminal, "run a phase again")?;
+    match &run.end {
+        Some(end @ (End::Complete | End::Aborted | End::Cancelled)) => return Err(Refusal::Ended { status: status_word(end) }),
+        Some(End::Failed(_)) | None => {}
+    }
+    let Some(phase) = &run.current else { return Ok(Vec::new()) };
+    let mut events = void_others(run, None, "the phase runs again");
+    let (from, target) = (phase.id.clone(), phase.id.clone());
+    events.push(Event::PhaseRepeated { from, target, feedback: None, by_itself: false, gaps: false, carry: Vec::new() });
+    Ok(events)
+}

@@ -1,0 +1,36 @@
+//! What was done before a run was imported counts as done, and never runs again.
+
+use crate::id::TaskKey;
+use crate::run::event::Event;
+use crate::run::pipeline::PipelineRun;
+use crate::run::state::Run;
+use crate::spec::workflow::Phase;
+
+/// The events of a phase that follow from what its imported file says.
+pub(super) fn done_before(run: &Run, known: &PipelineRun, phase: &Phase) -> Vec<Event> {
+    let reason = "it was done before the run was imported";
+    let done: Vec<_> = phase.tasks.iter().filter(|task| known.was_done(&task.id)).collect();
+    let passed: Vec<_> = phase.gates.iter().filter(|gate| known.had_passed(gate.title())).collect();
+    let whole = done.len() == phase.tasks.len() && passed.len() == phase.gates.len() && run.added_gates(phase).is_empty();
+    let by_hand = run.workflow.pipeline.iter().flat_map(|pipeline| &pipeline.by_hand).filter(|gate| gate.phase == phase.id);
+    let whole = whole && by_hand.into_iter().all(|gate| known.had_passed(&gate.title));
+    let mut events = Vec::new();
+    for task in done {
+        let key = TaskKey { phase: phase.id.clone(), iteration: 1, task: task.id.clone(), item: None };
+        events.push(Event::TaskSkipped { key, reason: reason.to_owned() });
+    }
+    for gate in passed {
+        let (phase, gate) = (phase.id.clone(), gate.id.clone());
+        events.push(Event::GateWaived {
+            phase,
+            iteration: 1,
+            gate,
+            reason: Some("it had passed before the run was imported".into()),
+        });
+    }
+    // Whoever goes on with a pipeline that rests after a phase has let it go on.
+    if whole && !phase.tasks.is_empty() {
+        events.push(Event::PhaseCompleted { phase: phase.id.clone(), iteration: 1 });
+    }
+    events
+}

@@ -1,0 +1,315 @@
+//! Pipelines: what their state file says, their review, what was done before they were imported.
+
+use super::*;
+use crate::formats::pipeline::document::{Document, document};
+use crate::formats::pipeline::lifecycle::Lifecycle;
+use crate::run::event::FrozenFile;
+use crate::run::pipeline::{Fix, Imported, Notes, PipelineFact, Review, Verdict};
+use crate::run::{Status, pipeline::FileError};
+
+/// Two phases: WS1 with a gate of its own; WS2 and WS3 side by side, and a gate of the phase.
+fn pipeline() -> Workflow {
+    let own = Gate { task: Some(TaskId::from("WS1")), title: Some("schema (WS1)".into()), ..gate("schema") };
+    let one = Phase {
+        gates: vec![own],
+        checkpoint: checkpoint(vec![choice("Continue", Action::Continue), choice("Abort", Action::Abort)]),
+        ..phase("phase-1", vec![task("WS1", &[])])
+    };
+    let two = Phase { gates: vec![gate("tests")], ..phase("phase-2", vec![task("WS2", &[]), task("WS3", &[])]) };
+    let said = |name: &str, workstreams: &[&str], gates: &[&str]| PipelinePhase {
+        name: name.into(),
+        workstreams: workstreams.iter().map(|id| TaskId::from(*id)).collect(),
+        gates: gates.iter().map(|id| GateId::from(*id)).collect(),
+    };
+    let workstream = |id: &str| Workstream {
+        id: TaskId::from(id),
+        name: format!("{id} layer"),
+        executor: None,
+        outputs: vec![Output { said: "a.sql".into(), path: Some("a.sql".into()) }],
+        gates: Vec::new(),
+    };
+    Workflow {
+        pipeline: Some(Box::new(Pipeline {
+            prd: "PRD-009".into(),
+            title: "Cashier Workflows".into(),
+            phases: vec![said("Database", &["WS1"], &["schema"]), said("Services", &["WS2", "WS3"], &["tests"])],
+            workstreams: ["WS1", "WS2", "WS3"].map(workstream).into(),
+            ..Pipeline::default()
+        })),
+        ..workflow(vec![one, two])
+    }
+}
+
+fn said(bench: &Bench) -> Document {
+    document(&bench.run, None).expect("it is a pipeline")
+}
+
+/// Status, current phase and the three lists.
+fn lists(bench: &Bench) -> (&'static str, u32, String, String, String) {
+    let said = said(bench);
+    (said.status.word(), said.current_phase, said.completed.join(" "), said.in_progress.join(" "), said.pending.join(" "))
+}
+
+fn expected(
+    status: &'static str,
+    phase: u32,
+    completed: &str,
+    in_progress: &str,
+    pending: &str,
+) -> (&'static str, u32, String, String, String) {
+    (status, phase, completed.into(), in_progress.into(), pending.into())
+}
+
+fn next(bench: &mut Bench) -> Vec<Event> {
+    let effect = bench.run.pending().into_iter().next().expect("something is under way");
+    bench.perform(&effect)
+}
+
+fn looks(bench: &mut Bench) {
+    while let Some(effect) = bench.run.pending().into_iter().find(|effect| matches!(effect, Effect::Artifacts { .. })) {
+        bench.perform(&effect);
+    }
+}
+
+fn review(verdict: Verdict) -> Review {
+    let gates = if verdict == Verdict::ShipWithGates { vec![gate("rls")] } else { Vec::new() };
+    Review { verdict, p0: 1, p1: 2, attempt: 0, findings: None, override_reason: Some("we must".into()), gates }
+}
+
+fn file(bench: &mut Bench, review: Review) -> Result<Vec<Event>, Refusal> {
+    bench.tell(person(), Body::Pipeline(Box::new(PipelineWish::Review(review))), true)
+}
+
+#[test]
+fn the_state_file_follows_the_run_through_its_life() {
+    let mut bench = Bench::new(pipeline());
+    assert_eq!(lists(&bench), expected("in_progress", 1, "", "WS1", "WS2 WS3"));
+    next(&mut bench);
+    looks(&mut bench);
+    assert_eq!(lists(&bench), expected("in_progress", 1, "", "WS1", "WS2 WS3"), "its gate runs");
+    assert_eq!(said(&bench).gates_pending, ["schema (WS1)", "tests"]);
+    bench.work();
+    assert_eq!(lists(&bench), expected("paused", 1, "WS1", "", "WS2 WS3"), "a person must approve");
+    assert_eq!(said(&bench).gates_passed, ["schema (WS1)"]);
+    bench.answer("Continue", None);
+    assert_eq!(lists(&bench), expected("in_progress", 2, "WS1", "WS2 WS3", ""));
+    next(&mut bench);
+    looks(&mut bench);
+    assert_eq!(lists(&bench), expected("in_progress", 2, "WS1", "WS2 WS3", ""), "the gate of the phase has not ended");
+    bench.work();
+    assert_eq!(lists(&bench), expected("complete", 2, "WS1 WS2 WS3", "", ""));
+    assert_eq!((said(&bench).gates_passed, said(&bench).gates_pending), (vec!["schema (WS1)".into(), "tests".into()], vec![]));
+}
+
+#[test]
+fn artifacts_are_those_of_completed_workstreams() {
+    let mut bench = Bench::new(pipeline());
+    next(&mut bench);
+    let key = key("phase-1", 1, "WS1");
+    assert!(bench.run.pending().contains(&Effect::Artifacts { key: key.clone() }));
+    let (paths, missing) = (vec!["a.sql".into()], vec!["b.sql".into()]);
+    bench.outcome(Body::Pipeline(Box::new(PipelineWish::ArtifactsFound { key, paths, missing })));
+    assert_eq!(bench.run.warnings, ["WS1 was to leave behind what is not there: b.sql"]);
+    assert!(said(&bench).artifacts.is_empty(), "its gate has not passed");
+    bench.work();
+    assert_eq!(said(&bench).artifacts, [("WS1".to_owned(), vec!["a.sql".to_owned()])]);
+}
+
+#[test]
+fn a_failure_names_the_workstream_and_the_place_that_its_output_shows() {
+    let mut bench = Bench::new(pipeline());
+    bench.work();
+    bench.answer("Continue", None);
+    let tail = "/root/src/a.ts(45,7): error TS2339: Property 'x' does not exist";
+    let failure = Failure { kind: FailureKind::Exit(2), message: "it ended with exit code 2".into(), tail: tail.into() };
+    let (key, outcome) = (key("phase-2", 1, "WS3"), TaskOutcome::Failed(failure));
+    bench.outcome(Body::TaskEnded { key, attempt: 1, outcome, agent: None, commit: None });
+    assert_eq!(said(&bench).status, Lifecycle::InProgress, "WS2 is at work");
+    bench.work();
+    assert_eq!(lists(&bench), expected("failed", 2, "WS1 WS2", "", "WS3"));
+    let error = document(&bench.run, Some("/root")).unwrap().error;
+    let expected_error = FileError {
+        workstream: "WS3".into(),
+        message: "Property 'x' does not exist".into(),
+        file: Some("src/a.ts".into()),
+        line: Some(45),
+    };
+    assert_eq!(error, Some(expected_error));
+    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    assert_eq!(lists(&bench), expected("in_progress", 2, "WS1", "WS2 WS3", ""), "the gate of the phase is still to come");
+    assert_eq!(said(&bench).error, None);
+}
+
+#[test]
+fn interruption_cancellation_and_abortion_are_pauses() {
+    let stopped = |body: Body| {
+        let mut bench = Bench::new(pipeline());
+        bench.tell(person(), body, true).unwrap();
+        lists(&bench)
+    };
+    let paused = expected("paused", 1, "", "", "WS1 WS2 WS3");
+    assert_eq!(stopped(Body::Interrupt { signal: "SIGINT".into() }), paused);
+    assert_eq!(stopped(Body::Cancel { reason: None }), paused);
+    let mut bench = Bench::new(pipeline());
+    bench.work();
+    bench.answer("Abort", None);
+    assert_eq!(lists(&bench), expected("paused", 1, "WS1", "", "WS2 WS3"));
+}
+
+#[test]
+fn nothing_begins_before_a_review_lets_it() {
+    let mut definition = pipeline();
+    definition.pipeline.as_mut().unwrap().review = true;
+    let mut bench = Bench::new(definition);
+    assert_eq!((bench.run.status(), bench.started().len()), (Status::Waiting, 0));
+    assert_eq!(lists(&bench), expected("initialized", 0, "", "", "WS1 WS2 WS3"));
+    file(&mut bench, review(Verdict::DoNotShip)).unwrap();
+    assert_eq!(bench.run.status(), Status::Failed);
+    assert_eq!(lists(&bench), expected("initialized", 0, "", "", "WS1 WS2 WS3"));
+    let take_over = Body::TakeOver { driver: DriverId::from("driver-2"), detached: false };
+    assert_eq!(bench.tell(person(), take_over, true).unwrap_err(), Refusal::NotReviewed);
+    file(&mut bench, review(Verdict::Ship)).unwrap();
+    assert_eq!((said(&bench).review.unwrap().attempt, bench.started()), (2, vec!["phase-1/WS1".to_owned()]));
+    assert_eq!(file(&mut bench, review(Verdict::Ship)).unwrap_err(), Refusal::ReviewTooLate);
+}
+
+#[test]
+fn after_two_reviews_only_a_person_with_a_reason_moves_the_pipeline() {
+    let mut definition = pipeline();
+    definition.pipeline.as_mut().unwrap().review = true;
+    let mut bench = Bench::new(definition);
+    file(&mut bench, review(Verdict::DoNotShip)).unwrap();
+    file(&mut bench, review(Verdict::DoNotShip)).unwrap();
+    assert_eq!(file(&mut bench, review(Verdict::Ship)).unwrap_err(), Refusal::ReviewsSpent { attempts: 2 });
+    let silent = Review { override_reason: Some("  ".into()), ..review(Verdict::Overridden) };
+    assert_eq!(file(&mut bench, silent).unwrap_err(), Refusal::NoOverrideReason);
+    let agent = Actor { credential: Credential::Agent, ..person() };
+    let overriding = Body::Pipeline(Box::new(PipelineWish::Review(review(Verdict::Overridden))));
+    assert!(matches!(bench.tell(agent, overriding, true), Err(Refusal::NotAPerson { .. })));
+    file(&mut bench, review(Verdict::Overridden)).unwrap();
+    let filed = said(&bench).review.unwrap();
+    assert_eq!((filed.verdict, filed.attempt, filed.override_reason.as_deref()), (Verdict::Overridden, 2, Some("we must")));
+    assert_eq!(bench.started(), ["phase-1/WS1"]);
+}
+
+#[test]
+fn gates_that_a_review_asks_for_must_pass_in_the_end() {
+    let mut definition = pipeline();
+    definition.pipeline.as_mut().unwrap().review = true;
+    let mut bench = Bench::new(definition);
+    let none = Review { gates: Vec::new(), ..review(Verdict::ShipWithGates) };
+    assert_eq!(file(&mut bench, none).unwrap_err(), Refusal::NoGatesNamed);
+    let known = Review { gates: vec![gate("tests")], ..review(Verdict::ShipWithGates) };
+    assert_eq!(file(&mut bench, known).unwrap_err(), Refusal::GateKnown { gate: GateId::from("tests") });
+    file(&mut bench, review(Verdict::ShipWithGates)).unwrap();
+    assert_eq!(said(&bench).gates_pending, ["schema (WS1)", "tests", "rls"]);
+    bench.work();
+    bench.answer("Continue", None);
+    bench.work();
+    assert!(bench.has(|event| matches!(event, Event::GatePassed { gate, .. } if gate.as_str() == "rls")));
+    assert_eq!(said(&bench).gates_passed, ["schema (WS1)", "tests", "rls"]);
+    assert_eq!(bench.run.status(), Status::Complete);
+}
+
+#[test]
+fn notes_can_be_added_at_any_time() {
+    let mut bench = Bench::new(pipeline());
+    let fix = Fix { file: "a.ts".into(), change: "x".into() };
+    let notes = Notes { key_fixes: vec![fix.clone()], ..Notes::default() };
+    bench.work();
+    let inside = Actor { inside_task: Some("phase-1/WS1".into()), ..person() };
+    bench.tell(inside, Body::Pipeline(Box::new(PipelineWish::Note(notes))), false).unwrap();
+    assert!(bench.has(|event| matches!(event, Event::Pipeline(fact) if matches!(**fact, PipelineFact::Noted(_)))));
+    assert_eq!(said(&bench).notes.key_fixes, [fix]);
+    let mut other = Bench::new(workflow(vec![phase("one", vec![task("a", &[])])]));
+    let notes = Notes { cleanup_done: vec!["x".into()], ..Notes::default() };
+    assert_eq!(
+        other.tell(person(), Body::Pipeline(Box::new(PipelineWish::Note(notes))), false).unwrap_err(),
+        Refusal::NoPipeline
+    );
+}
+
+#[test]
+fn the_phase_that_was_cut_off_can_run_again_from_its_beginning() {
+    let mut bench = Bench::new(pipeline());
+    bench.work();
+    bench.answer("Continue", None);
+    next(&mut bench);
+    bench.tell(person(), Body::Pipeline(Box::new(PipelineWish::Restart)), false).unwrap();
+    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    assert_eq!(bench.run.iteration_counts["phase-2"], 2);
+    bench.work();
+    assert_eq!(lists(&bench), expected("complete", 2, "WS1 WS2 WS3", "", ""));
+}
+
+fn imported(status: Lifecycle) -> Imported {
+    let names = |names: &[&str]| names.iter().map(|name| TaskId::from(*name)).collect::<Vec<_>>();
+    Imported {
+        file: FrozenFile { path: "PRD-009.json".into(), digest: Digest::of(b"file") },
+        status,
+        current_phase: 1,
+        completed: names(&["WS1", "WS0"]),
+        in_progress: Vec::new(),
+        pending: names(&["WS2", "WS3"]),
+        artifacts: [(TaskId::from("WS1"), vec!["old.sql".to_owned()])].into(),
+        gates_passed: vec!["schema".into(), "manual look".into()],
+        gates_pending: vec!["tests".into()],
+        timestamp: Some("2025-12-11T10:16:00Z".into()),
+        error: Some(FileError { workstream: "WS2".into(), message: "x".into(), file: None, line: None })
+            .filter(|_| status == Lifecycle::Failed),
+    }
+}
+
+fn import(status: Lifecycle) -> Bench {
+    let mut bench = Bench { run: Bench::new(pipeline()).run, entries: Vec::new(), now: 0 };
+    let body = Create {
+        run: RunId::from("run00000"),
+        kind: RunKind::Workflow,
+        origin: Origin::Imported(Box::new(imported(status))),
+        definition: Digest::of(b"definition"),
+        files: Vec::new(),
+        feature: Some("PRD-009".into()),
+        flags: Vec::new(),
+        vars: BTreeMap::new(),
+        output_dir: "out".into(),
+        presets: Vec::new(),
+        driver: DriverId::from("driver-1"),
+        detached: false,
+        agent: None,
+    };
+    let command = command(person(), Body::Create(Box::new(body)), 0, false);
+    (bench.run, bench.entries) = create(&command, Arc::new(pipeline())).unwrap();
+    bench
+}
+
+#[test]
+fn an_imported_pipeline_stands_as_its_file_says_until_it_goes_on() {
+    for status in Lifecycle::ALL {
+        let bench = import(status);
+        let said = said(&bench);
+        assert_eq!((said.status, said.current_phase), (status, 1));
+        assert_eq!((said.completed.join(" "), said.pending.join(" ")), ("WS1 WS0".into(), "WS2 WS3".into()));
+        assert_eq!((said.timestamp.as_str(), said.gates_passed.join(" ")), ("2025-12-11T10:16:00Z", "schema manual look".into()));
+        let ended = match status {
+            Lifecycle::Failed => Status::Failed,
+            Lifecycle::Complete => Status::Complete,
+            Lifecycle::Initialized | Lifecycle::InProgress | Lifecycle::Paused => Status::Running,
+        };
+        assert_eq!(bench.run.status(), ended);
+    }
+}
+
+#[test]
+fn what_was_done_before_the_import_never_runs_again_and_nothing_known_is_lost() {
+    for status in [Lifecycle::Paused, Lifecycle::Failed, Lifecycle::InProgress, Lifecycle::Initialized] {
+        let mut bench = import(status);
+        bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+        assert_eq!(bench.started(), ["phase-2/WS2", "phase-2/WS3"], "{status:?}");
+        assert_eq!(lists(&bench), expected("in_progress", 2, "WS1 WS0", "WS2 WS3", ""));
+        bench.work();
+        assert_eq!(lists(&bench), expected("complete", 2, "WS1 WS2 WS3 WS0", "", ""));
+        let said = said(&bench);
+        assert_eq!(said.artifacts, [("WS1".to_owned(), vec!["old.sql".to_owned()])]);
+        assert_eq!(said.gates_passed, ["schema (WS1)", "tests", "manual look"]);
+    }
+}

@@ -1,0 +1,70 @@
+//! Files for people that follow from a run: written off the path of commits, the newest state only, whole or not at all.
+//!
+//! They may lag behind the history while work goes on, and are there before a pause or an end is reported. What a process that
+//! was killed did not write, whoever drives the run next or looks at it writes.
+
+mod state_file;
+
+pub use state_file::{DEFAULT_FOLDER, StateFile, StateFileError, archive, is_there};
+
+use crate::world::World;
+use lockgate_engine::run::Run;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Writes the newest state of a run that it was offered, in a task of its own.
+pub(crate) struct Projector {
+    offered: watch::Sender<Option<Arc<StateFile>>>,
+    done: watch::Receiver<Done>,
+    last: u64,
+}
+
+/// Up to which version of the run everything was dealt with, and what could not be written.
+#[derive(Clone, Debug, Default)]
+struct Done {
+    version: u64,
+    trouble: Option<String>,
+}
+
+impl Projector {
+    fn begin() -> Self {
+        let (offered, mut wanted) = watch::channel(None::<Arc<StateFile>>);
+        let (tell, done) = watch::channel(Done::default());
+        tokio::spawn(async move {
+            while wanted.changed().await.is_ok() {
+                // What came in the meantime stands in the newest, so nothing else need be written.
+                let newest = wanted.borrow_and_update().clone();
+                let Some(file) = newest else { continue };
+                let version = file.version();
+                let trouble = file.write().await.err().map(|error| error.to_string());
+                tell.send_replace(Done { version, trouble });
+            }
+        });
+        Self { offered, done, last: 0 }
+    }
+
+    /// Offers what a run says now; nothing is waited for.
+    pub(crate) fn offer(projector: &mut Option<Self>, world: &World, run: &Run) {
+        let Some(file) = world.perform.project(run) else { return };
+        let projector = projector.get_or_insert_with(Self::begin);
+        projector.last = file.version();
+        projector.offered.send_replace(Some(Arc::new(file)));
+    }
+
+    /// Waits until what was offered last is written; gives why it could not be, where that is so.
+    pub(crate) async fn settled(&mut self) -> Option<String> {
+        let last = self.last;
+        match self.done.wait_for(|done| done.version >= last).await {
+            Ok(done) => done.trouble.clone(),
+            Err(_) => Some("whoever writes it has ended".to_owned()),
+        }
+    }
+}
+
+/// Writes what a run says now, and waits for it. Whoever drives the run does so by itself.
+pub async fn bring_up(world: &World, run: &Run) -> Result<(), StateFileError> {
+    match world.perform.project(run) {
+        Some(file) => file.write().await,
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,270 @@
+//! The state file of a pipeline: where it lies, and writing it in order.
+
+use crate::files::write_in;
+use crate::root::Root;
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use lockgate_engine::formats::pipeline::document::{Document, document};
+use lockgate_engine::formats::pipeline::written::{Before, Original, WrongTransition, exported, written};
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::Run;
+use lockgate_engine::run::pipeline::Imported;
+use lockgate_engine::spec::workflow::Pipeline;
+use lockgate_engine::time::Timestamp;
+use lockgate_store::{Store, StoreError};
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+/// Where state files lie when nobody says otherwise, under the root.
+pub const DEFAULT_FOLDER: &str = ".claude/skills/build-pipeline/checkpoints";
+
+/// The folder beside them that keeps those of earlier runs.
+const ARCHIVE: &str = "archive";
+
+/// Larger than any state file.
+const MOST_BYTES: u64 = 16_000_000;
+
+/// Why a state file could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum StateFileError {
+    /// The path is none that a state file may have.
+    #[error("the state file {path:?} must lie under the root: {why}")]
+    BadPath {
+        /// The path.
+        path: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The operating system says no.
+    #[error("the state file {} cannot be written: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is further than the run.
+    #[error("the state file {} is not written over: {source}", path.display())]
+    Transition {
+        /// The file.
+        path: PathBuf,
+        /// What would follow what.
+        source: WrongTransition,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What the state file of a run is to say.
+pub struct StateFile {
+    root: Root,
+    store: Arc<dyn Store>,
+    run: RunId,
+    version: u64,
+    path: String,
+    document: Document,
+    imported: Option<(lockgate_engine::digest::Digest, Document)>,
+}
+
+impl StateFile {
+    /// What the state file of a run says now; nothing where it is no pipeline.
+    pub fn of(root: &Root, store: Arc<dyn Store>, run: &Run) -> Option<Self> {
+        let pipeline = run.workflow.pipeline.as_deref()?;
+        let shown = root.dir().to_string_lossy();
+        let imported = run.pipeline.as_ref().and_then(|known| known.imported.as_ref());
+        let meant = |imported: &Imported| Document::of_imported(pipeline, imported, run.started_at);
+        let imported = imported.map(|imported| (imported.file.digest, meant(imported)));
+        Some(Self {
+            root: root.clone(),
+            store,
+            run: run.id.clone(),
+            version: run.version,
+            path: path_of(pipeline),
+            document: document(run, Some(&shown))?,
+            imported,
+        })
+    }
+
+    /// Where the state file of a pipeline lies, relative to the root.
+    pub fn place(pipeline: &Pipeline) -> String {
+        path_of(pipeline)
+    }
+
+    /// The version of the run that it shows.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> PathBuf {
+        self.root.dir().join(&self.path)
+    }
+
+    /// What it says.
+    pub fn document(&self) -> &Document {
+        &self.document
+    }
+
+    /// The text that it would have, whether it is written or not.
+    pub async fn export(&self) -> Result<String, StateFileError> {
+        let original = self.original().await?;
+        let text = read(&self.path()).map_err(|source| self.io(source))?;
+        let before = before(text.as_deref(), original);
+        Ok(exported(before.as_ref(), &self.document))
+    }
+
+    /// Writes it, unless a later state of the run stands there, or it belongs to a later run of the same pipeline.
+    pub async fn write(&self) -> Result<(), StateFileError> {
+        let newest = self.store.runs_of_feature(&self.document.prd).await?;
+        if newest.first().is_some_and(|newest| newest.row.run != self.run) {
+            return Ok(());
+        }
+        let original = self.original().await?;
+        let (root, run, version) = (self.root.clone(), self.run.clone(), self.version);
+        let (path, document) = (self.path.clone(), self.document.clone());
+        let written = tokio::task::spawn_blocking(move || write(&root, &run, version, &path, &document, original));
+        written.await.map_err(|error| self.io(io::Error::other(error)))?
+    }
+
+    fn io(&self, source: io::Error) -> StateFileError {
+        StateFileError::Io { path: self.path(), source }
+    }
+
+    /// The file that the run was imported from.
+    async fn original(&self) -> Result<Option<Original>, StateFileError> {
+        let Some((digest, meant)) = &self.imported else { return Ok(None) };
+        let bytes = self.store.values(&[*digest]).await?.pop().flatten().unwrap_or_default();
+        Ok(Some(Original::new(&String::from_utf8_lossy(&bytes), meant)))
+    }
+}
+
+/// Where the state file of a pipeline lies, relative to the root.
+fn path_of(pipeline: &Pipeline) -> String {
+    pipeline.state_file.clone().unwrap_or_else(|| format!("{DEFAULT_FOLDER}/{}.json", pipeline.prd))
+}
+
+/// What a file says, over what the run was imported from: keys that only the import knows are not lost with the file.
+fn before(text: Option<&str>, original: Option<Original>) -> Option<Before> {
+    let mut before = text.and_then(Before::of_text);
+    if let Some(original) = original {
+        let known = before.get_or_insert_with(|| Before { keys: original.keys.clone(), original: None });
+        known.original = Some(original);
+    }
+    before
+}
+
+fn write(
+    root: &Root,
+    run: &RunId,
+    version: u64,
+    path: &str,
+    document: &Document,
+    original: Option<Original>,
+) -> Result<(), StateFileError> {
+    let full = root.dir().join(path);
+    let io = |source| StateFileError::Io { path: full.clone(), source };
+    let mut sequence = Sequence::take(root, run).map_err(io)?;
+    if sequence.written > version {
+        return Ok(());
+    }
+    let (folder, name) = place(root, path)?;
+    let text = read(&full).map_err(io)?;
+    if let Some(text) = &text
+        && Before::of_text(text).is_none()
+        && !text.trim().is_empty()
+    {
+        // Whatever it is, it is no state file, and is kept for whoever wrote it.
+        folder.rename(&name, &folder, format!("{}.unreadable", name.display())).map_err(io)?;
+    }
+    let wanted = written(before(text.as_deref(), original).as_ref(), document)
+        .map_err(|source| StateFileError::Transition { path: full.clone(), source })?;
+    if text.as_deref() != Some(wanted.as_str()) {
+        write_in(&folder, &name, wanted.as_bytes()).map_err(io)?;
+    }
+    sequence.set(version).map_err(io)
+}
+
+/// The folder of a state file, made where it is missing, and the file's name in it. No link leads out of the root.
+fn place(root: &Root, path: &str) -> Result<(Dir, PathBuf), StateFileError> {
+    let bad = |why: &str| StateFileError::BadPath { path: path.to_owned(), why: why.to_owned() };
+    let asked = Path::new(path);
+    if asked.components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir)) {
+        return Err(bad("it is absolute, or leads upwards"));
+    }
+    let name = asked.file_name().map(PathBuf::from).ok_or_else(|| bad("it names no file"))?;
+    let parent = asked.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let io = |source| StateFileError::Io { path: root.dir().join(path), source };
+    let top = Dir::open_ambient_dir(root.dir(), ambient_authority()).map_err(io)?;
+    if parent != Path::new(".") {
+        top.create_dir_all(parent).map_err(io)?;
+    }
+    Ok((top.open_dir(parent).map_err(io)?, name))
+}
+
+/// The text of a file that is there; nothing where there is none.
+fn read(path: &Path) -> io::Result<Option<String>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(io::Error::other("it is larger than any state file"));
+    }
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// Which version of a run its file shows: two processes write one after the other, and the older one never over the newer.
+struct Sequence {
+    file: File,
+    written: u64,
+}
+
+impl Sequence {
+    fn take(root: &Root, run: &RunId) -> io::Result<Self> {
+        let folder = root.run_folder(run);
+        std::fs::create_dir_all(&folder)?;
+        let path = folder.join("state-file");
+        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        flock(&file, FlockOperation::LockExclusive)?;
+        let mut text = String::new();
+        // A number that was cut off counts as none: then it is written once more.
+        let written = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok()).unwrap_or(0);
+        Ok(Self { file, written })
+    }
+
+    fn set(&mut self, version: u64) -> io::Result<()> {
+        self.file.rewind()?;
+        self.file.set_len(0)?;
+        self.file.write_all(version.to_string().as_bytes())
+    }
+}
+
+/// Puts the state file of an earlier run aside, so that a new one can begin; gives where it is now.
+pub fn archive(root: &Root, pipeline: &Pipeline, at: Timestamp) -> Result<Option<PathBuf>, StateFileError> {
+    let path = path_of(pipeline);
+    let full = root.dir().join(&path);
+    let io = |source| StateFileError::Io { path: full.clone(), source };
+    if read(&full).map_err(io)?.is_none() {
+        return Ok(None);
+    }
+    let (folder, name) = place(root, &path)?;
+    folder.create_dir_all(ARCHIVE).map_err(io)?;
+    let stem = name.file_stem().unwrap_or(name.as_os_str()).to_string_lossy().into_owned();
+    let moment: String = at.to_string().chars().filter(|character| !"-:".contains(*character)).collect();
+    let kept = Path::new(ARCHIVE).join(format!("{stem}-{moment}.json"));
+    folder.rename(&name, &folder, &kept).map_err(io)?;
+    Ok(full.parent().map(|parent| parent.join(kept)))
+}
+
+/// Whether there is a state file of this pipeline already.
+pub fn is_there(root: &Root, pipeline: &Pipeline) -> Option<PathBuf> {
+    let path = root.dir().join(path_of(pipeline));
+    path.symlink_metadata().is_ok().then_some(path)
+}

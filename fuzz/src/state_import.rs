@@ -1,0 +1,73 @@
+//! State files of pipelines as other tools write them, and what tools print when something is wrong.
+
+use crate::spec::can_be_shown;
+use lockgate_engine::digest::Digest;
+use lockgate_engine::formats::output_place::output_place;
+use lockgate_engine::formats::pipeline::check::check;
+use lockgate_engine::formats::pipeline::document::Document;
+use lockgate_engine::formats::pipeline::lenient::lenient;
+use lockgate_engine::formats::pipeline::written::{Before, Original, exported, written};
+use lockgate_engine::run::event::FrozenFile;
+use lockgate_engine::run::pipeline::Imported;
+use lockgate_engine::spec::workflow::Pipeline;
+use lockgate_engine::time::Timestamp;
+use serde_json::{Map, Value};
+
+/// Imports and exports a state file; looks for a place in the same text.
+pub fn run(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Some(place) = output_place(text) {
+        assert!(!place.file.is_empty() && !place.message.contains('\n'), "{place:?}");
+        assert!(text.contains(place.file.as_str()) || text.contains('\u{1b}'), "{place:?} is not in the text");
+    }
+    if let Ok(findings) = check(text, Some("PRD-001"), None) {
+        let lines = text.split('\n').count();
+        findings.iter().for_each(|finding| {
+            can_be_shown(&finding.message);
+            assert!((1..=lines).contains(&finding.line), "{finding:?}");
+        });
+    }
+    let Ok((state, told)) = lenient(text) else { return };
+    told.iter().for_each(|told| can_be_shown(told));
+    let Some(Value::Object(before)) = serde_json::from_str(text).ok() else { return };
+    let digest = Digest::of(bytes);
+    let imported = Imported::of(&state, FrozenFile { path: "state.json".into(), digest });
+    let pipeline = Pipeline { prd: state.prd.unwrap_or_default(), title: state.title.unwrap_or_default(), ..Pipeline::default() };
+    let document = Document::of_imported(&pipeline, &imported, Timestamp::from_millis(0));
+    keeps_everything(text, &before, &document);
+}
+
+/// What is imported is exported with every key and value in its place, and exporting that again changes nothing.
+fn keeps_everything(text: &str, before: &Map<String, Value>, document: &Document) {
+    let original = || Some(Original::new(text, document));
+    let first = exported(Some(&Before { keys: before.clone(), original: original() }), document);
+    let Ok(Value::Object(now)) = serde_json::from_str(&first) else { panic!("what is exported is an object") };
+    for (key, value) in before {
+        assert_eq!(now.get(key), Some(value), "{key}");
+    }
+    let order: Vec<&String> = now.keys().filter(|key| before.contains_key(*key)).collect();
+    assert_eq!(order, before.keys().collect::<Vec<_>>(), "keys stay in their order");
+    let again = Before { original: original(), ..Before::of_text(&first).expect("an object") };
+    assert_eq!(exported(Some(&again), document), first, "once is enough");
+    // What follows nothing is refused; what may follow is written as it is exported.
+    if let Ok(written) = written(Some(&again), document) {
+        assert_eq!(written, first);
+    }
+}
+
+/// Inputs to begin with.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let files = [
+        r#"{"prd": "PRD-001", "prd_title": "x", "current_phase": 1, "status": "paused", "completed_workstreams": ["WS1"], "in_progress_workstreams": [], "pending_workstreams": ["WS2"], "artifacts": {"WS1": ["a"]}, "gates_passed": ["lint (WS1)"], "gates_pending": [], "timestamp": "2025-12-11T10:00:00Z"}"#,
+        r#"{"x": {"y": [1, 2.5, null]}, "prd_id": "A", "status": "in-progress", "completed_workstreams": [{"id": "WS1"}], "workstreams": {"WS2": {"status": "done"}}, "artifacts": {"WS1": {"made": ["b"]}}, "error": null}"#,
+        r#"{"status": "failed", "error": {"workstream": "WS1", "message": "m", "file": "f", "line": 3}, "key_fixes": [{"file": "a", "change": "b"}], "gates": {"lint": "pass"}}"#,
+    ];
+    let outputs = [
+        "src/a.ts(45,7): error TS2339: no",
+        "error[E0425]: no\n --> src/main.rs:2:5\n",
+        "/r/a.ts\n  7:10  error  no  rule\n",
+        "E   assert 1\ntests/a.py:12: AssertionError\n",
+        "\u{1b}[96msrc/a.ts\u{1b}[0m:45:7 - error TS1: no",
+    ];
+    files.into_iter().chain(outputs).map(|text| text.as_bytes().to_vec()).collect()
+}

@@ -1,0 +1,165 @@
+//! State files of pipelines: `lockgate check` finds what `expected-findings.tsv` says, and nothing else; each can be imported, and is exported with
+//! every key and value.
+
+use super::{Looked, call, root, said};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The list of what each file breaks, in words.
+const EXPECTED: &str = "expected-findings.tsv";
+
+/// Our rules in the words of that list.
+const WORDS: [(&str, &str); 34] = [
+    ("D4-prd-missing", "missing prd"),
+    ("D4-prd-pattern", "prd pattern"),
+    ("D4-prd-filename", "prd != filename"),
+    ("D4-prd-title-missing", "missing prd_title"),
+    ("D4-prd-title-type", "prd_title not string"),
+    ("D4-current-phase", "current_phase not int"),
+    ("D4-status-missing", "missing status"),
+    ("D4-status-value", "bad status"),
+    ("D4-completed-workstreams-missing", "missing completed_workstreams"),
+    ("D4-completed-workstreams-type", "completed_workstreams not string[]"),
+    ("D4-in-progress-workstreams-missing", "missing in_progress_workstreams"),
+    ("D4-in-progress-workstreams-type", "in_progress_workstreams not string[]"),
+    ("D4-pending-workstreams-missing", "missing pending_workstreams"),
+    ("D4-pending-workstreams-type", "pending_workstreams not string[]"),
+    ("D4-artifacts-missing", "missing artifacts"),
+    ("D4-artifacts-type", "artifacts not object"),
+    ("D4-artifact-value", "artifact value not string[]"),
+    ("D4-artifact-key", "artifact keys not subset of completed"),
+    ("D4-gates-passed-missing", "missing gates_passed"),
+    ("D4-gates-passed-type", "gates_passed not string[]"),
+    ("D4-gates-pending-missing", "missing gates_pending"),
+    ("D4-gates-pending-type", "gates_pending not string[]"),
+    ("D4-timestamp-missing", "missing timestamp"),
+    ("D4-timestamp-format", "bad timestamp"),
+    ("D4-workstream-twice", "workstream in two lists"),
+    ("D4-nothing-in-progress", "in_progress without in_progress_workstreams"),
+    ("D4-still-in-progress", "in_progress_workstreams not empty"),
+    ("D4-error-missing", "failed without error"),
+    ("D4-error-unexpected", "error without failed"),
+    ("D4-error-shape", "error not {workstream, message}"),
+    ("D4-complete-pending-workstreams", "complete with pending_workstreams"),
+    ("D4-complete-pending-gates", "complete with gates_pending"),
+    ("D4-spec-workstreams", "workstreams != spec"),
+    ("D4-spec-gates", "gates != spec"),
+];
+
+/// Looks at all state files in a folder.
+pub(super) fn look(lockgate: &Path, folder: &Path, looked: &mut Looked) {
+    let expected = expected(&std::fs::read_to_string(folder.join(EXPECTED)).unwrap_or_default());
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect();
+    files.sort();
+    for file in files {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let came = as_expected(lockgate, &file, expected.get(&name))
+            .and_then(|told| Ok(format!("{told}; {}", imported(lockgate, &file)?)));
+        looked.count(&file, came, |looked| looked.pipelines += 1);
+    }
+}
+
+/// What each file breaks, sorted.
+fn expected(list: &str) -> BTreeMap<String, Vec<String>> {
+    let line = |line: &str| {
+        let (file, rest) = line.split_once('\t')?;
+        let words = rest.split('\t').nth(1).unwrap_or_default().split("; ").map(str::trim).filter(|word| !word.is_empty());
+        let mut words: Vec<String> = words.map(str::to_owned).collect();
+        words.sort();
+        Some((file.to_owned(), words))
+    };
+    list.lines().skip(1).filter_map(line).collect()
+}
+
+fn as_expected(lockgate: &Path, file: &Path, expected: Option<&Vec<String>>) -> Result<String, String> {
+    let output = call(lockgate, None, &["check", "--json", &file.to_string_lossy()])?;
+    let view: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("{error}: {}", said(&output)))?;
+    let findings: Vec<&Value> = view[0]["findings"].as_array().into_iter().flatten().collect();
+    let code = i32::from(!findings.is_empty());
+    if output.status.code() != Some(code) {
+        return Err(format!("{} with {} findings: {}", output.status, findings.len(), said(&output)));
+    }
+    if let Some(without) = findings.iter().find(|finding| finding["line"].as_u64() < Some(1) || finding["help"] == "") {
+        return Err(format!("a finding has no place, or nothing that would mend it: {without}"));
+    }
+    let mut found: Vec<String> = findings.iter().map(|finding| words(finding["rule"].as_str().unwrap_or_default())).collect();
+    found.sort();
+    match expected {
+        Some(expected) if found != *expected => Err(format!("found {found:?}, and {expected:?} is expected")),
+        Some(_) => Ok(format!("{} findings, as expected", found.len())),
+        None => Ok(format!("{} findings, and nothing is known to expect: {}", found.len(), found.join("; "))),
+    }
+}
+
+fn words(rule: &str) -> String {
+    WORDS.iter().find(|(known, _)| *known == rule).map_or(rule, |(_, words)| words).to_owned()
+}
+
+/// Makes a run from a file, and the file from the run: every key is there again, in its place, with its value.
+fn imported(lockgate: &Path, file: &Path) -> Result<String, String> {
+    let root = root()?;
+    let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    std::fs::write(root.path().join(&name), &text).map_err(|error| error.to_string())?;
+    let output = call(lockgate, Some(root.path()), &["import", &name, "--json"])?;
+    if output.status.code() != Some(0) {
+        return Err(format!("it cannot be imported: {}", said(&output)));
+    }
+    let made: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("{error}: {}", said(&output)))?;
+    let exported = call(lockgate, Some(root.path()), &["export", made["run"].as_str().unwrap_or_default()])?;
+    let again: Value = serde_json::from_slice(&exported.stdout).map_err(|error| format!("{error}: {}", said(&exported)))?;
+    let before: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    kept(&before, &again)?;
+    let leniently = made["told"].as_array().map_or(0, Vec::len);
+    Ok(format!(
+        "imported as {}, {leniently} things read leniently, and exported with every key",
+        made["status"].as_str().unwrap_or_default()
+    ))
+}
+
+/// Whether every key stands there again, in the same order and with the same value, as text: the order of keys is no part of what makes two values
+/// equal. Keys that the source asks for may have been added.
+fn kept(before: &Value, again: &Value) -> Result<(), String> {
+    let (Value::Object(before), Value::Object(again)) = (before, again) else { return Err("it is no object".to_owned()) };
+    if let Some((key, value)) =
+        before.iter().find(|(key, value)| again.get(*key).map(Value::to_string) != Some(value.to_string()))
+    {
+        return Err(format!("`{key}` was {value} and is {}", again.get(key).unwrap_or(&Value::Null)));
+    }
+    let order: Vec<&String> = again.keys().filter(|key| before.contains_key(*key)).collect();
+    if order != before.keys().collect::<Vec<_>>() { Err(format!("the keys stand in another order: {order:?}")) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_has_words_and_no_two_the_same() {
+        let source = include_str!("../../../crates/engine/src/formats/pipeline/rule.rs");
+        let rules: Vec<&str> = source.split('"').filter(|text| text.starts_with("D4-")).collect();
+        assert_eq!(rules.len(), WORDS.len());
+        assert!(rules.iter().all(|rule| WORDS.iter().any(|(known, _)| known == rule)), "{rules:?}");
+        let different: std::collections::BTreeSet<&str> = WORDS.iter().map(|(_, words)| *words).collect();
+        assert_eq!(different.len(), WORDS.len());
+    }
+
+    #[test]
+    fn what_is_lost_changed_or_moved_is_seen() {
+        let seen = |again: &str| kept(&serde_json::json!({"b": {"y": 1, "x": 2}, "a": 3}), &serde_json::from_str(again).unwrap());
+        assert_eq!(seen(r#"{"b": {"y": 1, "x": 2}, "c": 4, "a": 3}"#), Ok(()));
+        assert!(seen(r#"{"b": {"y": 1, "x": 2}}"#).is_err());
+        assert!(seen(r#"{"b": {"x": 2, "y": 1}, "a": 3}"#).is_err(), "the order within");
+        assert!(seen(r#"{"a": 3, "b": {"y": 1, "x": 2}}"#).is_err(), "the order");
+    }
+
+    #[test]
+    fn the_list_is_read_by_file() {
+        let list = "file\tstatus\trules\na.json\tcomplete\tmissing prd; bad status\nb.json\tpaused\t\n";
+        let expected = expected(list);
+        assert_eq!(expected["a.json"], ["bad status", "missing prd"]);
+        assert_eq!(expected["b.json"], Vec::<String>::new());
+    }
+}

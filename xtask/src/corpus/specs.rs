@@ -1,0 +1,72 @@
+//! EXECUTION-SPEC files: each becomes a workflow with every workstream in it that can be walked to its end, or gets an error that names its own
+//! fault with the place.
+
+use super::{Looked, call, refused, said};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// Looks at all files in a folder.
+pub(super) fn look(lockgate: &Path, folder: &Path, looked: &mut Looked) {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|ending| ending == "md")).collect();
+    files.sort();
+    for file in files {
+        looked.count(&file, becomes_a_workflow(lockgate, &file), |looked| looked.specs += 1);
+    }
+}
+
+fn becomes_a_workflow(lockgate: &Path, file: &Path) -> Result<String, String> {
+    let path = file.to_string_lossy();
+    let output = call(lockgate, None, &["validate", "--json", &path])?;
+    let view: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("{error}: {}", said(&output)))?;
+    let told = &view[0];
+    if told["format"] != "execution-spec" {
+        return Err(format!("it was taken for {}", told["format"]));
+    }
+    if output.status.code() != Some(0) {
+        // Errors of the YAML itself say nothing about a workstream, and every file here can be read.
+        let is_yaml = told["problems"].as_array().into_iter().flatten().any(|problem| problem["code"] == "bad-yaml");
+        return if is_yaml {
+            Err(format!("its YAML was not understood: {}", said(&output)))
+        } else {
+            refused(lockgate, file, None)
+        };
+    }
+    let source = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
+    let written = written_workstreams(&source);
+    let tasks: Vec<&str> = told["tasks"].as_array().into_iter().flatten().filter_map(|task| task["id"].as_str()).collect();
+    let warned = |id: &str| said_about(told, id);
+    if let Some(lost) = written.iter().find(|id| !tasks.contains(id) && !warned(id)) {
+        return Err(format!("workstream {lost} was lost without a word"));
+    }
+    let walked = call(lockgate, None, &["run", &path, "--dry-run", "--json"])?;
+    if walked.status.code() != Some(0) {
+        return Err(format!("a dry run ended with {}: {}", walked.status, said(&walked)));
+    }
+    let count = |key: &str| told[key].as_array().map_or(0, Vec::len);
+    Ok(format!("{} workstreams in {} phases with {} gates", tasks.len(), count("phases"), count("gates")))
+}
+
+fn said_about(told: &Value, id: &str) -> bool {
+    let mut problems = told["problems"].as_array().into_iter().flatten().filter_map(|problem| problem["message"].as_str());
+    problems.any(|message| message.contains(&format!("`{id}`")))
+}
+
+/// The ids under `workstreams`, read line by line, so that it does not depend on what it checks.
+fn written_workstreams(source: &str) -> Vec<&str> {
+    let inside = source.lines().skip_while(|line| line.trim_end() != "workstreams:").skip(1);
+    let inside = inside.take_while(|line| line.is_empty() || line.starts_with([' ', '#', '\r']));
+    let id = |line: &'_ str| line.starts_with("  ") && !line[2..].starts_with([' ', '#', '-']);
+    inside.filter(|line| id(line)).filter_map(|line| line.split_once(':')).map(|(id, _)| id.trim()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_read_line_by_line() {
+        let source = "---\nprd: x\nworkstreams:\n  WS1:\n    name: a\n\n  # note\n  WS2: {}\nexecution_phases:\n  WS3: no\n";
+        assert_eq!(written_workstreams(source), ["WS1", "WS2"]);
+    }
+}
