@@ -321,3 +321,17 @@ fn a_state_file_is_named_as_such_where_a_workflow_is_wanted() {
         ]
     );
 }
+
+#[test]
+fn a_large_hostile_file_is_refused_or_read_without_growing() {
+    let many = |count: usize| (0..count).map(|number| format!("W{number}: {{}}")).collect::<Vec<_>>().join(", ");
+    let ids = |count: usize| (0..count).map(|number| format!("W{number}")).collect::<Vec<_>>().join(", ");
+    let refused = told(&small(&format!("{{{}}}", many(1_001)), &format!("[[{}]]", ids(1_001)), "{}"));
+    assert!(refused[0].contains("too-large: `workstreams`: there may be 1000, and here are 1001"), "{refused:?}");
+    let long = "x".repeat(200_000);
+    let phases = format!("[{{note: {long}, name: {long}, parallel: [{}], gates: [g]}}]", ids(1_000));
+    let workflow = spec(&small(&format!("{{{}}}", many(1_000)), &phases, "{g: {command: make, success_criteria: y}}"));
+    assert!(workflow.to_bytes().len() < 8 << 20, "{}", workflow.to_bytes().len());
+    let command = told(&small("{A: {gate: g}}", "[[A]]", &format!("{{g: 'echo {long}'}}")));
+    assert!(command[0].contains("is longer than 16384 bytes"), "{command:?}");
+}

@@ -2,8 +2,9 @@
 
 use super::gate::Definitions;
 use super::phase::{self, Placed, RawPhase, covers};
+use super::prompt::{self, Sections};
 use super::workstream::{RawWorkstream, workstreams};
-use super::{head, map, prompt, text};
+use super::{head, map, text};
 use crate::id::{GateId, PhaseId, TaskId};
 use crate::spec::check::{Checker, PROMPT, default_choices};
 use crate::spec::code::ProblemCode;
@@ -13,7 +14,7 @@ use crate::spec::workflow::{
     Workflow, Workstream,
 };
 use crate::time::parse_duration;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Ids made from names are cut off here.
 const LONGEST_ID: usize = 60;
@@ -34,13 +35,25 @@ pub(super) fn workflow(checker: &mut Checker<'_, '_>, root: &Node<'_>, body: &st
     let prd = head.prd?;
     let title = head.title.unwrap_or_else(|| prd.clone());
     let pipeline = format!("{prd} ({title})");
+    let sections = Sections::of(body);
+    let names: BTreeMap<&str, &str> = streams.iter().map(|stream| (stream.id.text, stream.name.as_str())).collect();
     let mut made = Made { ids: phase_ids(&phases), ..Made::default() };
     for (number, phase) in phases.iter().enumerate() {
         if phase.members.is_empty() && phase.gates.is_empty() && !checker.report.has_error() {
             let help = "list its workstreams under `parallel`, or remove it";
             checker.report.warning(ProblemCode::EmptyPhase, &phase.span, "this phase does nothing").help(help);
         }
-        let one = One { number, phase, streams: &streams, placed: &placed, gates: &gates, pipeline: &pipeline, body };
+        let one = One {
+            number,
+            phase,
+            streams: &streams,
+            placed: &placed,
+            gates: &gates,
+            pipeline: &pipeline,
+            sections: &sections,
+            names: &names,
+            fail_fast: head.fail_fast,
+        };
         one.make(&mut made);
     }
     made.ask(&phases, &streams);
@@ -98,7 +111,9 @@ struct One<'t, 'n, 'a> {
     placed: &'t Placed,
     gates: &'t Definitions,
     pipeline: &'t str,
-    body: &'t str,
+    sections: &'t Sections<'t>,
+    names: &'t BTreeMap<&'t str, &'t str>,
+    fail_fast: bool,
 }
 
 impl One<'_, '_, '_> {
@@ -137,7 +152,14 @@ impl One<'_, '_, '_> {
         });
         let description = (!self.phase.notes.is_empty()).then(|| self.phase.notes.join("\n"));
         let name = Some(self.phase.name.clone());
-        made.phases.push(Phase { name, description, tasks, gates, fail_fast: self.phase.fail_fast, ..Phase::new(id) });
+        made.phases.push(Phase {
+            name,
+            description,
+            tasks,
+            gates,
+            fail_fast: self.fail_fast || self.phase.fail_fast,
+            ..Phase::new(id)
+        });
     }
 
     fn task(&self, member: usize) -> Task {
@@ -160,7 +182,7 @@ impl One<'_, '_, '_> {
 
     fn prompt(&self, member: usize) -> String {
         let stream = &self.streams[member];
-        let name_of = |id: &str| self.streams.iter().find(|other| other.id.text == id).map(|other| other.name.as_str());
+        let name_of = |id: &str| self.names.get(id).copied();
         let needs: Vec<String> =
             stream.needs.iter().map(|need| format!("{}: {}", need.text, name_of(need.text).unwrap_or_default())).collect();
         let gates: Vec<String> = stream.gates.iter().filter_map(|gate| self.told_gate(gate.text)).collect();
@@ -170,7 +192,7 @@ impl One<'_, '_, '_> {
             notes: &self.phase.notes,
             needs: &needs,
             gates: &gates,
-            body: self.body,
+            sections: self.sections,
         };
         prompt::prompt(stream, &around)
     }

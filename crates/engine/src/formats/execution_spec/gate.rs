@@ -1,6 +1,6 @@
 //! What gates are called, what they run, and when they have passed.
 
-use super::{Fields, Name, map, names, text};
+use super::{Fields, Name, cut, is_too_many, map, names, text};
 use crate::spec::check::Checker;
 use crate::spec::code::ProblemCode;
 use crate::spec::problem::shown;
@@ -16,6 +16,9 @@ pub(super) const COMMAND_KEYS: [&str; 4] = ["command", "run", "cmd", "commands"]
 
 /// Where a gate says when it has passed, best first.
 const CRITERIA_KEYS: [&str; 5] = ["success_criteria", "pass_criteria", "criteria", "assertions", "description"];
+
+/// A gate's command stands in each place that names it, so its length is bounded.
+const LONGEST_COMMAND: usize = 16 << 10;
 
 /// Words that stand where a command would, and are none.
 const NO_COMMAND: [&str; 5] = ["manual", "none", "n/a", "tbd", "human"];
@@ -46,6 +49,14 @@ impl Definitions {
     pub(super) fn read(checker: &mut Checker<'_, '_>, top: Fields<'_, '_>) -> Self {
         let mut definitions = Self::default();
         let Some(node) = top.first(&["gates", "validation_gates"]) else { return definitions };
+        let count = match &*node.content {
+            Content::Map(entries) => entries.len(),
+            Content::List(items) => items.len(),
+            Content::Scalar(_) => 0,
+        };
+        if is_too_many(checker, &node.span, count, "`gates`") {
+            return definitions;
+        }
         match &*node.content {
             Content::Map(entries) => {
                 for entry in entries {
@@ -76,10 +87,15 @@ impl Definitions {
             Some((_, Some(fields))) => {
                 let run = fields.first(&COMMAND_KEYS).and_then(|node| commands(checker, node));
                 definition.run = with_files(checker, fields, run);
-                definition.criteria = fields.first(&CRITERIA_KEYS).map(words).filter(|words| !words.is_empty());
+                definition.criteria =
+                    fields.first(&CRITERIA_KEYS).map(|node| cut(&words(node))).filter(|words| !words.is_empty());
                 let timeout = fields.get("timeout").and_then(text);
                 definition.timeout = timeout.and_then(|text| parse_duration(text).ok()).filter(|timeout| !timeout.is_zero());
             }
+        }
+        if definition.run.as_ref().is_some_and(|run| run.len() > LONGEST_COMMAND) {
+            let message = format!("the command of gate `{}` is longer than {LONGEST_COMMAND} bytes", shown(name));
+            checker.error(ProblemCode::TooLarge, span, message).help("put it into a script, and run that");
         }
         if let Some(first) = self.known.get(name) {
             checker.repeated("gate", span, name, first.span.start);
@@ -110,8 +126,10 @@ impl Definitions {
                     }
                     None => {
                         let message = format!("gate `{}` is not defined under `gates`", shown(name.text));
-                        let help = suggest::meant_or_known(name.text, self.order.iter().map(String::as_str))
-                            .unwrap_or_else(|| format!("define it: `gates: {{{}: {{command: …}}}}`", shown(name.text)));
+                        let known = self.order.iter().map(String::as_str);
+                        let meant = if checker.report.is_full() { None } else { suggest::meant_or_known(name.text, known) };
+                        let help =
+                            meant.unwrap_or_else(|| format!("define it: `gates: {{{}: {{command: …}}}}`", shown(name.text)));
                         checker.error(ProblemCode::UnknownGate, &name.span, message).help(help);
                     }
                 }

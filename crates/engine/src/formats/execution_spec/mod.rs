@@ -26,7 +26,14 @@ use crate::spec::problem::{Report, shown};
 use crate::spec::syntax::{self, Content, Entry, Node};
 use crate::spec::{MAX_BYTES, Read, suggest};
 use crate::template::Roots;
+use std::collections::BTreeSet;
 use std::ops::Range;
+
+/// There may be so many workstreams, phases, gates, and names in a list.
+const MOST: usize = 1_000;
+
+/// So many characters of a name, a note or a criterion are told to those whom it is not about.
+const LONGEST_TOLD: usize = 1_000;
 
 /// Where a file says what it is known by, best first.
 const PRD_KEYS: [&str; 6] = ["prd", "prd_id", "exec_id", "exec_spec_id", "spec_id", "id"];
@@ -127,14 +134,37 @@ struct Name<'n> {
 /// Names that stand as one value, as a list, or as maps with an `id` each.
 fn names<'n>(checker: &mut Checker<'_, '_>, node: &'n Node<'_>, what: &str) -> Vec<Name<'n>> {
     let mut names: Vec<Name<'n>> = Vec::new();
-    for item in checker.one_or_more(node) {
+    let mut seen: BTreeSet<&'n str> = BTreeSet::new();
+    let items = checker.one_or_more(node);
+    if is_too_many(checker, &node.span, items.len(), what) {
+        return names;
+    }
+    for item in items {
         let inner = map(item).and_then(|fields| fields.first(&["id", "name", "gate", "workstream"])).unwrap_or(item);
         let Some(text) = checker.filled(inner, what).map(str::trim) else { continue };
-        if !names.iter().any(|known| known.text == text) {
+        if seen.insert(text) {
             names.push(Name { text, span: inner.span.clone() });
         }
     }
     names
+}
+
+/// Whether there is more of something than a pipeline may have; if so, that is told. What belongs to one thing is repeated for others, so what there
+/// may be of each is bounded.
+fn is_too_many(checker: &mut Checker<'_, '_>, span: &Range<usize>, count: usize, what: &str) -> bool {
+    let is_too_many = count > MOST;
+    if is_too_many {
+        checker.error(ProblemCode::TooLarge, span, format!("{what}: there may be {MOST}, and here are {count}"));
+    }
+    is_too_many
+}
+
+/// The beginning of a text that is told in several places.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_TOLD) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 /// What stands above the parts: what the pipeline is known by, and what becomes of it.
@@ -144,6 +174,7 @@ struct Head {
     on_complete: Option<String>,
     state_file: Option<String>,
     max_parallel: Option<u32>,
+    fail_fast: bool,
 }
 
 fn head(checker: &mut Checker<'_, '_>, top: Fields<'_, '_>, span: &Range<usize>) -> Head {
@@ -160,7 +191,8 @@ fn head(checker: &mut Checker<'_, '_>, top: Fields<'_, '_>, span: &Range<usize>)
     let on_complete = on_complete.map(|node| map(node).and_then(|fields| fields.first(&gate::COMMAND_KEYS)).unwrap_or(node));
     Head {
         prd,
-        title: top.first(&TITLE_KEYS).and_then(text).map(str::to_owned),
+        title: top.first(&TITLE_KEYS).and_then(text).map(cut),
+        fail_fast: top.is_true("fail_fast"),
         on_complete: on_complete.and_then(|node| checker.filled(node, "`on_complete`").map(str::to_owned)),
         state_file: top.get("state_file").and_then(|node| checker.path(node, "`state_file`", Roots::OutputDir)),
         max_parallel: top.get("max_parallel").and_then(|node| checker.count(node, "`max_parallel`", 1..=1000)),

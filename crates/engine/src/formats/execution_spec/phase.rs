@@ -2,7 +2,7 @@
 
 use super::gate::Definitions;
 use super::workstream::RawWorkstream;
-use super::{Fields, Name, PHASES_KEYS, map, names, scalar, text};
+use super::{Fields, Name, PHASES_KEYS, cut, is_too_many, map, names, scalar, text};
 use crate::spec::check::{Checker, circle, cycles};
 use crate::spec::code::ProblemCode;
 use crate::spec::problem::{line_of, shown};
@@ -63,6 +63,9 @@ pub(super) fn phases<'n, 'a>(
             return Vec::new();
         }
     };
+    if is_too_many(checker, &node.span, parts.len(), "`execution_phases`") {
+        return Vec::new();
+    }
     let positions: BTreeMap<String, usize> =
         workstreams.iter().enumerate().map(|(position, workstream)| (workstream.id.text.to_owned(), position)).collect();
     let mut phases = Vec::new();
@@ -96,7 +99,7 @@ fn phase<'n, 'a>(
         )
     };
     let mut phase = RawPhase {
-        name: said.map_or_else(counted, str::to_owned),
+        name: said.map_or_else(counted, cut),
         span: node.span.clone(),
         members: Vec::new(),
         gates: Vec::new(),
@@ -114,7 +117,7 @@ fn phase<'n, 'a>(
         in_order = list.is_some_and(|list| fields.get("sequential").is_some_and(|other| std::ptr::eq(other, list)))
             || fields.get("parallel").and_then(scalar).is_some_and(|scalar| scalar.truth() == Some(false));
         phase.gates = gates.named(checker, fields);
-        phase.notes = NOTE_KEYS.iter().filter_map(|key| fields.get(key)).filter_map(text).map(str::to_owned).collect();
+        phase.notes = NOTE_KEYS.iter().filter_map(|key| fields.get(key)).filter_map(text).map(cut).collect();
         match mode(checker, fields) {
             Some("sequential") => in_order = true,
             Some("parallel") | None => {}
@@ -189,7 +192,7 @@ pub(super) fn place(checker: &mut Checker<'_, '_>, workstreams: &[RawWorkstream<
             let Some(&other) = positions.get(need.text) else {
                 let message = format!("workstream `{}` needs `{}`, which is not defined", workstream.id.text, shown(need.text));
                 let others = positions.keys().copied().filter(|other| *other != workstream.id.text);
-                let meant = suggest::did_you_mean(need.text, others);
+                let meant = if checker.report.is_full() { None } else { suggest::did_you_mean(need.text, others) };
                 let help =
                     meant.unwrap_or_else(|| "what other pipelines must have done belongs under `external_dependencies`".into());
                 checker.error(ProblemCode::UnknownTask, &need.span, message).help(help);
@@ -254,13 +257,15 @@ fn later(
 /// Whether a gate that workstreams of a phase name is looked at after everything that the phase does: each of its workstreams names it, or is
 /// needed by one that does.
 pub(super) fn covers(members: &[usize], needs: &[Vec<usize>], naming: &[usize]) -> bool {
-    let mut seen: Vec<usize> = Vec::new();
+    if naming.is_empty() {
+        return false;
+    }
+    let mut seen = vec![false; needs.len()];
     let mut ahead: Vec<usize> = naming.to_vec();
     while let Some(position) = ahead.pop() {
-        if !seen.contains(&position) {
-            seen.push(position);
+        if !std::mem::replace(&mut seen[position], true) {
             ahead.extend(&needs[position]);
         }
     }
-    !naming.is_empty() && members.iter().all(|member| seen.contains(member))
+    members.iter().all(|member| seen[*member])
 }

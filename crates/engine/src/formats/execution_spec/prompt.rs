@@ -3,7 +3,12 @@
 use super::workstream::{RawWorkstream, TOLD_ELSEWHERE};
 use super::{frontmatter, text};
 use crate::spec::syntax::{Content, Node};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::ops::Range;
+
+/// What may stand before the first word of a heading.
+const MARKS: [char; 4] = ['*', '`', '[', '('];
 
 /// So much of the Markdown about one workstream is told.
 const LONGEST_SECTIONS: usize = 64 << 10;
@@ -21,7 +26,7 @@ pub(super) struct Around<'t> {
     /// Its gates: name, command, what must hold.
     pub(super) gates: &'t [String],
     /// The Markdown after the frontmatter.
-    pub(super) body: &'t str,
+    pub(super) sections: &'t Sections<'t>,
 }
 
 /// The whole prompt, as plain text.
@@ -51,7 +56,7 @@ pub(super) fn prompt(workstream: &RawWorkstream<'_, '_>, around: &Around<'_>) ->
         }
     }
     list(&mut told, "Gates that must pass afterwards", around.gates);
-    let sections = sections(around.body, id);
+    let sections = around.sections.about(id);
     if !sections.is_empty() {
         let _ = write!(told, "\n---\n\nFrom the specification:\n\n{}\n", sections.trim_end());
     }
@@ -115,37 +120,76 @@ fn indented(text: &str, indent: &str) -> String {
     text.trim_end().replace('\n', &format!("\n{indent}"))
 }
 
-/// The sections of the Markdown whose headings begin with the id, each to the next heading of its level or a higher one.
-fn sections(body: &str, id: &str) -> String {
-    let mut found = String::new();
-    let mut inside: Option<usize> = None;
-    let mut fence: Option<&str> = None;
-    for (range, line) in frontmatter::lines(body) {
-        let trimmed = line.trim_start();
-        match fence {
-            Some(open) if trimmed.starts_with(open) => fence = None,
-            Some(_) => {}
-            None => {
-                fence = ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark));
-                if let Some((level, title)) = heading_of(line) {
-                    if inside.is_some_and(|outer| level <= outer) {
-                        inside = None;
-                    }
-                    if inside.is_none() && begins_with(title, id) {
-                        inside = Some(level);
+/// The sections of the Markdown, found once, by the word that begins their headings.
+#[derive(Default)]
+pub(super) struct Sections<'t> {
+    body: &'t str,
+    found: BTreeMap<&'t str, Vec<(&'t str, Range<usize>)>>,
+}
+
+impl<'t> Sections<'t> {
+    /// Finds them: each goes to the next heading of its level or a higher one.
+    pub(super) fn of(body: &'t str) -> Self {
+        let mut sections = Self { body, found: BTreeMap::new() };
+        let mut open: Vec<(usize, &'t str, usize)> = Vec::new();
+        let mut fence: Option<&str> = None;
+        for (range, line) in frontmatter::lines(body) {
+            let trimmed = line.trim_start();
+            match fence {
+                Some(mark) if trimmed.starts_with(mark) => fence = None,
+                Some(_) => {}
+                None => {
+                    fence = ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark));
+                    if let Some((level, title)) = heading_of(line) {
+                        while let Some((_, title, start)) = open.pop_if(|(outer, ..)| level <= *outer) {
+                            sections.add(title, start..range.start);
+                        }
+                        open.push((level, title, range.start));
                     }
                 }
             }
         }
-        if inside.is_some() {
-            found.push_str(&body[range]);
-            if found.len() > LONGEST_SECTIONS {
-                found.push_str("\n(The rest stands in the specification.)\n");
+        open.into_iter().for_each(|(_, title, start)| sections.add(title, start..body.len()));
+        sections
+    }
+
+    fn add(&mut self, title: &'t str, range: Range<usize>) {
+        let word = first_word(title);
+        if !word.is_empty() {
+            self.found.entry(word).or_default().push((title, range));
+        }
+    }
+
+    /// Those whose headings begin with an id, in their order; none that stands within another one.
+    fn about(&self, id: &str) -> String {
+        let candidates = self.found.get(first_word(id)).map_or(&[][..], Vec::as_slice);
+        let mut ranges: Vec<Range<usize>> =
+            candidates.iter().filter(|(title, _)| begins_with(title, id)).map(|(_, range)| range.clone()).collect();
+        ranges.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
+        let mut told = String::new();
+        let mut end = 0;
+        for range in ranges.into_iter() {
+            if range.start < end {
+                continue;
+            }
+            end = range.end;
+            told.push_str(&self.body[range]);
+            if told.len() > LONGEST_SECTIONS {
+                let cut = (0..=LONGEST_SECTIONS).rev().find(|at| told.is_char_boundary(*at)).unwrap_or(0);
+                told.truncate(cut);
+                told.push_str("\n(The rest stands in the specification.)\n");
                 break;
             }
         }
+        told
     }
-    found
+}
+
+/// The letters, digits and `_` at the beginning of a heading, past what makes it bold or a link.
+fn first_word(title: &str) -> &str {
+    let title = title.trim_start_matches(MARKS);
+    let end = title.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(title.len());
+    &title[..end]
 }
 
 fn heading_of(line: &str) -> Option<(usize, &str)> {
@@ -155,7 +199,7 @@ fn heading_of(line: &str) -> Option<(usize, &str)> {
 }
 
 fn begins_with(title: &str, id: &str) -> bool {
-    let title = title.trim_start_matches(['*', '`', '[', '(']);
+    let title = title.trim_start_matches(MARKS);
     let rest = title.strip_prefix(id);
     rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_'))
 }
@@ -168,9 +212,10 @@ mod tests {
     fn sections_are_found_by_the_id_that_begins_their_heading() {
         let body =
             "# All\n### WS1: One\na\n```\n## no heading\n```\n#### Deeper\nb\n### WS10 Ten\nc\n## WS1 again\nd\n# End\ne\n";
-        assert_eq!(sections(body, "WS1"), "### WS1: One\na\n```\n## no heading\n```\n#### Deeper\nb\n## WS1 again\nd\n");
-        assert_eq!(sections(body, "WS10"), "### WS10 Ten\nc\n");
-        assert_eq!(sections(body, "WS2"), "");
+        let sections = |id: &str| Sections::of(body).about(id);
+        assert_eq!(sections("WS1"), "### WS1: One\na\n```\n## no heading\n```\n#### Deeper\nb\n## WS1 again\nd\n");
+        assert_eq!(sections("WS10"), "### WS10 Ten\nc\n");
+        assert_eq!(sections("WS2"), "");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::gate::{self, Definitions};
 use super::output::{OUTPUT_KEYS, outputs};
-use super::{Fields, Name, map, names, text};
+use super::{Fields, Name, cut, is_too_many, map, names, text};
 use crate::spec::check::Checker;
 use crate::spec::code::ProblemCode;
 use crate::spec::syntax::{Content, Node};
@@ -97,6 +97,9 @@ pub(super) fn workstreams<'n, 'a>(
             checker.wrong_kind(node, "`workstreams`", "a map of workstreams by their ids");
         }
     }
+    if is_too_many(checker, &node.span, found.len(), "`workstreams`") {
+        return Vec::new();
+    }
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let mut workstreams = Vec::new();
     for (id, node) in found {
@@ -133,7 +136,7 @@ fn workstream<'n, 'a>(
     ]
     .concat();
     fields.warn_of_slips(checker, "a workstream", &known);
-    let name = fields.first(&["name", "title"]).and_then(text).unwrap_or(id.text).to_owned();
+    let name = fields.first(&["name", "title"]).and_then(text).map_or_else(|| id.text.to_owned(), cut);
     let executor =
         fields.first(&EXECUTOR_KEYS).and_then(|node| checker.filled(node, "`executor`")).map(|text| text.trim().to_owned());
     let run = fields.first(&RUN_KEYS).and_then(|node| gate::commands(checker, node));

@@ -4,6 +4,7 @@ use super::check::{Names, named};
 use super::rule::{Findings, Rule};
 use crate::formats::json::Placed;
 use crate::spec::workflow::{Pipeline, Workflow};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A workflow that was an EXECUTION-SPEC.
 type Spec<'w> = (&'w Workflow, &'w Pipeline);
@@ -11,11 +12,11 @@ type Spec<'w> = (&'w Workflow, &'w Pipeline);
 /// The three lists together hold every workstream of the spec.
 pub(super) fn workstreams(found: &mut Findings<'_>, root: &Placed, (_, pipeline): Spec<'_>, lists: &[&Names<'_>; 3]) {
     let listed: Vec<(&str, &Placed)> = lists.iter().flat_map(|list| list.names.iter().copied()).collect();
-    let known = |id: &str| pipeline.workstream(id).is_some() || pipeline.deferred.iter().any(|other| other.as_str() == id);
-    let absent =
-        pipeline.workstreams.iter().map(|stream| stream.id.as_str()).filter(|id| !listed.iter().any(|(name, _)| name == id));
-    let absent: Vec<&str> = absent.collect();
-    let strange: Vec<(&str, &Placed)> = listed.iter().copied().filter(|(name, _)| !known(name)).collect();
+    let ids = pipeline.workstreams.iter().map(|stream| stream.id.as_str());
+    let known: BTreeSet<&str> = ids.clone().chain(pipeline.deferred.iter().map(|id| id.as_str())).collect();
+    let names: BTreeSet<&str> = listed.iter().map(|(name, _)| *name).collect();
+    let absent: Vec<&str> = ids.filter(|id| !names.contains(id)).collect();
+    let strange: Vec<(&str, &Placed)> = listed.iter().copied().filter(|(name, _)| !known.contains(name)).collect();
     let mut said = Vec::new();
     if !absent.is_empty() {
         said.push(format!("{} of the EXECUTION-SPEC stand in none of the three lists", named(absent.iter().copied())));
@@ -36,13 +37,24 @@ pub(super) fn gates(found: &mut Findings<'_>, root: &Placed, (workflow, pipeline
     let titles = workflow.phases.iter().flat_map(|phase| phase.gates.iter().map(|gate| gate.title()));
     let titles: Vec<&str> = titles.chain(pipeline.by_hand.iter().map(|gate| gate.title.as_str())).collect();
     let listed: Vec<(&str, &Placed)> = lists.iter().flat_map(|list| list.names.iter().copied()).collect();
-    let absent = titles.iter().copied().filter(|title| !listed.iter().any(|(entry, _)| fulfils(entry, title)));
-    let absent: Vec<&str> = absent.collect();
+    let mut entries: BTreeMap<&str, Owners<'_>> = BTreeMap::new();
+    for (entry, _) in &listed {
+        let (name, owners) = parts(entry);
+        let known = entries.entry(name).or_default();
+        known.nobody |= owners.is_empty();
+        known.some.extend(owners);
+    }
+    let is_there = |title: &&str| {
+        let (name, owners) = parts(title);
+        entries.get(name).is_some_and(|found| found.nobody || owners.iter().all(|owner| found.some.contains(owner)))
+    };
+    let absent: Vec<&str> = titles.iter().copied().filter(|title| !is_there(title)).collect();
+    let unused = pipeline.unused_gates.iter().map(String::as_str);
+    let defined: BTreeSet<&str> = titles.iter().map(|title| parts(title).0).chain(unused).collect();
+    let streams: BTreeSet<&str> = pipeline.workstreams.iter().map(|stream| stream.id.as_str()).collect();
     let known = |entry: &str| {
         let (name, owners) = parts(entry);
-        let defined =
-            titles.iter().any(|title| parts(title).0 == name) || pipeline.unused_gates.iter().any(|unused| unused == name);
-        defined && (owners.is_empty() || owners.iter().any(|owner| pipeline.workstream(owner).is_some()))
+        defined.contains(name) && (owners.is_empty() || owners.iter().any(|owner| streams.contains(owner)))
     };
     // A review that ships with gates adds gates of its own.
     let review = root.get("adversarial_review").and_then(|review| review.get("verdict")).and_then(Placed::text);
@@ -64,13 +76,17 @@ pub(super) fn gates(found: &mut Findings<'_>, root: &Placed, (workflow, pipeline
     }
 }
 
+/// To whom the entries of one gate belong.
+#[derive(Default)]
+struct Owners<'f> {
+    /// An entry names no workstream.
+    nobody: bool,
+    /// The workstreams that entries name.
+    some: BTreeSet<&'f str>,
+}
+
 /// The name of a gate, and the workstreams that it belongs to: `lint (WS2+WS3)`.
 fn parts(entry: &str) -> (&str, Vec<&str>) {
     let split = entry.strip_suffix(')').and_then(|inner| inner.rsplit_once(" ("));
     split.map_or((entry, Vec::new()), |(name, owners)| (name, owners.split(['+', ',', '/']).map(str::trim).collect()))
-}
-
-fn fulfils(entry: &str, title: &str) -> bool {
-    let ((name, owners), (wanted, wanted_owners)) = (parts(entry), parts(title));
-    name == wanted && (owners.is_empty() || wanted_owners.is_empty() || wanted_owners.iter().all(|owner| owners.contains(owner)))
 }

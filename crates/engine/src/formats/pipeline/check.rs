@@ -7,6 +7,7 @@ use crate::formats::json::{self, Content, Entry, JsonError, Placed};
 use crate::spec::problem::shown;
 use crate::spec::suggest;
 use crate::spec::workflow::Workflow;
+use std::collections::BTreeSet;
 
 /// Checks a state file: the rules that it breaks, each once, in the order of the file.
 ///
@@ -179,7 +180,8 @@ fn artifacts(found: &mut Findings<'_>, root: &Placed, completed: &Names<'_>) {
         let message = format!("in `artifacts`, {} must be lists of texts", named(wrong.iter().map(|entry| entry.key.as_str())));
         found.add(Rule::ArtifactValue, &first.value.span, message, "write the files of a workstream as a list, one of them too");
     }
-    let strange = |entry: &&Entry| !completed.names.iter().any(|(name, _)| *name == entry.key);
+    let done: BTreeSet<&str> = completed.names.iter().map(|(name, _)| *name).collect();
+    let strange = |entry: &&Entry| !done.contains(entry.key.as_str());
     let strange: Vec<&Entry> = entries.iter().filter(strange).collect();
     if let Some(first) = strange.first() {
         let message =
@@ -237,10 +239,12 @@ fn is_iso_8601(text: &str) -> bool {
 }
 
 fn twice(found: &mut Findings<'_>, lists: &[&Names<'_>; 3]) {
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
     let mut repeated: Vec<(&str, &Placed)> = Vec::new();
     for (name, place) in lists.iter().flat_map(|list| list.names.iter().copied()) {
-        if seen.contains(&name) { repeated.push((name, place)) } else { seen.push(name) }
+        if !seen.insert(name) {
+            repeated.push((name, place));
+        }
     }
     if let Some((_, place)) = repeated.first() {
         let message = format!("{} stand in more than one place", named(repeated.iter().map(|(name, _)| *name)));

@@ -4,6 +4,8 @@ use super::lifecycle::Lifecycle;
 use crate::formats::json::{self, Content, JsonError, Placed};
 use crate::run::pipeline::FileError;
 use crate::spec::problem::shown;
+use crate::spec::suggest;
+use std::collections::BTreeSet;
 
 /// What a state file says, as far as that can be found out.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,7 +67,7 @@ pub fn lenient(text: &str) -> Result<(StateFile, Vec<String>), JsonError> {
     let timestamp = reader.first(&TIMESTAMP_KEYS);
     let error = reader.error();
     let told = reader.told;
-    let Lists { completed, in_progress, pending } = lists;
+    let Lists { completed, in_progress, pending, known: _ } = lists;
     let state = StateFile {
         prd,
         title,
@@ -96,11 +98,21 @@ struct Lists {
     completed: Vec<String>,
     in_progress: Vec<String>,
     pending: Vec<String>,
+    known: BTreeSet<String>,
 }
 
 impl Lists {
-    fn holds(&self, id: &str) -> bool {
-        [&self.completed, &self.in_progress, &self.pending].iter().any(|list| list.iter().any(|known| known == id))
+    /// Adds what no list has yet; gives whether it did.
+    fn add(&mut self, id: String, status: Lifecycle) -> bool {
+        let is_new = self.known.insert(id.clone());
+        if is_new {
+            match status {
+                Lifecycle::Complete => self.completed.push(id),
+                Lifecycle::InProgress => self.in_progress.push(id),
+                Lifecycle::Initialized | Lifecycle::Paused | Lifecycle::Failed => self.pending.push(id),
+            }
+        }
+        is_new
     }
 }
 
@@ -110,11 +122,10 @@ impl Reader<'_> {
     }
 
     fn repeated_keys(&mut self) {
-        let entries = self.whole.entries();
-        for (at, entry) in entries.iter().enumerate() {
-            if entries[at + 1..].iter().any(|later| later.key == entry.key) {
-                self.tell(format!("`{}` is given twice, and the last one counts", shown(&entry.key)));
-            }
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
+        let again = self.whole.entries().iter().filter(|entry| !seen.insert(&entry.key)).map(|entry| entry.key.as_str());
+        if let Some(names) = suggest::known(again) {
+            self.tell(format!("{names} stand there more than once, and the last one counts"));
         }
     }
 
@@ -144,16 +155,20 @@ impl Reader<'_> {
     }
 
     fn workstreams(&mut self) -> Lists {
-        let mut lists = Lists {
-            completed: self.ids("completed_workstreams"),
-            in_progress: self.ids("in_progress_workstreams"),
-            pending: self.ids("pending_workstreams"),
-        };
-        for id in self.ids("failed_workstreams") {
-            if !lists.holds(&id) {
-                self.tell(format!("`{}` of `failed_workstreams` is to be done again", shown(&id)));
-                lists.pending.push(id);
+        let mut lists = Lists::default();
+        for (key, status) in [
+            ("completed_workstreams", Lifecycle::Complete),
+            ("in_progress_workstreams", Lifecycle::InProgress),
+            ("pending_workstreams", Lifecycle::Initialized),
+        ] {
+            let again: Vec<String> = self.ids(key).into_iter().filter(|id| !lists.add(id.clone(), status)).collect();
+            if let Some(names) = suggest::known(again.iter().map(String::as_str)) {
+                self.tell(format!("{names} of `{key}` stand in another place too, and the first one counts"));
             }
+        }
+        let failed = self.ids("failed_workstreams").into_iter().filter(|id| lists.add(id.clone(), Lifecycle::Failed)).count();
+        if failed > 0 {
+            self.tell(format!("{failed} of `failed_workstreams` are to be done again"));
         }
         self.workstreams_by_status(&mut lists);
         self.workstreams_of_phases(&mut lists);
@@ -185,13 +200,6 @@ impl Reader<'_> {
         if leniently {
             self.tell(format!("`{key}` is no list of texts; {} workstreams were found in it", ids.len()));
         }
-        let mut seen: Vec<String> = Vec::new();
-        ids.retain(|id| {
-            !seen.contains(id) && {
-                seen.push(id.clone());
-                true
-            }
-        });
         ids
     }
 
@@ -210,15 +218,7 @@ impl Reader<'_> {
         };
         let mut found = 0;
         for (id, status) in named {
-            if lists.holds(&id) {
-                continue;
-            }
-            found += 1;
-            match status.and_then(meaning) {
-                Some(Lifecycle::Complete) => lists.completed.push(id),
-                Some(Lifecycle::InProgress) => lists.in_progress.push(id),
-                Some(Lifecycle::Initialized | Lifecycle::Paused | Lifecycle::Failed) | None => lists.pending.push(id),
-            }
+            found += usize::from(lists.add(id, status.and_then(meaning).unwrap_or(Lifecycle::Initialized)));
         }
         if found > 0 {
             self.tell(format!("where {found} workstreams stand was taken from `workstreams`"));
@@ -239,10 +239,8 @@ impl Reader<'_> {
                 let status = phase.get("status").and_then(Placed::text).and_then(meaning);
                 let members = ["workstreams", "parallel"].iter().find_map(|key| phase.get(key)?.items()).unwrap_or_default();
                 for id in members.iter().filter_map(id_of) {
-                    if !lists.holds(&id) {
-                        found += 1;
-                        if status == Some(Lifecycle::Complete) { lists.completed.push(id) } else { lists.pending.push(id) }
-                    }
+                    let status = if status == Some(Lifecycle::Complete) { Lifecycle::Complete } else { Lifecycle::Initialized };
+                    found += usize::from(lists.add(id, status));
                 }
             }
         }
