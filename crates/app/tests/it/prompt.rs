@@ -443,3 +443,43 @@ fn a_changed_definition_is_asked_about_at_the_terminal() {
     assert!(project.path("elsewhere").exists() && !project.path("published").exists());
     assert_eq!(project.events(&run, "definition_accepted")[0]["actor"]["credential"], "person");
 }
+
+#[test]
+fn words_that_are_no_answer_become_a_report_only_when_they_are_meant() {
+    let project = Project::with_terminal_required();
+    project.write(
+        "flow.yaml",
+        "name: flow\nphases:\n  - id: work\n    tasks:\n      - { id: make, run: 'echo \"made $LOCKGATE_FEEDBACK\" >> ran' }\n      - { id: look, needs: [make], verify: { built: it } }\n",
+    );
+    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
+    let shown = terminal.asked();
+    assert!(shown.contains("CHECKPOINT: Verification Required") && shown.contains("2. Report issues (with feedback)"), "{shown}");
+    terminal.send("lgtm\r");
+    terminal.expect("That is no approval.");
+    terminal.asked();
+    // A near-match costs nothing: it can be taken back.
+    terminal.send("\x7f\x7f\x7f\x7ftoo small\r");
+    terminal.expect("That is no approval.");
+    terminal.asked();
+    terminal.send("\r");
+    terminal.asked();
+    terminal.send("approved\r");
+    let (said, code) = terminal.end();
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(project.read("ran"), "made \nmade too small\n");
+}
+
+#[test]
+fn a_deadline_closes_the_prompt_that_asks() {
+    let project = Project::with_terminal_required();
+    project.write(
+        "flow.yaml",
+        "name: flow\nphases:\n  - id: plan\n    checkpoint: { prompt: Good?, deadline: 700ms, remind: 200ms, on_deadline: { answer: continue } }\n  - id: send\n    tasks: [{ id: send, run: 'echo sent > sent' }]\n",
+    );
+    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
+    terminal.asked();
+    let (said, code) = terminal.end();
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("was answered elsewhere: \"Continue\" by deadline"), "{said}");
+    assert_eq!(project.read("sent"), "sent\n");
+}
