@@ -9,7 +9,7 @@ mod halt;
 mod moments;
 mod submit;
 
-pub use background::{Parked, begin_detached, begin_resting, detach};
+pub use background::{Parked, begin_detached, begin_resting, detach, fork_with};
 pub use error::DriveError;
 pub use halt::Halt;
 pub use moments::{Fired, fire_due, next_moment};

@@ -4,6 +4,7 @@ use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::commit::Sealed;
+use lockgate_engine::run::event::{Created, Origin};
 use lockgate_engine::run::history::{HistoryError, created};
 use lockgate_engine::run::index::IndexRows;
 use lockgate_engine::spec::workflow::Workflow;
@@ -77,7 +78,8 @@ async fn replay(store: &dyn Store, run: &RunId, commits: &[Sealed]) -> Result<Ru
     let (first, rest) = commits.split_first().ok_or(HistoryError::NoBeginning).map_err(history)?;
     let (created, _) = created(first).map_err(history)?;
     let workflow = definition(store, run, created.definition).await?;
-    let (mut state, _) = Run::first(first, workflow).map_err(history)?;
+    let base = base(store, run, &created, &workflow).await?;
+    let (mut state, _) = Run::first_from(first, workflow, base).map_err(history)?;
     for commit in rest {
         apply(store, &mut state, commit).await?;
     }
@@ -103,6 +105,23 @@ pub async fn apply(store: &dyn Store, state: &mut Run, commit: &Sealed) -> Resul
         applied = state.apply_commit(commit);
     }
     applied.map_err(|error| LoadError::History { run, error })
+}
+
+/// The state that a run goes on from, where it was forked.
+pub(crate) async fn base(
+    store: &dyn Store,
+    run: &RunId,
+    created: &Created,
+    workflow: &Arc<Workflow>,
+) -> Result<Option<Run>, LoadError> {
+    let Origin::Forked(forked) = &created.origin else { return Ok(None) };
+    let digest = forked.state;
+    let bytes = store.values(&[digest]).await?.pop().flatten();
+    let bytes = bytes.ok_or_else(|| LoadError::ValueMissing { run: run.clone(), digest })?;
+    let history = |error: HistoryError| LoadError::History { run: run.clone(), error };
+    let mut state = Run::from_bytes(&bytes).map_err(history)?;
+    state.attach(workflow.clone()).map_err(history)?;
+    Ok(Some(state))
 }
 
 pub(crate) async fn definition(store: &dyn Store, run: &RunId, digest: Digest) -> Result<Arc<Workflow>, LoadError> {

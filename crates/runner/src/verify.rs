@@ -1,6 +1,6 @@
 //! Verification of what the store cannot know: that the histories fit together, and that everything beside them follows from them.
 
-use crate::load::definition;
+use crate::load::{base, definition};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{HoldId, RunId, TimerId};
 use lockgate_engine::run::Run;
@@ -126,7 +126,8 @@ async fn derive_again(store: &dyn Store, stored: &StoredRun) -> Result<Vec<Findi
 async fn begin(store: &dyn Store, run: &RunId, first: &lockgate_engine::run::commit::Sealed) -> Result<(Run, IndexRows), String> {
     let (created, _) = created(first).map_err(|error| error.to_string())?;
     let workflow = definition(store, run, created.definition).await.map_err(|error| error.to_string())?;
-    Run::first(first, workflow).map_err(|error| error.to_string())
+    let base = base(store, run, &created, &workflow).await.map_err(|error| error.to_string())?;
+    Run::first_from(first, workflow, base).map_err(|error| error.to_string())
 }
 
 fn compare_fold(fold: &Fold, state: &Run) -> Option<String> {

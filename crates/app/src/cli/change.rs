@@ -7,9 +7,10 @@ use crate::prompt::{self, Confirmed};
 use crate::select;
 use crate::trouble::Trouble;
 use crate::{background, neutral, print};
+use lockgate_engine::id::{HoldId, IdSource, RunId};
 use lockgate_engine::run::command::{Body, Way};
-use lockgate_engine::run::{Consequences, Run, consequences};
-use lockgate_runner::driver::{DriveError, submit};
+use lockgate_engine::run::{Consequences, End, ForkAs, Run, consequences};
+use lockgate_runner::driver::{DriveError, fork_with, submit};
 use lockgate_runner::load::load;
 use serde::Serialize;
 use std::path::Path;
@@ -58,6 +59,9 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         return Ok(Exit::Waiting);
     }
     let (run, actor) = (&row.run, project.actor(Way::Command));
+    if state.end == Some(End::Complete) {
+        return fork(&project, &state, &row.hold, &arguments, found).await;
+    }
     let body =
         Body::ChangeAnswer { hold: row.hold.clone(), option: arguments.option.clone(), feedback: arguments.feedback.clone() };
     match submit(&project.world, run, actor.clone(), body, project.require_terminal()).await {
@@ -75,9 +79,14 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         }
         Err(error) => return Err(error.into()),
     }
+    tell_json(&arguments, &row.hold, run, &found);
+    Ok(Exit::Done)
+}
+
+fn tell_json(arguments: &Arguments, hold: &HoldId, run: &RunId, found: &Consequences) {
     if arguments.json {
         print::json(&ChangedView {
-            hold: row.hold.to_string(),
+            hold: hold.to_string(),
             run: run.to_string(),
             phase: found.phase.as_ref().map(ToString::to_string),
             tasks: found.tasks.iter().map(ToString::to_string).collect(),
@@ -85,7 +94,64 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
             void_answers: found.answers,
         });
     }
-    Ok(Exit::Done)
+}
+
+/// What is complete stays as it is: a new run goes on from there, with outputs of its own.
+async fn fork(
+    project: &Project,
+    parent: &Run,
+    hold: &HoldId,
+    arguments: &Arguments,
+    found: Consequences,
+) -> Result<Exit, Trouble> {
+    let run = RunId::new(IdSource::new(project.world.clock.seed()).next_id());
+    let output_dir = project.root.default_output_dir(&run);
+    project.root.prepare_run(&run)?;
+    let (from, to) = (project.root.dir().join(&parent.output_dir), project.root.dir().join(&output_dir));
+    copy(&from, &to).map_err(|error| {
+        let message = format!("the outputs of run {} cannot be copied to {}: {error}", parent.id, to.display());
+        Trouble::new(Code::Unwritable, message)
+    })?;
+    let own = ForkAs { run, output_dir, driver: project.store().driver().clone() };
+    let (option, feedback) = (arguments.option.clone(), arguments.feedback.clone());
+    let body = Body::ChangeAnswer { hold: hold.clone(), option, feedback };
+    let actor = project.actor(Way::Command);
+    match fork_with(&project.world, parent, own, actor.clone(), body, project.require_terminal()).await {
+        Ok(run) => {
+            print::say(format_args!(
+                "run {} is complete and stays as it is; run {} goes on from it with the changed answer",
+                parent.id, run.id
+            ));
+            print::say(format_args!("  go on: lockgate resume {}", run.id));
+            tell_json(arguments, hold, &run.id, &found);
+            Ok(Exit::Done)
+        }
+        Err(DriveError::Refused(refusal)) => {
+            project.record_refusal(&actor, &parent.id, "change an answer", Some(hold), &refusal).await;
+            Err(refusal.into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Copies a folder with all that is in it; links stay links.
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    if !from.is_dir() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
+        if kind.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else if kind.is_symlink() {
+            std::os::unix::fs::symlink(std::fs::read_link(entry.path())?, &target)?;
+        } else if kind.is_file() {
+            std::fs::copy(entry.path(), &target)?;
+        }
+    }
+    Ok(())
 }
 
 /// Shows what would be done again, and asks.

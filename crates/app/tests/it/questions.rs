@@ -320,3 +320,39 @@ phases:
     assert_eq!(finished[0]["commit"].as_str().unwrap(), git(&["rev-parse", "--short", "HEAD"]).trim());
     assert!(finished[1]["commit"].is_null());
 }
+
+#[test]
+fn changing_an_answer_of_a_complete_run_makes_a_fork_that_goes_on_from_it() {
+    let project = Project::with(
+        "
+name: fork
+phases:
+  - id: plan
+    tasks:
+      - { id: draft, run: 'echo drafted >> drafts.txt; echo plan > $LOCKGATE_OUTPUT_DIR/plan.md', outputs: [plan.md] }
+      - id: way
+        needs: [draft]
+        decision: { question: Which?, options: [{ id: a }, { id: b }] }
+        blocking: false
+  - id: build
+    tasks: [{ id: make, run: 'cat $LOCKGATE_OUTPUT_DIR/plan.md && echo {{outputs.plan.way.option}} >> built.txt' }]
+",
+    );
+    assert_eq!(project.run(&["run", "flow.yaml", "shop"]).code, Some(0));
+    let parent = project.newest();
+    let before = project.log(&parent);
+    let hold = project.events(&parent, "answered")[0]["hold"].as_str().unwrap().to_owned();
+    let changed = project.json(0, &["change", &hold, "b", "--yes", "--json"]);
+    let fork = changed["run"].as_str().unwrap().to_owned();
+    assert_ne!(fork, parent);
+    let resumed = project.run(&["resume", &fork]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    assert_eq!(project.read("built.txt"), "a\nb\n");
+    assert_eq!(project.read("drafts.txt"), "drafted\n", "what does not depend on it is not done again");
+    assert_eq!(project.log(&parent), before, "what is complete stays as it is");
+    let created = &project.events(&fork, "created")[0];
+    assert_eq!(created["origin"]["forked"]["parent"], parent.as_str(), "{created}");
+    assert_eq!(project.run(&["verify"]).code, Some(0));
+    assert_eq!(project.run(&["gc"]).code, Some(0));
+    assert_eq!(project.run(&["status", &fork]).code, Some(0));
+}

@@ -73,11 +73,12 @@ impl Run {
             carry: Vec::new(),
             automatic_in_a_row: 0,
             pipeline: None,
+            parent: None,
             offered: None,
             touched: Touched::default(),
         };
         let imported = match &created.origin {
-            Origin::New => None,
+            Origin::New | Origin::Forked(_) => None,
             Origin::Imported(imported) => Some(&**imported),
         };
         run.pipeline = run.workflow.pipeline.as_ref().map(|_| Box::new(PipelineRun::begin(imported, at)));

@@ -523,6 +523,21 @@ pub enum Origin {
     New,
     /// It was made from the state file of another tool.
     Imported(Box<Imported>),
+    /// It goes on from where another one stood.
+    Forked(Box<Forked>),
+}
+
+/// Where another run stood that this one goes on from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forked {
+    /// The other run.
+    pub parent: RunId,
+    /// How many commits its history had.
+    pub version: u64,
+    /// The hash of the last of them.
+    pub head: Digest,
+    /// Digest of its folded state, which is a stored value.
+    pub state: Digest,
 }
 
 /// A file that a definition was made from.

@@ -5,7 +5,7 @@ use crate::hold::{Choice, Hold, ShownFile};
 use crate::id::{OptionId, PhaseId, TimerId};
 use crate::run::apply::Misfit;
 use crate::run::commit::{Commit, CommitError, Sealed};
-use crate::run::event::{Created, Entry, Event};
+use crate::run::event::{Created, Entry, Event, Origin};
 use crate::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
 use crate::run::state::{Listed, Run, Status};
 use crate::spec::workflow::Workflow;
@@ -34,6 +34,9 @@ pub enum HistoryError {
     /// A definition that was accepted later must be offered first, with [`Run::offer`].
     #[error("the accepted definition {0} is not at hand")]
     DefinitionNeeded(Digest),
+    /// The state of another run that this one goes on from must be given, with [`Run::first_from`].
+    #[error("the state {0} that the run goes on from is not at hand")]
+    StateNeeded(Digest),
     /// A folded state or definition cannot be read.
     #[error("the stored {what} cannot be read: {detail}")]
     Unreadable {
@@ -63,8 +66,17 @@ impl Run {
 
     /// The state after a history's first commit.
     pub fn first(sealed: &Sealed, workflow: Arc<Workflow>) -> Result<(Self, IndexRows), HistoryError> {
+        Self::first_from(sealed, workflow, None)
+    }
+
+    /// The same where the run goes on from the state of another one.
+    pub fn first_from(sealed: &Sealed, workflow: Arc<Workflow>, base: Option<Self>) -> Result<(Self, IndexRows), HistoryError> {
         let (created, at) = created(sealed)?;
-        let mut run = Self::begin(&created, workflow, at);
+        let mut run = match (&created.origin, base) {
+            (Origin::Forked(forked), None) => return Err(HistoryError::StateNeeded(forked.state)),
+            (Origin::Forked(_), Some(base)) => Self::forked(&created, workflow, base, at),
+            (Origin::New | Origin::Imported(_), _) => Self::begin(&created, workflow, at),
+        };
         let commit = sealed.open()?;
         for entry in &commit.entries[1..] {
             run.apply(entry)?;
@@ -157,7 +169,7 @@ impl Run {
             phase: self.listed.phase.as_ref().map(ToString::to_string),
             created_at: self.started_at,
             changed_at: self.listed.changed_at,
-            parent: None,
+            parent: self.parent.clone(),
         }
     }
 

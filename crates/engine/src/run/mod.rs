@@ -9,6 +9,7 @@ pub mod decide;
 pub mod effect;
 pub mod event;
 mod follow;
+mod fork;
 pub mod history;
 pub mod index;
 mod pending;
@@ -22,5 +23,6 @@ pub mod view;
 mod tests;
 
 pub use decide::{Consequences, consequences, create, decide, handle};
+pub use fork::{Fork, ForkAs, fork};
 pub use refusal::Refusal;
 pub use state::{End, Run, Status};

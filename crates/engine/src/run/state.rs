@@ -117,6 +117,9 @@ pub struct Run {
     /// What it knows beyond phases and tasks, where it is a pipeline.
     #[serde(default)]
     pub pipeline: Option<Box<PipelineRun>>,
+    /// The run that it was forked from.
+    #[serde(default)]
+    pub parent: Option<RunId>,
     /// A definition that the next event may name.
     #[serde(skip)]
     pub(super) offered: Option<(Digest, Arc<Workflow>)>,

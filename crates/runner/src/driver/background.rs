@@ -7,7 +7,7 @@ use crate::start::Prepared;
 use crate::world::World;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::{Actor, Body, Command};
-use lockgate_engine::run::{Run, create, handle};
+use lockgate_engine::run::{Fork, ForkAs, Run, create, fork, handle};
 
 /// Begins a run without driving it: nothing of it starts before a process in the background takes it.
 pub async fn begin_detached(world: &World, actor: Actor, prepared: Prepared, require_terminal: bool) -> Result<Run, DriveError> {
@@ -23,6 +23,21 @@ pub async fn begin_resting(world: &World, actor: Actor, prepared: Prepared, requ
     let (mut run, entries) = create(&command, workflow)?;
     append_first(world, &mut run, entries, values, None).await?;
     let _ = bring_up(world, &run).await;
+    Ok(run)
+}
+
+/// Begins a run that goes on from a complete one with a changed answer, and leaves it there: whoever resumes it drives it.
+pub async fn fork_with(
+    world: &World,
+    parent: &Run,
+    own: ForkAs,
+    actor: Actor,
+    body: Body,
+    require_terminal: bool,
+) -> Result<Run, DriveError> {
+    let command = Command { driving: false, ..sent(world, actor, body, require_terminal) };
+    let Fork { mut run, entries, state } = fork(&command, parent, own)?;
+    append_first(world, &mut run, entries, vec![state], None).await?;
     Ok(run)
 }
 

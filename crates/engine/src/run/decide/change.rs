@@ -3,8 +3,9 @@
 use super::void_others;
 use crate::hold::{Action, Choice, Hold, Scope};
 use crate::id::{HoldId, PhaseId, TaskId, TaskKey};
+use crate::run::command::Command;
 use crate::run::event::Event;
-use crate::run::refusal::Refusal;
+use crate::run::refusal::{Refusal, may_decide};
 use crate::run::state::{Decision, End, Run};
 use crate::spec::workflow::Phase;
 
@@ -30,8 +31,23 @@ pub fn consequences(run: &Run, hold: &HoldId, option: &str) -> Result<Consequenc
     Ok(consequences_of(run, decision, question, choice))
 }
 
+/// The same for a run that was forked so that it can be changed.
+pub(in crate::run) fn change_in_fork(
+    run: &Run,
+    command: &Command,
+    hold: &HoldId,
+    option: &str,
+    feedback: Option<String>,
+) -> Result<Vec<Event>, Refusal> {
+    may_decide(&command.actor, command.require_terminal, "change an answer")?;
+    change(run, hold, option, feedback)
+}
+
 pub(super) fn change(run: &Run, hold: &HoldId, option: &str, feedback: Option<String>) -> Result<Vec<Event>, Refusal> {
     let (decision, question) = changeable(run, hold)?;
+    if run.end == Some(End::Complete) {
+        return Err(Refusal::ChangeNeedsFork);
+    }
     let choice = chosen(question, option)?;
     if decision.option == choice.id && feedback.is_none() {
         return Err(Refusal::AlreadyAnswered { by: decision.actor.clone(), at: decision.at });
@@ -71,9 +87,8 @@ fn changeable<'r>(run: &'r Run, hold: &HoldId) -> Result<(&'r Decision, &'r Hold
     let decision = decision.ok_or_else(|| Refusal::NoSuchHold { hold: hold.clone() })?;
     let question = decision.changeable.as_deref().ok_or_else(|| Refusal::AnswerStands { by: decision.actor.clone() })?;
     match &run.end {
-        Some(End::Complete) => Err(Refusal::ChangeNeedsFork),
         Some(end @ (End::Aborted | End::Cancelled)) => Err(Refusal::Ended { status: super::status_word(end) }),
-        Some(End::Failed(_)) | None => Ok((decision, question)),
+        Some(End::Failed(_) | End::Complete) | None => Ok((decision, question)),
     }
 }
 

@@ -10,6 +10,7 @@ mod pipeline;
 mod spread;
 mod work;
 
+pub(in crate::run) use change::change_in_fork;
 pub use change::{Consequences, consequences};
 pub(in crate::run) use end::void_others;
 pub(in crate::run) use work::failed;

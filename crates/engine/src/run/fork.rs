@@ -1,0 +1,113 @@
+//! Forks: a new run that goes on from where another one stood.
+
+use crate::digest::Digest;
+use crate::id::{DriverId, RunId};
+use crate::run::Refusal;
+use crate::run::command::{Body, Command};
+use crate::run::decide::change_in_fork;
+use crate::run::event::{Created, Entry, Event, Forked, Origin};
+use crate::run::state::Run;
+use crate::spec::workflow::Workflow;
+use crate::time::Timestamp;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a fork has for itself.
+#[derive(Clone, Debug)]
+pub struct ForkAs {
+    /// Its id.
+    pub run: RunId,
+    /// Where its outputs go, relative to the root.
+    pub output_dir: String,
+    /// Who begins it.
+    pub driver: DriverId,
+}
+
+/// A run that has begun from another one.
+#[derive(Clone, Debug)]
+pub struct Fork {
+    /// Its state.
+    pub run: Run,
+    /// Its first events.
+    pub entries: Vec<Entry>,
+    /// The other one's state, a value that they refer to.
+    pub state: (Digest, Vec<u8>),
+}
+
+/// Begins a run that goes on from another one with a changed answer.
+pub fn fork(command: &Command, parent: &Run, own: ForkAs) -> Result<Fork, Refusal> {
+    let Body::ChangeAnswer { hold, option, feedback } = &command.body else { unreachable!("only a changed answer forks a run") };
+    let bytes = parent.to_bytes();
+    let state = Digest::of(&bytes);
+    let forked = Forked { parent: parent.id.clone(), version: parent.version, head: parent.head, state };
+    let created = Created {
+        run: own.run,
+        kind: parent.kind,
+        origin: Origin::Forked(Box::new(forked)),
+        definition: parent.definition,
+        files: parent.files.clone(),
+        feature: parent.feature.clone(),
+        flags: parent.flags.clone(),
+        vars: parent.vars.clone(),
+        output_dir: own.output_dir,
+        driver: own.driver,
+        detached: false,
+        agent: parent.agent.clone(),
+    };
+    let mut run = Run::forked(&created, parent.workflow.clone(), parent.clone(), command.at);
+    let events = change_in_fork(&run, command, hold, option, feedback.clone())?;
+    let entry = |event| Entry { at: command.at, actor: Some(Box::new(command.actor.clone())), cause: command.id.clone(), event };
+    let mut entries = vec![entry(Event::Created(Box::new(created)))];
+    for event in events {
+        let entry = entry(event);
+        run.apply(&entry).expect("what was decided fits the state that it was decided on");
+        entries.push(entry);
+    }
+    Ok(Fork { run, entries, state: (state, bytes) })
+}
+
+impl Run {
+    /// The state of a run that goes on from another one: what was done stays done, and nothing has ended.
+    pub(super) fn forked(created: &Created, workflow: Arc<Workflow>, base: Self, at: Timestamp) -> Self {
+        let begun = Self::begin(created, workflow, at);
+        let parent = match &created.origin {
+            Origin::Forked(forked) => Some(forked.parent.clone()),
+            Origin::New | Origin::Imported(_) => None,
+        };
+        let state = match &created.origin {
+            Origin::Forked(forked) => Some(forked.state),
+            Origin::New | Origin::Imported(_) => None,
+        };
+        let mut run = Self {
+            current: None,
+            holds: BTreeMap::new(),
+            presets: Vec::new(),
+            warnings: Vec::new(),
+            refused_attempts: 0,
+            stopping: false,
+            end: None,
+            finalized: None,
+            parent,
+            outputs: base.outputs,
+            item_outputs: base.item_outputs,
+            deliverables: base.deliverables,
+            decisions: base.decisions,
+            completed: base.completed,
+            iteration_counts: base.iteration_counts,
+            skip_list: base.skip_list,
+            position: base.position,
+            subagents_spawned: base.subagents_spawned,
+            gap_checks: base.gap_checks,
+            spent: base.spent,
+            sessions: base.sessions,
+            automatic_in_a_row: base.automatic_in_a_row,
+            ..begun
+        };
+        let outputs = run.outputs.values().flat_map(BTreeMap::values).filter_map(|datum| datum.stored());
+        let items = run.item_outputs.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values);
+        let files = run.deliverables.iter().filter(|known| known.file.stored).map(|known| known.file.digest);
+        let kept: Vec<Digest> = outputs.chain(items.filter_map(|datum| datum.stored())).chain(files).chain(state).collect();
+        run.touched.refers_to.extend(kept);
+        run
+    }
+}
