@@ -190,7 +190,7 @@ impl Play {
                         TaskOutcome::Asks(Box::new(Showing { question, automatic: how & 8 == 8, ..Showing::default() }))
                     }
                     Work::Adaptive(_) => TaskOutcome::Agents(vec![scout; usize::from(how & 1)]),
-                    _ if task.until.is_some() && what == 3 => TaskOutcome::Again { result, outputs },
+                    _ if task.until.is_some() && what == 3 => TaskOutcome::Again { result, outputs, why: String::new() },
                     _ => TaskOutcome::Finished { result, outputs },
                 };
                 let agent = task.agent().map(|_| Box::new(report(how)));

@@ -116,13 +116,14 @@ impl Run {
                 self.task(key, at, |_| TaskState::Done)?;
                 self.gave(key, result.as_ref(), outputs, at);
             }
-            Event::TaskRepeated { key, result, outputs, agent, .. } => {
+            Event::TaskRepeated { key, result, outputs, agent, why, .. } => {
                 self.agent_reported(key, agent.as_deref(), at)?;
                 self.gave(key, result.as_ref(), outputs, at);
                 self.task(key, at, |task| {
                     task.rounds = task.rounds.saturating_add(1);
                     task.previous = result.clone();
                     task.next_reason = AttemptReason::Until;
+                    task.found_by_check(why);
                     TaskState::Waiting
                 })?;
             }

@@ -337,6 +337,8 @@ pub enum TaskOutcome {
         result: Option<Datum>,
         /// The files it left behind.
         outputs: Vec<OutputFile>,
+        /// What is still wrong, where a command said so.
+        why: String,
     },
     /// It becomes one task for each item.
     Items(Vec<Item>),

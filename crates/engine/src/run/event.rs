@@ -358,6 +358,9 @@ pub enum Event {
         outputs: Vec<OutputFile>,
         /// What its agent said about itself.
         agent: Option<Box<AgentReport>>,
+        /// What is still wrong, where a command said so.
+        #[serde(default)]
+        why: String,
     },
     /// A script wants to know what an agent thinks.
     ThinkingBegan {

@@ -95,7 +95,7 @@ pub struct TaskRun {
 /// What was said between a task and people; few tasks have it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Exchange {
-    /// What a person found with its last attempt.
+    /// What a person or a check found with its last attempt.
     pub feedback: Option<String>,
     /// How often issues were found; for questions.
     pub rounds: u32,
@@ -108,6 +108,9 @@ pub struct Exchange {
     /// Whether the commits that it names need not be there, because a person said so.
     #[serde(default)]
     pub unchecked: bool,
+    /// What a person found, and no attempt since has been taken for well done.
+    #[serde(default)]
+    pub issues: Option<String>,
 }
 
 /// What a person said at a checkpoint that an agent had reached.
@@ -125,6 +128,24 @@ impl TaskRun {
         self.exchange.get_or_insert_default()
     }
 
+    /// A person found something with its last attempt.
+    pub(super) fn found_by_person(&mut self, issues: &str) {
+        let exchange = self.exchange_mut();
+        exchange.issues = Some(issues.to_owned());
+        exchange.feedback = Some(issues.to_owned());
+    }
+
+    /// A check found something with its last attempt. What a person found before that still counts.
+    pub(super) fn found_by_check(&mut self, why: &str) {
+        if !why.is_empty() {
+            let exchange = self.exchange_mut();
+            exchange.feedback = Some(match &exchange.issues {
+                Some(issues) => format!("{issues}\n\n{why}"),
+                None => why.to_owned(),
+            });
+        }
+    }
+
     /// Issues are counted from the beginning, because a person asked for it once more.
     pub(super) fn found_anew(&mut self) {
         if let Some(exchange) = &mut self.exchange {
@@ -132,7 +153,7 @@ impl TaskRun {
         }
     }
 
-    /// What a person found with its last attempt.
+    /// What a person or a check found with its last attempt.
     pub fn feedback(&self) -> Option<&str> {
         self.exchange.as_ref()?.feedback.as_deref()
     }

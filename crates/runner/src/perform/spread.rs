@@ -16,7 +16,7 @@ use lockgate_engine::id::TaskKey;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::agent::AgentReport;
 use lockgate_engine::run::command::{Body, Item, TaskOutcome};
-use lockgate_engine::run::event::{ConditionOutcome, FailureKind, Thinker};
+use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind, Thinker};
 use lockgate_engine::spec::subagent::Subagent;
 use lockgate_engine::spec::workflow::{ForEach, Holds, Over, Script};
 use serde_json::Value;
@@ -238,6 +238,8 @@ struct UntilRun {
     renderer: Renderer,
     command: String,
     tree: Option<worktree::Wanted>,
+    /// Whether the time that it may take is its own, not the task's.
+    own_limit: bool,
 }
 
 impl Ending {
@@ -248,11 +250,18 @@ impl Ending {
                 Until::Condition(Box::new(prepare(&shared, run, call.phase, script, how)))
             }
             Holds::Run(command) => {
-                let mut prepared = command::prepare(&shared, run, call.phase, call.like());
+                let like = command::Like { timeout: until.timeout.or(call.task.timeout), ..call.like() };
+                let mut prepared = command::prepare(&shared, run, call.phase, like);
                 prepared.at.address += "-until";
                 let renderer = command::renderer(run, call.phase, &prepared, call.values(), &[command]);
                 let tree = worktree::wanted(run, call.key, call.task);
-                Until::Run(Box::new(UntilRun { prepared, renderer, command: command.clone(), tree }))
+                Until::Run(Box::new(UntilRun {
+                    prepared,
+                    renderer,
+                    command: command.clone(),
+                    tree,
+                    own_limit: until.timeout.is_some(),
+                }))
             }
         });
         let commit = call.task.commit.then(|| {
@@ -273,8 +282,8 @@ impl Ending {
         let outcome = match (outcome, until) {
             (TaskOutcome::Finished { result, outputs }, Some(until)) => {
                 match holds(&shared, until, result.as_ref(), &values, &stop).await {
-                    Ok(true) => TaskOutcome::Finished { result, outputs },
-                    Ok(false) => TaskOutcome::Again { result, outputs },
+                    Ok(Verdict::Holds) => TaskOutcome::Finished { result, outputs },
+                    Ok(Verdict::Not(why)) => TaskOutcome::Again { result, outputs, why },
                     Err(message) => failed(FailureKind::Condition, format!("its `until` could not be evaluated: {message}")),
                 }
             }
@@ -291,14 +300,20 @@ impl Ending {
     }
 }
 
-/// Whether what a task is done for holds by now.
+/// Whether what a task is done for holds by now, and what is still wrong where a command says so.
+enum Verdict {
+    Holds,
+    Not(String),
+}
+
+/// Finds out whether what a task is done for holds by now.
 async fn holds(
     shared: &Shared,
     until: Until,
     result: Option<&Datum>,
     values: &[(Digest, Vec<u8>)],
     stop: &Stop,
-) -> Result<bool, String> {
+) -> Result<Verdict, String> {
     match until {
         Until::Condition(prepared) => {
             let output = match result {
@@ -311,21 +326,28 @@ async fn holds(
                 }
             };
             let returned = evaluate(shared, prepared.with("output", output), stop).await;
-            returned.map(|returned| returned.truthy).map_err(|trouble| masked(shared, &trouble).message)
+            let verdict = |truthy: bool| if truthy { Verdict::Holds } else { Verdict::Not(String::new()) };
+            returned.map(|returned| verdict(returned.truthy)).map_err(|trouble| masked(shared, &trouble).message)
         }
         Until::Run(run) => {
-            let UntilRun { mut prepared, renderer, command, tree } = *run;
+            let UntilRun { mut prepared, renderer, command, tree, own_limit } = *run;
             worktree::enter(shared, &mut prepared, tree).await.map_err(|failure| failure.message)?;
             let ready = renderer.ready(shared).await?;
             match shell::execute(shared, &prepared, &ready, &command, stop).await {
-                Ok(()) => Ok(true),
+                Ok(()) => Ok(Verdict::Holds),
                 Err(failure) => match failure.kind {
-                    FailureKind::Exit(_) => Ok(false),
+                    FailureKind::Exit(_) => Ok(Verdict::Not(told(&failure))),
+                    FailureKind::Timeout if own_limit => Ok(Verdict::Not(told(&failure))),
                     _ => Err(failure.message),
                 },
             }
         }
     }
+}
+
+/// What a check says is wrong, for whoever does the work again.
+fn told(failure: &Failure) -> String {
+    format!("A check after it failed: {}\n{}", failure.message, failure.tail).trim_end().to_owned()
 }
 
 #[cfg(test)]

@@ -153,7 +153,8 @@ impl Run {
                 task.failures = 0;
                 task.hold = None;
                 task.next_reason = AttemptReason::Feedback;
-                task.exchange_mut().feedback = Some(issues.to_owned());
+                task.rounds = 0;
+                task.found_by_person(issues);
                 TaskState::Waiting
             })
         })

@@ -33,14 +33,15 @@ pub(super) fn task_ended(
         TaskOutcome::Finished { result, outputs } => {
             vec![Event::TaskFinished { key, attempt, result: result.clone(), outputs: outputs.clone(), agent, commit: None }]
         }
-        TaskOutcome::Again { result, outputs } => match declared.and_then(|task| task.until.as_ref()) {
+        TaskOutcome::Again { result, outputs, why } => match declared.and_then(|task| task.until.as_ref()) {
             Some(until) if task.rounds + 1 >= until.limit => {
                 let message = format!("`until` did not hold after {} rounds", until.limit);
-                let failure = Failure { kind: FailureKind::Until, message, tail: String::new() };
+                let failure = Failure { kind: FailureKind::Until, message, tail: why.clone() };
                 failed(run, index, &failure, agent, at, ids)
             }
             Some(_) | None => {
-                vec![Event::TaskRepeated { key, attempt, result: result.clone(), outputs: outputs.clone(), agent }]
+                let (result, outputs, why) = (result.clone(), outputs.clone(), why.clone());
+                vec![Event::TaskRepeated { key, attempt, result, outputs, agent, why }]
             }
         },
         TaskOutcome::Items(items) => spread::items(phase, index, items),

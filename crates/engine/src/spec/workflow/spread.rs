@@ -3,6 +3,7 @@
 use super::Script;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::time::Duration;
 
 /// A task that is done once for each item of a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,6 +48,9 @@ pub struct Until {
     pub holds: Holds,
     /// So many rounds at most; then the task has failed.
     pub limit: u32,
+    /// How long the command may take; as long as the task when absent.
+    #[serde(default)]
+    pub timeout: Option<Duration>,
 }
 
 /// What must hold after a round.
