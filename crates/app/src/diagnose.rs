@@ -202,6 +202,7 @@ mod tests {
             line,
             column,
             help: Some("did you mean \"review\"?".into()),
+            file: None,
         }
     }
 

@@ -106,6 +106,11 @@ pub fn render(template: &str, values: &Value, escape: Escape) -> Result<String, 
     Ok(filled)
 }
 
+/// A text as a template, or a part of a document, that gives just this text.
+pub(crate) fn escaped(text: &str) -> String {
+    text.replace("{{", "\\{{")
+}
+
 /// Whether a prompt or path can be filled in, as far as that can be known before there are values.
 pub fn check(template: &str) -> Result<(), TemplateError> {
     faults(template, Escape::None, Roots::Task).into_iter().next().map_or(Ok(()), Err)

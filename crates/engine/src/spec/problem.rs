@@ -22,6 +22,9 @@ pub struct Problem {
     pub column: usize,
     /// What would mend it.
     pub help: Option<String>,
+    /// The file that it is about, where that is one of a folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
 }
 
 /// How bad a problem is.
@@ -122,7 +125,7 @@ impl Report {
             cursor.advance_to(start);
             let span = start..end_in_line(source, start, draft.span.end);
             let Draft { code, severity, message, help, .. } = draft;
-            let problem = Problem { code, severity, message, span, line: cursor.line, column: cursor.column, help };
+            let problem = Problem { code, severity, message, span, line: cursor.line, column: cursor.column, help, file: None };
             if !problems.contains(&problem) {
                 problems.push(problem);
             }

@@ -3,12 +3,14 @@
 mod agent;
 mod gap;
 mod pipeline;
+mod plan;
 pub mod question;
 mod spread;
 
 pub use agent::{AgentSetting, AgentWork, Budget, DEFAULT_AGENT, MAX_ASKS, Prompt, PromptBy, Session, Tools};
 pub use gap::{Criterion, Finalization, GapAction, GapCheck};
 pub use pipeline::{GateByHand, Output, Pipeline, PipelinePhase, Workstream};
+pub use plan::PlanPart;
 pub use question::{Automatic, Check, Deadline, OnDeadline, Policy, Question, Waits};
 pub use spread::{ForEach, Holds, Input, InputKind, Join, Over, Until, Worktree};
 
@@ -70,6 +72,9 @@ pub struct Workflow {
     /// What an EXECUTION-SPEC says beyond phases and tasks.
     #[serde(default)]
     pub pipeline: Option<Box<Pipeline>>,
+    /// The plans that it was made from.
+    #[serde(default)]
+    pub plans: Vec<PlanPart>,
 }
 
 /// How phases choose what runs.

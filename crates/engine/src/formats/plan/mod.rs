@@ -10,12 +10,14 @@
 //! | `task` | one task |
 //! | `frontmatter` | the YAML at the beginning |
 //! | `words` | lists of files, names, indentation |
+//! | [`workflow`] | plans as workflows that can be run |
 
 mod frontmatter;
 mod layout;
 mod tag;
 mod task;
 mod words;
+pub mod workflow;
 
 use crate::spec::MAX_BYTES;
 use crate::spec::code::ProblemCode;

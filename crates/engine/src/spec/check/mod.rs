@@ -42,6 +42,7 @@ pub(super) use fields::{Format, Key, Presence, Rule, Shape};
 pub(crate) use needs::{circle, cycles};
 #[cfg(test)]
 pub(super) use question::WAIT_KEYS;
+pub(crate) use question::{asks, options as question_options, settle_redo};
 pub(crate) use workflow::SUCCESSOR;
 pub(super) use workflow::{WORKFLOW, workflow};
 

@@ -159,6 +159,7 @@ pub(in crate::spec) fn workflow(
         worktree,
         policy,
         pipeline: None,
+        plans: Vec::new(),
     })
 }
 

@@ -1,0 +1,94 @@
+//! The tasks of one plan, its gates, and what a person finds out at its end.
+
+use super::super::{PlanFile, PlanTask, PlanTaskKind};
+use super::prompt::{Around, prompt};
+use super::{CHECK_LIMIT, commits, must_haves, question, shell, told};
+use crate::id::{PhaseId, TaskId};
+use crate::spec::check::settle_redo;
+use crate::spec::problem::Report;
+use crate::spec::workflow::{AgentWork, Gate, Holds, Prompt, Task, Until, Work};
+
+/// How often an agent does a task whose checks do not succeed.
+const ROUNDS: u32 = 3;
+
+/// What a plan is made of.
+pub(super) struct Steps {
+    /// One for each task of the plan, each needing the one before.
+    pub(super) tasks: Vec<Task>,
+    /// What must hold when they are done.
+    pub(super) gates: Vec<Gate>,
+    /// What a person has not been asked about by then.
+    pub(super) owed: Owed,
+}
+
+/// What nothing but a person can find out.
+#[derive(Default)]
+pub(super) struct Owed {
+    /// The tasks that it is about.
+    pub(super) names: Vec<String>,
+    /// How to find out.
+    pub(super) steps: Vec<String>,
+}
+
+/// Makes the tasks of a plan, whose ids begin with `prefix`.
+pub(super) fn steps(source: &str, plan: &PlanFile, id: &str, phase: &PhaseId, prefix: &str, report: &mut Report) -> Steps {
+    let (gates, unchecked) = must_haves::gates(plan, prefix);
+    let last_verify = plan.tasks.iter().rposition(|task| task.kind == PlanTaskKind::Verify);
+    let (mut tasks, mut owed) = (Vec::<Task>::new(), Owed::default());
+    for (index, task) in plan.tasks.iter().enumerate() {
+        let work = match task.kind {
+            PlanTaskKind::Auto => {
+                owe(&mut owed, task);
+                None
+            }
+            PlanTaskKind::Decision | PlanTaskKind::Action => Some(question::checkpoint(source, task, Vec::new(), report)),
+            PlanTaskKind::Verify => {
+                let mut found = std::mem::take(&mut owed).steps;
+                if last_verify == Some(index) {
+                    found.extend(plan.frontmatter.must_haves.truths.iter().chain(&unchecked).cloned());
+                }
+                Some(question::checkpoint(source, task, found, report))
+            }
+        };
+        let made = match work {
+            Some(checkpoint) => Task::new(task_id(prefix, task), Work::Checkpoint(Box::new(checkpoint))),
+            None => agent(plan, task, id, phase, prefix),
+        };
+        let needs = tasks.last().map(|before| before.id.clone()).into_iter().collect();
+        tasks.push(Task { name: Some(task.name.clone()), needs, ..made });
+        settle_redo(&mut tasks, index, Vec::new(), None);
+    }
+    if last_verify.is_none() {
+        owed.steps.extend(plan.frontmatter.must_haves.truths.iter().chain(&unchecked).cloned());
+    }
+    Steps { tasks, gates, owed }
+}
+
+fn task_id(prefix: &str, task: &PlanTask) -> TaskId {
+    TaskId::new(format!("{prefix}task-{}", task.number))
+}
+
+/// What the plan says about a task for people, and no command checks.
+fn owe(owed: &mut Owed, task: &PlanTask) {
+    let said = [told(&task.done), told(&task.verify.prose)];
+    let steps: Vec<String> = said.into_iter().flatten().map(|text| format!("{}: {text}", task.name)).collect();
+    if !steps.is_empty() {
+        owed.names.push(task.name.clone());
+        owed.steps.extend(steps);
+    }
+}
+
+fn agent(plan: &PlanFile, task: &PlanTask, id: &str, phase: &PhaseId, prefix: &str) -> Task {
+    let next = plan.tasks.get(task.number).filter(|next| next.kind == PlanTaskKind::Verify);
+    let for_next = next.into_iter().flat_map(|next| &next.verify.commands);
+    let checks: Vec<&str> = task.verify.commands.iter().chain(for_next).map(|check| check.command.as_str()).collect();
+    let follows = next.filter(|next| !next.action.is_empty());
+    let around = Around { plan, id, phase, prefix, follows, checks: &checks };
+    let work = AgentWork { prompt: Prompt::Document(prompt(task, &around)), ..AgentWork::default() };
+    let until = shell::all_of(checks.iter().copied());
+    Task {
+        until: until.map(|run| Until { holds: Holds::Run(run), limit: ROUNDS, timeout: Some(CHECK_LIMIT) }),
+        commit: commits(&plan.frontmatter),
+        ..Task::new(task_id(prefix, task), Work::Agent(Box::new(work)))
+    }
+}
