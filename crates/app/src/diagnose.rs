@@ -18,7 +18,13 @@ const EXCERPT: usize = 50;
 
 /// Tells all problems of a file, and how many there are.
 pub(crate) fn tell(file: &WorkflowFile) {
-    tell_problems(&file.path.to_string_lossy(), &file.source, &file.problems);
+    let (own, others): (Vec<Problem>, Vec<Problem>) = file.problems.iter().cloned().partition(|problem| problem.file.is_none());
+    tell_problems(&file.path.to_string_lossy(), &file.source, &own);
+    for of_one in others.chunk_by(|one, other| one.file == other.file) {
+        let path = file.path.join(of_one[0].file.as_deref().unwrap_or_default());
+        let source = file.beside.get(&path).map(String::as_str).unwrap_or_default();
+        tell_problems(&path.to_string_lossy(), source, of_one);
+    }
 }
 
 /// Tells problems of any file, and how many there are.

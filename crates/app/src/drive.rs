@@ -6,7 +6,7 @@ use crate::print::{self, ERROR, GOOD, HELP, STRONG, WARNING, styled};
 use crate::prompt::{self, Asked};
 use crate::trouble::Trouble;
 use crate::view::{HoldView, RunView, hanging, run_command, shown_text};
-use crate::{live, neutral, progress, signals, worktrees};
+use crate::{live, neutral, plans, progress, signals, worktrees};
 use lockgate_engine::hold::Hold;
 use lockgate_engine::id::HoldId;
 use lockgate_engine::run::command::{Body, Way};
@@ -49,6 +49,7 @@ pub(crate) async fn drive(project: &Project, mut driver: Driver, halt: &Halt, js
             Paused::Ended => {
                 let exit = ended(driver.run());
                 worktrees::tell(&project.root, driver.run());
+                plans::tell_summaries(project, driver.run()).await;
                 break exit;
             }
             Paused::Interrupted => {

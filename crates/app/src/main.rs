@@ -41,6 +41,7 @@ mod notice;
 mod open;
 mod page;
 mod pipeline;
+mod plans;
 #[cfg(test)]
 mod play;
 mod presets;

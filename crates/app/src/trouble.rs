@@ -65,6 +65,11 @@ impl Trouble {
         Self { code, message: format!("{place}: {}", self.message), ..self }
     }
 
+    /// What happened.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// How the program ends because of it.
     pub(crate) fn exit(&self) -> Exit {
         self.code.exit()

@@ -2,15 +2,22 @@
 
 use crate::code::Code;
 use crate::trouble::Trouble;
-use lockgate_runner::start::{WorkflowFile, read_text, read_workflow};
+use lockgate_runner::start::{FileError, WorkflowFile, read_text, read_workflow};
 use std::io::ErrorKind;
 use std::path::Path;
 
 /// How many workflow files a help lists.
 const LISTED: usize = 8;
 
-/// Reads and checks a workflow file.
+/// Reads and checks a workflow file, or the plans of a folder.
 pub(crate) fn read(path: &Path) -> Result<WorkflowFile, Trouble> {
+    if path.is_dir() {
+        match read_workflow(path) {
+            // It holds no plans.
+            Err(FileError::Folder { .. }) => {}
+            plans => return Ok(plans?),
+        }
+    }
     is_regular(path)?;
     Ok(read_workflow(path)?)
 }

@@ -5,6 +5,7 @@ use crate::root::{self, Root};
 use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::formats::kind::{self, Format, Told};
+use lockgate_engine::formats::plan::workflow::{PlanText, read_folder};
 use lockgate_engine::id::{DriverId, IdSource, RunId};
 use lockgate_engine::run::command::Create;
 use lockgate_engine::run::event::{FrozenFile, Origin, Preset, RunKind};
@@ -16,6 +17,9 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// So many plans of a folder are read.
+const MOST_PLANS: usize = 500;
 
 /// A workflow file that was read.
 pub struct WorkflowFile {
@@ -83,13 +87,48 @@ pub fn read_text(path: &Path) -> Result<String, FileError> {
     String::from_utf8(text).map_err(|_| FileError::NotText { path: path.to_owned() })
 }
 
-/// Reads and checks a workflow file.
+/// Reads and checks a workflow file of any kind, or the plans of a folder.
 pub fn read_workflow(path: &Path) -> Result<WorkflowFile, FileError> {
+    if path.is_dir() {
+        return read_plans(path);
+    }
     let source = read_text(path)?;
     let mut neighbours = Neighbours::of(path);
     let Told { format, read } = kind::read_beside(&source, &mut neighbours);
     let beside = neighbours.into_read();
     Ok(WorkflowFile { path: path.to_owned(), format, source, workflow: read.workflow, problems: read.problems, beside })
+}
+
+/// Reads and checks the plans of a folder; other files there are passed over.
+fn read_plans(folder: &Path) -> Result<WorkflowFile, FileError> {
+    let unreadable = |source| FileError::Unreadable { path: folder.to_owned(), source };
+    let mut found: Vec<(String, String)> = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()).filter(|name| name.ends_with(".md")) else { continue };
+        if found.len() >= MOST_PLANS || !path.is_file() {
+            continue;
+        }
+        let text = read_text(&path)?;
+        // Summaries of plans begin like plans, and have no tasks.
+        let has_tasks = || text.lines().any(|line| line.trim_start().starts_with("<task"));
+        if kind::tell(&text) == Format::Plan && (has_tasks() || name.ends_with("PLAN.md")) {
+            found.push((name.to_owned(), text));
+        }
+    }
+    if found.is_empty() {
+        return Err(FileError::Folder { path: folder.to_owned() });
+    }
+    found.sort();
+    let texts: Vec<PlanText<'_>> = found.iter().map(|(name, source)| PlanText { name, source }).collect();
+    let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let name = absolute.file_name().map_or_else(|| "plans".to_owned(), |name| name.to_string_lossy().into_owned());
+    let read = read_folder(&name, &texts);
+    // The folder itself stands for which plans there are.
+    let source = found.iter().fold(String::new(), |names, (name, _)| names + name + "\n");
+    let beside = found.into_iter().map(|(name, text)| (folder.join(name), text)).collect();
+    let (path, format) = (folder.to_owned(), Format::Plan);
+    Ok(WorkflowFile { path, format, source, workflow: read.workflow, problems: read.problems, beside })
 }
 
 /// What a run begins with, beside its workflow.

@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::open::Project;
 use crate::print::{self, WARNING, styled};
 use crate::trouble::Trouble;
-use crate::{drive, moment, neutral, worktrees};
+use crate::{drive, moment, neutral, plans, worktrees};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::event::{Entry, Event};
 use lockgate_engine::run::{Run, Status};
@@ -15,10 +15,12 @@ use lockgate_runner::config::MOST_RUNS_AT_ONCE;
 use lockgate_runner::driver::{DriveError, Halt, Listener, Paused};
 use lockgate_runner::fleet::{Fleet, Until, Watcher};
 use lockgate_runner::root::Root;
-use lockgate_runner::world::{Clock, SystemClock};
+use lockgate_runner::world::{Clock, SystemClock, World};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::task::JoinHandle;
 
 /// Without another word, a process that was not begun for the background ends as soon as nothing can go on.
 const LOOKS_AROUND: Duration = Duration::from_millis(200);
@@ -70,9 +72,16 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         (false, None) => Some(LOOKS_AROUND),
     };
     let until = Until { idle, at_once: arguments.at_once.unwrap_or(settings.at_once.get()) as usize };
-    let mut fleet = Fleet::new(project.world.clone(), Box::new(Teller { root: project.root.clone() }));
+    let writing = Writing::default();
+    let teller = Teller { root: project.root.clone(), world: project.world.clone(), writing: writing.clone() };
+    let mut fleet = Fleet::new(project.world.clone(), Box::new(teller));
     loop {
         fleet.drive(until, &halt).await?;
+        let written = std::mem::take(&mut *writing.lock().unwrap_or_else(PoisonError::into_inner));
+        for written in written {
+            // One that panicked has said so itself.
+            let _ = written.await;
+        }
         turn.give_back().map_err(unusable)?;
         if halt.is_halted() || !fleet.is_wanted().await? {
             break;
@@ -103,12 +112,14 @@ async fn until_moved(root: Root, halt: Halt) {
 /// Tells what becomes of the runs, a line for each thing that matters to somebody who was not there.
 struct Teller {
     root: Root,
+    world: World,
+    writing: Writing,
 }
 
 impl Watcher for Teller {
     fn listener(&mut self, run: &RunId) -> Box<dyn Listener> {
         tell(SystemClock.now(), run, "goes on");
-        Box::new(Ends { root: self.root.clone() })
+        Box::new(Ends { root: self.root.clone(), world: self.world.clone(), writing: self.writing.clone() })
     }
 
     fn paused(&mut self, run: &RunId, paused: &Paused) {
@@ -134,9 +145,30 @@ impl Watcher for Teller {
     }
 }
 
-/// Tells how a run ended, and what it left in worktrees.
+/// Tells how a run ended, and what it left in worktrees and beside plans.
 struct Ends {
     root: Root,
+    world: World,
+    writing: Writing,
+}
+
+/// Summaries of plans that are being written.
+type Writing = Arc<Mutex<Vec<JoinHandle<()>>>>;
+
+impl Ends {
+    fn write_summaries(&self, run: &Run) {
+        if run.workflow.plans.is_empty() {
+            return;
+        }
+        let (world, root, run) = (self.world.clone(), self.root.clone(), run.clone());
+        let written = tokio::spawn(async move {
+            for written in plans::write_summaries(&world, &root, &run).await {
+                let (Ok(told) | Err(told)) = written.map(|path| format!("summary: {path}"));
+                tell(SystemClock.now(), &run.id, &neutral::line(&told));
+            }
+        });
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner).push(written);
+    }
 }
 
 impl Listener for Ends {
@@ -152,6 +184,7 @@ impl Listener for Ends {
                     for worktree in worktrees::settle(&self.root, run) {
                         tell(entry.at, &run.id, &format!("worktree {}", worktree.line()));
                     }
+                    self.write_summaries(run);
                 }
                 _ => {}
             }

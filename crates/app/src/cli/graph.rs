@@ -12,7 +12,7 @@ use std::path::Path;
 /// Draws the phases and tasks of a workflow, or of a run with where each of them stands
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// A workflow file; or a run: its id, a beginning of it, or a feature's name
+    /// A workflow file or a folder of plans; or a run: its id, a beginning of it, or a feature's name
     #[arg(value_name = "FILE|RUN")]
     what: String,
     /// Prints an SVG picture
@@ -43,7 +43,10 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 fn is_file(what: &str) -> bool {
     let path = Path::new(what);
     let ending = path.extension().and_then(|ending| ending.to_str());
-    path.is_file() || what.contains('/') || matches!(ending, Some("yaml" | "yml" | "md"))
+    path.is_file()
+        || path.is_dir() && workflow_file::read(path).is_ok()
+        || what.contains('/')
+        || matches!(ending, Some("yaml" | "yml" | "md"))
 }
 
 fn of_file(path: &Path) -> Result<Drawing, Trouble> {

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 /// Begins a run of a workflow and drives it until it ends or waits for a person
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// The workflow file
+    /// The workflow file: a workflow, a plan or a folder of plans, an EXECUTION-SPEC
     file: PathBuf,
     /// What the run is about
     feature: Option<String>,
@@ -42,6 +42,9 @@ pub(super) struct Arguments {
     /// Walks the workflow with stub work and stub answers and prints the path taken: nothing is done, and nothing is kept
     #[arg(long, conflicts_with = "detach")]
     dry_run: bool,
+    /// Commits with git what each task of an agent changed; tasks then follow each other
+    #[arg(long)]
+    commits: bool,
     /// Begins a new run of a pipeline that has one already; its old state file is kept aside
     #[arg(long)]
     new: bool,
@@ -67,11 +70,14 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let presets = arguments.presets.presets()?;
     let mut file = workflow_file::read(&arguments.file)?;
     diagnose::tell(&file);
-    let Some(workflow) = file.workflow.take() else {
+    let Some(mut workflow) = file.workflow.take() else {
         let message = format!("{} is no valid workflow: {}", file.path.display(), diagnose::summary(&file.problems));
         let help = format!("`lockgate validate {} --json` lists what is wrong", file.path.display());
         return Err(Trouble::new(Code::InvalidWorkflow, message).help(help).told());
     };
+    if arguments.commits {
+        commit_each(&mut workflow);
+    }
     warn_of_unknown_vars(&vars, &workflow);
     let mut vars = vars;
     inputs::complete(&mut vars, &workflow, !arguments.json && !arguments.detach && !arguments.dry_run)?;
@@ -123,6 +129,14 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     )
     .await?;
     drive::drive(&project, driver, &halt, arguments.json).await
+}
+
+/// What each task of an agent changed is committed. Two at once would find each other's changes, so there are none.
+fn commit_each(workflow: &mut Workflow) {
+    workflow.max_parallel = Some(1);
+    for task in workflow.phases.iter_mut().flat_map(|phase| &mut phase.tasks) {
+        task.commit |= task.agent().is_some();
+    }
 }
 
 /// What only a pipeline has, or has by itself.

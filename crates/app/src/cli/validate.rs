@@ -4,6 +4,7 @@ use crate::exit::Exit;
 use crate::trouble::TroubleView;
 use crate::{diagnose, neutral, print, workflow_file};
 use lockgate_engine::spec::problem::Problem;
+use lockgate_engine::spec::workflow::Work;
 use lockgate_runner::start::WorkflowFile;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ use std::path::PathBuf;
 /// Checks workflow files of every kind without running them
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// The files: workflows, plans, EXECUTION-SPECs
+    /// The files: workflows, plans or folders of them, EXECUTION-SPECs
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Prints JSON: what was read of each file, and what is wrong with it
@@ -46,7 +47,7 @@ struct TaskLine {
     id: String,
     name: String,
     phase: String,
-    kind: &'static str,
+    kind: String,
     needs: Vec<String>,
 }
 
@@ -102,7 +103,7 @@ impl FileLine {
                 id: task.id.to_string(),
                 name: task.name.clone().unwrap_or_else(|| task.id.to_string()),
                 phase: phase.id.to_string(),
-                kind: task.work.word(),
+                kind: kind(&task.work),
                 needs: task.needs.iter().map(ToString::to_string).collect(),
             }));
             line.gates.extend(phase.gates.iter().map(|gate| GateLine {
@@ -114,5 +115,16 @@ impl FileLine {
             }));
         }
         line
+    }
+}
+
+/// What a task does, with questions named as such.
+fn kind(work: &Work) -> String {
+    match work {
+        Work::Checkpoint(checkpoint) => match checkpoint.word() {
+            word @ "checkpoint" => word.to_owned(),
+            word => format!("checkpoint:{word}"),
+        },
+        Work::Run(_) | Work::Script(_) | Work::Pass | Work::Agent(_) | Work::Adaptive(_) => work.word().to_owned(),
     }
 }

@@ -43,8 +43,9 @@ impl Collector {
             }
             Event::TasksPlanned { phase, iteration, tasks } => self.plan(phase, *iteration, tasks),
             Event::TaskStarted { key, attempt, .. } => self.task(key, |task| start(task, *attempt, at)),
-            Event::TaskFinished { key, outputs, agent, .. } => {
+            Event::TaskFinished { key, outputs, agent, commit, .. } => {
                 self.left(key, outputs);
+                self.task(key, |task| task.commit = commit.clone().or(task.commit.take()));
                 self.end(key, "done", None, agent.as_deref(), at);
             }
             Event::TaskRepeated { key, outputs, agent, .. } => {
@@ -299,7 +300,7 @@ impl Collector {
 impl TaskDone {
     fn new(id: String) -> Self {
         let (attempts, used) = (Vec::new(), UsedView::default());
-        Self { id, parent: None, status: "waiting", reason: None, took_ms: 0, attempts, used }
+        Self { id, parent: None, status: "waiting", reason: None, took_ms: 0, attempts, used, commit: None }
     }
 }
 

@@ -70,7 +70,7 @@ fn beginning(text: &mut String, summary: &Summary) {
     }
 }
 
-fn section<T>(text: &mut String, title: &str, items: &[T], line: impl Fn(&T) -> String) {
+pub(super) fn section<T>(text: &mut String, title: &str, items: &[T], line: impl Fn(&T) -> String) {
     if !items.is_empty() {
         let _ = write!(text, "\n## {title}\n\n");
         items.iter().for_each(|item| *text += &line(item));
@@ -167,11 +167,11 @@ fn row(name: String, task: &TaskDone) -> Row {
     [name, result, attempts, time, agent, task.used.tokens_text(), task.used.cost_text()]
 }
 
-fn words(status: &str) -> String {
+pub(super) fn words(status: &str) -> String {
     status.replace('_', " ")
 }
 
-fn asked(asked: &Asked) -> String {
+pub(super) fn asked(asked: &Asked) -> String {
     let place = asked.phase.as_deref().map(|phase| format!(" in {}", plain(phase))).unwrap_or_default();
     let mut text = format!("- {}{place}: {}\n", asked.kind, indented(&asked.question));
     let again = if asked.revision > 1 { format!(" (opening {})", asked.revision) } else { String::new() };
@@ -216,7 +216,7 @@ fn without(without: &Without, what: &str) -> String {
 }
 
 /// Missing logins, as the normal course of things.
-fn authentication_gates(text: &mut String, summary: &Summary, gates: &[&Asked]) {
+pub(super) fn authentication_gates(text: &mut String, summary: &Summary, gates: &[&Asked]) {
     if gates.is_empty() {
         return;
     }
@@ -251,12 +251,12 @@ fn used(used: &UsedView) -> String {
     format!("{calls} of agents; tokens: {}; cost: {}.", used.tokens_text(), used.cost_text())
 }
 
-fn took(milliseconds: u64) -> String {
+pub(super) fn took(milliseconds: u64) -> String {
     moment::duration(Duration::from_millis(milliseconds))
 }
 
 /// One line in which nothing means anything to a terminal or to Markdown.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     escaped(&neutral::line(text.trim()))
 }
 
@@ -303,7 +303,7 @@ mod tests {
     impl TaskDone {
         fn named(id: &str, parent: Option<&str>, status: &'static str) -> Self {
             let (id, parent) = (id.to_owned(), parent.map(str::to_owned));
-            Self { id, parent, status, reason: None, took_ms: 0, attempts: Vec::new(), used: UsedView::default() }
+            Self { id, parent, status, reason: None, took_ms: 0, attempts: Vec::new(), used: UsedView::default(), commit: None }
         }
     }
 }

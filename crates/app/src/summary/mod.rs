@@ -7,17 +7,42 @@
 //! | [`collect`] | folds the events into the summary |
 //! | [`clock`] | how long a run took, waited for people and lay still |
 //! | [`markdown`] | the summary as text |
+//! | [`plan`] | what stands beside a plan when it is done |
 
 mod clock;
 mod collect;
 mod markdown;
+pub(crate) mod plan;
 
-pub(crate) use collect::Collector;
 pub(crate) use markdown::markdown;
 
-use crate::view::{AgentView, UsedView, WhoView, WorktreeView};
+use crate::trouble::Trouble;
+use crate::view::{self, AgentView, UsedView, WhoView, WorktreeView};
+use collect::Collector;
+use lockgate_engine::run::Run;
 use lockgate_engine::time::Timestamp;
+use lockgate_store::Store;
 use serde::Serialize;
+
+/// How many commits are read at once.
+const COMMITS: usize = 1000;
+
+/// The summary of a run as it is now, without its worktrees.
+pub(crate) async fn of(store: &dyn Store, state: &Run, driven: bool, now: Timestamp) -> Result<Summary, Trouble> {
+    let mut collector = Collector::default();
+    let mut after = 0;
+    // As far as the state was read: what is committed meanwhile belongs to a later summary.
+    while after < state.version {
+        let commits = store.commits(&state.id, after, COMMITS).await?;
+        let Some(last) = commits.last() else { break };
+        after = last.version;
+        for sealed in commits.iter().filter(|sealed| sealed.version <= state.version) {
+            sealed.open()?.entries.iter().for_each(|entry| collector.take(entry));
+        }
+    }
+    let status = view::status_word(state.status().word(), driven);
+    Ok(collector.summary(state, status, now))
+}
 
 /// What a run amounts to.
 #[derive(Clone, Debug, Serialize)]
@@ -81,6 +106,9 @@ pub(crate) struct TaskDone {
     pub(crate) attempts: Vec<AttemptDone>,
     /// What its agents used.
     pub(crate) used: UsedView,
+    /// The commit that holds what it changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) commit: Option<String>,
 }
 
 /// What became of an attempt.

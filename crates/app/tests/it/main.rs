@@ -23,6 +23,7 @@ mod modes;
 mod pipelines;
 mod pipelines_asked;
 mod pipelines_import;
+mod plans;
 mod postgres;
 mod project;
 mod prompt;

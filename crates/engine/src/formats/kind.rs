@@ -1,6 +1,6 @@
 //! Which kind of file a text is, by its content alone: names and endings say nothing.
 
-use super::{execution_spec, frontmatter};
+use super::{execution_spec, frontmatter, plan};
 use crate::spec::beside::Beside;
 use crate::spec::check::SUCCESSOR;
 use crate::spec::code::ProblemCode;
@@ -101,7 +101,7 @@ pub fn read_beside(source: &str, beside: &mut dyn Beside) -> Told {
     let read = match format {
         Format::Workflow | Format::Successor => spec::read_beside(source, beside),
         Format::ExecutionSpec => execution_spec::read_beside(source, beside),
-        Format::Plan => cannot_run(source, format, "name a workflow or an EXECUTION-SPEC"),
+        Format::Plan => plan::workflow::read_workflow(source),
         Format::PipelineState => cannot_run(
             source,
             format,

@@ -73,7 +73,7 @@ pub(super) fn task(
     let chosen = configured(&shared, run).choose(work.agent.as_deref());
     let tree = worktree::wanted(run, call.key, call.task);
     let work = gather(&shared, run, call, work, chosen);
-    let ending = call.ending(&shared, run, stop.clone());
+    let mut ending = call.ending(&shared, run, stop.clone());
     let commits = call.state.exchange.as_deref().map(handover::commits).unwrap_or_default();
     async move {
         let mut report = AgentReport { usage: Usage::NOTHING, ..AgentReport::default() };
@@ -85,6 +85,7 @@ pub(super) fn task(
                 if !missing.is_empty() && shared.stubs.is_none() {
                     return ending.end(TaskOutcome::CommitsMissing(missing), Vec::new(), None).await;
                 }
+                ending.begin().await;
                 work.carry_out(&shared, &mut report, &stop).await
             }
         };

@@ -264,11 +264,20 @@ impl Ending {
                 }))
             }
         });
-        let commit = call.task.commit.then(|| {
+        // The summary of a plan names the commits of its tasks, whoever made them.
+        let is_seen = call.task.agent().is_some() && !run.workflow.plans.is_empty();
+        let commit = (call.task.commit || is_seen).then(|| {
             let tree = worktree::wanted(run, call.key, call.task);
-            Commit::new(&worktree::folder(&shared, tree), call.key, call.task.title())
+            Commit::new(&worktree::folder(&shared, tree), call.key, call.task.title(), call.task.commit)
         });
         Self { shared, key: call.key.clone(), attempt: call.attempt, until, commit, stop }
+    }
+
+    /// Looks at what must be known before the work begins.
+    pub(super) async fn begin(&mut self) {
+        if let Some(commit) = self.commit.as_mut().filter(|_| self.shared.stubs.is_none()) {
+            commit.look().await;
+        }
     }
 
     /// Tells what the attempt came to.

@@ -76,6 +76,7 @@ fn part(workflow: &Workflow, id: String, file: Option<String>, plan: &PlanFile) 
         tasks: tasks.filter(|task| is_ours(task.as_str())).collect(),
         phase: phase.map_or_else(|| PhaseId::new(id.clone()), |phase| phase.id.clone()),
         summary: summary_path(&plan.output),
+        purpose: purpose(plan).unwrap_or_default().to_owned(),
         id,
         file,
     }
@@ -111,14 +112,18 @@ fn at_the_end(phase: &PhaseId, built: Vec<String>, steps: Vec<String>, blocking:
 }
 
 fn said_of(id: &str, plan: &PlanFile, owed: &Owed) -> String {
-    let purpose = plan.objective.lines().map(str::trim).find(|line| !line.is_empty());
     let done = owed.names.join(", ");
-    match (purpose, done.is_empty()) {
+    match (purpose(plan), done.is_empty()) {
         (Some(purpose), false) => format!("Plan {id}: {purpose} ({done})"),
         (Some(purpose), true) => format!("Plan {id}: {purpose}"),
         (None, false) => format!("Plan {id}: {done}"),
         (None, true) => format!("Plan {id}"),
     }
+}
+
+/// What a plan is for, in a line.
+fn purpose(plan: &PlanFile) -> Option<&str> {
+    plan.objective.lines().map(str::trim).find(|line| !line.is_empty())
 }
 
 /// What a plan is known by: the number of its phase and its own, such as `07.2-05`; else what its file is called.

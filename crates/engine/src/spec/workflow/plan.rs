@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 pub struct PlanPart {
     /// What it is known by, such as `08-01`.
     pub id: String,
+    /// What it is for, in a line.
+    pub purpose: String,
     /// Its file in the folder that was read; nothing where the plan itself was named.
     pub file: Option<String>,
     /// The phase that its tasks stand in.

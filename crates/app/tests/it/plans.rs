@@ -1,0 +1,341 @@
+//! Plans from their first task to their summary, with a scripted agent that really commits.
+
+use crate::project::{Project, until};
+use std::process::{Child, Stdio};
+
+const PLAN: &str = r#"---
+phase: 08-login
+plan: 01
+wave: 1
+autonomous: false
+must_haves:
+  truths: ["People can log in"]
+  artifacts:
+    - path: "login.txt"
+      contains: "checked"
+  key_links:
+    - from: "login.txt"
+      to: "store"
+      via: "its name"
+      pattern: "store: (pg|sqlite)"
+---
+
+<objective>
+People can log in.
+</objective>
+
+<tasks>
+<task type="auto">
+  <name>Task 1: Write the login</name>
+  <action>Write `login.txt` with style={{ color: 1 }}.</action>
+  <verify><automated>grep -q checked login.txt</automated></verify>
+</task>
+<task type="checkpoint:decision">
+  <decision>Which store?</decision>
+  <context>It stays.</context>
+  <options>
+    <option id="sqlite"><name>SQLite</name></option>
+    <option id="pg"><name>PostgreSQL</name></option>
+  </options>
+</task>
+<task type="auto">
+  <name>Task 3: Add the store</name>
+  <action>Add the store.</action>
+</task>
+<task type="checkpoint:human-verify" gate="blocking">
+  <what-built>The login with its store</what-built>
+  <how-to-verify>
+    1. Open it
+    2. Log in
+  </how-to-verify>
+  <resume-signal>Type "works" or describe issues</resume-signal>
+</task>
+<task type="checkpoint:human-action" gate="blocking">
+  <action>Click the link in the letter</action>
+  <instructions>Open your mail.</instructions>
+  <verification><automated>test -f clicked</automated></verification>
+</task>
+<task type="auto">
+  <name>Task 6: Deploy it</name>
+  <action>Deploy.</action>
+  <done>It is deployed</done>
+</task>
+</tasks>
+
+<output>
+After completion, create `plans/08-login/08-01-SUMMARY.md`
+</output>
+"#;
+
+const AGENT: &str = r#"#!/bin/sh
+set -e
+prompt=$(cat)
+has() { printf '%s' "$prompt" | grep -q "$1"; }
+case $LOCKGATE_TASK in
+*task-1)
+    if has 'A check after it failed'; then echo checked >> login.txt; else echo begun > login.txt; fi ;;
+*task-3)
+    store=$(printf '%s' "$prompt" | sed -n 's/^The answer: \([a-z]*\) .*/\1/p')
+    echo "store: $store" >> login.txt
+    if has 'too small'; then echo larger >> login.txt; fi ;;
+*task-6)
+    test -f token || { echo 'Error: Not authenticated. Please run cloud login' >&2; exit 1; }
+    echo deployed >> login.txt ;;
+esac
+git add login.txt
+git commit -q -m "$LOCKGATE_TASK, attempt $LOCKGATE_ATTEMPT"
+echo "Done."
+"#;
+
+/// A project under git, with the plan and the agent.
+fn project() -> Project {
+    let project = Project::new();
+    let settings = project.read(".lockgate/config.yaml");
+    project.write(
+        ".lockgate/config.yaml",
+        format!("{settings}logins:\n  cloud: {{ pattern: not authenticated, login: cloud login, probe: test -f token }}\n"),
+    );
+    project.write("plans/08-login/08-01-PLAN.md", PLAN);
+    project.write("agent.sh", AGENT);
+    project.write(".gitignore", ".lockgate\n");
+    for arguments in [
+        &["init", "-q"][..],
+        &["config", "user.email", "tester@example.org"],
+        &["config", "user.name", "tester"],
+        &["add", ".gitignore"],
+        &["commit", "-q", "-m", "begin"],
+    ] {
+        git(&project, arguments);
+    }
+    project
+}
+
+fn git(project: &Project, arguments: &[&str]) -> String {
+    let output = std::process::Command::new("git").args(arguments).current_dir(project.root()).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A process that drives what was left to the background.
+fn drive(project: &Project) -> Child {
+    let mut command = project.command(&["drive", "--stay"]);
+    crate::project::without_terminal(&mut command);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Waits for a question, kills whoever drives, and answers it; then another process goes on.
+fn killed_at(project: &Project, driver: &mut Child, kind: &str, revision: u64, answer: &[&str]) {
+    let mut hold = String::new();
+    until(&format!("a hold to {kind}, opening {revision}"), || {
+        let inbox = project.json(0, &["inbox", "--json"]);
+        let found = inbox.as_array().unwrap().iter().find(|hold| hold["kind"] == kind && hold["revision"] == revision);
+        hold = found.map(|hold| format!("{}@{revision}", hold["id"].as_str().unwrap())).unwrap_or_default();
+        !hold.is_empty()
+    });
+    driver.kill().unwrap();
+    driver.wait().unwrap();
+    let answered = project.run(&[&["answer", &hold], answer].concat());
+    assert_eq!(answered.code, Some(0), "{answered:?}");
+    *driver = drive(project);
+}
+
+/// A summary with what differs from run to run left out.
+fn redacted(project: &Project, run: &str, text: &str) -> String {
+    let mut text = text.replace(run, "[RUN]");
+    for line in git(project, &["log", "--format=%h %s"]).lines() {
+        let (commit, subject) = line.split_once(' ').unwrap();
+        text = text.replace(commit, &format!("[{}]", subject.trim_start_matches("08-01/")));
+    }
+    let lines = text.lines().map(|line| match (line.starts_with("It began "), line.split_once(" by command, after ")) {
+        (true, _) => "It began [THEN]".to_owned(),
+        (false, Some((before, after))) => {
+            let again = after.split_once(" (").map(|(_, again)| format!(" ({again}")).unwrap_or_default();
+            format!("{before}{again}")
+        }
+        (false, None) => line.to_owned(),
+    });
+    lines.map(|line| line + "\n").collect()
+}
+
+#[test]
+fn a_plan_is_carried_out_through_kills_at_every_hold_and_its_summary_tells_all() {
+    let project = project();
+    let mut driver = drive(&project);
+    until("the driver's turn", || project.path(".lockgate/drivers").exists() || driver.try_wait().unwrap().is_some());
+    let begun = project.run(&["run", "plans/08-login/08-01-PLAN.md", "--agent", "sh ./agent.sh", "--detach"]);
+    assert_eq!(begun.code, Some(0), "{begun:?}");
+    killed_at(&project, &mut driver, "decision", 1, &["pg"]);
+    killed_at(&project, &mut driver, "verify", 1, &["issues", "--feedback", "too small"]);
+    killed_at(&project, &mut driver, "verify", 1, &["works"]);
+    killed_at(&project, &mut driver, "action", 1, &["done"]);
+    project.write("clicked", "");
+    killed_at(&project, &mut driver, "action", 2, &["done"]);
+    project.write("token", "");
+    killed_at(&project, &mut driver, "authentication", 1, &["done"]);
+    killed_at(&project, &mut driver, "verify", 1, &["approved"]);
+    let run = project.newest();
+    let summary = project.path("plans/08-login/08-01-SUMMARY.md");
+    until("the summary", || summary.exists());
+    driver.kill().unwrap();
+    driver.wait().unwrap();
+    assert_eq!(project.status(&run)["status"], "complete");
+    assert_eq!(project.read("login.txt"), "begun\nchecked\nstore: pg\nstore: pg\nlarger\ndeployed\n", "nothing was done twice");
+    let expected = "\
+---
+lockgate_run: [RUN]
+summary_of: 08-01
+---
+
+# Plan 08-01: complete
+
+People can log in.
+
+It began [THEN]
+
+## Tasks
+
+| task | name | result | attempts | commit | files |
+| --- | --- | --- | --- | --- | --- |
+| 1 | Write the login | done | 2 | [task-1, attempt 2] | login.txt |
+| 2 | Which store? | done | 1 | - | - |
+| 3 | Add the store | done | 2 | [task-3, attempt 2] | login.txt |
+| 4 | The login with its store | done | 2 | - | - |
+| 5 | Click the link in the letter | done | 1 | - | - |
+| 6 | Deploy it | done | 2 | [task-6, attempt 2] | login.txt |
+
+## Must-haves
+
+| gate | result |
+| --- | --- |
+| artifact-1 | passed |
+| link-1 | passed |
+
+## Authentication Gates
+
+During execution, these authentication requirements were handled:
+
+1. Task Deploy it: authentication was required
+   - Paused for `cloud login`
+   - Resumed after authentication
+   - Finished successfully
+
+These are normal gates, not errors.
+
+## Decisions
+
+- decision in 08-01: Which store?
+  - **PostgreSQL** by tester
+- action in 08-01: Click the link in the letter
+  - **Done** by tester (opening 2)
+
+## Verifications
+
+- verify in 08-01: Does this work as it should? The login with its store
+  - **Report issues** by tester
+  - feedback: too small
+- verify in 08-01: Does this work as it should? The login with its store
+  - **Approve** by tester
+- verify in 08-01: Does this work as it should? Plan 08-01: People can log in. (Deploy it)
+  - **Approve** by tester
+
+## Deviations
+
+- task 1 (Write the login), of 2 attempts: 1 did not pass its check
+";
+    assert_eq!(redacted(&project, &run, &project.read("plans/08-login/08-01-SUMMARY.md")), expected);
+}
+
+#[test]
+fn a_file_is_taken_for_a_plan_by_its_content_and_every_task_is_listed() {
+    let project = project();
+    let told = project.run(&["validate", "plans/08-login/08-01-PLAN.md"]);
+    assert_eq!((told.code, told.stdout.as_str()), (Some(0), "plans/08-login/08-01-PLAN.md: valid plan\n"));
+    project.write("notes", PLAN.replace("checkpoint:decision", "checkpoint:choose"));
+    let read = project.json(0, &["validate", "notes", "--json"]);
+    let kinds: Vec<&str> = read[0]["tasks"].as_array().unwrap().iter().map(|task| task["kind"].as_str().unwrap()).collect();
+    assert_eq!(read[0]["format"], "plan");
+    assert_eq!(kinds, ["agent", "checkpoint:verify", "agent", "checkpoint:verify", "checkpoint:action", "agent"]);
+    assert_eq!(
+        (&read[0]["problems"][0]["code"], &read[0]["problems"][0]["severity"]),
+        (&"wrong-value".into(), &"warning".into())
+    );
+    assert_eq!(read[0]["gates"].as_array().unwrap().len(), 2);
+    let drawn = project.run(&["graph", "plans/08-login"]);
+    assert!(drawn.code == Some(0) && drawn.stdout.contains("08-01-task-1"), "{drawn:?}");
+}
+
+const SMALL: &str = "---\nphase: 09-small\nplan: NUMBER\nautonomous: true\nWAVE---\n<task type=\"auto\"><name>Do it</name><action>x</action>\
+                     <done>It is done</done></task>\n";
+
+fn small(number: &str, wave: &str) -> String {
+    SMALL.replace("NUMBER", number).replace("WAVE", wave)
+}
+
+#[test]
+fn a_folder_of_plans_runs_wave_by_wave_and_each_plan_has_its_summary() {
+    let project = Project::new();
+    project.write("p/09-03-PLAN.md", small("03", "wave: 2\ndepends_on: [09-01]\n"));
+    project.write("p/09-01-PLAN.md", small("01", "wave: 1\n"));
+    project.write("p/09-02-PLAN.md", small("02", "wave: 1\n"));
+    project.write("p/09-02-SUMMARY.md", "---\nphase: 9\nplan: 02\n---\nMine.\n");
+    project.write("p/README.md", "# Plans\n");
+    let output = project.run(&["run", "p", "--agent", "echo $LOCKGATE_TASK >> order.txt; cat > /dev/null"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let order = project.read("order.txt");
+    let (first, last) = order.rsplit_once("09-03-task-1").unwrap();
+    assert!(first.contains("09-01-task-1") && first.contains("09-02-task-1") && last == "\n", "{order}");
+    assert!(
+        project.read("p/09-01-SUMMARY.md").contains("| 1 | Do it | done | 1 | - | - |"),
+        "{}",
+        project.read("p/09-01-SUMMARY.md")
+    );
+    assert!(project.read("p/09-03-SUMMARY.md").contains("by default"), "what nobody was asked is marked: {output:?}");
+    assert_eq!(project.read("p/09-02-SUMMARY.md"), "---\nphase: 9\nplan: 02\n---\nMine.\n");
+    assert!(output.stderr.contains("p/09-02-SUMMARY.md was not written by Lockgate and stays as it is"), "{output:?}");
+    std::fs::remove_file(project.path("p/09-01-SUMMARY.md")).unwrap();
+    assert_eq!(project.run(&["summary", &project.newest()]).code, Some(0));
+    assert!(project.path("p/09-01-SUMMARY.md").exists(), "whoever looks at the run writes what is missing");
+}
+
+#[test]
+fn a_folder_whose_order_cannot_be_kept_does_not_begin() {
+    let project = Project::new();
+    project.write("p/09-01-PLAN.md", small("01", "wave: 1\ndepends_on: [09-02]\n"));
+    project.write("p/09-02-PLAN.md", small("02", "wave: 1\ndepends_on: [09-01]\n"));
+    let output = project.run(&["run", "p", "--agent", "cat"]);
+    assert_eq!(output.code, Some(4), "{output:?}");
+    assert!(output.stderr.contains("these plans wait for each other: 09-01 → 09-02 → 09-01"), "{output:?}");
+    assert!(output.stderr.contains("p/09-01-PLAN.md:6:1"), "{output:?}");
+    let read = project.json(4, &["validate", "p", "--json"]);
+    assert_eq!(read[0]["problems"][0]["file"], "09-01-PLAN.md");
+}
+
+#[test]
+fn a_check_that_never_succeeds_fails_its_task_with_what_it_printed() {
+    let project = Project::new();
+    let plan = small("01", "").replace("<done>", "<verify><automated>echo it is broken; false</automated></verify><done>");
+    project.write("PLAN.md", plan);
+    let output = project.run(&["run", "PLAN.md", "--agent", "cat >> told.txt"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.stderr.contains("did not hold after 3 rounds"), "{output:?}");
+    let told = project.read("told.txt");
+    assert_eq!(told.matches("A check after it failed: it ended with exit code 1\nit is broken").count(), 2, "{told}");
+}
+
+#[test]
+fn each_task_is_committed_where_that_is_wanted_and_a_changed_plan_is_noticed() {
+    let project = project();
+    let plan = small("01", "").replace(
+        "It is done</done></task>",
+        "It is done</done></task>\n<task type=\"checkpoint:human-verify\"><what-built>x</what-built></task>",
+    );
+    project.write("PLAN.md", &plan);
+    let output = project.run(&["run", "PLAN.md", "--commits", "--agent", "cat >> told.txt"]);
+    assert_eq!(output.code, Some(3), "{output:?}");
+    assert_eq!(git(&project, &["log", "-1", "--format=%s"]), "09-01/task-1: Do it\n");
+    let run = project.newest();
+    project.write("PLAN.md", plan.replace("Do it", "Do it well"));
+    let changed = project.run(&["resume", &run]);
+    assert!(changed.code == Some(4) && changed.stderr.contains("PLAN.md"), "{changed:?}");
+    assert_eq!(project.run(&["resume", &run, "--changed", "keep"]).code, Some(3));
+}
