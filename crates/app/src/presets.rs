@@ -2,13 +2,15 @@
 
 use crate::code::Code;
 use crate::trouble::Trouble;
-use lockgate_engine::hold::{Choice, GAP_CHECK, budget_options, gap_options, task_options};
+use lockgate_engine::hold::{
+    Action, Choice, GAP_CHECK, authentication_options, budget_options, commit_options, gap_options, task_options, verify_options,
+};
 use lockgate_engine::run::budget::BudgetScope;
 use lockgate_engine::run::event::Preset;
 use lockgate_engine::run::state::Run;
 use lockgate_engine::spec::document::{self, Entry, Value};
 use lockgate_engine::spec::problem::Problem;
-use lockgate_engine::spec::workflow::{Phase, Work, Workflow};
+use lockgate_engine::spec::workflow::{Phase, Task, Work, Workflow};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -107,7 +109,7 @@ fn resolve_one(mut preset: Preset, workflow: &Workflow, run: Option<&Run>) -> Re
         if !has(found, task) && !calls_agents(found) {
             return Err(unknown(&format!("task or gate in phase {phase:?}"), task, names(found)));
         }
-        check_task_option(&preset, found.task(task).is_none_or(|task| task.agent().is_some()))?;
+        check_task_option(&preset, found.task(task))?;
         return Ok(preset);
     }
     match addresses().as_slice() {
@@ -116,7 +118,8 @@ fn resolve_one(mut preset: Preset, workflow: &Workflow, run: Option<&Run>) -> Re
             Err(unknown("phase or task", selector, known))
         }
         [address] => {
-            check_task_option(&preset, true)?;
+            let task = workflow.phases.iter().find_map(|phase| phase.task(selector));
+            check_task_option(&preset, task)?;
             address.clone_into(&mut preset.selector);
             Ok(preset)
         }
@@ -134,14 +137,20 @@ fn has(phase: &Phase, name: &str) -> bool {
     phase.task(name).is_some() || phase.gate(name).is_some()
 }
 
-fn check_option(preset: &Preset, options: &[Choice]) -> Result<(), Trouble> {
-    let named: Vec<(&str, &str)> = options.iter().map(|choice| (choice.id.as_str(), choice.label.as_str())).collect();
-    check_named(preset, &named)
-}
-
-fn check_task_option(preset: &Preset, agent: bool) -> Result<(), Trouble> {
-    let budget = if agent { budget_options(&BudgetScope::Run) } else { Vec::new() };
-    check_option(preset, &task_options().into_iter().chain(budget).collect::<Vec<_>>())
+/// What may come to be asked about a task: what it asks itself; what came of it; a login that it lacks; and of agents more.
+fn check_task_option(preset: &Preset, task: Option<&Task>) -> Result<(), Trouble> {
+    let mut options: Vec<Choice> = Vec::new();
+    if let Some(checkpoint) = task.and_then(Task::checkpoint) {
+        options.extend(checkpoint.options.iter().cloned());
+    }
+    options.extend(task_options());
+    options.extend(authentication_options());
+    if task.is_none_or(|task| task.agent().is_some()) {
+        options.extend(budget_options(&BudgetScope::Run));
+        options.extend(verify_options(Action::Rerun, None));
+        options.extend(commit_options());
+    }
+    check_option(preset, &options)
 }
 
 /// Whether a phase may have tasks that its file does not name.
@@ -150,15 +159,19 @@ pub(crate) fn calls_agents(phase: &Phase) -> bool {
 }
 
 /// An option is named as `Hold::option` will look for it: by id, by label in any case, or by number.
-fn check_named(preset: &Preset, options: &[(&str, &str)]) -> Result<(), Trouble> {
+fn check_option(preset: &Preset, options: &[Choice]) -> Result<(), Trouble> {
     let given = preset.option.trim();
-    let by_name = options.iter().any(|(id, label)| *id == given || label.to_lowercase() == given.to_lowercase());
     let by_number = given.parse::<usize>().is_ok_and(|number| (1..=options.len()).contains(&number));
-    if by_name || by_number {
+    if by_number || options.iter().any(|choice| choice.is_meant_by(given)) {
         return Ok(());
     }
     let message = format!("{given:?} is no option at {:?}", preset.selector);
-    let labels: Vec<&str> = options.iter().map(|(_, label)| *label).collect();
+    let mut labels: Vec<&str> = Vec::new();
+    for choice in options {
+        if !labels.contains(&choice.label.as_str()) {
+            labels.push(&choice.label);
+        }
+    }
     let trouble = Trouble::new(Code::BadPreset, message);
     let trouble = match nearest(given, labels.iter().copied()) {
         Some(meant) => trouble.help(format!("did you mean {meant:?}?")),

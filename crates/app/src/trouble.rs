@@ -138,7 +138,8 @@ fn history_code(error: &HistoryError) -> Code {
         HistoryError::Commit(CommitError::Damaged { .. })
         | HistoryError::Misfit(_)
         | HistoryError::NoBeginning
-        | HistoryError::DefinitionNeeded(_) | HistoryError::StateNeeded(_)
+        | HistoryError::DefinitionNeeded(_)
+        | HistoryError::StateNeeded(_)
         | HistoryError::Unreadable { .. } => Code::HistoryDamaged,
     }
 }

@@ -7,7 +7,7 @@ pub use kept::{Kept, NotMerged, kept, merge, remove, tidy};
 use crate::root::Root;
 use lockgate_engine::id::{RunId, TaskKey};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
 /// The folder beside Lockgate's state that holds worktrees.
@@ -98,15 +98,30 @@ pub fn place(root: &Root, tree: &Tree) -> Option<PathBuf> {
 
 /// Calls git in a folder; gives what it printed, or the last line that it complained with.
 pub fn git(dir: &Path, arguments: &[&str]) -> Result<String, String> {
-    let output = Command::new("git")
+    git_with(dir, arguments, "")
+}
+
+/// The same, with something for git to read.
+pub fn git_with(dir: &Path, arguments: &[&str], input: &str) -> Result<String, String> {
+    use std::io::Write as _;
+    let mut child = Command::new("git")
         .args(arguments)
         .current_dir(dir)
         .env("GIT_TERMINAL_PROMPT", "0")
         .env_remove("GIT_DIR")
         .env_remove("GIT_WORK_TREE")
         .env_remove("GIT_INDEX_FILE")
-        .output()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
         .map_err(|error| format!("git cannot be started: {error}"))?;
+    let mut stdin = child.stdin.take();
+    let input = input.to_owned();
+    // Written beside the reading, so that neither waits for the other.
+    let writing = std::thread::spawn(move || drop(stdin.as_mut().map(|stdin| stdin.write_all(input.as_bytes()))));
+    let output = child.wait_with_output().map_err(|error| format!("git cannot be waited for: {error}"))?;
+    let _ = writing.join();
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
     }

@@ -474,7 +474,7 @@ fn a_deadline_closes_the_prompt_that_asks() {
     let project = Project::with_terminal_required();
     project.write(
         "flow.yaml",
-        "name: flow\nphases:\n  - id: plan\n    checkpoint: { prompt: Good?, deadline: 700ms, remind: 200ms, on_deadline: { answer: continue } }\n  - id: send\n    tasks: [{ id: send, run: 'echo sent > sent' }]\n",
+        "name: flow\nphases:\n  - id: plan\n    checkpoint: { prompt: Good?, deadline: 1500ms, remind: 1s, on_deadline: { answer: continue } }\n  - id: send\n    tasks: [{ id: send, run: 'echo sent > sent' }]\n",
     );
     let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
     terminal.asked();

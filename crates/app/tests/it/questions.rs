@@ -237,7 +237,7 @@ name: deadline
 phases:
   - id: plan
     tasks: [{{ id: draft, pass: true }}]
-    checkpoint: {{ prompt: Good?, deadline: 50ms, remind: 20ms, on_deadline: {then} }}
+    checkpoint: {{ prompt: Good?, deadline: 50ms, remind: 1s, on_deadline: {then} }}
   - id: build
     tasks: [{{ id: make, run: 'echo built > built.txt' }}]
 "
@@ -355,4 +355,31 @@ phases:
     assert_eq!(project.run(&["verify"]).code, Some(0));
     assert_eq!(project.run(&["gc"]).code, Some(0));
     assert_eq!(project.run(&["status", &fork]).code, Some(0));
+}
+
+#[test]
+fn questions_are_answered_in_advance_and_a_word_for_yes_is_no_other_answer() {
+    let project = Project::with(THREE);
+    project.write("clicked", "");
+    let arguments = ["run", "flow.yaml", "shop", "--answer", "build/look=approved", "--answer", "database=postgres"];
+    assert_eq!(project.run(&[&arguments[..], &["--answer", "build/mail=done"]].concat()).code, Some(0));
+    assert_eq!(project.read("chosen.txt"), "postgres\n");
+    assert_eq!(project.run(&["run", "flow.yaml", "--answer", "build/look=lgtm"]).code, Some(4));
+    for signal in ["issues", "'2'", "'\"\"'"] {
+        project.write("flow.yaml", THREE.replace("resume_signal: ship it", &format!("resume_signal: {signal}")));
+        let told = project.run(&["validate", "flow.yaml"]);
+        assert_eq!(told.code, Some(4), "{signal}: {told:?}");
+    }
+}
+
+#[test]
+fn commits_are_made_where_the_folder_of_lockgate_is_ignored() {
+    let project = Project::with("name: c\nphases: [{ id: w, tasks: [{ id: t, run: 'echo 1 > one.txt', commit: true }] }]\n");
+    project.write(".gitignore", ".lockgate\n");
+    for arguments in [&["init", "-q"][..], &["config", "user.email", "t@example.org"], &["config", "user.name", "tester"]] {
+        std::process::Command::new("git").args(arguments).current_dir(project.root()).status().unwrap();
+    }
+    let output = project.run(&["run", "flow.yaml"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(project.events(&project.newest(), "task_finished")[0]["commit"].is_string());
 }

@@ -87,6 +87,11 @@ impl Choice {
         }
     }
 
+    /// Whether this is its id, whatever the case and the quotes around it.
+    pub fn is_called(&self, named: &str) -> bool {
+        plain_words(self.id.as_str()) == plain_words(named)
+    }
+
     /// Whether somebody means it: by its id, its label or another word for it, whatever the case and the quotes around it.
     pub fn is_meant_by(&self, named: &str) -> bool {
         let named = plain_words(named);
@@ -98,7 +103,7 @@ impl Choice {
 }
 
 /// Words without quotes and white space around them, in lower case.
-fn plain_words(words: &str) -> String {
+pub(crate) fn plain_words(words: &str) -> String {
     words.trim().trim_matches(['"', '\'', '`', '“', '”']).trim().to_lowercase()
 }
 
@@ -164,7 +169,9 @@ fn named_ways(details: &str) -> Vec<(String, String)> {
         let Some((id, name)) = rest.split_once(':') else { continue };
         let (id, name) = (id.trim().trim_matches(['[', ']', '(', ')']), name.trim());
         let fits = !id.is_empty() && id.len() <= 40 && id.chars().all(|sign| sign.is_alphanumeric() || "-_.".contains(sign));
-        let reserved = ["abort", "answer", "pros", "cons"].contains(&id.to_lowercase().as_str());
+        // What an agent calls its options must not take the place of ours, nor of their numbers.
+        let ours = |words: &str| ["abort", "answer", "answer in words", "pros", "cons"].contains(&plain_words(words).as_str());
+        let reserved = ours(id) || ours(name) || id.bytes().all(|byte| byte.is_ascii_digit());
         if fits && !reserved && !name.is_empty() && !ways.iter().any(|(known, _)| known == id) && ways.len() < MOST_WAYS {
             ways.push((id.to_owned(), name.to_owned()));
         }

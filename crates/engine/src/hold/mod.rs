@@ -4,6 +4,7 @@ mod asked;
 mod choice;
 
 pub use asked::{Asked, Authentication, Topic};
+pub(crate) use choice::plain_words;
 pub use choice::{
     Action, Choice, action_options, authentication_options, budget_options, commit_options, decision_options, gap_options,
     handover_options, task_options, verify_options,
@@ -345,8 +346,8 @@ impl Hold {
     /// The option that somebody means: by its id, its label or another word for it, or its number. What only resembles them is none.
     pub fn option(&self, named: &str) -> Option<&Choice> {
         let named = named.trim();
-        let by_name = |choice: &&Choice| choice.is_meant_by(named);
+        let by_id = || self.options.iter().find(|choice| choice.is_called(named));
         let by_number = || named.parse::<usize>().ok().and_then(|number| self.options.get(number.checked_sub(1)?));
-        self.options.iter().find(by_name).or_else(by_number)
+        by_id().or_else(by_number).or_else(|| self.options.iter().find(|choice| choice.is_meant_by(named)))
     }
 }

@@ -13,9 +13,8 @@ impl Run {
         if self.end.is_some() || self.stopping {
             return Vec::new();
         }
-        let mut effects: Vec<Effect> = self.second_looks().collect();
-        effects.extend(self.moments());
         let mut effects: Vec<Effect> = self.second_looks().chain(self.artifact_effects()).collect();
+        effects.extend(self.moments());
         let Some(phase) = &self.current else {
             effects.extend(self.finalize_effect());
             return effects;

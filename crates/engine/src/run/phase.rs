@@ -465,6 +465,27 @@ impl PhaseRun {
         phase.gap_check.is_none() || matches!(self.gap.state, GapState::Closed | GapState::Waived)
     }
 
+    /// Whether a task has ended, with all that it became, and the run goes on from it.
+    pub(super) fn has_ended(&self, task: &TaskId) -> bool {
+        let whole = self.tasks.iter().find(|known| known.task == *task && known.item.is_none());
+        whole.is_some_and(|known| ended(&known.state).is_some())
+    }
+
+    /// The tasks that one became.
+    pub(super) fn children(&self, parent: usize) -> Vec<usize> {
+        (0..self.tasks.len()).filter(|index| self.lookup.links[*index].parent == Some(parent)).collect()
+    }
+
+    /// What depends on some tasks, directly or not, by their places.
+    pub(super) fn dependents(&self, of: &[usize]) -> BTreeSet<usize> {
+        let mut found = BTreeSet::new();
+        let mut open: Vec<usize> = of.to_vec();
+        while let Some(index) = open.pop() {
+            open.extend(self.lookup.links[index].dependents.iter().copied().filter(|dependent| found.insert(*dependent)));
+        }
+        found
+    }
+
     /// How many of the tasks that the definition declares have ended.
     pub(super) fn declared_done(&self) -> usize {
         let whole = self.tasks.iter().zip(&self.lookup.declared).filter(|(task, at)| at.is_some() && task.item.is_none());

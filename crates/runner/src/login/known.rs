@@ -46,7 +46,8 @@ pub(super) static TOOLS: &[Known] = &[
         programs: &["git"],
         pattern: r"could not read (username|password) for|authentication failed for|terminal prompts disabled|support for password authentication was removed|permission denied \(publickey|invalid username or (password|token)",
         login: "git credential approve, or `gh auth login`, or load your SSH key with `ssh-add`",
-        probe: Some("git ls-remote --exit-code origin HEAD"),
+        // Without an origin nothing can be asked, and the command itself is tried again.
+        probe: Some("git remote get-url origin >/dev/null 2>&1 || exit 0; git ls-remote --exit-code origin HEAD"),
         samples: &[
             "fatal: could not read Username for 'https://github.com': terminal prompts disabled",
             "fatal: Authentication failed for 'https://github.com/acme/app.git/'",

@@ -61,10 +61,14 @@ pub fn missing(command: &str, tail: &str, tools: &[Tool]) -> Option<Missing> {
         return Some(Missing { error: told(line), steps: steps(&login), probe: tool.probe.clone() });
     }
     for tool in known::TOOLS.iter().filter(|tool| calls(command, tool.programs)) {
-        if let Some(line) = last(LINES).find(|line| tool.shows(line)) {
+        if let Some(line) = last(LINES).find(|line| !of_test(line) && tool.shows(line)) {
             let probe = tool.probe.map(str::to_owned);
             return Some(Missing { error: told(line), steps: steps(tool.login), probe });
         }
+    }
+    // Where tests were counted, what they print about logins is what they test.
+    if lines.iter().any(|line| is_total(line)) {
+        return None;
     }
     let line = last(LAST_LINES).find(|line| is_sign(line))?;
     // Which program it was, is known where it was called.
@@ -98,23 +102,52 @@ fn calls(command: &str, programs: &[&str]) -> bool {
 /// The signs that the protocol names, in lines that complain.
 fn is_sign(line: &str) -> bool {
     static WORDS: LazyLock<Regex> = LazyLock::new(|| {
-        compile(
-            r"\bnot (authenticated|logged[ -]?in)\b|\byou (are|must be|need to be) (not )?logged in\b|\bauthentication (is )?required\b|\bauthentication failed\b|\binvalid (api[ -]?key|credentials|access token)\b|\bmissing (api[ -]?key|credentials)\b|\bplease (run|log ?in|login|authenticate)\b.*\b(log ?in|auth\w*)\b|\brun\b.{0,40}\blogin\b.{0,20}\bto (log in|authenticate|continue)\b|\b(set|export) (the )?[A-Z][A-Z0-9]*_[A-Z0-9_]+ (environment|env)\b",
-        )
-        .expect("this pattern is ours")
+        let words = [
+            r"\bnot (authenticated|logged[ -]?in)\b",
+            r"\byou (are|must be|need to be) (not )?logged in\b",
+            r"\bauthentication (is )?(required|failed)\b",
+            r"\binvalid (api[ -]?key|credentials|access token)\b",
+            r"\bmissing (api[ -]?key|credentials)\b",
+            r"\bplease (log ?in|sign ?in|authenticate)\b",
+            r"\bplease run\b.*\b(log ?in|auth\w*)\b",
+            r"\brun\b:? .{0,30}\blogin\b\W*$",
+            r"\brun\b.{0,40}\blogin\b.{0,20}\bto (log in|authenticate|continue)\b",
+            r"\b(set|export) (the )?[A-Z][A-Z0-9]*_[A-Z0-9_]+ (environment|env)\b",
+        ];
+        compile(&words.join("|")).expect("this pattern is ours")
     });
     static NUMBERS: LazyLock<Regex> = LazyLock::new(|| {
-        compile(
-            r"^\W*(\w+ )?(error|err!|fatal|failed|http(/[\d.]+)?|status|response|api|request failed|unauthorized|forbidden|40[13])\b.*(\b40[13]\b|\bunauthorized\b|\bforbidden\b)|^\W*(error: )?(unauthorized|40[13] (unauthorized|forbidden))\W*$",
-        )
-        .expect("this pattern is ours")
-    });
-    static TESTS: LazyLock<Regex> = LazyLock::new(|| {
-        compile(r"\b(expect(ed|s)?|assert\w*|should|panicked|passed|to(be|equal)|received)\b|^\s*(test|✓|✗|✔|✖|×|●|pass|fail|ok|not ok)\b|[✓✗✔✖×●]")
-            .expect("this pattern is ours")
+        let begins = r"^\W*([\w.-]+:? ){0,2}(\(\d+\) )?";
+        let complains = r"(\w*error|err!|fatal|failed|http(/[\d.]+)?|status|response|api|request|the requested url|unauthorized|forbidden|40[13])\b";
+        let says = r".*(\b40[13]\b|\bunauthorized\b|\bforbidden\b)";
+        let alone = r"^\W*(error: )?(unauthorized|40[13] (unauthorized|forbidden))\W*$";
+        compile(&format!("{begins}{complains}{says}|{alone}")).expect("this pattern is ours")
     });
     let line: String = line.chars().take(2_000).collect();
-    !TESTS.is_match(&line) && (WORDS.is_match(&line) || NUMBERS.is_match(&line))
+    !of_test(&line) && (WORDS.is_match(&line) || NUMBERS.is_match(&line))
+}
+
+/// Whether a line is of a test: it speaks of what is expected, marks what passed, or names a place in one.
+fn of_test(line: &str) -> bool {
+    static TESTS: LazyLock<Regex> = LazyLock::new(|| {
+        let signs = [
+            r"\b(expect(ed|s)?|assert\w*|should|panicked|passed|to(be|equal)|received)\b",
+            r"^\s*(test|pass|fail(ed)?|ok|not ok|--- (pass|fail))\b.*([:/]|\.\.\.|\()",
+            r"[✓✗✔✖×●]",
+            r"\b\w+[_.](test|spec)\.\w+\b|\btest_\w+|::test",
+        ];
+        compile(&signs.join("|")).expect("this pattern is ours")
+    });
+    TESTS.is_match(line)
+}
+
+/// Whether a line counts tests.
+fn is_total(line: &str) -> bool {
+    static TOTAL: LazyLock<Regex> = LazyLock::new(|| {
+        compile(r"\b\d+ (tests? )?(passed|failed|failing|passing)\b|\btests?:\s+\d+|\btest result:")
+            .expect("this pattern is ours")
+    });
+    TOTAL.is_match(line)
 }
 
 /// What the line itself says should be done.
@@ -165,6 +198,10 @@ mod tests {
             "Set OPENAI_API_KEY environment variable",
             "401 Unauthorized",
             "npm error 403 Forbidden",
+            "curl: (22) The requested URL returned error: 401",
+            "AxiosError: Request failed with status code 401",
+            "Please log in first",
+            "token expired, run `acme login`",
         ] {
             assert!(found("deploy.sh", line).is_some(), "{line}");
         }
@@ -182,6 +219,10 @@ mod tests {
             "error: 4031 files differ",
             "user 403 was saved",
             "error[E0403]: the name `T` is already used",
+            "  ✓ maps E401 to a login page",
+            "FAILED tests/test_auth.py::test_login - AuthError: Authentication failed",
+            "    auth_test.go:12: not authenticated",
+            "Error: Unauthorized\n12 passed, 1 failed",
         ] {
             assert_eq!(found("npm test", line), None, "{line}");
         }

@@ -197,6 +197,7 @@ pub(super) fn check(shared: Arc<Shared>, run: &Run, hold: &HoldId, revision: u32
         return futures::future::ready(checked(Some(start("the definition has no such question")))).boxed();
     };
     let task = run.declared(&asked);
+    let asked_key = asked.clone();
     let name = format!("{}-check", asked.task);
     let key = TaskKey { task: TaskId::new(name.clone()), ..asked };
     let (no_dir, no_env) = (None, BTreeMap::new());
@@ -213,7 +214,10 @@ pub(super) fn check(shared: Arc<Shared>, run: &Run, hold: &HoldId, revision: u32
     };
     let mut prepared = prepare_command(&shared, run, phase, like);
     let renderer = command_renderer(run, phase, &prepared, TaskValues::default(), &[]);
-    let tree = worktree::of_run(run);
+    let tree = match task {
+        Some(task) => worktree::wanted(run, &asked_key, task),
+        None => worktree::of_run(run),
+    };
     async move {
         let outcome = async {
             worktree::enter(&shared, &mut prepared, tree).await?;

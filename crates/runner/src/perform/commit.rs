@@ -37,7 +37,13 @@ impl Commit {
             if !makes {
                 return Ok(by_itself());
             }
-            git(&dir, &["add", "--all", "--", ".", ":(exclude,top).lockgate"])?;
+            // Our own folder is no part of the work; naming it where git ignores it anyway is an error to git.
+            let ignored = git(&dir, &["check-ignore", "-q", ".lockgate"]).is_ok();
+            let all: &[&str] = match ignored {
+                true => &["add", "--all", "--", "."],
+                false => &["add", "--all", "--", ".", ":(exclude,top).lockgate"],
+            };
+            git(&dir, all)?;
             if git(&dir, &["diff", "--cached", "--quiet"]).is_ok() {
                 return Ok(by_itself());
             }

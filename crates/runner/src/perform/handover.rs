@@ -1,10 +1,13 @@
 //! Agents that hand over: what one has done is kept, and the next one goes on from there.
 
-use crate::worktree::git;
+use crate::worktree::git_with;
 use lockgate_engine::formats::continuation::{Answered, Continuation};
 use lockgate_engine::formats::handover::{Handover, HandoverKind};
 use lockgate_engine::run::phase::Exchange;
 use std::path::Path;
+
+/// So many commits of a handover are looked for; nobody hands over more.
+const MOST_COMMITS: usize = 1000;
 
 /// The block that the next agent gets; nothing where none has handed over.
 pub(super) fn continuation(exchange: &Exchange) -> Option<String> {
@@ -37,7 +40,7 @@ pub(super) fn commits(exchange: &Exchange) -> Vec<String> {
 }
 
 fn named(handover: &Handover) -> Vec<&str> {
-    handover.completed.iter().filter_map(|done| done.commit.as_deref()).collect()
+    handover.completed.iter().filter_map(|done| done.commit.as_deref()).take(MOST_COMMITS).collect()
 }
 
 /// Those of some commits that git does not know in a folder. What does not look like a commit is never given to git.
@@ -48,8 +51,12 @@ pub(super) async fn missing(dir: &Path, commits: Vec<String>) -> Vec<String> {
     let dir = dir.to_owned();
     let looked = tokio::task::spawn_blocking(move || {
         let is_hash = |commit: &str| (4..=64).contains(&commit.len()) && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let known = |commit: &String| is_hash(commit) && git(&dir, &["cat-file", "-e", &format!("{commit}^{{commit}}")]).is_ok();
-        commits.into_iter().filter(|commit| !known(commit)).collect()
+        let asked: Vec<&String> = commits.iter().filter(|commit| is_hash(commit)).collect();
+        let names: String = asked.iter().map(|commit| format!("{commit}^{{commit}}\n")).collect();
+        let told = git_with(&dir, &["cat-file", "--batch-check=%(objecttype)"], &names).unwrap_or_default();
+        let known: Vec<&&String> =
+            asked.iter().zip(told.lines()).filter(|(_, told)| *told == "commit").map(|(asked, _)| asked).collect();
+        commits.iter().filter(|commit| !known.iter().any(|known| **known == *commit)).cloned().collect()
     });
     looked.await.unwrap_or_default()
 }

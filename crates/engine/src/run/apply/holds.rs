@@ -148,16 +148,26 @@ impl Run {
             task.exchange_mut().rounds += 1;
             TaskState::Waiting
         })?;
-        keys.iter().try_for_each(|key| {
-            self.task(key, at, |task| {
-                task.failures = 0;
-                task.hold = None;
-                task.next_reason = AttemptReason::Feedback;
-                task.rounds = 0;
-                task.found_by_person(issues);
-                TaskState::Waiting
-            })
-        })
+        for key in keys {
+            let phase = self.phase_under_way()?;
+            let index = phase.find(key).ok_or_else(|| Misfit(format!("there is no task {}", key.address())))?;
+            // What a task became is done again one by one; the task itself waits for them.
+            let children = phase.children(index);
+            let again: Vec<TaskKey> = children.iter().map(|child| phase.key(*child)).collect();
+            if !again.is_empty() {
+                self.task(key, at, |_| TaskState::Spread)?;
+            }
+            for key in if again.is_empty() { std::slice::from_ref(key) } else { &again } {
+                self.task(key, at, |task| {
+                    task.failures = 0;
+                    task.hold = None;
+                    task.next_reason = AttemptReason::Feedback;
+                    task.found_by_person(issues);
+                    TaskState::Waiting
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// What an agent has done so far is kept with what those before it had done.

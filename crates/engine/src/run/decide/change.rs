@@ -115,7 +115,8 @@ fn consequences_of(run: &Run, decision: &Decision, question: &Hold, choice: &Cho
                 Some(here + 1).filter(|next| phases.get(*next).is_some_and(begun))
             } else {
                 let all = phases[here].tasks.iter().map(|task| task.id.clone());
-                (found.tasks, found.carried) = all.partition(|task| again.contains(task));
+                // What has not ended yet is done in the new execution, as it would have been in this one.
+                (found.tasks, found.carried) = all.partition(|task| again.contains(task) || !has_ended(run, here, task));
                 Some(here)
             }
         }
@@ -130,6 +131,14 @@ fn consequences_of(run: &Run, decision: &Decision, question: &Hold, choice: &Cho
         found.phases = phases[target + 1..].iter().filter(|phase| begun(phase)).map(|phase| phase.id.clone()).collect();
     }
     found
+}
+
+/// Whether a task has ended; all of a phase that the run has left have.
+fn has_ended(run: &Run, here: usize, task: &TaskId) -> bool {
+    match &run.current {
+        Some(phase) if phase.position == here => phase.has_ended(task),
+        Some(_) | None => true,
+    }
 }
 
 /// The tasks of a phase that depend on a question, by their needs; with issues, also what is done again because of them.

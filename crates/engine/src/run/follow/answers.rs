@@ -2,14 +2,15 @@
 
 use super::{Step, steps};
 use crate::hold::{Action, Hold, HoldKind, HoldState, Scope, Topic};
-use crate::id::{IdSource, TaskId};
+use crate::id::{IdSource, TaskId, TaskKey};
 use crate::run::apply::said;
 use crate::run::command::{Actor, Way};
 use crate::run::decide::{failed, void_others};
 use crate::run::event::{Event, Failure, FailureKind};
+use crate::run::phase::PhaseRun;
 use crate::run::state::Run;
-use crate::spec::workflow::Question;
 use crate::spec::workflow::question::DEFAULT_ROUNDS;
+use crate::spec::workflow::{Automatic, Question};
 use crate::time::Timestamp;
 
 /// Answers in advance are used, and answers that need no second look take effect.
@@ -39,6 +40,9 @@ fn preset(run: &Run, hold: &Hold) -> Option<Step> {
     }
     let given = run.presets.iter().find(|given| hold.is_meant_by(&given.preset.selector))?;
     let choice = hold.option(&given.preset.option)?;
+    if choice.needs_words && given.preset.feedback.as_deref().is_none_or(|words| words.trim().is_empty()) {
+        return None;
+    }
     let event = Event::Answered {
         hold: hold.id.clone(),
         option: choice.id.clone(),
@@ -65,7 +69,15 @@ fn by_itself(run: &Run, hold: &Hold) -> Option<Step> {
         | HoldKind::Authentication
         | HoldKind::Handover => return None,
     };
-    let allowed = rule.is_some_and(|rule| rule.at_most.is_none_or(|most| run.automatic_in_a_row < most));
+    // What must be said with a question is said to a person; and where a person has answered before, they are asked again.
+    let by_person = |decision: &&crate::run::state::Decision| {
+        decision.task.as_ref().map(TaskKey::address) == hold.scope.addresses().first().cloned()
+            && decision.phase.as_ref() == hold.scope.phase()
+            && !decision.actor.way.is_automatic()
+    };
+    let for_people = !hold.notes.is_empty() || run.decisions.iter().any(|decision| by_person(&decision));
+    let in_a_row = |rule: &Automatic| rule.at_most.is_none_or(|most| run.automatic_in_a_row < most);
+    let allowed = !for_people && rule.is_some_and(in_a_row);
     let (option, actor) = match (&hold.terms.automatic, &hold.terms.default) {
         (Some(option), _) if allowed => (option, Actor::automatic("policy", Way::Policy)),
         (_, Some(option)) => (option, Actor::automatic("default", Way::Default)),
@@ -144,8 +156,28 @@ fn redo(run: &Run, hold: &Hold, tasks: &[TaskId], issues: String) -> Vec<Event> 
         let failure = Failure { kind: FailureKind::Issues, message, tail: String::new() };
         return vec![Event::TaskFailed { key: by.clone(), attempt: task.attempts, failure, agent: None }];
     }
-    let keys = (0..phase.tasks.len()).filter(|index| tasks.contains(&phase.tasks[*index].task)).map(|index| phase.key(index));
-    vec![Event::RedoAsked { keys: keys.collect(), by: by.clone(), issues }]
+    let whole = |index: &usize| phase.tasks[*index].item.is_none() && tasks.contains(&phase.tasks[*index].task);
+    let named: Vec<usize> = (0..phase.tasks.len()).filter(whole).collect();
+    let stale = phase.dependents(&named);
+    let own = phase.find(by);
+    let again: Vec<usize> = stale.into_iter().filter(|index| Some(*index) != own && is_stale(run, phase, *index)).collect();
+    // A question about work that is done again is asked again with it.
+    let asked = again.iter().filter_map(|index| run.holds.get(phase.tasks[*index].hold.as_ref()?));
+    let open = asked.filter(|hold| matches!(hold.state, HoldState::Open | HoldState::Checking));
+    let reason = "what it is about is done again";
+    let mut events: Vec<Event> =
+        open.map(|hold| Event::HoldVoided { hold: hold.id.clone(), reason: reason.to_owned() }).collect();
+    let keys = named.into_iter().chain(again).map(|index| phase.key(index)).collect();
+    events.push(Event::RedoAsked { keys, by: by.clone(), issues });
+    events
+}
+
+/// Whether a task has begun that depends on work which is done again. What a person decided or did stays so.
+fn is_stale(run: &Run, phase: &PhaseRun, index: usize) -> bool {
+    let declared = phase.declared(&run.workflow.phases[phase.position], index);
+    let question = declared.and_then(|task| task.checkpoint()).and_then(|checkpoint| checkpoint.question.as_ref());
+    let stays = matches!(question, Some(Question::Decision(_) | Question::Action(_)));
+    phase.tasks[index].attempts > 0 && phase.tasks[index].item.is_none() && !stays
 }
 
 /// What a question was about has failed after all: a person said so.

@@ -177,7 +177,10 @@ pub(in crate::run) fn ask_about_commits(
     commits: &[String],
     ids: &mut IdSource,
 ) -> Event {
-    let names = commits.join(", ");
+    let mut names = commits.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    if commits.len() > NAMED {
+        names += &format!(" and {} more", commits.len() - NAMED);
+    }
     let prompt = format!("{} goes on from work in commits that git does not know: {names}. Shall it go on?", key.address());
     let note = "the agent before said that it had committed this work; if it did not, it is lost or was never done".to_owned();
     let topic = Topic::Handover(Box::new(handover.clone()));

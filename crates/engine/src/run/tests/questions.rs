@@ -269,3 +269,123 @@ fn a_killed_run_finds_its_open_questions_again() {
     read.attach(bench.run.workflow.clone()).unwrap();
     assert_eq!(read.open_holds(), bench.run.open_holds());
 }
+
+#[test]
+fn a_changed_answer_carries_only_what_has_ended() {
+    let waits = Waits { default: Some(OptionId::from("sqlite")), ..Waits::default() };
+    let tasks = vec![
+        with_waits(decision("db", &[]), waits),
+        task("build", &["db"]),
+        task("tests", &[]),
+        decision("other", &[]),
+        task("ship", &["tests", "other"]),
+    ];
+    let mut bench = Bench::new(workflow(vec![phase("one", tasks)]));
+    let db =
+        bench.run.pending().into_iter().find(|effect| matches!(effect, Effect::Task { key, .. } if key.task.as_str() == "db"));
+    bench.perform(&db.unwrap());
+    bench.fail("one/tests");
+    bench.work();
+    let hold = bench.run.decisions[0].hold.clone();
+    let found = crate::run::consequences(&bench.run, &hold, "postgres").unwrap();
+    assert_eq!(found.carried, [TaskId::from("db")], "what failed or waits is not done");
+    bench.tell(person(), Body::ChangeAnswer { hold, option: "postgres".into(), feedback: None }, true).unwrap();
+    assert!(bench.run.task_run(&key("one", 2, "tests")).unwrap().attempts == 1, "it is done in the new execution");
+}
+
+#[test]
+fn issues_with_a_list_do_its_items_again_and_what_was_built_on_it() {
+    let mut each = task("make", &[]);
+    each.for_each = Some(ForEach { over: Over::List(vec!["a".into(), "b".into()]), max_parallel: None });
+    let tasks = vec![each, task("pack", &["make"]), verify("look", "make", 3), task("ship", &["look", "pack"])];
+    let mut tasks = tasks;
+    tasks[2].needs = vec![TaskId::from("pack")];
+    let mut bench = Bench::new(workflow(vec![phase("one", tasks)]));
+    let spread = Body::TaskEnded {
+        key: key("one", 1, "make"),
+        attempt: 1,
+        outcome: TaskOutcome::Items(
+            ["a", "b"]
+                .map(|name| crate::run::command::Item { key: name.into(), value: Datum::Inline(format!("\"{name}\"")) })
+                .into(),
+        ),
+        agent: None,
+        commit: None,
+    };
+    bench.outcome(spread);
+    bench.work();
+    assert_eq!(bench.started(), ["one/make", "one/make[a]", "one/make[b]", "one/pack", "one/look"]);
+    bench.answer("issues", Some("both are wrong"));
+    assert!(bench.run.open_holds().is_empty(), "it is asked when all is done again");
+    bench.work();
+    assert_eq!(bench.started()[5..], ["one/make[a]", "one/make[b]", "one/pack", "one/look"]);
+    bench.answer("approved", None);
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Complete);
+}
+
+#[test]
+fn a_question_about_work_that_is_done_again_is_asked_again() {
+    let mut both = vec![task("one", &[]), verify("look-one", "one", 3), task("two", &["one"]), verify("look-two", "two", 3)];
+    both[1].needs = vec![TaskId::from("one"), TaskId::from("two")];
+    both[3].needs = both[1].needs.clone();
+    let mut bench = bench(both);
+    let holds: Vec<Hold> = bench.run.open_holds().into_iter().cloned().collect();
+    assert_eq!(holds.len(), 2);
+    let of_one = holds.iter().find(|hold| hold.scope.addresses() == ["one/look-one"]).unwrap();
+    let issues = Body::Answer { hold: of_one.id.clone(), revision: None, option: "issues".into(), feedback: Some("no".into()) };
+    bench.tell(person(), issues, true).unwrap();
+    assert!(bench.run.open_holds().is_empty());
+    bench.work();
+    assert_eq!(bench.started()[4..], ["one/one", "one/two", "one/look-one", "one/look-two"]);
+    assert_eq!(bench.run.open_holds().len(), 2);
+}
+
+#[test]
+fn a_deadline_is_waited_for_while_other_work_is_under_way() {
+    let waits =
+        Waits { deadline: Some(Deadline { after: Duration::from_secs(60), then: OnDeadline::Abort }), ..Waits::default() };
+    let mut bench = Bench::new(workflow(vec![phase("one", vec![with_waits(decision("db", &[]), waits), task("slow", &[])])]));
+    let asks =
+        bench.run.pending().into_iter().find(|effect| matches!(effect, Effect::Task { key, .. } if key.task.as_str() == "db"));
+    bench.perform(&asks.unwrap());
+    let wake = bench.run.pending().into_iter().find(|effect| matches!(effect, Effect::Wake { .. }));
+    bench.perform(&wake.expect("somebody waits for it"));
+    assert_eq!(bench.run.status(), Status::Aborted);
+}
+
+#[test]
+fn no_option_of_an_agent_takes_the_place_of_ours() {
+    use crate::formats::handover::{CurrentTask, Handover, HandoverKind, HandoverStatus};
+    let handover = Handover {
+        kind: HandoverKind::Decision,
+        plan: String::new(),
+        done: 0,
+        total: 1,
+        completed: Vec::new(),
+        current: CurrentTask {
+            number: "1".into(),
+            name: "x".into(),
+            status: HandoverStatus::AwaitingDecision,
+            blocked_by: String::new(),
+        },
+        details: "1. deploy-now: Abort\n2. 1: Keep everything\n3. abort: go on\n4. red: Red".into(),
+        awaiting: String::new(),
+    };
+    let options = crate::hold::handover_options(&handover);
+    let ids: Vec<&str> = options.iter().map(|choice| choice.id.as_str()).collect();
+    assert_eq!(ids, ["red", "answer", "abort"]);
+}
+
+#[test]
+fn policy_leaves_to_people_what_must_be_said_with_a_question() {
+    let mut first = phase("one", vec![task("make", &[])]);
+    first.checkpoint = checkpoint(vec![choice("Continue", Action::Continue)]);
+    let mut asked = workflow(vec![first]);
+    asked.policy.checkpoint = Some(Automatic::default());
+    let mut bench = Bench::new(asked);
+    bench.perform(&bench.run.pending()[0].clone());
+    let shown = Showing { automatic: true, notes: vec!["plan.md does not exist".into()], ..Showing::default() };
+    bench.outcome(Body::Shown { phase: PhaseId::from("one"), iteration: 1, shown: Box::new(shown) });
+    assert_eq!(bench.run.status(), Status::Waiting);
+}

@@ -89,6 +89,15 @@ impl Checker<'_, '_> {
             }
             let here = PhaseId::from(order.ids[order.here]);
             let question = question?;
+            if let Some(node) = fields.get("verify")
+                && let Content::Map(entries) = &*node.content
+            {
+                for entry in entries.iter().filter(|entry| matches!(&*entry.key, "redo" | "rounds")) {
+                    let message =
+                        format!("`{}` is for verifications among tasks: here issues run the whole phase again", entry.key);
+                    self.report.warning(ProblemCode::UnusedKey, &entry.key_span, message).help("remove it");
+                }
+            }
             let options = question_options(&question, &Action::RepeatPhase(here), self.signal(&fields).as_deref());
             let waits = self.waits(&fields, &options, Some(&question));
             let plain = asks(question, options, show_files, waits);

@@ -2,7 +2,7 @@
 
 use super::Checker;
 use super::fields::{Fields, Format, Key, Rule, Shape, words};
-use crate::hold::{Action as Effect, Choice, action_options, decision_options, verify_options};
+use crate::hold::{Action as Effect, Choice, action_options, decision_options, plain_words, verify_options};
 use crate::id::{OptionId, PhaseId, TaskId};
 use crate::spec::code::ProblemCode;
 use crate::spec::problem::shown;
@@ -11,6 +11,7 @@ use crate::spec::workflow::question::{Action, DEFAULT_ROUNDS, Decision, Verify, 
 use crate::spec::workflow::{Check, Checkpoint, Deadline, OnConditionError, OnDeadline, Question, Task, Waits, Work};
 use crate::template::Roots;
 use std::ops::Range;
+use std::time::Duration;
 
 /// The kinds of questions.
 pub(super) const QUESTIONS: [&str; 3] = ["verify", "decision", "action"];
@@ -20,6 +21,12 @@ pub(in crate::spec) const WAIT_KEYS: [&str; 6] = ["blocking", "default", "deadli
 
 /// The most often that work is done again because of issues.
 const MOST_ROUNDS: u32 = 100;
+
+/// People are not reminded more often than this.
+const LEAST_REMIND: Duration = Duration::from_secs(1);
+
+/// Nothing waits longer than this.
+const LONGEST: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
 
 const PLAIN_DEADLINES: [(&str, bool); 2] = [("escalate", false), ("abort", true)];
 
@@ -240,7 +247,14 @@ impl Checker<'_, '_> {
 
     /// A further word that means yes.
     pub(super) fn signal(&mut self, fields: &Fields<'_, '_>) -> Option<String> {
-        fields.get("resume_signal").and_then(|node| self.filled(node, "`resume_signal`")).map(str::to_owned)
+        let node = fields.get("resume_signal")?;
+        let signal = self.filled(node, "`resume_signal`")?;
+        if !is_signal(signal) {
+            let message = format!("`{}` cannot mean yes: it is empty, a number, or another answer", shown(signal));
+            self.error(ProblemCode::WrongValue, &node.span, message).help("agree on a word of its own, such as `ship it`");
+            return None;
+        }
+        Some(signal.to_owned())
     }
 
     /// How a checkpoint waits for its answer.
@@ -259,13 +273,24 @@ impl Checker<'_, '_> {
         let first = || options.iter().find(|choice| choice.action == Effect::Continue).map(|choice| choice.id.clone());
         let default = if blocking { None } else { named.or_else(first) };
         let then = fields.get("on_deadline").and_then(|node| self.on_deadline(node, options, person_only));
-        let after = fields.get("deadline").and_then(|node| self.timeout(node, "`deadline`"));
-        let remind = fields.get("remind").and_then(|node| self.timeout(node, "`remind`"));
+        let after = fields.get("deadline").and_then(|node| self.between(node, "`deadline`", Duration::ZERO));
+        let remind = fields.get("remind").and_then(|node| self.between(node, "`remind`", LEAST_REMIND));
         if let Some(span) = fields.key("on_deadline").filter(|_| fields.key("deadline").is_none()) {
             self.error(ProblemCode::MissingKey, span, "`on_deadline` without `deadline`").help("add `deadline: 2h`");
         }
         let deadline = after.map(|after| Deadline { after, then: then.unwrap_or(OnDeadline::Escalate(None)) });
         Waits { default, deadline, remind }
+    }
+
+    /// A duration that is neither shorter than makes sense nor longer than anybody lives to see.
+    fn between(&mut self, node: &Node<'_>, what: &str, least: Duration) -> Option<Duration> {
+        let given = self.timeout(node, what)?;
+        if given < least || given > LONGEST {
+            let message = format!("{what} must lie between {} s and ten years", least.as_secs());
+            self.error(ProblemCode::BadDuration, &node.span, message).help("write it as `30m`, `2h` or `7d`");
+            return None;
+        }
+        Some(given)
     }
 
     fn on_deadline(&mut self, node: &Node<'_>, options: &[Choice], person_only: bool) -> Option<OnDeadline> {
@@ -302,6 +327,11 @@ impl Checker<'_, '_> {
     fn one_of(&mut self, node: &Node<'_>, what: &str, options: &[Choice]) -> Option<OptionId> {
         let named = self.text(node, what)?;
         if let Some(choice) = options.iter().find(|choice| choice.is_meant_by(named)) {
+            if choice.needs_words {
+                let message = format!("`{}` needs a person's words, and nobody would say them", shown(named));
+                self.error(ProblemCode::WrongValue, &node.span, message).help("name another option");
+                return None;
+            }
             return Some(choice.id.clone());
         }
         let message = format!("{what} names `{}`, which is no option here", shown(named));
@@ -332,6 +362,13 @@ impl Checker<'_, '_> {
             settle_redo(tasks, index, again, before);
         }
     }
+}
+
+/// Whether a word may mean yes: it says something, and it is neither a number nor another answer.
+pub(crate) fn is_signal(signal: &str) -> bool {
+    let words = plain_words(signal);
+    let taken = ["issues", "report issues", "abort", "failure", "answer"].contains(&words.as_str());
+    !words.is_empty() && !taken && words.parse::<u64>().is_err()
 }
 
 fn declared_redo(task: &Task) -> Option<Vec<TaskId>> {

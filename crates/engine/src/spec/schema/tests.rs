@@ -100,6 +100,7 @@ fn samples(key: &Key) -> (Vec<String>, Vec<String>) {
         Shape::Texts if key.name == "needs" => (all(&["first", "[first]", "[]"]), all(&["{}", "[[first]]"])),
         Shape::Texts if key.name == "phases" => (all(&["b", "[b]"]), all(&["{}", "[[b]]"])),
         Shape::Texts if key.name == "redo" => (all(&["first", "[first]", "[]"]), all(&["{}", "[[first]]"])),
+        Shape::Filled if key.name == "resume_signal" => (all(&["text", "true"]), all(&["[text]", "{}", "' '"])),
         Shape::Filled if key.name == "default" || key.name == "answer" => (all(&["approved", "Approve"]), all(&["[a]", "{}"])),
         Shape::Filled if key.name == "task" => (all(&["first"]), all(&["[first]", "{}", "' '"])),
         Shape::Text => (all(&["text", "1", "1.50", "true"]), all(&["[text]", "{}"])),
