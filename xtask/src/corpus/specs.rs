@@ -1,9 +1,15 @@
 //! EXECUTION-SPEC files: each becomes a workflow with every workstream in it that can be walked to its end, or gets an error that names its own
 //! fault with the place.
 
-use super::{Looked, call, refused, said};
+use super::{Looked, call, refused, root, said};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+
+/// Programs that the gates of real specs call; none of them does anything here.
+const TOOLS: [&str; 5] = ["npm", "npx", "node", "rg", "supabase"];
+
+/// Programs that are what they are. Nothing else can be called, so that a gate of somebody's file does no harm.
+const REAL: [&str; 2] = ["sh", "cat"];
 
 /// Looks at all files in a folder.
 pub(super) fn look(lockgate: &Path, folder: &Path, looked: &mut Looked) {
@@ -43,8 +49,42 @@ fn becomes_a_workflow(lockgate: &Path, file: &Path) -> Result<String, String> {
     if walked.status.code() != Some(0) {
         return Err(format!("a dry run ended with {}: {}", walked.status, said(&walked)));
     }
+    let ended = runs(lockgate, &path, told)?;
     let count = |key: &str| told[key].as_array().map_or(0, Vec::len);
-    Ok(format!("{} workstreams in {} phases with {} gates", tasks.len(), count("phases"), count("gates")))
+    Ok(format!("{} workstreams in {} phases with {} gates; {ended}", tasks.len(), count("phases"), count("gates")))
+}
+
+/// Runs a spec with a stand-in for every agent and for the tools of its gates. Gates may fail where they look at files that nobody wrote; however it
+/// ends, its state file must keep the rules and agree with the spec. Only its name may break the pattern.
+fn runs(lockgate: &Path, path: &str, told: &Value) -> Result<String, String> {
+    let root = root()?;
+    let tools = root.path().join("tools");
+    std::fs::create_dir(&tools).map_err(|error| error.to_string())?;
+    for (tool, program) in TOOLS.map(|tool| (tool, "true")).into_iter().chain(REAL.map(|tool| (tool, tool))) {
+        std::os::unix::fs::symlink(format!("/bin/{program}"), tools.join(tool)).map_err(|error| error.to_string())?;
+    }
+    std::fs::write(root.path().join("tools.sh"), "PATH=$PWD/tools exec \"$@\"\n").map_err(|error| error.to_string())?;
+    let phases = told["phases"].as_array().into_iter().flatten().filter(|phase| phase["checkpoint"] == true);
+    let answers: Vec<String> = phases.map(|phase| format!("{}=Continue", phase["id"].as_str().unwrap_or_default())).collect();
+    let program = lockgate.to_string_lossy();
+    let mut arguments = vec!["tools.sh", &*program, "run", path, "--agent", "./agent.sh", "--json"];
+    arguments.extend(answers.iter().flat_map(|answer| ["--answer", answer.as_str()]));
+    let output = call(Path::new("sh"), Some(root.path()), &arguments)?;
+    if !matches!(output.status.code(), Some(0 | 1)) {
+        return Err(format!("it ended with {}: {}", output.status, said(&output)));
+    }
+    let folder = root.path().join(".claude/skills/build-pipeline/checkpoints");
+    let written =
+        std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()).find(|path| path.is_file());
+    let written = written.ok_or_else(|| format!("there is no state file in {}", folder.display()))?;
+    let checked = call(lockgate, None, &["check", "--json", "--spec", path, &written.to_string_lossy()])?;
+    let view: Value = serde_json::from_slice(&checked.stdout).map_err(|error| format!("{error}: {}", said(&checked)))?;
+    let findings = view[0]["findings"].as_array().into_iter().flatten().filter(|finding| finding["rule"] != "D4-prd-pattern");
+    match findings.map(Value::to_string).next() {
+        Some(finding) => Err(format!("the state file that was written breaks a rule: {finding}")),
+        None if output.status.code() == Some(0) => Ok("ran to its end, and its state file is clean".to_owned()),
+        None => Ok("a gate failed for want of real work, and its state file is clean".to_owned()),
+    }
 }
 
 fn said_about(told: &Value, id: &str) -> bool {

@@ -216,6 +216,26 @@ gates:
 }
 
 #[test]
+fn remarks_paths_and_gates_that_are_defined_in_place_are_understood() {
+    let source = "prd: docs/prd/PRD-001.md
+id: PRD-001
+workstreams:
+  WS1: { gate: lint (WS1) }
+  WS2: { depends_on: ['WS1 (schema)'], gates: [{ name: test, command: make test }] }
+execution_phases: [{ parallel: [WS1, 'WS2: the rest'], gates: [test] }]
+gates: { lint: make lint }
+";
+    let workflow = spec(source);
+    assert_eq!(workflow.name, "PRD-001");
+    let phase = &workflow.phases[0];
+    assert_eq!(phase.tasks[1].needs, [phase.tasks[0].id.clone()]);
+    assert_eq!(
+        gates(phase),
+        [("lint-WS1", "lint (WS1)", Some("WS1"), "make lint"), ("test-WS2", "test (WS2)", Some("WS2"), "make test")]
+    );
+}
+
+#[test]
 fn what_needs_a_later_phase_or_itself_is_shown() {
     assert_eq!(
         told(&small("{WS1: {depends_on: [WS2]}, WS2: {}}", "[{name: A, parallel: [WS1]}, {name: B, parallel: [WS2]}]", "{}")),

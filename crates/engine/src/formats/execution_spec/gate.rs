@@ -1,6 +1,6 @@
 //! What gates are called, what they run, and when they have passed.
 
-use super::{Fields, Name, cut, is_too_many, map, names, text};
+use super::{Fields, Name, cut, is_too_many, map, names, text, without_remark};
 use crate::spec::check::Checker;
 use crate::spec::code::ProblemCode;
 use crate::spec::problem::shown;
@@ -110,6 +110,7 @@ impl Definitions {
         let mut named: Vec<Name<'n>> = Vec::new();
         for key in ["gate", "gates"] {
             let Some(node) = fields.get(key) else { continue };
+            self.define_in_place(checker, node);
             for name in names(checker, node, &format!("`{key}`")) {
                 if matches!(name.text.to_ascii_lowercase().as_str(), "none" | "n/a")
                     || named.iter().any(|known| known.text == name.text)
@@ -118,7 +119,12 @@ impl Definitions {
                 }
                 // Some files name the kind of the gate, and beside it the gate itself.
                 let detail = fields.get("gate_detail").and_then(text).filter(|detail| self.known.contains_key(*detail));
-                let meant = if self.known.contains_key(name.text) { name.text } else { detail.unwrap_or(name.text) };
+                let plain = without_remark(name.text);
+                let meant = match self.known.contains_key(name.text) {
+                    true => name.text,
+                    false if self.known.contains_key(plain) => plain,
+                    false => detail.unwrap_or(name.text),
+                };
                 match self.known.get_mut(meant) {
                     Some(definition) => {
                         definition.used = true;
@@ -136,6 +142,19 @@ impl Definitions {
             }
         }
         named
+    }
+
+    /// Gates that are defined where they are named: `gates: [{ name: lint, command: make lint }]`.
+    fn define_in_place(&mut self, checker: &mut Checker<'_, '_>, node: &Node<'_>) {
+        for item in checker.one_or_more(node) {
+            let Some(fields) = map(item).filter(|fields| fields.first(&COMMAND_KEYS).is_some()) else { continue };
+            if let Some((node, name)) = fields.first(&["id", "name", "gate"]).and_then(|node| Some((node, text(node)?)))
+                && !self.known.contains_key(name)
+                && !is_too_many(checker, &node.span, self.order.len() + 1, "`gates`")
+            {
+                self.add(checker, name, &node.span, Some(item));
+            }
+        }
     }
 
     /// A gate by its name.

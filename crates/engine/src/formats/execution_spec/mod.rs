@@ -149,6 +149,12 @@ fn names<'n>(checker: &mut Checker<'_, '_>, node: &'n Node<'_>, what: &str) -> V
     names
 }
 
+/// The name before a remark: `WS1` of `WS1 (schema)` and of `WS1: schema`.
+fn without_remark(text: &str) -> &str {
+    let end = [" (", ": ", " - ", " — ", " #"].iter().filter_map(|sign| text.find(sign)).min().unwrap_or(text.len());
+    text[..end].trim()
+}
+
 /// Whether there is more of something than a pipeline may have; if so, that is told. What belongs to one thing is repeated for others, so what there
 /// may be of each is bounded.
 fn is_too_many(checker: &mut Checker<'_, '_>, span: &Range<usize>, count: usize, what: &str) -> bool {
@@ -178,7 +184,10 @@ struct Head {
 }
 
 fn head(checker: &mut Checker<'_, '_>, top: Fields<'_, '_>, span: &Range<usize>) -> Head {
-    let prd = match top.first(&PRD_KEYS) {
+    // Some files have a path under `prd`, and what they are known by under another key.
+    let is_name = |node: &&Node<'_>| text(node).is_some_and(|text| !text.contains(['/', ' ']));
+    let prd = PRD_KEYS.iter().filter_map(|key| top.get(key)).find(is_name).or(top.first(&PRD_KEYS));
+    let prd = match prd {
         Some(node) => checker.id(node, "`prd`, which names the state file,").map(str::to_owned),
         None => {
             checker

@@ -11,7 +11,7 @@ use crate::spec::workflow::Output;
 pub(super) const OUTPUT_KEYS: [&str; 3] = ["outputs", "artifacts", "deliverables"];
 
 /// Signs that begin a remark after a path.
-const REMARKS: [&str; 6] = [" (", " — ", " – ", " -- ", " - ", " #"];
+const REMARKS: [&str; 7] = [" (", " — ", " – ", " -- ", " - ", " #", ": "];
 
 /// Everything that is listed, whatever the shape of the list.
 pub(super) fn outputs(checker: &mut Checker<'_, '_>, workstream: Fields<'_, '_>) -> Vec<Output> {
@@ -107,6 +107,7 @@ mod tests {
             ("types/database.types.ts (regenerated)", Some("types/database.types.ts")),
             ("app/(dashboard)/[id]/page.tsx — new", Some("app/(dashboard)/[id]/page.tsx")),
             ("README.md", Some("README.md")),
+            ("src/a.rs: a new function", Some("src/a.rs")),
             ("Rollback matrix skeleton", None),
             ("Direct-coupling route/test updates for live-view", None),
             ("https://example.org/x", None),

@@ -2,7 +2,7 @@
 
 use super::gate::Definitions;
 use super::workstream::RawWorkstream;
-use super::{Fields, Name, PHASES_KEYS, cut, is_too_many, map, names, scalar, text};
+use super::{Fields, Name, PHASES_KEYS, cut, is_too_many, map, names, scalar, text, without_remark};
 use crate::spec::check::{Checker, circle, cycles};
 use crate::spec::code::ProblemCode;
 use crate::spec::problem::{line_of, shown};
@@ -133,7 +133,7 @@ fn phase<'n, 'a>(
     }
     let Some(list) = list else { return phase };
     for name in names(checker, list, "a workstream") {
-        let Some(&position) = positions.get(name.text) else {
+        let Some(&position) = positions.get(name.text).or_else(|| positions.get(without_remark(name.text))) else {
             let message = format!("workstream `{}` is not defined under `workstreams`", shown(name.text));
             checker.none_of(ProblemCode::UnknownTask, &name.span, message, name.text, positions.keys().map(String::as_str));
             continue;
@@ -148,7 +148,7 @@ fn phase<'n, 'a>(
         match workstream.placed.replace(name.span.clone()) {
             None => phase.members.push(position),
             Some(first) => {
-                let message = format!("workstream `{}` stands in two phases", shown(name.text));
+                let message = format!("workstream `{}` stands in two phases", workstream.id.text);
                 let help = format!("it stands on line {} too; keep one of them", line_of(checker.source(), first.start));
                 workstream.placed = Some(first);
                 checker.error(ProblemCode::DuplicateId, &name.span, message).help(help);
@@ -189,7 +189,7 @@ pub(super) fn place(checker: &mut Checker<'_, '_>, workstreams: &[RawWorkstream<
         }
         let mut needed = Vec::new();
         for need in &workstream.needs {
-            let Some(&other) = positions.get(need.text) else {
+            let Some(&other) = positions.get(need.text).or_else(|| positions.get(without_remark(need.text))) else {
                 let message = format!("workstream `{}` needs `{}`, which is not defined", workstream.id.text, shown(need.text));
                 let others = positions.keys().copied().filter(|other| *other != workstream.id.text);
                 let meant = if checker.report.is_full() { None } else { suggest::did_you_mean(need.text, others) };
