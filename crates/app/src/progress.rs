@@ -154,7 +154,7 @@ impl Progress {
                 checked.message.iter().chain(&checked.gaps).for_each(|told| indented(text, "", told));
             }
             Event::GapsWaived { phase, .. } => {
-                let word = styled(WARNING, "counts as passed, because a person said so");
+                let word = styled(WARNING, format_args!("counts as passed{}", sentence::waived_by(entry)));
                 line(text, format_args!("  gap check of {} {word}", name(phase)));
             }
             Event::BudgetRaised { scope } => {

@@ -120,7 +120,8 @@ impl Sentences {
             }
             Event::GateWaived { phase, gate, reason, .. } => {
                 let reason = reason.as_deref().map(|reason| format!(": {}", first_line(reason))).unwrap_or_default();
-                format!("gate {phase}/{gate} counts as passed, because a person said so{reason}")
+                let who = waived_by(entry);
+                format!("gate {phase}/{gate} counts as passed{who}{reason}")
             }
             Event::RetryAsked { key } => format!("another attempt of task {} was asked for", key.address()),
             Event::GateRetryAsked { phase, gate, .. } => format!("another attempt of gate {phase}/{gate} was asked for"),
@@ -205,6 +206,14 @@ impl Sentences {
 
     fn took(&mut self, address: &str, at: Timestamp) -> String {
         self.began.remove(address).map_or_else(|| "an unknown time".to_owned(), |began| moment::duration(at.since(began)))
+    }
+}
+
+/// Why a gate counts as passed, where a person said so; one that had passed before a run was imported counts by itself.
+pub(crate) fn waived_by(entry: &Entry) -> &'static str {
+    match (&entry.event, &entry.actor) {
+        (Event::GateWaived { reason: Some(_), .. }, None) => "",
+        (_, Some(_) | None) => ", because a person said so",
     }
 }
 

@@ -18,6 +18,7 @@ use lockgate_engine::run::pipeline::PipelineWish;
 use lockgate_engine::run::state::End;
 use lockgate_runner::driver::{DriveError, Driver, accept, detach, submit};
 use lockgate_runner::load::{load, load_fresh};
+use lockgate_runner::projection::runs_of;
 use lockgate_store::{DriverInfo, ListedRun};
 use std::path::Path;
 
@@ -197,8 +198,7 @@ async fn answer_all(
 
 /// The run that is meant; that of a pipeline also where it has ended, so that what is told is about the pipeline.
 async fn meant(project: &Project, named: &str) -> Result<ListedRun, Trouble> {
-    let about = project.store().runs_of_feature(named).await?;
-    if let Some(newest) = about.into_iter().next()
+    if let Some(newest) = runs_of(project.store(), named).await?.into_iter().next()
         && load(project.store(), &newest.row.run).await?.pipeline.is_some()
     {
         return Ok(newest);
@@ -216,7 +216,7 @@ async fn of_pipeline(project: &Project, found: &ListedRun, arguments: &Arguments
         };
     }
     if matches!(state.end, Some(End::Aborted | End::Cancelled)) {
-        return Ok(None);
+        return Err(pipeline::ended_for_good(project, &state));
     }
     let may_ask = !arguments.json && !arguments.detach;
     pipeline::go_on(project, &state, arguments.go_on, may_ask).await.map(Some)

@@ -7,7 +7,8 @@ use crate::trouble::Trouble;
 use lockgate_engine::id::{PhaseId, TaskId};
 use lockgate_engine::spec::workflow::{OnInterrupt, Phase, Pipeline, Task, Work, Workflow};
 use lockgate_runner::config::Config;
-use lockgate_runner::projection::{archive, is_there};
+use lockgate_runner::projection::{archive, is_there, runs_of};
+use lockgate_store::ListedRun;
 use std::path::{Path, PathBuf};
 
 /// The phase in which the command runs that a pipeline ends with.
@@ -44,7 +45,7 @@ pub(crate) enum Room {
 /// Makes room for a new run of a pipeline: there is one run and one state file of each, unless a new one is asked for.
 pub(crate) async fn make_room(project: &Project, pipeline: &Pipeline, room: Room) -> Result<(), Trouble> {
     let prd = &pipeline.prd;
-    let runs = project.store().runs_of_feature(prd).await?;
+    let runs = runs_of(project.store(), prd).await?;
     if let Some(driven) = runs.iter().find(|run| run.driven) {
         let message = format!("run {} of {prd} is being driven by another process", driven.row.run);
         return Err(Trouble::new(Code::DrivenElsewhere, message).help(format!(
@@ -54,6 +55,13 @@ pub(crate) async fn make_room(project: &Project, pipeline: &Pipeline, room: Room
     }
     let file = is_there(&project.root, pipeline);
     if room == Room::Anew {
+        let open = |run: &&ListedRun| matches!(run.row.status.as_str(), "running" | "waiting" | "failed");
+        if let Some(open) = runs.iter().find(open) {
+            let (run, status) = (&open.row.run, &open.row.status);
+            print::note(format_args!(
+                "run {run} of {prd} is {status} and has no state file any more; `lockgate cancel {run}` ends it"
+            ));
+        }
         if let Some(kept) = archive(&project.root, pipeline, project.world.clock.now())? {
             print::note(format_args!("the state file of the run before is kept as {}", kept.display()));
         }

@@ -10,6 +10,7 @@ use lockgate_engine::run::state::End;
 use lockgate_engine::run::{Refusal, Run};
 use lockgate_engine::spec::workflow::Pipeline;
 use lockgate_runner::driver::DriveError;
+use lockgate_runner::projection::{StateFile, runs_of};
 
 /// How somebody wants a pipeline to go on.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
@@ -41,6 +42,22 @@ pub(crate) struct Going {
     pub(crate) approve: bool,
     /// Whether its phase runs again from the beginning.
     pub(crate) restart: bool,
+}
+
+/// A pipeline whose run was ended for good goes on from its file, as a new run.
+pub(crate) fn ended_for_good(project: &Project, run: &Run) -> Trouble {
+    let pipeline = run.workflow.pipeline.as_deref();
+    let prd = pipeline.map(|pipeline| pipeline.prd.as_str()).unwrap_or_default();
+    let file = pipeline.map(StateFile::place).unwrap_or_default();
+    let spec = run.files.first().map(|file| format!(" --spec {}", file.path)).unwrap_or_default();
+    let message = format!("run {} of {prd} is {}, and that is for good", run.id, run.status().word());
+    let trouble = Trouble::new(Code::RunEnded, message);
+    match project.root.dir().join(&file).is_file() {
+        true => trouble.help(format!(
+            "go on from where its file says it stands: `lockgate import {file}{spec} --new`, then `lockgate resume {prd}`"
+        )),
+        false => trouble.help("begin a new one with `lockgate run SPEC --new`"),
+    }
 }
 
 /// Finds out how a pipeline goes on, and shows where it stands.
@@ -78,6 +95,9 @@ pub(crate) async fn go_on(project: &Project, run: &Run, asked: GoOn, may_ask: bo
         }
         Lifecycle::InProgress => cut_off(prd, run, &document, asked, may_ask)?,
     };
+    if let Some(newest) = runs_of(project.store(), prd).await?.first().filter(|newest| newest.row.run != run.id) {
+        print::warn(format_args!("the state file of {prd} follows run {}, which is newer than this one", newest.row.run));
+    }
     print::talk(&display(pipeline, &document));
     Ok(going)
 }

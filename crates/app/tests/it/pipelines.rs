@@ -465,3 +465,50 @@ fn killed_at_any_moment_the_file_is_whole_and_keeps_all_rules() {
     }
     assert_eq!(project.run(&["check", FILE, "--spec", "spec.md"]).code, Some(0));
 }
+
+#[test]
+fn an_aborted_pipeline_goes_on_from_its_file_as_a_new_run() {
+    let project = pipeline();
+    assert_eq!(project.run(&["run", "spec.md", "--answer", "phase-1=Abort"]).code, Some(2));
+    let refused = project.run(&["resume", "PRD-009"]);
+    assert_eq!(refused.code, Some(4));
+    let command = format!("lockgate import {FILE} --spec spec.md --new");
+    assert!(refused.stderr.contains(&command), "{}", refused.stderr);
+    assert_eq!(project.run(&["import", FILE, "--spec", "spec.md", "--new"]).code, Some(0));
+    assert_eq!(project.run(&["resume", "PRD-009", "--answer", "phase-2=Continue"]).code, Some(0));
+    assert_eq!(lists(&file(&project)), ["complete", "WS1 WS2 WS3 WS4", "", ""]);
+    assert_eq!(file(&project)["artifacts"]["WS1"], json!(["db/cash.sql"]));
+}
+
+#[test]
+fn another_workflow_about_the_same_prd_does_not_take_its_file() {
+    let project = pipeline();
+    project.write("other.yaml", "name: other\nphases: [{ id: a, tasks: [{ id: t, pass: true }] }]\n");
+    assert_eq!(project.run(&["run", "spec.md"]).code, Some(3));
+    assert_eq!(project.run(&["run", "other.yaml", "PRD-009"]).code, Some(0));
+    assert_eq!(project.run(&["resume", "PRD-009", "--continue"]).code, Some(3));
+    assert_eq!(lists(&file(&project)), ["paused", "WS1 WS2 WS3", "", "WS4"]);
+}
+
+#[test]
+fn a_state_that_was_taken_back_with_the_database_is_not_shown_for_ever() {
+    let project = Project::on_sqlite();
+    project.write("spec.md", SPEC);
+    assert_eq!(project.run(&["run", "spec.md"]).code, Some(3));
+    let before = lists(&file(&project));
+    assert_eq!(project.run(&["backup", "kept.db"]).code, Some(0));
+    assert_eq!(project.run(&["resume", "PRD-009", "--continue"]).code, Some(3));
+    assert_ne!(lists(&file(&project)), before);
+    assert_eq!(project.run(&["restore", "kept.db", "--force"]).code, Some(0));
+    assert_eq!(project.run(&["status", "PRD-009"]).code, Some(0));
+    assert_eq!(lists(&file(&project)), before);
+}
+
+#[test]
+fn something_else_in_the_place_of_the_file_is_told_and_left_alone() {
+    let project = pipeline();
+    std::fs::create_dir_all(project.path(FILE)).unwrap();
+    let refused = project.run(&["run", "spec.md"]);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    assert!(project.path(FILE).is_dir());
+}

@@ -5,7 +5,7 @@
 
 mod state_file;
 
-pub use state_file::{DEFAULT_FOLDER, StateFile, StateFileError, archive, is_there};
+pub use state_file::{DEFAULT_FOLDER, StateFile, StateFileError, archive, is_there, runs_of};
 
 use crate::world::World;
 use lockgate_engine::run::Run;

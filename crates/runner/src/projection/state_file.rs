@@ -11,7 +11,7 @@ use lockgate_engine::run::Run;
 use lockgate_engine::run::pipeline::Imported;
 use lockgate_engine::spec::workflow::Pipeline;
 use lockgate_engine::time::Timestamp;
-use lockgate_store::{Store, StoreError};
+use lockgate_store::{ListedRun, Store, StoreError};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -119,14 +119,32 @@ impl StateFile {
 
     /// Writes it, unless a later state of the run stands there, or it belongs to a later run of the same pipeline.
     pub async fn write(&self) -> Result<(), StateFileError> {
-        let newest = self.store.runs_of_feature(&self.document.prd).await?;
-        if newest.first().is_some_and(|newest| newest.row.run != self.run) {
+        let runs = runs_of(&*self.store, &self.document.prd).await?;
+        if runs.first().is_some_and(|newest| newest.row.run != self.run) {
             return Ok(());
         }
+        match self.write_unless(None).await? {
+            Some(newer) if self.store.commits(&self.run, newer - 1, 1).await?.is_empty() => {
+                // That state was taken back with the database; what it wrote is not true any more.
+                self.write_unless(Some(newer)).await.map(drop)
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Writes it, unless another version stands there that is newer and not the given one; gives which.
+    async fn write_unless(&self, taken_back: Option<u64>) -> Result<Option<u64>, StateFileError> {
         let original = self.original().await?;
         let (root, run, version) = (self.root.clone(), self.run.clone(), self.version);
         let (path, document) = (self.path.clone(), self.document.clone());
-        let written = tokio::task::spawn_blocking(move || write(&root, &run, version, &path, &document, original));
+        let written = tokio::task::spawn_blocking(move || {
+            let mut sequence =
+                Sequence::take(&root, &run).map_err(|source| StateFileError::Io { path: root.dir().join(&path), source })?;
+            if sequence.written > version && Some(sequence.written) != taken_back {
+                return Ok(Some(sequence.written));
+            }
+            write(&root, &mut sequence, version, &path, &document, original).map(|()| None)
+        });
         written.await.map_err(|error| self.io(io::Error::other(error)))?
     }
 
@@ -140,6 +158,13 @@ impl StateFile {
         let bytes = self.store.values(&[*digest]).await?.pop().flatten().unwrap_or_default();
         Ok(Some(Original::new(&String::from_utf8_lossy(&bytes), meant)))
     }
+}
+
+/// The runs of a pipeline, newest first. Other workflows may be about the same thing.
+pub async fn runs_of(store: &dyn Store, prd: &str) -> Result<Vec<ListedRun>, StoreError> {
+    let mut runs = store.runs_of_feature(prd).await?;
+    runs.retain(|run| run.row.workflow == prd);
+    Ok(runs)
 }
 
 /// Where the state file of a pipeline lies, relative to the root.
@@ -159,7 +184,7 @@ fn before(text: Option<&str>, original: Option<Original>) -> Option<Before> {
 
 fn write(
     root: &Root,
-    run: &RunId,
+    sequence: &mut Sequence,
     version: u64,
     path: &str,
     document: &Document,
@@ -167,10 +192,6 @@ fn write(
 ) -> Result<(), StateFileError> {
     let full = root.dir().join(path);
     let io = |source| StateFileError::Io { path: full.clone(), source };
-    let mut sequence = Sequence::take(root, run).map_err(io)?;
-    if sequence.written > version {
-        return Ok(());
-    }
     let (folder, name) = place(root, path)?;
     let text = read(&full).map_err(io)?;
     if let Some(text) = &text
@@ -207,13 +228,15 @@ fn place(root: &Root, path: &str) -> Result<(Dir, PathBuf), StateFileError> {
 
 /// The text of a file that is there; nothing where there is none.
 fn read(path: &Path) -> io::Result<Option<String>> {
-    let file = match File::open(path) {
-        Ok(file) => file,
+    // Pipes and devices are not opened, and links not followed.
+    match path.symlink_metadata() {
+        Ok(found) if found.is_file() => {}
+        Ok(_) => return Err(io::Error::other("something else than a file stands there")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
-    };
+    }
     let mut bytes = Vec::new();
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MOST_BYTES {
         return Err(io::Error::other("it is larger than any state file"));
     }

@@ -7,6 +7,9 @@ use serde_json::{Map, Value};
 /// The one key that a file has only while it is so.
 const ERROR: &str = "error";
 
+/// Reviews, of which others say more than this.
+const REVIEW: &str = "adversarial_review";
+
 /// What workstreams left behind, each by itself.
 const ARTIFACTS: &str = "artifacts";
 
@@ -97,6 +100,7 @@ fn merged(before: Option<&Before>, document: &Document) -> Map<String, Value> {
     let mut keys = Map::new();
     for (key, value) in &before.keys {
         let kept = match now.shift_remove(key) {
+            Some(said) if key == REVIEW => Some(over(value, said)),
             Some(said) if NOTES.contains(&key.as_str()) => Some(joined(value, said)),
             Some(said) if key == ARTIFACTS && wrote(key, Some(&said)).is_none() => Some(artifacts(value, said, before, document)),
             Some(said) => Some(wrote(key, Some(&said)).unwrap_or(said)),
@@ -133,6 +137,23 @@ fn artifacts(has: &Value, said: Value, before: &Before, document: &Document) -> 
     Value::Object(kept)
 }
 
+/// What the run says, with what the file says besides.
+fn over(has: &Value, said: Value) -> Value {
+    let (Value::Object(has), Value::Object(mut said)) = (has, said.clone()) else { return said };
+    // A reason stands beside the verdict that it is for.
+    let ours = ["findings_path", "override_reason"];
+    let mut keys = Map::new();
+    for (key, value) in has {
+        match said.shift_remove(key) {
+            Some(said) => drop(keys.insert(key.clone(), said)),
+            None if ours.contains(&key.as_str()) => {}
+            None => drop(keys.insert(key.clone(), value.clone())),
+        }
+    }
+    keys.extend(said);
+    Value::Object(keys)
+}
+
 /// What a file has, and what the run knows besides.
 fn joined(has: &Value, said: Value) -> Value {
     let (Value::Array(has), Value::Array(said)) = (has, &said) else { return said };
@@ -150,7 +171,7 @@ fn text(keys: &Map<String, Value>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::pipeline::{FileError, Fix, Notes};
+    use crate::run::pipeline::{FileError, Fix, Notes, Review, Verdict};
     use serde_json::json;
 
     fn document(status: Lifecycle) -> Document {
@@ -217,6 +238,16 @@ mod tests {
         assert_eq!(once, twice);
         let fixes = &keys_of(&twice).unwrap()["key_fixes"];
         assert_eq!(*fixes, json!([{"file": "a.ts", "change": "by hand"}, {"file": "b.ts", "change": "ours"}]));
+    }
+
+    #[test]
+    fn what_others_say_of_a_review_stays_beside_ours() {
+        let before = Before::of_text(r#"{"adversarial_review": {"round": 3, "verdict": "revised", "override_reason": "old"}}"#);
+        let mut document = document(Lifecycle::Initialized);
+        let (findings, override_reason, gates) = (None, None, Vec::new());
+        document.review = Some(Review { verdict: Verdict::Ship, p0: 0, p1: 1, attempt: 1, findings, override_reason, gates });
+        let review = keys_of(&written(before.as_ref(), &document).unwrap()).unwrap()["adversarial_review"].clone();
+        assert_eq!(review, json!({"round": 3, "verdict": "ship", "p0_count": 0, "p1_count": 1, "attempt": 1}));
     }
 
     #[test]
