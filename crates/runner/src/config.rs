@@ -62,11 +62,15 @@ pub struct Pipelines {
     pub review: bool,
     /// The shell command that runs when all phases of one are done.
     pub on_complete: Option<String>,
+    /// Whether the question between two phases is answered without a person, where no gate is left to one.
+    pub go_on: bool,
 }
 
 impl Pipelines {
     fn set(&mut self, value: &Value<'_>) -> Result<(), Problem> {
-        for setting in value.fields("`pipelines`", "{ folder: build/checkpoints }", &["folder", "review", "on_complete"])? {
+        for setting in
+            value.fields("`pipelines`", "{ folder: build/checkpoints }", &["folder", "review", "on_complete", "approve"])?
+        {
             let value = &setting.value;
             let text = |what: &str| {
                 let text = value.text().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
@@ -84,6 +88,16 @@ impl Pipelines {
                     self.folder = Some(folder);
                 }
                 "review" => self.review = value.truth("`review`")?,
+                "approve" => {
+                    self.go_on = match value.text() {
+                        Some("ask") => false,
+                        Some("auto") => true,
+                        Some(_) | None => {
+                            let help = "write `ask` or `auto`".to_owned();
+                            return Err(value.problem("`approve` must say who lets the next phase begin", Some(help)));
+                        }
+                    }
+                }
                 _ => self.on_complete = Some(text("`on_complete`")?),
             }
         }
@@ -412,8 +426,14 @@ mod tests {
 
     #[test]
     fn the_settings_of_pipelines_are_read_and_their_folder_lies_under_the_root() {
-        let config = parse("pipelines: { folder: build/states, review: true, on_complete: make roadmap }\n").unwrap();
-        let expected = Pipelines { folder: Some("build/states".into()), review: true, on_complete: Some("make roadmap".into()) };
+        let config =
+            parse("pipelines: { folder: build/states, review: true, on_complete: make roadmap, approve: auto }\n").unwrap();
+        let expected = Pipelines {
+            folder: Some("build/states".into()),
+            review: true,
+            on_complete: Some("make roadmap".into()),
+            go_on: true,
+        };
         assert_eq!(config.pipelines, expected);
         for folder in ["/tmp/x", "../x", "a/../../b"] {
             let error = parse(&format!("pipelines: {{ folder: {folder} }}\n")).unwrap_err();
@@ -440,9 +460,7 @@ mod tests {
         let error = parse("zebra: 1\n").unwrap_err();
         assert_eq!(
             error.help.as_deref(),
-            Some(
-                "there is `people`, `max_parallel`, `script`, `limits`, `background`, `notify`, `agents`, `logins`, `database`, `pipelines`"
-            )
+            Some("there is `people`, `max_parallel`, `script`, `limits`, `background`, `notify`, `agents`, `logins` and 2 more")
         );
     }
 

@@ -5,7 +5,7 @@ use crate::open::Project;
 use crate::print;
 use crate::trouble::Trouble;
 use lockgate_engine::id::{PhaseId, TaskId};
-use lockgate_engine::spec::workflow::{OnInterrupt, Phase, Pipeline, Task, Work, Workflow};
+use lockgate_engine::spec::workflow::{Automatic, OnInterrupt, Phase, Pipeline, Task, Work, Workflow};
 use lockgate_runner::config::Config;
 use lockgate_runner::projection::{archive, is_there, runs_of};
 use lockgate_store::ListedRun;
@@ -23,7 +23,10 @@ pub(crate) fn with_settings(workflow: Workflow, config: &Config) -> Workflow {
     if let (None, Some(folder)) = (&pipeline.state_file, &settings.folder) {
         pipeline.state_file = Some(format!("{}/{}.json", folder.trim_end_matches('/'), pipeline.prd));
     }
+    // What was left to a person is asked of one, whatever the settings say.
+    let automatic = (settings.go_on && pipeline.by_hand.is_empty()).then(Automatic::default);
     let command = pipeline.on_complete.clone().or_else(|| settings.on_complete.clone());
+    workflow.policy.checkpoint = workflow.policy.checkpoint.take().or(automatic);
     if let Some(command) = command {
         let task = Task { on_interrupt: OnInterrupt::Ask, ..Task::new(TaskId::from("command"), Work::Run(command)) };
         workflow.phases.push(Phase { tasks: vec![task], ..Phase::new(PhaseId::from(ON_COMPLETE)) });

@@ -512,3 +512,14 @@ fn something_else_in_the_place_of_the_file_is_told_and_left_alone() {
     assert_eq!(refused.code, Some(4), "{refused:?}");
     assert!(project.path(FILE).is_dir());
 }
+
+#[test]
+fn the_settings_may_let_phases_follow_each_other_unless_a_gate_is_left_to_a_person() {
+    let project = pipeline();
+    project.write(".lockgate/config.yaml", "people: { require_terminal: false }\npipelines: { approve: auto }\n");
+    let output = project.run(&["run", "spec.md"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(project.events("PRD-009", "answered").iter().all(|answer| answer["actor"]["credential"] != "person"));
+    project.write("spec.md", SPEC.replace("lint: { command: 'test ! -e dirty' }", "lint: { success_criteria: it reads well }"));
+    assert_eq!(project.run(&["run", "spec.md", "--new"]).code, Some(3));
+}
