@@ -6,7 +6,7 @@ use crate::open::Project;
 use crate::prompt::{self, Confirmed};
 use crate::select;
 use crate::trouble::Trouble;
-use crate::{background, neutral, print};
+use crate::{background, neutral, pipeline, print};
 use lockgate_engine::id::{HoldId, IdSource, RunId};
 use lockgate_engine::run::command::{Body, Way};
 use lockgate_engine::run::{Consequences, End, ForkAs, Run, consequences};
@@ -123,6 +123,7 @@ async fn fork(
                 parent.id, run.id
             ));
             print::say(format_args!("  go on: lockgate resume {}", run.id));
+            pipeline::hand_over(project, &run).await?;
             tell_json(arguments, hold, &run.id, &found);
             Ok(Exit::Done)
         }

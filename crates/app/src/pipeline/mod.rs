@@ -9,10 +9,11 @@ pub(crate) use resume::{GoOn, Going, ended_for_good, go_on};
 pub(crate) use shown::{PipelineView, text};
 
 use crate::open::Project;
+use crate::trouble::Trouble;
 use crate::{neutral, print};
 use lockgate_engine::run::Run;
 use lockgate_engine::spec::workflow::{Gate, Workflow};
-use lockgate_runner::projection::bring_up;
+use lockgate_runner::projection::{archive, bring_up};
 
 /// What people call a task: workstreams also have names.
 pub(crate) fn task_title(workflow: &Workflow, task: &str) -> String {
@@ -26,6 +27,16 @@ pub(crate) fn task_title(workflow: &Workflow, task: &str) -> String {
 /// What people call a gate: those of pipelines have titles, as in the state file.
 pub(crate) fn gate_title(workflow: &Workflow, gate: &Gate) -> String {
     if workflow.pipeline.is_some() { gate.title().to_owned() } else { gate.id.to_string() }
+}
+
+/// Lets the state file follow a run that goes on from another one; what it said of that one is kept aside.
+pub(crate) async fn hand_over(project: &Project, run: &Run) -> Result<(), Trouble> {
+    let Some(pipeline) = &run.workflow.pipeline else { return Ok(()) };
+    if let Some(kept) = archive(&project.root, pipeline, project.world.clock.now())? {
+        print::note(format_args!("the state file of the run before is kept as {}", kept.display()));
+    }
+    refresh(project, run, false).await;
+    Ok(())
 }
 
 /// Writes the state file where the process that last drove the run could not; whoever drives it now does so by itself.

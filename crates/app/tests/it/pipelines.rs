@@ -523,3 +523,18 @@ fn the_settings_may_let_phases_follow_each_other_unless_a_gate_is_left_to_a_pers
     project.write("spec.md", SPEC.replace("lint: { command: 'test ! -e dirty' }", "lint: { success_criteria: it reads well }"));
     assert_eq!(project.run(&["run", "spec.md", "--new"]).code, Some(3));
 }
+
+#[test]
+fn a_fork_of_a_pipeline_knows_what_was_done_and_has_a_file_of_its_own() {
+    let project = pipeline();
+    project.write(".lockgate/config.yaml", "people: { require_terminal: false }\npipelines: { approve: auto }\n");
+    assert_eq!(project.run(&["run", "spec.md"]).code, Some(0));
+    let hold = project.events("PRD-009", "hold_opened")[1]["hold"].as_str().unwrap().to_owned();
+    let changed = project.run(&["change", &hold, "Abort", "--yes"]);
+    assert_eq!(changed.code, Some(0), "{changed:?}");
+    let newest = project.status(&project.newest());
+    assert_eq!((&newest["pipeline"]["prd"], &newest["status"]), (&json!("PRD-009"), &json!("aborted")));
+    assert_eq!(file(&project)["artifacts"]["WS1"], json!(["db/cash.sql"]), "what was done is known in the fork");
+    let archive = project.path(FILE).parent().unwrap().join("archive");
+    assert_eq!(std::fs::read_dir(archive).unwrap().count(), 1, "what it said of the first run is kept");
+}

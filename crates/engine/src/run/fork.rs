@@ -100,6 +100,7 @@ impl Run {
             gap_checks: base.gap_checks,
             spent: base.spent,
             sessions: base.sessions,
+            pipeline: base.pipeline.map(|known| Box::new(known.carried_on(at))),
             automatic_in_a_row: base.automatic_in_a_row,
             ..begun
         };

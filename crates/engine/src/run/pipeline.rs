@@ -259,6 +259,11 @@ impl PipelineRun {
         }
     }
 
+    /// The same in a run that goes on from another one.
+    pub(super) fn carried_on(self, at: Timestamp) -> Self {
+        Self { unlooked: BTreeSet::new(), moved: true, changed_at: at, ..self }
+    }
+
     /// Something happened, and if it was work the pipeline no longer stands as its file said.
     pub(super) fn happened(&mut self, event: &Event, at: Timestamp, pipeline: Option<&Pipeline>) {
         self.changed_at = at;
