@@ -4,5 +4,6 @@ mod agent;
 mod files;
 mod fleet;
 mod process;
+mod projection;
 mod script;
 mod simulation;
