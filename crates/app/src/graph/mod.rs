@@ -219,7 +219,11 @@ fn checkpoint_box(checkpoint: &Checkpoint, workflow: &Workflow) -> CheckpointBox
                 Leads::Past(phases.iter().filter_map(|phase| workflow.position(phase.as_str())).collect())
             }
             Action::Abort | Action::Fail => Leads::Out,
-            Action::Continue | Action::Rerun | Action::CountAsDone | Action::RaiseBudget(_) | Action::Redo(_) => Leads::On,
+            Action::Continue | Action::Rerun | Action::CountAsDone | Action::RaiseBudget(_) => Leads::On,
+            Action::Redo(tasks) => {
+                let holds = |phase: &Phase| tasks.iter().any(|task| phase.task(task.as_str()).is_some());
+                workflow.phases.iter().position(holds).map_or(Leads::On, Leads::Back)
+            }
         },
     };
     CheckpointBox {

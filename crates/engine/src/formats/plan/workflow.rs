@@ -23,7 +23,7 @@ pub use folder::{PlanText, read_folder};
 
 use super::{Frontmatter, PlanFile};
 use crate::hold::Action;
-use crate::id::PhaseId;
+use crate::id::{PhaseId, TaskId};
 use crate::spec::Read;
 use crate::spec::check::{asks, question_options};
 use crate::spec::problem::{Problem, Report, Severity};
@@ -87,25 +87,28 @@ fn assembled(phase: PhaseId, plans: Vec<(String, &PlanFile, Steps)>) -> Phase {
     let mut made = Phase::new(phase.clone());
     let several = plans.len() > 1;
     let (mut built, mut steps, mut blocking) = (Vec::new(), Vec::new(), false);
+    let mut again: Vec<TaskId> = Vec::new();
     for (id, plan, Steps { tasks, gates, owed }) in plans {
-        made.tasks.extend(tasks);
-        made.gates.extend(gates);
         if !owed.steps.is_empty() {
+            again.extend(tasks.iter().rev().find(|task| task.agent().is_some()).map(|task| task.id.clone()));
             blocking |= plan.frontmatter.autonomous != Some(true);
             built.push(said_of(&id, plan, &owed));
             steps.extend(owed.steps.into_iter().map(|step| if several { format!("{id}: {step}") } else { step }));
         }
+        made.tasks.extend(tasks);
+        made.gates.extend(gates);
     }
-    made.checkpoint = (!steps.is_empty()).then(|| at_the_end(&phase, built, steps, blocking));
+    let issues = if again.is_empty() { Action::RepeatPhase(phase) } else { Action::Redo(again) };
+    made.checkpoint = (!steps.is_empty()).then(|| at_the_end(&issues, &built, &steps, blocking));
     made
 }
 
 /// What a person is asked when all tasks are done: whether what nothing else checks is so.
-fn at_the_end(phase: &PhaseId, built: Vec<String>, steps: Vec<String>, blocking: bool) -> Checkpoint {
+fn at_the_end(issues: &Action, built: &[String], steps: &[String], blocking: bool) -> Checkpoint {
     let steps = steps.iter().map(|step| escaped(step)).collect();
     let question =
         Question::Verify(Verify { built: escaped(&built.join("\n")), steps, redo: Vec::new(), rounds: DEFAULT_ROUNDS });
-    let options = question_options(&question, &Action::RepeatPhase(phase.clone()), None);
+    let options = question_options(&question, issues, None);
     let first = options.first().map(|choice| choice.id.clone());
     let waits = Waits { default: first.filter(|_| !blocking), ..Waits::default() };
     asks(question, options, Vec::new(), waits)

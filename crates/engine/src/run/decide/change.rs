@@ -120,6 +120,11 @@ fn consequences_of(run: &Run, decision: &Decision, question: &Hold, choice: &Cho
                 Some(here)
             }
         }
+        (Action::Redo(again), Scope::Phase { .. }, Some(here)) => {
+            let all = phases[here].tasks.iter().map(|task| task.id.clone());
+            (found.tasks, found.carried) = all.partition(|task| again.contains(task));
+            Some(here)
+        }
         (_, _, Some(here)) => Some(here + 1).filter(|next| phases.get(*next).is_some_and(begun)),
         (_, _, None) => None,
     };

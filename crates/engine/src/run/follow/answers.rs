@@ -2,7 +2,7 @@
 
 use super::{Step, steps};
 use crate::hold::{Action, Hold, HoldKind, HoldState, Scope, Topic};
-use crate::id::{IdSource, TaskId, TaskKey};
+use crate::id::{IdSource, PhaseId, TaskId, TaskKey};
 use crate::run::apply::said;
 use crate::run::command::{Actor, Way};
 use crate::run::decide::{failed, void_others};
@@ -126,7 +126,15 @@ pub(in crate::run) fn settle(run: &Run, hold: &Hold, at: Timestamp, ids: &mut Id
         Action::Rerun => {}
         Action::CountAsDone => events.extend(count_as_done(run, hold)),
         Action::RaiseBudget(scope) => events.push(Event::BudgetRaised { scope: scope.clone() }),
-        Action::Redo(tasks) => events.extend(redo(run, hold, tasks, feedback.unwrap_or_default())),
+        Action::Redo(tasks) => match &hold.scope {
+            Scope::Phase { phase, .. } => {
+                events.extend(void_others(run, Some(&hold.id), "the phase runs again"));
+                events.push(some_again(run, phase, tasks, feedback));
+            }
+            Scope::Tasks(_) | Scope::Run | Scope::Gate { .. } | Scope::Gaps { .. } => {
+                events.extend(redo(run, hold, tasks, feedback.unwrap_or_default()));
+            }
+        },
         Action::Fail => events.extend(counts_as_failed(run, hold, feedback, at, ids)),
     }
     events
@@ -138,6 +146,13 @@ fn task_answered(run: &Run, hold: &Hold) -> Option<Event> {
     let key = keys.first()?.clone();
     let attempt = run.task_run(&key)?.attempts;
     Some(Event::TaskFinished { key, attempt, result: Some(said(hold, answer)), outputs: Vec::new(), agent: None, commit: None })
+}
+
+/// A person found issues at the end of a phase: some of its tasks are done again, and then it is asked again.
+fn some_again(run: &Run, phase: &PhaseId, tasks: &[TaskId], feedback: Option<String>) -> Event {
+    let all = run.workflow.phase(phase.as_str()).into_iter().flat_map(|phase| &phase.tasks);
+    let carry = all.map(|task| task.id.clone()).filter(|task| !tasks.contains(task)).collect();
+    Event::PhaseRepeated { from: phase.clone(), target: phase.clone(), feedback, by_itself: false, gaps: false, carry }
 }
 
 /// A person found issues: the work is done again, unless it was done again as often as it may be.

@@ -389,3 +389,20 @@ fn policy_leaves_to_people_what_must_be_said_with_a_question() {
     bench.outcome(Body::Shown { phase: PhaseId::from("one"), iteration: 1, shown: Box::new(shown) });
     assert_eq!(bench.run.status(), Status::Waiting);
 }
+
+#[test]
+fn issues_at_the_end_of_a_phase_do_some_of_its_tasks_again_and_then_it_is_asked_again() {
+    let asked = Verify { built: "it".into(), rounds: 3, ..Verify::default() };
+    let options = verify_options(Action::Redo(vec![TaskId::from("second")]), None);
+    let mut one = phase("one", vec![task("first", &[]), task("second", &["first"])]);
+    one.checkpoint = Some(Checkpoint { question: Some(Question::Verify(asked)), ..checkpoint(options).unwrap() });
+    let mut bench = Bench::new(workflow(vec![one]));
+    bench.work();
+    bench.answer("issues", Some("too small"));
+    bench.work();
+    assert_eq!(bench.started(), ["one/first", "one/second", "one/second"], "what was well done is not done again");
+    assert_eq!(bench.run.current.as_ref().and_then(|phase| phase.feedback.as_deref()), Some("too small"));
+    bench.answer("approved", None);
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Complete);
+}

@@ -6,7 +6,6 @@ use crate::id::{PhaseId, TaskId};
 use crate::spec::Read;
 use crate::spec::code::ProblemCode;
 use crate::spec::problem::{Problem, Report, shown};
-use crate::spec::suggest;
 use crate::spec::workflow::{Phase, Workflow};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -91,6 +90,7 @@ fn tell_of_namesakes(members: &mut [Member<'_>]) {
 fn find_needs(members: &mut [Member<'_>]) {
     let ids: Vec<String> = members.iter().map(|member| member.id.clone()).collect();
     for index in 0..members.len() {
+        let mut elsewhere = Vec::new();
         for wanted in members[index].plan.frontmatter.depends_on.clone() {
             let name = wanted.trim().trim_end_matches(".md");
             let name = safe(name.strip_suffix("-PLAN").unwrap_or(name));
@@ -106,15 +106,15 @@ fn find_needs(members: &mut [Member<'_>]) {
                         .help("remove it from `depends_on`");
                 }
                 Some(other) => members[index].needs.push(other),
-                None => {
-                    let message = format!(
-                        "plan `{}`, on which this one depends, is not in this folder; it is taken for done",
-                        shown(&wanted)
-                    );
-                    let near = suggest::did_you_mean(&name, ids.iter().map(String::as_str).filter(|id| *id != ids[index]));
-                    report.warning(ProblemCode::UnknownTask, &span, message).maybe_help(near);
-                }
+                None => elsewhere.push(shown(&wanted)),
             }
+        }
+        if !elsewhere.is_empty() {
+            let names = elsewhere.join(", ");
+            let message = format!("this plan depends on {names}, which this folder does not hold; it is taken for done");
+            let span = line_of_key(&members[index], "depends_on");
+            let report = &mut members[index].report;
+            report.warning(ProblemCode::UnknownTask, &span, message).help("run it before, or put it into this folder");
         }
     }
 }
