@@ -1,8 +1,14 @@
-//! Plans: any text gives tasks in the order of the file, each at a tag, with warnings in their places; no task is lost.
+//! Plans: any text gives tasks in the order of the file, each at a tag, with warnings in their places; no task is lost. In the
+//! workflow that comes of it each is one task, and nothing of the plan is filled in or run that is no command there.
 
 use crate::spec::well_told;
+use lockgate_engine::formats::plan::workflow::{PlanText, read_folder, read_workflow};
 use lockgate_engine::formats::plan::{PlanTask, Read, read};
 use lockgate_engine::spec::problem::MAX_PROBLEMS;
+use lockgate_engine::spec::workflow::{Holds, Prompt, Question, Task, Workflow};
+use lockgate_engine::template::mustache::render_document;
+use lockgate_engine::template::{Escape, render};
+use serde_json::json;
 
 /// Reads a plan.
 pub fn run(bytes: &[u8]) {
@@ -20,10 +26,59 @@ pub fn run(bytes: &[u8]) {
         last = Some(at);
         well_made(task);
     }
+    becomes_a_workflow(text, plan.tasks.len());
     if is_plain(text) && problems.len() <= MAX_PROBLEMS {
         let prose = problems.iter().filter(|problem| problem.message.contains("read as text")).count();
         assert_eq!(plan.tasks.len() + prose, count(text), "tasks are lost or made up: {problems:?}");
     }
+}
+
+/// What holds for the workflow that comes of a plan, alone and in a folder.
+fn becomes_a_workflow(text: &str, tasks: usize) {
+    if let Some(workflow) = read_workflow(text).workflow {
+        assert_eq!(workflow.phases.iter().map(|phase| phase.tasks.len()).sum::<usize>(), tasks, "a task has become none or two");
+        nothing_is_filled_in(&workflow);
+    }
+    let other = "---\nphase: 01-start\nplan: 03\n---\n<task type=\"auto\"><name>a</name><action>x</action></task>\n";
+    let both = [PlanText { name: "one.md", source: text }, PlanText { name: "other.md", source: other }];
+    if let Some(workflow) = read_folder("both", &both).workflow {
+        assert_eq!(workflow.phases.iter().map(|phase| phase.tasks.len()).sum::<usize>(), tasks + 1);
+        nothing_is_filled_in(&workflow);
+    }
+}
+
+fn nothing_is_filled_in(workflow: &Workflow) {
+    for phase in &workflow.phases {
+        phase.tasks.iter().for_each(stands_as_written);
+        phase.gates.iter().for_each(|gate| is_no_template(&gate.run));
+        phase.checkpoint.iter().filter_map(|checkpoint| checkpoint.question.as_ref()).for_each(is_shown_as_written);
+    }
+}
+
+fn stands_as_written(task: &Task) {
+    if let Some(work) = task.agent() {
+        let Prompt::Document(prompt) = &work.prompt else { panic!("{:?} is no document", work.prompt) };
+        render_document(prompt, &json!({})).expect("a prompt can be filled in");
+    }
+    if let Some(Holds::Run(command)) = task.until.as_ref().map(|until| &until.holds) {
+        is_no_template(command);
+    }
+    if let Some(checkpoint) = task.checkpoint() {
+        render(&checkpoint.prompt, &json!({}), Escape::None).expect("a question can be shown");
+        checkpoint.question.iter().for_each(is_shown_as_written);
+        assert!(!checkpoint.options.is_empty(), "nothing can be answered");
+        if let Some(Question::Action(action)) = &checkpoint.question {
+            action.check.iter().for_each(|check| is_no_template(&check.run));
+        }
+    }
+}
+
+fn is_shown_as_written(question: &Question) {
+    question.map_texts(&mut |text| render(text, &json!({}), Escape::None).expect("a text of a question names no path"));
+}
+
+fn is_no_template(command: &str) {
+    assert_eq!(render(command, &json!({}), Escape::Shell).as_deref(), Ok(command), "something is filled in");
 }
 
 /// What holds for every task.
@@ -79,5 +134,6 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let whole = "---\nphase: 01-start\nplan: 02\nwave: 1\ndepends_on: [\"01-01\"]\nautonomous: false\nmust_haves:\n  truths: [\"It runs\"]\n  artifacts:\n    - path: a.rs\n      min_lines: 3\n  key_links:\n    - from: a.rs\n      to: b.rs\n      pattern: \"\\d\"\n---\n\n<objective>\nGo.\n</objective>\n\n<tasks>\n<task type=\"auto\" tdd=\"true\">\n  <name>Task 1: Build</name>\n  <files>a.rs, b.rs</files>\n  <action>\n```rust\nif a < b && c {}\n```\n  </action>\n  <verify>\n    <automated>make test && make</automated>\n```bash\nmake\n```\n  </verify>\n  <done>It is built</done>\n</task>\n\n<task type=\"checkpoint:decision\" gate=\"blocking\">\n  <decision>Which?</decision>\n  <options>\n    <option id=\"a\"><name>A</name><pros>p</pros><cons>c</cons></option>\n    <option id=\"b\"><name>B</name></option>\n  </options>\n  <resume-signal>Select: a or b</resume-signal>\n</task>\n</tasks>\n<output>x</output>\n";
     let plain = "<tasks>\n<task type=\"auto\">\n<name>a</name>\n<action>x\n<task type='checkpoint:human-verify' gate=soft>\n<what-built>y</what-built>\n</task>\n</task>\nsee <task> or Vec<task>\n<task\n type=auto\n<task/>\n</tasks>\n";
     let odd = "<task type=\"auto\">\n<action>\n```ts\nx\n</action>\n</task>\n<!-- <task> -->\n`<task type=\"auto\">`\n<task type=\"\">\n<verify>\n<automated>MISSING\n</verify>\n<how-to-verify>\n";
-    [whole, plain, odd].iter().map(|seed| seed.as_bytes().to_vec()).collect()
+    let braces = "---\nplan: 1\nmust_haves:\n  artifacts:\n    - path: a'b\n      contains: '{{vars.x}}'\n---\n<task type=\"auto\"><name>{{a}}</name><action>\\{{{{ b }} {{#if c}}</action><verify><automated>echo '{{vars.x}}' \"{{{item}}}\" {{</automated></verify><done>{{d</done></task>\n<task type=\"checkpoint:human-action\"><action>{{e}}</action><verification><automated>f {{outputs.g}}</automated></verification></task>\n<task type=\"checkpoint:decision\"><decision>{{h</decision></task>\n";
+    [whole, plain, odd, braces].iter().map(|seed| seed.as_bytes().to_vec()).collect()
 }
