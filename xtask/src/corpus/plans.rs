@@ -1,8 +1,8 @@
-//! Plans that people really wrote: every task and checkpoint of each is found.
+//! Plans that people really wrote: every task and checkpoint of each is found, and each can be walked to its end, as can a folder of them.
 //!
 //! What is found is held against a plain count of tags that knows nothing but code fences and comments, so that it does not depend on what it checks.
 
-use super::{Looked, call, folders_in, said};
+use super::{Looked, call, folders_in, root, said};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,9 @@ pub(super) fn look(lockgate: &Path, folder: &Path, looked: &mut Looked) {
         });
         looked.count(&file, came, |looked| looked.plans += 1);
     }
+    if !files_in(folder).is_empty() {
+        looked.count(folder, walked(lockgate, folder).map(|()| "walked as a whole".to_owned()), |_| {});
+    }
     for name in folders_in(folder) {
         look(lockgate, &folder.join(name), looked);
     }
@@ -26,10 +29,18 @@ fn found(lockgate: &Path, file: &Path) -> Result<(usize, String), String> {
     let output = call(lockgate, None, &["validate", "--json", &file.to_string_lossy()])?;
     let view: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("{error}: {}", said(&output)))?;
     let told = compared(&source, &view[0])?;
+    walked(lockgate, file)?;
     match output.status.code() {
         Some(0) => Ok(told),
         _ => Err(format!("it is not valid: {}", said(&output))),
     }
+}
+
+/// Walks a plan or a folder of them without doing anything.
+fn walked(lockgate: &Path, plans: &Path) -> Result<(), String> {
+    let root = root()?;
+    let output = call(lockgate, Some(root.path()), &["run", "--dry-run", &plans.to_string_lossy()])?;
+    if output.status.code() == Some(0) { Ok(()) } else { Err(format!("its dry run: {}: {}", output.status, said(&output))) }
 }
 
 /// Holds what was read of a plan against its tags.
