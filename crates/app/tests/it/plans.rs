@@ -338,3 +338,16 @@ fn each_task_is_committed_where_that_is_wanted_and_a_changed_plan_is_noticed() {
     assert!(changed.code == Some(3) && changed.stderr.contains("PLAN.md"), "{changed:?}");
     assert_eq!(project.run(&["resume", &run, "--changed", "keep"]).code, Some(3));
 }
+
+#[test]
+fn the_questions_of_a_plan_can_be_answered_in_advance() {
+    let project = Project::new();
+    project.write("PLAN.md", include_str!("../../../../examples/plan/08-01-PLAN.md"));
+    let answers = ["--answer", "task-2=file", "--answer", "08-01/task-4=approved"];
+    let output = project.run(&[&["run", "PLAN.md", "--agent", "cat >> notes.md"][..], &answers].concat());
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(project.read("notes.md").contains("The answer: file (In one file)"), "{}", project.read("notes.md"));
+    assert!(project.path("08-01-SUMMARY.md").exists());
+    let wrong = project.run(&["run", "PLAN.md", "--agent", "cat", "--answer", "task-2=fil"]);
+    assert!(wrong.code == Some(4) && wrong.stderr.contains("\"In one file\""), "{wrong:?}");
+}
