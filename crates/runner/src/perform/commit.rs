@@ -1,6 +1,7 @@
 //! Committing what a task changed, where it asks for that; and seeing what an agent committed by itself.
 
 use super::Shared;
+use crate::root::FOLDER;
 use crate::worktree::git;
 use lockgate_engine::id::TaskKey;
 use std::path::{Path, PathBuf};
@@ -37,13 +38,7 @@ impl Commit {
             if !makes {
                 return Ok(by_itself());
             }
-            // Our own folder is no part of the work; naming it where git ignores it anyway is an error to git.
-            let ignored = git(&dir, &["check-ignore", "-q", ".lockgate"]).is_ok();
-            let all: &[&str] = match ignored {
-                true => &["add", "--all", "--", "."],
-                false => &["add", "--all", "--", ".", ":(exclude,top).lockgate"],
-            };
-            git(&dir, all)?;
+            add_all(&dir)?;
             if git(&dir, &["diff", "--cached", "--quiet"]).is_ok() {
                 return Ok(by_itself());
             }
@@ -52,6 +47,17 @@ impl Commit {
         });
         made.await.map_err(|error| error.to_string())?
     }
+}
+
+/// Takes up everything that has changed, save for our own folder. To name that where it is ignored anyway is an error to git.
+fn add_all(dir: &Path) -> Result<(), String> {
+    let ours = format!("{}/{FOLDER}", git(dir, &["rev-parse", "--show-toplevel"])?);
+    let mut arguments = vec!["add", "--all", "--", "."];
+    let exclude = format!(":(exclude,top){FOLDER}");
+    if git(dir, &["check-ignore", "--quiet", "--", &ours]).is_err() {
+        arguments.push(&exclude);
+    }
+    git(dir, &arguments).map(drop)
 }
 
 /// The commit that the branch stands at.

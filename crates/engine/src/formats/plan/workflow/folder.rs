@@ -89,32 +89,28 @@ fn tell_of_namesakes(members: &mut [Member<'_>]) {
 /// Finds the plans that each one waits for. Those of other folders are taken for done.
 fn find_needs(members: &mut [Member<'_>]) {
     let ids: Vec<String> = members.iter().map(|member| member.id.clone()).collect();
-    for index in 0..members.len() {
+    for (index, member) in members.iter_mut().enumerate() {
+        let span = line_of_key(member, "depends_on");
         let mut elsewhere = Vec::new();
-        for wanted in members[index].plan.frontmatter.depends_on.clone() {
+        for wanted in &member.plan.frontmatter.depends_on {
             let name = wanted.trim().trim_end_matches(".md");
             let name = safe(name.strip_suffix("-PLAN").unwrap_or(name));
             // Within a phase the number of the plan is enough.
-            let stage = members[index].id.rsplit_once('-').map(|(stage, _)| format!("{stage}-{name}"));
-            let found = ids.iter().position(|id| *id == name || Some(id) == stage.as_ref());
-            let span = line_of_key(&members[index], "depends_on");
-            let report = &mut members[index].report;
-            match found {
+            let stage = member.id.rsplit_once('-').map(|(stage, _)| format!("{stage}-{name}"));
+            match ids.iter().position(|id| *id == name || Some(id) == stage.as_ref()) {
                 Some(other) if other == index => {
-                    report
-                        .error(ProblemCode::NeedsCycle, &span, "this plan depends on itself")
-                        .help("remove it from `depends_on`");
+                    let message = "this plan depends on itself";
+                    member.report.error(ProblemCode::NeedsCycle, &span, message).help("remove it from `depends_on`");
                 }
-                Some(other) => members[index].needs.push(other),
-                None => elsewhere.push(shown(&wanted)),
+                Some(other) => member.needs.push(other),
+                None => elsewhere.push(shown(wanted)),
             }
         }
         if !elsewhere.is_empty() {
             let names = elsewhere.join(", ");
             let message = format!("this plan depends on {names}, which this folder does not hold; it is taken for done");
-            let span = line_of_key(&members[index], "depends_on");
-            let report = &mut members[index].report;
-            report.warning(ProblemCode::UnknownTask, &span, message).help("run it before, or put it into this folder");
+            let help = "run it before, or put it into this folder";
+            member.report.warning(ProblemCode::UnknownTask, &span, message).help(help);
         }
     }
 }
