@@ -1,7 +1,6 @@
 //! Plans from their first task to their summary, with a scripted agent that really commits.
 
-use crate::project::{Project, until};
-use std::process::{Child, Stdio};
+use crate::project::{Project, lives, until};
 
 const PLAN: &str = r#"---
 phase: 08-login
@@ -116,15 +115,17 @@ fn git(project: &Project, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A process that drives what was left to the background.
-fn drive(project: &Project) -> Child {
-    let mut command = project.command(&["drive", "--stay"]);
-    crate::project::without_terminal(&mut command);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+/// Kills the process that drives in the background, wherever it is.
+fn kill_driver(project: &Project) {
+    let pid = project.read(".lockgate/background.lock");
+    assert!(lives(&pid), "nothing drives any more");
+    let process = rustix::process::Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
+    until("its end", || !lives(&pid));
 }
 
 /// Waits for a question, kills whoever drives, does what was asked for, and answers; then another process goes on.
-fn killed_at(project: &Project, driver: &mut Child, (kind, revision): (&str, u64), made: Option<&str>, answer: &[&str]) {
+fn killed_at(project: &Project, (kind, revision): (&str, u64), made: Option<&str>, answer: &[&str]) {
     let mut hold = String::new();
     until(&format!("a hold to {kind}, opening {revision}"), || {
         let inbox = project.json(0, &["inbox", "--json"]);
@@ -132,12 +133,10 @@ fn killed_at(project: &Project, driver: &mut Child, (kind, revision): (&str, u64
         hold = found.map(|hold| format!("{}@{revision}", hold["id"].as_str().unwrap())).unwrap_or_default();
         !hold.is_empty()
     });
-    driver.kill().unwrap();
-    driver.wait().unwrap();
+    kill_driver(project);
     made.into_iter().for_each(|file| project.write(file, ""));
     let answered = project.run(&[&["answer", &hold], answer].concat());
     assert_eq!(answered.code, Some(0), "{answered:?}");
-    *driver = drive(project);
 }
 
 /// A summary with what differs from run to run left out.
@@ -161,22 +160,19 @@ fn redacted(project: &Project, run: &str, text: &str) -> String {
 #[test]
 fn a_plan_is_carried_out_through_kills_at_every_hold_and_its_summary_tells_all() {
     let project = project();
-    let mut driver = drive(&project);
-    until("the driver's turn", || project.path(".lockgate/drivers").exists() || driver.try_wait().unwrap().is_some());
     let begun = project.run(&["run", "plans/08-login/08-01-PLAN.md", "--agent", "sh ./agent.sh", "--detach"]);
     assert_eq!(begun.code, Some(0), "{begun:?}");
-    killed_at(&project, &mut driver, ("decision", 1), None, &["pg"]);
-    killed_at(&project, &mut driver, ("verify", 1), None, &["issues", "--feedback", "too small"]);
-    killed_at(&project, &mut driver, ("verify", 1), None, &["works"]);
-    killed_at(&project, &mut driver, ("action", 1), None, &["done"]);
-    killed_at(&project, &mut driver, ("action", 2), Some("clicked"), &["done"]);
-    killed_at(&project, &mut driver, ("authentication", 1), Some("token"), &["done"]);
-    killed_at(&project, &mut driver, ("verify", 1), None, &["approved"]);
+    killed_at(&project, ("decision", 1), None, &["pg"]);
+    killed_at(&project, ("verify", 1), None, &["issues", "--feedback", "too small"]);
+    killed_at(&project, ("verify", 1), None, &["works"]);
+    killed_at(&project, ("action", 1), None, &["done"]);
+    killed_at(&project, ("action", 2), Some("clicked"), &["done"]);
+    killed_at(&project, ("authentication", 1), Some("token"), &["done"]);
+    killed_at(&project, ("verify", 1), None, &["approved"]);
     let run = project.newest();
     let summary = project.path("plans/08-login/08-01-SUMMARY.md");
     until("the summary", || summary.exists());
-    driver.kill().unwrap();
-    driver.wait().unwrap();
+    kill_driver(&project);
     assert_eq!(project.status(&run)["status"], "complete");
     assert_eq!(project.read("login.txt"), "begun\nchecked\nstore: pg\nstore: pg\nlarger\ndeployed\n", "nothing was done twice");
     let expected = "\
