@@ -111,9 +111,15 @@ fn named_paths(text: &str) -> Vec<(usize, String)> {
     found
 }
 
+/// Kinds of files that users have, called by the names that they usually have.
+const OF_USERS: [&str; 3] = ["PLAN.md", "SUMMARY.md", "SPEC.md"];
+
 /// The path that a word is, when it means a file of the repository.
 fn repository_path(word: &str) -> Option<String> {
     let word = word.trim_end_matches(['.', ':', ',']);
+    if OF_USERS.contains(&word) {
+        return None;
+    }
     if word.contains(['*', '<', '{', '$', '…']) {
         return None;
     }
@@ -146,7 +152,7 @@ mod tests {
 
     #[test]
     fn what_a_run_makes_is_not_taken_for_a_file_of_the_repository() {
-        assert!(paths("`plan.md`, `.lockgate/config.yaml`, `phase/task`, `examples/*.yaml`, [x](https://a.b/c)").is_empty());
+        assert!(paths("`PLAN.md`, `plan.md`, `.lockgate/config.yaml`, `phase/task`, `examples/*.yaml`, [x](https://a.b/c)").is_empty());
     }
 
     #[test]
