@@ -152,7 +152,10 @@ mod tests {
 
     #[test]
     fn what_a_run_makes_is_not_taken_for_a_file_of_the_repository() {
-        assert!(paths("`PLAN.md`, `plan.md`, `.lockgate/config.yaml`, `phase/task`, `examples/*.yaml`, [x](https://a.b/c)").is_empty());
+        assert!(
+            paths("`PLAN.md`, `plan.md`, `.lockgate/config.yaml`, `phase/task`, `examples/*.yaml`, [x](https://a.b/c)")
+                .is_empty()
+        );
     }
 
     #[test]

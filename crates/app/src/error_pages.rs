@@ -34,6 +34,7 @@ const PAGES: &[Page] = pages![
     "ambiguous-name",
     "answer-conflicts",
     "answer-stands",
+    "asked-later",
     "background-failed",
     "bad-alias",
     "bad-cases",

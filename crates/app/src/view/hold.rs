@@ -222,8 +222,12 @@ fn answer(hold: &Hold) -> Option<AnswerView> {
     })
 }
 
-/// An option in a list.
+/// An option in a list: with its id where that is more than its label in another form.
 pub(crate) fn option_line(at: usize, choice: &Choice) -> String {
     let asks = if choice.with_feedback { " (with feedback)" } else { "" };
-    format!("{}. {}{asks}", at + 1, choice.label)
+    let words = |text: &str| text.to_lowercase().replace(|sign: char| !sign.is_alphanumeric(), "");
+    match words(choice.id.as_str()) == words(&choice.label) {
+        true => format!("{}. {}{asks}", at + 1, choice.label),
+        false => format!("{}. {}: {}{asks}", at + 1, choice.id, choice.label),
+    }
 }

@@ -453,7 +453,10 @@ fn words_that_are_no_answer_become_a_report_only_when_they_are_meant() {
     );
     let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
     let shown = terminal.asked();
-    assert!(shown.contains("CHECKPOINT: Verification Required") && shown.contains("2. Report issues (with feedback)"), "{shown}");
+    assert!(
+        shown.contains("CHECKPOINT: Verification Required") && shown.contains("2. issues: Report issues (with feedback)"),
+        "{shown}"
+    );
     terminal.send("lgtm\r");
     terminal.expect("That is no approval.");
     terminal.asked();

@@ -383,3 +383,26 @@ fn commits_are_made_where_the_folder_of_lockgate_is_ignored() {
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(project.events(&project.newest(), "task_finished")[0]["commit"].is_string());
 }
+
+#[test]
+fn only_what_a_task_changed_is_committed() {
+    let project = Project::with(
+        "name: c\nphases: [{ id: w, tasks: [{ id: t, run: 'echo 1 > one.txt; echo 2 >> both.txt; rm gone.txt', commit: true }] }]\n",
+    );
+    let git = |arguments: &[&str]| {
+        let output = std::process::Command::new("git").args(arguments).current_dir(project.root()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    git(&["init", "-q"]);
+    git(&["config", "user.email", "t@example.org"]);
+    git(&["config", "user.name", "tester"]);
+    project.write("gone.txt", "x");
+    git(&["add", "gone.txt"]);
+    git(&["commit", "-qm", "first"]);
+    project.write("secret key.txt", "mine");
+    project.write("both.txt", "1\n");
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(0));
+    let committed = git(&["show", "--name-only", "--format=", "HEAD"]);
+    assert_eq!(committed, "both.txt\ngone.txt\none.txt\n");
+    assert!(git(&["status", "--porcelain"]).contains("?? \"secret key.txt\""), "what somebody else changed stays theirs");
+}

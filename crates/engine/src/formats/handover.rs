@@ -131,16 +131,19 @@ impl Handover {
         let lines: Vec<&str> = text[from..].split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
         let mut fenced = false;
         let mut begins: Vec<(usize, bool)> = Vec::new();
+        let mut only = Vec::new();
         for (index, line) in lines.iter().enumerate() {
             if is_fence(line) {
                 fenced = !fenced;
             } else if Heading::of(line) == Some(Heading::Reached) {
                 begins.push((index, fenced));
+                // More words than these are a sentence about it.
+                only.push(!fenced && is_only_heading(line));
             }
         }
         let mut end = lines.len();
-        for (begin, fenced) in begins.into_iter().rev() {
-            if let Some(handover) = block(&lines[begin + 1..end], fenced) {
+        for ((begin, fenced), only) in begins.into_iter().zip(only).rev() {
+            if let Some(handover) = block(&lines[begin + 1..end], fenced, only) {
                 return Some(handover);
             }
             end = begin;
@@ -161,7 +164,9 @@ enum Heading {
 
 impl Heading {
     fn of(line: &str) -> Option<Self> {
-        let line = line.trim();
+        // What colours a terminal is no part of a heading.
+        let plain = if line.contains('\u{1b}') { without_colours(line) } else { String::new() };
+        let line = if plain.is_empty() { line.trim() } else { plain.trim() };
         if line == "CHECKPOINT REACHED" {
             return Some(Self::Reached);
         }
@@ -205,7 +210,7 @@ fn is_fence(line: &str) -> bool {
 }
 
 /// Reads what follows a heading, up to the next block.
-fn block(lines: &[&str], fenced: bool) -> Option<Handover> {
+fn block(lines: &[&str], fenced: bool, only: bool) -> Option<Handover> {
     let mut parts: [Option<(usize, usize)>; 5] = [Some((0, lines.len())), None, None, None, None];
     let mut open = 0;
     for (index, line) in lines.iter().enumerate() {
@@ -238,7 +243,8 @@ fn block(lines: &[&str], fenced: bool) -> Option<Handover> {
     }
     let status = said.map(status);
     if word.is_none() && status.is_none() && parts[1..].iter().all(Option::is_none) {
-        return None;
+        // An agent that says no more than that it has stopped has stopped; what it shows in a fence it only shows.
+        return only.then(|| stopped_there(lines));
     }
     let kind = word.and_then(kind).unwrap_or(match status {
         Some(HandoverStatus::Blocked) => HandoverKind::Action,
@@ -265,6 +271,42 @@ fn block(lines: &[&str], fenced: bool) -> Option<Handover> {
         details: from_block(part(3), |line| Heading::of(line).is_some()),
         awaiting: from_block(part(4), ends_awaiting),
     })
+}
+
+/// Whether a line is the heading of a block and nothing else.
+fn is_only_heading(line: &str) -> bool {
+    let line = without_colours(line);
+    line.trim()
+        .trim_matches(|sign: char| sign.is_whitespace() || matches!(sign, '*' | ':' | '#'))
+        .eq_ignore_ascii_case("checkpoint reached")
+}
+
+/// A block of which there is only the heading: what follows it is what the person is told.
+fn stopped_there(lines: &[&str]) -> Handover {
+    let details = from_block(lines, |line| Heading::of(line).is_some());
+    let current =
+        CurrentTask { number: String::new(), name: String::new(), status: HandoverStatus::Blocked, blocked_by: String::new() };
+    Handover {
+        kind: HandoverKind::Action,
+        plan: String::new(),
+        done: 0,
+        total: 0,
+        completed: Vec::new(),
+        current,
+        details,
+        awaiting: String::new(),
+    }
+}
+
+/// A line without the sequences that steer a terminal.
+fn without_colours(line: &str) -> String {
+    let mut parts = line.split('\u{1b}');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.strip_prefix('[').map(|rest| rest.trim_start_matches(|sign: char| sign.is_ascii_digit() || sign == ';'));
+        plain.push_str(rest.map_or(part, |rest| rest.get(1..).unwrap_or_default()));
+    }
+    plain
 }
 
 /// Lines of `**Key:** value`, with or without the marks.

@@ -81,8 +81,8 @@ impl Asked {
         };
         let (done, total, task) = match &self.topic {
             // The agent counts the tasks of its own plan.
-            Topic::Handover(handover) => (handover.done, handover.total, &handover.current.name),
-            Topic::Question(_) | Topic::Authentication(_) => (self.done, self.total, &self.task),
+            Topic::Handover(handover) if handover.total > 0 => (handover.done, handover.total, &handover.current.name),
+            Topic::Question(_) | Topic::Authentication(_) | Topic::Handover(_) => (self.done, self.total, &self.task),
         };
         let mut text = format!("CHECKPOINT: {title}\n\nProgress: {done}/{total} tasks complete\nTask: {task}\n\n");
         text.push_str(&self.details());

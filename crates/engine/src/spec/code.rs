@@ -93,6 +93,8 @@ crate::codes! {
         SecretName = "secret-name",
         /// A verification that does not say what was built.
         NothingBuilt = "nothing-built",
+        /// Work that a verification was to come before, and that is done before anybody is asked.
+        AskedLater = "asked-later",
         /// Something that a person has to do, and that nothing checks.
         UncheckedAction = "unchecked-action",
         /// A tag of a plan that is not closed.

@@ -2,9 +2,11 @@
 
 use super::Shared;
 use crate::root::FOLDER;
-use crate::worktree::git;
+use crate::worktree::{git, git_with};
 use lockgate_engine::id::TaskKey;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// What is committed, and where; taken when the task begins.
 pub(super) struct Commit {
@@ -14,50 +16,72 @@ pub(super) struct Commit {
     makes: bool,
     /// Where the branch stood when the work began.
     before: Option<String>,
+    /// What was uncommitted then, so that what somebody else changed stays theirs.
+    others: BTreeMap<String, Stamp>,
 }
+
+/// What a file was at a moment; nothing where it was not there.
+type Stamp = Option<(SystemTime, u64)>;
 
 impl Commit {
     pub(super) fn new(dir: &Path, key: &TaskKey, title: &str, makes: bool) -> Self {
-        Self { dir: dir.to_owned(), message: format!("{}: {title}", key.address()), makes, before: None }
+        let message = format!("{}: {title}", key.address());
+        Self { dir: dir.to_owned(), message, makes, before: None, others: BTreeMap::new() }
     }
 
-    /// Looks where the branch stands before the work begins.
+    /// Looks where the branch stands, and what is uncommitted, before the work begins.
     pub(super) async fn look(&mut self) {
-        let dir = self.dir.clone();
-        self.before = tokio::task::spawn_blocking(move || head(&dir)).await.ok().flatten();
+        let (dir, makes) = (self.dir.clone(), self.makes);
+        let looked = tokio::task::spawn_blocking(move || {
+            let others = if makes { uncommitted(&dir).unwrap_or_default() } else { BTreeMap::new() };
+            (head(&dir), others)
+        });
+        if let Ok((before, others)) = looked.await {
+            (self.before, self.others) = (before, others);
+        }
     }
 
-    /// Commits what has changed; gives the commit, or nothing where nothing has. Of an agent that committed by itself and left
-    /// nothing, its last commit is given.
+    /// Commits what the task changed; gives the commit, or nothing where it changed nothing. What was uncommitted before and is as it was
+    /// stays so. Of an agent that committed by itself and left nothing, its last commit is given.
     pub(super) async fn make(self, shared: &Shared) -> Result<Option<String>, String> {
         // Tasks that end together share an index.
         let _alone = shared.committing.lock().await;
-        let Self { dir, message, makes, before } = self;
+        let Self { dir, message, makes, before, others } = self;
         let made = tokio::task::spawn_blocking(move || {
             let by_itself = || head(&dir).filter(|now| before.as_ref().is_some_and(|before| before != now));
             if !makes {
                 return Ok(by_itself());
             }
-            add_all(&dir)?;
-            if git(&dir, &["diff", "--cached", "--quiet"]).is_ok() {
+            let now = uncommitted(&dir)?;
+            let changed = now.iter().filter(|(path, stamp)| others.get(*path) != Some(*stamp)).map(|(path, _)| path.as_str());
+            let paths: Vec<&str> = changed.collect();
+            if paths.is_empty() {
                 return Ok(by_itself());
             }
-            git(&dir, &["commit", "--quiet", "--no-verify", "-m", &message])?;
+            let top = PathBuf::from(git(&dir, &["rev-parse", "--show-toplevel"])?);
+            let listed = paths.join("\0");
+            let from = ["--pathspec-from-file=-", "--pathspec-file-nul"];
+            git_with(&top, &[&["--literal-pathspecs", "add", "--all"][..], &from].concat(), &listed)?;
+            let commit = ["--literal-pathspecs", "commit", "--quiet", "--no-verify", "-m", &message];
+            git_with(&top, &[&commit[..], &from].concat(), &listed)?;
             Ok(head(&dir))
         });
         made.await.map_err(|error| error.to_string())?
     }
 }
 
-/// Takes up everything that has changed, save for our own folder. To name that where it is ignored anyway is an error to git.
-fn add_all(dir: &Path) -> Result<(), String> {
-    let ours = format!("{}/{FOLDER}", git(dir, &["rev-parse", "--show-toplevel"])?);
-    let mut arguments = vec!["add", "--all", "--", "."];
-    let exclude = format!(":(exclude,top){FOLDER}");
-    if git(dir, &["check-ignore", "--quiet", "--", &ours]).is_err() {
-        arguments.push(&exclude);
-    }
-    git(dir, &arguments).map(drop)
+/// What is uncommitted under a folder, by its path from the top of the repository, save for our own folder.
+fn uncommitted(dir: &Path) -> Result<BTreeMap<String, Stamp>, String> {
+    let top = PathBuf::from(git(dir, &["rev-parse", "--show-toplevel"])?);
+    let told = git(dir, &["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", "."])?;
+    let paths = told.split('\0').filter_map(|entry| entry.get(3..)).filter(|path| !path.is_empty());
+    let ours = |path: &&str| !Path::new(path).components().any(|part| part.as_os_str() == FOLDER);
+    Ok(paths.filter(ours).map(|path| (path.to_owned(), stamp(&top.join(path)))).collect())
+}
+
+fn stamp(path: &Path) -> Stamp {
+    let metadata = path.symlink_metadata().ok()?;
+    Some((metadata.modified().ok()?, metadata.len()))
 }
 
 /// The commit that the branch stands at.

@@ -107,8 +107,9 @@ pub(super) fn task(
     let log = shared.root.log_file(&run.id, Step::Task(call.key), call.attempt);
     let (key, attempt) = (call.key.clone(), call.attempt);
     let custom = run.workflow.output_dir.is_some();
-    let ending = call.ending(&shared, run, stop.clone());
+    let mut ending = call.ending(&shared, run, stop.clone());
     async move {
+        ending.begin().await;
         let (outcome, values) = 'outcome: {
             if custom && let Err(message) = stays_inside(&places) {
                 break 'outcome (failed(FailureKind::Start, message), Vec::new());

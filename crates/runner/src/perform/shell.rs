@@ -27,10 +27,11 @@ pub(super) fn task(
     let others: Vec<&str> = std::iter::once(command).chain(call.task.outputs.iter().map(String::as_str)).collect();
     let renderer = renderer(run, call.phase, &prepared, call.values(), &others);
     let tree = worktree::wanted(run, call.key, call.task);
-    let (ending, outputs, command) = (call.ending(&shared, run, stop.clone()), call.task.outputs.clone(), command.to_owned());
+    let (mut ending, outputs, command) = (call.ending(&shared, run, stop.clone()), call.task.outputs.clone(), command.to_owned());
     async move {
         let outcome = async {
             worktree::enter(&shared, &mut prepared, tree).await?;
+            ending.begin().await;
             let ready = renderer.ready(&shared).await.map_err(start)?;
             let outputs = ready.texts(&outputs).map_err(start)?;
             execute(&shared, &prepared, &ready, &command, &stop).await?;

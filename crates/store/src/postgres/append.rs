@@ -1,7 +1,7 @@
 //! Appends: one statement takes a whole batch of them, each as a whole or not at all.
 //!
-//! The statement is a transaction of its own, so no lock outlives a round trip. It locks the runs that are there in the order of their ids,
-//! which lets no claim come between, then inserts the commits; all that follows is done only for those that were inserted. Every part
+//! The statement is a transaction of its own, so no lock outlives a round trip. It locks the runs that are there in the order of their ids
+//! (a lone step need not), which lets no claim come between, then inserts the commits; all that follows is done only for those that were inserted. Every part
 //! sees the database as it was when the statement began. That is enough: whoever's expected commit was there to be seen has also seen all
 //! that came with it, and nobody but the next commit, which only one can insert, brings more.
 
@@ -152,8 +152,10 @@ const HEAD_ALONE: &str = "WITH place AS (
   LEFT JOIN LATERAL (SELECT key, epoch AS present FROM lockgate.runs WHERE run = i.run FOR NO KEY UPDATE) r ON true
 )";
 
-/// All of it for a lone append that brings nothing beside its commit, as the steps of a run are: it takes the server a fifth less time.
-const BARE: &str = "WITH place AS (SELECT key, epoch AS present FROM lockgate.runs WHERE run = $1::text FOR NO KEY UPDATE),
+/// All of it for a lone append that brings nothing beside its commit, as the steps of a run are. It does not lock the run, which the server would
+/// have to write down each time: a claim may come between, and whoever claimed finds the commit in its way, since a claim counts only with the commit
+/// that follows it.
+const BARE: &str = "WITH place AS (SELECT key, epoch AS present FROM lockgate.runs WHERE run = $1::text),
 taken AS (
   INSERT INTO lockgate.commits(run_key, version, hash, payload)
   SELECT p.key, $2::int8, $4::bytea, $5::bytea FROM place p

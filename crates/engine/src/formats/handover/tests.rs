@@ -101,6 +101,18 @@ fn the_format_itself_is_no_block() {
 }
 
 #[test]
+fn an_agent_that_says_no_more_than_that_it_stopped_has_stopped() {
+    for text in
+        ["## CHECKPOINT REACHED\n\nI need you to log in.\n", "\u{1b}[1m## CHECKPOINT REACHED\u{1b}[0m\nI need you to log in."]
+    {
+        let read = Handover::parse(text).unwrap_or_else(|| panic!("{text:?}"));
+        assert_eq!((read.kind, read.details.trim()), (HandoverKind::Action, "I need you to log in."));
+    }
+    assert!(Handover::parse("## CHECKPOINT REACHED\n").is_some());
+    assert_eq!(Handover::parse("An example:\n```\n## CHECKPOINT REACHED\n```\nI did not need it, all is done.\n"), None);
+}
+
+#[test]
 fn what_is_missing_is_made_of_what_is_there() {
     let read =
         Handover::parse("## CHECKPOINT REACHED\nStatus: blocked on login\n### Completed Tasks\n| 1 | x |\n").expect("a block");

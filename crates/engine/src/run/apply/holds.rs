@@ -261,7 +261,8 @@ impl Run {
 
     /// What a hold was about is asked for again; it starts when its turn comes.
     fn again(&mut self, hold: &Hold, at: Timestamp) -> Result<(), Misfit> {
-        let by_agent = matches!(hold.asked.as_ref().map(|asked| &asked.topic), Some(Topic::Handover(_)));
+        let by_agent =
+            hold.kind == HoldKind::Handover || matches!(hold.asked.as_ref().map(|asked| &asked.topic), Some(Topic::Handover(_)));
         let reason = match hold.kind {
             HoldKind::Authentication => Some(AttemptReason::Auth),
             HoldKind::Verify | HoldKind::Decision | HoldKind::Action | HoldKind::Handover if by_agent => {

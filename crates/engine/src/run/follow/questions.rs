@@ -121,7 +121,7 @@ fn terms(run: &Run, checkpoint: &Checkpoint, showing: &Showing, at: Timestamp, i
         check,
         checked: false,
         default: default.clone(),
-        automatic: rule.filter(|_| showing.automatic).and_then(|_| first()),
+        automatic: rule.filter(|_| showing.automatic).and_then(|_| default.clone().or_else(first)),
         deadline: deadline.as_ref().map(|deadline| Due {
             timer: timer(),
             at: at.plus(deadline.after),
@@ -166,7 +166,7 @@ pub(in crate::run) fn ask_for_agent(run: &Run, key: &TaskKey, handover: &Handove
         Some(line) => format!("{} asks: {line}", key.address()),
         None => format!("{} asks: {}", key.address(), handover.awaiting.trim()),
     };
-    about_handover(run, key, topic.kind(), prompt, (handover_options(handover), Vec::new()), topic, ids)
+    about_handover(run, key, topic.kind(), prompt, (handover_options(handover), Vec::new()), Some(topic), ids)
 }
 
 /// Commits that an agent named are not there: a person is asked whether the next one goes on all the same.
@@ -183,8 +183,17 @@ pub(in crate::run) fn ask_about_commits(
     }
     let prompt = format!("{} goes on from work in commits that git does not know: {names}. Shall it go on?", key.address());
     let note = "the agent before said that it had committed this work; if it did not, it is lost or was never done".to_owned();
-    let topic = Topic::Handover(Box::new(handover.clone()));
-    about_handover(run, key, HoldKind::Handover, prompt, (commit_options(), vec![note]), topic, ids)
+    let work: Vec<String> = handover
+        .completed
+        .iter()
+        .filter(|done| done.commit.as_ref().is_some_and(|commit| commits.contains(commit)))
+        .take(NAMED)
+        .map(|done| {
+            format!("task {} ({}) is said to be in {}", done.number, done.name, done.commit.as_deref().unwrap_or_default())
+        })
+        .collect();
+    let notes = std::iter::once(note).chain(work).collect();
+    about_handover(run, key, HoldKind::Handover, prompt, (commit_options(), notes), None, ids)
 }
 
 fn about_handover(
@@ -193,11 +202,11 @@ fn about_handover(
     kind: HoldKind,
     prompt: String,
     (options, notes): (Vec<Choice>, Vec<String>),
-    topic: Topic,
+    topic: Option<Topic>,
     ids: &mut IdSource,
 ) -> Event {
     let title = run.declared(key).map(|task| task.title().to_owned());
-    let asked = Some(Box::new(asked(run, title, topic)));
+    let asked = topic.map(|topic| Box::new(asked(run, title, topic)));
     let (files, terms) = (Vec::new(), Terms::default());
     let (hold, scope) = (HoldId::new(ids.next_id()), Scope::Tasks(vec![key.clone()]));
     let opened = HoldOpened { hold, kind, scope, prompt, files, options, notes, blocking: true, quorum: 1, asked, terms };

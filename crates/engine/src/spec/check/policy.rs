@@ -6,6 +6,7 @@ use crate::id::TaskId;
 use crate::spec::code::ProblemCode;
 use crate::spec::syntax::{Content, Node};
 use crate::spec::workflow::{Automatic, Phase, Policy, Question, Task};
+use std::ops::Range;
 
 const COLLECT: [(&str, bool); 2] = [("no", false), ("phase", true)];
 const PLAIN: [(&str, bool); 2] = [("ask", false), ("auto", true)];
@@ -75,6 +76,26 @@ impl Checker<'_, '_> {
         Some(Policy { checkpoint, verify, decision, collect_phase })
     }
 
+    /// Tells which tasks need a verification that is asked for only when they are done.
+    pub(super) fn asked_later(&mut self, phase: &Phase, span: &Range<usize>) {
+        let is_verify = |id: &TaskId| phase.task(id.as_str()).is_some_and(is_verify);
+        let early: Vec<&str> = phase
+            .tasks
+            .iter()
+            .filter(|task| !self::is_verify(task) && task.needs.iter().any(is_verify))
+            .map(|task| task.id.as_str())
+            .collect();
+        if !early.is_empty() {
+            let message = format!(
+                "with `collect: phase` these are done before anybody verifies what they need: {}",
+                early.iter().map(|id| format!("{}/{id}", phase.id)).collect::<Vec<_>>().join(", ")
+            );
+            self.report
+                .warning(ProblemCode::AskedLater, span, message)
+                .help("put what must wait for the verification into a later phase");
+        }
+    }
+
     fn automatic(&mut self, node: &Node<'_>, key: &str) -> Option<Automatic> {
         if let Content::Scalar(_) = &*node.content {
             let auto = self.word(node, &format!("`{key}`"), &PLAIN)?;
@@ -91,10 +112,12 @@ impl Checker<'_, '_> {
     }
 }
 
+fn is_verify(task: &Task) -> bool {
+    matches!(task.checkpoint().and_then(|checkpoint| checkpoint.question.as_ref()), Some(Question::Verify(_)))
+}
+
 /// Puts the verifications of a phase behind all else in it: what needed one needs what that one needed.
 pub(crate) fn collect(phase: &mut Phase) {
-    let is_verify =
-        |task: &Task| matches!(task.checkpoint().and_then(|checkpoint| checkpoint.question.as_ref()), Some(Question::Verify(_)));
     let verifies: Vec<(TaskId, Vec<TaskId>)> =
         phase.tasks.iter().filter(|task| is_verify(task)).map(|task| (task.id.clone(), task.needs.clone())).collect();
     if verifies.is_empty() {

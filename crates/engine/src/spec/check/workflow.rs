@@ -129,6 +129,8 @@ pub(in crate::spec) fn workflow(
     let policy = checker.policy(&fields);
     let mut phases = checker.phases(&fields, execution_mode);
     if policy.collect_phase {
+        let span = fields.key("policy").cloned().unwrap_or_default();
+        phases.iter().flatten().for_each(|phase| checker.asked_later(phase, &span));
         phases.iter_mut().flatten().for_each(collect);
     }
     let finalization = checker.finalization(&fields);
