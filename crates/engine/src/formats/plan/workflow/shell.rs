@@ -7,11 +7,75 @@ pub(super) fn all_of<'c>(commands: impl IntoIterator<Item = &'c str>) -> Option<
     let commands: Vec<&str> = commands.into_iter().collect();
     let joined = match commands.as_slice() {
         [] => return None,
-        [one] if !one.contains('\n') => (*one).to_owned(),
+        [one] if !one.contains('\n') => with_its_pipes(one, ""),
         // A command may end with a comment or a here document, so what follows begins on a line of its own.
-        many => many.iter().fold("set -e".to_owned(), |all, one| format!("{all}\n(\n{one}\n)")),
+        many => many.iter().fold("set -e".to_owned(), |all, one| format!("{all}\n(\n{}\n)", with_its_pipes(one, "set -e\n"))),
     };
     Some(literal(&joined))
+}
+
+/// Where the pipes of a command lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pipes {
+    /// None of them hides whether what stands before it succeeded, as far as can be told.
+    Plain,
+    /// All of them only shorten or copy what people see.
+    ShortenOnly,
+    /// The last one does, and others look for something: what did not find it may be what is wanted.
+    Mixed(&'static str),
+}
+
+/// Finds out where the pipes of a command lead, outside quotes.
+pub(super) fn pipes(command: &str) -> Pipes {
+    /// What reads to the end, succeeds whatever it reads, and says nothing about it.
+    const SHORTEN: [&str; 4] = ["head", "tail", "tee", "cat"];
+    /// What never ends by itself must be cut off by whoever reads it.
+    const ENDLESS: [&str; 6] = ["yes", "/dev/urandom", "/dev/zero", "watch", "dev", "serve"];
+    let (mut quote, mut before, mut into) = (None, ' ', Vec::new());
+    let mut signs = command.char_indices().peekable();
+    while let Some((at, sign)) = signs.next() {
+        match (quote, sign) {
+            (Some('\''), '\\') => {}
+            (_, '\\') => drop(signs.next()),
+            (Some(open), _) if open == sign => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(sign),
+            (None, '|') if before == '|' || before == '>' || signs.peek().is_some_and(|(_, next)| *next == '|') => {}
+            (None, '|') => {
+                let rest = command[at + 1..].trim_start_matches('&').trim_start();
+                let is_sign = |sign: char| sign.is_alphanumeric() || matches!(sign, '_' | '-' | '.' | '/');
+                into.push(rest.split(|sign| !is_sign(sign)).next().unwrap_or_default());
+            }
+            (None, _) => {}
+        }
+        before = sign;
+    }
+    let shortens = |word: &&str| SHORTEN.iter().find(|known| *known == word).copied();
+    let is_endless =
+        command.split_whitespace().any(|word| ENDLESS.iter().any(|endless| word.trim_start_matches('<') == *endless));
+    match (into.iter().all(|word| shortens(word).is_some()), into.last().and_then(shortens)) {
+        // A quote without an end is something that this does not understand.
+        _ if quote.is_some() => Pipes::Plain,
+        (true, Some(_)) if !is_endless => Pipes::ShortenOnly,
+        (_, Some(last)) => Pipes::Mixed(last),
+        (_, None) => Pipes::Plain,
+    }
+}
+
+/// A command that fails when anything in its pipes does, where they only shorten and there is a shell that can do that.
+///
+/// `head` reads on to the end there: else whatever prints more than is wanted would be killed, and have failed.
+fn with_its_pipes(command: &str, first: &str) -> String {
+    const HEAD: &str = "\
+head() { command head \"$@\"; s=$?; for a do case $a in -*|[0-9]*) ;; *) return $s ;; esac; done; cat >/dev/null; return $s; }";
+    if pipes(command) != Pipes::ShortenOnly {
+        return command.to_owned();
+    }
+    format!(
+        "h={}\nc={}\nif command -v bash >/dev/null 2>&1; then exec bash -o pipefail -c \"$h\n$c\"; fi\neval \"$c\"",
+        quoted(HEAD),
+        quoted(&format!("{first}{command}"))
+    )
 }
 
 /// A command in which nothing is filled in.
@@ -32,4 +96,55 @@ pub(super) fn quoted(text: &str) -> String {
 pub(super) fn is_under_root(path: &str) -> bool {
     let odd = |sign: char| sign.is_control() || matches!(sign, '*' | '?' | '\\');
     !path.is_empty() && !path.starts_with(['/', '~', '-']) && !path.contains(odd) && !path.split('/').any(|part| part == "..")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_shortens_is_told_from_what_looks_for_something() {
+        for command in [
+            "make 2>&1 | tail -20",
+            "a | head -5 && b |& tee log",
+            "false | tail -1 || exit 1",
+            "a |\ncat",
+            "docker build -f x . | tail",
+        ] {
+            assert_eq!(pipes(command), Pipes::ShortenOnly, "{command}");
+        }
+        for command in [
+            "a || b",
+            "docker build -f x .",
+            "grep 'a|tail' x",
+            "a | grep -q x",
+            "echo \"x | tail\"",
+            "echo \\| tail",
+            "a >| head",
+            "it's | tail",
+        ] {
+            assert_eq!(pipes(command), Pipes::Plain, "{command}");
+        }
+        for command in ["a | grep -v x | head -5", "yes | head -1", "tr -d x </dev/urandom | head -c 9"] {
+            assert_eq!(pipes(command), Pipes::Mixed("head"), "{command}");
+        }
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "only a shell can tell what it makes of a command")]
+    fn a_command_fails_when_what_stands_before_its_pipes_does() {
+        for (command, succeeds) in [
+            ("false | tail -1", false),
+            ("printf '%s\\n' \"it's\" | tail -1", true),
+            ("seq 1 100000 | head -1", true),
+            ("head -1 /dev/null | cat", true),
+            ("echo a | tail -1\nfalse | head -n 1\ntrue", false),
+            ("echo a | tail -1\ntrue | grep -q a || true", true),
+            ("echo '{{vars.x}}' | cat; false | tee /dev/null", false),
+        ] {
+            let run = all_of([command]).expect("a command");
+            let output = std::process::Command::new("sh").args(["-c", &run]).output().expect("a shell");
+            assert_eq!(output.status.success(), succeeds, "{command}: {run}: {output:?}");
+        }
+    }
 }

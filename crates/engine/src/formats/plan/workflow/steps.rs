@@ -2,9 +2,11 @@
 
 use super::super::{PlanFile, PlanTask, PlanTaskKind};
 use super::prompt::{Around, prompt};
-use super::{CHECK_LIMIT, commits, must_haves, question, shell, told};
+use super::shell::Pipes;
+use super::{CHECK_LIMIT, commits, line_span, must_haves, question, shell, told};
 use crate::id::{PhaseId, TaskId};
 use crate::spec::check::settle_redo;
+use crate::spec::code::ProblemCode;
 use crate::spec::problem::Report;
 use crate::spec::workflow::{AgentWork, Gate, Holds, Prompt, Task, Until, Work};
 
@@ -36,6 +38,7 @@ pub(super) fn steps(source: &str, plan: &PlanFile, id: &str, phase: &PhaseId, pr
     let last_verify = plan.tasks.iter().rposition(|task| task.kind == PlanTaskKind::Verify);
     let (mut tasks, mut owed) = (Vec::<Task>::new(), Owed::default());
     for (index, task) in plan.tasks.iter().enumerate() {
+        tell_of_pipes(source, task, report);
         let work = match task.kind {
             PlanTaskKind::Auto => {
                 owe(&mut owed, task);
@@ -62,6 +65,18 @@ pub(super) fn steps(source: &str, plan: &PlanFile, id: &str, phase: &PhaseId, pr
         owed.steps.extend(plan.frontmatter.must_haves.truths.iter().chain(&unchecked).cloned());
     }
     Steps { tasks, gates, owed }
+}
+
+/// Tells of commands whose end says nothing about what they check.
+fn tell_of_pipes(source: &str, task: &PlanTask, report: &mut Report) {
+    for check in task.verify.commands.iter().chain(&task.verification.commands) {
+        if let Pipes::Mixed(last) = shell::pipes(&check.command) {
+            let message = format!("this check succeeds whenever `{last}` does, whatever stands before the pipe");
+            report
+                .warning(ProblemCode::WrongValue, &line_span(source, check.place.line), message)
+                .help(format!("leave out `| {last}`, or check what is wanted by itself"));
+        }
+    }
 }
 
 fn task_id(prefix: &str, task: &PlanTask) -> TaskId {
