@@ -312,9 +312,16 @@ fn a_check_that_never_succeeds_fails_its_task_with_what_it_printed() {
     project.write("PLAN.md", plan);
     let output = project.run(&["run", "PLAN.md", "--agent", "cat >> told.txt"]);
     assert_eq!(output.code, Some(1), "{output:?}");
-    assert!(output.stderr.contains("did not hold after 3 rounds"), "{output:?}");
+    assert!(output.stderr.contains("its check did not succeed after 3 rounds: echo it is broken; false"), "{output:?}");
     let told = project.read("told.txt");
-    assert_eq!(told.matches("A check after it failed: it ended with exit code 1\nit is broken").count(), 2, "{told}");
+    let failed = "A check after it failed: echo it is broken; false: it ended with exit code 1\nit is broken";
+    assert_eq!(told.matches(failed).count(), 2, "{told}");
+    let several = "<automated>true</automated><automated>false | tail -1</automated>";
+    project.write("PLAN.md", small("01", "").replace("<done>", &format!("<verify>{several}</verify><done>")));
+    let output = project.run(&["run", "PLAN.md", "--agent", "cat > told.txt"]);
+    assert!(output.stderr.contains("one of its checks did not succeed after 3 rounds: false | tail -1"), "{output:?}");
+    let told = project.read("told.txt");
+    assert!(told.contains("this check failed: false | tail -1"), "{told}");
 }
 
 #[test]

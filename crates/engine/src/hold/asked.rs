@@ -167,7 +167,7 @@ fn action(action: &Action) -> String {
         let _ = write!(text, "\nInstructions:\n{}\n", instructions.trim());
     }
     if let Some(check) = &action.check {
-        let _ = write!(text, "\nI'll verify after: {}\n", check.run.trim());
+        let _ = write!(text, "\nI'll verify after: {}\n", check.shown().trim());
     }
     text
 }
@@ -232,7 +232,7 @@ mod tests {
             automated: Some("made the account".into()),
             needed: "the link in the mail".into(),
             instructions: Some("Click it.".into()),
-            check: Some(Check { run: "mail verified".into(), timeout: None }),
+            check: Some(Check { run: "mail verified".into(), timeout: None, told: None }),
         };
         assert_eq!(
             asked(Topic::Question(Question::Action(action))),

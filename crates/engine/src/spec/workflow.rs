@@ -12,6 +12,7 @@ pub use gap::{Criterion, Finalization, GapAction, GapCheck};
 pub use pipeline::{GateByHand, Output, Pipeline, PipelinePhase, Workstream};
 pub use plan::PlanPart;
 pub use question::{Automatic, Check, Deadline, OnDeadline, Policy, Question, Waits};
+pub(crate) use spread::CHECK_FAILED;
 pub use spread::{ForEach, Holds, Input, InputKind, Join, Over, Until, Worktree};
 
 use crate::hold::Choice;

@@ -46,6 +46,6 @@ pub(super) fn failed_or_unauthenticated(shared: &Shared, attempted: &str, failur
         message: failure.message,
         tail: failure.tail,
     };
-    let probe = missing.probe.map(|run| Check { run, timeout: None });
+    let probe = missing.probe.map(|run| Check { run, timeout: None, told: None });
     TaskOutcome::Unauthenticated { missing: Box::new(told), probe }
 }

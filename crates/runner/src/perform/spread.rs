@@ -237,6 +237,8 @@ struct UntilRun {
     prepared: command::Prepared,
     renderer: Renderer,
     command: String,
+    /// What a plan calls its check, where it has just one.
+    check: Option<String>,
     tree: Option<worktree::Wanted>,
     /// Whether the time that it may take is its own, not the task's.
     own_limit: bool,
@@ -259,6 +261,7 @@ impl Ending {
                     prepared,
                     renderer,
                     command: command.clone(),
+                    check: until.checks.first().filter(|_| until.checks.len() == 1).cloned(),
                     tree,
                     own_limit: until.timeout.is_some(),
                 }))
@@ -339,14 +342,14 @@ async fn holds(
             returned.map(|returned| verdict(returned.truthy)).map_err(|trouble| masked(shared, &trouble).message)
         }
         Until::Run(run) => {
-            let UntilRun { mut prepared, renderer, command, tree, own_limit } = *run;
+            let UntilRun { mut prepared, renderer, command, check, tree, own_limit } = *run;
             worktree::enter(shared, &mut prepared, tree).await.map_err(|failure| failure.message)?;
             let ready = renderer.ready(shared).await?;
             match shell::execute(shared, &prepared, &ready, &command, stop).await {
                 Ok(()) => Ok(Verdict::Holds),
                 Err(failure) => match failure.kind {
-                    FailureKind::Exit(_) => Ok(Verdict::Not(told(&failure))),
-                    FailureKind::Timeout if own_limit => Ok(Verdict::Not(told(&failure))),
+                    FailureKind::Exit(_) => Ok(Verdict::Not(told(check.as_deref(), &failure))),
+                    FailureKind::Timeout if own_limit => Ok(Verdict::Not(told(check.as_deref(), &failure))),
                     _ => Err(failure.message),
                 },
             }
@@ -355,8 +358,9 @@ async fn holds(
 }
 
 /// What a check says is wrong, for whoever does the work again.
-fn told(failure: &Failure) -> String {
-    format!("A check after it failed: {}\n{}", failure.message, failure.tail).trim_end().to_owned()
+fn told(check: Option<&str>, failure: &Failure) -> String {
+    let check = check.map(|check| format!("{check}: ")).unwrap_or_default();
+    format!("A check after it failed: {check}{}\n{}", failure.message, failure.tail).trim_end().to_owned()
 }
 
 #[cfg(test)]

@@ -121,7 +121,7 @@ pub(super) fn checked(run: &Run, id: &HoldId, revision: u32, failure: Option<&Fa
         return Vec::new();
     }
     let Some(failure) = failure else { return vec![Event::CheckPassed { hold: id.clone() }] };
-    let command = hold.terms.check.as_ref().map(|check| check.run.clone()).unwrap_or_default();
+    let command = hold.terms.check.as_ref().map(|check| check.shown().to_owned()).unwrap_or_default();
     let mut differences = vec![format!("it is not done yet: `{command}` failed: {}", failure.message)];
     differences.extend(Some(failure.tail.trim_end().to_owned()).filter(|tail| !tail.is_empty()));
     vec![Event::HoldReopened { hold: id.clone(), revision: revision + 1, files: hold.files.clone(), differences, by_check: true }]

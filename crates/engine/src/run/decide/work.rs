@@ -35,7 +35,7 @@ pub(super) fn task_ended(
         }
         TaskOutcome::Again { result, outputs, why } => match declared.and_then(|task| task.until.as_ref()) {
             Some(until) if task.rounds + 1 >= until.limit => {
-                let message = format!("`until` did not hold after {} rounds", until.limit);
+                let message = until.given_up(why);
                 let failure = Failure { kind: FailureKind::Until, message, tail: why.clone() };
                 failed(run, index, &failure, agent, at, ids)
             }

@@ -28,7 +28,7 @@ fn decision(id: &str, needs: &[&str]) -> Task {
 }
 
 fn action(id: &str, needs: &[&str]) -> Task {
-    let check = Some(Check { run: "test -f clicked".into(), timeout: None });
+    let check = Some(Check { run: "test -f clicked".into(), timeout: None, told: None });
     let asked = Needed { needed: "the link".into(), check, ..Needed::default() };
     question(id, needs, Question::Action(asked), action_options(None))
 }
@@ -130,7 +130,7 @@ fn lacks_login(bench: &mut Bench, address: &str, probe: Option<&str>) -> Vec<Eve
         _ => None,
     });
     let (key, attempt) = running.expect("it runs");
-    let probe = probe.map(|run| Check { run: run.into(), timeout: None });
+    let probe = probe.map(|run| Check { run: run.into(), timeout: None, told: None });
     let outcome = TaskOutcome::Unauthenticated { missing: Box::new(missing), probe };
     bench.outcome(Body::TaskEnded { key, attempt, outcome, agent: None, commit: None })
 }

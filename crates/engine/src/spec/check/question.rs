@@ -226,12 +226,12 @@ impl Checker<'_, '_> {
 
     fn check(&mut self, node: &Node<'_>) -> Option<Check> {
         if let Content::Scalar(_) = &*node.content {
-            return self.command(node, "`check`").map(|run| Check { run, timeout: None });
+            return self.command(node, "`check`").map(|run| Check { run, timeout: None, told: None });
         }
         let fields = self.fields(node, &CHECK)?;
         let run = fields.require(self, "run").and_then(|node| self.command(node, "`run`"));
         let timeout = fields.get("timeout").and_then(|node| self.timeout(node, "`timeout`"));
-        Some(Check { run: run?, timeout })
+        Some(Check { run: run?, timeout, told: None })
     }
 
     /// A task that is a question.

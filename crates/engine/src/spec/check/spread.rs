@@ -142,7 +142,7 @@ impl Checker<'_, '_> {
         let node = fields.get("until")?;
         if let Content::Scalar(_) = &*node.content {
             let condition = self.expression(node, "`until`")?;
-            return Some(Until { holds: Holds::Condition(condition), limit: ROUNDS, timeout: None });
+            return Some(Until { holds: Holds::Condition(condition), limit: ROUNDS, timeout: None, checks: Vec::new() });
         }
         let fields = self.fields(node, &UNTIL)?;
         let limit = fields.get("limit").and_then(|node| self.count(node, "`limit`", 1..=MOST_ROUNDS)).unwrap_or(ROUNDS);
@@ -163,7 +163,7 @@ impl Checker<'_, '_> {
                 None
             }
         };
-        Some(Until { holds: holds?, limit, timeout: None })
+        Some(Until { holds: holds?, limit, timeout: None, checks: Vec::new() })
     }
 
     /// Whether something works in a git worktree of its own.

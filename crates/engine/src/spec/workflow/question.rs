@@ -118,6 +118,16 @@ pub struct Check {
     pub run: String,
     /// How long it may take.
     pub timeout: Option<Duration>,
+    /// What people are shown instead of the command, where that is made of what they wrote.
+    #[serde(default)]
+    pub told: Option<String>,
+}
+
+impl Check {
+    /// What people are shown.
+    pub fn shown(&self) -> &str {
+        self.told.as_deref().unwrap_or(&self.run)
+    }
 }
 
 /// How a checkpoint waits for its answer.

@@ -51,7 +51,28 @@ pub struct Until {
     /// How long the command may take; as long as the task when absent.
     #[serde(default)]
     pub timeout: Option<Duration>,
+    /// The checks of a plan that the command is made of, as people wrote them.
+    #[serde(default)]
+    pub checks: Vec<String>,
 }
+
+impl Until {
+    /// What is told when the last round has ended; `why` is what the command printed.
+    pub fn given_up(&self, why: &str) -> String {
+        let is_it = |check: &&String| why.contains(&format!("{CHECK_FAILED}{check}"));
+        match self.checks.as_slice() {
+            [] => format!("`until` did not hold after {} rounds", self.limit),
+            [one] => format!("its check did not succeed after {} rounds: {one}", self.limit),
+            several => {
+                let which = several.iter().find(is_it).map_or_else(|| several.join("; "), Clone::clone);
+                format!("one of its checks did not succeed after {} rounds: {which}", self.limit)
+            }
+        }
+    }
+}
+
+/// What stands before the check that failed, where there are several.
+pub(crate) const CHECK_FAILED: &str = "this check failed: ";
 
 /// What must hold after a round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -87,7 +87,8 @@ fn way(option: &PlanOption) -> Way {
 
 fn action(source: &str, task: &PlanTask, report: &mut Report) -> Action {
     let commands: Vec<&VerifyCommand> = task.verification.commands.iter().chain(&task.verify.commands).collect();
-    let run = shell::all_of(commands.iter().map(|command| command.command.as_str()));
+    let said: Vec<&str> = commands.iter().map(|command| command.command.as_str()).collect();
+    let run = shell::all_of(said.iter().copied());
     if run.is_none() {
         let message = "nothing finds out whether this was done, so the answer is believed as it is";
         report
@@ -100,7 +101,7 @@ fn action(source: &str, task: &PlanTask, report: &mut Report) -> Action {
         automated: told(&task.built).map(|text| escaped(&text)),
         needed: escaped(&told(&task.action).unwrap_or_else(|| task.name.clone())),
         instructions: told(&how.join("\n\n")).map(|text| escaped(&text)),
-        check: run.map(|run| Check { run, timeout: Some(CHECK_LIMIT) }),
+        check: run.map(|run| Check { run, timeout: Some(CHECK_LIMIT), told: Some(said.join("\n")) }),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Commands that a shell takes as they stand in the plan.
 
+use crate::spec::workflow::CHECK_FAILED;
 use crate::template::{self, Escape};
 
 /// One command for several, each of which must succeed. What looks like a template of ours is none.
@@ -9,9 +10,17 @@ pub(super) fn all_of<'c>(commands: impl IntoIterator<Item = &'c str>) -> Option<
         [] => return None,
         [one] if !one.contains('\n') => with_its_pipes(one, ""),
         // A command may end with a comment or a here document, so what follows begins on a line of its own.
-        many => many.iter().fold("set -e".to_owned(), |all, one| format!("{all}\n(\n{}\n)", with_its_pipes(one, "set -e\n"))),
+        [one] => format!("set -e\n(\n{}\n)", with_its_pipes(one, "set -e\n")),
+        many => many.iter().fold(tell_which() + "\nset -e", |all, one| {
+            format!("{all}\ncheck={}\n(\n{}\n)", quoted(one), with_its_pipes(one, "set -e\n"))
+        }),
     };
     Some(literal(&joined))
+}
+
+/// Says which of several commands failed.
+fn tell_which() -> String {
+    format!(r#"trap 's=$?; test "$s" = 0 || printf "%s\n" "{CHECK_FAILED}$check" >&2' EXIT"#)
 }
 
 /// Where the pipes of a command lead.

@@ -102,7 +102,12 @@ fn agent(plan: &PlanFile, task: &PlanTask, id: &str, phase: &PhaseId, prefix: &s
     let work = AgentWork { prompt: Prompt::Document(prompt(task, &around)), ..AgentWork::default() };
     let until = shell::all_of(checks.iter().copied());
     Task {
-        until: until.map(|run| Until { holds: Holds::Run(run), limit: ROUNDS, timeout: Some(CHECK_LIMIT) }),
+        until: until.map(|run| Until {
+            holds: Holds::Run(run),
+            limit: ROUNDS,
+            timeout: Some(CHECK_LIMIT),
+            checks: checks.iter().map(|check| (*check).to_owned()).collect(),
+        }),
         commit: commits(&plan.frontmatter),
         ..Task::new(task_id(prefix, task), Work::Agent(Box::new(work)))
     }
