@@ -44,22 +44,33 @@ pub(super) fn next(run: &Run, at: Timestamp, ids: &mut IdSource) -> Vec<Step> {
     if let Some(steps) = answers::holds(run, at, ids) {
         return steps;
     }
-    let Some(phase) = &run.current else { return steps(enter(run)) };
-    let declared = &run.workflow.phases[phase.position];
-    if !phase.tasks_done() {
-        return steps(tasks::tasks(run, phase, declared, at, ids));
+    let follows = of_phases(run, at, ids);
+    // What workstreams left behind is looked for while the run is under way: once it has ended, nobody would.
+    let ends = follows.iter().any(|event| matches!(event, Event::Completed | Event::Failed { .. }));
+    if ends && run.pipeline.as_ref().is_some_and(|known| !known.unlooked.is_empty()) {
+        return Vec::new();
     }
-    if !phase.gaps_closed(declared) {
-        return steps(gaps(run, phase, ids));
-    }
-    match phase.next_gate() {
-        Some(gate) => steps(self::gate(run, phase, declared, gate, ids)),
-        None => steps(checkpoint(phase, declared)),
-    }
+    steps(follows)
 }
 
 fn steps(events: Vec<Event>) -> Vec<Step> {
     events.into_iter().map(Step::from).collect()
+}
+
+/// What follows in the phase under way, or between phases.
+fn of_phases(run: &Run, at: Timestamp, ids: &mut IdSource) -> Vec<Event> {
+    let Some(phase) = &run.current else { return enter(run) };
+    let declared = &run.workflow.phases[phase.position];
+    if !phase.tasks_done() {
+        return tasks::tasks(run, phase, declared, at, ids);
+    }
+    if !phase.gaps_closed(declared) {
+        return gaps(run, phase, ids);
+    }
+    match phase.next_gate() {
+        Some(gate) => self::gate(run, phase, declared, gate, ids),
+        None => checkpoint(phase, declared),
+    }
 }
 
 /// The run is between phases: the next one is passed over or starts, or there is none.

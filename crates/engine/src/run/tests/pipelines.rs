@@ -116,6 +116,33 @@ fn artifacts_are_those_of_completed_workstreams() {
 }
 
 #[test]
+fn a_run_does_not_end_before_it_was_looked_for_what_its_workstreams_left_behind() {
+    let finish = |bench: &mut Bench, name: &str, outcome: TaskOutcome| {
+        let key = key("phase-2", 1, name);
+        bench.outcome(Body::TaskEnded { key, attempt: 1, outcome, agent: None, commit: None });
+    };
+    let done = || TaskOutcome::Finished { result: None, outputs: Vec::new() };
+    let failure = Failure { kind: FailureKind::Exit(2), message: "it broke".into(), tail: String::new() };
+    for (first, ends) in [(done(), Status::Complete), (TaskOutcome::Failed(failure), Status::Failed)] {
+        let mut definition = pipeline();
+        definition.phases[1].gates.clear();
+        definition.pipeline.as_mut().unwrap().phases[1].gates.clear();
+        let mut bench = Bench::new(definition);
+        bench.work();
+        bench.answer("Continue", None);
+        finish(&mut bench, "WS3", first);
+        finish(&mut bench, "WS2", done());
+        assert_eq!(bench.run.status(), Status::Running, "nobody has looked yet");
+        while let Some(Effect::Artifacts { key }) = bench.run.pending().into_iter().next() {
+            let paths = vec![format!("{}.sql", key.task)];
+            bench.outcome(Body::Pipeline(Box::new(PipelineWish::ArtifactsFound { key, paths, missing: Vec::new() })));
+        }
+        assert_eq!(bench.run.status(), ends);
+        assert!(said(&bench).artifacts.contains(&("WS2".to_owned(), vec!["WS2.sql".to_owned()])), "{ends:?}");
+    }
+}
+
+#[test]
 fn a_failure_names_the_workstream_and_the_place_that_its_output_shows() {
     let mut bench = Bench::new(pipeline());
     bench.work();
