@@ -199,7 +199,7 @@ impl Progress {
             }
             Event::GateWaived { gate, reason, .. } => {
                 let gate = neutral::line(gate.as_str());
-                let word = styled(WARNING, "counts as passed, because a person said so");
+                let word = styled(WARNING, format_args!("counts as passed{}", sentence::waived_by(entry)));
                 let why = reason.as_deref().map(|reason| format!(": {}", neutral::line(reason))).unwrap_or_default();
                 line(text, format_args!("  gate {gate} {word}{why}"));
             }

@@ -69,6 +69,7 @@ fn an_imported_run_goes_on_and_what_was_done_never_runs_again() {
         output.stderr
     );
     assert!(!project.path("db").exists(), "WS1 was done before");
+    assert!(!output.stderr.contains("a person said so"), "nobody did: {}", output.stderr);
     let said = file(&project);
     assert_eq!((&said["status"], &said["current_phase"]), (&json!("complete"), &json!(3)));
     assert_eq!(said["completed_workstreams"], json!(["WS1", "WS2", "WS3", "WS4"]));

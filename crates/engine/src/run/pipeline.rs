@@ -316,12 +316,20 @@ impl PipelineRun {
         }
     }
 
-    /// Whether a gate had passed before the run was imported.
-    pub(crate) fn had_passed(&self, title: &str) -> bool {
+    /// Whether a gate had passed before the run was imported. Gates of one name may stand at several places, so what a file says
+    /// counts only where the work is done that the gate looks at: that of its workstream, or of all of its phase.
+    pub(crate) fn had_passed(&self, title: &str, of: Option<&TaskId>, workstreams: &[TaskId]) -> bool {
+        let Some(imported) = &self.imported else { return false };
+        let named = || workstreams.iter().find(|id| title.ends_with(&format!(" ({id})")));
+        let done = match of.or_else(named) {
+            Some(workstream) => self.was_done(workstream),
+            None if workstreams.is_empty() => imported.in_progress.is_empty() && imported.pending.is_empty(),
+            None => workstreams.iter().all(|workstream| self.was_done(workstream)),
+        };
         let bare = title.split(" (").next().unwrap_or(title);
-        self.imported
-            .as_ref()
-            .is_some_and(|imported| imported.gates_passed.iter().any(|passed| passed == title || passed == bare))
+        let says = |list: &[String], name: &str| list.iter().any(|known| known == name);
+        let alone = title == bare || !says(&imported.gates_pending, title);
+        done && (says(&imported.gates_passed, title) || (alone && says(&imported.gates_passed, bare)))
     }
 
     /// Whether a workstream was done before the run was imported.

@@ -183,7 +183,7 @@ fn current_phase(run: &Run, pipeline: &Pipeline, status: Lifecycle) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// The gates, those that have passed first. What a person let pass has passed.
+/// The gates, those that have passed first. What a person let pass has passed, and so has what had before an import.
 fn gates(run: &Run, pipeline: &Pipeline, known: &PipelineRun) -> (Vec<String>, Vec<String>) {
     let (mut passed, mut pending) = (Vec::new(), Vec::new());
     for (position, said) in pipeline.phases.iter().enumerate() {
@@ -193,13 +193,15 @@ fn gates(run: &Run, pipeline: &Pipeline, known: &PipelineRun) -> (Vec<String>, V
         let standing = |id: &str| current.and_then(|current| current.gates.iter().find(|gate| gate.gate.as_str() == id));
         let added = run.added_gates(phase).iter().map(|gate| gate.id.as_str());
         for id in said.gates.iter().map(|gate| gate.as_str()).chain(added) {
-            let title = run.gate_of(phase, id).map_or(id, |gate| gate.title());
-            let before = known.had_passed(title) && run.position <= position;
+            let gate = run.gate_of(phase, id);
+            let title = gate.map_or(id, |gate| gate.title());
+            let of = gate.and_then(|gate| gate.task.as_ref());
+            let before = known.had_passed(title, of, &said.workstreams) && run.position <= position;
             let holds = complete || standing(id).map_or(before, |gate| gate.state.is_settled());
             if holds { &mut passed } else { &mut pending }.push(title.to_owned());
         }
         for gate in pipeline.by_hand.iter().filter(|gate| gate.phase == phase.id) {
-            let holds = complete || known.had_passed(&gate.title);
+            let holds = complete || known.had_passed(&gate.title, None, &said.workstreams);
             if holds { &mut passed } else { &mut pending }.push(gate.title.clone());
         }
     }

@@ -1,6 +1,6 @@
 //! What was done before a run was imported counts as done, and never runs again.
 
-use crate::id::TaskKey;
+use crate::id::{TaskId, TaskKey};
 use crate::run::event::Event;
 use crate::run::pipeline::PipelineRun;
 use crate::run::state::Run;
@@ -10,10 +10,12 @@ use crate::spec::workflow::Phase;
 pub(super) fn done_before(run: &Run, known: &PipelineRun, phase: &Phase) -> Vec<Event> {
     let reason = "it was done before the run was imported";
     let done: Vec<_> = phase.tasks.iter().filter(|task| known.was_done(&task.id)).collect();
-    let passed: Vec<_> = phase.gates.iter().filter(|gate| known.had_passed(gate.title())).collect();
+    let workstreams: Vec<TaskId> = phase.tasks.iter().map(|task| task.id.clone()).collect();
+    let had_passed = |title: &str, of: Option<&TaskId>| known.had_passed(title, of, &workstreams);
+    let passed: Vec<_> = phase.gates.iter().filter(|gate| had_passed(gate.title(), gate.task.as_ref())).collect();
     let whole = done.len() == phase.tasks.len() && passed.len() == phase.gates.len() && run.added_gates(phase).is_empty();
     let by_hand = run.workflow.pipeline.iter().flat_map(|pipeline| &pipeline.by_hand).filter(|gate| gate.phase == phase.id);
-    let whole = whole && by_hand.into_iter().all(|gate| known.had_passed(&gate.title));
+    let whole = whole && by_hand.into_iter().all(|gate| had_passed(&gate.title, None));
     let mut events = Vec::new();
     for task in done {
         let key = TaskKey { phase: phase.id.clone(), iteration: 1, task: task.id.clone(), item: None };

@@ -288,11 +288,15 @@ fn imported(status: Lifecycle) -> Imported {
 }
 
 fn import(status: Lifecycle) -> Bench {
+    import_of(imported(status))
+}
+
+fn import_of(imported: Imported) -> Bench {
     let mut bench = Bench { run: Bench::new(pipeline()).run, entries: Vec::new(), now: 0 };
     let body = Create {
         run: RunId::from("run00000"),
         kind: RunKind::Workflow,
-        origin: Origin::Imported(Box::new(imported(status))),
+        origin: Origin::Imported(Box::new(imported)),
         definition: Digest::of(b"definition"),
         files: Vec::new(),
         feature: Some("PRD-009".into()),
@@ -339,4 +343,32 @@ fn what_was_done_before_the_import_never_runs_again_and_nothing_known_is_lost() 
         assert_eq!(said.artifacts, [("WS1".to_owned(), vec!["old.sql".to_owned()])]);
         assert_eq!(said.gates_passed, ["schema (WS1)", "tests", "manual look"]);
     }
+}
+
+#[test]
+fn a_gate_that_had_passed_counts_only_where_its_work_was_done() {
+    let names = |names: &[&str]| names.iter().map(|name| TaskId::from(*name)).collect::<Vec<_>>();
+    let gates = ["schema", "tests"].map(str::to_owned).to_vec();
+    let state = |completed: &[&str]| Imported {
+        completed: names(completed),
+        pending: names(&["WS3"]),
+        gates_passed: gates.clone(),
+        ..imported(Lifecycle::Paused)
+    };
+    let ran = |completed: &[&str]| {
+        let mut bench = import_of(state(completed));
+        bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+        let before = said(&bench).gates_pending;
+        bench.work();
+        if bench.run.status() == Status::Waiting {
+            bench.answer("Continue", None);
+            bench.work();
+        }
+        assert_eq!(bench.run.status(), Status::Complete);
+        let ran = |id: &str| bench.has(|event| matches!(event, Event::GatePassed { gate, .. } if gate.as_str() == id));
+        (before.join(", "), ran("schema"), ran("tests"))
+    };
+    assert_eq!(ran(&["WS1", "WS2"]), ("tests".into(), false, true), "WS3 is not done");
+    assert_eq!(ran(&["WS2", "WS3"]), ("schema (WS1)".into(), true, false), "WS1 is not done");
+    assert_eq!(ran(&["WS1", "WS2", "WS3"]), (String::new(), false, false));
 }
