@@ -1,6 +1,7 @@
 //! `lockgate import`: a run from the state file of another tool, to go on with.
 
 use super::check::not_json;
+use super::run::may_decide_before;
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
@@ -10,6 +11,7 @@ use crate::{diagnose, neutral, pipeline, print, workflow_file};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::formats::kind::Format;
 use lockgate_engine::formats::pipeline::lenient::{StateFile, lenient};
+use lockgate_engine::formats::pipeline::lifecycle::Lifecycle;
 use lockgate_engine::id::{PhaseId, TaskId};
 use lockgate_engine::run::command::Way;
 use lockgate_engine::run::event::{FrozenFile, Origin};
@@ -52,6 +54,11 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let (state, told) = lenient(&text).map_err(|error| not_json(&arguments.file, &text, &error))?;
     let prd = known_by(&state, &arguments.file)?;
     let project = Project::open_or_make(root)?;
+    let actor = project.actor(Way::Command);
+    // What the file says is done is never done or checked again, so it is as much as many answers.
+    if arguments.new || actor.inside_task.is_some() {
+        may_decide_before(&project, &actor, "import a state file").await?;
+    }
     let spec = spec(&project, &arguments, &state)?;
     let (file, workflow) = match spec {
         Some((file, workflow)) => (file, of_spec(workflow, &prd, &arguments.file)?),
@@ -84,11 +91,17 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         prepared.create.files.clear();
     }
     project.root.prepare_run(&prepared.create.run)?;
-    let run = begin_resting(&project.world, project.actor(Way::Command), prepared, project.require_terminal()).await?;
+    let run = begin_resting(&project.world, actor, prepared, project.require_terminal()).await?;
     pipeline::refresh(&project, &run, false).await;
     print::say(format_args!("run {} is {prd}, {}", run.id, status.word()));
-    if run.end != Some(lockgate_engine::run::End::Complete) {
-        print::say(format_args!("go on with: lockgate resume {prd}"));
+    let how = match status {
+        Lifecycle::Complete => None,
+        Lifecycle::Initialized => Some(""),
+        Lifecycle::Paused | Lifecycle::InProgress => Some(" --continue"),
+        Lifecycle::Failed => Some(" --fixed"),
+    };
+    if let Some(how) = how {
+        print::say(format_args!("go on with: lockgate resume {prd}{how}"));
     }
     if arguments.json {
         print::json(&Made { run: run.id.to_string(), prd, status: status.word(), told, spec });

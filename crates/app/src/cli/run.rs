@@ -9,7 +9,7 @@ use crate::rehearsal::{self, Piece, RehearsalView};
 use crate::trouble::Trouble;
 use crate::{background, diagnose, drive, inputs, neutral, pipeline, print, signals, workflow_file};
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::command::Way;
+use lockgate_engine::run::command::{Actor, Way};
 use lockgate_engine::run::refusal::may_decide;
 use lockgate_engine::spec::workflow::Workflow;
 use lockgate_runner::agent::Configured;
@@ -210,9 +210,14 @@ pub(super) async fn left(project: &Project, run: &RunId, json: bool) -> Result<E
     Ok(Exit::Done)
 }
 
-/// Whoever may not decide may not give answers in advance either. The run that the attempt came out of keeps it.
-async fn refuse_presets(project: &Project, actor: &lockgate_engine::run::command::Actor) -> Result<(), Trouble> {
-    let what = "answer in advance";
+/// Whoever may not decide may not give answers in advance either.
+async fn refuse_presets(project: &Project, actor: &Actor) -> Result<(), Trouble> {
+    let help = "nothing has begun; without --answer, --answers and --feedback the run begins and waits at its checkpoints";
+    may_decide_before(project, actor, "answer in advance").await.map_err(|trouble| trouble.help(help))
+}
+
+/// Whether an actor may decide, where no run is there yet. The run that a refused attempt came out of keeps it.
+pub(super) async fn may_decide_before(project: &Project, actor: &Actor, what: &str) -> Result<(), Trouble> {
     let Err(refusal) = may_decide(actor, project.require_terminal(), what) else { return Ok(()) };
     if let Ok(outer) = std::env::var("LOCKGATE_RUN") {
         let outer = RunId::new(outer);
@@ -220,8 +225,7 @@ async fn refuse_presets(project: &Project, actor: &lockgate_engine::run::command
             project.record_refusal(actor, &outer, what, None, &refusal).await;
         }
     }
-    Err(Trouble::from(refusal)
-        .help("nothing has begun; without --answer, --answers and --feedback the run begins and waits at its checkpoints"))
+    Err(refusal.into())
 }
 
 fn variables(given: &[String]) -> Result<BTreeMap<String, Value>, Trouble> {

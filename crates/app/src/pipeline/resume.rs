@@ -6,6 +6,7 @@ use crate::trouble::Trouble;
 use crate::{line_question, print};
 use lockgate_engine::formats::pipeline::document::{Document, document};
 use lockgate_engine::formats::pipeline::lifecycle::Lifecycle;
+use lockgate_engine::run::command::Way;
 use lockgate_engine::run::state::End;
 use lockgate_engine::run::{Refusal, Run};
 use lockgate_engine::spec::workflow::Pipeline;
@@ -54,7 +55,7 @@ pub(crate) fn ended_for_good(project: &Project, run: &Run) -> Trouble {
     let trouble = Trouble::new(Code::RunEnded, message);
     match project.root.dir().join(&file).is_file() {
         true => trouble.help(format!(
-            "go on from where its file says it stands: `lockgate import {file}{spec} --new`, then `lockgate resume {prd}`"
+            "go on from where its file says it stands: `lockgate import {file}{spec} --new`, then `lockgate resume {prd} --continue`"
         )),
         false => trouble.help("begin a new one with `lockgate run SPEC --new`"),
     }
@@ -91,7 +92,12 @@ pub(crate) async fn go_on(project: &Project, run: &Run, asked: GoOn, may_ask: bo
                 }
                 None => print::say(format_args!("{prd} is paused; no gate has passed yet")),
             }
-            Going { approve: asked.go_on, rerun: asked.go_on, restart: asked.restart }
+            if only_said(run) {
+                approved(project, run, &document, asked, may_ask).await?;
+                Going { restart: asked.restart, ..Going::default() }
+            } else {
+                Going { approve: asked.go_on, rerun: asked.go_on, restart: asked.restart }
+            }
         }
         Lifecycle::InProgress => cut_off(prd, run, &document, asked, may_ask)?,
     };
@@ -100,6 +106,22 @@ pub(crate) async fn go_on(project: &Project, run: &Run, asked: GoOn, may_ask: bo
     }
     print::talk(&display(pipeline, &document));
     Ok(going)
+}
+
+/// Whether all that is known of a pipeline is what the file says that it was imported from.
+fn only_said(run: &Run) -> bool {
+    run.pipeline.as_ref().is_some_and(|known| known.imported.is_some() && !known.moved)
+}
+
+/// A file that rests after a phase waits for a person, and so does the run that was made from it, although it has no open question.
+async fn approved(project: &Project, run: &Run, document: &Document, asked: GoOn, may_ask: bool) -> Result<(), Trouble> {
+    let (prd, number) = (&document.prd, document.current_phase);
+    let said = asked.go_on || asked.restart || asked.fixed;
+    if said || (may_ask && yes(&format!("Go on after phase {number}? [y/N] "))?) {
+        return project.may_decide(&project.actor(Way::Command), &run.id, "answer a hold").await;
+    }
+    let message = format!("the file that {prd} was imported from rests after phase {number}; nobody said that it goes on");
+    Err(Trouble::new(Code::ResumeChoice, message).help(format!("let it go on with `lockgate resume {prd} --continue`")))
 }
 
 fn mended(prd: &str, document: &Document, asked: GoOn, may_ask: bool) -> Result<(), Trouble> {
@@ -127,8 +149,7 @@ fn mended(prd: &str, document: &Document, asked: GoOn, may_ask: bool) -> Result<
 
 fn cut_off(prd: &str, run: &Run, document: &Document, asked: GoOn, may_ask: bool) -> Result<Going, Trouble> {
     let at_work = document.in_progress.join(", ");
-    let only_said = run.pipeline.as_ref().is_some_and(|known| known.imported.is_some() && !known.moved);
-    let what = match only_said {
+    let what = match only_said(run) {
         true => format!("the file that {prd} was imported from says that {at_work} is at work, and nothing here drives it"),
         false => format!("{prd} was at work on {at_work} when the process that drove it ({}) died", run.driver),
     };

@@ -475,7 +475,7 @@ fn an_aborted_pipeline_goes_on_from_its_file_as_a_new_run() {
     let command = format!("lockgate import {FILE} --spec spec.md --new");
     assert!(refused.stderr.contains(&command), "{}", refused.stderr);
     assert_eq!(project.run(&["import", FILE, "--spec", "spec.md", "--new"]).code, Some(0));
-    assert_eq!(project.run(&["resume", "PRD-009", "--answer", "phase-2=Continue"]).code, Some(0));
+    assert_eq!(project.run(&["resume", "PRD-009", "--continue", "--answer", "phase-2=Continue"]).code, Some(0));
     assert_eq!(lists(&file(&project)), ["complete", "WS1 WS2 WS3 WS4", "", ""]);
     assert_eq!(file(&project)["artifacts"]["WS1"], json!(["db/cash.sql"]));
 }

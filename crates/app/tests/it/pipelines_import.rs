@@ -61,7 +61,7 @@ fn what_is_imported_is_exported_with_every_key_and_value() {
 fn an_imported_run_goes_on_and_what_was_done_never_runs_again() {
     let project = pipeline();
     import(&project, &foreign("paused"), &["--spec", "spec.md"]);
-    let output = project.run(&["resume", "PRD-009", "--answer", "phase-2=Continue"]);
+    let output = project.run(&["resume", "PRD-009", "--continue", "--answer", "phase-2=Continue"]);
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(
         output.stderr.contains("Resuming PRD-009 from Phase 2\n\nCompleted:\n  WS1: Database Layer ✅\n"),
@@ -109,8 +109,34 @@ fn each_status_is_resumed_as_the_source_says() {
     }
     let paused = resume("paused", &[]);
     assert!(paused.stderr.contains("the last gate that passed: schema (WS1)"), "{paused:?}");
+    assert_eq!((paused.code, paused.stderr.contains("error[resume-choice]")), (Some(3), true), "{paused:?}");
+    assert!(!paused.stderr.contains("started"), "nobody let it go on: {paused:?}");
+    let approved = resume("paused", &["--continue"]);
+    assert!(approved.code == Some(3) && approved.stderr.contains("WS3 done"), "{approved:?}");
     let initialized = resume("initialized", &[]);
     assert!(initialized.stderr.contains("phase-2/WS2 started"), "{initialized:?}");
+}
+
+#[test]
+fn a_task_imports_nothing_and_lets_nothing_imported_go_on() {
+    let project = pipeline();
+    project.write("fine.json", foreign("paused").to_string());
+    project.write(
+        "attack.yaml",
+        "name: attack\nphases:\n  - id: act\n    tasks: [{ id: try, run: 'sh attempt.sh > said 2>&1; echo code $? >> said' }]\n",
+    );
+    let attempt = |command: &str| {
+        project.write("attempt.sh", format!("\"$LOCKGATE\" {command}\n"));
+        assert_eq!(project.run(&["run", "attack.yaml"]).code, Some(0));
+        let said = project.read("said");
+        assert!(said.contains("inside task") && said.contains("code 3"), "{command}: {said}");
+    };
+    attempt("import fine.json --spec spec.md");
+    let refused = project.events(&project.newest(), "attempt_refused");
+    assert_eq!(refused[0]["what"], "import a state file");
+    import(&project, &foreign("paused"), &["--spec", "spec.md"]);
+    attempt("resume PRD-009 --continue");
+    assert_eq!(file(&project)["status"], "paused");
 }
 
 #[test]
