@@ -1,6 +1,7 @@
 //! The phase under way: its tasks, its gates and its checkpoint, and which tasks can start.
 
 mod gates;
+mod stored;
 
 use crate::datum::Datum;
 use crate::formats::handover::Handover;
@@ -13,6 +14,7 @@ use crate::time::Timestamp;
 use gates::GateLookup;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use stored::StoredTaskRun;
 
 /// The phase under way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,6 +48,7 @@ pub struct PhaseRun {
 
 /// A task of the phase under way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "StoredTaskRun", into = "StoredTaskRun")]
 pub struct TaskRun {
     /// The task.
     pub task: TaskId,
@@ -64,31 +67,22 @@ pub struct TaskRun {
     /// When its last attempt began or ended.
     pub since: Option<Timestamp>,
     /// The item itself.
-    #[serde(default)]
     pub value: Option<Datum>,
     /// What it does, where the definition does not say.
-    #[serde(default)]
     pub spec: Option<Box<Task>>,
     /// The task that became this one and others.
-    #[serde(default)]
     pub parent: Option<TaskId>,
     /// Whether its `when` was found to be true.
-    #[serde(default)]
     pub admitted: bool,
     /// How often it was done because of `until`.
-    #[serde(default)]
     pub rounds: u32,
     /// What the last round gave.
-    #[serde(default)]
     pub previous: Option<Datum>,
     /// The session that its agent works in.
-    #[serde(default)]
     pub session: Option<SessionStart>,
     /// What its agent said about itself last.
-    #[serde(default)]
     pub agent: Option<Box<AgentReport>>,
     /// What was said between it and people.
-    #[serde(default)]
     pub exchange: Option<Box<Exchange>>,
 }
 

@@ -6,6 +6,7 @@ mod pipeline;
 mod plan;
 pub mod question;
 mod spread;
+mod stored;
 
 pub use agent::{AgentSetting, AgentWork, Budget, DEFAULT_AGENT, MAX_ASKS, Prompt, PromptBy, Session, Tools};
 pub use gap::{Criterion, Finalization, GapAction, GapCheck};
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use stored::StoredTask;
 
 /// The id of the task that a phase's main script becomes.
 pub const MAIN_TASK: &str = "main";
@@ -144,6 +146,7 @@ pub struct Phase {
 
 /// One unit of work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "StoredTask", into = "StoredTask")]
 pub struct Task {
     /// Unique in the phase.
     pub id: TaskId,
@@ -170,28 +173,20 @@ pub struct Task {
     /// Where it runs, under the root; a template.
     pub dir: Option<String>,
     /// When given, it is left out unless this is true.
-    #[serde(default)]
     pub when: Option<Script>,
     /// When it may start, as far as others are concerned.
-    #[serde(default)]
     pub join: Join,
     /// When given, it is done once for each item of a list.
-    #[serde(default)]
     pub for_each: Option<ForEach>,
     /// When given, it is done until this holds.
-    #[serde(default)]
     pub until: Option<Until>,
     /// Whether the run goes on when it has failed for good.
-    #[serde(default)]
     pub continue_on_error: bool,
     /// How much its agent may use before a person is asked.
-    #[serde(default)]
     pub budget: Budget,
     /// Where its work happens.
-    #[serde(default)]
     pub worktree: Worktree,
     /// Whether what it changed is committed with git when it is done.
-    #[serde(default)]
     pub commit: bool,
 }
 
