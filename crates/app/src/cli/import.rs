@@ -10,6 +10,7 @@ use crate::trouble::Trouble;
 use crate::{diagnose, neutral, pipeline, print, workflow_file};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::formats::kind::Format;
+use lockgate_engine::formats::pipeline::by_hand::leave_to_a_person;
 use lockgate_engine::formats::pipeline::lenient::{StateFile, lenient};
 use lockgate_engine::formats::pipeline::lifecycle::Lifecycle;
 use lockgate_engine::id::{PhaseId, TaskId};
@@ -60,7 +61,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         may_decide_before(&project, &actor, "import a state file").await?;
     }
     let spec = spec(&project, &arguments, &state)?;
-    let (file, workflow) = match spec {
+    let (file, mut workflow) = match spec {
         Some((file, workflow)) => (file, of_spec(workflow, &prd, &arguments.file)?),
         None => (without_spec(&arguments.file, &text), alone(&state, &prd, &text)),
     };
@@ -70,6 +71,15 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
     if spec.is_none() && !(state.pending.is_empty() && state.in_progress.is_empty()) {
         print::warn("no EXECUTION-SPEC says what remains to be done, so agents are told what the file says; --spec names one");
+    }
+    if state.status != Lifecycle::Complete {
+        refuse_unknown(&workflow, &state, &arguments.file)?;
+        for gate in leave_to_a_person(&mut workflow, &state) {
+            let gate = neutral::line(&gate).into_owned();
+            print::note(format_args!(
+                "no command decides the gate {gate} that the file has as pending; a person is asked in the end"
+            ));
+        }
     }
     let workflow = super::with_limits(workflow, &project.config);
     if let Some(pipeline) = &workflow.pipeline {
@@ -159,6 +169,22 @@ fn of_spec(workflow: Workflow, prd: &str, file: &Path) -> Result<Workflow, Troub
     }
     let message = format!("{} is about {prd}, and the EXECUTION-SPEC about {about}", file.display());
     Err(Trouble::new(Code::BadUsage, message).help("name the EXECUTION-SPEC of the same pipeline with --spec"))
+}
+
+/// What the file says is still to be done must be something that can be.
+fn refuse_unknown(workflow: &Workflow, state: &StateFile, file: &Path) -> Result<(), Trouble> {
+    let Some(pipeline) = &workflow.pipeline else { return Ok(()) };
+    let known = |id: &str| pipeline.phase_of(id).is_some() || pipeline.deferred.iter().any(|deferred| deferred.as_str() == id);
+    let left = state.in_progress.iter().chain(&state.pending).filter(|id| !known(id));
+    let unknown: Vec<String> = left.map(|id| neutral::line(id).into_owned()).collect();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let (unknown, file) = (unknown.join(", "), file.display());
+    let message = format!("{file} has workstreams as not done that nothing here can do: {unknown}");
+    Err(Trouble::new(Code::BadStateFile, message).help(
+        "name the EXECUTION-SPEC that has them with --spec, or change the file; without one, their ids have letters, digits, - and _",
+    ))
 }
 
 fn without_spec(path: &Path, text: &str) -> WorkflowFile {

@@ -76,7 +76,7 @@ pub(crate) async fn go_on(project: &Project, run: &Run, asked: GoOn, may_ask: bo
         return Err(Refusal::NotReviewed.into());
     }
     let going = match document.status {
-        Lifecycle::Complete if run.end == Some(End::Complete) => {
+        _ if run.end == Some(End::Complete) => {
             return Err(Trouble::new(Code::RunEnded, format!("{prd} already complete"))
                 .help(format!("see what it did with `lockgate log {prd}`; begin anew with `lockgate run SPEC --new`")));
         }

@@ -161,17 +161,51 @@ fn without_a_spec_the_file_itself_says_what_there_is() {
 }
 
 #[test]
+fn a_pending_gate_that_nobody_knows_is_asked_of_a_person() {
+    let project = pipeline();
+    let mut state = foreign("paused");
+    state["gates_pending"].as_array_mut().unwrap().push(json!("rls"));
+    state["adversarial_review"] = json!({"verdict": "ship_with_gates", "by": "someone"});
+    let output = import(&project, &state, &["--spec", "spec.md"]);
+    assert_eq!(output["status"], "paused");
+    keeps(&file(&project), &state).unwrap();
+    let resumed = project.run(&["resume", "PRD-009", "--continue", "--answer", "phase-2=Continue"]);
+    assert_eq!(resumed.code, Some(3), "{resumed:?}");
+    assert_eq!((&file(&project)["status"], &file(&project)["gates_pending"]), (&json!("paused"), &json!(["rls"])));
+    assert_eq!(project.run(&["resume", "PRD-009", "--continue"]).code, Some(0));
+    assert_eq!((&file(&project)["status"], &file(&project)["gates_pending"]), (&json!("complete"), &json!([])));
+    assert_eq!(file(&project)["adversarial_review"], state["adversarial_review"]);
+}
+
+#[test]
+fn a_review_that_forbids_still_forbids_after_an_import() {
+    let project = pipeline();
+    let mut state = foreign("initialized");
+    state["completed_workstreams"] = json!([]);
+    state["pending_workstreams"] = json!(["WS1", "WS2", "WS3", "WS4"]);
+    state["adversarial_review"] = json!({"verdict": "do_not_ship", "p0_count": 1, "p1_count": 0, "attempt": 2});
+    import(&project, &state, &["--spec", "spec.md"]);
+    let resumed = project.run(&["resume", "PRD-009"]);
+    assert_eq!((resumed.code, resumed.stderr.contains("started")), (Some(3), false), "{resumed:?}");
+    let again = project.run(&["review", "PRD-009", "--verdict", "ship"]);
+    assert_eq!(again.code, Some(4), "two were filed: {again:?}");
+}
+
+#[test]
 fn what_cannot_be_imported_is_told_and_nothing_is_written() {
     let project = pipeline();
     project.write("list.json", "[1]");
     project.write("cut.json", "{\n  \"prd\": \"PRD-009\",\n");
     project.write("other.json", foreign("paused").to_string().replace("PRD-009", "PRD-010"));
     project.write("fine.json", foreign("paused").to_string());
+    project.write("more.json", foreign("paused").to_string().replace("WS4", "WS 9"));
     project.write("broken.md", SPEC.replace("gate: schema", "gate: shema"));
     for (arguments, told) in [
         (vec!["import", "list.json"], "error[not-json]: list.json:1:1"),
         (vec!["import", "cut.json"], "error[not-json]: cut.json:3"),
         (vec!["import", "other.json", "--spec", "spec.md"], "is about PRD-010, and the EXECUTION-SPEC about PRD-009"),
+        (vec!["import", "more.json", "--spec", "spec.md"], "nothing here can do: WS 9"),
+        (vec!["import", "more.json"], "nothing here can do: WS 9"),
         (vec!["import", "fine.json", "--spec", "gone.md"], "gone.md"),
         (vec!["import", "fine.json", "--spec", "broken.md"], "error[invalid-workflow]"),
     ] {

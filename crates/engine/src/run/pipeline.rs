@@ -184,7 +184,7 @@ pub struct Fix {
 }
 
 /// What a state file of another tool said when a run was made from it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Imported {
     /// The file; its text is a stored value.
     pub file: FrozenFile,
@@ -208,6 +208,9 @@ pub struct Imported {
     pub timestamp: Option<String>,
     /// Why it had failed.
     pub error: Option<FileError>,
+    /// What its review had come to.
+    #[serde(default)]
+    pub review: Option<Review>,
 }
 
 /// Why a pipeline failed, as its state file says it.
@@ -239,6 +242,7 @@ impl Imported {
             gates_pending: state.gates_pending.clone(),
             timestamp: state.timestamp.clone(),
             error: state.error.clone(),
+            review: state.review.clone(),
         }
     }
 }
@@ -248,7 +252,7 @@ impl PipelineRun {
     pub(super) fn begin(imported: Option<&Imported>, at: Timestamp) -> Self {
         Self {
             imported: imported.cloned().map(Box::new),
-            review: None,
+            review: imported.and_then(|imported| imported.review.clone()),
             notes: Notes::default(),
             artifacts: imported.map(|imported| imported.artifacts.clone()).unwrap_or_default(),
             unlooked: BTreeSet::new(),

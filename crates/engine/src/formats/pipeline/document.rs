@@ -1,5 +1,6 @@
 //! What the state file of a pipeline says, from its run: a view, so that its lists agree by construction.
 
+use super::by_hand::bare;
 use super::lifecycle::Lifecycle;
 use crate::formats::output_place::output_place;
 use crate::id::TaskId;
@@ -55,8 +56,8 @@ pub fn document(run: &Run, root: Option<&str>) -> Option<Document> {
         return Some(Document { review, notes, ..Document::of_imported(pipeline, imported, known.changed_at) });
     }
     let lists = Lists::of(run, pipeline, known);
-    let status = status(run, pipeline, &lists);
     let (gates_passed, gates_pending) = gates(run, pipeline, known);
+    let status = status(run, pipeline, &lists, &gates_pending);
     let artifacts = known.artifacts.iter().map(|(workstream, paths)| (workstream.to_string(), paths.clone()));
     let artifacts = artifacts.filter(|(workstream, _)| lists.completed.contains(workstream)).collect();
     Some(Document {
@@ -110,7 +111,8 @@ impl Lists {
         if let Some(imported) = &known.imported {
             lists.completed.extend(imported.completed.iter().filter(elsewhere).map(ToString::to_string));
             let left = imported.in_progress.iter().chain(&imported.pending);
-            lists.pending.extend(left.filter(elsewhere).map(ToString::to_string));
+            let left = left.filter(elsewhere).filter(|workstream| !pipeline.deferred.contains(workstream));
+            lists.pending.extend(left.map(ToString::to_string));
         }
         lists
     }
@@ -157,15 +159,18 @@ fn is_at_work(phase: &PhaseRun) -> bool {
     phase.running().next().is_some() || phase.running_gates().next().is_some()
 }
 
-fn status(run: &Run, pipeline: &Pipeline, lists: &Lists) -> Lifecycle {
+fn status(run: &Run, pipeline: &Pipeline, lists: &Lists, gates_pending: &[String]) -> Lifecycle {
     let has_begun = |known: &PipelineRun| known.imported.is_some() || !(known.worked.is_empty() && known.checked.is_empty());
     let begun = run.pipeline.as_deref().is_some_and(has_begun);
     let resting = if begun { Lifecycle::Paused } else { Lifecycle::Initialized };
     // What comes after the phases is no part of the pipeline.
     let over = run.position >= pipeline.phases.len();
+    let whole = lists.pending.is_empty() && lists.in_progress.is_empty() && gates_pending.is_empty();
     match &run.end {
-        _ if over => Lifecycle::Complete,
-        Some(End::Complete) => Lifecycle::Complete,
+        _ if over && whole => Lifecycle::Complete,
+        Some(End::Complete) if whole => Lifecycle::Complete,
+        // What only the file knows that it was imported from is still to be done, by somebody else.
+        Some(End::Complete) => Lifecycle::Paused,
         Some(End::Failed(_)) if run.waits_for_review() => resting,
         Some(End::Failed(_)) => Lifecycle::Failed,
         Some(End::Aborted | End::Cancelled) => resting,
@@ -212,11 +217,6 @@ fn gates(run: &Run, pipeline: &Pipeline, known: &PipelineRun) -> (Vec<String>, V
         pending.extend(imported.gates_pending.iter().filter(elsewhere).cloned());
     }
     (passed, pending)
-}
-
-/// A gate's name without its workstream.
-fn bare(title: &str) -> &str {
-    title.split(" (").next().unwrap_or(title)
 }
 
 /// Why the run failed, with the place that the output of its work shows.
@@ -292,7 +292,7 @@ impl Document {
             gates_pending: imported.gates_pending.clone(),
             timestamp: imported.timestamp.clone().unwrap_or_else(|| at.to_string()),
             error: imported.error.clone(),
-            review: None,
+            review: imported.review.clone(),
             notes: Notes::default(),
         }
     }

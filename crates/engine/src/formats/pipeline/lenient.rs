@@ -2,7 +2,7 @@
 
 use super::lifecycle::Lifecycle;
 use crate::formats::json::{self, Content, JsonError, Placed};
-use crate::run::pipeline::FileError;
+use crate::run::pipeline::{FileError, Review, Verdict};
 use crate::spec::problem::shown;
 use crate::spec::suggest;
 use std::collections::BTreeSet;
@@ -36,6 +36,8 @@ pub struct StateFile {
     pub timestamp: Option<String>,
     /// Why it failed.
     pub error: Option<FileError>,
+    /// What its review came to.
+    pub review: Option<Review>,
     /// The whole file, every key in its order.
     pub whole: Placed,
 }
@@ -66,6 +68,7 @@ pub fn lenient(text: &str) -> Result<(StateFile, Vec<String>), JsonError> {
     let (gates_passed, gates_pending) = reader.gates();
     let timestamp = reader.first(&TIMESTAMP_KEYS);
     let error = reader.error();
+    let review = reader.review();
     let told = reader.told;
     let Lists { completed, in_progress, pending, known: _ } = lists;
     let state = StateFile {
@@ -82,6 +85,7 @@ pub fn lenient(text: &str) -> Result<(StateFile, Vec<String>), JsonError> {
         gates_pending,
         timestamp,
         error,
+        review,
         whole,
     };
     Ok((state, told))
@@ -383,6 +387,31 @@ impl Reader<'_> {
             self.tell("`error` does not say both the workstream and the message");
         }
         Some(FileError { workstream, message, file, line })
+    }
+
+    /// The gates that a review asked for stand among the others.
+    fn review(&mut self) -> Option<Review> {
+        let value = self.whole.get("adversarial_review").filter(|value| !matches!(value.content, Content::Null))?;
+        let field = |key: &str| value.get(key).and_then(Placed::text).map(str::to_owned);
+        let number = |key: &str| match value.get(key).map(|number| &number.content) {
+            Some(Content::Number(number)) => number.as_u64().and_then(|number| u32::try_from(number).ok()),
+            _ => None,
+        };
+        let word = field("verdict").or_else(|| value.text().map(str::to_owned)).unwrap_or_default();
+        let word = word.trim().to_lowercase().replace(['-', ' '], "_");
+        let Some((_, verdict)) = Verdict::ALL.into_iter().find(|(known, _)| *known == word) else {
+            self.tell("`adversarial_review` has no verdict that is known, so it counts as none");
+            return None;
+        };
+        Some(Review {
+            verdict,
+            p0: number("p0_count").unwrap_or(0),
+            p1: number("p1_count").unwrap_or(0),
+            attempt: number("attempt").unwrap_or(1).max(1),
+            findings: field("findings_path"),
+            override_reason: field("override_reason").filter(|_| verdict == Verdict::Overridden),
+            gates: Vec::new(),
+        })
     }
 }
 

@@ -100,7 +100,7 @@ fn merged(before: Option<&Before>, document: &Document) -> Map<String, Value> {
     let mut keys = Map::new();
     for (key, value) in &before.keys {
         let kept = match now.shift_remove(key) {
-            Some(said) if key == REVIEW => Some(over(value, said)),
+            Some(said) if key == REVIEW => Some(wrote(key, Some(&said)).unwrap_or_else(|| over(value, said))),
             Some(said) if NOTES.contains(&key.as_str()) => Some(joined(value, said)),
             Some(said) if key == ARTIFACTS && wrote(key, Some(&said)).is_none() => Some(artifacts(value, said, before, document)),
             Some(said) => Some(wrote(key, Some(&said)).unwrap_or(said)),

@@ -284,6 +284,7 @@ fn imported(status: Lifecycle) -> Imported {
         timestamp: Some("2025-12-11T10:16:00Z".into()),
         error: Some(FileError { workstream: "WS2".into(), message: "x".into(), file: None, line: None })
             .filter(|_| status == Lifecycle::Failed),
+        review: None,
     }
 }
 
@@ -371,4 +372,32 @@ fn a_gate_that_had_passed_counts_only_where_its_work_was_done() {
     assert_eq!(ran(&["WS1", "WS2"]), ("tests".into(), false, true), "WS3 is not done");
     assert_eq!(ran(&["WS2", "WS3"]), ("schema (WS1)".into(), true, false), "WS1 is not done");
     assert_eq!(ran(&["WS1", "WS2", "WS3"]), (String::new(), false, false));
+}
+
+#[test]
+fn a_review_outlives_an_import() {
+    let reviewed = |verdict: Verdict| {
+        let review = Some(Review { attempt: 2, gates: Vec::new(), ..review(verdict) });
+        import_of(Imported { review, status: Lifecycle::Initialized, completed: Vec::new(), ..imported(Lifecycle::Initialized) })
+    };
+    let mut bench = reviewed(Verdict::DoNotShip);
+    assert!(bench.run.waits_for_review());
+    assert_eq!(said(&bench).review.unwrap().verdict, Verdict::DoNotShip);
+    assert_eq!(file(&mut bench, review(Verdict::Ship)).unwrap_err(), Refusal::ReviewsSpent { attempts: 2 });
+    file(&mut bench, review(Verdict::Overridden)).unwrap();
+    assert!(!bench.run.waits_for_review());
+    assert!(!reviewed(Verdict::Ship).run.waits_for_review());
+}
+
+#[test]
+fn the_file_is_never_complete_while_it_says_that_something_is_pending() {
+    let names = |names: &[&str]| names.iter().map(|name| TaskId::from(*name)).collect::<Vec<_>>();
+    let elsewhere = Imported { pending: names(&["WS2", "WS3", "WS9"]), ..imported(Lifecycle::Paused) };
+    let gate = Imported { gates_pending: vec!["audit".into()], ..imported(Lifecycle::Paused) };
+    for imported in [elsewhere, gate] {
+        let mut bench = import_of(imported);
+        bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+        bench.work();
+        assert_eq!((bench.run.status(), said(&bench).status), (Status::Complete, Lifecycle::Paused));
+    }
 }
