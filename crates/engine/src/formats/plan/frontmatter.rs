@@ -8,12 +8,28 @@ use super::{Artifact, Frontmatter, KeyLink, MustHaves};
 use crate::spec::code::ProblemCode;
 use crate::spec::document::{self, Value};
 use crate::spec::problem::{Problem, Report, shown};
+use crate::spec::suggest;
 use std::ops::Range;
 
 /// How long the YAML may be.
 const MAX_BYTES: usize = 1 << 18;
 /// How many lines are mended before it is given up.
 const MOST_MENDED: usize = 20;
+
+/// The keys that something comes of.
+const KEYS: [&str; 11] = [
+    "phase",
+    "plan",
+    "type",
+    "wave",
+    "depends_on",
+    "files_modified",
+    "autonomous",
+    "requirements",
+    "user_setup",
+    "must_haves",
+    "commits",
+];
 
 /// The bytes from the first `---` to the second, and where the plan goes on; nothing when there are none.
 pub(super) fn split(source: &str) -> Option<(Range<usize>, usize)> {
@@ -166,10 +182,25 @@ impl Reader<'_, '_> {
                     read.user_setup = items(value).iter().map(|item| self.json(item)).collect();
                 }
                 "must_haves" => read.must_haves = self.must_haves(value),
-                _ => read.rest.push((entry.key.clone(), self.json(value))),
+                key => {
+                    // Plans carry many keys of their own, so only what looks misspelt is told.
+                    if suggest::nearest(key, KEYS).is_some_and(|known| known != key) {
+                        self.tell_unknown(value, key, "the frontmatter", &KEYS);
+                    }
+                    read.rest.push((entry.key.clone(), self.json(value)));
+                }
             }
         }
         read
+    }
+
+    fn tell_unknown(&mut self, value: &Value<'_>, key: &str, of: &str, known: &[&str]) {
+        if !self.report.is_full() {
+            let message = format!("`{}` is no key of {of}, so nothing comes of it", shown(key));
+            let problem = value.problem(message, suggest::meant_or_known(key, known.iter().copied()));
+            let span = self.span(&problem);
+            self.report.warning(ProblemCode::UnknownKey, &span, problem.message).maybe_help(problem.help);
+        }
     }
 
     fn must_haves(&mut self, value: &Value<'_>) -> MustHaves {
@@ -189,7 +220,10 @@ impl Reader<'_, '_> {
                     let items = items(&entry.value);
                     read.key_links = items.iter().map(|item| self.key_link(item)).collect();
                 }
-                _ => read.rest.push((entry.key.clone(), self.json(&entry.value))),
+                key => {
+                    self.tell_unknown(&entry.value, key, "`must_haves`", &["truths", "artifacts", "key_links"]);
+                    read.rest.push((entry.key.clone(), self.json(&entry.value)));
+                }
             }
         }
         read
@@ -208,7 +242,15 @@ impl Reader<'_, '_> {
                 "contains" => read.contains = self.sentences(&entry.value),
                 "exports" => read.exports = self.list(&entry.value),
                 "min_lines" => read.min_lines = self.count(&entry.value, "`min_lines`"),
-                _ => read.rest.push((entry.key.clone(), self.json(&entry.value))),
+                key => {
+                    self.tell_unknown(
+                        &entry.value,
+                        key,
+                        "an artifact",
+                        &["path", "provides", "contains", "exports", "min_lines"],
+                    );
+                    read.rest.push((entry.key.clone(), self.json(&entry.value)));
+                }
             }
         }
         if read.path.is_empty() {
@@ -230,7 +272,10 @@ impl Reader<'_, '_> {
                 "to" => read.to = self.text(&entry.value).unwrap_or_default(),
                 "via" => read.via = self.text(&entry.value).unwrap_or_default(),
                 "pattern" => read.pattern = self.text(&entry.value),
-                _ => read.rest.push((entry.key.clone(), self.json(&entry.value))),
+                key => {
+                    self.tell_unknown(&entry.value, key, "a link", &["from", "to", "via", "pattern"]);
+                    read.rest.push((entry.key.clone(), self.json(&entry.value)));
+                }
             }
         }
         read

@@ -74,6 +74,24 @@ impl Known {
     }
 }
 
+/// The parts that are worth a guess.
+const PARTS: [&str; 14] = [
+    "name",
+    "files",
+    "read_first",
+    "behavior",
+    "action",
+    "verify",
+    "acceptance_criteria",
+    "done",
+    "what-built",
+    "how-to-verify",
+    "decision",
+    "options",
+    "instructions",
+    "resume-signal",
+];
+
 /// Whether a task can have a part of this name.
 pub(super) fn knows(name: &str) -> bool {
     Known::of(name).is_some()
@@ -157,6 +175,13 @@ impl Reader<'_, '_> {
         let tag = &self.markup.tags[part.open];
         let text = || unindented(&self.source[part.inner.clone()]);
         let Some(known) = Known::of(tag.name) else {
+            let has_check = part.tags.clone().any(|index| self.markup.tags[index].opens("automated"));
+            let meant = suggest::nearest(tag.name, PARTS).map(|meant| format!("did you mean `{meant}`?"));
+            let help = meant.or_else(|| has_check.then(|| "write `<verify>` around `<automated>`".to_owned()));
+            if help.is_some() {
+                let message = format!("`<{}>` is no part of a task, so it is only told to the agent", shown(tag.name));
+                self.report.warning(ProblemCode::StrayTag, &(tag.start..tag.end), message).maybe_help(help);
+            }
             task.others.push(Section { tag: tag.name.to_owned(), text: text() });
             return;
         };

@@ -25,7 +25,11 @@ pub(super) fn prompt(task: &PlanTask, around: &Around<'_>) -> String {
     let mut told = format!("# {}\n\nThis is task {} of {total} of plan {id}.", task.name, task.number);
     told += " The tasks before it are done; those after it are not yours.\n";
     section(&mut told, "Objective of the plan", &plan.objective);
+    list(&mut told, "Requirements that the plan serves", &plan.frontmatter.requirements);
     section(&mut told, "Context", &plan.context);
+    for Section { tag, text } in &plan.others {
+        section(&mut told, &format!("{} of the plan", heading(tag)), text);
+    }
     list(&mut told, "Files", &task.files);
     section(&mut told, "Read first", &task.read_first);
     if task.tdd {
@@ -43,12 +47,15 @@ pub(super) fn prompt(task: &PlanTask, around: &Around<'_>) -> String {
     }
     section(&mut told, "Acceptance criteria", &task.acceptance_criteria);
     section(&mut told, "How it is verified", &task.verify.prose);
+    section(&mut told, "How it is verified too", &task.verification.prose);
     if !checks.is_empty() {
         let commands = checks.iter().map(|command| format!("```sh\n{command}\n```")).collect::<Vec<_>>().join("\n\n");
         section(&mut told, "Commands that must succeed afterwards", &commands);
     }
     section(&mut told, "Done when", &task.done);
     list(&mut told, "What must be true when the whole plan is done", &plan.frontmatter.must_haves.truths);
+    section(&mut told, "How the whole plan is verified", &plan.verification);
+    section(&mut told, "When the whole plan has succeeded", &plan.success_criteria);
     let setup: Vec<String> = plan.frontmatter.user_setup.iter().map(ToString::to_string).collect();
     list(&mut told, "What people set up outside", &setup);
     if commits(&plan.frontmatter) {

@@ -48,7 +48,7 @@ pub(super) fn steps(source: &str, plan: &PlanFile, id: &str, phase: &PhaseId, pr
             PlanTaskKind::Verify => {
                 let mut found = std::mem::take(&mut owed).steps;
                 if last_verify == Some(index) {
-                    found.extend(plan.frontmatter.must_haves.truths.iter().chain(&unchecked).cloned());
+                    found.extend(of_the_whole(plan, &unchecked));
                 }
                 Some(question::checkpoint(source, task, found, report))
             }
@@ -62,9 +62,20 @@ pub(super) fn steps(source: &str, plan: &PlanFile, id: &str, phase: &PhaseId, pr
         settle_redo(&mut tasks, index, Vec::new(), None);
     }
     if last_verify.is_none() {
-        owed.steps.extend(plan.frontmatter.must_haves.truths.iter().chain(&unchecked).cloned());
+        owed.steps.extend(of_the_whole(plan, &unchecked));
     }
     Steps { tasks, gates, owed }
+}
+
+/// What a person finds out about the plan as a whole.
+fn of_the_whole(plan: &PlanFile, unchecked: &[String]) -> Vec<String> {
+    let must = &plan.frontmatter.must_haves;
+    let mut steps: Vec<String> = must.truths.iter().chain(unchecked).cloned().collect();
+    let exporting = must.artifacts.iter().filter(|artifact| !artifact.exports.is_empty());
+    steps.extend(exporting.map(|artifact| format!("{} exports {}", artifact.path, artifact.exports.join(", "))));
+    steps.extend(told(&plan.verification).map(|text| format!("The plan is verified so: {text}")));
+    steps.extend(told(&plan.success_criteria).map(|text| format!("The plan has succeeded when: {text}")));
+    steps
 }
 
 /// Tells of commands whose end says nothing about what they check.
@@ -85,7 +96,7 @@ fn task_id(prefix: &str, task: &PlanTask) -> TaskId {
 
 /// What the plan says about a task for people, and no command checks.
 fn owe(owed: &mut Owed, task: &PlanTask) {
-    let said = [told(&task.done), told(&task.verify.prose)];
+    let said = [told(&task.done), told(&task.verify.prose), told(&task.verification.prose)];
     let steps: Vec<String> = said.into_iter().flatten().map(|text| format!("{}: {text}", task.name)).collect();
     if !steps.is_empty() {
         owed.names.push(task.name.clone());
@@ -96,7 +107,8 @@ fn owe(owed: &mut Owed, task: &PlanTask) {
 fn agent(plan: &PlanFile, task: &PlanTask, id: &str, phase: &PhaseId, prefix: &str) -> Task {
     let next = plan.tasks.get(task.number).filter(|next| next.kind == PlanTaskKind::Verify);
     let for_next = next.into_iter().flat_map(|next| &next.verify.commands);
-    let checks: Vec<&str> = task.verify.commands.iter().chain(for_next).map(|check| check.command.as_str()).collect();
+    let own = task.verify.commands.iter().chain(&task.verification.commands);
+    let checks: Vec<&str> = own.chain(for_next).map(|check| check.command.as_str()).collect();
     let follows = next.filter(|next| !next.action.is_empty());
     let around = Around { plan, id, phase, prefix, follows, checks: &checks };
     let work = AgentWork { prompt: Prompt::Document(prompt(task, &around)), ..AgentWork::default() };

@@ -3,6 +3,7 @@
 use super::*;
 use crate::hold::Action as Effect;
 use crate::id::TaskId;
+use crate::spec::code::ProblemCode;
 use crate::spec::workflow::{Holds, OnFail, Prompt, Task};
 use serde_json::json;
 
@@ -309,4 +310,50 @@ fn orders_that_cannot_be_kept_are_errors_with_their_places() {
     );
     let same = [PlanText { name: "a.md", source: &plan("01", "", "x") }, PlanText { name: "b.md", source: &plan("01", "", "x") }];
     assert_eq!(told(read_folder("all", &same)).2, "this is plan 08-01, and so is a.md");
+}
+
+#[test]
+fn what_a_plan_says_about_the_whole_reaches_people_and_agents() {
+    let whole = "<verification>All pages load</verification>\n<success_criteria>Nobody waits</success_criteria>\n\
+                 <threat_model>Somebody guesses</threat_model>\n<output>";
+    let source = PLAN.replace("<output>", whole).replace("wave: 1\n", "wave: 1\nrequirements: [AUTH-1]\n");
+    let source = source.replace("      min_lines: 3\n", "      min_lines: 3\n      exports: [login]\n");
+    let (workflow, _) = read(&source);
+    let told = filled(prompt(&workflow.phases[0].tasks[0]), &json!({}));
+    for part in ["All pages load", "Nobody waits", "## Threat model of the plan\n\nSomebody guesses", "- AUTH-1"] {
+        assert!(told.contains(part), "{part} is missing in {told}");
+    }
+    let verify = workflow.phases[0].tasks[3].checkpoint().expect("a question");
+    let Some(Question::Verify(asked)) = &verify.question else { panic!("{verify:?}") };
+    for part in
+        ["The plan is verified so: All pages load", "The plan has succeeded when: Nobody waits", "src/it's.ts exports login"]
+    {
+        assert!(asked.steps.iter().any(|step| step == part), "{part} is missing in {:?}", asked.steps);
+    }
+}
+
+#[test]
+fn what_is_misspelt_is_warned_of_and_a_verification_of_an_agent_is_a_check() {
+    let source = "---\nphase: 1\nplan: 2\nmust_have: {}\nmust_haves:\n  truth: [a]\n  artifacts:\n    - path: a\n      min_line: 3\n  \
+                  key_links:\n    - from: a\n      patern: b\nmine: 1\n---\n<task type=\"auto\"><name>a</name><action>x</action>\n\
+                  <verfy><automated>true</automated></verfy>\n<checks><automated>true</automated></checks>\n<notes>x</notes>\n\
+                  <verification><automated>test -e a</automated></verification>\n</task>";
+    let (workflow, problems) = read(source);
+    let told: Vec<(&str, &str)> = problems
+        .iter()
+        .filter(|problem| matches!(problem.code, ProblemCode::UnknownKey | ProblemCode::StrayTag))
+        .map(|problem| (problem.message.as_str(), problem.help.as_deref().unwrap_or_default()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("`must_have` is no key of the frontmatter, so nothing comes of it", "did you mean `must_haves`?"),
+            ("`truth` is no key of `must_haves`, so nothing comes of it", "did you mean `truths`?"),
+            ("`min_line` is no key of an artifact, so nothing comes of it", "did you mean `min_lines`?"),
+            ("`patern` is no key of a link, so nothing comes of it", "did you mean `pattern`?"),
+            ("`<verfy>` is no part of a task, so it is only told to the agent", "did you mean `verify`?"),
+            ("`<checks>` is no part of a task, so it is only told to the agent", "write `<verify>` around `<automated>`"),
+        ]
+    );
+    assert_eq!(check(&workflow.phases[0].tasks[0]), "test -e a");
 }
