@@ -34,7 +34,8 @@ fn is_regular(path: &Path) -> Result<(), Trouble> {
     match std::fs::metadata(path) {
         Ok(found) if found.is_file() => Ok(()),
         Ok(found) if found.is_dir() => {
-            Err(Trouble::new(Code::NotAFile, format!("{named} is a folder, and a workflow is a file")).help(files_in(path)))
+            Err(Trouble::new(Code::NotAFile, format!("{named} is a folder without plans, and a workflow is a file"))
+                .help(files_in(path)))
         }
         Ok(_) => Err(Trouble::new(Code::NotAFile, format!("{named} is no regular file, and only such are read"))
             .help("write the workflow to a file and name that")),
@@ -59,7 +60,10 @@ fn files_in(folder: &Path) -> String {
         paths.map(|path| path.strip_prefix(".").unwrap_or(&path).to_string_lossy().into_owned()).collect();
     names.sort();
     if names.is_empty() {
-        return format!("name a workflow file; there are no YAML files in {}", folder.display());
+        return format!(
+            "name a workflow file; there are neither YAML files nor plans (.md files with `<task>`) in {}",
+            folder.display()
+        );
     }
     let more = names.len().saturating_sub(LISTED);
     names.truncate(LISTED);

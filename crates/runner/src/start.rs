@@ -5,6 +5,7 @@ use crate::root::{self, Root};
 use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::formats::kind::{self, Format, Told};
+use lockgate_engine::formats::plan;
 use lockgate_engine::formats::plan::workflow::{PlanText, read_folder};
 use lockgate_engine::id::{DriverId, IdSource, RunId};
 use lockgate_engine::run::command::Create;
@@ -94,7 +95,12 @@ pub fn read_workflow(path: &Path) -> Result<WorkflowFile, FileError> {
     }
     let source = read_text(path)?;
     let mut neighbours = Neighbours::of(path);
-    let Told { format, read } = kind::read_beside(&source, &mut neighbours);
+    // Nothing in it tells what it is to be.
+    let is_plan_to_be = source.trim().is_empty() && path.extension().is_some_and(|extension| extension == "md");
+    let Told { format, read } = match is_plan_to_be {
+        true => Told { format: Format::Plan, read: plan::workflow::read_workflow(&source) },
+        false => kind::read_beside(&source, &mut neighbours),
+    };
     let beside = neighbours.into_read();
     Ok(WorkflowFile { path: path.to_owned(), format, source, workflow: read.workflow, problems: read.problems, beside })
 }

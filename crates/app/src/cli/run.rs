@@ -16,6 +16,7 @@ use lockgate_runner::agent::Configured;
 use lockgate_runner::config::Config;
 use lockgate_runner::driver::{Driver, Halt, begin_detached};
 use lockgate_runner::start::{Beginning, WorkflowFile, prepare};
+use lockgate_runner::worktree::git;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -98,6 +99,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let flags = arguments.flags.into_iter().chain(arguments.raw_flags).collect();
     let agent = arguments.agent.filter(|agent| !agent.trim().is_empty());
     refuse_without_agent(&workflow, agent.as_deref(), &project.config)?;
+    refuse_commits_without_git(&workflow, project.root.dir())?;
     let mut workflow = with_limits(workflow, &project.config);
     let feature = match &mut workflow.pipeline {
         None => arguments.feature,
@@ -157,6 +159,16 @@ fn refuse_unfit(arguments: &Arguments, workflow: &Workflow) -> Result<(), Troubl
 pub(crate) fn with_limits(workflow: Workflow, config: &Config) -> Workflow {
     let workflow = pipeline::with_settings(workflow, config);
     Workflow { max_parallel: workflow.max_parallel.or(config.max_parallel.map(NonZeroU32::get)), ..workflow }
+}
+
+/// What cannot be committed is better known before an agent has worked.
+fn refuse_commits_without_git(workflow: &Workflow, root: &Path) -> Result<(), Trouble> {
+    let commits = workflow.phases.iter().flat_map(|phase| &phase.tasks).any(|task| task.commit);
+    if !commits || git(root, &["rev-parse", "--git-dir"]).is_ok() {
+        return Ok(());
+    }
+    let message = format!("what tasks change is to be committed, and {} is not under git", root.display());
+    Err(Trouble::new(Code::GitTrouble, message).help("run `git init` there, or leave out `commits: true` and --commits"))
 }
 
 /// A run whose agents nobody has named would fail in its middle, so it does not begin.

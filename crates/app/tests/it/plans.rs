@@ -354,3 +354,33 @@ fn the_questions_of_a_plan_can_be_answered_in_advance() {
     let wrong = project.run(&["run", "PLAN.md", "--agent", "cat", "--answer", "task-2=fil"]);
     assert!(wrong.code == Some(4) && wrong.stderr.contains("\"In one file\""), "{wrong:?}");
 }
+
+#[test]
+fn a_plan_whose_tasks_are_committed_does_not_begin_outside_git() {
+    let project = Project::new();
+    project.write("PLAN.md", small("01", "commits: true\n"));
+    let output = project.run(&["run", "PLAN.md", "--agent", "touch worked"]);
+    assert!(output.code == Some(1) && output.stderr.contains("is not under git"), "{output:?}");
+    assert!(!project.path("worked").exists(), "the agent did not work for nothing");
+}
+
+#[test]
+fn what_is_no_plan_is_told_in_the_words_of_plans() {
+    let project = Project::new();
+    project.write("p/README.md", "# Nothing\n");
+    let output = project.run(&["run", "p"]);
+    assert!(output.code == Some(4) && output.stderr.contains("is a folder without plans"), "{output:?}");
+    assert!(output.stderr.contains("neither YAML files nor plans"), "{output:?}");
+    project.write("PLAN.md", "\n");
+    let output = project.run(&["validate", "PLAN.md"]);
+    assert!(output.code == Some(4) && output.stderr.contains("the plan has no tasks"), "{output:?}");
+}
+
+#[test]
+fn a_decision_without_options_is_walked_through_in_a_dry_run() {
+    let project = Project::new();
+    let decision = "<task type=\"checkpoint:decision\"><decision>Which?</decision></task>\n";
+    project.write("PLAN.md", small("01", "") + decision);
+    let output = project.run(&["run", "PLAN.md", "--dry-run"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+}

@@ -217,7 +217,8 @@ async fn drive(driver: &mut Driver, halt: &Halt, heard: &Mutex<Heard>) -> Result
             return Ok(());
         };
         let option = first.id.to_string();
-        let body = Body::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option, feedback: None };
+        let feedback = first.needs_words.then(|| "(what a person says)".to_owned());
+        let body = Body::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option, feedback };
         driver.submit(nobody(), body, false).await?;
     }
 }
