@@ -18,6 +18,9 @@ pub struct Asked {
     pub total: u32,
     /// What is asked.
     pub topic: Topic,
+    /// The word that was agreed on besides `approved` or `done`.
+    #[serde(default)]
+    pub signal: Option<String>,
 }
 
 /// What is asked.
@@ -78,6 +81,11 @@ impl Asked {
             | HoldKind::Gaps
             | HoldKind::Budget
             | HoldKind::Handover => ("Action Required", "Type \"done\" when complete"),
+        };
+        let agreed = self.signal.as_deref().filter(|word| !["approved", "done"].contains(word));
+        let action = match (agreed, action.split_once("\" ")) {
+            (Some(word), Some((before, after))) => format!("{before}\" (or \"{word}\") {after}"),
+            (Some(_), None) | (None, _) => action.to_owned(),
         };
         let (done, total, task) = match &self.topic {
             // The agent counts the tasks of its own plan.
@@ -192,7 +200,17 @@ mod tests {
     use crate::spec::workflow::question::{Check, Way};
 
     fn asked(topic: Topic) -> String {
-        Asked { task: "Deploy".into(), done: 2, total: 8, topic }.text()
+        Asked { task: "Deploy".into(), done: 2, total: 8, topic, signal: None }.text()
+    }
+
+    #[test]
+    fn the_word_that_was_agreed_on_is_shown() {
+        let topic = Topic::Question(Question::Verify(Verify::default()));
+        let asked = Asked { task: "Deploy".into(), done: 2, total: 8, topic, signal: Some("token ready".into()) };
+        let text = asked.text();
+        assert!(text.contains("YOUR ACTION: Type \"approved\" (or \"token ready\") or describe issues\n"), "{text}");
+        let same = Asked { signal: Some("approved".into()), ..asked }.text();
+        assert!(same.contains("YOUR ACTION: Type \"approved\" or describe issues\n"), "{same}");
     }
 
     #[test]

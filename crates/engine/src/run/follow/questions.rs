@@ -90,7 +90,10 @@ pub(in crate::run) fn ask(
         notes: showing.notes.clone(),
         blocking: checkpoint.waits.default.is_none(),
         quorum: 1,
-        asked: showing.question.clone().map(|question| Box::new(asked(run, title, Topic::Question(question)))),
+        asked: showing.question.clone().map(|question| {
+            let signal = checkpoint.options.iter().find_map(|choice| choice.signals.first().cloned());
+            Box::new(Asked { signal, ..asked(run, title, Topic::Question(question)) })
+        }),
         terms,
         scope,
     }))
@@ -217,5 +220,5 @@ fn about_handover(
 fn asked(run: &Run, title: Option<String>, topic: Topic) -> Asked {
     let (done, total) = run.progress();
     let phase = || run.current.as_ref().map(|phase| run.workflow.phases[phase.position].title().to_owned());
-    Asked { task: title.or_else(phase).unwrap_or_default(), done, total, topic }
+    Asked { task: title.or_else(phase).unwrap_or_default(), done, total, topic, signal: None }
 }
