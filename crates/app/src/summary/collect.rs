@@ -45,7 +45,10 @@ impl Collector {
             Event::TaskStarted { key, attempt, .. } => self.task(key, |task| start(task, *attempt, at)),
             Event::TaskFinished { key, outputs, agent, commit, .. } => {
                 self.left(key, outputs);
-                self.task(key, |task| task.commit = commit.clone().or(task.commit.take()));
+                self.task(key, |task| {
+                    task.commits.extend(commit.clone());
+                    task.commit = commit.clone().or(task.commit.take());
+                });
                 self.end(key, "done", None, agent.as_deref(), at);
             }
             Event::TaskRepeated { key, outputs, agent, .. } => {
@@ -188,6 +191,7 @@ impl Collector {
             phase: opened.scope.phase().map(ToString::to_string),
             tasks: opened.scope.addresses(),
             title: opened.asked.as_ref().map(|asked| asked.task.clone()),
+            agent: asking_agent(opened),
             login: login(opened),
             question: opened.prompt.clone(),
             state: "open",
@@ -300,7 +304,7 @@ impl Collector {
 impl TaskDone {
     fn new(id: String) -> Self {
         let (attempts, used) = (Vec::new(), UsedView::default());
-        Self { id, parent: None, status: "waiting", reason: None, took_ms: 0, attempts, used, commit: None }
+        Self { id, parent: None, status: "waiting", reason: None, took_ms: 0, attempts, used, commit: None, commits: Vec::new() }
     }
 }
 
@@ -323,6 +327,19 @@ fn end(task: &mut TaskDone, status: &'static str, error: Option<&str>, agent: Op
         last.status = status;
         last.error = error.map(str::to_owned);
         last.agent = agent.map(AgentView::of);
+    }
+}
+
+/// The task whose agent asks, where the question is its own.
+fn asking_agent(opened: &HoldOpened) -> Option<String> {
+    let asked = opened.asked.as_ref()?;
+    match &asked.topic {
+        Topic::Handover(_) => {
+            let address = opened.scope.addresses().into_iter().next()?;
+            let id = address.rsplit('/').next().unwrap_or_default();
+            Some(format!("{id} ({})", asked.task))
+        }
+        Topic::Question(_) | Topic::Authentication(_) => None,
     }
 }
 

@@ -173,7 +173,8 @@ pub(super) fn words(status: &str) -> String {
 
 pub(super) fn asked(asked: &Asked) -> String {
     let place = asked.phase.as_deref().map(|phase| format!(" in {}", plain(phase))).unwrap_or_default();
-    let mut text = format!("- {}{place}: {}\n", asked.kind, indented(&asked.question));
+    let agent = asked.agent.as_deref().map(|agent| format!(", by the agent of {}", plain(agent))).unwrap_or_default();
+    let mut text = format!("- {}{place}{agent}: {}\n", asked.kind, indented(&asked.question));
     let again = if asked.revision > 1 { format!(" (opening {})", asked.revision) } else { String::new() };
     let waited = took(asked.waited_ms);
     match (&asked.answer, asked.state) {
@@ -303,7 +304,17 @@ mod tests {
     impl TaskDone {
         fn named(id: &str, parent: Option<&str>, status: &'static str) -> Self {
             let (id, parent) = (id.to_owned(), parent.map(str::to_owned));
-            Self { id, parent, status, reason: None, took_ms: 0, attempts: Vec::new(), used: UsedView::default(), commit: None }
+            Self {
+                id,
+                parent,
+                status,
+                reason: None,
+                took_ms: 0,
+                attempts: Vec::new(),
+                used: UsedView::default(),
+                commit: None,
+                commits: Vec::new(),
+            }
         }
     }
 }

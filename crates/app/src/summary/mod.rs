@@ -109,6 +109,9 @@ pub(crate) struct TaskDone {
     /// The commit that holds what it changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) commit: Option<String>,
+    /// The commits of all the times that it was done.
+    #[serde(skip)]
+    pub(crate) commits: Vec<String>,
 }
 
 /// What became of an attempt.
@@ -135,6 +138,9 @@ pub(crate) struct Asked {
     /// What people call the task that asks, where the question has a form of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) title: Option<String>,
+    /// The task whose agent asks this of its own accord, with what people call it.
+    #[serde(skip)]
+    pub(crate) agent: Option<String>,
     /// What mends a missing login.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) login: Option<String>,

@@ -23,15 +23,22 @@ pub(crate) fn markdown(summary: &Summary, run: &Run, part: &PlanPart, files: &dy
     let declared = run.workflow.phase(part.phase.as_str());
     let mut deviations = Vec::new();
     for (number, id) in (1..).zip(&part.tasks) {
-        let name = declared.and_then(|phase| phase.task(id.as_str())).map_or(id.as_str(), |task| task.title());
+        let planned = declared.and_then(|phase| phase.task(id.as_str()));
+        let name = planned.map_or(id.as_str(), |task| task.title());
         let Some(task) = done(summary, part, id.as_str()) else { continue };
-        let commit = task.commit.as_deref().unwrap_or("-");
-        let changed = task.commit.as_deref().map(files).unwrap_or_default();
+        let commits = commits(summary, part, id.as_str());
+        let commit = if commits.is_empty() { "-".to_owned() } else { commits.join(", ") };
+        let mut changed: Vec<String> = Vec::new();
+        for file in commits.iter().flat_map(|commit| files(commit)) {
+            if !changed.contains(&file) {
+                changed.push(file);
+            }
+        }
         let changed = if changed.is_empty() { "-".to_owned() } else { plain(&changed.join(", ")) };
         let attempts = task.attempts.len();
         let (name, status) = (plain(name), words(task.status));
-        let _ = writeln!(text, "| {number} | {name} | {status} | {attempts} | {} | {changed} |", plain(commit));
-        deviations.extend(deviation(number, &name, task));
+        let _ = writeln!(text, "| {number} | {name} | {status} | {attempts} | {} | {changed} |", plain(&commit));
+        deviations.extend(deviation(number, &name, task, planned.is_some_and(|task| task.agent().is_some())));
     }
     let gates: Vec<&TaskDone> = last_phase(summary, part).into_iter().flat_map(|phase| &phase.gates).collect();
     let gates: Vec<&TaskDone> = gates.into_iter().filter(|gate| is_ours(part, &gate.id)).collect();
@@ -73,6 +80,13 @@ fn done<'s>(summary: &'s Summary, part: &PlanPart, id: &str) -> Option<&'s TaskD
     }
 }
 
+/// All commits of a task, also where it was done several times.
+fn commits<'s>(summary: &'s Summary, part: &PlanPart, id: &str) -> Vec<&'s str> {
+    let executions = summary.phases.iter().filter(|phase| phase.id == part.phase.as_str());
+    let tasks = executions.filter_map(|phase| phase.tasks.iter().find(|task| task.id == id));
+    tasks.flat_map(|task| &task.commits).map(String::as_str).collect()
+}
+
 /// Whether a gate came out of the plan.
 fn is_ours(part: &PlanPart, gate: &str) -> bool {
     part.file.is_none() || gate.strip_prefix(&part.id).is_some_and(|rest| rest.starts_with('-'))
@@ -88,13 +102,16 @@ fn is_about(part: &PlanPart, hold: &Asked) -> bool {
 }
 
 /// What did not go as it was planned with a task.
-fn deviation(number: usize, name: &str, task: &TaskDone) -> Option<String> {
+fn deviation(number: usize, name: &str, task: &TaskDone, by_agent: bool) -> Option<String> {
     let count = |status: &str| task.attempts.iter().filter(|attempt| attempt.status == status).count();
     let told = |count: usize, what: &str| (count > 0).then(|| format!("{count} {what}"));
     let mut said: Vec<String> = [
         told(count("failed"), "failed"),
         told(count("repeated"), "did not pass its check"),
         told(count("interrupted"), "cut off"),
+        told(count("handed_over"), "stopped to ask a person"),
+        // A question that is asked again is no work.
+        told(count("done").saturating_sub(1), "done again because of issues").filter(|_| by_agent),
     ]
     .into_iter()
     .flatten()

@@ -193,7 +193,7 @@ It began [THEN]
 | --- | --- | --- | --- | --- | --- |
 | 1 | Write the login | done | 2 | [task-1, attempt 2] | login.txt |
 | 2 | Which store? | done | 1 | - | - |
-| 3 | Add the store | done | 2 | [task-3, attempt 2] | login.txt |
+| 3 | Add the store | done | 2 | [task-3, attempt 1], [task-3, attempt 2] | login.txt |
 | 4 | The login with its store | done | 2 | - | - |
 | 5 | Click the link in the letter | done | 1 | - | - |
 | 6 | Deploy it | done | 2 | [task-6, attempt 2] | login.txt |
@@ -236,6 +236,7 @@ These are normal gates, not errors.
 ## Deviations
 
 - task 1 (Write the login), of 2 attempts: 1 did not pass its check
+- task 3 (Add the store), of 2 attempts: 1 done again because of issues
 ";
     assert_eq!(redacted(&project, &run, &project.read("plans/08-login/08-01-SUMMARY.md")), expected);
 }
@@ -383,4 +384,25 @@ fn a_decision_without_options_is_walked_through_in_a_dry_run() {
     project.write("PLAN.md", small("01", "") + decision);
     let output = project.run(&["run", "PLAN.md", "--dry-run"]);
     assert_eq!(output.code, Some(0), "{output:?}");
+}
+
+#[test]
+fn what_an_agent_asked_of_its_own_accord_is_a_deviation_and_names_its_task() {
+    let project = Project::new();
+    project.write("PLAN.md", small("01", ""));
+    project.write(
+        "asked.md",
+        "## CHECKPOINT REACHED\n\n**Type:** decision\n**Plan:** 09-01\n**Progress:** 0/1 tasks complete\n\n### Completed Tasks\n\n\
+         | Task | Name | Commit | Files |\n|------|------|--------|-------|\n\n### Current Task\n\n**Task 1:** Do it\n\
+         **Status:** awaiting decision\n**Blocked by:** you\n\n### Checkpoint Details\n\n1. red: Red paint\n2. blue: Blue paint\n\n\
+         ### Awaiting\n\nWhich colour?\n",
+    );
+    let agent = "cat > told.txt; if [ -f once ]; then echo Done.; else touch once; cat asked.md; fi";
+    let output = project.run(&["run", "PLAN.md", "--agent", agent]);
+    assert_eq!(output.code, Some(3), "{output:?}");
+    let output = project.run(&["answer", &project.waiting_hold(), "blue", "--resume"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let summary = project.read("09-01-SUMMARY.md");
+    assert!(summary.contains("- decision in 09-01, by the agent of task-1 (Do it): "), "{summary}");
+    assert!(summary.contains("- task 1 (Do it), of 2 attempts: 1 stopped to ask a person\n"), "{summary}");
 }
