@@ -268,6 +268,7 @@ impl From<Refusal> for Trouble {
             Refusal::NotReviewed => Self::new(Code::ReviewBlocks, message)
                 .help("mend what was found and file another review, or override it: `lockgate review RUN --override REASON`"),
             Refusal::ReviewTooLate => Self::new(Code::ReviewRefused, message),
+            Refusal::ReviewStands { .. } => Self::new(Code::ReviewRefused, message).help("go on with `lockgate resume RUN`"),
             Refusal::ReviewsSpent { .. } => {
                 Self::new(Code::ReviewRefused, message).help("`lockgate review RUN --override REASON`, from a terminal outside any task")
             }

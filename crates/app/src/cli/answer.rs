@@ -271,6 +271,7 @@ async fn refused(project: &Project, row: &HoldRow, revision: Option<u32>, option
         | Refusal::NoPipeline
         | Refusal::NotReviewed
         | Refusal::ReviewTooLate
+        | Refusal::ReviewStands { .. }
         | Refusal::ReviewsSpent { .. }
         | Refusal::NoOverrideReason
         | Refusal::NoGatesNamed

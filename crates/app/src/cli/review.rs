@@ -13,7 +13,7 @@ use lockgate_engine::run::pipeline::{PipelineFact, PipelineWish, Review, Verdict
 use lockgate_engine::spec::workflow::Gate;
 use lockgate_runner::driver::submit;
 use serde_json::json;
-use std::path::Path;
+use std::path::{Component, Path};
 
 /// Files what a review of a pipeline came to; nothing of it begins before one lets it
 #[derive(Debug, clap::Args)]
@@ -68,8 +68,9 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let project = Project::open(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let run = &found.row.run;
+    let inside = |path: &str| Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
     if let Some(findings) = &arguments.findings
-        && !project.root.dir().join(findings).is_file()
+        && !(inside(findings) && project.root.dir().join(findings).is_file())
     {
         return Err(Trouble::new(Code::UnreadableFile, format!("there is no file {findings:?} with findings under the root")));
     }

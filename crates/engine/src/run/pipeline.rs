@@ -372,8 +372,11 @@ impl Run {
         &review.gates
     }
 
-    /// Whether a gate of this id is there already.
+    /// Whether a gate of this name is there already: by its id, by what people call it, or as one that a person decides.
     pub(super) fn has_gate(&self, gate: &GateId) -> bool {
-        self.workflow.phases.iter().any(|phase| phase.gate(gate.as_str()).is_some())
+        let called = |title: &str| title.split(" (").next() == Some(gate.as_str());
+        let mut own = self.workflow.phases.iter().flat_map(|phase| &phase.gates);
+        let by_hand = self.workflow.pipeline.iter().flat_map(|pipeline| &pipeline.by_hand);
+        own.any(|known| known.id == *gate || called(known.title())) || by_hand.into_iter().any(|known| called(&known.title))
     }
 }

@@ -169,6 +169,12 @@ pub enum Refusal {
     /// A review counts only before anything has begun.
     #[error("the pipeline has begun already, and a review comes before that")]
     ReviewTooLate,
+    /// A review has let the pipeline begin, and another one of the kind says nothing new.
+    #[error("the review that was filed says {verdict} and lets the pipeline begin; only do_not_ship, or a person, changes that")]
+    ReviewStands {
+        /// What it says.
+        verdict: &'static str,
+    },
     /// No more reviews may be filed.
     #[error("{attempts} reviews were filed, and no more are taken; a person may override them")]
     ReviewsSpent {
@@ -221,6 +227,7 @@ impl Refusal {
             | Self::NoPipeline
             | Self::NotReviewed
             | Self::ReviewTooLate
+            | Self::ReviewStands { .. }
             | Self::ReviewsSpent { .. }
             | Self::NoOverrideReason
             | Self::NoGatesNamed

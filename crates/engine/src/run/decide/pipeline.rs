@@ -68,6 +68,9 @@ fn file_review(run: &Run, command: &Command, review: &Review) -> Result<Vec<Even
             }
         }
         Verdict::Ship | Verdict::ShipWithGates | Verdict::DoNotShip => {
+            if let Some(filed) = filed.filter(|filed| filed.verdict.lets_begin() && review.verdict.lets_begin()) {
+                return Err(Refusal::ReviewStands { verdict: filed.verdict.word() });
+            }
             if attempts >= REVIEWS {
                 return Err(Refusal::ReviewsSpent { attempts });
             }
@@ -82,6 +85,16 @@ fn file_review(run: &Run, command: &Command, review: &Review) -> Result<Vec<Even
     if let Some(gate) = review.gates.iter().find(|gate| run.has_gate(&gate.id) || !named.insert(&gate.id)) {
         return Err(Refusal::GateKnown { gate: gate.id.clone() });
     }
+    // What an earlier review asked for must hold whatever a later one says.
+    let mut gates = filed.map(|filed| filed.gates.clone()).unwrap_or_default();
+    for gate in std::mem::take(&mut review.gates) {
+        match gates.iter().find(|kept| kept.id == gate.id) {
+            Some(kept) if *kept == gate => {}
+            Some(_) => return Err(Refusal::GateKnown { gate: gate.id }),
+            None => gates.push(gate),
+        }
+    }
+    review.gates = gates;
     let (p0, p1, lets_begin) = (review.p0, review.p1, review.verdict.lets_begin());
     let mut events = vec![fact(PipelineFact::Reviewed(review))];
     if !lets_begin {

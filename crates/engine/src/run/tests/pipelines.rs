@@ -239,6 +239,24 @@ fn gates_that_a_review_asks_for_must_pass_in_the_end() {
 }
 
 #[test]
+fn a_review_that_let_it_begin_is_undone_only_by_one_that_forbids_or_by_a_person() {
+    let mut definition = pipeline();
+    let known = definition.pipeline.as_mut().unwrap();
+    known.review = true;
+    known.by_hand = vec![GateByHand { title: "audit (WS2)".into(), phase: PhaseId::from("phase-2"), criteria: None }];
+    let mut bench = Bench::new(definition);
+    bench.tell(person(), Body::Interrupt { signal: "SIGINT".into() }, true).unwrap();
+    let asking = |name: &str| Review { gates: vec![gate(name)], ..review(Verdict::ShipWithGates) };
+    assert_eq!(file(&mut bench, asking("audit")).unwrap_err(), Refusal::GateKnown { gate: GateId::from("audit") });
+    file(&mut bench, asking("rls")).unwrap();
+    let stands = Refusal::ReviewStands { verdict: "ship_with_gates" };
+    assert_eq!(file(&mut bench, review(Verdict::Ship)).unwrap_err(), stands);
+    file(&mut bench, review(Verdict::DoNotShip)).unwrap();
+    file(&mut bench, review(Verdict::Overridden)).unwrap();
+    assert!(said(&bench).gates_pending.contains(&"rls".to_owned()), "what it asked for still must hold");
+}
+
+#[test]
 fn notes_can_be_added_at_any_time() {
     let mut bench = Bench::new(pipeline());
     let fix = Fix { file: "a.ts".into(), change: "x".into() };
