@@ -3,6 +3,7 @@
 mod agents;
 mod logins;
 
+use crate::projection::is_own;
 use lockgate_engine::spec::document::{self, Value};
 use lockgate_engine::spec::problem::Problem;
 use lockgate_engine::spec::workflow::AgentSetting;
@@ -81,8 +82,8 @@ impl Pipelines {
                     let folder = text("`folder`")?;
                     let inside =
                         Path::new(&folder).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-                    if !inside {
-                        let help = "name it from the root on, without `..`".to_owned();
+                    if !inside || is_own(Path::new(&folder)) {
+                        let help = "name it from the root on, without `..`, and outside `.lockgate` and `.git`".to_owned();
                         return Err(value.problem("`folder` must be a folder under the root", Some(help)));
                     }
                     self.folder = Some(folder);
@@ -435,7 +436,7 @@ mod tests {
             go_on: true,
         };
         assert_eq!(config.pipelines, expected);
-        for folder in ["/tmp/x", "../x", "a/../../b"] {
+        for folder in ["/tmp/x", "../x", "a/../../b", ".lockgate", "./.git/hooks"] {
             let error = parse(&format!("pipelines: {{ folder: {folder} }}\n")).unwrap_err();
             assert_eq!(error.message, "`folder` must be a folder under the root", "{folder}");
         }

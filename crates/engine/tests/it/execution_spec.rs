@@ -236,6 +236,17 @@ gates: { lint: make lint }
 }
 
 #[test]
+fn a_state_file_does_not_lie_among_the_files_of_lockgate_or_git() {
+    let source = small("{ WS1: { name: A, command: 'true' } }", "[{ name: One, parallel: [WS1] }]", "{}");
+    for (place, refused) in [(".lockgate/lockgate.db", true), ("./.git/config", true), (".LOCKGATE/x", true), ("a/.git/x", false)]
+    {
+        let source = source.replacen("prd:", &format!("state_file: {place}\nprd:"), 1);
+        let told = told(&source).join(" ");
+        assert_eq!(told.contains("among the files of Lockgate or Git"), refused, "{place}: {told}");
+    }
+}
+
+#[test]
 fn what_needs_a_later_phase_or_itself_is_shown() {
     assert_eq!(
         told(&small("{WS1: {depends_on: [WS2]}, WS2: {}}", "[{name: A, parallel: [WS1]}, {name: B, parallel: [WS2]}]", "{}")),

@@ -5,6 +5,7 @@
 
 mod state_file;
 
+pub(crate) use state_file::is_own;
 pub use state_file::{DEFAULT_FOLDER, StateFile, StateFileError, archive, is_there, runs_of};
 
 use crate::world::World;

@@ -216,6 +216,9 @@ fn place(root: &Root, path: &str) -> Result<(Dir, PathBuf), StateFileError> {
     if asked.components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir)) {
         return Err(bad("it is absolute, or leads upwards"));
     }
+    if is_own(asked) {
+        return Err(bad("what lies in `.lockgate` and `.git` belongs to Lockgate and Git"));
+    }
     let name = asked.file_name().map(PathBuf::from).ok_or_else(|| bad("it names no file"))?;
     let parent = asked.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let io = |source| StateFileError::Io { path: root.dir().join(path), source };
@@ -224,6 +227,12 @@ fn place(root: &Root, path: &str) -> Result<(Dir, PathBuf), StateFileError> {
         top.create_dir_all(parent).map_err(io)?;
     }
     Ok((top.open_dir(parent).map_err(io)?, name))
+}
+
+/// Whether a path under the root leads to what Lockgate or Git keeps there.
+pub(crate) fn is_own(path: &Path) -> bool {
+    let first = path.components().find(|part| !matches!(part, Component::CurDir));
+    first.is_some_and(|first| [".lockgate", ".git"].iter().any(|own| first.as_os_str().eq_ignore_ascii_case(own)))
 }
 
 /// The text of a file that is there; nothing where there is none.

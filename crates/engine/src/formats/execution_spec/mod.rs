@@ -203,7 +203,16 @@ fn head(checker: &mut Checker<'_, '_>, top: Fields<'_, '_>, span: &Range<usize>)
         title: top.first(&TITLE_KEYS).and_then(text).map(cut),
         fail_fast: top.is_true("fail_fast"),
         on_complete: on_complete.and_then(|node| checker.filled(node, "`on_complete`").map(str::to_owned)),
-        state_file: top.get("state_file").and_then(|node| checker.path(node, "`state_file`", Roots::OutputDir)),
+        state_file: top.get("state_file").and_then(|node| {
+            let path = checker.path(node, "`state_file`", Roots::OutputDir)?;
+            let first = path.split('/').find(|part| !matches!(*part, "" | "."));
+            if first.is_some_and(|first| [".lockgate", ".git"].iter().any(|own| first.eq_ignore_ascii_case(own))) {
+                let message = "`state_file` lies among the files of Lockgate or Git";
+                checker.error(ProblemCode::PathOutside, &node.span, message).help("name another place");
+                return None;
+            }
+            Some(path)
+        }),
         max_parallel: top.get("max_parallel").and_then(|node| checker.count(node, "`max_parallel`", 1..=1000)),
     }
 }
