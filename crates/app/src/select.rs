@@ -6,6 +6,8 @@ use crate::presets::{calls_agents, nearest};
 use crate::trouble::Trouble;
 use lockgate_engine::id::{GateId, HoldId, PhaseId, StepKey, TaskId, TaskKey};
 use lockgate_engine::run::Run;
+use lockgate_runner::load::load;
+use lockgate_runner::projection::runs_of;
 use lockgate_store::{ListedHold, ListedRun, Store};
 
 /// How many matches an error lists.
@@ -35,6 +37,12 @@ async fn find_run(store: &dyn Store, named: &str, ended: Ended) -> Result<Listed
         return Ok(by_id.swap_remove(exact));
     }
     let mut about = store.runs_of_feature(named).await?;
+    // Of a pipeline there is one run, and one before which a new one was begun is meant by its id only.
+    if let Some(newest) = runs_of(store, named).await?.into_iter().next()
+        && load(store, &newest.row.run).await?.pipeline.is_some()
+    {
+        about = vec![newest];
+    }
     if let Some(newest) = about.first() {
         if ended == Ended::NewestToo && !about.iter().any(unfinished) {
             return Ok(about.swap_remove(0));

@@ -505,6 +505,21 @@ fn a_state_that_was_taken_back_with_the_database_is_not_shown_for_ever() {
 }
 
 #[test]
+fn the_prd_means_the_newest_run_and_never_one_that_was_given_up_for_it() {
+    let project = pipeline();
+    assert_eq!(project.run(&["run", "spec.md"]).code, Some(3));
+    let old = project.newest();
+    let answers = ["--answer", "phase-1=Continue", "--answer", "phase-2=Continue"];
+    assert_eq!(project.run(&[&["run", "spec.md", "--new"], &answers[..]].concat()).code, Some(0));
+    let new = project.newest();
+    assert_ne!(old, new);
+    assert_eq!(project.json(0, &["status", "PRD-009", "--json"])["run"], json!(new));
+    let cancelled = project.run(&["cancel", "PRD-009"]);
+    assert_eq!(cancelled.code, Some(4), "{cancelled:?}");
+    assert_eq!(project.status(&old)["status"], "waiting", "it is meant by its id only");
+}
+
+#[test]
 fn something_else_in_the_place_of_the_file_is_told_and_left_alone() {
     let project = pipeline();
     std::fs::create_dir_all(project.path(FILE)).unwrap();
