@@ -47,7 +47,10 @@ pub enum StateFileError {
         source: io::Error,
     },
     /// The file is further than the run.
-    #[error("the state file {} is not written over: {source}", path.display())]
+    #[error(
+        "the state file {} is not written over: {source}; if the file is wrong, move it away and look again with `lockgate status`",
+        path.display()
+    )]
     Transition {
         /// The file.
         path: PathBuf,
@@ -143,7 +146,12 @@ impl StateFile {
             if sequence.written > version && Some(sequence.written) != taken_back {
                 return Ok(Some(sequence.written));
             }
-            write(&root, &mut sequence, version, &path, &document, original).map(|()| None)
+            // What was taken back does not bind what comes after it.
+            let text = |before: Option<&Before>| match taken_back {
+                Some(_) => Ok(exported(before, &document)),
+                None => written(before, &document),
+            };
+            write(&root, &mut sequence, version, &path, text, original).map(|()| None)
         });
         written.await.map_err(|error| self.io(io::Error::other(error)))?
     }
@@ -187,7 +195,7 @@ fn write(
     sequence: &mut Sequence,
     version: u64,
     path: &str,
-    document: &Document,
+    wanted: impl FnOnce(Option<&Before>) -> Result<String, WrongTransition>,
     original: Option<Original>,
 ) -> Result<(), StateFileError> {
     let full = root.dir().join(path);
@@ -201,7 +209,7 @@ fn write(
         // Whatever it is, it is no state file, and is kept for whoever wrote it.
         folder.rename(&name, &folder, format!("{}.unreadable", name.display())).map_err(io)?;
     }
-    let wanted = written(before(text.as_deref(), original).as_ref(), document)
+    let wanted = wanted(before(text.as_deref(), original).as_ref())
         .map_err(|source| StateFileError::Transition { path: full.clone(), source })?;
     if text.as_deref() != Some(wanted.as_str()) {
         write_in(&folder, &name, wanted.as_bytes()).map_err(io)?;
