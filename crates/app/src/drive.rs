@@ -184,7 +184,9 @@ pub(crate) fn ended(run: &Run) -> Exit {
         Some(End::Complete) => print::say(format_args!("run {id} is {}", styled(GOOD, "complete"))),
         Some(End::Failed(message)) => {
             print::say(format_args!("run {id} {}: {}", styled(ERROR, "failed"), hanging(message, "    ")));
-            next_command("mend it, then go on", &format!("lockgate resume {}", run.id));
+            // Of a pipeline it is asked whether it is mended, and where nobody can be asked this says so.
+            let fixed = if run.pipeline.is_some() { " --fixed" } else { "" };
+            next_command("mend it, then go on", &format!("lockgate resume {}{fixed}", run.id));
             if let (true, Some(file)) = (lies_in_the_workflow(run), run.files.first()) {
                 let new = run_command(&file.path, run.feature.as_deref());
                 let file = neutral::line(&file.path);

@@ -72,7 +72,8 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 fn explain(view: &RunView, changed_at: Timestamp) -> Why {
     let run = &view.run;
     let mut reasons: Vec<Reason> = view.holds.iter().map(|hold| question(hold, view)).collect();
-    let resume = vec![format!("lockgate resume {run}")];
+    let fixed = if view.pipeline.as_ref().is_some_and(|pipeline| pipeline.status == "failed") { " --fixed" } else { "" };
+    let resume = vec![format!("lockgate resume {run}{fixed}")];
     let drive = vec!["lockgate drive".to_owned()];
     let reason = |what: &str, who: &str, commands: Vec<String>| Reason::new(what, changed_at, who, commands);
     let unreviewed = view.pipeline.as_ref().is_some_and(|pipeline| pipeline.waits_for_review);

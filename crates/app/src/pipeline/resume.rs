@@ -3,6 +3,7 @@
 use crate::code::Code;
 use crate::open::Project;
 use crate::trouble::Trouble;
+use crate::view::shell_word;
 use crate::{line_question, print};
 use lockgate_engine::formats::pipeline::document::{Document, document};
 use lockgate_engine::formats::pipeline::lifecycle::Lifecycle;
@@ -50,12 +51,15 @@ pub(crate) fn ended_for_good(project: &Project, run: &Run) -> Trouble {
     let pipeline = run.workflow.pipeline.as_deref();
     let prd = pipeline.map(|pipeline| pipeline.prd.as_str()).unwrap_or_default();
     let file = pipeline.map(StateFile::place).unwrap_or_default();
-    let spec = run.files.first().map(|file| format!(" --spec {}", file.path)).unwrap_or_default();
+    // It is typed in whatever folder somebody stands.
+    let word = |path: &str| shell_word(&project.root.dir().join(path).to_string_lossy());
+    let spec = run.files.first().map(|file| format!(" --spec {}", word(&file.path))).unwrap_or_default();
     let message = format!("run {} of {prd} is {}, and that is for good", run.id, run.status().word());
     let trouble = Trouble::new(Code::RunEnded, message);
     match project.root.dir().join(&file).is_file() {
         true => trouble.help(format!(
-            "go on from where its file says it stands: `lockgate import {file}{spec} --new`, then `lockgate resume {prd} --continue`"
+            "go on from where its file says it stands: `lockgate import {}{spec} --new`, then `lockgate resume {prd} --continue`",
+            word(&file)
         )),
         false => trouble.help("begin a new one with `lockgate run SPEC --new`"),
     }

@@ -139,6 +139,8 @@ fn a_failure_lets_the_others_finish_and_names_file_and_line() {
     );
     let output = project.run(&["run", "spec.md", "--answer", "phase-1=Continue"]);
     assert_eq!(output.code, Some(1), "{output:?}");
+    let on = format!("lockgate resume {} --fixed", project.newest());
+    assert!(output.stderr.contains(&on) && project.run(&["why", "PRD-009"]).stdout.contains(&on), "{output:?}");
     let said = file(&project);
     assert_eq!(lists(&said), ["failed", "WS1 WS2", "", "WS3 WS4"]);
     let expected = json!({
@@ -472,7 +474,8 @@ fn an_aborted_pipeline_goes_on_from_its_file_as_a_new_run() {
     assert_eq!(project.run(&["run", "spec.md", "--answer", "phase-1=Abort"]).code, Some(2));
     let refused = project.run(&["resume", "PRD-009"]);
     assert_eq!(refused.code, Some(4));
-    let command = format!("lockgate import {FILE} --spec spec.md --new");
+    let (kept, spec) = (project.path(FILE), project.path("spec.md"));
+    let command = format!("lockgate import {} --spec {} --new", kept.display(), spec.display());
     assert!(refused.stderr.contains(&command), "{}", refused.stderr);
     assert_eq!(project.run(&["import", FILE, "--spec", "spec.md", "--new"]).code, Some(0));
     assert_eq!(project.run(&["resume", "PRD-009", "--continue", "--answer", "phase-2=Continue"]).code, Some(0));
