@@ -82,9 +82,10 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         }
     }
     let workflow = super::with_limits(workflow, &project.config);
+    let mut beginner = None;
     if let Some(pipeline) = &workflow.pipeline {
         let room = if arguments.new { Room::Anew } else { Room::Over(arguments.file.clone()) };
-        pipeline::make_room(&project, pipeline, room).await?;
+        beginner = Some(pipeline::make_room(&project, pipeline, room).await?);
     }
     let status = state.status;
     let absolute = std::path::absolute(&arguments.file).unwrap_or_else(|_| arguments.file.clone());
@@ -102,6 +103,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
     project.root.prepare_run(&prepared.create.run)?;
     let run = begin_resting(&project.world, actor, prepared, project.require_terminal()).await?;
+    drop(beginner);
     pipeline::refresh(&project, &run, false).await;
     print::say(format_args!("run {} is {prd}, {}", run.id, status.word()));
     let how = match status {

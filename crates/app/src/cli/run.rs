@@ -101,12 +101,13 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     refuse_without_agent(&workflow, agent.as_deref(), &project.config)?;
     refuse_commits_without_git(&workflow, project.root.dir())?;
     let mut workflow = with_limits(workflow, &project.config);
+    let mut beginner = None;
     let feature = match &mut workflow.pipeline {
         None => arguments.feature,
         Some(pipeline) => {
             pipeline.review = pipeline.review || arguments.review;
             let room = if arguments.new { pipeline::Room::Anew } else { pipeline::Room::First };
-            pipeline::make_room(&project, pipeline, room).await?;
+            beginner = Some(pipeline::make_room(&project, pipeline, room).await?);
             Some(pipeline.prd.clone())
         }
     };
@@ -117,6 +118,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     project.root.prepare_run(&prepared.create.run)?;
     if arguments.detach {
         let run = begin_detached(&project.world, actor, prepared, project.require_terminal()).await?;
+        drop(beginner);
         return left(&project, &run.id, arguments.json).await;
     }
     let halt = drive::make_ready()?;
@@ -130,6 +132,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         Box::new(Progress::new(arguments.json, project.config.notify)),
     )
     .await?;
+    drop(beginner);
     drive::drive(&project, driver, &halt, arguments.json).await
 }
 

@@ -9,6 +9,8 @@ use lockgate_engine::spec::workflow::{Automatic, OnInterrupt, Phase, Pipeline, T
 use lockgate_runner::config::Config;
 use lockgate_runner::projection::{archive, is_there, runs_of};
 use lockgate_store::ListedRun;
+use std::fs::{File, OpenOptions};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The phase in which the command runs that a pipeline ends with.
@@ -45,8 +47,34 @@ pub(crate) enum Room {
     Over(PathBuf),
 }
 
-/// Makes room for a new run of a pipeline: there is one run and one state file of each, unless a new one is asked for.
-pub(crate) async fn make_room(project: &Project, pipeline: &Pipeline, room: Room) -> Result<(), Trouble> {
+/// Keeps others from beginning a run of the same pipeline, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Beginner {
+    _lock: File,
+}
+
+impl Beginner {
+    fn take(project: &Project, prd: &str) -> io::Result<Self> {
+        let folder = project.root.folder().join("beginning");
+        std::fs::create_dir_all(&folder)?;
+        let path = folder.join(format!("{prd}.lock"));
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+        file.lock()?;
+        Ok(Self { _lock: file })
+    }
+}
+
+/// Makes room for a new run of a pipeline: there is one run and one state file of each, unless a new one is asked for. What is
+/// given back is kept until the run is there.
+pub(crate) async fn make_room(project: &Project, pipeline: &Pipeline, room: Room) -> Result<Beginner, Trouble> {
+    let beginner = Beginner::take(project, &pipeline.prd).map_err(|error| {
+        let message = format!("it cannot be made sure that nobody else begins {} now: {error}", pipeline.prd);
+        Trouble::new(Code::UnreadableFile, message).help("see to it that the folder `.lockgate` can be written to")
+    })?;
+    look_for_room(project, pipeline, room).await.map(|()| beginner)
+}
+
+async fn look_for_room(project: &Project, pipeline: &Pipeline, room: Room) -> Result<(), Trouble> {
     let prd = &pipeline.prd;
     let runs = runs_of(project.store(), prd).await?;
     if let Some(driven) = runs.iter().find(|run| run.driven) {

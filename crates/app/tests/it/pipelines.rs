@@ -524,6 +524,22 @@ fn the_prd_means_the_newest_run_and_never_one_that_was_given_up_for_it() {
 }
 
 #[test]
+fn whoever_begins_a_pipeline_waits_for_whoever_is_beginning_it() {
+    let project = pipeline();
+    assert_eq!(project.run(&["run", "spec.md"]).code, Some(3));
+    let lock = std::fs::File::open(project.path(".lockgate/beginning/PRD-009.lock")).unwrap();
+    lock.lock().unwrap();
+    let second = project.start(&["run", "spec.md", "--new"]);
+    // Those who wait for a lock stand below it, with an arrow.
+    let waits = |line: &str| line.contains("->") && line.contains(&format!(" {} ", second.id()));
+    until("it waits", || std::fs::read_to_string("/proc/locks").unwrap().lines().any(waits));
+    assert_eq!(project.json(0, &["runs", "--json"]).as_array().unwrap().len(), 1);
+    lock.unlock().unwrap();
+    assert_eq!(finish(second).code, Some(3));
+    assert_eq!(project.json(0, &["runs", "--json"]).as_array().unwrap().len(), 2);
+}
+
+#[test]
 fn something_else_in_the_place_of_the_file_is_told_and_left_alone() {
     let project = pipeline();
     std::fs::create_dir_all(project.path(FILE)).unwrap();
