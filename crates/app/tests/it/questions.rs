@@ -35,7 +35,7 @@ fn the_three_questions_are_shown_and_answered_as_the_protocol_says() {
     assert_eq!(output.code, Some(3), "{output:?}");
     let shown = "    CHECKPOINT: Verification Required\n    \n    Progress: 1/5 tasks complete\n    Task: Look at the page\n    \n    \
                  Built: The page of shop\n    \n    How to verify:\n      1. open it\n      2. click\n    \n    ---\n    \
-                 YOUR ACTION: Type \"approved\" or describe issues\n    ---\n";
+                 YOUR ACTION: Type \"approved\" (or \"ship it\") or describe issues\n    ---\n";
     assert!(output.stderr.contains(shown), "{}", output.stderr);
     let hold = project.waiting_hold();
     let near = project.run(&["answer", &hold, "lgtm"]);
