@@ -64,7 +64,8 @@ impl Original {
 }
 
 fn keys_of(text: &str) -> Option<Map<String, Value>> {
-    match serde_json::from_str(text) {
+    // Some editors put a byte order mark before everything.
+    match serde_json::from_str(text.trim_start_matches('\u{feff}')) {
         Ok(Value::Object(keys)) => Some(keys),
         Ok(_) | Err(_) => None,
     }
@@ -195,6 +196,12 @@ mod tests {
 
     fn keys(text: &str) -> Vec<String> {
         keys_of(text).unwrap().keys().cloned().collect()
+    }
+
+    #[test]
+    fn a_byte_order_mark_makes_no_file_unreadable() {
+        let before = Before::of_text("\u{feff}{\"owner\": 1}").expect("it is an object");
+        assert_eq!(before.keys["owner"], 1);
     }
 
     #[test]
