@@ -2,11 +2,12 @@
 
 mod agents;
 mod logins;
+mod policy;
 
 use crate::projection::is_own;
 use lockgate_engine::spec::document::{self, Value};
 use lockgate_engine::spec::problem::Problem;
-use lockgate_engine::spec::workflow::AgentSetting;
+use lockgate_engine::spec::workflow::{AgentSetting, Policy};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Read};
@@ -50,6 +51,8 @@ pub struct Config {
     pub database: Option<DatabaseUrl>,
     /// How missing logins show, besides what is known.
     pub logins: Vec<crate::login::Tool>,
+    /// Which questions may be answered without a person, where a workflow does not say.
+    pub policy: Policy,
     /// What holds for all pipelines.
     pub pipelines: Pipelines,
 }
@@ -303,8 +306,19 @@ impl Config {
             return Ok(config);
         }
         let example = "people: { require_terminal: false }";
-        let known =
-            ["people", "max_parallel", "script", "limits", "background", "notify", "agents", "logins", "database", "pipelines"];
+        let known = [
+            "people",
+            "max_parallel",
+            "script",
+            "limits",
+            "background",
+            "notify",
+            "agents",
+            "logins",
+            "policy",
+            "database",
+            "pipelines",
+        ];
         for setting in root.fields("the settings", example, &known)? {
             let value = &setting.value;
             match setting.key.as_str() {
@@ -316,6 +330,7 @@ impl Config {
                 "notify" => config.notify = Notify::of(value)?,
                 "agents" => config.agents = agents::read(value)?,
                 "logins" => config.logins = logins::read(value)?,
+                "policy" => config.policy = policy::read(value)?,
                 "pipelines" => config.pipelines.set(value)?,
                 _ => config.database = Some(DatabaseUrl::of(value)?),
             }
@@ -443,6 +458,16 @@ mod tests {
     }
 
     #[test]
+    fn policy_is_read_and_never_speaks_for_a_person() {
+        let config = parse("policy: { verify: auto, decision: { at_most: 3 }, checkpoint: ask, collect: phase }\n").unwrap();
+        assert!(config.policy.verify.is_some() && config.policy.checkpoint.is_none() && config.policy.collect_phase);
+        assert_eq!(config.policy.decision.and_then(|rule| rule.at_most), Some(3));
+        for wrong in ["policy: { action: auto }", "policy: { verify: always }", "policy: { authentication: auto }"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn the_address_of_a_database_is_read_and_not_shown() {
         let config = parse("database: postgresql://ann:s3cret@db.example/work\n").unwrap();
         assert_eq!(config.database.as_ref().map(DatabaseUrl::reveal), Some("postgresql://ann:s3cret@db.example/work"));
@@ -461,7 +486,7 @@ mod tests {
         let error = parse("zebra: 1\n").unwrap_err();
         assert_eq!(
             error.help.as_deref(),
-            Some("there is `people`, `max_parallel`, `script`, `limits`, `background`, `notify`, `agents`, `logins` and 2 more")
+            Some("there is `people`, `max_parallel`, `script`, `limits`, `background`, `notify`, `agents`, `logins` and 3 more")
         );
     }
 

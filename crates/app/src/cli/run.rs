@@ -160,7 +160,8 @@ fn refuse_unfit(arguments: &Arguments, workflow: &Workflow) -> Result<(), Troubl
 
 /// The workflow with the limits of the project where it has none of its own.
 pub(crate) fn with_limits(workflow: Workflow, config: &Config) -> Workflow {
-    let workflow = pipeline::with_settings(workflow, config);
+    let mut workflow = pipeline::with_settings(workflow, config);
+    workflow.follow_policy(&config.policy);
     Workflow { max_parallel: workflow.max_parallel.or(config.max_parallel.map(NonZeroU32::get)), ..workflow }
 }
 

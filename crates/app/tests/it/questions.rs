@@ -406,3 +406,23 @@ fn only_what_a_task_changed_is_committed() {
     assert_eq!(committed, "both.txt\ngone.txt\none.txt\n");
     assert!(git(&["status", "--porcelain"]).contains("?? \"secret key.txt\""), "what somebody else changed stays theirs");
 }
+
+#[test]
+fn the_settings_may_let_questions_be_answered_without_a_person() {
+    let project = Project::with(
+        "
+name: settings
+phases:
+  - id: work
+    tasks:
+      - { id: make, pass: true }
+      - { id: look, needs: [make], verify: { built: it } }
+      - { id: way, needs: [look], decision: { question: Which?, options: [{ id: a }, { id: b }] } }
+",
+    );
+    let settings = project.read(".lockgate/config.yaml");
+    project.write(".lockgate/config.yaml", format!("{settings}policy: {{ verify: auto }}\n"));
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
+    assert_eq!(project.json(0, &["inbox", "--json"])[0]["kind"], "decision");
+    assert_eq!(project.events(&project.newest(), "answered")[0]["actor"]["way"], "policy");
+}

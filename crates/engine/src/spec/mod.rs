@@ -28,6 +28,7 @@ pub(crate) mod suggest;
 pub(crate) mod syntax;
 pub mod workflow;
 
+pub(crate) use check::collect;
 pub(crate) use problem::shown;
 pub use syntax::{MAX_DEPTH, MAX_NODES, MAX_TEXT};
 

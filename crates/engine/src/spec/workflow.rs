@@ -365,6 +365,20 @@ impl Workflow {
         self.phases.iter().position(|candidate| candidate.id.as_str() == phase)
     }
 
+    /// Takes over what a policy says where the workflow says nothing itself. Who lets a pipeline go on is a setting of its own.
+    pub fn follow_policy(&mut self, policy: &Policy) {
+        let Policy { checkpoint, verify, decision, collect_phase } = policy.clone();
+        if self.pipeline.is_none() {
+            self.policy.checkpoint = self.policy.checkpoint.take().or(checkpoint);
+        }
+        self.policy.verify = self.policy.verify.take().or(verify);
+        self.policy.decision = self.policy.decision.take().or(decision);
+        if collect_phase && !self.policy.collect_phase {
+            self.policy.collect_phase = true;
+            self.phases.iter_mut().for_each(crate::spec::collect);
+        }
+    }
+
     /// A phase by its id.
     pub fn phase(&self, phase: &str) -> Option<&Phase> {
         self.phases.iter().find(|candidate| candidate.id.as_str() == phase)

@@ -40,6 +40,7 @@ pub(crate) use checkpoint::PROMPT;
 pub(crate) use choice::default_choices;
 pub(super) use fields::{Format, Key, Presence, Rule, Shape};
 pub(crate) use needs::{circle, cycles};
+pub(crate) use policy::collect;
 #[cfg(test)]
 pub(super) use question::WAIT_KEYS;
 pub(crate) use question::{asks, options as question_options, settle_redo};
