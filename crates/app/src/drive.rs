@@ -12,7 +12,7 @@ use lockgate_engine::id::HoldId;
 use lockgate_engine::run::command::{Body, Way};
 use lockgate_engine::run::event::FailureKind;
 use lockgate_engine::run::refusal::may_decide;
-use lockgate_engine::run::state::{End, GateState, TaskState};
+use lockgate_engine::run::state::End;
 use lockgate_engine::run::{Refusal, Run};
 use lockgate_runner::driver::{DriveError, Driver, Halt, Paused, fire_due, next_moment};
 use lockgate_runner::load::load;
@@ -209,24 +209,9 @@ pub(crate) fn ended(run: &Run) -> Exit {
 
 /// Whether something failed that only another workflow file would mend: a script, a template, or outputs that are not there.
 fn lies_in_the_workflow(run: &Run) -> bool {
-    let tasks = run.current.iter().flat_map(|phase| &phase.tasks).filter_map(|task| match &task.state {
-        TaskState::Failed(failure) => Some(failure.kind),
-        TaskState::Waiting
-        | TaskState::Running
-        | TaskState::Backoff { .. }
-        | TaskState::Interrupted
-        | TaskState::Done
-        | TaskState::Skipped
-        | TaskState::Spread
-        | TaskState::Held
-        | TaskState::LeftOut { .. }
-        | TaskState::Tolerated(_) => None,
-    });
-    let gates = run.current.iter().flat_map(|phase| &phase.gates).filter_map(|gate| match &gate.state {
-        GateState::Failed(failure) => Some(failure.kind),
-        GateState::Waiting | GateState::Running | GateState::Passed | GateState::Waived => None,
-    });
-    tasks.chain(gates).any(|kind| match kind {
+    let tasks = run.current.iter().flat_map(|phase| &phase.tasks).filter_map(|task| task.state.failure());
+    let gates = run.current.iter().flat_map(|phase| &phase.gates).filter_map(|gate| gate.state.failure());
+    tasks.chain(gates).any(|failure| match failure.kind {
         FailureKind::Script | FailureKind::Start | FailureKind::Output | FailureKind::Condition => true,
         FailureKind::Exit(_)
         | FailureKind::Signal(_)

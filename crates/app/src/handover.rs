@@ -41,13 +41,12 @@ impl Done {
     }
 
     fn take(&mut self, entry: &Entry) {
-        match &entry.event {
-            Event::TaskFinished { key, outputs, commit, .. } => {
-                let files = outputs.iter().map(|file| file.path.clone()).collect();
-                self.by_address.insert(address(key), (commit.clone(), files));
-            }
-            Event::RedoAsked { keys, .. } => keys.iter().for_each(|key| drop(self.by_address.remove(&address(key)))),
-            _ => {}
+        if let Event::TaskFinished { key, outputs, commit, .. } = &entry.event {
+            let files = outputs.iter().map(|file| file.path.clone()).collect();
+            self.by_address.insert(address(key), (commit.clone(), files));
+        }
+        if let Event::RedoAsked { keys, .. } = &entry.event {
+            keys.iter().for_each(|key| drop(self.by_address.remove(&address(key))));
         }
     }
 

@@ -42,9 +42,7 @@ fi
 fn project() -> Project {
     let project = Project::with(FLOW);
     project.write("agent.sh", AGENT);
-    for arguments in [&["init", "-q"][..], &["config", "user.email", "t@example.org"], &["config", "user.name", "tester"]] {
-        std::process::Command::new("git").args(arguments).current_dir(project.root()).status().unwrap();
-    }
+    project.init_git();
     project
 }
 
@@ -98,11 +96,11 @@ fn a_commit_that_is_not_there_opens_a_hold_before_the_next_agent_begins() {
     let project = project();
     run(&project);
     // Somebody threw the work away.
-    for arguments in [&["checkout", "-q", "--orphan", "new"][..], &["commit", "-qm", "x"], &["branch", "-qD", "master", "main"]] {
-        std::process::Command::new("git").args(arguments).current_dir(project.root()).output().unwrap();
+    for arguments in [&["checkout", "-q", "--orphan", "new"][..], &["commit", "-qm", "x"], &["branch", "-qD", "main"]] {
+        project.git(arguments);
     }
     for arguments in [&["reflog", "expire", "--expire=now", "--all"][..], &["gc", "-q", "--prune=now"]] {
-        std::process::Command::new("git").args(arguments).current_dir(project.root()).output().unwrap();
+        project.git(arguments);
     }
     assert_eq!(project.run(&["answer", &project.waiting_hold(), "blue", "--resume"]).code, Some(3));
     let inbox = project.json(0, &["inbox", "--json"]);

@@ -97,22 +97,10 @@ fn project() -> Project {
     project.write("plans/08-login/08-01-PLAN.md", PLAN);
     project.write("agent.sh", AGENT);
     project.write(".gitignore", ".lockgate\n");
-    for arguments in [
-        &["init", "-q"][..],
-        &["config", "user.email", "tester@example.org"],
-        &["config", "user.name", "tester"],
-        &["add", ".gitignore"],
-        &["commit", "-q", "-m", "begin"],
-    ] {
-        git(&project, arguments);
-    }
+    project.init_git();
+    project.git(&["add", ".gitignore"]);
+    project.git(&["commit", "-q", "-m", "begin"]);
     project
-}
-
-fn git(project: &Project, arguments: &[&str]) -> String {
-    let output = std::process::Command::new("git").args(arguments).current_dir(project.root()).output().unwrap();
-    assert!(output.status.success(), "{arguments:?}: {output:?}");
-    String::from_utf8(output.stdout).unwrap()
 }
 
 /// Kills the process that drives in the background, wherever it is.
@@ -142,7 +130,7 @@ fn killed_at(project: &Project, (kind, revision): (&str, u64), made: Option<&str
 /// A summary with what differs from run to run left out.
 fn redacted(project: &Project, run: &str, text: &str) -> String {
     let mut text = text.replace(run, "[RUN]");
-    for line in git(project, &["log", "--format=%h %s"]).lines() {
+    for line in project.git(&["log", "--format=%h %s"]).lines() {
         let (commit, subject) = line.split_once(' ').unwrap();
         text = text.replace(commit, &format!("[{}]", subject.trim_start_matches("08-01/")));
     }
@@ -335,7 +323,7 @@ fn each_task_is_committed_where_that_is_wanted_and_a_changed_plan_is_noticed() {
     project.write("PLAN.md", &plan);
     let output = project.run(&["run", "PLAN.md", "--commits", "--agent", "cat >> told.txt"]);
     assert_eq!(output.code, Some(3), "{output:?}");
-    assert_eq!(git(&project, &["log", "-1", "--format=%s"]), "09-01/task-1: Do it\n");
+    assert_eq!(project.git(&["log", "-1", "--format=%s"]), "09-01/task-1: Do it\n");
     let run = project.newest();
     project.write("PLAN.md", plan.replace("Do it", "Do it well"));
     let changed = project.run(&["resume", &run]);

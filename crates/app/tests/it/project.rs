@@ -108,6 +108,21 @@ impl Project {
         }
     }
 
+    /// Makes it a repository, with settings for whatever Lockgate starts.
+    pub(crate) fn init_git(&self) {
+        self.git(&["init", "--quiet", "--initial-branch=main"]);
+        for (name, value) in [("user.name", "tester"), ("user.email", "tester@example.invalid"), ("commit.gpgsign", "false")] {
+            self.git(&["config", name, value]);
+        }
+    }
+
+    /// What git says in this folder.
+    pub(crate) fn git(&self, arguments: &[&str]) -> String {
+        let output = Command::new("git").args(arguments).current_dir(self.folder.path()).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     /// The program with arguments, in this folder, with an environment of its own.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(program());

@@ -306,13 +306,8 @@ phases:
       - { id: nothing, needs: [first], pass: true, commit: true }
 ",
     );
-    let git = |arguments: &[&str]| {
-        let output = std::process::Command::new("git").args(arguments).current_dir(project.root()).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
-    git(&["init", "-q"]);
-    git(&["config", "user.email", "tester@example.org"]);
-    git(&["config", "user.name", "tester"]);
+    let git = |arguments: &[&str]| project.git(arguments);
+    project.init_git();
     assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(0));
     assert_eq!(git(&["log", "--format=%s"]), "work/first: Write it\n");
     assert!(!git(&["ls-files"]).contains(".lockgate"), "{}", git(&["ls-files"]));
@@ -376,9 +371,7 @@ fn questions_are_answered_in_advance_and_a_word_for_yes_is_no_other_answer() {
 fn commits_are_made_where_the_folder_of_lockgate_is_ignored() {
     let project = Project::with("name: c\nphases: [{ id: w, tasks: [{ id: t, run: 'echo 1 > one.txt', commit: true }] }]\n");
     project.write(".gitignore", ".lockgate\n");
-    for arguments in [&["init", "-q"][..], &["config", "user.email", "t@example.org"], &["config", "user.name", "tester"]] {
-        std::process::Command::new("git").args(arguments).current_dir(project.root()).status().unwrap();
-    }
+    project.init_git();
     let output = project.run(&["run", "flow.yaml"]);
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(project.events(&project.newest(), "task_finished")[0]["commit"].is_string());
@@ -389,13 +382,8 @@ fn only_what_a_task_changed_is_committed() {
     let project = Project::with(
         "name: c\nphases: [{ id: w, tasks: [{ id: t, run: 'echo 1 > one.txt; echo 2 >> both.txt; rm gone.txt', commit: true }] }]\n",
     );
-    let git = |arguments: &[&str]| {
-        let output = std::process::Command::new("git").args(arguments).current_dir(project.root()).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
-    git(&["init", "-q"]);
-    git(&["config", "user.email", "t@example.org"]);
-    git(&["config", "user.name", "tester"]);
+    let git = |arguments: &[&str]| project.git(arguments);
+    project.init_git();
     project.write("gone.txt", "x");
     git(&["add", "gone.txt"]);
     git(&["commit", "-qm", "first"]);

@@ -14,10 +14,7 @@ fn git(project: &Project, folder: &str, arguments: &[&str]) -> String {
 /// A project in a repository with one commit, and git settings for whatever Lockgate starts.
 fn project(flow: &str) -> Project {
     let project = Project::with(flow);
-    git(&project, "", &["init", "--quiet", "--initial-branch=main"]);
-    for (name, value) in [("user.name", "tester"), ("user.email", "tester@example.invalid"), ("commit.gpgsign", "false")] {
-        git(&project, "", &["config", name, value]);
-    }
+    project.init_git();
     project.write(".gitignore", ".lockgate/\n");
     project.write("code.txt", "first\n");
     git(&project, "", &["add", "-A"]);

@@ -356,19 +356,7 @@ impl Run {
         for index in failed {
             let task = &mut phase.tasks[index];
             // What was cut off and counts as failed has not been dealt with yet, unless the run failed over it.
-            let dealt_with = match &task.state {
-                TaskState::Failed(failure) => had_failed || failure.kind != FailureKind::Interrupted,
-                TaskState::Waiting
-                | TaskState::Running
-                | TaskState::Backoff { .. }
-                | TaskState::Interrupted
-                | TaskState::Done
-                | TaskState::Skipped
-                | TaskState::Spread
-                | TaskState::Held
-                | TaskState::LeftOut { .. }
-                | TaskState::Tolerated(_) => false,
-            };
+            let dealt_with = task.state.failure().is_some_and(|failure| had_failed || failure.kind != FailureKind::Interrupted);
             if dealt_with && task.hold.is_none() {
                 task.failures = 0;
                 task.found_anew();

@@ -358,6 +358,23 @@ pub enum TaskState {
 }
 
 impl TaskState {
+    /// Why its last try failed, where it did and the run does not go on all the same.
+    pub fn failure(&self) -> Option<&Failure> {
+        match self {
+            Self::Failed(failure) => Some(failure),
+            Self::Waiting
+            | Self::Running
+            | Self::Backoff { .. }
+            | Self::Interrupted
+            | Self::Done
+            | Self::Skipped
+            | Self::Spread
+            | Self::Held
+            | Self::LeftOut { .. }
+            | Self::Tolerated(_) => None,
+        }
+    }
+
     /// The word for it.
     pub fn word(&self) -> &'static str {
         match self {
@@ -458,6 +475,16 @@ impl GateState {
         match self {
             Self::Passed | Self::Waived => true,
             Self::Waiting | Self::Running | Self::Failed(_) => false,
+        }
+    }
+}
+
+impl GateState {
+    /// Why it failed, where it did.
+    pub fn failure(&self) -> Option<&Failure> {
+        match self {
+            Self::Failed(failure) => Some(failure),
+            Self::Waiting | Self::Running | Self::Passed | Self::Waived => None,
         }
     }
 }

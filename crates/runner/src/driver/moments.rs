@@ -1,11 +1,10 @@
 //! Deadlines and reminders of questions: fired by whoever looks at the clock, whether anybody drives the run or not.
 
-use super::{DriveError, submit};
+use super::DriveError;
+use super::submit::submit_moment;
 use crate::world::World;
 use lockgate_engine::id::{RunId, TimerId};
 use lockgate_engine::run::Run;
-use lockgate_engine::run::command::{Actor, Body};
-use lockgate_engine::run::event::Event;
 use lockgate_engine::time::Timestamp;
 use lockgate_store::StoreError;
 
@@ -29,18 +28,7 @@ pub struct Fired {
 pub async fn fire_due(world: &World, ours: impl Fn(&RunId) -> bool) -> Result<Vec<Fired>, DriveError> {
     let mut fired = Vec::new();
     for (run, timer, kind, hold) in due(world, &ours).await? {
-        let now = submit(world, &run, Actor::driver(), Body::TimerDue { timer: timer.clone() }, false).await?;
-        // Somebody else may have fired it first: then it is gone, and this changed nothing.
-        let ours = world.store.commits(&run, now.version.saturating_sub(1), 1).await?;
-        let fired_it = |sealed: &lockgate_engine::run::commit::Sealed| {
-            let entries = sealed.open().map(|commit| commit.entries).unwrap_or_default();
-            entries.iter().any(|entry| match &entry.event {
-                Event::DeadlinePassed { hold: passed, .. } => kind == "deadline" && passed.as_str() == hold,
-                Event::Reminded { hold: reminded, .. } => kind == "remind" && reminded.as_str() == hold,
-                _ => false,
-            })
-        };
-        if ours.first().is_some_and(fired_it) {
+        if let Some(now) = submit_moment(world, &run, timer).await? {
             fired.push(Fired { run, kind, hold, now });
         }
     }

@@ -6,7 +6,7 @@ use crate::projection::bring_up;
 use crate::start::Frozen;
 use crate::world::World;
 use lockgate_engine::digest::Digest;
-use lockgate_engine::id::RunId;
+use lockgate_engine::id::{RunId, TimerId};
 use lockgate_engine::run::command::{Actor, Body, Command};
 use lockgate_engine::run::{Run, handle};
 use lockgate_store::{Append, AppendError, StoreError};
@@ -14,7 +14,14 @@ use lockgate_store::{Append, AppendError, StoreError};
 /// Carries out a command on a run that this process does not drive: an answer, a cancellation.
 pub async fn submit(world: &World, run: &RunId, actor: Actor, body: Body, require_terminal: bool) -> Result<Run, DriveError> {
     let command = Command { driving: false, ..sent(world, actor, body, require_terminal) };
-    submit_with(world, run, &command, &[]).await
+    Ok(submit_with(world, run, &command, &[]).await?.run)
+}
+
+/// The same for a moment that has come; gives nothing where that changed nothing, because somebody was first.
+pub(super) async fn submit_moment(world: &World, run: &RunId, timer: TimerId) -> Result<Option<Run>, DriveError> {
+    let command = Command { driving: false, ..sent(world, Actor::driver(), Body::TimerDue { timer }, false) };
+    let submitted = submit_with(world, run, &command, &[]).await?;
+    Ok(submitted.recorded.then_some(submitted.run))
 }
 
 /// Lets a run that this process does not drive go on with a changed definition that somebody accepts.
@@ -26,7 +33,7 @@ pub async fn accept(
     require_terminal: bool,
 ) -> Result<Run, DriveError> {
     let command = Command { driving: false, ..sent(world, actor, accepting(frozen), require_terminal) };
-    submit_with(world, run, &command, frozen.values()).await
+    Ok(submit_with(world, run, &command, frozen.values()).await?.run)
 }
 
 /// The command that accepts a changed definition.
@@ -35,13 +42,24 @@ fn accepting(frozen: &Frozen) -> Body {
     Body::AcceptDefinition { definition, workflow: frozen.workflow().clone(), files: files.to_vec() }
 }
 
-async fn submit_with(world: &World, run: &RunId, command: &Command, values: &[(Digest, Vec<u8>)]) -> Result<Run, DriveError> {
+/// A run after a command, and whether that recorded anything.
+struct Submitted {
+    run: Run,
+    recorded: bool,
+}
+
+async fn submit_with(
+    world: &World,
+    run: &RunId,
+    command: &Command,
+    values: &[(Digest, Vec<u8>)],
+) -> Result<Submitted, DriveError> {
     loop {
         let mut state = load(&*world.store, run).await?;
         let expected = state.version;
         let entries = handle(&mut state, command)?;
         if entries.is_empty() {
-            return Ok(state);
+            return Ok(Submitted { run: state, recorded: false });
         }
         let (_, commit, index) = state.seal(entries);
         let append =
@@ -51,12 +69,12 @@ async fn submit_with(world: &World, run: &RunId, command: &Command, values: &[(D
             Ok(()) => {
                 // What cannot be written now, whoever drives the run or looks at it next writes, and tells.
                 let _ = bring_up(world, &state).await;
-                return Ok(state);
+                return Ok(Submitted { run: state, recorded: true });
             }
             Err(AppendError::Conflict) => {}
             Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => {
                 match was_taken(world, run, expected, hash).await? {
-                    Some(true) => return Ok(state),
+                    Some(true) => return Ok(Submitted { run: state, recorded: true }),
                     Some(false) => {}
                     None => return Err(error.into()),
                 }

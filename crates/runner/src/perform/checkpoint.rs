@@ -16,7 +16,7 @@ use lockgate_engine::hold::{Scope, Seen, ShownFile};
 use lockgate_engine::id::{HoldId, PhaseId, TaskId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{Body, Showing, TaskOutcome};
-use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind};
+use lockgate_engine::run::event::{ConditionOutcome, Failure};
 use lockgate_engine::spec::workflow::{Checkpoint, Phase, Question};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -225,11 +225,7 @@ pub(super) fn check(shared: Arc<Shared>, run: &Run, hold: &HoldId, revision: u32
             // It was filled in when it was shown, so that what is run is what was shown.
             shell::execute_as_it_is(&shared, &prepared, &ready, check.run, &stop).await
         };
-        let failure = outcome.await.err().map(|failure| match failure.kind {
-            FailureKind::Stopped => start("it was stopped"),
-            _ => failure,
-        });
-        checked(failure)
+        checked(outcome.await.err())
     }
     .boxed()
 }

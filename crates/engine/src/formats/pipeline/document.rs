@@ -247,23 +247,9 @@ fn error(run: &Run, pipeline: &Pipeline, root: Option<&str>) -> FileError {
 
 /// What failed, and the workstream that it belongs to; none for a gate of the phase.
 fn failed(phase: &PhaseRun) -> Option<(Option<usize>, &Failure)> {
-    let tasks = phase.troubled().filter_map(|index| match &phase.tasks[index].state {
-        TaskState::Failed(failure) => Some((Some(index), failure)),
-        TaskState::Waiting
-        | TaskState::Running
-        | TaskState::Backoff { .. }
-        | TaskState::Interrupted
-        | TaskState::Done
-        | TaskState::Skipped
-        | TaskState::Spread
-        | TaskState::Held
-        | TaskState::LeftOut { .. }
-        | TaskState::Tolerated(_) => None,
-    });
-    let gates = phase.gates.iter().enumerate().filter_map(|(index, gate)| match &gate.state {
-        GateState::Failed(failure) => Some((phase.gated_task(index), failure)),
-        GateState::Waiting | GateState::Running | GateState::Passed | GateState::Waived => None,
-    });
+    let tasks = phase.troubled().filter_map(|index| Some((Some(index), phase.tasks[index].state.failure()?)));
+    let gates = phase.gates.iter().enumerate();
+    let gates = gates.filter_map(|(index, gate)| Some((phase.gated_task(index), gate.state.failure()?)));
     tasks.chain(gates).next()
 }
 

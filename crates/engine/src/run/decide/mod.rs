@@ -166,11 +166,9 @@ fn follow(run: &mut Run, command: &Command, entries: &mut Vec<Entry>) {
 }
 
 fn entry(command: &Command, event: Event) -> Entry {
-    let actor = match &command.body {
-        // Whoever looks at the clock only carries out what was agreed.
-        Body::TimerDue { .. } => Some(Box::new(Actor::automatic("deadline", Way::Deadline))),
-        _ => (command.actor != Actor::driver()).then(|| Box::new(command.actor.clone())),
-    };
+    // Whoever looks at the clock only carries out what was agreed.
+    let by_clock = matches!(command.body, Body::TimerDue { .. }).then(|| Actor::automatic("deadline", Way::Deadline));
+    let actor = by_clock.or_else(|| (command.actor != Actor::driver()).then(|| command.actor.clone())).map(Box::new);
     Entry { at: command.at, actor, cause: command.id.clone(), event }
 }
 

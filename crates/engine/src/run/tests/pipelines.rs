@@ -147,14 +147,14 @@ fn a_failure_names_the_workstream_and_the_place_that_its_output_shows() {
     let mut bench = Bench::new(pipeline());
     bench.work();
     bench.answer("Continue", None);
-    let tail = "/root/src/a.ts(45,7): error TS2339: Property 'x' does not exist";
+    let tail = "/project/src/a.ts(45,7): error TS2339: Property 'x' does not exist";
     let failure = Failure { kind: FailureKind::Exit(2), message: "it ended with exit code 2".into(), tail: tail.into() };
     let (key, outcome) = (key("phase-2", 1, "WS3"), TaskOutcome::Failed(failure));
     bench.outcome(Body::TaskEnded { key, attempt: 1, outcome, agent: None, commit: None });
     assert_eq!(said(&bench).status, Lifecycle::InProgress, "WS2 is at work");
     bench.work();
     assert_eq!(lists(&bench), expected("failed", 2, "WS1 WS2", "", "WS3"));
-    let error = document(&bench.run, Some("/root")).unwrap().error;
+    let error = document(&bench.run, Some("/project")).unwrap().error;
     let expected_error = FileError {
         workstream: "WS3".into(),
         message: "Property 'x' does not exist".into(),
