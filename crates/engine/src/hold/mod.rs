@@ -337,6 +337,11 @@ impl Hold {
         goes_on && self.terms.check.is_some() && !self.terms.checked
     }
 
+    /// Whether a person verified something and found issues.
+    pub fn found_issues(&self) -> bool {
+        self.kind == HoldKind::Verify && self.chosen().is_some_and(|choice| choice.needs_words)
+    }
+
     /// The option of the last answer.
     pub fn chosen(&self) -> Option<&Choice> {
         let answer = self.answers.last()?;

@@ -73,6 +73,7 @@ impl Run {
             carry: Vec::new(),
             automatic_in_a_row: 0,
             pipeline: None,
+            phase_issues: 0,
             parent: None,
             offered: None,
             touched: Touched::default(),
@@ -257,6 +258,7 @@ impl Run {
                 self.current = None;
                 self.repeats_by_itself = 0;
                 self.gap_rounds = 0;
+                self.phase_issues = 0;
                 self.completed.push(phase.clone());
             }
             Event::PhaseRepeated { target, feedback, by_itself, gaps, carry, .. } => {
@@ -351,7 +353,14 @@ impl Run {
         self.stopping = false;
         let had_failed = matches!(self.end, Some(End::Failed(_)));
         self.goes_on();
+        if had_failed {
+            self.phase_issues = 0;
+        }
         let Some(phase) = &mut self.current else { return };
+        // A question whose answer the run failed over is asked again.
+        if phase.checkpoint.hold.as_ref().is_some_and(|hold| !self.holds.contains_key(hold)) {
+            phase.checkpoint.hold = None;
+        }
         let failed: Vec<usize> = phase.troubled().collect();
         for index in failed {
             let task = &mut phase.tasks[index];

@@ -117,6 +117,9 @@ pub struct Run {
     /// What it knows beyond phases and tasks, where it is a pipeline.
     #[serde(default)]
     pub pipeline: Option<Box<PipelineRun>>,
+    /// How often in a row a person found issues at the end of the present phase.
+    #[serde(default)]
+    pub phase_issues: u32,
     /// The run that it was forked from.
     #[serde(default)]
     pub parent: Option<RunId>,

@@ -136,6 +136,9 @@ impl Run {
             Some(Action::Continue | Action::Redo(_) | Action::Fail) => self.no_longer_asked(&hold.id),
             Some(Action::RepeatPhase(_) | Action::SkipPhases(_) | Action::Abort | Action::CountAsDone) | None => {}
         }
+        if hold.found_issues() && matches!(hold.scope, Scope::Phase { .. }) {
+            self.phase_issues = self.phase_issues.saturating_add(1);
+        }
         self.decisions.extend(decision(&hold));
         Ok(())
     }

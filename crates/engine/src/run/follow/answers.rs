@@ -10,7 +10,7 @@ use crate::run::event::{Event, Failure, FailureKind};
 use crate::run::phase::PhaseRun;
 use crate::run::state::Run;
 use crate::spec::workflow::question::DEFAULT_ROUNDS;
-use crate::spec::workflow::{Automatic, Question};
+use crate::spec::workflow::{Automatic, Checkpoint, Question};
 use crate::time::Timestamp;
 
 /// Answers in advance are used, and answers that need no second look take effect.
@@ -97,6 +97,13 @@ pub(in crate::run) fn settle(run: &Run, hold: &Hold, at: Timestamp, ids: &mut Id
     let Some(choice) = hold.chosen() else { return Vec::new() };
     let feedback = hold.answers.last().and_then(|answer| answer.feedback.clone()).filter(|text| !text.is_empty());
     let mut events = vec![Event::HoldSettled { hold: hold.id.clone() }];
+    if let (Scope::Phase { phase, .. }, true) = (&hold.scope, hold.found_issues())
+        && run.phase_issues >= rounds(run.workflow.phase(phase.as_str()).and_then(|phase| phase.checkpoint.as_ref()))
+    {
+        let message = too_often(run.phase_issues, feedback.as_deref().unwrap_or_default());
+        events.push(Event::Failed { message: format!("{phase} failed: {message}") });
+        return events;
+    }
     match &choice.action {
         Action::Continue => match &hold.scope {
             Scope::Tasks(_) => events.extend(task_answered(run, hold)),
@@ -155,19 +162,26 @@ fn some_again(run: &Run, phase: &PhaseId, tasks: &[TaskId], feedback: Option<Str
     Event::PhaseRepeated { from: phase.clone(), target: phase.clone(), feedback, by_itself: false, gaps: false, carry }
 }
 
+/// How often work is done again because of what a person found.
+fn rounds(checkpoint: Option<&Checkpoint>) -> u32 {
+    match checkpoint.and_then(|checkpoint| checkpoint.question.as_ref()) {
+        Some(Question::Verify(verify)) => verify.rounds,
+        Some(Question::Decision(_) | Question::Action(_)) | None => DEFAULT_ROUNDS,
+    }
+}
+
+fn too_often(rounds: u32, issues: &str) -> String {
+    format!("a person found issues after the work was done again {rounds} times: {issues}")
+}
+
 /// A person found issues: the work is done again, unless it was done again as often as it may be.
 fn redo(run: &Run, hold: &Hold, tasks: &[TaskId], issues: String) -> Vec<Event> {
     let Scope::Tasks(keys) = &hold.scope else { return Vec::new() };
     let (Some(by), Some(phase)) = (keys.first(), &run.current) else { return Vec::new() };
     let Some(task) = run.task_run(by) else { return Vec::new() };
     let rounds = task.exchange.as_ref().map_or(0, |exchange| exchange.rounds);
-    let question = run.declared(by).and_then(|task| task.checkpoint()?.question.as_ref());
-    let limit = match question {
-        Some(Question::Verify(verify)) => verify.rounds,
-        Some(Question::Decision(_) | Question::Action(_)) | None => DEFAULT_ROUNDS,
-    };
-    if rounds >= limit {
-        let message = format!("a person found issues after the work was done again {rounds} times: {issues}");
+    if rounds >= self::rounds(run.declared(by).and_then(|task| task.checkpoint())) {
+        let message = too_often(rounds, &issues);
         let failure = Failure { kind: FailureKind::Issues, message, tail: String::new() };
         return vec![Event::TaskFailed { key: by.clone(), attempt: task.attempts, failure, agent: None }];
     }

@@ -137,7 +137,10 @@ impl Bench {
                 Body::ConditionEvaluated { phase, iteration, outcome: ConditionOutcome::True }
             }
             Effect::Show { phase, iteration } => {
-                Body::Shown { phase, iteration, shown: Box::new(Showing { prompt: "Go on?".into(), ..Default::default() }) }
+                let checkpoint = self.run.workflow.phase(phase.as_str()).and_then(|phase| phase.checkpoint.as_ref());
+                let question = checkpoint.and_then(|checkpoint| checkpoint.question.clone());
+                let shown = Showing { prompt: "Go on?".into(), question, ..Default::default() };
+                Body::Shown { phase, iteration, shown: Box::new(shown) }
             }
             Effect::Recheck { hold, revision } => {
                 let files = self.run.holds[&hold].files.clone();

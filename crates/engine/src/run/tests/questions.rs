@@ -406,3 +406,29 @@ fn issues_at_the_end_of_a_phase_do_some_of_its_tasks_again_and_then_it_is_asked_
     bench.work();
     assert_eq!(bench.run.status(), Status::Complete);
 }
+
+#[test]
+fn issues_without_end_at_the_end_of_a_phase_fail_the_run_and_resuming_asks_again() {
+    let asked = Verify { built: "it".into(), rounds: 1, ..Verify::default() };
+    let options = verify_options(Action::RepeatPhase(PhaseId::from("one")), None);
+    let mut one = phase("one", vec![task("make", &[])]);
+    one.checkpoint = Some(Checkpoint { question: Some(Question::Verify(asked)), ..checkpoint(options).unwrap() });
+    let mut bench = Bench::new(workflow(vec![one]));
+    bench.work();
+    let shows = |bench: &mut Bench| {
+        assert_eq!(bench.run.open_holds().len(), 1);
+        assert_eq!(bench.run.status(), Status::Waiting);
+    };
+    bench.answer("issues", Some("first"));
+    bench.work();
+    shows(&mut bench);
+    bench.answer("issues", Some("second"));
+    assert_eq!(bench.run.status(), Status::Failed);
+    assert_eq!(bench.started(), ["one/make", "one/make"]);
+    bench.tell(person(), Body::TakeOver { driver: DriverId::from("d2"), detached: false }, true).unwrap();
+    bench.work();
+    shows(&mut bench);
+    bench.answer("approved", None);
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Complete);
+}

@@ -92,7 +92,7 @@ impl Checker<'_, '_> {
             if let Some(node) = fields.get("verify")
                 && let Content::Map(entries) = &*node.content
             {
-                for entry in entries.iter().filter(|entry| matches!(&*entry.key, "redo" | "rounds")) {
+                for entry in entries.iter().filter(|entry| &*entry.key == "redo") {
                     let message =
                         format!("`{}` is for verifications among tasks: here issues run the whole phase again", entry.key);
                     self.report.warning(ProblemCode::UnusedKey, &entry.key_span, message).help("remove it");

@@ -45,7 +45,7 @@ pub(super) static VERIFY: Format = Format {
         Key::optional(
             "redo",
             Shape::Texts,
-            "Tasks of the same phase that are done again with the issues at hand; those that it needs when absent. At the end of a phase, the whole phase is.",
+            "Tasks of the same phase that are done again with the issues at hand; those that it needs when absent. At the end of a phase, the whole phase is done again.",
         ),
         Key::optional("rounds", Shape::Count(1, MOST_ROUNDS), "How often they are done again; then the run fails.").default("3"),
     ],
