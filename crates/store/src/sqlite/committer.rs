@@ -4,20 +4,16 @@ use super::append::{self, Broken, Remembered};
 use super::bound::Bound;
 use super::drivers::Drivers;
 use super::errors::{explain, is_busy};
+use super::log::Log;
 use super::open::Place;
 use super::writer::Request;
 use crate::error::StoreError;
 use rusqlite::hooks::Wal;
 use rusqlite::{Connection, ffi};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
-
-/// To how many pages of 4096 bytes the write-ahead log grows before what is in it is brought to its place; after large transactions, to how
-/// many times the last one. Pages that each of them changes are then brought there once, and not once for each.
-const LOG_PAGES: i32 = 1000;
-const LOG_TRANSACTIONS: i32 = 4;
 
 /// The connection that writes, and what it needs.
 #[derive(Debug)]
@@ -29,25 +25,13 @@ pub(super) struct Committer {
     connection: Option<Connection>,
     bound: Bound,
     remembered: Remembered,
-    log_pages: Arc<AtomicI32>,
-    empty_log_at: i32,
-    /// How many pages the last transaction added to the log.
-    added: i32,
+    log: Log,
 }
 
 impl Committer {
     pub(super) fn new(place: Place, drivers: Arc<Drivers>, committed: Arc<Notify>) -> Self {
-        Self {
-            place,
-            drivers,
-            committed,
-            connection: None,
-            bound: Bound::default(),
-            remembered: Remembered::default(),
-            log_pages: Arc::default(),
-            empty_log_at: LOG_PAGES,
-            added: 0,
-        }
+        let log = Log::new(&place.database);
+        Self { place, drivers, committed, connection: None, bound: Bound::default(), remembered: Remembered::default(), log }
     }
 
     /// Makes the batch durable, each request with what became of it; or fails, and then nothing of it is recorded unless the error says so.
@@ -55,13 +39,11 @@ impl Committer {
     pub(super) fn commit(&mut self, batch: &mut [Request], patient: bool) -> Result<bool, StoreError> {
         if self.connection.is_none() {
             self.connection = Some(self.connect()?);
+            self.log.reopened();
         }
         let connection = self.connection.take().expect("it was opened just now");
-        let before = self.log_pages.load(Ordering::Relaxed);
         let result = self.transact(&connection, batch, patient);
-        let after = self.log_pages.load(Ordering::Relaxed);
-        // A log that begins anew counts from nothing.
-        self.added = if after < before { after } else { after - before };
+        self.log.grown();
         if connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok() {
             self.connection = Some(connection);
         }
@@ -83,7 +65,7 @@ impl Committer {
         if let Some(pages) = self.place.settings.max_pages {
             connection.execute_batch(&format!("PRAGMA max_page_count = {pages};")).map_err(failed)?;
         }
-        let log_pages = self.log_pages.clone();
+        let log_pages = self.log.pages();
         let count = move |_: &mut Wal, pages| {
             log_pages.store(pages, Ordering::Relaxed);
             Ok(())
@@ -98,6 +80,7 @@ impl Committer {
         if !self.begin(connection, patient)? {
             return Ok(false);
         }
+        self.log.make_room();
         self.remembered.begin();
         for request in batch.iter_mut() {
             self.bound.begin();
@@ -147,12 +130,7 @@ impl Committer {
 
     /// Whether there is so much in the write-ahead log that it is time to empty it.
     pub(super) fn log_is_long(&mut self) -> bool {
-        let pages = self.log_pages.load(Ordering::Relaxed);
-        let long = LOG_PAGES.max(self.added.saturating_mul(LOG_TRANSACTIONS));
-        if pages < long {
-            self.empty_log_at = long;
-        }
-        pages >= self.empty_log_at
+        self.log.is_long()
     }
 
     /// Brings what is in the write-ahead log to its place. That this fails loses nothing; it is tried again later.
@@ -160,8 +138,7 @@ impl Committer {
         if let Some(connection) = &self.connection {
             connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).ok();
         }
-        // If somebody still reads from it, the log cannot begin anew yet, and grows on.
-        self.empty_log_at = self.log_pages.load(Ordering::Relaxed).saturating_add(LOG_PAGES);
+        self.log.emptied();
     }
 }
 

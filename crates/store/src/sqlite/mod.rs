@@ -5,6 +5,7 @@
 //! | `open` | makes and opens the database file |
 //! | `schema` | the tables, and the steps between their formats |
 //! | `writer`, `committer` | take what waits, and make one transaction of it |
+//! | `log` | when the write-ahead log is emptied, and room made ahead of it |
 //! | `append` | what happens inside such a transaction |
 //! | `bound` | an end to all reading, also of a damaged database |
 //! | `reader`, `lists`, `scan` | read histories, lists, and everything |
@@ -18,6 +19,7 @@ mod committer;
 mod drivers;
 mod errors;
 mod lists;
+mod log;
 mod open;
 mod reader;
 mod scan;

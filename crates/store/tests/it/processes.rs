@@ -192,3 +192,31 @@ fn the_log_does_not_grow_without_bound() {
     let log = std::fs::metadata(folder.path().join("lockgate.db-wal")).unwrap().len();
     assert!(log < 6_000_000, "{log} bytes after 18 million were written");
 }
+
+/// Two processes make room in turn, and a third finds all that they wrote behind it or before it.
+#[test]
+fn room_that_is_made_ahead_of_the_log_is_no_part_of_it() {
+    let (folder, left) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let writers = ["aaaa", "bbbb"].map(|run| (SqliteStore::open(folder.path()).unwrap(), Scribe::new(run)));
+    let writers = block_on(async {
+        let mut writers = writers;
+        for number in 0..300 {
+            let (store, scribe) = &mut writers[usize::from(number % 7 < 3)];
+            scribe.write(store, "more").await;
+        }
+        writers
+    });
+    let log = std::fs::read(folder.path().join("lockgate.db-wal")).unwrap();
+    assert!(log.ends_with(&[0; 4096 + 24]), "there is no room behind the log of {} bytes", log.len());
+    // What a power cut leaves: nobody closed it, and nothing is in memory.
+    for file in ["lockgate.db", "lockgate.db-wal"] {
+        std::fs::copy(folder.path().join(file), left.path().join(file)).unwrap();
+    }
+    let found = SqliteStore::open_existing(left.path()).unwrap();
+    for (_, mut scribe) in writers {
+        let loaded = block_on(found.load(&scribe.run)).unwrap().unwrap();
+        assert_eq!(loaded.head(), (scribe.version, scribe.hash));
+        block_on(scribe.write(&found, "on"));
+    }
+    assert_eq!(block_on(verify_store(&found)), Ok(Vec::new()));
+}
