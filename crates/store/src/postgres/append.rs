@@ -1,12 +1,13 @@
 //! Appends: one statement takes a whole batch of them, each as a whole or not at all.
 //!
 //! The statement is a transaction of its own, so no lock outlives a round trip. It locks the runs that are there in the order of their ids
-//! (a lone step need not), which lets no claim come between, then inserts the commits; all that follows is done only for those that were inserted. Every part
+//! (a lone [step](super::step) need not), which lets no claim come between, then inserts the commits; all that follows is done only for those that were inserted. Every part
 //! sees the database as it was when the statement began. That is enough: whoever's expected commit was there to be seen has also seen all
 //! that came with it, and nobody but the next commit, which only one can insert, brings more.
 
 use super::columns::{Columns, Parts};
 use super::link::Session;
+use super::step::{self, Step};
 use crate::store::Append;
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -21,44 +22,43 @@ pub(super) enum Appended {
     NoRun,
 }
 
-/// The statement for one batch.
-pub(super) struct Statement<'a> {
-    batch: &'a [&'a Append],
-    columns: Columns<'a>,
-    prepared: tokio_postgres::Statement,
+/// What appends one batch.
+pub(super) enum Statement<'a> {
+    /// One append with nothing beside its commit.
+    Step(Step<'a>),
+    Batch {
+        batch: &'a [&'a Append],
+        columns: Box<Columns<'a>>,
+        prepared: tokio_postgres::Statement,
+    },
 }
 
 impl<'a> Statement<'a> {
     /// Prepares the statement for a batch: at most one append to each run, ordered by the ids of the runs.
     pub(super) async fn prepare(session: &Session, batch: &'a [&'a Append]) -> Result<Self, Error> {
-        let columns = Columns::of(batch);
+        if let [append] = batch
+            && step::is_one(append)
+        {
+            return Ok(Self::Step(Step::prepare(session, append).await?));
+        }
+        let columns = Box::new(Columns::of(batch));
         let parts = columns.parts();
         let prepared = session.prepare_append(parts, || statement(parts)).await?;
-        Ok(Self { batch, columns, prepared })
+        Ok(Self::Batch { batch, columns, prepared })
     }
 
     /// Appends the batch, and gives what became of each.
     pub(super) async fn perform(&self, session: &Session) -> Result<Vec<Appended>, Error> {
-        let rows = session.client.query(&self.prepared, &self.columns.parameters()).await?;
-        match self.batch {
-            [append] if self.columns.parts().is_bare() => Ok(vec![bare_outcome(append, rows.first())?]),
-            batch => outcomes(batch, &rows),
+        match self {
+            Self::Step(step) => Ok(vec![step.perform(session).await?]),
+            Self::Batch { batch, columns, prepared } => {
+                outcomes(batch, &session.client.query(prepared, &columns.parameters()).await?)
+            }
         }
     }
 }
 
-/// The row tells the run's epoch and whether it has the new commit; there is none where there is no run.
-fn bare_outcome(append: &Append, row: Option<&Row>) -> Result<Appended, Error> {
-    let Some(row) = row else { return Ok(Appended::NoRun) };
-    let present = row.try_get::<_, i64>(0)?;
-    Ok(match row.try_get::<_, bool>(1)? {
-        true => Appended::Taken,
-        false if is_fenced(append, present) => Appended::Fenced,
-        false => Appended::Conflict,
-    })
-}
-
-fn is_fenced(append: &Append, present: i64) -> bool {
+pub(super) fn is_fenced(append: &Append, present: i64) -> bool {
     append.epoch.is_some_and(|epoch| i64::try_from(epoch) != Ok(present))
 }
 
@@ -90,9 +90,6 @@ fn outcomes(batch: &[&Append], rows: &[Row]) -> Result<Vec<Appended>, Error> {
 
 /// The statement for a batch that has these parts: those that are not needed would cost time with every append.
 fn statement(parts: Parts) -> String {
-    if parts.is_bare() {
-        return BARE.to_owned();
-    }
     let mut text = String::from(if parts.alone { HEAD_ALONE } else { HEAD });
     let mut next = FIRST_OF_PARTS;
     let mut add = |template: &str, columns: usize| {
@@ -151,19 +148,6 @@ const HEAD_ALONE: &str = "WITH place AS (
   FROM (SELECT $1::text AS run, $2::int8 AS version, $3::int8 AS epoch, $4::bytea AS hash, $5::bytea AS payload, 1::int8 AS number) i
   LEFT JOIN LATERAL (SELECT key, epoch AS present FROM lockgate.runs WHERE run = i.run FOR NO KEY UPDATE) r ON true
 )";
-
-/// All of it for a lone append that brings nothing beside its commit, as the steps of a run are. It does not lock the run, which the server would
-/// have to write down each time: a claim may come between, and whoever claimed finds the commit in its way, since a claim counts only with the commit
-/// that follows it.
-const BARE: &str = "WITH place AS (SELECT key, epoch AS present FROM lockgate.runs WHERE run = $1::text),
-taken AS (
-  INSERT INTO lockgate.commits(run_key, version, hash, payload)
-  SELECT p.key, $2::int8, $4::bytea, $5::bytea FROM place p
-  WHERE ($3::int8 IS NULL OR $3::int8 = p.present)
-    AND (SELECT 1 FROM lockgate.commits b WHERE b.run_key = p.key AND b.version = $2::int8 - 1) IS NOT NULL
-  ON CONFLICT DO NOTHING RETURNING run_key
-)
-SELECT present, (SELECT run_key FROM taken) IS NOT NULL FROM place";
 
 const CREATED: &str = "created AS (
   INSERT INTO lockgate.runs(run, kind, workflow, feature, status, phase, created_at, changed_at, parent, driver, epoch)

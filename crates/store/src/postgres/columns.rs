@@ -23,13 +23,6 @@ pub(super) struct Parts {
     pub(super) folds: bool,
 }
 
-impl Parts {
-    /// Whether there is one append, and nothing beside its commit.
-    pub(super) fn is_bare(self) -> bool {
-        self == Self { alone: true, ..Self::default() }
-    }
-}
-
 /// The columns. Each row has the number of its append, counted from 1.
 #[derive(Default)]
 pub(super) struct Columns<'a> {

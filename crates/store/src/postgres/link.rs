@@ -4,6 +4,7 @@ use super::changes::Changes;
 use super::columns::Parts;
 use super::errors::{explain, is_refused};
 use super::place::Place;
+use super::step::Last;
 use crate::error::StoreError;
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -22,6 +23,7 @@ pub(super) struct Session {
     prepared: Mutex<HashMap<String, Statement>>,
     /// Those that append, whose text takes longer to make than it takes to find them here.
     appending: Mutex<HashMap<Parts, Statement>>,
+    last: Mutex<Option<Last>>,
 }
 
 impl Session {
@@ -47,6 +49,11 @@ impl Session {
 
     fn appending(&self) -> MutexGuard<'_, HashMap<Parts, Statement>> {
         self.appending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it committed last, if that was a lone step.
+    pub(super) fn last(&self) -> MutexGuard<'_, Option<Last>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn prepared(&self) -> MutexGuard<'_, HashMap<String, Statement>> {
@@ -102,7 +109,7 @@ impl Link {
             }
         });
         client.batch_execute(&format!("{BEGIN}{}", self.settings)).await?;
-        Ok(Session { client, prepared: Mutex::default(), appending: Mutex::default() })
+        Ok(Session { client, prepared: Mutex::default(), appending: Mutex::default(), last: Mutex::default() })
     }
 
     /// Reads; once more on a new connection if the one that was there turns out to be lost.

@@ -10,6 +10,7 @@
 //! | `writer` | takes what waits, and makes one transaction of it |
 //! | `writers` | a writer beside the caller, and one on the store's own thread |
 //! | `append`, `columns` | the statement that takes a batch of appends |
+//! | `step` | those for a lone append that brings only its commit |
 //! | `reader`, `lists`, `scan` | read histories, lists, and everything |
 //! | `upkeep` | copies of all runs; the end of values that nobody refers to |
 //! | `drivers`, `process` | who drives, and who is alive |
@@ -31,6 +32,7 @@ mod schema;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod server;
+mod step;
 mod thread;
 mod tls;
 mod upkeep;
