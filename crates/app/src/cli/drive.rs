@@ -167,7 +167,9 @@ impl Ends {
                 tell(SystemClock.now(), &run.id, &neutral::line(&told));
             }
         });
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner).push(written);
+        let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        writing.retain(|earlier| !earlier.is_finished());
+        writing.push(written);
     }
 }
 

@@ -11,6 +11,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// How much of the database a connection keeps in memory. The system keeps as much of it as there is room for, and reading from there is quick, while a
+/// process that drives runs may have nothing to do for weeks.
+const CACHE_KILOBYTES: i32 = 1000;
+
 /// How a store in a folder behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -132,6 +136,7 @@ impl Place {
         connection.busy_timeout(self.settings.lock_wait).map_err(failed)?;
         bound.set(&mut connection, &self.database).map_err(failed)?;
         connection.set_prepared_statement_cache_capacity(64);
+        connection.pragma_update(None, "cache_size", -CACHE_KILOBYTES).map_err(failed)?;
         // Else a statement whose limit is a parameter would be prepared anew each time.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(failed)?;
         // SQLite opens what it may not write without a word. (Trying with a descriptor of our own is no way: closing it would end the
