@@ -16,6 +16,7 @@ pub mod backup;
 pub mod conformance;
 pub mod error;
 pub mod memory;
+mod number;
 pub mod postgres;
 pub mod sqlite;
 pub mod store;

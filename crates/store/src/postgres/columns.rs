@@ -1,6 +1,6 @@
 //! A batch of appends, column by column, as the statement takes it.
 
-use super::reader::hold_state_number;
+use crate::number;
 use crate::store::Append;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, RunId};
@@ -217,7 +217,7 @@ impl<'a> Holds<'a> {
             self.position.push(position);
             self.hold.push(hold.as_str());
             self.kind.push(kind);
-            self.state.push(hold_state_number(*state));
+            self.state.push(number::of_hold_state(*state));
             self.revision.push(i64::from(*revision));
             self.since.push(since.as_millis());
             self.shown.push(shown);

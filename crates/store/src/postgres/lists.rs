@@ -3,8 +3,9 @@
 use super::drivers::PROCESS;
 use super::link::Link;
 use super::process::has_ended;
-use super::reader::{Cells, hold_state, row_limit};
+use super::reader::{Cells, hold_state};
 use crate::error::StoreError;
+use crate::number::row_limit;
 use crate::store::{Cursor, HoldFilter, ListedHold, ListedRun, Page};
 use lockgate_engine::id::{HoldId, RunId, TimerId};
 use lockgate_engine::run::index::{HoldRow, RunRow, TimerRow};

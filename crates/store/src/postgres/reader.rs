@@ -4,6 +4,7 @@ use super::columns::signed;
 use super::errors::corrupt;
 use super::link::Link;
 use crate::error::StoreError;
+use crate::number::{self, row_limit};
 use crate::store::{Fold, Loaded};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::HoldState;
@@ -97,28 +98,7 @@ pub(super) async fn values(link: &Link, digests: &[Digest]) -> Result<Vec<Option
     Ok(digests.iter().map(value).collect())
 }
 
-/// A limit as PostgreSQL takes it.
-pub(super) fn row_limit(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
-}
-
-/// How the state of a hold is stored. Open ones are 0: an index counts on it.
-pub(super) fn hold_state_number(state: HoldState) -> i64 {
-    match state {
-        HoldState::Open => 0,
-        HoldState::Checking => 1,
-        HoldState::Settled => 2,
-        HoldState::Void => 3,
-    }
-}
-
 /// Reads the state of a hold.
 pub(super) fn hold_state(number: i64) -> Result<HoldState, String> {
-    match number {
-        0 => Ok(HoldState::Open),
-        1 => Ok(HoldState::Checking),
-        2 => Ok(HoldState::Settled),
-        3 => Ok(HoldState::Void),
-        other => Err(format!("there is no state {other} of a hold")),
-    }
+    number::hold_state(number).ok_or_else(|| format!("there is no state {number} of a hold"))
 }

@@ -2,8 +2,9 @@
 
 use super::link::Link;
 use super::lists::{RUN_COLUMNS, key_of_parts, parts_of_key, revision, run_row};
-use super::reader::{Cells, digest, hold_state, row_limit, sealed};
+use super::reader::{Cells, digest, hold_state, sealed};
 use crate::error::StoreError;
+use crate::number::row_limit;
 use crate::store::{Fold, Orphan, StoredCommit, StoredRun, StoredValue};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, HoldId, RunId, TimerId};

@@ -1,8 +1,8 @@
 //! What happens inside a transaction of the writer: appends and claims, each taken or rejected as a whole.
 
 use super::drivers::Drivers;
-use super::reader::hold_state_number;
 use crate::error::StoreError;
+use crate::number;
 use crate::store::{Append, DriverInfo};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, RunId};
@@ -237,7 +237,7 @@ fn write_index(connection: &Connection, run_key: i64, index: &IndexRows) -> rusq
 fn write_hold(connection: &Connection, run_key: i64, row: &HoldRow) -> rusqlite::Result<()> {
     let HoldRow { hold, run: _, kind, state, revision, since, shown } = row;
     let (first, last) = (run_key << 32, run_key << 32 | i64::from(u32::MAX));
-    let fields = params![first, last, hold.as_str(), kind, hold_state_number(*state), revision, since.as_millis(), shown];
+    let fields = params![first, last, hold.as_str(), kind, number::of_hold_state(*state), revision, since.as_millis(), shown];
     let updated = connection
         .prepare_cached("UPDATE holds SET kind = ?4, state = ?5, revision = ?6, since = ?7, shown = ?8 WHERE hold = ?3 AND key BETWEEN ?1 AND ?2")?
         .execute(fields)?;

@@ -2,8 +2,9 @@
 
 use super::bound::Rising;
 use super::drivers::Drivers;
-use super::reader::{Reader, hold_state, row_limit, rows_of, run_key};
+use super::reader::{Reader, hold_state, rows_of, run_key};
 use crate::error::StoreError;
+use crate::number::row_limit;
 use crate::store::{Cursor, HoldFilter, ListedHold, ListedRun, Page};
 use lockgate_engine::id::{DriverId, HoldId, RunId, TimerId};
 use lockgate_engine::run::index::{HoldRow, RunRow, TimerRow};

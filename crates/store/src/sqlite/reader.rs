@@ -5,6 +5,7 @@ use super::bound::{Bound, Rising};
 use super::errors::{corrupt, explain};
 use super::open::Place;
 use crate::error::StoreError;
+use crate::number::{self, row_limit};
 use crate::store::{Fold, Loaded};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::HoldState;
@@ -136,28 +137,9 @@ pub(super) fn sealed(row: &Row<'_>) -> rusqlite::Result<Sealed> {
     Ok(Sealed { version: key.cast_unsigned() & u64::from(u32::MAX), hash: Digest(row.get(1)?), payload: row.get(2)? })
 }
 
-/// A limit as SQLite takes it.
-pub(super) fn row_limit(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
-}
-
-/// How the state of a hold is stored. Open ones are 0: an index counts on it.
-pub(super) fn hold_state_number(state: HoldState) -> i64 {
-    match state {
-        HoldState::Open => 0,
-        HoldState::Checking => 1,
-        HoldState::Settled => 2,
-        HoldState::Void => 3,
-    }
-}
-
 /// Reads the state of a hold.
 pub(super) fn hold_state(row: &Row<'_>, column: usize) -> rusqlite::Result<HoldState> {
-    match row.get::<_, i64>(column)? {
-        0 => Ok(HoldState::Open),
-        1 => Ok(HoldState::Checking),
-        2 => Ok(HoldState::Settled),
-        3 => Ok(HoldState::Void),
-        other => Err(rusqlite::Error::FromSqlConversionFailure(column, Type::Integer, Box::new(FromSqlError::OutOfRange(other)))),
-    }
+    let number = row.get(column)?;
+    let unknown = || rusqlite::Error::FromSqlConversionFailure(column, Type::Integer, Box::new(FromSqlError::OutOfRange(number)));
+    number::hold_state(number).ok_or_else(unknown)
 }

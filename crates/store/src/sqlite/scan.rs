@@ -2,9 +2,10 @@
 
 use super::bound::Rising;
 use super::lists::{list_timers, run_row};
-use super::reader::{Reader, fold, hold_state, row_limit, rows_of, run_key, sealed};
+use super::reader::{Reader, fold, hold_state, rows_of, run_key, sealed};
 use super::schema;
 use crate::error::StoreError;
+use crate::number::row_limit;
 use crate::store::{Orphan, StoredCommit, StoredRun, StoredValue};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, HoldId, RunId};

@@ -1,0 +1,25 @@
+//! What the tables of both databases keep as numbers.
+
+use lockgate_engine::hold::HoldState;
+
+/// A limit as a database takes it.
+pub(crate) fn row_limit(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// How the state of a hold is stored. Open ones are 0: an index counts on it.
+pub(crate) fn of_hold_state(state: HoldState) -> i64 {
+    match state {
+        HoldState::Open => 0,
+        HoldState::Checking => 1,
+        HoldState::Settled => 2,
+        HoldState::Void => 3,
+    }
+}
+
+/// The state of a hold that is stored so.
+pub(crate) fn hold_state(number: i64) -> Option<HoldState> {
+    [HoldState::Open, HoldState::Checking, HoldState::Settled, HoldState::Void]
+        .into_iter()
+        .find(|state| of_hold_state(*state) == number)
+}
