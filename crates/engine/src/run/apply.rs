@@ -454,19 +454,7 @@ impl Run {
     /// The phase is left, or the run ends: nothing waits for a next try any more.
     fn timers_gone(&mut self) {
         let Some(phase) = &self.current else { return };
-        let timers = phase.running().filter_map(|index| match &phase.tasks[index].state {
-            TaskState::Backoff { timer, .. } => Some(timer.clone()),
-            TaskState::Waiting
-            | TaskState::Running
-            | TaskState::Interrupted
-            | TaskState::Failed(_)
-            | TaskState::Done
-            | TaskState::Skipped
-            | TaskState::Spread
-            | TaskState::Held
-            | TaskState::LeftOut { .. }
-            | TaskState::Tolerated(_) => None,
-        });
+        let timers = phase.running().filter_map(|index| phase.tasks[index].state.next_try()).map(|(timer, _)| timer.clone());
         self.touched.timers_gone.extend(timers);
     }
 

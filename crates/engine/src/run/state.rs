@@ -1,13 +1,17 @@
 //! The state of a run: what its history amounts to. Only `apply` changes it.
 
+mod steps;
+
+pub use steps::{CheckpointRun, GapRun, GapState, GateRun, GateState, TaskState, Thought};
+
 use crate::datum::Datum;
 use crate::digest::Digest;
 use crate::hold::{Hold, HoldKind, HoldState};
-use crate::id::{DriverId, GateId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey, TimerId};
+use crate::id::{DriverId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey, TimerId};
 use crate::run::agent::Usage;
 use crate::run::budget::{BudgetScope, Spent};
 use crate::run::command::Actor;
-use crate::run::event::{ConditionOutcome, Failure, FrozenFile, OutputFile, Preset, RunKind, Thinker};
+use crate::run::event::{FrozenFile, OutputFile, Preset, RunKind};
 use crate::run::phase::{PhaseRun, TaskRun};
 use crate::run::pipeline::PipelineRun;
 use crate::spec::workflow::{GapAction, Task, Workflow};
@@ -320,197 +324,6 @@ pub(super) struct NewTimer {
     pub(super) due: Timestamp,
     pub(super) kind: &'static str,
     pub(super) target: String,
-}
-
-/// Where a task stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TaskState {
-    /// It has not started, or will start again.
-    Waiting,
-    /// An attempt is under way.
-    Running,
-    /// It failed and will be tried again at a moment.
-    Backoff {
-        /// The timer.
-        timer: TimerId,
-        /// The moment.
-        due: Timestamp,
-    },
-    /// It was cut off, and a person is to decide.
-    Interrupted,
-    /// Its last try failed.
-    Failed(Failure),
-    /// It is done.
-    Done,
-    /// It counts as done.
-    Skipped,
-    /// It became several tasks, and is done when they are.
-    Spread,
-    /// It waits for the answer to a question: its own, or one about a budget or a login.
-    Held,
-    /// It is not done, and the run goes on without it.
-    LeftOut {
-        /// Why.
-        reason: String,
-        /// Whether that is because something that it needs failed.
-        failed: bool,
-    },
-    /// Its last try failed, and the run goes on all the same.
-    Tolerated(Failure),
-}
-
-impl TaskState {
-    /// Why its last try failed, where it did and the run does not go on all the same.
-    pub fn failure(&self) -> Option<&Failure> {
-        match self {
-            Self::Failed(failure) => Some(failure),
-            Self::Waiting
-            | Self::Running
-            | Self::Backoff { .. }
-            | Self::Interrupted
-            | Self::Done
-            | Self::Skipped
-            | Self::Spread
-            | Self::Held
-            | Self::LeftOut { .. }
-            | Self::Tolerated(_) => None,
-        }
-    }
-
-    /// The word for it.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Running => "running",
-            Self::Backoff { .. } => "backoff",
-            Self::Interrupted => "interrupted",
-            Self::Failed(_) => "failed",
-            Self::Done => "done",
-            Self::Skipped => "skipped",
-            Self::Spread => "spread",
-            Self::Held => "held",
-            Self::LeftOut { .. } => "left_out",
-            Self::Tolerated(_) => "tolerated",
-        }
-    }
-}
-
-/// Where the gap check of a phase stands.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GapRun {
-    /// Where it stands.
-    pub state: GapState,
-    /// The hold that asks about it.
-    pub hold: Option<HoldId>,
-}
-
-/// Where the gap check of a phase stands.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GapState {
-    /// It has not been made, or will be made again.
-    #[default]
-    Waiting,
-    /// The work is whole.
-    Closed,
-    /// It is not, and a person let it pass.
-    Waived,
-    /// It is not, and this follows.
-    Open {
-        /// What follows.
-        action: GapAction,
-        /// What is missing, and what the check said.
-        told: Vec<String>,
-    },
-}
-
-/// What an agent said to a script that asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Thought {
-    /// Whose script asked.
-    pub thinker: Thinker,
-    /// What was asked, as a JSON text.
-    pub prompt: Datum,
-    /// What was said, as a JSON text; nothing yet when absent.
-    pub text: Option<Datum>,
-}
-
-/// Where a gate stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GateRun {
-    /// Which gate.
-    pub gate: GateId,
-    /// How many attempts there were.
-    pub attempts: u32,
-    /// Where it stands.
-    pub state: GateState,
-    /// The hold that asks about its failure.
-    pub hold: Option<HoldId>,
-}
-
-impl GateRun {
-    /// A gate that has not run.
-    pub(super) fn waiting(gate: &GateId) -> Self {
-        Self { gate: gate.clone(), attempts: 0, state: GateState::Waiting, hold: None }
-    }
-}
-
-/// Where a gate stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GateState {
-    /// It has not run, or will run again.
-    Waiting,
-    /// It runs.
-    Running,
-    /// It passed.
-    Passed,
-    /// It failed.
-    Failed(Failure),
-    /// It failed, and a person let it pass.
-    Waived,
-}
-
-impl GateState {
-    /// Whether nothing more is asked of it.
-    pub fn is_settled(&self) -> bool {
-        match self {
-            Self::Passed | Self::Waived => true,
-            Self::Waiting | Self::Running | Self::Failed(_) => false,
-        }
-    }
-}
-
-impl GateState {
-    /// Why it failed, where it did.
-    pub fn failure(&self) -> Option<&Failure> {
-        match self {
-            Self::Failed(failure) => Some(failure),
-            Self::Waiting | Self::Running | Self::Passed | Self::Waived => None,
-        }
-    }
-}
-
-/// Where a phase's checkpoint stands.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CheckpointRun {
-    /// What its condition gave.
-    pub condition: Option<ConditionOutcome>,
-    /// The hold that it opened.
-    pub hold: Option<HoldId>,
-}
-
-impl CheckpointRun {
-    /// What people are told about a condition that could not be evaluated.
-    pub(super) fn condition_note(&self) -> Option<String> {
-        match &self.condition {
-            Some(ConditionOutcome::Error(error)) => {
-                Some(format!("the condition could not be evaluated, so a person decides: {error}"))
-            }
-            Some(ConditionOutcome::True | ConditionOutcome::False) | None => None,
-        }
-    }
 }
 
 impl Run {

@@ -176,19 +176,7 @@ impl Rooms {
 
 /// Tasks whose next try has come.
 fn due(phase: &PhaseRun, at: Timestamp) -> impl Iterator<Item = usize> + '_ {
-    phase.running().filter(move |index| match &phase.tasks[*index].state {
-        TaskState::Backoff { due, .. } => *due <= at,
-        TaskState::Waiting
-        | TaskState::Running
-        | TaskState::Interrupted
-        | TaskState::Failed(_)
-        | TaskState::Done
-        | TaskState::Skipped
-        | TaskState::Spread
-        | TaskState::Held
-        | TaskState::LeftOut { .. }
-        | TaskState::Tolerated(_) => false,
-    })
+    phase.running().filter(move |index| phase.tasks[*index].state.next_try().is_some_and(|(_, due)| due <= at))
 }
 
 fn left_out(phase: &PhaseRun, task: &Task, index: usize) -> Event {
