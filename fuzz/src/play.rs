@@ -8,7 +8,7 @@ use lockgate_engine::run::agent::{AgentReport, Usage};
 use lockgate_engine::run::command::{Actor, Body, Command, Create, Credential, GapsFound, Item, Showing, TaskOutcome, Way};
 use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::effect::Effect;
-use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind, Origin, OutputFile, Preset, RefusedAttempt, RunKind};
+use lockgate_engine::run::event::{ConditionOutcome, Created, Failure, FailureKind, OutputFile, Preset, RefusedAttempt};
 use lockgate_engine::run::index::IndexRows;
 use lockgate_engine::run::pipeline::PipelineWish;
 use lockgate_engine::run::{Run, Status, create, handle};
@@ -57,21 +57,14 @@ impl Play {
     /// Begins a run.
     pub(crate) fn new(id: &str, with_presets: bool) -> Self {
         let preset = |selector: &str, option: &str| Preset { selector: selector.into(), option: option.into(), feedback: None };
-        let body = Create {
-            run: RunId::from(id),
-            kind: RunKind::Workflow,
-            origin: Origin::New,
-            definition: Digest::of(&workflow().to_bytes()),
-            files: Vec::new(),
+        let created = Created {
             feature: Some("login".into()),
             flags: vec!["backend".into()],
             vars: BTreeMap::from([("count".to_owned(), Datum::Inline("3".into()))]),
-            output_dir: "out".into(),
-            presets: if with_presets { vec![preset("plan", "1"), preset("build/check", "rerun")] } else { Vec::new() },
-            driver: DriverId::from("driver-1"),
-            detached: false,
-            agent: None,
+            ..Created::new(RunId::from(id), Digest::of(&workflow().to_bytes()), "out".into(), DriverId::from("driver-1"))
         };
+        let presets = if with_presets { vec![preset("plan", "1"), preset("build/check", "rerun")] } else { Vec::new() };
+        let body = Create { created, presets };
         let command = envelope(person(), Body::Create(Box::new(body)), 0, true);
         let (mut run, entries) = create(&command, workflow()).expect("a person may begin a run");
         let (_, sealed, rows) = run.seal(entries);

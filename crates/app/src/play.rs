@@ -9,12 +9,11 @@ use lockgate_engine::id::{DriverId, RunId};
 use lockgate_engine::run::command::{Actor, Body, Command, Create, Credential, Item, TaskOutcome, Way};
 use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::effect::Effect;
-use lockgate_engine::run::event::{Entry, Failure, FailureKind, Origin, RunKind};
+use lockgate_engine::run::event::{Created, Entry, Failure, FailureKind};
 use lockgate_engine::run::index::IndexRows;
 use lockgate_engine::run::{Run, create, handle};
 use lockgate_engine::time::Timestamp;
 use lockgate_store::{Append, MemoryStore, Store as _};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A run, its tree and what was told about it.
@@ -37,21 +36,11 @@ impl Play {
     /// Begins a run of a workflow in a project with files.
     pub(crate) fn with_files(source: &str, feature: Option<&str>, files: &[(&str, &str)]) -> Self {
         let workflow = lockgate_engine::spec::read(source).workflow.expect("the workflow is valid");
-        let body = Create {
-            run: RunId::from("k3f9x2ab"),
-            kind: RunKind::Workflow,
-            origin: Origin::New,
-            definition: Digest::of(b"definition"),
-            files: Vec::new(),
+        let created = Created {
             feature: feature.map(str::to_owned),
-            flags: Vec::new(),
-            vars: BTreeMap::new(),
-            output_dir: "out".into(),
-            presets: Vec::new(),
-            driver: DriverId::from("driver-1"),
-            detached: false,
-            agent: None,
+            ..Created::new(RunId::from("k3f9x2ab"), Digest::of(b"definition"), "out".into(), DriverId::from("driver-1"))
         };
+        let body = Create { created, presets: Vec::new() };
         let (mut run, entries) = create(&command(person(), Body::Create(Box::new(body)), 0), Arc::new(workflow)).unwrap();
         let (commit, sealed, rows) = run.seal(entries);
         let (mut progress, tree) = (Progress::beside_a_tree(), Tree::of(&run, true));

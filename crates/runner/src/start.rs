@@ -9,7 +9,7 @@ use lockgate_engine::formats::plan;
 use lockgate_engine::formats::plan::workflow::{PlanText, read_folder};
 use lockgate_engine::id::{DriverId, IdSource, RunId};
 use lockgate_engine::run::command::Create;
-use lockgate_engine::run::event::{FrozenFile, Origin, Preset, RunKind};
+use lockgate_engine::run::event::{Created, FrozenFile, Preset};
 use lockgate_engine::spec::MAX_BYTES;
 use lockgate_engine::spec::problem::Problem;
 use lockgate_engine::spec::workflow::Workflow;
@@ -239,21 +239,16 @@ impl Frozen {
             None => root.default_output_dir(&run),
             Some(template) => output_dir(template, &run, &workflow.name, &given, beginning.feature.as_deref(), &flags)?,
         };
-        let create = Create {
-            run,
-            kind: RunKind::Workflow,
-            origin: Origin::New,
-            definition: self.definition,
+        let created = Created {
             files: self.files.clone(),
             feature: beginning.feature,
             flags,
             vars,
-            output_dir,
-            presets: beginning.presets,
-            driver: driver.clone(),
             detached: beginning.detached,
             agent: beginning.agent,
+            ..Created::new(run, self.definition, output_dir, driver.clone())
         };
+        let create = Create { created, presets: beginning.presets };
         Ok(Prepared { create, workflow, values })
     }
 }

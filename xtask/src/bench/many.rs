@@ -96,7 +96,7 @@ impl Stage {
             let stage = self.clone();
             under_way.spawn(async move {
                 let prepared = stage.prepare()?;
-                stage.root.prepare_run(&prepared.create.run).map_err(said)?;
+                stage.root.prepare_run(&prepared.create.created.run).map_err(said)?;
                 begin_detached(&stage.world, stage.actor.clone(), prepared, false).await.map_err(said)
             });
         }

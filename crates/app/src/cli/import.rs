@@ -96,12 +96,12 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let mut prepared = prepare(&project.root, &driver, seed, &file, workflow, beginning)
         .map_err(|message| Trouble::new(Code::BadOutputDir, message))?;
     prepared.values.push((imported.file.digest, text.into_bytes()));
-    prepared.create.origin = Origin::Imported(Box::new(imported));
+    prepared.create.created.origin = Origin::Imported(Box::new(imported));
     if spec.is_none() {
         // The state file changes with the run, and is no definition of it.
-        prepared.create.files.clear();
+        prepared.create.created.files.clear();
     }
-    project.root.prepare_run(&prepared.create.run)?;
+    project.root.prepare_run(&prepared.create.created.run)?;
     let run = begin_resting(&project.world, actor, prepared, project.require_terminal()).await?;
     drop(beginner);
     pipeline::refresh(&project, &run, false).await;

@@ -115,7 +115,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let (driver, seed) = (project.store().driver().clone(), project.world.clock.seed());
     let prepared = prepare(&project.root, &driver, seed, &file, workflow, beginning)
         .map_err(|message| Trouble::new(Code::BadOutputDir, message))?;
-    project.root.prepare_run(&prepared.create.run)?;
+    project.root.prepare_run(&prepared.create.created.run)?;
     if arguments.detach {
         let run = begin_detached(&project.world, actor, prepared, project.require_terminal()).await?;
         drop(beginner);

@@ -4,15 +4,14 @@ use crate::datum::Datum;
 use crate::digest::Digest;
 use crate::formats::handover::Handover;
 use crate::hold::{Authentication, ShownFile};
-use crate::id::{CommandId, DriverId, GateId, HoldId, PhaseId, RunId, StepKey, TaskKey, TimerId};
+use crate::id::{CommandId, DriverId, GateId, HoldId, PhaseId, StepKey, TaskKey, TimerId};
 use crate::run::agent::AgentReport;
-use crate::run::event::{ConditionOutcome, Failure, FrozenFile, Origin, OutputFile, Preset, RefusedAttempt, RunKind, Thinker};
+use crate::run::event::{ConditionOutcome, Created, Failure, FrozenFile, OutputFile, Preset, RefusedAttempt, Thinker};
 use crate::run::pipeline::PipelineWish;
 use crate::spec::subagent::Subagent;
 use crate::spec::workflow::{Check, GapAction, Question, Workflow};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A command with its envelope.
@@ -291,32 +290,10 @@ pub enum Body {
 /// How a run begins.
 #[derive(Clone, Debug)]
 pub struct Create {
-    /// Its id.
-    pub run: RunId,
-    /// What it is.
-    pub kind: RunKind,
-    /// Where it came from.
-    pub origin: Origin,
-    /// Digest of the compiled definition.
-    pub definition: Digest,
-    /// The files that the definition was made from.
-    pub files: Vec<FrozenFile>,
-    /// What it is about.
-    pub feature: Option<String>,
-    /// Flags, without their dashes.
-    pub flags: Vec<String>,
-    /// Values of the definition and of the command line together.
-    pub vars: BTreeMap<String, Datum>,
-    /// Where outputs go, relative to the root.
-    pub output_dir: String,
+    /// What is recorded of it.
+    pub created: Created,
     /// Answers in advance.
     pub presets: Vec<Preset>,
-    /// Who drives it.
-    pub driver: DriverId,
-    /// Whether it is left to whichever process drives in the background.
-    pub detached: bool,
-    /// The command of the agent that works whatever else is configured.
-    pub agent: Option<String>,
 }
 
 /// How an attempt of a task ended.

@@ -12,7 +12,7 @@ use lockgate_engine::run::{Fork, ForkAs, Run, create, fork, handle};
 /// Begins a run without driving it: nothing of it starts before a process in the background takes it.
 pub async fn begin_detached(world: &World, actor: Actor, prepared: Prepared, require_terminal: bool) -> Result<Run, DriveError> {
     let mut prepared = prepared;
-    prepared.create.detached = true;
+    prepared.create.created.detached = true;
     begin_resting(world, actor, prepared, require_terminal).await
 }
 

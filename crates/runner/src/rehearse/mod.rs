@@ -123,7 +123,7 @@ pub async fn rehearse(
     let prepared = Frozen::new(&root, file, workflow.clone())
         .prepare(&root, store.driver(), clock.seed(), beginning.clone())
         .map_err(RehearseError::CannotBegin)?;
-    let output_dir = prepared.create.output_dir.replace(prepared.create.run.as_str(), RUN);
+    let output_dir = prepared.create.created.output_dir.replace(prepared.create.created.run.as_str(), RUN);
     // It is filled in by now, and what lies behind it is made elsewhere.
     let mut here = Frozen::new(&root, file, Workflow { output_dir: None, ..workflow })
         .prepare(&root, store.driver(), clock.seed(), beginning)
@@ -131,8 +131,8 @@ pub async fn rehearse(
     let real = folder.canonicalize().unwrap_or(folder);
     let files_in = real.join("out");
     std::fs::create_dir_all(&files_in).map_err(|error| RehearseError::CannotBegin(error.to_string()))?;
-    here.create.run = RunId::from(RUN);
-    here.create.output_dir = files_in.to_string_lossy().into_owned();
+    here.create.created.run = RunId::from(RUN);
+    here.create.created.output_dir = files_in.to_string_lossy().into_owned();
 
     let stubs = Arc::new(Stubs::new(given));
     let performer = Performer::rehearsing(root.with_state(real.join("state")), config, store.clone(), evaluator, stubs.clone());

@@ -6,7 +6,7 @@ use lockgate_engine::id::{PhaseId, RunId, TaskId};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{Actor, Body, Create, Credential, Way};
 use lockgate_engine::run::effect::Effect;
-use lockgate_engine::run::event::{Origin, RunKind};
+use lockgate_engine::run::event::Created;
 use lockgate_engine::run::pipeline::{Notes, PipelineWish};
 use lockgate_engine::spec::workflow::{Phase, Pipeline, PipelinePhase, Task, Work, Workflow};
 use lockgate_runner::driver::{begin_resting, submit};
@@ -15,7 +15,6 @@ use lockgate_runner::root::Root;
 use lockgate_runner::start::Prepared;
 use lockgate_runner::world::{Perform, Performed, Stop, SystemClock, World};
 use lockgate_store::{MemoryStore, Store};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Begins nothing, and writes nothing by itself.
@@ -60,22 +59,13 @@ impl Bench {
             ..Workflow::default()
         };
         let bytes = workflow.to_bytes();
-        let create = Create {
-            run: RunId::from(id),
-            kind: RunKind::Workflow,
-            origin: Origin::New,
-            definition: Digest::of(&bytes),
-            files: Vec::new(),
+        let driver = self.world.store.driver().clone();
+        let created = Created {
             feature: Some("PRD-001".into()),
-            flags: Vec::new(),
-            vars: BTreeMap::new(),
-            output_dir: "out".into(),
-            presets: Vec::new(),
-            driver: self.world.store.driver().clone(),
-            detached: false,
-            agent: None,
+            ..Created::new(RunId::from(id), Digest::of(&bytes), "out".into(), driver)
         };
-        let values = vec![(create.definition, bytes)];
+        let values = vec![(created.definition, bytes)];
+        let create = Create { created, presets: Vec::new() };
         let prepared = Prepared { create, workflow: Arc::new(workflow), values };
         begin_resting(&self.world, person(), prepared, true).await.unwrap()
     }

@@ -16,8 +16,8 @@ pub(in crate::run) use end::void_others;
 pub(in crate::run) use work::failed;
 
 use crate::id::IdSource;
-use crate::run::command::{Actor, Body, Command, Create, Way};
-use crate::run::event::{Created, Entry, Event};
+use crate::run::command::{Actor, Body, Command, Way};
+use crate::run::event::{Entry, Event};
 use crate::run::follow::{self, Step};
 use crate::run::refusal::{Refusal, may_decide};
 use crate::run::state::{End, REFUSED_ATTEMPTS_KEPT, Run};
@@ -30,7 +30,7 @@ pub fn create(command: &Command, workflow: Arc<Workflow>) -> Result<(Run, Vec<En
     if !create.presets.is_empty() {
         may_decide(&command.actor, command.require_terminal, "answer in advance")?;
     }
-    let created = created(create);
+    let created = create.created.clone();
     let mut run = Run::begin(&created, workflow, command.at);
     let mut entries = vec![entry(command, Event::Created(Box::new(created)))];
     if !create.presets.is_empty() {
@@ -174,23 +174,6 @@ fn entry(command: &Command, event: Event) -> Entry {
 
 fn apply(run: &mut Run, entry: &Entry) {
     run.apply(entry).expect("what was decided fits the state that it was decided on");
-}
-
-fn created(create: &Create) -> Created {
-    Created {
-        run: create.run.clone(),
-        kind: create.kind,
-        origin: create.origin.clone(),
-        definition: create.definition,
-        files: create.files.clone(),
-        feature: create.feature.clone(),
-        flags: create.flags.clone(),
-        vars: create.vars.clone(),
-        output_dir: create.output_dir.clone(),
-        driver: create.driver.clone(),
-        detached: create.detached,
-        agent: create.agent.clone(),
-    }
 }
 
 pub(super) fn status_word(end: &End) -> &'static str {

@@ -38,6 +38,26 @@ pub struct Created {
     pub agent: Option<String>,
 }
 
+impl Created {
+    /// A run of a workflow that nothing was given to, driven by who began it.
+    pub fn new(run: RunId, definition: Digest, output_dir: String, driver: DriverId) -> Self {
+        Self {
+            run,
+            kind: RunKind::Workflow,
+            origin: Origin::New,
+            definition,
+            files: Vec::new(),
+            feature: None,
+            flags: Vec::new(),
+            vars: BTreeMap::new(),
+            output_dir,
+            driver,
+            detached: false,
+            agent: None,
+        }
+    }
+}
+
 /// What a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

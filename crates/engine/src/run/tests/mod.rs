@@ -18,7 +18,7 @@ use crate::hold::{Action, Choice, Hold};
 use crate::id::{DriverId, GateId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey};
 use crate::run::command::{Actor, Body, Command, Create, Credential, GapsFound, Showing, TaskOutcome, Way};
 use crate::run::effect::Effect;
-use crate::run::event::{ConditionOutcome, Entry, Event, Failure, FailureKind, Origin, OutputFile, Preset, RunKind};
+use crate::run::event::{ConditionOutcome, Created, Entry, Event, Failure, FailureKind, Origin, OutputFile, Preset};
 use crate::run::pipeline::PipelineWish;
 use crate::run::{Refusal, Run, create, handle};
 use crate::spec::workflow::*;
@@ -80,21 +80,12 @@ impl Bench {
     }
 
     pub(super) fn with_presets(workflow: Workflow, presets: Vec<Preset>) -> Self {
-        let body = Create {
-            run: RunId::from("run00000"),
-            kind: RunKind::Workflow,
-            origin: Origin::New,
-            definition: Digest::of(b"definition"),
-            files: Vec::new(),
+        let created = Created {
             feature: Some("login".into()),
             flags: vec!["backend".into()],
-            vars: BTreeMap::new(),
-            output_dir: "out".into(),
-            presets,
-            driver: DriverId::from("driver-1"),
-            detached: false,
-            agent: None,
+            ..Created::new(RunId::from("run00000"), Digest::of(b"definition"), "out".into(), DriverId::from("driver-1"))
         };
+        let body = Create { created, presets };
         let command = command(person(), Body::Create(Box::new(body)), 0, true);
         let (run, entries) = create(&command, Arc::new(workflow)).unwrap();
         Self { run, entries, now: 0 }

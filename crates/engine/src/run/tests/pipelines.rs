@@ -312,21 +312,12 @@ fn import(status: Lifecycle) -> Bench {
 
 fn import_of(imported: Imported) -> Bench {
     let mut bench = Bench { run: Bench::new(pipeline()).run, entries: Vec::new(), now: 0 };
-    let body = Create {
-        run: RunId::from("run00000"),
-        kind: RunKind::Workflow,
+    let created = Created {
         origin: Origin::Imported(Box::new(imported)),
-        definition: Digest::of(b"definition"),
-        files: Vec::new(),
         feature: Some("PRD-009".into()),
-        flags: Vec::new(),
-        vars: BTreeMap::new(),
-        output_dir: "out".into(),
-        presets: Vec::new(),
-        driver: DriverId::from("driver-1"),
-        detached: false,
-        agent: None,
+        ..Created::new(RunId::from("run00000"), Digest::of(b"definition"), "out".into(), DriverId::from("driver-1"))
     };
+    let body = Create { created, presets: Vec::new() };
     let command = command(person(), Body::Create(Box::new(body)), 0, false);
     (bench.run, bench.entries) = create(&command, Arc::new(pipeline())).unwrap();
     bench

@@ -7,13 +7,12 @@ use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::HoldKind;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::{Actor, Body, Create, Credential, Way};
-use lockgate_engine::run::event::{Origin, RunKind};
+use lockgate_engine::run::event::Created;
 use lockgate_engine::run::{Refusal, Run, Status};
 use lockgate_runner::driver::{DriveError, Driver, Halt, Paused, submit};
 use lockgate_runner::load::load;
 use lockgate_runner::world::World;
 use lockgate_store::{MemoryStore, Store, StoreError, verify_run};
-use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -103,22 +102,9 @@ async fn live(world: World, outside: Arc<Outside>, run: RunId, halt: Halt) -> Re
 async fn begin(world: World, outside: &Outside, run: RunId) -> Result<Driver, DriveError> {
     let workflow = outside.plan.workflow();
     let bytes = workflow.to_bytes();
-    let create = Create {
-        run,
-        kind: RunKind::Workflow,
-        origin: Origin::New,
-        definition: Digest::of(&bytes),
-        files: Vec::new(),
-        feature: None,
-        flags: Vec::new(),
-        vars: BTreeMap::new(),
-        output_dir: "out".into(),
-        presets: outside.plan.presets(),
-        driver: world.store.driver().clone(),
-        detached: false,
-        agent: None,
-    };
-    let values = vec![(create.definition, bytes)];
+    let created = Created::new(run, Digest::of(&bytes), "out".into(), world.store.driver().clone());
+    let values = vec![(created.definition, bytes)];
+    let create = Create { created, presets: outside.plan.presets() };
     Driver::create(world, person(), create, Arc::new(workflow), values, true, Box::new(())).await
 }
 
