@@ -1,0 +1,34 @@
+//! Where the runs are kept.
+
+use lockgate_engine::spec::document::Value;
+use lockgate_engine::spec::problem::Problem;
+use std::fmt;
+
+/// Names the database in the environment; it may hold a password, so no task inherits it.
+pub const DATABASE_VARIABLE: &str = "LOCKGATE_DATABASE_URL";
+
+/// The address of a database. It may hold a password, and is not shown where settings are.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DatabaseUrl(String);
+
+impl DatabaseUrl {
+    /// What is wrong with it is told without repeating it.
+    pub(super) fn of(value: &Value<'_>) -> Result<Self, Problem> {
+        let url = value.text().map(|text| Self(text.to_owned()));
+        url.ok_or_else(|| {
+            let help = "write it as postgresql://USER:PASSWORD@HOST:PORT/DATABASE".to_owned();
+            value.problem("`database` must be the address of a database", Some(help))
+        })
+    }
+
+    /// The address itself, for whoever connects to it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DatabaseUrl(_)")
+    }
+}

@@ -1,0 +1,52 @@
+//! Who may answer, and how people are told.
+
+use lockgate_engine::spec::document::Value;
+use lockgate_engine::spec::problem::Problem;
+
+/// Who may answer, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct People {
+    /// Whether answers need a controlling terminal. An agent that starts Lockgate usually has none; nor has CI.
+    pub require_terminal: bool,
+}
+
+impl Default for People {
+    fn default() -> Self {
+        Self { require_terminal: true }
+    }
+}
+
+impl People {
+    pub(super) fn set(&mut self, value: &Value<'_>) -> Result<(), Problem> {
+        for setting in value.fields("`people`", "{ require_terminal: false }", &["require_terminal"])? {
+            self.require_terminal = setting.value.truth("`require_terminal`")?;
+        }
+        Ok(())
+    }
+}
+
+/// How somebody at a terminal is told that a question waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Notify {
+    /// The terminal's bell.
+    #[default]
+    Bell,
+    /// A notice of the desktop, where the terminal or the desktop can show one; else the bell.
+    Desktop,
+    /// Not at all.
+    Off,
+}
+
+impl Notify {
+    pub(super) fn of(value: &Value<'_>) -> Result<Self, Problem> {
+        match value.text() {
+            Some("bell") => Ok(Self::Bell),
+            Some("desktop") => Ok(Self::Desktop),
+            Some("off") => Ok(Self::Off),
+            Some(_) | None => Err(value.problem(
+                "`notify` must say how somebody is told that a question waits",
+                Some("write `bell`, `desktop` or `off`".to_owned()),
+            )),
+        }
+    }
+}

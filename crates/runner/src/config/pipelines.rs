@@ -1,0 +1,58 @@
+//! What the settings say of pipelines.
+
+use crate::projection::is_own;
+use lockgate_engine::spec::document::Value;
+use lockgate_engine::spec::problem::Problem;
+use std::path::{Component, Path};
+
+/// What holds for all pipelines that do not say otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pipelines {
+    /// The folder under the root in which their state files lie.
+    pub folder: Option<String>,
+    /// Whether a review must let them begin.
+    pub review: bool,
+    /// The shell command that runs when all phases of one are done.
+    pub on_complete: Option<String>,
+    /// Whether the question between two phases is answered without a person, where no gate is left to one.
+    pub go_on: bool,
+}
+
+impl Pipelines {
+    pub(super) fn set(&mut self, value: &Value<'_>) -> Result<(), Problem> {
+        for setting in
+            value.fields("`pipelines`", "{ folder: build/checkpoints }", &["folder", "review", "on_complete", "approve"])?
+        {
+            let value = &setting.value;
+            let text = |what: &str| {
+                let text = value.text().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
+                text.ok_or_else(|| value.problem(format!("{what} must be a text"), None))
+            };
+            match setting.key.as_str() {
+                "folder" => {
+                    let folder = text("`folder`")?;
+                    let inside =
+                        Path::new(&folder).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+                    if !inside || is_own(Path::new(&folder)) {
+                        let help = "name it from the root on, without `..`, and outside `.lockgate` and `.git`".to_owned();
+                        return Err(value.problem("`folder` must be a folder under the root", Some(help)));
+                    }
+                    self.folder = Some(folder);
+                }
+                "review" => self.review = value.truth("`review`")?,
+                "approve" => {
+                    self.go_on = match value.text() {
+                        Some("ask") => false,
+                        Some("auto") => true,
+                        Some(_) | None => {
+                            let help = "write `ask` or `auto`".to_owned();
+                            return Err(value.problem("`approve` must say who lets the next phase begin", Some(help)));
+                        }
+                    }
+                }
+                _ => self.on_complete = Some(text("`on_complete`")?),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,171 @@
+//! Settings as people write them.
+
+use super::*;
+use std::time::Duration;
+
+fn parse(text: &str) -> Result<Config, ConfigError> {
+    Config::parse(text, Path::new("config.yaml"))
+}
+
+#[test]
+fn an_empty_file_gives_the_defaults() {
+    for text in ["", "# nothing\n", "people:\n", "{}\n"] {
+        let config = parse(text).unwrap_or_else(|error| panic!("{text:?}: {error}"));
+        assert_eq!(config, Config::default(), "{text:?}");
+    }
+    assert!(Config::default().people.require_terminal);
+}
+
+#[test]
+fn every_setting_is_read() {
+    let text = "people: { require_terminal: false }\nmax_parallel: 3\nscript: { time: 1m, condition_time: PT2S, memory_mb: 32 }\n\
+                limits: { output_keep_mb: 0, log_mb: 1 }\nbackground: { stay: 1m, at_once: 7 }\nnotify: off\n";
+    let config = parse(text).unwrap();
+    assert!(!config.people.require_terminal);
+    assert_eq!(config.max_parallel.map(NonZeroU32::get), Some(3));
+    assert_eq!(config.script.time, Duration::from_secs(60));
+    assert_eq!(config.script.condition_time, Duration::from_secs(2));
+    assert_eq!(config.script.memory_mb.get(), 32);
+    assert_eq!(config.limits.output_keep_bytes(), 0);
+    assert_eq!(config.limits.log_mb.get(), 1);
+    assert_eq!((config.background.stay, config.background.at_once.get()), (Duration::from_secs(60), 7));
+    assert_eq!(config.notify, Notify::Off);
+}
+
+#[test]
+fn logins_are_read_and_a_bad_pattern_is_told_with_its_place() {
+    let config = parse("logins:\n  acme: { pattern: session expired, login: acme login, probe: acme me }\n").unwrap();
+    assert_eq!(config.logins.len(), 1);
+    assert_eq!(config.logins[0].probe.as_deref(), Some("acme me"));
+    let error = parse("logins:\n  acme: { pattern: '(' }\n").unwrap_err();
+    assert_eq!((error.line, error.column), (Some(2), Some(20)), "{error}");
+}
+
+#[test]
+fn the_settings_of_pipelines_are_read_and_their_folder_lies_under_the_root() {
+    let config = parse("pipelines: { folder: build/states, review: true, on_complete: make roadmap, approve: auto }\n").unwrap();
+    let expected =
+        Pipelines { folder: Some("build/states".into()), review: true, on_complete: Some("make roadmap".into()), go_on: true };
+    assert_eq!(config.pipelines, expected);
+    for folder in ["/tmp/x", "../x", "a/../../b", ".lockgate", "./.git/hooks"] {
+        let error = parse(&format!("pipelines: {{ folder: {folder} }}\n")).unwrap_err();
+        assert_eq!(error.message, "`folder` must be a folder under the root", "{folder}");
+    }
+}
+
+#[test]
+fn policy_is_read_and_never_speaks_for_a_person() {
+    let config = parse("policy: { verify: auto, decision: { at_most: 3 }, checkpoint: ask, collect: phase }\n").unwrap();
+    assert!(config.policy.verify.is_some() && config.policy.checkpoint.is_none() && config.policy.collect_phase);
+    assert_eq!(config.policy.decision.and_then(|rule| rule.at_most), Some(3));
+    for wrong in ["policy: { action: auto }", "policy: { verify: always }", "policy: { authentication: auto }"] {
+        assert!(parse(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn the_address_of_a_database_is_read_and_not_shown() {
+    let config = parse("database: postgresql://ann:s3cret@db.example/work\n").unwrap();
+    assert_eq!(config.database.as_ref().map(DatabaseUrl::reveal), Some("postgresql://ann:s3cret@db.example/work"));
+    assert!(!format!("{config:?}").contains("s3cret"));
+    let error = parse("database: { url: s3cret }\n").unwrap_err();
+    assert!(!error.to_string().contains("s3cret"), "{error}");
+}
+
+#[test]
+fn an_unknown_setting_is_an_error_with_its_place_and_a_suggestion() {
+    let error = parse("people:\n  require_terminl: false\n").unwrap_err();
+    assert_eq!((error.line, error.column), (Some(2), Some(3)), "{error}");
+    assert_eq!(error.to_string(), "config.yaml:2:3: `people` has no key `require_terminl`");
+    assert_eq!(error.help.as_deref(), Some("did you mean `require_terminal`?"));
+
+    let error = parse("zebra: 1\n").unwrap_err();
+    assert_eq!(
+        error.help.as_deref(),
+        Some("there is `people`, `max_parallel`, `script`, `limits`, `background`, `notify`, `agents`, `logins` and 3 more")
+    );
+}
+
+#[test]
+fn wrong_values_are_errors_with_their_place() {
+    let number = "must be a whole number from";
+    for (text, told, help) in [
+        (
+            "people: { require_terminal: perhaps }\n",
+            "1:29: `require_terminal` must be true or false, not `perhaps`",
+            "write `true` or `false`",
+        ),
+        (
+            "people: { require_terminal: no }\n",
+            "1:29: `require_terminal` must be true or false, not `no`",
+            "write `false`, without quotes",
+        ),
+        (
+            "people: { require_terminal: 'false' }\n",
+            "1:29: `require_terminal` must be true or false, not `false`",
+            "write `false`, without quotes",
+        ),
+        (
+            "\nmax_parallel: 0\n",
+            &format!("2:15: `max_parallel` {number} 1 to 100000, not `0`"),
+            "write it without quotes and units",
+        ),
+        ("script:\n  time: 30\n", "2:9: `time` must be a duration, not `30`", "say which unit: `30s`, `30m` or `30h`"),
+        ("script:\n  time: 0s\n", "2:9: `time` must be longer than nothing", "write it as `30s` or `5m`"),
+        ("script:\n  time: [1]\n", "2:9: `time` must be a duration, not a list", "write it as `30s`, `5m`, `1h 30m` or `PT30M`"),
+        (
+            "script:\n  memory_mb: -1\n",
+            &format!("2:14: `memory_mb` {number} 1 to 1000000, not `-1`"),
+            "write it without quotes and units",
+        ),
+        (
+            "limits: { log_mb: 64MB }\n",
+            &format!("1:19: `log_mb` {number} 1 to 1000000, not `64MB`"),
+            "write it without quotes and units",
+        ),
+        (
+            "limits:\n  log_mb: 1\n  log_mb: 2\n",
+            "3:3: key `log_mb` is given twice in this map",
+            "the first one is on line 2; keep one of them",
+        ),
+        (
+            "notify: loudly\n",
+            "1:9: `notify` must say how somebody is told that a question waits",
+            "write `bell`, `desktop` or `off`",
+        ),
+        ("people: 3\n", "1:9: `people` must be a map such as `{ require_terminal: false }`, not `3`", ""),
+        ("- people\n", "1:1: the settings must be a map such as `people: { require_terminal: false }`, not a list", ""),
+    ] {
+        let error = parse(text).unwrap_err();
+        assert_eq!(error.to_string(), format!("config.yaml:{told}"), "{text:?}");
+        assert_eq!(error.help.unwrap_or_default(), help, "{text:?}");
+    }
+    let error = parse("people: [\n").unwrap_err();
+    assert!(error.line.is_some() && error.message.starts_with("this is not YAML: "), "{error}");
+}
+
+#[test]
+fn hostile_texts_are_errors() {
+    let deep = format!("people: {}", "[".repeat(100_000));
+    let wide = format!("people: {{{}}}", "require_terminal: true, ".repeat(20_000));
+    let aliases = format!("people: &all\n  require_terminal: true\nscript: [{}]\n", "*all, ".repeat(50_000));
+    for text in [deep, wide, aliases] {
+        assert!(parse(&text).is_err(), "{}…", &text[..40]);
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_gives_the_defaults_and_one_that_cannot_be_read_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.yaml");
+    assert_eq!(Config::read(&path).unwrap(), Config::default());
+    std::fs::write(&path, "people: { require_terminal: false }").unwrap();
+    assert!(!Config::read(&path).unwrap().people.require_terminal);
+    std::fs::write(&path, b"people: \xff").unwrap();
+    assert_eq!(Config::read(&path).unwrap_err().message, "the settings cannot be read: it is not UTF-8 text");
+    std::fs::write(&path, "#".repeat(1_000_001)).unwrap();
+    assert!(Config::read(&path).unwrap_err().message.contains("larger than 1 MB"));
+    let error = Config::read(folder.path()).unwrap_err();
+    assert_eq!((error.message.as_str(), error.line), ("the settings cannot be read: it is a folder", None));
+    assert!(error.help.is_some());
+}
