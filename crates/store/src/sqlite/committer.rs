@@ -30,7 +30,7 @@ pub(super) struct Committer {
 
 impl Committer {
     pub(super) fn new(place: Place, drivers: Arc<Drivers>, committed: Arc<Notify>) -> Self {
-        let log = Log::new(&place.database);
+        let log = Log::new();
         Self { place, drivers, committed, connection: None, bound: Bound::default(), remembered: Remembered::default(), log }
     }
 
@@ -80,7 +80,7 @@ impl Committer {
         if !self.begin(connection, patient)? {
             return Ok(false);
         }
-        self.log.make_room();
+        self.log.make_room(connection);
         self.remembered.begin();
         for request in batch.iter_mut() {
             self.bound.begin();

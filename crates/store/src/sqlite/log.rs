@@ -4,10 +4,8 @@
 //! lock to write lengthens the file by many pages at once. What stands behind the last commit is no part of the log for SQLite, which leaves old
 //! pages there itself each time a log begins anew.
 
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use rusqlite::{Connection, ffi};
+use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -28,21 +26,19 @@ const ROOM: u64 = 128;
 /// The log of a connection that writes.
 #[derive(Debug)]
 pub(super) struct Log {
-    path: PathBuf,
     /// Told by SQLite after each commit.
     pages: Arc<AtomicI32>,
     before: i32,
     /// How many pages the last transaction added.
     added: i32,
     empty_at: i32,
-    file: Option<File>,
     /// How long the file is at least.
     length: u64,
 }
 
 impl Log {
-    pub(super) fn new(database: &Path) -> Self {
-        Self { path: path(database), pages: Arc::default(), before: 0, added: 0, empty_at: LONG, file: None, length: 0 }
+    pub(super) fn new() -> Self {
+        Self { pages: Arc::default(), before: 0, added: 0, empty_at: LONG, length: 0 }
     }
 
     /// Where to tell how many pages it has after a commit.
@@ -52,34 +48,19 @@ impl Log {
 
     /// The connection is another one: what was known of the file may be true no more.
     pub(super) fn reopened(&mut self) {
-        (self.file, self.length) = (None, 0);
+        self.length = 0;
     }
 
     /// Makes room ahead of the log where the next commit would lengthen it. Only for who has the lock to write: nobody else lengthens it meanwhile.
     /// A full disk is no failure here: whether there is room for the commit itself turns out with it.
-    pub(super) fn make_room(&mut self) {
+    pub(super) fn make_room(&mut self, connection: &Connection) {
         let pages = u64::try_from(self.before).unwrap_or(0);
         let next = HEADER + (pages + 1) * PAGE;
         if pages >= SHORT && next > self.length {
-            let room = pages.min(ROOM) * PAGE;
+            let room = pages.min(ROOM);
             // Where it failed, it is tried again when the log has grown by as much.
-            self.length = self.lengthen(next, room).unwrap_or(next + room);
+            self.length = lengthen(connection, next, room).unwrap_or(next + room * PAGE);
         }
-    }
-
-    /// Lengthens the file if it ends before the next page does; gives how long it is then.
-    fn lengthen(&mut self, next: u64, room: u64) -> io::Result<u64> {
-        let file = match &mut self.file {
-            Some(file) => file,
-            none => none.insert(OpenOptions::new().write(true).open(&self.path)?),
-        };
-        let length = file.metadata()?.len();
-        if length >= next {
-            return Ok(length);
-        }
-        let zeros = vec![0; usize::try_from(room).unwrap_or(0)];
-        file.write_all_at(&zeros, length)?;
-        Ok(length + room)
     }
 
     /// A transaction has ended.
@@ -108,9 +89,36 @@ impl Log {
     }
 }
 
-/// Where the log of a database is.
-pub(super) fn path(database: &Path) -> PathBuf {
-    let mut log = database.as_os_str().to_owned();
-    log.push("-wal");
-    log.into()
+/// Lengthens the log's file if it ends before the next page does; gives how long it is then. It asks SQLite for the very file that the connection has open:
+/// at the log's name there may be that of another database by now.
+fn lengthen(connection: &Connection, next: u64, pages: u64) -> Option<u64> {
+    let mut file: *mut ffi::sqlite3_file = null_mut();
+    // SAFETY: the connection is open for as long as it is borrowed, and this operation writes one pointer to where the last argument points.
+    let found = unsafe {
+        let place = (&raw mut file).cast();
+        ffi::sqlite3_file_control(connection.handle(), c"main".as_ptr(), ffi::SQLITE_FCNTL_JOURNAL_POINTER, place)
+    };
+    if found != ffi::SQLITE_OK {
+        return None;
+    }
+    // SAFETY: what SQLite gave is null or a file of the connection, which stays where it is while the transaction goes on that this is called in;
+    // its methods are null while it is not open.
+    let methods = unsafe { file.as_ref()?.pMethods.as_ref()? };
+    let mut length = 0;
+    // SAFETY: the methods belong to this file, and no other thread uses the connection meanwhile.
+    if unsafe { methods.xFileSize?(file, &raw mut length) } != ffi::SQLITE_OK {
+        return None;
+    }
+    if u64::try_from(length).ok()? < next {
+        let zeros = [0_u8; PAGE as usize];
+        // Page by page: it takes no more than 128 KB at once.
+        for _ in 0..pages {
+            // SAFETY: as above; there are as many bytes to be read as it is told.
+            if unsafe { methods.xWrite?(file, zeros.as_ptr().cast(), PAGE as i32, length) } != ffi::SQLITE_OK {
+                return None;
+            }
+            length += PAGE as i64;
+        }
+    }
+    u64::try_from(length).ok()
 }
