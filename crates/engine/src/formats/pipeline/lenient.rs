@@ -1,11 +1,15 @@
 //! State files as other tools really write them: what they mean is found out, and what was not as the source says is told.
 
+mod gates;
+mod workstreams;
+
 use super::lifecycle::Lifecycle;
 use crate::formats::json::{self, Content, JsonError, Placed};
 use crate::run::pipeline::{FileError, Review, Verdict};
 use crate::spec::problem::shown;
 use crate::spec::suggest;
 use std::collections::BTreeSet;
+use workstreams::{Lists, meaning};
 
 /// What a state file says, as far as that can be found out.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,7 +74,7 @@ pub fn lenient(text: &str) -> Result<(StateFile, Vec<String>), JsonError> {
     let error = reader.error();
     let review = reader.review();
     let told = reader.told;
-    let Lists { completed, in_progress, pending, known: _ } = lists;
+    let Lists { completed, in_progress, pending, .. } = lists;
     let state = StateFile {
         prd,
         title,
@@ -94,30 +98,6 @@ pub fn lenient(text: &str) -> Result<(StateFile, Vec<String>), JsonError> {
 struct Reader<'f> {
     whole: &'f Placed,
     told: Vec<String>,
-}
-
-/// Every workstream in one list.
-#[derive(Default)]
-struct Lists {
-    completed: Vec<String>,
-    in_progress: Vec<String>,
-    pending: Vec<String>,
-    known: BTreeSet<String>,
-}
-
-impl Lists {
-    /// Adds what no list has yet; gives whether it did.
-    fn add(&mut self, id: String, status: Lifecycle) -> bool {
-        let is_new = self.known.insert(id.clone());
-        if is_new {
-            match status {
-                Lifecycle::Complete => self.completed.push(id),
-                Lifecycle::InProgress => self.in_progress.push(id),
-                Lifecycle::Initialized | Lifecycle::Paused | Lifecycle::Failed => self.pending.push(id),
-            }
-        }
-        is_new
-    }
 }
 
 impl Reader<'_> {
@@ -156,101 +136,6 @@ impl Reader<'_> {
             return Some(text.to_owned());
         }
         None
-    }
-
-    fn workstreams(&mut self) -> Lists {
-        let mut lists = Lists::default();
-        for (key, status) in [
-            ("completed_workstreams", Lifecycle::Complete),
-            ("in_progress_workstreams", Lifecycle::InProgress),
-            ("pending_workstreams", Lifecycle::Initialized),
-        ] {
-            let again: Vec<String> = self.ids(key).into_iter().filter(|id| !lists.add(id.clone(), status)).collect();
-            if let Some(names) = suggest::known(again.iter().map(String::as_str)) {
-                self.tell(format!("{names} of `{key}` stand in another place too, and the first one counts"));
-            }
-        }
-        let failed = self.ids("failed_workstreams").into_iter().filter(|id| lists.add(id.clone(), Lifecycle::Failed)).count();
-        if failed > 0 {
-            self.tell(format!("{failed} of `failed_workstreams` are to be done again"));
-        }
-        self.workstreams_by_status(&mut lists);
-        self.workstreams_of_phases(&mut lists);
-        lists
-    }
-
-    /// The ids in a list of texts, of objects with an id, or of a map by id.
-    fn ids(&mut self, key: &str) -> Vec<String> {
-        let Some(value) = self.whole.get(key) else { return Vec::new() };
-        let mut ids: Vec<String> = Vec::new();
-        let mut leniently = false;
-        match &value.content {
-            Content::List(items) => {
-                for item in items {
-                    leniently |= item.text().is_none();
-                    ids.extend(id_of(item));
-                }
-            }
-            Content::Map(entries) => {
-                leniently = true;
-                ids.extend(entries.iter().map(|entry| entry.key.clone()));
-            }
-            Content::Text(text) => {
-                leniently = true;
-                ids.extend(text.split([',', ' ']).filter(|id| !id.is_empty()).map(str::to_owned));
-            }
-            Content::Null | Content::Truth(_) | Content::Number(_) => leniently = true,
-        }
-        if leniently {
-            self.tell(format!("`{key}` is no list of texts; {} workstreams were found in it", ids.len()));
-        }
-        ids
-    }
-
-    /// `workstreams: {WS1: {status: …}}` says of each where it stands, unless a list does.
-    fn workstreams_by_status(&mut self, lists: &mut Lists) {
-        let Some(value) = self.whole.get("workstreams") else { return };
-        let named: Vec<(String, Option<&str>)> = match &value.content {
-            Content::Map(entries) => entries
-                .iter()
-                .map(|entry| (entry.key.clone(), entry.value.get("status").and_then(Placed::text).or(entry.value.text())))
-                .collect(),
-            Content::List(items) => {
-                items.iter().filter_map(|item| Some((id_of(item)?, item.get("status").and_then(Placed::text)))).collect()
-            }
-            Content::Null | Content::Truth(_) | Content::Number(_) | Content::Text(_) => Vec::new(),
-        };
-        let mut found = 0;
-        for (id, status) in named {
-            found += usize::from(lists.add(id, status.and_then(meaning).unwrap_or(Lifecycle::Initialized)));
-        }
-        if found > 0 {
-            self.tell(format!("where {found} workstreams stand was taken from `workstreams`"));
-        }
-    }
-
-    /// Workstreams that only phases name have the state of their phase.
-    fn workstreams_of_phases(&mut self, lists: &mut Lists) {
-        let mut found = 0;
-        for key in ["phases", "execution_phases"] {
-            let Some(value) = self.whole.get(key) else { continue };
-            let phases: Vec<&Placed> = match &value.content {
-                Content::List(items) => items.iter().collect(),
-                Content::Map(entries) => entries.iter().map(|entry| &entry.value).collect(),
-                Content::Null | Content::Truth(_) | Content::Number(_) | Content::Text(_) => Vec::new(),
-            };
-            for phase in phases {
-                let status = phase.get("status").and_then(Placed::text).and_then(meaning);
-                let members = ["workstreams", "parallel"].iter().find_map(|key| phase.get(key)?.items()).unwrap_or_default();
-                for id in members.iter().filter_map(id_of) {
-                    let status = if status == Some(Lifecycle::Complete) { Lifecycle::Complete } else { Lifecycle::Initialized };
-                    found += usize::from(lists.add(id, status));
-                }
-            }
-        }
-        if found > 0 {
-            self.tell(format!("where {found} workstreams stand was taken from the phases"));
-        }
     }
 
     fn status(&mut self, lists: &Lists) -> Lifecycle {
@@ -303,73 +188,6 @@ impl Reader<'_> {
         artifacts
     }
 
-    fn gates(&mut self) -> (Vec<String>, Vec<String>) {
-        let (mut passed, mut pending) = (self.gate_list("gates_passed"), self.gate_list("gates_pending"));
-        for key in ["gate_results", "gates"] {
-            let Some(value) = self.whole.get(key).filter(|_| passed.is_empty() && pending.is_empty()) else { continue };
-            for entry in value.entries() {
-                let has_passed = match &entry.value.content {
-                    Content::Truth(passed) => Some(*passed),
-                    Content::Text(text) => Some(says_passed(text)),
-                    Content::Map(_) => match entry.value.get("passed").map(|passed| &passed.content) {
-                        Some(Content::Truth(passed)) => Some(*passed),
-                        _ => entry.value.get("status").and_then(Placed::text).map(says_passed),
-                    },
-                    Content::Null | Content::Number(_) | Content::List(_) => None,
-                };
-                let name = entry.value.get("gate").and_then(Placed::text).unwrap_or(&entry.key).to_owned();
-                match has_passed {
-                    Some(true) => passed.push(name),
-                    Some(false) => pending.push(name),
-                    None => {}
-                }
-            }
-            if !(passed.is_empty() && pending.is_empty()) {
-                self.tell(format!("which gates have passed was taken from `{key}`"));
-            }
-        }
-        (passed, pending)
-    }
-
-    /// The gates of a list: `lint`, `lint (WS3)`, `WS3:lint`, or objects that name gate and workstreams.
-    fn gate_list(&mut self, key: &str) -> Vec<String> {
-        let Some(value) = self.whole.get(key) else { return Vec::new() };
-        let mut gates: Vec<String> = Vec::new();
-        let mut leniently = 0;
-        for item in value.items().unwrap_or_default() {
-            let gate = match &item.content {
-                Content::Text(text) => {
-                    let gate = gate_of(text);
-                    leniently += usize::from(gate != *text);
-                    Some(gate)
-                }
-                Content::Map(_) => {
-                    leniently += 1;
-                    ["gate", "id", "name"].iter().find_map(|key| item.get(key)?.text()).map(|name| {
-                        let owners: Vec<String> = match item.get("workstreams").and_then(Placed::items) {
-                            Some(items) => items.iter().filter_map(id_of).collect(),
-                            None => item.get("workstream").and_then(id_of).into_iter().collect(),
-                        };
-                        if owners.is_empty() { name.to_owned() } else { format!("{name} ({})", owners.join("+")) }
-                    })
-                }
-                Content::Null | Content::Truth(_) | Content::Number(_) | Content::List(_) => {
-                    leniently += 1;
-                    None
-                }
-            };
-            gates.extend(gate);
-        }
-        for entry in value.entries() {
-            leniently += 1;
-            gates.push(entry.key.clone());
-        }
-        if leniently > 0 {
-            self.tell(format!("{leniently} entries of `{key}` are written in another way"));
-        }
-        gates
-    }
-
     fn error(&mut self) -> Option<FileError> {
         let value = self.whole.get("error")?;
         let field = |key: &str| value.get(key).and_then(Placed::text).map(str::to_owned);
@@ -412,53 +230,6 @@ impl Reader<'_> {
             override_reason: field("override_reason").filter(|_| verdict == Verdict::Overridden),
             gates: Vec::new(),
         })
-    }
-}
-
-/// What a status of other tools means; nothing where it means nothing that is known.
-fn meaning(word: &str) -> Option<Lifecycle> {
-    let word: String = word.trim().to_lowercase().replace(['-', ' '], "_");
-    match word.as_str() {
-        "initialized" | "initialised" | "created" | "new" | "ready" | "pending" | "not_started" | "todo" | "draft" | "queued" => {
-            Some(Lifecycle::Initialized)
-        }
-        "in_progress" | "inprogress" | "running" | "active" | "started" | "executing" | "building" => Some(Lifecycle::InProgress),
-        "paused" | "blocked" | "waiting" | "on_hold" | "awaiting_approval" | "awaiting_review" | "review" => {
-            Some(Lifecycle::Paused)
-        }
-        "failed" | "failure" | "error" | "errored" | "aborted" => Some(Lifecycle::Failed),
-        "complete" | "completed" | "done" | "finished" | "closed" | "success" | "succeeded" | "passed" | "shipped" | "merged" => {
-            Some(Lifecycle::Complete)
-        }
-        _ => None,
-    }
-}
-
-fn says_passed(text: &str) -> bool {
-    let text = text.trim().to_lowercase();
-    ["pass", "ok", "green", "success", "complete", "done", "✅"].iter().any(|word| text.starts_with(word))
-}
-
-/// The id of a workstream that is text, or an object that names itself.
-fn id_of(value: &Placed) -> Option<String> {
-    let named = || ["id", "workstream", "name"].iter().find_map(|key| value.get(key)?.text());
-    value.text().or_else(named).map(str::trim).filter(|id| !id.is_empty()).map(str::to_owned)
-}
-
-/// `WS3:lint` as `lint (WS3)`, and `phase_1:lint` as `lint`; anything else as it is.
-fn gate_of(text: &str) -> String {
-    let is_name = |name: &str| {
-        !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.'))
-    };
-    match text.split_once(':') {
-        Some((owner, gate)) if is_name(owner) && is_name(gate) => {
-            if owner.to_lowercase().starts_with("phase") {
-                gate.to_owned()
-            } else {
-                format!("{gate} ({owner})")
-            }
-        }
-        Some(_) | None => text.to_owned(),
     }
 }
 
