@@ -14,7 +14,7 @@ use lockgate_runner::person::at_the_command_line;
 use lockgate_runner::root::Root;
 use lockgate_runner::script::{Evaluator, WorkerCommand};
 use lockgate_runner::world::{SystemClock, World};
-use lockgate_store::{PostgresStore, SqliteStore, Store};
+use lockgate_store::{PostgresStore, SqliteStore, Store, StoreError};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -34,6 +34,15 @@ pub(crate) struct Project {
 impl Project {
     /// Opens the project that a folder belongs to.
     pub(crate) fn open(root: Option<&Path>) -> Result<Self, Trouble> {
+        Self::find(root, SqliteStore::open_existing)
+    }
+
+    /// Opens the project that a folder belongs to for a command that only reads: also on a disk that is full or read-only.
+    pub(crate) fn open_to_read(root: Option<&Path>) -> Result<Self, Trouble> {
+        Self::find(root, SqliteStore::open_to_read)
+    }
+
+    fn find(root: Option<&Path>, in_folder: fn(&Path) -> Result<SqliteStore, StoreError>) -> Result<Self, Trouble> {
         let root = match root {
             Some(dir) => Root::at(dir),
             None => {
@@ -48,7 +57,7 @@ impl Project {
         let config = Config::read(&root.config_file())?;
         let store: Arc<dyn Store> = match database(&config) {
             Some(url) => Arc::new(PostgresStore::connect(&url)?),
-            None => Arc::new(SqliteStore::open_existing(&root.folder())?),
+            None => Arc::new(in_folder(&root.folder())?),
         };
         Ok(Self::with(root, config, store))
     }

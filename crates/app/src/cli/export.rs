@@ -28,7 +28,7 @@ enum Form {
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = Project::open(root)?;
+    let project = Project::open_to_read(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let state = load(project.store(), &found.row.run).await?;
     let text = match arguments.format {

@@ -63,7 +63,7 @@ fn of_file(path: &Path) -> Result<Drawing, Trouble> {
 }
 
 async fn of_run(root: Option<&Path>, named: &str) -> Result<Drawing, Trouble> {
-    let project = Project::open(root).map_err(|trouble| trouble.help(format!("there is no file {named:?} either")))?;
+    let project = Project::open_to_read(root).map_err(|trouble| trouble.help(format!("there is no file {named:?} either")))?;
     let found = select::run_or_ended(project.store(), named).await?;
     let run = load(project.store(), &found.row.run).await?;
     let driven = project.store().driver_of(&run.id).await?.is_some();

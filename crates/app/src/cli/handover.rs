@@ -23,7 +23,7 @@ pub(super) struct ContinuationArguments {
 }
 
 pub(super) async fn show_handover(root: Option<&Path>, arguments: HandoverArguments) -> Result<Exit, Trouble> {
-    let project = Project::open(root)?;
+    let project = Project::open_to_read(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let (done, run) = Done::of(&project, &found.row.run).await?;
     let block = handover(&done, &run).ok_or_else(|| {
@@ -35,7 +35,7 @@ pub(super) async fn show_handover(root: Option<&Path>, arguments: HandoverArgume
 }
 
 pub(super) async fn show_continuation(root: Option<&Path>, arguments: ContinuationArguments) -> Result<Exit, Trouble> {
-    let project = Project::open(root)?;
+    let project = Project::open_to_read(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let (done, run) = Done::of(&project, &found.row.run).await?;
     let block = continuation(&done, &run).ok_or_else(|| {

@@ -43,7 +43,7 @@ impl Line {
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = Project::open(root)?;
+    let project = Project::open_to_read(root)?;
     let after = match &arguments.page.after {
         Some(hold) => Some(select::hold(project.store(), &select::hold_name(hold)?).await?.cursor),
         None => None,

@@ -52,7 +52,7 @@ impl<'r> RunLine<'r> {
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = Project::open(root)?;
+    let project = Project::open_to_read(root)?;
     let after = match &arguments.page.after {
         Some(run) => Some(select::run_or_ended(project.store(), run).await?.cursor),
         None => None,

@@ -40,7 +40,7 @@ struct FindingView<'f> {
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = Project::open(root)?;
+    let project = Project::open_to_read(root)?;
     let (only, findings) = match &arguments.run {
         None => (None, verify_all(project.store()).await?),
         Some(named) => {

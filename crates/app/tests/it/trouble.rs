@@ -109,19 +109,71 @@ fn a_folder_that_cannot_be_written_is_told() {
             std::fs::set_permissions(project.path(name), permissions).unwrap();
         }
     };
+    let hold = project.waiting_hold();
     mode(0o444);
-    let mut command = Command::new(&copy);
-    command.args(["answer", &project.waiting_hold(), "Continue"]).current_dir(project.root()).stdin(Stdio::null());
-    if rustix::process::getuid().is_root() {
-        // The superuser may write everywhere, so somebody else tries.
-        command.uid(65_534).gid(65_534);
-    }
-    let refused = command.output().unwrap();
+    let try_to = |arguments: &[&str]| {
+        let mut command = Command::new(&copy);
+        command.args(arguments).current_dir(project.root()).stdin(Stdio::null());
+        if rustix::process::getuid().is_root() {
+            // The superuser may write everywhere, so somebody else tries.
+            command.uid(65_534).gid(65_534);
+        }
+        command.output().unwrap()
+    };
+    let refused = try_to(&["answer", &hold, "Continue"]);
+    let told: Vec<_> = questions(&run).into_iter().map(|question| (try_to(&question), question)).collect();
     mode(0o755);
+    for (told, question) in told {
+        assert_eq!(told.status.code(), Some(0), "what is recorded is told: {question:?}: {told:?}");
+    }
     assert_ne!(refused.status.code(), Some(0));
     let stderr = String::from_utf8_lossy(&refused.stderr);
     assert!(stderr.contains("writ"), "{stderr}");
     goes_on(&project, &run);
+}
+
+/// What can be asked about a run without anything being written.
+fn questions(run: &str) -> Vec<Vec<&str>> {
+    let about_all = [vec!["runs"], vec!["inbox"], vec!["verify"], vec!["runs", "--json"]];
+    let about_it = ["status", "log", "why", "verify", "summary", "graph", "handover"].map(|command| vec![command, run]);
+    about_all.into_iter().chain(about_it).collect()
+}
+
+/// A project whose processes were all killed: its newest run is in the log of the database alone.
+fn killed() -> (Project, String) {
+    let (project, _) = waiting();
+    let keeps_the_log = database(&project);
+    keeps_the_log.query_row("SELECT count(*) FROM runs", [], |_| Ok(())).unwrap();
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
+    let run = project.newest();
+    let copy = Project::on_sqlite();
+    for name in ["lockgate.db", "lockgate.db-wal"] {
+        std::fs::copy(project.path(&format!(".lockgate/{name}")), copy.path(&format!(".lockgate/{name}"))).unwrap();
+    }
+    (copy, run)
+}
+
+#[test]
+fn what_is_recorded_is_told_on_a_full_disk() {
+    for (project, run) in [waiting(), killed()] {
+        let questions = questions(&run);
+        let told = questions.iter().map(|question| {
+            let mut limited = Command::new("sh");
+            limited.arg("-c").arg("trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"").arg(program()).args(question);
+            limited.current_dir(project.root()).stdin(Stdio::null());
+            without_terminal(&mut limited);
+            limited.output().unwrap()
+        });
+        let told: Vec<_> = told.collect();
+        for (question, told) in questions.iter().zip(told) {
+            assert_eq!(told.status.code(), Some(0), "{question:?}: {told:?}");
+            let (told, asked) = (String::from_utf8(told.stdout).unwrap(), project.run(question).stdout);
+            assert!(
+                told.lines().count() > 0 && told.lines().count() == asked.lines().count(),
+                "{question:?}: {told}, not {asked}"
+            );
+        }
+    }
 }
 
 #[test]

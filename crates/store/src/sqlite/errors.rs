@@ -43,6 +43,10 @@ pub(super) fn explain(error: Error, connection: Option<&Connection>, path: &Path
         ErrorCode::CannotOpen => cannot_open(path, &message),
         ErrorCode::SystemIoFailure => match connection.and_then(system_error) {
             Some(system) => explain_system(&system, path),
+            // The index of the log cannot be made as long as it must be.
+            None if matches!(failure.extended_code, ffi::SQLITE_IOERR_SHMOPEN | ffi::SQLITE_IOERR_SHMSIZE) => {
+                StoreError::Full(path.to_owned())
+            }
             None => StoreError::Io(format!("{}: {message}", path.display())),
         },
         ErrorCode::Unknown if failure.extended_code == ffi::SQLITE_ERROR => corrupt(path, &message),
@@ -73,6 +77,12 @@ fn cannot_open(path: &Path, message: &str) -> StoreError {
         // Beside the database, SQLite makes two files of its own.
         Ok(true) if rustix::fs::accessat(CWD, folder, Access::WRITE_OK, AtFlags::EACCESS).is_err() => {
             StoreError::ReadOnly(folder.to_owned())
+        }
+        Ok(true)
+            if rustix::fs::statvfs(folder)
+                .is_ok_and(|system| system.f_bavail == 0 || (system.f_files > 0 && system.f_favail == 0)) =>
+        {
+            StoreError::Full(path.to_owned())
         }
         Ok(true) => StoreError::Io(format!("{}: {message}", path.display())),
         Err(error) => explain_system(&error, path),

@@ -9,7 +9,7 @@ use crate::store::{Cursor, HoldFilter, ListedHold, ListedRun, Page};
 use lockgate_engine::id::{DriverId, HoldId, RunId, TimerId};
 use lockgate_engine::run::index::{HoldRow, RunRow, TimerRow};
 use lockgate_engine::time::Timestamp;
-use rusqlite::{Connection, Params, Row, params};
+use rusqlite::{Connection, Params, Row, ToSql, params};
 use std::cmp::Reverse;
 
 const RUN_COLUMNS: &str = "key, run, kind, workflow, feature, status, phase, created_at, changed_at, parent, driver";
@@ -34,10 +34,10 @@ fn list_runs(
     drivers: &Drivers,
     before: Option<i64>,
     which: &str,
-    parameters: impl Params,
+    parameters: &[&dyn ToSql],
 ) -> Result<Vec<ListedRun>, StoreError> {
-    let mut falling = Rising::past(before.map(Reverse));
     let rows = reader.read(|view| {
+        let mut falling = Rising::past(before.map(Reverse));
         view.prepare_cached(&format!("SELECT {RUN_COLUMNS} FROM runs WHERE {which}"))?
             .query_map(parameters, |row| {
                 let key: i64 = row.get(0)?;

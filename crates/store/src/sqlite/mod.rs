@@ -3,6 +3,7 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | `open` | makes and opens the database file |
+//! | `unwritable` | reads it where nothing can be written |
 //! | `schema` | the tables, and the steps between their formats |
 //! | `writer`, `committer` | take what waits, and make one transaction of it |
 //! | `log` | when the write-ahead log is emptied, and room made ahead of it |
@@ -24,6 +25,7 @@ mod open;
 mod reader;
 mod scan;
 mod schema;
+mod unwritable;
 mod upkeep;
 mod writer;
 
@@ -34,7 +36,6 @@ use crate::store::{
     Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit, StoredRun,
     StoredValue, Unreferred, refuse_misuse,
 };
-use bound::Bound;
 use committer::Committer;
 use drivers::Drivers;
 use lockgate_engine::digest::Digest;
@@ -72,14 +73,20 @@ impl SqliteStore {
 
     /// Opens the store in this folder, or says that there is none.
     pub fn open_existing(folder: &Path) -> Result<Self, StoreError> {
-        Self::at(Place::new(folder, Settings::default()))
+        Self::at(Place::new(folder, Settings::default()), false)
+    }
+
+    /// Opens the store in this folder for reading, also where nothing can be written, or says that there is none. What is asked to be written
+    /// nevertheless is refused by then.
+    pub fn open_to_read(folder: &Path) -> Result<Self, StoreError> {
+        Self::at(Place::new(folder, Settings::default()), true)
     }
 
     /// Opens the store in this folder, and makes both where they are missing, with settings of one's own.
     pub fn open_with(folder: &Path, settings: Settings) -> Result<Self, StoreError> {
         let place = Place::new(folder, settings);
         place.create()?;
-        Self::at(place)
+        Self::at(place, false)
     }
 
     /// The processes that drive runs of the store in this folder, whatever has become of the database itself.
@@ -87,13 +94,12 @@ impl SqliteStore {
         Ok(Drivers::new(folder).all_alive()?.into_values().collect())
     }
 
-    fn at(place: Place) -> Result<Self, StoreError> {
-        let bound = Bound::default();
-        let connection = place.open(&bound)?;
+    fn at(place: Place, only_to_read: bool) -> Result<Self, StoreError> {
+        let reader = Reader::open(place.clone(), only_to_read)?;
         let drivers = Arc::new(Drivers::new(&place.folder));
         let committed = Arc::new(Notify::new());
         let writer = Writer::new(Committer::new(place.clone(), drivers.clone(), committed.clone()));
-        Ok(Self { writer, reader: Reader::new(connection, bound, place.clone()), place, committed, drivers })
+        Ok(Self { writer, reader, place, committed, drivers })
     }
 }
 

@@ -3,9 +3,11 @@
 use super::bound::Bound;
 use super::errors::{corrupt, explain, explain_system, is_busy};
 use super::schema::{APPLICATION_ID, FORMAT, STEPS, migrate};
+use super::unwritable::{self, Stamp};
 use crate::error::StoreError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
+use std::cmp::Ordering;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -99,46 +101,51 @@ impl Place {
                 Err(error) => return Err(explain(error, Some(&connection), &self.database)),
             };
             return match found {
-                Found::Ours => Ok(connection),
+                Found::Ours | Found::Older => Ok(connection),
                 Found::Newer(found) => Err(StoreError::Newer { path: self.database.clone(), found, supported: FORMAT }),
                 Found::Foreign => Err(corrupt(&self.database, "it belongs to another program")),
             };
         }
     }
 
+    /// Opens the database as [`Place::open`] does; where nothing can be written, so that it can be read at least. With a stamp of its files where
+    /// that is without any locks.
+    pub(super) fn open_to_read(&self, bound: &Bound) -> Result<(Connection, Option<Stamp>), StoreError> {
+        match self.open(bound) {
+            Ok(connection) => Ok((connection, None)),
+            Err(error @ (StoreError::Full(_) | StoreError::ReadOnly(_) | StoreError::Io(_))) => {
+                unwritable::open(self, bound).ok_or(error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Checks that the database is one of ours, and takes it to the present format.
     fn check(&self, connection: &mut Connection) -> rusqlite::Result<Found> {
-        let format: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        let application: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
-        if application != APPLICATION_ID {
-            let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-            if (application, format, tables) != (0, 0, 0) {
-                return Ok(Found::Foreign);
+        let found = look(connection)?;
+        if matches!(found, Found::Ours | Found::Older) {
+            let journal: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+            if journal != "wal" {
+                connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
             }
         }
-        if format > FORMAT {
-            return Ok(Found::Newer(format));
-        }
-        let journal: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
-        if journal != "wal" {
-            connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
-        }
-        if format < FORMAT {
+        if matches!(found, Found::Older) {
             migrate(connection, STEPS)?;
         }
-        Ok(Found::Ours)
+        Ok(found)
+    }
+
+    /// Whether a database that cannot be written is one of ours, of the present format.
+    pub(super) fn is_ours(connection: &Connection) -> rusqlite::Result<bool> {
+        Ok(matches!(look(connection)?, Found::Ours))
     }
 
     /// Opens the database, which was checked before.
     pub(super) fn connect(&self, bound: &Bound) -> Result<Connection, StoreError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let failed = |error| explain(error, None, &self.database);
-        let mut connection = Connection::open_with_flags(&self.database, flags).map_err(failed)?;
-        connection.busy_timeout(self.settings.lock_wait).map_err(failed)?;
-        bound.set(&mut connection, &self.database).map_err(failed)?;
-        connection.set_prepared_statement_cache_capacity(64);
-        connection.pragma_update(None, "cache_size", -CACHE_KILOBYTES).map_err(failed)?;
-        // Else a statement whose limit is a parameter would be prepared anew each time.
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(failed)?;
+        let connection = Connection::open_with_flags(&self.database, flags).map_err(failed)?;
+        let connection = self.prepare(connection, bound).map_err(failed)?;
         // SQLite opens what it may not write without a word. (Trying with a descriptor of our own is no way: closing it would end the
         // locks that other connections of this process hold on the file.)
         if connection.is_readonly("main").map_err(failed)? {
@@ -146,11 +153,47 @@ impl Place {
         }
         Ok(connection)
     }
+
+    /// Sets on a connection what all of them have.
+    pub(super) fn prepare(&self, mut connection: Connection, bound: &Bound) -> rusqlite::Result<Connection> {
+        connection.busy_timeout(self.settings.lock_wait)?;
+        bound.set(&mut connection, &self.database)?;
+        connection.set_prepared_statement_cache_capacity(64);
+        connection.pragma_update(None, "cache_size", -CACHE_KILOBYTES)?;
+        // Else a statement whose limit is a parameter would be prepared anew each time.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+        Ok(connection)
+    }
+}
+
+fn look(connection: &Connection) -> rusqlite::Result<Found> {
+    let format: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let application: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    if application != APPLICATION_ID {
+        let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        if (application, format, tables) != (0, 0, 0) {
+            return Ok(Found::Foreign);
+        }
+    }
+    Ok(match format.cmp(&FORMAT) {
+        Ordering::Less => Found::Older,
+        Ordering::Equal => Found::Ours,
+        Ordering::Greater => Found::Newer(format),
+    })
+}
+
+/// A file that SQLite keeps beside a database.
+pub(super) fn beside(database: &Path, ending: &str) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
 }
 
 /// What a database turned out to be.
 enum Found {
     Ours,
+    /// Of an earlier format, or empty.
+    Older,
     Newer(i64),
     Foreign,
 }

@@ -77,8 +77,8 @@ fn next(after: Option<i64>) -> Option<i64> {
 
 pub(super) fn commits(reader: &Reader, after: Option<i64>, limit: usize) -> Result<Vec<StoredCommit>, StoreError> {
     let Some(from) = next(after) else { return Ok(Vec::new()) };
-    let mut rising = Rising::past(after);
     reader.read(|view| {
+        let mut rising = Rising::past(after);
         view.prepare_cached(
             "SELECT c.key, c.hash, c.payload, r.run FROM commits c LEFT JOIN runs r ON r.key = c.key >> 32 \
              WHERE c.key >= ?1 ORDER BY c.key LIMIT ?2",
@@ -93,12 +93,12 @@ pub(super) fn commits(reader: &Reader, after: Option<i64>, limit: usize) -> Resu
 }
 
 pub(super) fn values(reader: &Reader, after: Option<Digest>, limit: usize) -> Result<Vec<StoredValue>, StoreError> {
-    let mut rising = Rising::past(after);
     // Every blob comes after the empty one.
-    let after: &[u8] = after.as_ref().map_or(&[], |digest| &digest.0);
+    let from: &[u8] = after.as_ref().map_or(&[], |digest| &digest.0);
     reader.read(|view| {
+        let mut rising = Rising::past(after);
         view.prepare_cached("SELECT digest, bytes FROM stored_values WHERE digest > ?1 ORDER BY digest LIMIT ?2")?
-            .query_map(params![after, row_limit(limit)], |row| {
+            .query_map(params![from, row_limit(limit)], |row| {
                 let digest = Digest(row.get(0)?);
                 rising.take(digest)?;
                 Ok(StoredValue { digest, bytes: row.get(1)? })

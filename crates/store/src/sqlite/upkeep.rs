@@ -4,6 +4,7 @@ use super::bound::Bound;
 use super::errors::{explain, is_damage};
 use super::open::Place;
 use super::reader::Reader;
+use super::unwritable::Stamp;
 use crate::backup::{beside, put_in_place, require_folder};
 use crate::error::StoreError;
 use crate::store::Unreferred;
@@ -20,12 +21,17 @@ pub(super) fn back_up(place: &Place, file: &Path) -> Result<(), StoreError> {
         return Err(StoreError::Io(format!("{} cannot be the name of a backup; use one that is UTF-8", file.display())));
     };
     require_folder(file)?;
-    let connection = place.connect(&Bound::default())?;
+    // Also from a disk that is full, to another one.
+    let (connection, stamp) = place.open_to_read(&Bound::default())?;
     let copied = connection.execute("VACUUM INTO ?1", [name]).map_err(|error| {
         let path = if is_damage(&error) { &place.database } else { file };
         explain(error, Some(&connection), path)
     });
-    let placed = copied.and_then(|_| put_in_place(&fresh, file));
+    let unchanged = || match stamp {
+        Some(stamp) if stamp != Stamp::of(&place.database) => Err(StoreError::Locked(place.database.clone())),
+        Some(_) | None => Ok(()),
+    };
+    let placed = copied.and_then(|_| unchanged()).and_then(|()| put_in_place(&fresh, file));
     if placed.is_err() {
         fs::remove_file(&fresh).ok();
     }

@@ -8,3 +8,4 @@ mod postgres;
 mod processes;
 mod tls;
 mod troubles;
+mod unwritable;

@@ -93,7 +93,7 @@ fn a_file_size_limit_is_a_full_disk() {
 }
 
 /// For this thread and those that it starts, permissions count also for root.
-fn obey_permissions() {
+pub(crate) fn obey_permissions() {
     let mut sets = capabilities(None).unwrap();
     let all = CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH | CapabilitySet::FOWNER;
     sets.effective.remove(all);
