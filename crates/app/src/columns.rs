@@ -38,6 +38,28 @@ pub(crate) fn fitted(text: &str, most: usize) -> String {
     }
 }
 
+/// A text broken between words, so that no line takes more than so many columns; a word that is longer has a line of its own.
+pub(crate) fn wrapped(text: &str, most: usize) -> String {
+    let (mut broken, mut used) = (String::with_capacity(text.len()), 0);
+    for word in text.split_whitespace() {
+        let wide = columns(word);
+        if used > 0 {
+            let fits = used + 1 + wide <= most;
+            broken.push(if fits { ' ' } else { '\n' });
+            used = if fits { used + 1 } else { 0 };
+        }
+        broken += word;
+        used += wide;
+    }
+    broken
+}
+
+/// How many rows of so many columns a text takes. It must have no styles.
+pub(crate) fn rows(text: &str, width: usize) -> usize {
+    let of_line = |line: &str| columns(&line.replace('\t', "        ")).div_ceil(width.max(1)).max(1);
+    text.lines().map(of_line).sum()
+}
+
 /// How many columns a character takes: none for what joins the one before it, two for wide scripts and pictures.
 fn width_of(character: char) -> usize {
     match character {
@@ -56,6 +78,21 @@ mod tests {
         for (text, wide) in [("", 0), ("abc", 3), ("日本", 4), ("e\u{301}", 1), ("🙂", 2), ("⌚", 2), ("✓●…│", 4)] {
             assert_eq!(columns(text), wide, "{text}");
         }
+    }
+
+    #[test]
+    fn a_text_is_broken_between_words_only() {
+        assert_eq!(wrapped("one two three", 80), "one two three");
+        assert_eq!(wrapped("one two three", 7), "one two\nthree");
+        assert_eq!(wrapped("日本 語 incomprehensible", 6), "日本\n語\nincomprehensible");
+        assert_eq!(wrapped("one  two", 0), "one\ntwo");
+    }
+
+    #[test]
+    fn rows_are_counted_as_terminals_break_them() {
+        assert_eq!(rows("", 10), 0);
+        assert_eq!(rows("\none\n\n", 10), 3);
+        assert_eq!(rows("0123456789\n0123456789a\n日本語日本語\n\tabc", 10), 1 + 2 + 2 + 2);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::print::{self, ERROR, GOOD, HELP, STRONG, WARNING, styled};
-use crate::prompt::{self, Asked};
+use crate::prompt::{self, About, Asked, Line};
 use crate::trouble::Trouble;
 use crate::view::{HoldView, RunView, hanging, run_command, shown_text};
 use crate::{live, neutral, plans, progress, signals, worktrees};
@@ -32,7 +32,7 @@ pub(crate) fn make_ready() -> Result<Halt, Trouble> {
 
 /// Drives a run until there is nothing more to do here, tells how it ended, and gives how the program ends.
 pub(crate) async fn drive(project: &Project, mut driver: Driver, halt: &Halt, json: bool) -> Result<Exit, Trouble> {
-    let mut here = Here { project, asks: !json && print::somebody_is_there() };
+    let mut here = Here { project, asks: !json && print::somebody_is_there(), draft: None };
     let exit = loop {
         let paused = match driver.drive(halt).await {
             Ok(paused) => paused,
@@ -73,6 +73,8 @@ pub(crate) async fn drive(project: &Project, mut driver: Driver, halt: &Halt, js
 struct Here<'p> {
     project: &'p Project,
     asks: bool,
+    /// Feedback for a hold that was not sent, or that came too late.
+    draft: Option<(HoldId, Line)>,
 }
 
 impl Here<'_> {
@@ -90,10 +92,13 @@ impl Here<'_> {
             return Ok(Some(waiting(driver.run())));
         }
         let _hidden = live::hide();
-        let shown = prompt::shown(driver.run(), &hold, self.project.store()).await?;
-        print::talk(&shown);
+        let about = About::of(driver.run(), &hold, self.project.store()).await?;
+        about.show();
         let moments = tokio::spawn(watch_moments(driver.world().clone(), driver.run().clone()));
-        let asked = prompt::ask(&hold, &shown, self.project.store(), halt).await;
+        // The same hold may be asked again, because its files have changed; what was written for it is still there then.
+        let draft = self.draft.take().filter(|(of, _)| *of == hold.id);
+        let (_, draft) = self.draft.insert(draft.unwrap_or_else(|| (hold.id.clone(), Line::default())));
+        let asked = prompt::ask(&about, draft, halt).await;
         moments.abort();
         match asked? {
             Asked::Chose { option, feedback } => {

@@ -322,7 +322,8 @@ fn in_foreground() -> bool {
     termios::tcgetpgrp(std::io::stderr()).map_or(true, |group| group == rustix::process::getpgrp())
 }
 
-fn window() -> Size {
+/// How large the window is that the talk goes to.
+pub(crate) fn window() -> Size {
     let size = termios::tcgetwinsize(std::io::stderr());
     let (columns, rows) = size.map_or((0, 0), |size| (usize::from(size.ws_col), usize::from(size.ws_row)));
     // A terminal that does not say how large it is.

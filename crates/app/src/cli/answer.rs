@@ -4,7 +4,7 @@ use super::resume::{self, GoneOn};
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
-use crate::prompt::Confirmed;
+use crate::prompt::{About, Confirmed};
 use crate::select::{self, HoldName};
 use crate::trouble::Trouble;
 use crate::{background, neutral, print, prompt, view};
@@ -142,15 +142,16 @@ async fn see(project: &Project, row: &HoldRow, named: &HoldName, arguments: &mut
         return Ok(Seen::Named(None));
     };
     let Some(choice) = open.option(&arguments.option) else { return Ok(Seen::Named(None)) };
-    print::talk(&prompt::shown(&state, open, project.store()).await?);
+    let about = About::of(&state, open, project.store()).await?;
+    about.show();
     let question = format!("Answer {:?}?", neutral::line(&choice.label));
-    match prompt::confirm(&question).await {
+    match prompt::confirm(&question, Some(&about)).await? {
         Confirmed::Yes => {}
         Confirmed::No => return Ok(Seen::Declined(Exit::Waiting)),
         Confirmed::Interrupted => return Ok(Seen::Declined(Exit::Interrupted)),
     }
     if choice.with_feedback && arguments.feedback.is_none() {
-        match prompt::feedback().await {
+        match prompt::feedback(&about).await {
             Ok(feedback) => arguments.feedback = Some(feedback),
             Err(Confirmed::Interrupted) => return Ok(Seen::Declined(Exit::Interrupted)),
             Err(Confirmed::Yes | Confirmed::No) => return Ok(Seen::Declined(Exit::Waiting)),

@@ -178,5 +178,5 @@ async fn confirmed(state: &Run, found: &Consequences) -> Result<bool, Trouble> {
             Trouble::new(Code::NoTerminal, "there is nobody here to confirm this").help("add --yes once you have seen it")
         );
     }
-    Ok(prompt::confirm("Change it?").await == Confirmed::Yes)
+    Ok(prompt::confirm("Change it?", None).await? == Confirmed::Yes)
 }

@@ -1,7 +1,7 @@
 //! The files of a hold in full, in the pager that the person likes, or page by page.
 
 use super::key::Key;
-use super::terminal::Terminal;
+use super::terminal::{Terminal, halted};
 use crate::neutral;
 use crate::print::{self, FAINT, STRONG, styled};
 use crate::trouble::Trouble;
@@ -18,18 +18,18 @@ use tokio::process::Command;
 /// The exit code by which a shell says that there is no such program.
 const NO_SUCH_PROGRAM: i32 = 127;
 
-/// Shows the files of a hold as they were when it was opened.
-pub(super) async fn show(terminal: &mut Terminal, hold: &Hold, store: &dyn Store, halt: &Halt) -> Result<(), Trouble> {
+/// Shows the files of a hold as they were when it was opened. Gives whether they stand on the screen now, in the place of the question.
+pub(super) async fn show(terminal: &mut Terminal, hold: &Hold, store: &dyn Store, halt: Option<&Halt>) -> Result<bool, Trouble> {
     let text = in_full(hold, store).await?;
     let text = if print::talk_has_colour() { text } else { strip_str(&text).to_string() };
     if let Some(mut pager) = pager(terminal) {
-        match terminal.lend(&mut pager, text.clone().into_bytes(), Some(halt)).await {
-            Ok(ended) if ended.code() != Some(NO_SUCH_PROGRAM) => return Ok(()),
+        match terminal.lend(&mut pager, text.clone().into_bytes(), halt).await {
+            Ok(ended) if ended.code() != Some(NO_SUCH_PROGRAM) => return Ok(false),
             Ok(_) | Err(_) => {}
         }
     }
     page_by_page(terminal, &text, halt).await;
-    Ok(())
+    Ok(true)
 }
 
 /// The pager that the person likes, else `less`; none where the terminal cannot move its cursor.
@@ -85,7 +85,7 @@ async fn in_full(hold: &Hold, store: &dyn Store) -> Result<String, Trouble> {
     Ok(text)
 }
 
-async fn page_by_page(terminal: &mut Terminal, text: &str, halt: &Halt) {
+async fn page_by_page(terminal: &mut Terminal, text: &str, halt: Option<&Halt>) {
     print::terminal("\r\x1b[K");
     let mut lines = text.lines().peekable();
     while lines.peek().is_some() {
@@ -107,19 +107,19 @@ async fn page_by_page(terminal: &mut Terminal, text: &str, halt: &Halt) {
 }
 
 /// Asks whether to show the next page.
-async fn goes_on(terminal: &mut Terminal, halt: &Halt) -> bool {
+async fn goes_on(terminal: &mut Terminal, halt: Option<&Halt>) -> bool {
     let hint = "-- Enter or Space: next page, q: back to the question --";
     let hint = if print::talk_has_colour() { styled(FAINT, hint) } else { hint.to_owned() };
-    print::terminal(&hint);
     let more = loop {
+        print::terminal(&format!("\r\x1b[K{hint}"));
         let key = tokio::select! {
-            () = halt.halted() => break false,
+            () = halted(halt) => break false,
             key = terminal.key() => key,
         };
         match key {
             Some(Key::Enter | Key::NewLine | Key::Down | Key::Character(' ')) => break true,
             None | Some(Key::Character('q' | 'Q') | Key::Escape | Key::Interrupt | Key::End) => break false,
-            Some(Key::Suspend) => terminal.suspend(super::COMES_BACK).await,
+            Some(Key::Suspend) => terminal.suspend(super::hint::COMES_BACK).await,
             Some(
                 Key::Character(_)
                 | Key::Paste(_)

@@ -1,32 +1,103 @@
 //! A hold as a person sees it before answering: the question, what must be said with it, the files, the options.
 
+use crate::columns;
 use crate::neutral;
-use crate::print::{STRONG, WARNING, styled};
+use crate::print::{FAINT, STRONG, WARNING, styled};
+use crate::tree::Size;
 use crate::trouble::Trouble;
-use crate::view::{self, HoldView};
+use crate::view::{self, FileView, HoldView};
+use anstream::adapter::strip_str;
 use lockgate_engine::hold::{Hold, HoldKind};
 use lockgate_engine::run::Run;
 use lockgate_store::Store;
 
-/// The whole question as text, with the files as they were when it was opened.
-pub(crate) async fn shown(run: &Run, hold: &Hold, store: &dyn Store) -> Result<String, Trouble> {
-    let view = HoldView::with_previews(hold, store).await?;
-    let mut text = format!("\n{}\n", styled(STRONG, title(run, hold)));
-    match &hold.asked {
-        Some(asked) => text += &format!("\n{}\n", neutral::lines(&asked.text())),
-        None => text += &format!("{}\n", neutral::lines(&hold.prompt)),
+/// So many files are named however small the window is.
+const FILES_NAMED: usize = 3;
+
+/// Fewer whole lines than this say less of a file than the beginnings of more.
+const LINES_WORTH_THEIR_ROWS: usize = 3;
+
+/// What stands before everything about a file.
+const INDENT: &str = "  ";
+
+/// How many columns stand before each line of a file: the indent, a bar and a space.
+const BESIDE_LINES: usize = INDENT.len() + 2;
+
+/// A hold with its files as they were when it was opened.
+pub(crate) struct Shown {
+    question: String,
+    files: Vec<FileView>,
+    options: String,
+}
+
+impl Shown {
+    /// What is shown of a hold.
+    pub(crate) async fn of(run: &Run, hold: &Hold, store: &dyn Store) -> Result<Self, Trouble> {
+        let view = HoldView::with_previews(hold, store).await?;
+        let mut question = format!("\n{}\n", styled(STRONG, title(run, hold)));
+        match &hold.asked {
+            Some(asked) => question += &format!("\n{}\n", neutral::lines(&asked.text())),
+            None => question += &format!("{}\n", neutral::lines(&hold.prompt)),
+        }
+        for note in &hold.notes {
+            question += &format!("{} {}\n", styled(WARNING, "note:"), view::hanging(note, "      "));
+        }
+        let mut options = String::from("\n");
+        for (at, choice) in hold.options.iter().enumerate() {
+            options += &format!("  {}\n", neutral::line(&view::option_line(at, choice)));
+        }
+        Ok(Self { question, files: view.files, options })
     }
-    for note in &hold.notes {
-        text += &format!("{} {}\n", styled(WARNING, "note:"), view::hanging(note, "      "));
+
+    /// The whole as text. Of the files only so much is shown that the question and the options stay in sight, with so many rows
+    /// free below them.
+    pub(crate) fn text(&self, size: Size, below: usize) -> String {
+        let taken = rows(&self.question, size) + rows(&self.options, size) + below;
+        let files = self.files_in(size, size.rows.saturating_sub(taken));
+        format!("{}{files}{}", self.question, self.options)
     }
-    for file in &view.files {
-        text += &format!("\n{}", view::file_text(file, "  "));
+
+    /// The files in so many rows: with fewer lines of each, then with the beginnings of lines, then without any, then only the
+    /// first of them.
+    fn files_in(&self, size: Size, room: usize) -> String {
+        let longest = self.files.iter().filter_map(|file| Some(file.preview.as_ref()?.lines.len())).max().unwrap_or(0);
+        let all = |most: usize, wide: usize| self.files.iter().map(|file| format!("\n{}", cut(file, most, wide))).collect();
+        let whole = (LINES_WORTH_THEIR_ROWS.min(longest).max(1)..=longest).rev().map(|most| all(most, usize::MAX));
+        let beginnings = (1..=longest).rev().map(|most| all(most, size.columns));
+        let named = std::iter::once_with(|| self.named(self.files.len()));
+        let fitting = whole.chain(beginnings).chain(named).find(|text: &String| rows(text, size) <= room);
+        // One row stays empty, and one says how many are left out.
+        fitting.unwrap_or_else(|| self.named(room.saturating_sub(2).max(FILES_NAMED)))
     }
-    text.push('\n');
-    for (at, choice) in hold.options.iter().enumerate() {
-        text += &format!("  {}\n", neutral::line(&view::option_line(at, choice)));
+
+    /// The first files without what is in them.
+    fn named(&self, count: usize) -> String {
+        let (named, left) = self.files.split_at(count.min(self.files.len()));
+        let mut text: String = named.iter().map(|file| cut(file, 0, 0)).collect();
+        if !left.is_empty() {
+            text += &format!("{INDENT}{}\n", styled(FAINT, format_args!("… and {} more files", left.len())));
+        }
+        if text.is_empty() { text } else { format!("\n{text}") }
     }
-    Ok(text)
+}
+
+/// A file with no more than so many of its lines, which take no more than so many columns.
+fn cut(file: &FileView, most: usize, wide: usize) -> String {
+    let mut file = file.clone();
+    if let Some(preview) = &mut file.preview {
+        let left_out = preview.lines.len().saturating_sub(most);
+        preview.lines.truncate(most);
+        for line in &mut preview.lines {
+            *line = columns::fitted(&neutral::line(&line.replace('\t', "    ")), wide.saturating_sub(BESIDE_LINES));
+        }
+        // Its size says enough where none of its lines is shown.
+        preview.more = if most == 0 { 0 } else { preview.more + left_out };
+    }
+    view::file_text(&file, INDENT)
+}
+
+fn rows(text: &str, size: Size) -> usize {
+    columns::rows(&strip_str(text).to_string(), size.columns)
 }
 
 fn title(run: &Run, hold: &Hold) -> String {

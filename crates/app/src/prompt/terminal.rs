@@ -166,18 +166,21 @@ async fn read(input: &pipe::Receiver) -> Option<Vec<u8>> {
     }
 }
 
+/// Ends when this process is asked to, where it hears that.
+pub(super) async fn halted(halt: Option<&Halt>) {
+    match halt {
+        Some(halt) => halt.halted().await,
+        None => std::future::pending().await,
+    }
+}
+
 async fn until_it_ends(command: &mut Command, input: Vec<u8>, halt: Option<&Halt>) -> io::Result<ExitStatus> {
     let mut child = command.spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
         // Whoever stops reading has seen enough.
         tokio::spawn(async move { stdin.write_all(&input).await });
     }
-    let halted = async {
-        match halt {
-            Some(halt) => halt.halted().await,
-            None => std::future::pending().await,
-        }
-    };
+    let halted = halted(halt);
     let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
     tokio::pin!(halted);
     loop {

@@ -130,9 +130,9 @@ fn the_picture_of_a_checkpoint_is_up_to_date() {
     }
     let hold = play.run.open_holds()[0].clone();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let shown = runtime.block_on(async { prompt::shown(&play.run, &hold, &play.store().await).await.unwrap() });
+    let shown = runtime.block_on(async { prompt::Shown::of(&play.run, &hold, &play.store().await).await.unwrap() });
     let size = Size { columns: 80, rows: 28 };
-    let text = format!("{}{shown}{}", play.told, prompt::asked(&hold, "Release", size.columns));
+    let text = format!("{}{}", play.told, prompt::asked(&shown, &hold, "Release", size));
     let shown = screen(size, "lockgate run ship.yaml slug", &text);
     is_up_to_date("terminal-checkpoint.svg", &svg::picture(shown.screen(), Theme::DARK));
 }

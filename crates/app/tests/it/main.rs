@@ -4,6 +4,7 @@ mod agents;
 mod agents_shown;
 mod answered;
 mod answers;
+mod asking;
 mod checkpoints;
 mod daily;
 mod definition;

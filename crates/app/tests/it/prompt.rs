@@ -202,7 +202,7 @@ fn feedback_is_edited_with_the_cursor() {
 fn in_a_narrow_window_every_drawing_of_the_line_keeps_to_one_row() {
     let project = project();
     let mut terminal = Terminal::start_in(&project, &["run", "flow.yaml"], "stty cols 30");
-    terminal.asked();
+    terminal.expect("then Enter:");
     terminal.expect("> ");
     terminal.send("\x1b[B");
     terminal.expect("Publish");
