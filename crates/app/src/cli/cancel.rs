@@ -4,12 +4,14 @@ use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::trouble::Trouble;
+use crate::view::CancelledView;
 use crate::{print, select};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Refusal;
 use lockgate_engine::run::command::{Body, Way};
 use lockgate_runner::driver::{DriveError, submit};
 use lockgate_runner::load::load;
+use serde::Serialize;
 use std::path::Path;
 
 /// Ends a run for good; a process that drives it ends what is under way
@@ -20,6 +22,18 @@ pub(super) struct Arguments {
     /// Why
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What became of the wish to cancel a run.
+#[derive(Serialize)]
+struct Recorded<'r> {
+    run: &'r RunId,
+    /// Whether it is new; false when it was cancelled before.
+    recorded: bool,
+    cancelled: Option<CancelledView>,
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
@@ -27,28 +41,27 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let found = select::run(project.store(), &arguments.run).await?;
     let (run, actor) = (&found.row.run, project.actor(Way::Command));
     let body = Body::Cancel { reason: arguments.reason };
-    match submit(&project.world, run, actor.clone(), body, project.require_terminal()).await {
-        Ok(_) => {
-            end_leftovers(&project, run).await?;
-            print::say(format_args!("run {run} is cancelled"));
-            Ok(Exit::Done)
-        }
-        Err(DriveError::Refused(Refusal::Ended { status: "cancelled" })) => {
-            end_leftovers(&project, run).await?;
-            print::say(format_args!("run {run} was cancelled before"));
-            Ok(Exit::Done)
-        }
+    let recorded = match submit(&project.world, run, actor.clone(), body, project.require_terminal()).await {
+        Ok(_) => true,
+        Err(DriveError::Refused(Refusal::Ended { status: "cancelled" })) => false,
         Err(DriveError::Refused(Refusal::Ended { status })) => {
             end_leftovers(&project, run).await?;
-            Err(Trouble::new(Code::RunEnded, format!("run {run} is {status} already, so it cannot be cancelled"))
-                .help(format!("see what it did with `lockgate log {run}`")))
+            return Err(Trouble::new(Code::RunEnded, format!("run {run} is {status} already, so it cannot be cancelled"))
+                .help(format!("see what it did with `lockgate log {run}`")));
         }
         Err(DriveError::Refused(refusal)) => {
             project.record_refusal(&actor, run, "cancel a run", None, &refusal).await;
-            Err(refusal.into())
+            return Err(refusal.into());
         }
-        Err(error) => Err(error.into()),
+        Err(error) => return Err(error.into()),
+    };
+    end_leftovers(&project, run).await?;
+    print::say(format_args!("run {run} {}", if recorded { "is cancelled" } else { "was cancelled before" }));
+    if arguments.json {
+        let state = load(project.store(), run).await?;
+        print::json(&Recorded { run, recorded, cancelled: CancelledView::of(project.store(), &state).await? });
     }
+    Ok(Exit::Done)
 }
 
 /// Ends what a driver that was killed left running; a live one ends its own.

@@ -1,16 +1,17 @@
 //! `lockgate drive`: drive all runs that were left to the background, side by side.
 
+mod told;
+
 use crate::background::Turn;
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
-use crate::print::{self, WARNING, styled};
 use crate::trouble::Trouble;
-use crate::{drive, moment, neutral, plans, worktrees};
+use crate::{drive, plans, worktrees};
 use lockgate_engine::id::RunId;
+use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{Entry, Event};
-use lockgate_engine::run::{Run, Status};
-use lockgate_engine::time::{Timestamp, parse_duration};
+use lockgate_engine::time::parse_duration;
 use lockgate_runner::config::MOST_RUNS_AT_ONCE;
 use lockgate_runner::driver::{DriveError, Halt, Listener, Paused};
 use lockgate_runner::fleet::{Fleet, Until, Watcher};
@@ -21,6 +22,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinHandle;
+use told::{Telling, What};
 
 /// Without another word, a process that was not begun for the background ends as soon as nothing can go on.
 const LOOKS_AROUND: Duration = Duration::from_millis(200);
@@ -40,6 +42,9 @@ pub(super) struct Arguments {
     /// How many runs go on side by side at most
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RUNS_AT_ONCE)))]
     at_once: Option<u32>,
+    /// Prints what becomes of the runs as JSON, one object a line
+    #[arg(long)]
+    json: bool,
     /// Begun by `--detach`: leaves the terminal that it was begun at
     #[arg(long, hide = true)]
     in_background: bool,
@@ -73,7 +78,8 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     };
     let until = Until { idle, at_once: arguments.at_once.unwrap_or(settings.at_once.get()) as usize };
     let writing = Writing::default();
-    let teller = Teller { root: project.root.clone(), world: project.world.clone(), writing: writing.clone() };
+    let telling = Telling { json: arguments.json };
+    let teller = Teller { root: project.root.clone(), world: project.world.clone(), writing: writing.clone(), telling };
     let mut fleet = Fleet::new(project.world.clone(), Box::new(teller));
     loop {
         fleet.drive(until, &halt).await?;
@@ -109,35 +115,34 @@ async fn until_moved(root: Root, halt: Halt) {
     halt.halt("the root was moved");
 }
 
-/// Tells what becomes of the runs, a line for each thing that matters to somebody who was not there.
+/// Tells what becomes of the runs.
 struct Teller {
     root: Root,
     world: World,
     writing: Writing,
+    telling: Telling,
 }
 
 impl Watcher for Teller {
     fn listener(&mut self, run: &RunId) -> Box<dyn Listener> {
-        tell(SystemClock.now(), run, "goes on");
-        Box::new(Ends { root: self.root.clone(), world: self.world.clone(), writing: self.writing.clone() })
+        self.telling.tell(SystemClock.now(), run, &What::GoesOn);
+        let (root, world) = (self.root.clone(), self.world.clone());
+        Box::new(Ends { root, world, writing: self.writing.clone(), telling: self.telling })
     }
 
     fn paused(&mut self, run: &RunId, paused: &Paused) {
-        match paused {
-            Paused::Waiting => tell(SystemClock.now(), run, "waits for a person"),
-            Paused::Interrupted => tell(SystemClock.now(), run, "is interrupted; its state is saved"),
+        let what = match paused {
+            Paused::Waiting => What::Waiting,
+            Paused::Interrupted => What::Interrupted,
             // How it ended was told when it did.
-            Paused::Ended => {}
-        }
+            Paused::Ended => return,
+        };
+        self.telling.tell(SystemClock.now(), run, &what);
     }
 
     fn failed(&mut self, run: &RunId, error: &DriveError, again_in: Option<Duration>) {
-        let again = match again_in {
-            Some(pause) => format!("it is tried again in {}", moment::duration(pause)),
-            None => "it is given up here; `lockgate drive` tries it again".to_owned(),
-        };
-        let error = neutral::line(&error.to_string()).into_owned();
-        tell(SystemClock.now(), run, &format!("{} {error}; {again}", styled(WARNING, "could not be driven:")));
+        let again_in_ms = again_in.map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
+        self.telling.tell(SystemClock.now(), run, &What::NotDriven { error: error.to_string(), again_in_ms });
     }
 
     fn is_ours(&self, run: &RunId) -> bool {
@@ -150,6 +155,7 @@ struct Ends {
     root: Root,
     world: World,
     writing: Writing,
+    telling: Telling,
 }
 
 /// Summaries of plans that are being written.
@@ -160,11 +166,11 @@ impl Ends {
         if run.workflow.plans.is_empty() {
             return;
         }
-        let (world, root, run) = (self.world.clone(), self.root.clone(), run.clone());
+        let (world, root, run, telling) = (self.world.clone(), self.root.clone(), run.clone(), self.telling);
         let written = tokio::spawn(async move {
             for written in plans::write_summaries(&world, &root, &run).await {
-                let (Ok(told) | Err(told)) = written.map(|path| format!("summary: {path}"));
-                tell(SystemClock.now(), &run.id, &neutral::line(&told));
+                let what = written.map_or_else(|error| What::NoSummary { error }, |path| What::Summary { path });
+                telling.tell(SystemClock.now(), &run.id, &what);
             }
         });
         let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -178,13 +184,13 @@ impl Listener for Ends {
         for entry in entries {
             match &entry.event {
                 Event::TaskFailed { key, failure, .. } => {
-                    let failed = format!("{} failed: {}", key.address(), failure.message);
-                    tell(entry.at, &run.id, &neutral::line(&failed));
+                    let what = What::TaskFailed { task: key.address(), error: failure.message.clone() };
+                    self.telling.tell(entry.at, &run.id, &what);
                 }
                 Event::Failed { .. } | Event::Aborted { .. } | Event::Cancelled { .. } | Event::Completed => {
-                    tell(entry.at, &run.id, Status::word(run.status()));
+                    self.telling.tell(entry.at, &run.id, &What::Ended { status: run.status().word() });
                     for worktree in worktrees::settle(&self.root, run) {
-                        tell(entry.at, &run.id, &format!("worktree {}", worktree.line()));
+                        self.telling.tell(entry.at, &run.id, &What::Worktree { worktree });
                     }
                     self.write_summaries(run);
                 }
@@ -192,8 +198,4 @@ impl Listener for Ends {
             }
         }
     }
-}
-
-fn tell(at: Timestamp, run: &RunId, what: &str) {
-    print::say(format_args!("{at} run {run}: {what}"));
 }

@@ -2,6 +2,7 @@
 
 use crate::code::Code;
 use crate::exit::Exit;
+use crate::graph::json::GraphView;
 use crate::graph::{Drawing, mermaid, svg, terminal};
 use crate::open::Project;
 use crate::trouble::Trouble;
@@ -21,6 +22,9 @@ pub(super) struct Arguments {
     /// Prints Mermaid text
     #[arg(long)]
     mermaid: bool,
+    /// Prints what would be drawn as JSON
+    #[arg(long, conflicts_with_all = ["svg", "mermaid"])]
+    json: bool,
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
@@ -28,6 +32,10 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         true => of_file(Path::new(&arguments.what))?,
         false => of_run(root, &arguments.what).await?,
     };
+    if arguments.json {
+        print::json(&GraphView::of(&drawing));
+        return Ok(Exit::Done);
+    }
     let text = if arguments.svg {
         svg::write(&drawing)
     } else if arguments.mermaid {

@@ -7,6 +7,7 @@ use crate::open::current_folder;
 use crate::print;
 use crate::trouble::Trouble;
 use lockgate_runner::root::Root;
+use serde::Serialize;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
@@ -19,9 +20,40 @@ const SETTINGS: &str = include_str!("init/config.yaml");
 
 /// Makes a first workflow and the settings in this folder; never overwrites anything
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {}
+pub(super) struct Arguments {
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
 
-pub(super) fn run(root: Option<&Path>, _: &Arguments) -> Result<Exit, Trouble> {
+/// What there is to begin with.
+#[derive(Serialize)]
+struct Begun {
+    root: String,
+    files: Vec<BegunFile>,
+}
+
+#[derive(Serialize)]
+struct BegunFile {
+    path: &'static str,
+    /// Whether it was made; false when something was there already.
+    made: bool,
+}
+
+impl Begun {
+    fn tell(&self, json: bool) {
+        if json {
+            return print::json(self);
+        }
+        let line = |file: &BegunFile| match file.made {
+            true => format!("made {}\n", file.path),
+            false => format!("kept {}, which was there already\n", file.path),
+        };
+        print::data(&self.files.iter().map(line).collect::<String>());
+    }
+}
+
+pub(super) fn run(root: Option<&Path>, arguments: &Arguments) -> Result<Exit, Trouble> {
     let root = match root {
         Some(dir) => Root::at(dir),
         None => Root::at(&current_folder()?),
@@ -35,15 +67,16 @@ pub(super) fn run(root: Option<&Path>, _: &Arguments) -> Result<Exit, Trouble> {
             neutral::line(&dir)
         ));
     }
-    let mut text = String::new();
+    let mut begun = Begun { root: root.dir().to_string_lossy().into_owned(), files: Vec::new() };
     for (name, path, content) in
         [(WORKFLOW, root.dir().join(WORKFLOW), STARTER), (".lockgate/config.yaml", root.config_file(), SETTINGS)]
     {
         match make(&path, content) {
-            Ok(true) => text += &format!("made {name}\n"),
-            Ok(false) => text += &format!("kept {name}, which was there already\n"),
+            Ok(made) => begun.files.push(BegunFile { path: name, made }),
             Err(error) => {
-                print::data(&text);
+                if !arguments.json {
+                    begun.tell(false);
+                }
                 let message = format!("{} cannot be written: {error}", path.display());
                 return Err(
                     Trouble::new(Code::Unwritable, message).help("make the folder writable, or choose another with --root")
@@ -51,7 +84,7 @@ pub(super) fn run(root: Option<&Path>, _: &Arguments) -> Result<Exit, Trouble> {
             }
         }
     }
-    print::data(&text);
+    begun.tell(arguments.json);
     print::say(format_args!(
         "Next: look at {WORKFLOW}, then `lockgate run {WORKFLOW}`; it stops for you where you decide.\n\
          `lockgate validate {WORKFLOW}` checks your changes, `lockgate graph {WORKFLOW}` draws them, and\n\

@@ -111,7 +111,12 @@ fn explain(view: &RunView, changed_at: Timestamp) -> Why {
             reasons.push(reason("it is complete: all phases are done", "nobody; there is nothing left to do", Vec::new()))
         }
         "aborted" => reasons.push(reason("a person aborted it", "nobody; begin a new run", Vec::new())),
-        "cancelled" => reasons.push(reason("somebody cancelled it", "nobody; begin a new run", Vec::new())),
+        "cancelled" => {
+            let what = view.cancelled.as_ref().map(|cancelled| format!("it was cancelled {}", cancelled.words()));
+            let since = view.cancelled.as_ref().map_or(changed_at, |cancelled| cancelled.at);
+            let what = what.unwrap_or_else(|| "somebody cancelled it".to_owned());
+            reasons.push(Reason::new(what, since, "nobody; begin a new run", Vec::new()));
+        }
         _ => {}
     }
     Why { run: run.clone(), status: view.status, reasons }

@@ -1,6 +1,7 @@
 //! The drawing as Mermaid text.
 
-use super::{Drawing, Leads, Mark, PhaseBox, layers};
+use super::links::{self, Node};
+use super::{Drawing, Mark, PhaseBox};
 use std::fmt::Write as _;
 
 /// Colours that can be read on light and dark pages.
@@ -21,27 +22,19 @@ pub(crate) fn write(drawing: &Drawing) -> String {
     for (at, phase) in drawing.phases.iter().enumerate() {
         subgraph(&mut text, at, phase);
     }
-    for (at, phase) in drawing.phases.iter().enumerate() {
+    for at in 0..drawing.phases.len() {
         if at + 1 < drawing.phases.len() {
             let _ = writeln!(text, "  p{at} --> p{}", at + 1);
         }
-        for option in phase.checkpoint.iter().flat_map(|checkpoint| &checkpoint.options) {
-            let targets = match &option.leads {
-                Leads::On | Leads::Out => Vec::new(),
-                Leads::Back(to) => vec![*to],
-                // It goes on with the first phase after those that are left out.
-                Leads::Past(skipped) => (at + 1..drawing.phases.len()).find(|next| !skipped.contains(next)).into_iter().collect(),
-            };
-            for to in targets {
-                let words = drawing.words(&option.leads).map(|words| format!(" ({words})")).unwrap_or_default();
-                // To a node of the phase, not to the phase: nothing may point at what it lies in.
-                let _ = writeln!(
-                    text,
-                    "  p{at}c -. \"{}\" .-> {}",
-                    escaped(&format!("{}{words}", option.label)),
-                    first_node(&drawing.phases[to], to)
-                );
-            }
+        for (option, to) in links::options(drawing, at) {
+            let words = drawing.words(&option.leads).map(|words| format!(" ({words})")).unwrap_or_default();
+            // To a node of the phase, not to the phase: nothing may point at what it lies in.
+            let _ = writeln!(
+                text,
+                "  p{at}c -. \"{}\" .-> {}",
+                escaped(&format!("{}{words}", option.label)),
+                first_node(&drawing.phases[to], to)
+            );
         }
     }
     if drawing.status.is_some() {
@@ -65,56 +58,33 @@ fn subgraph(text: &mut String, at: usize, phase: &PhaseBox) {
     let name = phase.name.as_deref().map(|name| format!(": {name}")).unwrap_or_default();
     let _ = writeln!(text, "  subgraph p{at}[\"{}\"]", label(&format!("{}{name}", phase.id), phase.mark));
     let _ = writeln!(text, "    direction LR");
-    let mut end = None;
     for (number, task) in phase.tasks.iter().enumerate() {
         let _ = writeln!(text, "    p{at}t{number}[\"{}\"]{}", label(&task.label, task.mark), class(task.mark));
     }
-    let needs: Vec<Vec<usize>> = phase.tasks.iter().map(|task| task.needs.clone()).collect();
-    let needs = layers::reduced(&needs);
-    for (number, needed) in needs.iter().enumerate() {
-        for need in needed {
-            let _ = writeln!(text, "    p{at}t{need} --> p{at}t{number}");
-        }
-    }
-    // What nothing else waits for comes before the first gate or the checkpoint.
-    let mut waited_for = vec![false; phase.tasks.len()];
-    needs.iter().flatten().for_each(|need| waited_for[*need] = true);
-    let mut last: Vec<String> =
-        (0..phase.tasks.len()).filter(|number| !waited_for[*number]).map(|number| format!("p{at}t{number}")).collect();
     for (number, gate) in phase.gates.iter().enumerate() {
-        let node = format!("p{at}g{number}");
-        let _ = writeln!(text, "    {node}{{{{\"{}\"}}}}{}", label(&gate.label, gate.mark), class(gate.mark));
-        if let Some(task) = gate.task {
-            let before = format!("p{at}t{task}");
-            let _ = writeln!(text, "    {before} --> {node}");
-            for (dependent, _) in needs.iter().enumerate().filter(|(_, needed)| needed.contains(&task)) {
-                let _ = writeln!(text, "    {node} --> p{at}t{dependent}");
-            }
-            let is_last = !waited_for[task];
-            last.retain(|known| *known != before);
-            last.extend(is_last.then_some(node));
-            continue;
-        }
-        last.drain(..).for_each(|before| {
-            let _ = writeln!(text, "    {before} --> {node}");
-        });
-        last = vec![node];
+        let _ = writeln!(text, "    p{at}g{number}{{{{\"{}\"}}}}{}", label(&gate.label, gate.mark), class(gate.mark));
     }
     if let Some(checkpoint) = &phase.checkpoint {
-        let node = format!("p{at}c");
-        let _ = writeln!(text, "    {node}{{\"{}\"}}{}", label(&checkpoint.prompt, checkpoint.mark), class(checkpoint.mark));
-        last.drain(..).for_each(|before| {
-            let _ = writeln!(text, "    {before} --> {node}");
-        });
-        end = Some(node);
+        let _ = writeln!(text, "    p{at}c{{\"{}\"}}{}", label(&checkpoint.prompt, checkpoint.mark), class(checkpoint.mark));
     }
-    if phase.tasks.is_empty() && phase.gates.is_empty() && end.is_none() {
+    if phase.tasks.is_empty() && phase.gates.is_empty() && phase.checkpoint.is_none() {
         // A subgraph without a node is not drawn.
         let _ = writeln!(text, "    p{at}t0[\" \"]");
+    }
+    for (from, to) in links::within(phase) {
+        let _ = writeln!(text, "    {} --> {}", node(at, from), node(at, to));
     }
     let _ = writeln!(text, "  end");
     if let Some(mark) = phase.mark {
         let _ = writeln!(text, "  class p{at} {}", mark.class());
+    }
+}
+
+fn node(phase: usize, node: Node) -> String {
+    match node {
+        Node::Task(task) => format!("p{phase}t{task}"),
+        Node::Gate(gate) => format!("p{phase}g{gate}"),
+        Node::Checkpoint => format!("p{phase}c"),
     }
 }
 

@@ -4,9 +4,12 @@
 //! | --- | --- |
 //! | `layers` | puts tasks into layers by their needs |
 //! | `state` | where each part of a run stands |
-//! | [`terminal`], [`svg`], [`mermaid`] | the drawings |
+//! | `links` | what leads to what |
+//! | [`terminal`], [`svg`], [`mermaid`], [`json`] | the drawings |
 
+pub(crate) mod json;
 mod layers;
+mod links;
 pub(crate) mod mermaid;
 mod state;
 pub(crate) mod svg;
@@ -29,6 +32,8 @@ const FINALIZATION: &str = "finalization";
 pub(crate) struct Drawing {
     /// What it is a drawing of.
     pub(crate) title: String,
+    /// The run, where it is a drawing of one.
+    pub(crate) run: Option<String>,
     /// Where the run stands, and the word for it.
     pub(crate) status: Option<(Mark, &'static str)>,
     /// The phases, in order.
@@ -64,6 +69,8 @@ pub(crate) struct TaskBox {
 /// A gate, or the gap check before them.
 #[derive(Clone, Debug)]
 pub(crate) struct GateBox {
+    /// None for the gap check.
+    pub(crate) id: Option<String>,
     pub(crate) label: String,
     pub(crate) mark: Option<Mark>,
     /// The task that it follows, by its place in the phase; all of them when absent.
@@ -106,7 +113,7 @@ impl Drawing {
     /// A drawing of a workflow.
     pub(crate) fn of_workflow(workflow: &Workflow) -> Self {
         let phases = workflow.phases.iter().map(|phase| phase_box(phase, workflow)).chain(finalization(workflow)).collect();
-        Self { title: text(&workflow.name), status: None, phases }
+        Self { title: text(&workflow.name), run: None, status: None, phases }
     }
 
     /// A drawing of a run; `status` is the word for where it stands.
@@ -114,6 +121,7 @@ impl Drawing {
         let mut drawing = Self::of_workflow(&run.workflow);
         let about = run.feature.as_deref().map(|feature| format!(" ({})", text(feature))).unwrap_or_default();
         drawing.title = format!("{}{about}, run {}", drawing.title, run.id);
+        drawing.run = Some(run.id.to_string());
         for (drawn, phase) in drawing.phases.iter_mut().zip(&run.workflow.phases) {
             let added = run.added_gates(phase).iter();
             drawn.gates.extend(added.map(|gate| gate_box(gate, &run.workflow, &BTreeMap::new())));
@@ -165,7 +173,7 @@ fn phase_box(phase: &Phase, workflow: &Workflow) -> PhaseBox {
             .gap_check
             .iter()
             .map(gap_label)
-            .map(|label| GateBox { label, mark: None, task: None })
+            .map(|label| GateBox { id: None, label, mark: None, task: None })
             .chain(phase.gates.iter().map(|gate| gate_box(gate, workflow, &places)))
             .collect(),
         checkpoint: phase.checkpoint.as_ref().map(|checkpoint| checkpoint_box(checkpoint, workflow)),
@@ -174,7 +182,7 @@ fn phase_box(phase: &Phase, workflow: &Workflow) -> PhaseBox {
 
 fn gate_box(gate: &Gate, workflow: &Workflow, places: &BTreeMap<&str, usize>) -> GateBox {
     let task = gate.task.as_ref().and_then(|task| places.get(task.as_str()).copied());
-    GateBox { label: format!("gate {}", text(&gate_title(workflow, gate))), mark: None, task }
+    GateBox { id: Some(text(gate.id.as_str())), label: format!("gate {}", text(&gate_title(workflow, gate))), mark: None, task }
 }
 
 /// A task as it is written: agents, lists and scripts that name agents are told apart.

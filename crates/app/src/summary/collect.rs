@@ -2,7 +2,7 @@
 
 use super::clock::Clock;
 use super::{Asked, AttemptDone, FileMade, GapCheck, PhaseDone, Produced, Summary, TaskDone, Without};
-use crate::view::{AgentView, UsedView, WhoView};
+use crate::view::{AgentView, CancelledView, UsedView, WhoView};
 use lockgate_engine::hold::{Choice, Topic};
 use lockgate_engine::id::{GateId, HoldId, PhaseId, TaskKey};
 use lockgate_engine::run::Run;
@@ -29,6 +29,7 @@ pub(crate) struct Collector {
     used: UsedView,
     clock: Clock,
     ended: Option<Timestamp>,
+    cancelled: Option<CancelledView>,
 }
 
 impl Collector {
@@ -104,7 +105,11 @@ impl Collector {
             Event::Finalized { file } => {
                 self.finalization = Some(FileMade { path: file.path.clone(), size_bytes: file.bytes });
             }
-            Event::Failed { .. } | Event::Aborted { .. } | Event::Cancelled { .. } | Event::Completed => self.ended = Some(at),
+            Event::Failed { .. } | Event::Aborted { .. } | Event::Completed => self.ended = Some(at),
+            Event::Cancelled { .. } => {
+                self.ended = Some(at);
+                self.cancelled = CancelledView::of_entry(entry);
+            }
             Event::Resumed { .. } | Event::RetryAsked { .. } | Event::GateRetryAsked { .. } => self.ended = None,
             Event::Created(_)
             | Event::PresetsGiven { .. }
@@ -282,6 +287,7 @@ impl Collector {
                 Some(End::Failed(message)) => Some(message.clone()),
                 Some(End::Complete | End::Aborted | End::Cancelled) | None => None,
             },
+            cancelled: self.cancelled,
             started_at: run.started_at,
             ended_at: self.ended,
             took_ms: millis(until.since(run.started_at)),

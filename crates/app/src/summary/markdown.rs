@@ -68,6 +68,9 @@ fn beginning(text: &mut String, summary: &Summary) {
     if let Some(error) = &summary.error {
         let _ = writeln!(text, "\nError: {}", indented(error));
     }
+    if let Some(cancelled) = &summary.cancelled {
+        let _ = writeln!(text, "\nCancelled {}", indented(&cancelled.words()));
+    }
 }
 
 pub(super) fn section<T>(text: &mut String, title: &str, items: &[T], line: impl Fn(&T) -> String) {

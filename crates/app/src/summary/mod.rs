@@ -17,7 +17,7 @@ pub(crate) mod plan;
 pub(crate) use markdown::markdown;
 
 use crate::trouble::Trouble;
-use crate::view::{self, AgentView, UsedView, WhoView, WorktreeView};
+use crate::view::{self, AgentView, CancelledView, UsedView, WhoView, WorktreeView};
 use collect::Collector;
 use lockgate_engine::run::Run;
 use lockgate_engine::time::Timestamp;
@@ -53,6 +53,9 @@ pub(crate) struct Summary {
     pub(crate) status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
+    /// How it was cancelled, where it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cancelled: Option<CancelledView>,
     pub(crate) started_at: Timestamp,
     /// When it ended; none while it can go on by itself or waits.
     pub(crate) ended_at: Option<Timestamp>,

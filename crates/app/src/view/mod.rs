@@ -5,11 +5,13 @@
 //! | [`agent`] | agents, their sessions and what they used |
 //! | [`hold`] | questions, their options and files, and answers that have not taken effect |
 //! | [`step`] | tasks and gates, with how they failed and where their logs are |
+//! | [`cancelled`] | who cancelled a run, and why |
 //! | [`command`] | the commands that people are told to type |
 //! | [`worktree`] | git worktrees and what would be lost with them |
 //! | [`text`] | all of it as text |
 
 mod agent;
+mod cancelled;
 mod command;
 mod hold;
 mod step;
@@ -17,6 +19,7 @@ mod text;
 mod worktree;
 
 pub(crate) use agent::{AgentView, UsedView};
+pub(crate) use cancelled::CancelledView;
 pub(crate) use command::{run_command, shell_word};
 pub(crate) use hold::{FileView, HoldView, WhoView, option_line};
 pub(crate) use step::{GapView, StepView};
@@ -46,6 +49,9 @@ pub(crate) struct RunView {
     pub(crate) status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
+    /// How it was cancelled, where it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cancelled: Option<CancelledView>,
     pub(crate) current_phase: Option<String>,
     pub(crate) phases: Vec<PhaseView>,
     pub(crate) tasks: Vec<StepView>,
@@ -123,6 +129,7 @@ impl RunView {
                 Some(End::Failed(message)) => Some(message.clone()),
                 Some(End::Complete | End::Aborted | End::Cancelled) | None => None,
             },
+            cancelled: CancelledView::of(project.store(), run).await?,
             current_phase: current.map(|phase| phase.id.to_string()),
             phases: phases(run, status),
             tasks: current.map(|phase| step::tasks(run, phase, &project.root)).unwrap_or_default(),

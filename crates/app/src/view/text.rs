@@ -33,6 +33,9 @@ pub(crate) fn run_text(view: &RunView, now: Timestamp) -> String {
     if let Some(error) = &view.error {
         text += &format!("{} {}\n", styled(ERROR, "error:"), hanging(error, "       "));
     }
+    if let Some(cancelled) = &view.cancelled {
+        text += &format!("cancelled {}\n", hanging(&cancelled.words(), "          "));
+    }
     if let Some(driver) = &view.driver {
         text += &format!("driven by process {} on {} since {}\n", driver.pid, neutral::line(&driver.host), driver.since);
     }

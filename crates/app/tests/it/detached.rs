@@ -304,7 +304,11 @@ phases:
     assert_eq!(inner["status"], "interrupted");
     let logs = project.run(&["logs", runs[1]["run"].as_str().unwrap(), "inner"]);
     assert!(logs.stdout.contains("drive it from outside"), "{logs:?}");
-    well(&project.run(&["drive"]));
+    let driven = project.run(&["drive", "--json"]);
+    let told: Vec<Value> = well(&driven).stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(told.iter().map(|told| &told["kind"]).collect::<Vec<_>>(), ["goes_on", "waiting"], "{driven:?}");
+    assert!(told.iter().all(|told| told["run"] == inner["run"]), "{driven:?}");
+    assert!(driven.stderr.contains("waits for a person"), "people are told too: {driven:?}");
     assert_eq!(project.read("trace"), "first\n");
 }
 

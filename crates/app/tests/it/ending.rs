@@ -275,8 +275,28 @@ fn cancelling_ends_a_run_that_another_process_drives() {
     assert!(!lives(&task));
     let run = project.newest();
     assert_eq!(project.events(&run, "cancelled")[0]["reason"], "no longer needed");
-    assert_eq!(project.run(&["cancel", &run]).code, Some(0), "again is no error");
+    let again = project.json(0, &["cancel", &run, "--reason", "another", "--json"]);
+    assert_eq!(again["recorded"], false, "again is no error");
+    assert_eq!(again["cancelled"]["reason"], "no longer needed", "what was recorded stands");
     assert_eq!(project.run(&["resume", &run]).code, Some(4));
+}
+
+#[test]
+fn who_cancelled_a_run_and_why_is_told_wherever_it_is_looked_at() {
+    let project = Project::with(SLOW);
+    let (child, _) = at_work(&project);
+    let cancelled = project.json(0, &["cancel", "job", "--reason", "no longer needed", "--json"]);
+    finish(child);
+    let run = project.newest();
+    assert_eq!((&cancelled["run"], &cancelled["recorded"]), (&run.as_str().into(), &true.into()));
+    assert_eq!(cancelled["cancelled"]["by"]["name"], "tester");
+    for command in ["status", "why", "summary"] {
+        let told = project.run(&[command, &run]).stdout;
+        assert!(told.to_lowercase().contains("cancelled by tester by command: no longer needed"), "{command}: {told}");
+    }
+    for command in ["status", "summary"] {
+        assert_eq!(project.json(0, &[command, &run, "--json"])["cancelled"], cancelled["cancelled"]);
+    }
 }
 
 #[test]

@@ -112,6 +112,7 @@ fn every_command_prints_its_documented_shape() {
         assert!(!output.stdout.is_empty(), "{arguments:?}: {output:?}");
         output
     };
+    run(0, &["init", "--json"]);
     run(0, &["explain", "--json"]);
     run(0, &["explain", "bad-yaml", "--json"]);
     run(3, &["run", "flow.yaml", "shape", "--json"]);
@@ -133,6 +134,8 @@ fn every_command_prints_its_documented_shape() {
     run(0, &["answer", &hold, "Continue", "--resume", "--json"]);
     run(4, &["resume", "shape", "--json"]);
     run(0, &["log", &project.newest(), "--json"]);
+    run(0, &["graph", "flow.yaml", "--json"]);
+    run(0, &["graph", &project.newest(), "--json"]);
     run(0, &["watch", &project.newest(), "--json"]);
     project.write("bad.yaml", "name: bad\nphases: []\ntaks: 1\n");
     run(4, &["validate", "flow.yaml", "bad.yaml", "missing.yaml", "--json"]);
@@ -155,6 +158,9 @@ fn every_command_prints_its_documented_shape() {
     run(3, &["run", "reviewed.md", "--review", "--json"]);
     run(0, &["review", "PRD-010", "--verdict", "ship", "--p0", "0", "--p1", "0", "--json"]);
     run(0, &["tick", "--json"]);
+    run(0, &["cancel", "PRD-010", "--reason", "another one came first", "--json"]);
+    run(0, &["status", "PRD-010", "--json"]);
+    run(0, &["summary", "PRD-010", "--json"]);
     project.write(
         "default.yaml",
         "name: d\nphases: [{ id: a, checkpoint: { prompt: Good?, blocking: false } }, { id: b, checkpoint: { prompt: x } }]\n",
@@ -162,6 +168,14 @@ fn every_command_prints_its_documented_shape() {
     run(3, &["run", "default.yaml", "--json"]);
     let answered = project.events(&project.newest(), "answered")[0]["hold"].as_str().unwrap().to_owned();
     run(0, &["change", &answered, "Abort", "--yes", "--json"]);
+    // What is left inside a task waits for somebody who drives.
+    project.write(
+        "outer.yaml",
+        "name: o\nphases: [{ id: a, tasks: [{ id: t, run: '\"$LOCKGATE\" run failing.yaml --detach' }] }]\n",
+    );
+    project.write("failing.yaml", "name: f\nphases: [{ id: a, tasks: [{ id: t, run: exit 3 }] }]\n");
+    run(0, &["run", "outer.yaml", "--json"]);
+    run(0, &["drive", "--json"]);
     run(0, &["verify", "--json"]);
     run(0, &["verify", &project.newest(), "--json"]);
     run(0, &["gc", "--dry-run", "--json"]);

@@ -202,6 +202,49 @@ phases:
 }
 
 #[test]
+fn what_is_drawn_can_be_had_as_data() {
+    let project = Project::with(
+        "
+name: flow
+phases:
+  - id: one
+    tasks: [{ id: a, pass: true }, { id: b, needs: [a], pass: true }]
+    gates: [{ id: lint, run: 'true' }]
+    checkpoint: { prompt: Go?, options: [{ label: Go, on_select: { action: continue } }, { label: Again, on_select: { action: repeat_phase } }] }
+  - { id: two, tasks: [{ id: c, pass: true }] }
+",
+    );
+    let of_file = project.json(0, &["graph", "flow.yaml", "--json"]);
+    assert!(of_file["run"].is_null() && of_file["nodes"][0].get("state").is_none(), "{of_file}");
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
+    let of_run = project.json(0, &["graph", &project.newest(), "--json"]);
+    assert_eq!(of_run["status"], "waiting");
+    let nodes = of_run["nodes"].as_array().unwrap().iter();
+    let nodes: Vec<_> = nodes.map(|node| (node["id"].as_str().unwrap(), node["state"].as_str().unwrap())).collect();
+    let expected = [
+        ("one", "waiting"),
+        ("one/task/a", "done"),
+        ("one/task/b", "done"),
+        ("one/gate/lint", "done"),
+        ("one/checkpoint", "waiting"),
+        ("two", "pending"),
+        ("two/task/c", "pending"),
+    ];
+    assert_eq!(nodes, expected);
+    let edges = of_run["edges"].as_array().unwrap().iter();
+    let edges: Vec<_> = edges.map(|edge| ["from", "kind", "to"].map(|key| edge[key].as_str().unwrap()).join(" ")).collect();
+    let expected = [
+        "one/task/a then one/task/b",
+        "one/task/b then one/gate/lint",
+        "one/gate/lint then one/checkpoint",
+        "one then two",
+        "one/checkpoint back one",
+    ];
+    assert_eq!(edges, expected);
+    assert_eq!(of_run["edges"][4]["option"], "Again");
+}
+
+#[test]
 fn drawings_of_hostile_names_are_harmless() {
     let project = Project::with(
         "
