@@ -1,6 +1,7 @@
 //! Tasks of agents from end to end, with stand-in programs behind them.
 
-use crate::project::{Output, Project};
+use crate::project::{Output, Project, finish, signal, until};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 /// Says what it was asked, and what it knows of where it is.
@@ -393,4 +394,31 @@ fn the_doctor_looks_whether_the_agents_of_the_settings_can_be_started() {
     ended(&output, 1);
     assert!(output.stdout.contains("agent \"default\" is `./here.sh`"), "{}", output.stdout);
     assert!(output.stdout.contains("agent \"other\": `no-such-agent` is not found"), "{}", output.stdout);
+}
+
+#[test]
+fn an_agent_is_told_that_an_attempt_before_it_was_cut_off_and_only_then() {
+    let flow = "
+name: flow
+phases:
+  - id: work
+    behavior: sequential
+    tasks:
+      - { id: first, prompt: Build it }
+      - { id: second, prompt: Ship it }
+";
+    let slow = r#"#!/bin/sh
+cat > "asked-$LOCKGATE_TASK-$LOCKGATE_ATTEMPT"
+if [ "$LOCKGATE_ATTEMPT" = 1 ] && [ "$LOCKGATE_TASK" = first ]; then touch at-work; sleep 600; fi
+echo done
+"#;
+    let project = project(flow, &[("agent.sh", slow)]);
+    let child = project.start(&["run", "flow.yaml", "--agent", "./agent.sh"]);
+    until("the agent is at work", || project.path("at-work").exists());
+    signal(&child, Signal::KILL);
+    finish(child);
+    ended(&project.run(&["resume", &project.newest(), "--rerun"]), 0);
+    let told =
+        |task: &str, attempt: u32| project.read(&format!("asked-{task}-{attempt}")).contains("was cut off before it ended");
+    assert_eq!([told("first", 1), told("first", 2), told("second", 1)], [false, true, false]);
 }

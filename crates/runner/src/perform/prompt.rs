@@ -3,9 +3,14 @@
 use super::handover;
 use super::values::Ready;
 use lockgate_engine::run::Run;
+use lockgate_engine::run::event::AttemptReason;
 use lockgate_engine::run::phase::TaskRun;
 use lockgate_engine::spec::workflow::{AgentWork, Phase, Prompt};
 use std::fmt::Write as _;
+
+/// Nobody knows how far it had come.
+const CUT_OFF: &str = "An earlier attempt at this was cut off before it ended, so some of it may be done, and something may be half done. Look at what is \
+                       there before you begin, and do not do again what is done.";
 
 /// What the words around a prompt are made of, taken when the task begins.
 pub(super) struct Around {
@@ -19,6 +24,8 @@ pub(super) struct Around {
     schema: Option<String>,
     /// What an agent before handed over, and what a person said to that.
     continuation: Option<String>,
+    /// Whether the attempt before was cut off.
+    cut_off: bool,
 }
 
 impl Around {
@@ -36,6 +43,7 @@ impl Around {
             feedback,
             schema: work.output_schema.as_ref().map(|schema| serde_json::to_string_pretty(schema).unwrap_or_default()),
             continuation: state.exchange.as_deref().and_then(handover::continuation),
+            cut_off: state.next_reason == AttemptReason::Interrupted,
         }
     }
 
@@ -80,6 +88,9 @@ impl Around {
         }
         if let Some(feedback) = self.feedback.as_ref().filter(|_| !self.tells_feedback()) {
             let _ = writeln!(facts, "This was done before, and a person or a check said about it:\n{feedback}");
+        }
+        if self.cut_off {
+            let _ = writeln!(facts, "{CUT_OFF}");
         }
         if let Some(continuation) = &self.continuation {
             let _ = writeln!(facts, "{continuation}");
