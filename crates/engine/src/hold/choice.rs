@@ -220,3 +220,12 @@ pub fn task_options() -> Vec<Choice> {
         choice("abort", "Abort", Action::Abort),
     ]
 }
+
+/// What may be answered where a gate of a phase failed: what it found may be for those who did the work. Last, so that the others have the same
+/// numbers everywhere.
+pub fn gate_options(phase: &PhaseId) -> Vec<Choice> {
+    let mut options = task_options();
+    let repeat = Choice::plain("repeat", "Run the phase again with what it found", Action::RepeatPhase(phase.clone()));
+    options.push(Choice { with_feedback: true, ..repeat });
+    options
+}

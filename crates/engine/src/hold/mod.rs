@@ -7,7 +7,7 @@ pub use asked::{Asked, Authentication, Topic};
 pub(crate) use choice::plain_words;
 pub use choice::{
     Action, Choice, action_options, authentication_options, budget_options, commit_options, decision_options, gap_options,
-    handover_options, task_options, verify_options,
+    gate_options, handover_options, task_options, verify_options,
 };
 
 use crate::digest::Digest;

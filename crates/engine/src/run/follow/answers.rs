@@ -40,6 +40,10 @@ fn preset(run: &Run, hold: &Hold) -> Option<Step> {
     }
     let given = run.presets.iter().find(|given| hold.is_meant_by(&given.preset.selector))?;
     let choice = hold.option(&given.preset.option)?;
+    // It would be repeated again and again.
+    if hold.kind == HoldKind::Failed && matches!(choice.action, Action::RepeatPhase(_)) {
+        return None;
+    }
     if choice.needs_words && given.preset.feedback.as_deref().is_none_or(|words| words.trim().is_empty()) {
         return None;
     }
@@ -119,7 +123,7 @@ pub(in crate::run) fn settle(run: &Run, hold: &Hold, at: Timestamp, ids: &mut Id
             events.push(Event::PhaseRepeated {
                 from,
                 target: target.clone(),
-                feedback,
+                feedback: with_what_was_found(hold, feedback),
                 by_itself: false,
                 gaps: false,
                 carry: Vec::new(),
@@ -145,6 +149,15 @@ pub(in crate::run) fn settle(run: &Run, hold: &Hold, at: Timestamp, ids: &mut Id
         Action::Fail => events.extend(counts_as_failed(run, hold, feedback, at, ids)),
     }
     events
+}
+
+/// What those are told who do the work again: what a gate found, and what a person said.
+fn with_what_was_found(hold: &Hold, feedback: Option<String>) -> Option<String> {
+    if hold.kind != HoldKind::Failed {
+        return feedback;
+    }
+    let found: Vec<&str> = hold.notes.iter().map(String::as_str).chain(feedback.as_deref()).collect();
+    Some(format!("{} failed: {}", hold.scope.addresses().join(", "), found.join("\n")))
 }
 
 /// A task's question was answered, so it is done.

@@ -25,12 +25,12 @@ pub(in crate::run) fn ask_about_interrupted(keys: Vec<TaskKey>, ids: &mut IdSour
     question(HoldKind::Interrupted, Scope::Tasks(keys), prompt, Vec::new(), task_options(), ids)
 }
 
-pub(super) fn ask_about_failed(scope: Scope, what: &str, failure: &Failure, ids: &mut IdSource) -> Event {
+pub(super) fn ask_about_failed(scope: Scope, what: &str, failure: &Failure, options: Vec<Choice>, ids: &mut IdSource) -> Event {
     let mut notes = vec![failure.message.clone()];
     if !failure.tail.is_empty() {
         notes.push(failure.tail.clone());
     }
-    question(HoldKind::Failed, scope, format!("{what} failed. What shall become of it?"), notes, task_options(), ids)
+    question(HoldKind::Failed, scope, format!("{what} failed. What shall become of it?"), notes, options, ids)
 }
 
 pub(super) fn ask_about_gaps(phase: &PhaseId, iteration: u32, told: &[String], ids: &mut IdSource) -> Event {

@@ -2,7 +2,7 @@
 
 use super::questions::{ask_about_budget, ask_about_failed, ask_about_interrupted};
 use super::{REPEATS_BY_ITSELF, gate_on_fail, gate_scope, start_gate};
-use crate::hold::{Action, HoldState, Scope};
+use crate::hold::{Action, HoldState, Scope, gate_options, task_options};
 use crate::id::{HoldId, IdSource, TaskKey};
 use crate::run::budget::BudgetScope;
 use crate::run::decide::void_others;
@@ -37,7 +37,7 @@ pub(super) fn tasks(run: &Run, phase: &PhaseRun, declared: &Phase, at: Timestamp
         }
         match spec.map_or(OnFail::Fail, |task| task.on_fail) {
             OnFail::Ask => {
-                return vec![ask_about_failed(Scope::Tasks(vec![phase.key(index)]), &phase.key(index).address(), failure, ids)];
+                return failed_for_good(run, phase, Scope::Tasks(vec![phase.key(index)]), failure, OnFail::Ask, ids);
             }
             on_fail @ (OnFail::Fail | OnFail::Repeat) => {
                 if failed.as_ref().is_none_or(|(_, _, known)| *known == OnFail::Repeat) {
@@ -254,6 +254,20 @@ pub(super) fn failed_for_good(
             });
             events
         }
-        OnFail::Repeat | OnFail::Ask => vec![ask_about_failed(scope, &what, failure, ids)],
+        OnFail::Repeat | OnFail::Ask => {
+            let options = if checks_the_phase(phase, &scope) { gate_options(&phase.id) } else { task_options() };
+            vec![ask_about_failed(scope, &what, failure, options, ids)]
+        }
+    }
+}
+
+/// Whether it is a gate of the whole phase, and not of one of its tasks.
+fn checks_the_phase(phase: &PhaseRun, scope: &Scope) -> bool {
+    match scope {
+        Scope::Gate { gate, .. } => {
+            let place = phase.gates.iter().position(|known| known.gate == *gate);
+            place.is_some_and(|index| phase.gated_task(index).is_none())
+        }
+        Scope::Tasks(_) | Scope::Run | Scope::Phase { .. } | Scope::Gaps { .. } => false,
     }
 }

@@ -109,3 +109,31 @@ fn a_folded_state_knows_which_gates_can_start() {
     assert_eq!(read.pending(), bench.run.pending());
     assert_eq!(read.current, bench.run.current);
 }
+
+#[test]
+fn what_a_gate_of_the_phase_found_can_go_back_to_those_who_did_the_work() {
+    let mut definition = workflow(vec![phase("one", vec![task("a", &[])])]);
+    definition.phases[0].gates = vec![Gate { on_fail: OnFail::Ask, ..gate("lint") }];
+    let mut bench = Bench::new(definition);
+    finish(&mut bench, "one/a");
+    end_gate(&mut bench, "lint", 1, Some(broken()));
+    let hold = bench.run.open_holds()[0].clone();
+    let labels: Vec<&str> = hold.options.iter().map(|choice| choice.label.as_str()).collect();
+    assert_eq!(labels, ["Run again", "Count as done", "Abort", "Run the phase again with what it found"]);
+    bench.answer("repeat", Some("mind the names"));
+    let phase = bench.run.current.as_ref().unwrap();
+    assert_eq!((phase.iteration, phase.tasks[0].attempts), (2, 1));
+    assert_eq!(phase.feedback.as_deref(), Some("one/lint failed: it broke\nline\nmind the names"));
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Complete);
+}
+
+#[test]
+fn what_a_gate_of_a_task_found_does_not_undo_the_other_tasks() {
+    let mut definition = gated();
+    definition.phases[0].gates[0].on_fail = OnFail::Ask;
+    let mut bench = Bench::new(definition);
+    finish(&mut bench, "one/a");
+    end_gate(&mut bench, "lint", 1, Some(broken()));
+    assert!(bench.run.open_holds()[0].options.iter().all(|choice| choice.id.as_str() != "repeat"));
+}
