@@ -36,6 +36,10 @@ const TICK: Duration = Duration::from_secs(1);
 /// The longest part of a line that is kept, in bytes; no window is wider.
 const LONGEST_LINE: usize = 1024;
 
+/// Clears the row of the cursor and all below it, and leaves the cursor at its beginning. Not in one piece: some terminals, tmux among
+/// them, take what clears the whole screen from its first place as a wish to keep all that in what can be scrolled back to.
+const ERASED: &str = "\r\x1b[K\x1b7\x1b[B\x1b[J\x1b8";
+
 /// What is drawn, and what is on the screen.
 static SCREEN: Mutex<Screen> = Mutex::new(Screen::new());
 
@@ -219,7 +223,7 @@ pub(crate) fn write_above(text: &str) -> bool {
     let text = if record.is_empty() { text.to_owned() } else { coloured(&record) + text };
     let whole = match screen.drawn.is_empty() {
         true => text,
-        false => format!("\r\x1b[J{text}{}", drawing(&screen.drawn)),
+        false => format!("{ERASED}{text}{}", drawing(&screen.drawn)),
     };
     put(&mut screen, &whole)
 }
@@ -236,7 +240,7 @@ fn clear(screen: &mut Screen) {
     let record = std::mem::take(&mut screen.record);
     let rows = std::mem::take(&mut screen.drawn);
     if !rows.is_empty() || !record.is_empty() {
-        let erased = if rows.is_empty() { "" } else { "\r\x1b[J" };
+        let erased = if rows.is_empty() { "" } else { ERASED };
         put(screen, &format!("{erased}{}", coloured(&record)));
     }
 }
@@ -303,7 +307,7 @@ fn draw() {
         return;
     }
     let record = std::mem::take(&mut screen.record);
-    let erased = if screen.drawn.is_empty() { "" } else { "\r\x1b[J" };
+    let erased = if screen.drawn.is_empty() { "" } else { ERASED };
     let erased = if record.is_empty() && screen.size == Some(size) { "" } else { erased };
     let text = format!("{erased}{}{}", coloured(&record), drawing(&rows));
     (screen.drawn, screen.size) = (rows, Some(size));
@@ -343,7 +347,7 @@ mod tests {
         assert_eq!(screen.screen().cursor_position(), (1, 0));
         screen.process(drawing(&["1".into()]).as_bytes());
         assert_eq!(screen.screen().contents(), "before\n\n1");
-        screen.process(b"\r\x1b[J");
+        screen.process(ERASED.as_bytes());
         assert_eq!(screen.screen().contents(), "before");
     }
 
@@ -354,8 +358,25 @@ mod tests {
         screen.process(drawing(&["one".into(), "two".into()]).as_bytes());
         assert_eq!(screen.screen().contents(), "c\nd\n\none\ntwo");
         assert_eq!(screen.screen().cursor_position(), (2, 0));
-        screen.process(b"\r\x1b[J");
+        screen.process(ERASED.as_bytes());
         screen.process(drawing(&["three".into()]).as_bytes());
         assert_eq!(screen.screen().contents(), "c\nd\n\nthree");
+    }
+
+    #[test]
+    fn what_is_erased_is_erased_wherever_the_cursor_stands_and_never_as_a_whole_screen() {
+        for row in 1..=5 {
+            let mut screen = vt100::Parser::new(5, 20, 10);
+            screen.process(format!("1\r\n2\r\n3\r\n4\r\n5\x1b[{row};3H").as_bytes());
+            for piece in ERASED.split_inclusive('J') {
+                screen.process(piece.trim_end_matches("\x1b[J").as_bytes());
+                if piece.ends_with("\x1b[J") {
+                    assert_ne!(screen.screen().cursor_position(), (0, 0));
+                    screen.process(b"\x1b[J");
+                }
+            }
+            assert_eq!(screen.screen().contents(), ["", "1", "1\n2", "1\n2\n3", "1\n2\n3\n4"][row - 1]);
+            assert_eq!(usize::from(screen.screen().cursor_position().0), row - 1);
+        }
     }
 }

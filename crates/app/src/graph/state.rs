@@ -128,11 +128,11 @@ impl Mark {
 }
 
 /// How many of those that a task became stand where, in words.
-pub(crate) fn tally(marks: impl Iterator<Item = Mark>) -> String {
+pub(crate) fn tally(marks: impl Iterator<Item = Mark>) -> Vec<String> {
     let mut counts: BTreeMap<Mark, usize> = BTreeMap::new();
     marks.for_each(|mark| *counts.entry(mark).or_default() += 1);
     let count = |marks: &[Mark]| marks.iter().filter_map(|mark| counts.get(mark)).sum::<usize>();
-    let mut told = format!("{}/{} done", count(&[Mark::Done]), counts.values().sum::<usize>());
+    let mut told = vec![format!("{}/{} done", count(&[Mark::Done]), counts.values().sum::<usize>())];
     for (marks, word) in [
         (&[Mark::Running] as &[Mark], "running"),
         (&[Mark::Failed, Mark::Ended], "failed"),
@@ -142,7 +142,7 @@ pub(crate) fn tally(marks: impl Iterator<Item = Mark>) -> String {
     ] {
         let count = count(marks);
         if count > 0 {
-            told += &format!(", {count} {word}");
+            told.push(format!("{count} {word}"));
         }
     }
     told
@@ -228,7 +228,7 @@ fn spread(drawn: &mut PhaseBox, current: &PhaseRun) {
         let items = current.tasks.iter().filter(|item| item.item.is_some() && neutral::line(item.task.as_str()) == task.id);
         let marks: Vec<Mark> = items.map(|item| Mark::of_task(&item.state)).collect();
         if !marks.is_empty() {
-            task.label = format!("{} × {}: {}", task.id, marks.len(), tally(marks.into_iter()));
+            task.label = format!("{} × {}: {}", task.id, marks.len(), tally(marks.into_iter()).join(", "));
         }
     }
     for task in current.tasks.iter().filter(|task| task.spec.is_some() && task.item.is_none()) {

@@ -37,9 +37,48 @@ impl Size {
 struct Row {
     indent: usize,
     sign: (Style, char),
-    name: (Style, String),
+    name: Told,
     time: String,
-    beside: (Style, String),
+    beside: Told,
+}
+
+/// Words in a style, in one form or in several, of which the longest that fits is shown.
+struct Told {
+    style: Style,
+    forms: Vec<String>,
+}
+
+impl Told {
+    /// Words that may be cut.
+    fn words(style: Style, text: impl Into<String>) -> Self {
+        Self { style, forms: vec![text.into()] }
+    }
+
+    /// Numbers, the longest form first. None is ever cut: what is left of a number is another number.
+    fn counts(forms: Vec<String>) -> Self {
+        Self { style: FAINT, forms }
+    }
+
+    /// Several numbers, one after the other: the last are left out first, then the word behind the first.
+    fn counts_of(parts: &[String]) -> Self {
+        let mut forms: Vec<String> = (1..=parts.len()).rev().map(|count| parts[..count].join(", ")).collect();
+        forms.extend(parts.first().and_then(|first| Some(first.rsplit_once(' ')?.0.to_owned())));
+        Self::counts(forms)
+    }
+
+    fn whole(&self) -> &str {
+        self.forms.first().map_or("", String::as_str)
+    }
+
+    /// What is shown in so many columns; nothing where no form fits.
+    fn fitted(&self, most: usize) -> String {
+        let neutral: Vec<_> = self.forms.iter().map(|form| neutral::line(form)).collect();
+        match (neutral.iter().find(|form| columns(form) <= most), &neutral[..]) {
+            (Some(form), _) => form.to_string(),
+            (None, [words]) => fitted(words, most),
+            (None, _) => String::new(),
+        }
+    }
 }
 
 /// How much is shown of the phases before or after the one under way.
@@ -91,11 +130,14 @@ impl Tree {
             Others::chosen(most, (before.len(), after.len()), needed(steps.len()), needed(steps.len().min(2)));
         let mut rows = vec![self.heading(now)];
         match shown_before {
-            Others::All => rows.extend(before.iter().map(|phase| phase_row(phase, now, String::new()))),
-            Others::Counted => rows.push(many(Mark::Done, format!("{} phases done", before.len()))),
+            Others::All => rows.extend(before.iter().map(|phase| phase_row(phase, now, &[]))),
+            Others::Counted => {
+                let count = before.len();
+                rows.push(many(Mark::Done, vec![format!("{count} phases done"), format!("{count} done"), count.to_string()]));
+            }
             Others::None => {}
         }
-        rows.extend(here.map(|phase| phase_row(phase, now, self.counts())));
+        rows.extend(here.map(|phase| phase_row(phase, now, &self.counts())));
         rows.extend(self.questions.iter().map(|question| asked(question)));
         let room = most.saturating_sub(rows.len() + shown_after.rows(after.len()));
         let shown = if steps.len() > room { room.saturating_sub(1) } else { steps.len() };
@@ -103,16 +145,25 @@ impl Tree {
         if shown < steps.len() && room > 0 {
             let left = &steps[shown..];
             let running = left.iter().filter(|step| step.mark() == Mark::Running).count();
-            let word = if running == left.len() { "more running" } else { "more" };
-            rows.push(Row { indent: 4, ..many(Mark::Pending, format!("and {} {word}", left.len())) });
+            let mut forms = vec![format!("and {} more", left.len()), format!("+{}", left.len())];
+            if running == left.len() {
+                forms.insert(0, format!("and {running} more running"));
+            }
+            rows.push(Row { indent: 4, ..many(Mark::Pending, forms) });
         }
         match shown_after {
-            Others::All => rows.extend(after.iter().map(|phase| phase_row(phase, now, String::new()))),
-            Others::Counted => rows.push(many(Mark::Pending, format!("{} more phases", after.len()))),
+            Others::All => rows.extend(after.iter().map(|phase| phase_row(phase, now, &[]))),
+            Others::Counted => {
+                let count = after.len();
+                rows.push(many(
+                    Mark::Pending,
+                    vec![format!("{count} more phases"), format!("{count} more"), format!("+{count}")],
+                ));
+            }
             Others::None => {}
         }
         rows.truncate(most);
-        let widest = rows.iter().skip(1).map(|row| row.indent + 2 + columns(&row.name.1)).max().unwrap_or(0).max(6 + NAME);
+        let widest = rows.iter().skip(1).map(|row| row.indent + 2 + columns(row.name.whole())).max().unwrap_or(0).max(6 + NAME);
         // The last column stays free, because terminals go to the next row when it is filled.
         rows.iter().map(|row| row.fitted(size.columns.saturating_sub(1), widest)).collect()
     }
@@ -138,20 +189,20 @@ impl Tree {
         Row {
             indent: 0,
             sign: (mark.style(), mark.sign()),
-            name: (STRONG, format!("{} {}", self.run, self.title)),
+            name: Told::words(STRONG, format!("{} {}", self.run, self.title)),
             time: elapsed(time),
-            beside: (mark.style(), beside),
+            beside: Told::words(mark.style(), beside),
         }
     }
 
     /// How many steps of the phase under way stand where; nothing where all of them are in sight.
-    fn counts(&self) -> String {
+    fn counts(&self) -> Vec<String> {
         let all = self.whole_steps().count();
         if all <= ALL_SHOWN {
-            return String::new();
+            return Vec::new();
         }
         let count = |marks: &[Mark]| self.whole_steps().filter(|step| marks.contains(&step.mark)).count();
-        let mut told = format!("{} of {all} done", count(&[Mark::Done, Mark::Skipped]));
+        let mut told = vec![format!("{} of {all} done", count(&[Mark::Done, Mark::Skipped]))];
         for (marks, word) in [
             (&[Mark::Failed, Mark::Ended] as &[Mark], "failed"),
             (&[Mark::Interrupted], "interrupted"),
@@ -160,15 +211,21 @@ impl Tree {
         ] {
             let count = count(marks);
             if count > 0 {
-                told += &format!(", {count} {word}");
+                told.push(format!("{count} {word}"));
             }
         }
         told
     }
 }
 
-fn many(mark: Mark, text: String) -> Row {
-    Row { indent: 2, sign: (mark.style(), mark.sign()), name: (FAINT, text), time: String::new(), beside: (FAINT, String::new()) }
+fn many(mark: Mark, forms: Vec<String>) -> Row {
+    Row {
+        indent: 2,
+        sign: (mark.style(), mark.sign()),
+        name: Told::counts(forms),
+        time: String::new(),
+        beside: Told::words(FAINT, ""),
+    }
 }
 
 fn asked(question: &str) -> Row {
@@ -176,13 +233,13 @@ fn asked(question: &str) -> Row {
     Row {
         indent: 4,
         sign: (mark.style(), mark.sign()),
-        name: (WARNING, "hold".to_owned()),
+        name: Told::words(WARNING, "hold"),
         time: String::new(),
-        beside: (WARNING, question.to_owned()),
+        beside: Told::words(WARNING, question),
     }
 }
 
-fn phase_row(phase: &PhaseNode, now: Timestamp, counts: String) -> Row {
+fn phase_row(phase: &PhaseNode, now: Timestamp, counts: &[String]) -> Row {
     let again = if phase.iteration > 1 { format!(" (execution {})", phase.iteration) } else { String::new() };
     let style = if phase.current { STRONG } else { quiet(phase.mark) };
     let until = if phase.current { Some(now) } else { phase.ended };
@@ -190,9 +247,9 @@ fn phase_row(phase: &PhaseNode, now: Timestamp, counts: String) -> Row {
     Row {
         indent: 2,
         sign: (phase.mark.style(), phase.mark.sign()),
-        name: (style, format!("{}{again}", phase.id)),
+        name: Told::words(style, format!("{}{again}", phase.id)),
         time: took.map(elapsed).unwrap_or_default(),
-        beside: (FAINT, if phase.mark == Mark::Skipped { "passed over".to_owned() } else { counts }),
+        beside: if phase.mark == Mark::Skipped { Told::words(FAINT, "passed over") } else { Told::counts_of(counts) },
     }
 }
 
@@ -200,7 +257,7 @@ fn shown_row(shown: &Shown<'_>, now: Timestamp, line_of: &dyn Fn(&str) -> Option
     match shown {
         Shown::Step(step) => step_row(step, now, line_of),
         Shown::Item(item) => Row { indent: 6, ..step_row(item, now, line_of) },
-        Shown::Spread(step, tally) => Row { beside: (FAINT, tally.clone()), ..step_row(step, now, &|_| None) },
+        Shown::Spread(step, tally) => Row { beside: Told::counts_of(tally), ..step_row(step, now, &|_| None) },
         Shown::Gap(gap) => gap_row(gap),
     }
 }
@@ -210,9 +267,9 @@ fn gap_row(gap: &GapNode) -> Row {
     Row {
         indent: 4,
         sign: (gap.mark.style(), gap.mark.sign()),
-        name: (quiet(gap.mark), "gap check".to_owned()),
+        name: Told::words(quiet(gap.mark), "gap check"),
         time: String::new(),
-        beside: (style, gap.told.clone()),
+        beside: Told::words(style, &gap.told),
     }
 }
 
@@ -224,20 +281,20 @@ fn step_row(step: &StepNode, now: Timestamp, line_of: &dyn Fn(&str) -> Option<St
         Mark::Done | Mark::Asking | Mark::Interrupted | Mark::Ended | Mark::Failed => step.took,
     };
     let beside = match (&step.error, step.due) {
-        (Some(reason), _) if step.mark == Mark::Skipped => (FAINT, format!("left out: {reason}")),
-        (Some(error), _) => (ERROR, error.clone()),
-        (None, Some(due)) => (FAINT, format!("is tried again in {}", elapsed(due.since(now)))),
+        (Some(reason), _) if step.mark == Mark::Skipped => Told::words(FAINT, format!("left out: {reason}")),
+        (Some(error), _) => Told::words(ERROR, error),
+        (None, Some(due)) => Told::words(FAINT, format!("is tried again in {}", elapsed(due.since(now)))),
         (None, None) if step.mark == Mark::Running => {
             let line = line_of(&step.key.address());
-            (FAINT, line.or_else(|| step.agent.clone()).unwrap_or_default())
+            Told::words(FAINT, line.or_else(|| step.agent.clone()).unwrap_or_default())
         }
-        (None, None) if step.mark == Mark::Interrupted => (FAINT, "was cut off".to_owned()),
-        (None, None) => (FAINT, step.agent.clone().unwrap_or_default()),
+        (None, None) if step.mark == Mark::Interrupted => Told::words(FAINT, "was cut off"),
+        (None, None) => Told::words(FAINT, step.agent.clone().unwrap_or_default()),
     };
     Row {
         indent: 4,
         sign: (step.mark.style(), step.mark.sign()),
-        name: (quiet(step.mark), format!("{}{attempt}", step.label)),
+        name: Told::words(quiet(step.mark), format!("{}{attempt}", step.label)),
         time: took.map(elapsed).unwrap_or_default(),
         beside,
     }
@@ -258,19 +315,26 @@ impl Row {
         let lead = self.indent + 2;
         let has_time = room >= lead + NAME + 1 + TIME;
         let beyond = if has_time { 1 + TIME } else { 0 };
+        let alone = self.time.is_empty() && self.beside.whole().is_empty();
         // The heading is not padded to the names below it: it is longer than they are.
-        let padded = self.indent > 0 && has_time;
-        let width = if padded { widest.min(room / 2).saturating_sub(lead) } else { columns(&self.name.1) };
-        let width = width.min(room.saturating_sub(lead + beyond));
-        let name = fitted(&self.name.1, width);
-        let mut row =
-            format!("{:indent$}{} {}", "", styled(self.sign.0, self.sign.1), styled(self.name.0, &name), indent = self.indent);
+        let padded = self.indent > 0 && has_time && !alone;
+        // Where there is no room for anything beside, names have it all.
+        let names = if room / 2 + beyond + 2 + NAME <= room { room / 2 } else { room.saturating_sub(beyond) };
+        let width = if padded { widest.min(names).saturating_sub(lead) } else { columns(self.name.whole()) };
+        let width = width.min(room.saturating_sub(lead + if alone { 0 } else { beyond }));
+        let name = self.name.fitted(width);
+        let mut row = format!(
+            "{:indent$}{} {}",
+            "",
+            styled(self.sign.0, self.sign.1),
+            styled(self.name.style, &name),
+            indent = self.indent
+        );
         let mut used = lead + columns(&name);
         if used > room {
             return fitted(&format!("{:indent$}{}", "", self.sign.1, indent = self.indent), room);
         }
-        let beside = neutral::line(&self.beside.1);
-        if !has_time || (self.time.is_empty() && beside.is_empty()) {
+        if !has_time || alone {
             return row;
         }
         if self.indent == 0 {
@@ -282,10 +346,12 @@ impl Row {
             row += &format!("{:pad$}{}", "", styled(FAINT, format_args!("{:>TIME$}", self.time)));
             used += pad + TIME;
         }
-        if beside.is_empty() || used + 2 + NAME > room {
+        let beside = self.beside.fitted(room.saturating_sub(used + 2));
+        // The beginning of a word says nothing.
+        if beside.is_empty() || (self.beside.forms.len() == 1 && used + 2 + NAME > room) {
             return row;
         }
-        row += &format!("  {}", styled(self.beside.0, fitted(&beside, room - used - 2)));
+        row += &format!("  {}", styled(self.beside.style, beside));
         row
     }
 }

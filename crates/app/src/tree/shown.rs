@@ -16,7 +16,7 @@ pub(super) enum Shown<'t> {
     /// A task or gate.
     Step(&'t StepNode),
     /// A task that became several, and how many of those stand where.
-    Spread(&'t StepNode, String),
+    Spread(&'t StepNode, Vec<String>),
     /// One of those.
     Item(&'t StepNode),
     /// The gap check.

@@ -102,6 +102,21 @@ fn fifty_tasks_at_once_leave_room_for_what_happened() {
 }
 
 #[test]
+fn however_narrow_the_window_no_number_is_cut() {
+    let play = many(50);
+    let told = |columns: usize, at: usize| rows(&play, Size { columns, rows: 24 }, &[])[at].trim().to_owned();
+    for columns in 10..130 {
+        let left = told(columns, 15);
+        assert!(["… and 37 more running", "… and 37 more", "… +37"].contains(&left.as_str()), "{columns}: {left}");
+        let phase = told(columns, 1);
+        let counts = phase.rsplit_once("0s").map_or("", |(_, counts)| counts.trim());
+        assert!(["0 of 50 done, 50 running", "0 of 50 done", "0 of 50", ""].contains(&counts), "{columns}: {phase}");
+    }
+    assert_eq!(told(30, 15), "… and 37 more running");
+    assert_eq!(told(24, 2), "● task-00        0s", "names are told apart while there is room for them");
+}
+
+#[test]
 fn no_row_is_wider_than_the_window_and_the_tree_is_never_taller() {
     let wide = "日本語の長い行 🙂👩‍💻 \u{1b}[31mred\u{7} and a tail that goes on and on and on and on and on";
     let mut play = Play::of(FLOW, Some("長い名前の機能の説明はここに書かれています"));

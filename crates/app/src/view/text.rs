@@ -87,7 +87,8 @@ fn tasks(tasks: &[StepView]) -> String {
             continue;
         };
         let status = styled(status_style(task.status), format_args!("{:<11}", task.status));
-        text += &format!("    {status} {}  {}\n", neutral::line(&task.id), tally(items.iter().map(|item| item.mark)));
+        let told = tally(items.iter().map(|item| item.mark)).join(", ");
+        text += &format!("    {status} {}  {told}\n", neutral::line(&task.id));
         let shown = |item: &&&StepView| !matches!(item.mark, Mark::Done | Mark::Pending | Mark::Running);
         let wrong: Vec<_> = items.iter().filter(shown).collect();
         let running: Vec<_> = items.iter().filter(|item| item.mark == Mark::Running).collect();

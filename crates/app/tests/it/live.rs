@@ -128,6 +128,53 @@ fn a_window_that_changes_its_size_is_drawn_anew() {
     assert!(!screen.text().contains('●'), "{}", screen.text());
 }
 
+/// Fifty tasks that print a long line and work until a file is there.
+fn fifty() -> Project {
+    let work = "echo a line of output that fills the row to its end and goes on beyond it; until test -e go; do sleep 0.2; done";
+    let tasks: String = (0..50).map(|at| format!("      - {{ id: task-{at:02}, run: '{work}' }}\n")).collect();
+    project(&format!("name: many\nphases:\n  - id: all\n    tasks:\n{tasks}"))
+}
+
+#[test]
+fn in_a_narrow_window_it_is_still_told_how_many_more_run() {
+    let project = fifty();
+    let mut screen = Screen::start(&project, (40, 24), &["run", "flow.yaml"]);
+    screen.shows("    … and 37 more running");
+    screen.resize((24, 24));
+    screen.until("fewer words", |screen| screen.rows().iter().any(|row| row == "    … and 37 more"));
+    screen.resize((12, 24));
+    screen.until("the number alone", |screen| screen.rows().iter().any(|row| row == "    … +37"));
+    screen.send("\x03");
+    assert_eq!(screen.end(), 130);
+}
+
+#[test]
+fn a_window_that_becomes_narrower_leaves_no_second_tree_behind() {
+    let project = fifty();
+    let mut screen = Screen::start(&project, WINDOW, &["run", "flow.yaml"]);
+    screen.until("the lines", |screen| screen.rows().iter().filter(|row| row.contains("fills the row")).count() == 13);
+    let count = |screen: &mut Screen, part: &str| screen.history().iter().filter(|row| row.contains(part)).count();
+    // Drawn in time, no row is ever too long for the next width.
+    for columns in [79, 78, 77, 76] {
+        screen.narrow(columns);
+        let width = usize::from(columns) - 1;
+        screen.until("the next width", |screen| {
+            screen
+                .rows()
+                .iter()
+                .filter(|row| row.contains("● task-"))
+                .all(|row| row.ends_with('…') && row.chars().count() == width)
+        });
+        assert_eq!(count(&mut screen, "● task-00"), 1, "{columns}: {}", screen.history().join("\n"));
+    }
+    // What the terminal has scrolled away cannot be taken back; but nothing of what is still on the screen follows it.
+    screen.narrow(40);
+    screen.until("half the width", |screen| screen.rows().iter().all(|row| row.chars().count() < 40));
+    assert_eq!(count(&mut screen, "● task-12"), 1, "{}", screen.history().join("\n"));
+    screen.send("\x03");
+    assert_eq!(screen.end(), 130);
+}
+
 #[test]
 fn ctrl_c_takes_the_tree_away_and_says_how_to_go_on() {
     let project = project(FLOW);

@@ -10,10 +10,15 @@ use std::time::{Duration, Instant};
 /// How many rows beyond the screen are remembered.
 const SCROLLED: usize = 1000;
 
+/// What clears the screen from the cursor on.
+const CLEARS: &[u8] = b"\x1b[J";
+
 /// A terminal with a program on it.
 pub(crate) struct Screen {
     session: Session,
     parser: vt100::Parser,
+    /// What may become a wish to clear the screen.
+    held: Vec<u8>,
     /// All that came.
     pub(crate) bytes: Vec<u8>,
 }
@@ -36,7 +41,7 @@ impl Screen {
         session.set_echo(false, None).unwrap();
         session.set_window_size(columns, rows).unwrap();
         session.send("\n").unwrap();
-        Self { session, parser: vt100::Parser::new(rows, columns, SCROLLED), bytes: Vec::new() }
+        Self { session, parser: vt100::Parser::new(rows, columns, SCROLLED), held: Vec::new(), bytes: Vec::new() }
     }
 
     /// A program of the project's own that stands before all others of its name, and the search path for that.
@@ -56,6 +61,16 @@ impl Screen {
     pub(crate) fn resize(&mut self, (columns, rows): (u16, u16)) {
         self.parser.screen_mut().set_size(rows, columns);
         self.session.set_window_size(columns, rows).unwrap();
+    }
+
+    /// Makes the window narrower as tmux does: rows that are too long now become several, and as many rows are scrolled away.
+    pub(crate) fn narrow(&mut self, columns: u16) {
+        let rows = self.parser.screen().size().0;
+        let more: usize =
+            self.rows().iter().map(|row| row.trim_end().chars().count().saturating_sub(1) / usize::from(columns)).sum();
+        // The cursor stays with its row, or in the first one where that is scrolled away.
+        self.parser.process(format!("\x1b[{more}S\x1b[{more}A").as_bytes());
+        self.resize((columns, rows));
     }
 
     /// What is on the screen.
@@ -113,6 +128,22 @@ impl Screen {
         }
     }
 
+    /// Does what came. What is cleared from the first place of the screen is scrolled away, as in tmux.
+    fn process(&mut self, piece: &[u8]) {
+        for byte in piece {
+            self.held.push(*byte);
+            if CLEARS.starts_with(&self.held) && self.held.len() < CLEARS.len() {
+                continue;
+            }
+            if self.held == CLEARS && self.parser.screen().cursor_position() == (0, 0) {
+                let used = self.rows().iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1);
+                self.parser.process(format!("\x1b[{used}S").as_bytes());
+            }
+            self.parser.process(&self.held);
+            self.held.clear();
+        }
+    }
+
     /// Takes in what came; false when nothing more can come.
     fn read(&mut self) -> bool {
         let mut piece = [0; 4096];
@@ -120,7 +151,7 @@ impl Screen {
             Ok(0) => false,
             Ok(length) => {
                 self.bytes.extend_from_slice(&piece[..length]);
-                self.parser.process(&piece[..length]);
+                self.process(&piece[..length]);
                 true
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
