@@ -5,7 +5,7 @@ use crate::live;
 use crate::trouble::Trouble;
 use lockgate_runner::driver::Halt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Whether a program has the terminal that Ctrl+C is meant for.
 static IS_LENT: AtomicBool = AtomicBool::new(false);
@@ -15,7 +15,11 @@ pub(crate) fn listen(halt: &Halt) -> Result<(), Trouble> {
     let failed = |error| Trouble::new(Code::CannotStart, format!("signals cannot be received: {error}"));
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-    let mut hangup = signal(SignalKind::hangup()).map_err(failed)?;
+    // Whoever was begun with `nohup` outlives the terminal: listening would end that.
+    let mut hangup = match is_ignored(SignalKind::hangup()) {
+        true => None,
+        false => Some(signal(SignalKind::hangup()).map_err(failed)?),
+    };
     let halt = halt.clone();
     tokio::spawn(async move {
         loop {
@@ -27,7 +31,7 @@ pub(crate) fn listen(halt: &Halt) -> Result<(), Trouble> {
                     "SIGINT"
                 }
                 Some(()) = terminate.recv() => "SIGTERM",
-                Some(()) = hangup.recv() => "SIGHUP",
+                Some(()) = next(&mut hangup) => "SIGHUP",
                 else => return,
             };
             if halt.signal().is_some() {
@@ -40,9 +44,26 @@ pub(crate) fn listen(halt: &Halt) -> Result<(), Trouble> {
     Ok(())
 }
 
+/// The next signal of a kind; never where nobody listens for it.
+async fn next(signals: &mut Option<Signal>) -> Option<()> {
+    match signals {
+        Some(signals) => signals.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether a signal does nothing to this process, as whoever began it wished. Where the system does not tell, it is not so.
+fn is_ignored(kind: SignalKind) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    let bit = u32::try_from(kind.as_raw_value() - 1).unwrap_or(u32::MAX);
+    1_u64.checked_shl(bit).is_some_and(|bit| ignored & bit != 0)
+}
+
 /// Ctrl+C is not meant for this process while this is there.
 pub(crate) struct Lent {
-    _interrupt: Option<tokio::signal::unix::Signal>,
+    _interrupt: Option<Signal>,
 }
 
 /// Leaves Ctrl+C to another program on the same terminal. Must be called inside the runtime.

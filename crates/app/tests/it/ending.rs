@@ -1,8 +1,9 @@
 //! How the program ends: exit codes (F12), signals, several processes at one run.
 
-use crate::project::{Output, Project, finish, lives, signal, until};
+use crate::project::{Output, Project, finish, hangups_are_ignored, lives, program, signal, until, without_terminal};
 use rustix::process::Signal;
 use snapbox::{assert_data_eq, str};
+use std::process::Stdio;
 
 const TINY: &str = "name: tiny\nphases: [{ id: a, tasks: [{ id: t, pass: true }] }]\n";
 
@@ -197,7 +198,24 @@ run [RUN] was interrupted; its state is saved
 #[test]
 fn sigterm_and_sighup_are_143() {
     interrupted(Signal::TERM, 143);
-    interrupted(Signal::HUP, 143);
+    if !hangups_are_ignored() {
+        interrupted(Signal::HUP, 143);
+    }
+}
+
+#[test]
+fn a_program_that_was_begun_with_nohup_goes_on_when_the_terminal_is_gone() {
+    let project = Project::with(SLOW);
+    let mut command = std::process::Command::new("nohup");
+    command.arg(program()).args(["run", "flow.yaml", "job"]).current_dir(project.root());
+    without_terminal(&mut command);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("the task", || project.read("pid").ends_with('\n'));
+    signal(&child, Signal::HUP);
+    project.write("go", "");
+    let output = finish(child);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_eq!(project.events(&project.newest(), "interrupted"), Vec::<serde_json::Value>::new());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The live tree at a terminal, judged by what is on the screen.
 
-use crate::project::{Project, lives, until};
+use crate::project::{Project, hangups_are_ignored, lives, until};
 use crate::screen::Screen;
 
 const WINDOW: (u16, u16) = (80, 24);
@@ -320,6 +320,9 @@ fn while_tasks_are_being_ended_the_tree_says_so() {
 
 #[test]
 fn a_terminal_that_goes_away_ends_the_tasks_and_saves_the_state() {
+    if hangups_are_ignored() {
+        return;
+    }
     let project = project(FLOW);
     let mut screen = Screen::start(&project, WINDOW, &["run", "flow.yaml"]);
     screen.shows("    ● compile");

@@ -239,6 +239,13 @@ pub(crate) fn without_terminal(command: &mut Command) {
     }
 }
 
+/// Whether the tests themselves were begun with `nohup`: then all that they start outlives its terminal too.
+pub(crate) fn hangups_are_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or_default();
+    u64::from_str_radix(ignored.trim(), 16).is_ok_and(|ignored| ignored & 1 == 1)
+}
+
 /// Waits for a process that was started, and gives what came of it.
 pub(crate) fn finish(child: Child) -> Output {
     let output = child.wait_with_output().unwrap();
