@@ -10,17 +10,19 @@ use crate::progress::Progress;
 use crate::trouble::Trouble;
 use crate::{drive, print, select};
 use lockgate_engine::hold::HoldKind;
-use lockgate_engine::id::RunId;
-use lockgate_engine::run::Refusal;
+use lockgate_engine::id::{RunId, StepKey};
 use lockgate_engine::run::command::{Body, Way};
 use lockgate_engine::run::event::Preset;
 use lockgate_engine::run::pipeline::PipelineWish;
-use lockgate_engine::run::state::End;
+use lockgate_engine::run::state::{End, TaskState};
+use lockgate_engine::run::{Refusal, Run};
 use lockgate_runner::driver::{DriveError, Driver, accept, detach, submit};
 use lockgate_runner::load::{load, load_fresh};
 use lockgate_runner::projection::runs_of;
 use lockgate_store::{DriverInfo, ListedRun};
 use std::path::Path;
+
+const NOTHING_CUT_OFF: &str = "no task waits because it was cut off, so there is nothing to run again";
 
 /// Goes on with a run where it stopped: what is finished stays so, what failed is tried again
 #[derive(Debug, clap::Args)]
@@ -38,7 +40,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "WHICH")]
     changed: Option<Changed>,
     /// Leaves the run to a process in the background, which is begun where there is none, and ends at once
-    #[arg(long, conflicts_with = "rerun")]
+    #[arg(long)]
     detach: bool,
     /// Prints where the run stands as JSON at the end, and asks nothing
     #[arg(long)]
@@ -61,11 +63,11 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         project.may_decide(&actor, &found.row.run, "run a phase again").await?;
         submit(&project.world, &found.row.run, actor, body, project.require_terminal()).await?;
     }
-    if arguments.detach {
-        return leave(&project, &found.row.run, presets, arguments.changed, arguments.json).await;
-    }
     let (rerun, approve) = (arguments.rerun || going.rerun, going.approve);
     let how = How { rerun, approve, changed: arguments.changed, json: arguments.json };
+    if arguments.detach {
+        return leave(&project, &found.row.run, presets, how).await;
+    }
     match go_on(&project, &found.row.run, presets, how).await? {
         GoneOn::Here(exit) => Ok(exit),
         GoneOn::Elsewhere(by) => Err(DriveError::DrivenBy { run: found.row.run, by }.into()),
@@ -73,15 +75,13 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 }
 
 /// Leaves a run to the background.
-async fn leave(
-    project: &Project,
-    run: &RunId,
-    presets: Vec<Preset>,
-    changed: Option<Changed>,
-    json: bool,
-) -> Result<Exit, Trouble> {
+async fn leave(project: &Project, run: &RunId, presets: Vec<Preset>, how: How) -> Result<Exit, Trouble> {
+    let How { rerun, approve, changed, json } = how;
     let actor = project.actor(Way::Command);
     let state = load(project.store(), run).await?;
+    if rerun || approve {
+        project.may_decide(&actor, run, "answer a hold").await?;
+    }
     if !presets.is_empty() {
         project.may_decide(&actor, run, "answer in advance").await?;
         let presets = presets::resolve(presets, &state.workflow, Some(&state))?;
@@ -95,10 +95,40 @@ async fn leave(
     }
     let claim = Project::open(Some(project.root.dir()))?;
     let detached = detach(&claim.world, run, actor, project.require_terminal()).await;
+    // While the claim lasts, nobody else goes on with it and asks what is answered here.
+    let answered = match &detached {
+        Ok(state) => answer_left(project, state, rerun, approve).await,
+        Err(_) => Ok(()),
+    };
     // The claim on the run ends with the store that made it; whoever drives in the background makes a new one.
     drop(claim);
     detached?;
+    answered?;
     super::run::left(project, run, json).await
+}
+
+/// Answers what is asked about a run that nobody drives here: what was cut off runs again, and its checkpoint lets it go on.
+async fn answer_left(project: &Project, state: &Run, rerun: bool, approve: bool) -> Result<(), Trouble> {
+    let said = [(rerun, HoldKind::Interrupted, "rerun"), (approve, HoldKind::Checkpoint, "continue")];
+    let answers = state.open_holds().into_iter().filter_map(|hold| {
+        let (_, _, option) = said.iter().find(|(is_said, kind, _)| *is_said && *kind == hold.kind)?;
+        let option = (*option).to_owned();
+        Some(Body::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option, feedback: None })
+    });
+    // Nobody has asked about these yet: that would be done by whoever drives.
+    let unasked = state.current.iter().filter(|_| rerun).flat_map(|phase| {
+        let cut_off =
+            phase.troubled().filter(|at| phase.tasks[*at].state == TaskState::Interrupted && phase.tasks[*at].hold.is_none());
+        cut_off.map(|at| Body::RetryTask { step: StepKey::Task(phase.key(at)), cut_off: None })
+    });
+    let bodies: Vec<Body> = answers.chain(unasked).collect();
+    if bodies.is_empty() && rerun && !approve {
+        print::note(NOTHING_CUT_OFF);
+    }
+    for body in bodies {
+        submit(&project.world, &state.id, project.actor(Way::Command), body, project.require_terminal()).await?;
+    }
+    Ok(())
 }
 
 /// Where a run went on.
@@ -174,7 +204,7 @@ async fn rerun_interrupted(
     quietly: bool,
 ) -> Result<(), Trouble> {
     if answer_all(project, driver, actor, HoldKind::Interrupted, "rerun").await? == 0 && !quietly {
-        print::note("no task waits because it was cut off, so there is nothing to run again");
+        print::note(NOTHING_CUT_OFF);
     }
     Ok(())
 }

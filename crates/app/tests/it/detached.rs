@@ -172,6 +172,43 @@ fn a_process_that_is_asked_to_end_saves_the_state_and_the_next_one_goes_on() {
 }
 
 #[test]
+fn what_was_cut_off_runs_again_in_the_background() {
+    let ask = PATIENT.replace("on_interrupt: rerun", "on_interrupt: ask");
+    for asked_before in [false, true] {
+        let project = project(&ask, "1s");
+        let view = detached(&project, &[]);
+        let run = view["run"].as_str().unwrap();
+        until("the second task", || !project.read("pid").is_empty());
+        stop(&background(&project).expect("a process in the background"), Signal::KILL);
+        until_gone(&project);
+        if asked_before {
+            assert_eq!(project.run(&["resume", run]).code, Some(3), "it asks what becomes of the task");
+        }
+        // What the killed process left at work is ended by the next claim, and would go on until then.
+        well(&project.run(&["resume", run, "--rerun", "--detach"]));
+        project.write("go", "");
+        let waited = project.run(&["wait", run]);
+        assert_eq!(well(&waited).code, Some(0));
+        assert_eq!(project.read("trace"), "before\nafter\n", "only what was cut off ran again");
+        assert!(project.status(run)["detached"].as_bool().unwrap());
+        until_gone(&project);
+        well(&project.run(&["verify"]));
+    }
+}
+
+#[test]
+fn a_pipeline_that_may_go_on_does_so_in_the_background() {
+    let project = project(FLOW, "1s");
+    project.write("spec.md", crate::pipelines::SPEC);
+    assert_eq!(project.run(&["run", "spec.md"]).code, Some(3));
+    well(&project.run(&["resume", "PRD-009", "--continue", "--detach"]));
+    assert_eq!(project.run(&["wait", "PRD-009"]).code, Some(3));
+    let view = project.status("PRD-009");
+    assert_eq!((&view["phases"][0]["status"], &view["phases"][1]["status"]), (&"complete".into(), &"waiting".into()), "{view}");
+    until_gone(&project);
+}
+
+#[test]
 fn a_process_that_stood_still_for_a_while_goes_on() {
     let project = project(PATIENT, "1s");
     let view = detached(&project, &[]);
