@@ -3,7 +3,7 @@
 use crate::live::Live;
 use crate::print::{self, ERROR, FAINT, GOOD, STRONG, WARNING, styled};
 use crate::view::{hanging, tail_text};
-use crate::{moment, neutral, notice, sentence};
+use crate::{moment, neutral, notice, pipeline, sentence};
 use lockgate_engine::hold::{GAP_CHECK, Hold};
 use lockgate_engine::id::{HoldId, PhaseId, TaskKey};
 use lockgate_engine::run::Run;
@@ -16,6 +16,7 @@ use lockgate_runner::config::Notify;
 use lockgate_runner::driver::Listener;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 /// Tells what happens.
@@ -47,6 +48,10 @@ impl Listener for Progress {
             "{}; the run itself is kept, and the next command that looks at it writes the file",
             neutral::line(why)
         ));
+    }
+
+    fn put_aside(&mut self, path: &Path) {
+        pipeline::tell_put_aside(path);
     }
 }
 

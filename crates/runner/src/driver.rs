@@ -30,6 +30,7 @@ use lockgate_engine::run::{Run, Status, create, handle};
 use lockgate_engine::spec::workflow::Workflow;
 use lockgate_store::{Append, AppendError, ClaimError, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,6 +62,9 @@ pub trait Listener: Send {
 
     /// A file for people could not be written, for this reason.
     fn not_written(&mut self, _why: &str) {}
+
+    /// Something that stood where a file for people belongs was put here.
+    fn put_aside(&mut self, _path: &Path) {}
 }
 
 impl Listener for () {
@@ -200,9 +204,10 @@ impl Driver {
 
     /// Waits until the files for people show what the run says.
     async fn settle_files(&mut self) {
-        if let Some(projector) = &mut self.projector
-            && let Some(why) = projector.settled().await
-        {
+        let Some(projector) = &mut self.projector else { return };
+        let (trouble, aside) = projector.settled().await;
+        aside.iter().for_each(|path| self.listener.put_aside(path));
+        if let Some(why) = trouble {
             self.listener.not_written(&why);
         }
     }

@@ -14,6 +14,7 @@ use crate::{neutral, print};
 use lockgate_engine::run::Run;
 use lockgate_engine::spec::workflow::{Gate, Workflow};
 use lockgate_runner::projection::{archive, bring_up};
+use std::path::Path;
 
 /// What people call a task: workstreams also have names.
 pub(crate) fn task_title(workflow: &Workflow, task: &str) -> String {
@@ -44,7 +45,18 @@ pub(crate) async fn refresh(project: &Project, run: &Run, driven: bool) {
     if driven || run.pipeline.is_none() {
         return;
     }
-    if let Err(error) = bring_up(&project.world, run).await {
-        print::warn(neutral::line(&error.to_string()));
+    match bring_up(&project.world, run).await {
+        Ok(None) => {}
+        Ok(Some(path)) => tell_put_aside(&path),
+        Err(error) => print::warn(neutral::line(&error.to_string())),
     }
+}
+
+/// Tells where something is that stood where a state file belongs.
+pub(crate) fn tell_put_aside(path: &Path) {
+    let path = path.display().to_string();
+    print::warn(format_args!(
+        "what stood where the state file belongs cannot be read as one; it is kept as {}",
+        neutral::line(&path)
+    ));
 }

@@ -246,6 +246,22 @@ fn what_a_killed_process_did_not_write_whoever_looks_next_writes() {
 }
 
 #[test]
+fn what_is_no_state_file_is_kept_and_told_whoever_finds_it() {
+    let project = pipeline();
+    assert_eq!(project.run(&["run", "spec.md"]).code, Some(3));
+    let kept = [(".unreadable", &["status", "PRD-009"][..]), (".unreadable-2", &["resume", "PRD-009"])];
+    for (ending, command) in kept {
+        project.write(FILE, format!("mine {ending}"));
+        let output = project.run(command);
+        assert!(output.stderr.contains(&format!("it is kept as {}{ending}", project.path(FILE).display())), "{output:?}");
+        assert_eq!(lists(&file(&project)), ["paused", "WS1", "", "WS2 WS3 WS4"]);
+    }
+    for (ending, _) in kept {
+        assert_eq!(project.read(&format!("{FILE}{ending}")), format!("mine {ending}"));
+    }
+}
+
+#[test]
 fn answering_from_elsewhere_and_cancelling_write_the_file_too() {
     let project = pipeline();
     assert_eq!(project.run(&["run", "spec.md"]).code, Some(3));

@@ -10,6 +10,7 @@ pub use state_file::{DEFAULT_FOLDER, StateFile, StateFileError, archive, is_ther
 
 use crate::world::World;
 use lockgate_engine::run::Run;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -18,6 +19,8 @@ pub(crate) struct Projector {
     offered: watch::Sender<Option<Arc<StateFile>>>,
     done: watch::Receiver<Done>,
     last: u64,
+    /// How much of what was put aside was told.
+    told: usize,
 }
 
 /// Up to which version of the run everything was dealt with, and what could not be written.
@@ -25,6 +28,8 @@ pub(crate) struct Projector {
 struct Done {
     version: u64,
     trouble: Option<String>,
+    /// Where something was put that stood in the way.
+    aside: Vec<PathBuf>,
 }
 
 impl Projector {
@@ -37,11 +42,15 @@ impl Projector {
                 let newest = wanted.borrow_and_update().clone();
                 let Some(file) = newest else { continue };
                 let version = file.version();
-                let trouble = file.write().await.err().map(|error| error.to_string());
-                tell.send_replace(Done { version, trouble });
+                let written = file.write().await;
+                tell.send_modify(|done| {
+                    done.version = version;
+                    done.trouble = written.as_ref().err().map(ToString::to_string);
+                    done.aside.extend(written.ok().flatten());
+                });
             }
         });
-        Self { offered, done, last: 0 }
+        Self { offered, done, last: 0, told: 0 }
     }
 
     /// Offers what a run says now; nothing is waited for.
@@ -52,20 +61,24 @@ impl Projector {
         projector.offered.send_replace(Some(Arc::new(file)));
     }
 
-    /// Waits until what was offered last is written; gives why it could not be, where that is so.
-    pub(crate) async fn settled(&mut self) -> Option<String> {
+    /// Waits until what was offered last is written; gives why it could not be, where that is so, and what was put aside since that was told.
+    pub(crate) async fn settled(&mut self) -> (Option<String>, Vec<PathBuf>) {
         let last = self.last;
         match self.done.wait_for(|done| done.version >= last).await {
-            Ok(done) => done.trouble.clone(),
-            Err(_) => Some("whoever writes it has ended".to_owned()),
+            Ok(done) => {
+                let untold = done.aside[self.told..].to_vec();
+                self.told = done.aside.len();
+                (done.trouble.clone(), untold)
+            }
+            Err(_) => (Some("whoever writes it has ended".to_owned()), Vec::new()),
         }
     }
 }
 
-/// Writes what a run says now, and waits for it. Whoever drives the run does so by itself.
-pub async fn bring_up(world: &World, run: &Run) -> Result<(), StateFileError> {
+/// Writes what a run says now, and waits for it; gives where something was put that stood in the way. Whoever drives the run does so by itself.
+pub async fn bring_up(world: &World, run: &Run) -> Result<Option<PathBuf>, StateFileError> {
     match world.perform.project(run) {
         Some(file) => file.write().await,
-        None => Ok(()),
+        None => Ok(None),
     }
 }

@@ -120,23 +120,28 @@ impl StateFile {
         Ok(exported(before.as_ref(), &self.document))
     }
 
-    /// Writes it, unless a later state of the run stands there, or it belongs to a later run of the same pipeline.
-    pub async fn write(&self) -> Result<(), StateFileError> {
+    /// Writes it, unless a later state of the run stands there, or it belongs to a later run of the same pipeline. Gives where something was put that
+    /// stood there and was no state file.
+    pub async fn write(&self) -> Result<Option<PathBuf>, StateFileError> {
         let runs = runs_of(&*self.store, &self.document.prd).await?;
         if runs.first().is_some_and(|newest| newest.row.run != self.run) {
-            return Ok(());
+            return Ok(None);
         }
         match self.write_unless(None).await? {
-            Some(newer) if self.store.commits(&self.run, newer - 1, 1).await?.is_empty() => {
+            Written::Here(aside) => Ok(aside),
+            Written::Newer(newer) if self.store.commits(&self.run, newer - 1, 1).await?.is_empty() => {
                 // That state was taken back with the database; what it wrote is not true any more.
-                self.write_unless(Some(newer)).await.map(drop)
+                match self.write_unless(Some(newer)).await? {
+                    Written::Here(aside) => Ok(aside),
+                    Written::Newer(_) => Ok(None),
+                }
             }
-            Some(_) | None => Ok(()),
+            Written::Newer(_) => Ok(None),
         }
     }
 
-    /// Writes it, unless another version stands there that is newer and not the given one; gives which.
-    async fn write_unless(&self, taken_back: Option<u64>) -> Result<Option<u64>, StateFileError> {
+    /// Writes it, unless another version stands there that is newer and not the given one.
+    async fn write_unless(&self, taken_back: Option<u64>) -> Result<Written, StateFileError> {
         let original = self.original().await?;
         let (root, run, version) = (self.root.clone(), self.run.clone(), self.version);
         let (path, document) = (self.path.clone(), self.document.clone());
@@ -144,14 +149,14 @@ impl StateFile {
             let mut sequence =
                 Sequence::take(&root, &run).map_err(|source| StateFileError::Io { path: root.dir().join(&path), source })?;
             if sequence.written > version && Some(sequence.written) != taken_back {
-                return Ok(Some(sequence.written));
+                return Ok(Written::Newer(sequence.written));
             }
             // What was taken back does not bind what comes after it.
             let text = |before: Option<&Before>| match taken_back {
                 Some(_) => Ok(exported(before, &document)),
                 None => written(before, &document),
             };
-            write(&root, &mut sequence, version, &path, text, original).map(|()| None)
+            write(&root, &mut sequence, version, &path, text, original).map(Written::Here)
         });
         written.await.map_err(|error| self.io(io::Error::other(error)))?
     }
@@ -166,6 +171,14 @@ impl StateFile {
         let bytes = self.store.values(&[*digest]).await?.pop().flatten().unwrap_or_default();
         Ok(Some(Original::new(&String::from_utf8_lossy(&bytes), meant)))
     }
+}
+
+/// What became of a state that was to be written.
+enum Written {
+    /// It is written; with where something was put that stood there and was no state file.
+    Here(Option<PathBuf>),
+    /// This later version stands there.
+    Newer(u64),
 }
 
 /// The runs of a pipeline, newest first. Other workflows may be about the same thing.
@@ -197,24 +210,33 @@ fn write(
     path: &str,
     wanted: impl FnOnce(Option<&Before>) -> Result<String, WrongTransition>,
     original: Option<Original>,
-) -> Result<(), StateFileError> {
+) -> Result<Option<PathBuf>, StateFileError> {
     let full = root.dir().join(path);
     let io = |source| StateFileError::Io { path: full.clone(), source };
     let (folder, name) = place(root, path)?;
     let text = read(&full).map_err(io)?;
-    if let Some(text) = &text
-        && Before::of_text(text).is_none()
-        && !text.trim().is_empty()
-    {
-        // Whatever it is, it is no state file, and is kept for whoever wrote it.
-        folder.rename(&name, &folder, format!("{}.unreadable", name.display())).map_err(io)?;
-    }
+    let is_foreign = text.as_deref().is_some_and(|text| Before::of_text(text).is_none() && !text.trim().is_empty());
+    let aside = if is_foreign { Some(put_aside(&folder, &name).map_err(io)?) } else { None };
     let wanted = wanted(before(text.as_deref(), original).as_ref())
         .map_err(|source| StateFileError::Transition { path: full.clone(), source })?;
     if text.as_deref() != Some(wanted.as_str()) {
         write_in(&folder, &name, wanted.as_bytes()).map_err(io)?;
     }
-    sequence.set(version).map_err(io)
+    sequence.set(version).map_err(io)?;
+    Ok(aside.map(|name| full.with_file_name(name)))
+}
+
+/// Whatever stands there is no state file, and is kept for whoever wrote it, beside what was kept before.
+fn put_aside(folder: &Dir, name: &Path) -> io::Result<PathBuf> {
+    let names = (1..).map(|number: u32| match number {
+        1 => format!("{}.unreadable", name.display()),
+        2.. => format!("{}.unreadable-{number}", name.display()),
+        0 => unreachable!("counted from 1"),
+    });
+    let mut names = names.map(PathBuf::from);
+    let free = names.find(|free| folder.symlink_metadata(free).is_err()).expect("there are more names than files");
+    folder.rename(name, folder, &free)?;
+    Ok(free)
 }
 
 /// The folder of a state file, made where it is missing, and the file's name in it. No link leads out of the root.

@@ -97,10 +97,14 @@ async fn an_older_state_is_never_written_over_a_newer_one() {
     bench.file(&before).write().await.unwrap();
     assert!(bench.text("states/one.json").contains("swept"));
     // The same state again mends what somebody did to the file.
-    std::fs::write(bench.folder.path().join("states/one.json"), "half of a fi").unwrap();
-    bench.file(&after).write().await.unwrap();
-    assert!(bench.text("states/one.json").contains("swept"));
-    assert_eq!(bench.text("states/one.json.unreadable"), "half of a fi", "what stood there is kept");
+    for (text, kept) in [("half of a fi", "states/one.json.unreadable"), ("{", "states/one.json.unreadable-2")] {
+        std::fs::write(bench.folder.path().join("states/one.json"), text).unwrap();
+        let aside = bench.file(&after).write().await.unwrap();
+        assert_eq!(aside, Some(bench.folder.path().join(kept)));
+        assert!(bench.text("states/one.json").contains("swept"));
+        assert_eq!(bench.text(kept), text, "what stood there is kept");
+    }
+    assert_eq!(bench.text("states/one.json.unreadable"), "half of a fi", "and so is what stood there before");
 }
 
 #[tokio::test]
