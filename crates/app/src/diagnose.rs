@@ -1,6 +1,7 @@
 //! Problems of files for people: what is wrong, where, the place underlined, and what would mend it.
 
 use crate::trouble::heading;
+use crate::view::shell_word;
 use crate::{neutral, print};
 use lockgate_engine::spec::problem::{Problem, Severity};
 use lockgate_runner::start::WorkflowFile;
@@ -11,49 +12,95 @@ use miette::{
 use std::fmt;
 use std::sync::Arc;
 
+/// So many problems are shown: of more, the first would be scrolled out of sight.
+const MOST_SHOWN: usize = 20;
 /// Lines longer than this together are not drawn whole.
 const LONGEST_LINE: usize = 600;
 /// So many characters of a long line are shown on either side of a place.
 const EXCERPT: usize = 50;
 
-/// Tells all problems of a file, and how many there are.
+/// Tells the first problems of a file, or of the files of a folder, and how many there are.
 pub(crate) fn tell(file: &WorkflowFile) {
-    let (own, others): (Vec<Problem>, Vec<Problem>) = file.problems.iter().cloned().partition(|problem| problem.file.is_none());
-    tell_problems(&file.path.to_string_lossy(), &file.source, &own);
-    for of_one in others.chunk_by(|one, other| one.file == other.file) {
-        let path = file.path.join(of_one[0].file.as_deref().unwrap_or_default());
+    let chosen = chosen(&file.problems);
+    let (own, others): (Vec<_>, Vec<_>) = file.problems.iter().zip(&chosen).partition(|(problem, _)| problem.file.is_none());
+    let name = file.path.to_string_lossy();
+    let mut text = told(&name, &file.source, &own);
+    for of_one in others.chunk_by(|(one, _), (other, _)| one.file == other.file) {
+        let path = file.path.join(of_one[0].0.file.as_deref().unwrap_or_default());
         let source = file.beside.get(&path).map(String::as_str).unwrap_or_default();
-        tell_problems(&path.to_string_lossy(), source, of_one);
+        text += &told(&path.to_string_lossy(), source, of_one);
     }
+    print::talk(&format!("{text}{}", rest(&name, &file.problems, &chosen)));
 }
 
-/// Tells problems of any file, and how many there are.
-pub(crate) fn tell_problems(name: &str, source: &str, problems: &[Problem]) {
+/// Tells a problem of any file.
+pub(crate) fn tell_problem(name: &str, source: &str, problem: &Problem) {
+    print::talk(&told(name, source, &[(problem, &true)]));
+}
+
+/// Which problems are shown: the first, errors before warnings, because an error may stand behind any number of these.
+fn chosen(problems: &[Problem]) -> Vec<bool> {
+    let mut chosen = vec![false; problems.len()];
+    let mut left = MOST_SHOWN;
+    for severity in [Severity::Error, Severity::Warning] {
+        for (problem, chosen) in problems.iter().zip(&mut chosen) {
+            if problem.severity == severity && problem.untold == 0 && left > 0 {
+                *chosen = true;
+                left -= 1;
+            }
+        }
+    }
+    chosen
+}
+
+/// The chosen problems of one file, and how many it has.
+fn told(name: &str, source: &str, problems: &[(&Problem, &bool)]) -> String {
     if problems.is_empty() {
-        return;
+        return String::new();
     }
     let shown = Arc::new(ShownSource::new(&neutral::line(name), source));
     let mut text = String::new();
-    for problem in problems {
+    for (problem, _) in problems.iter().filter(|(_, chosen)| **chosen) {
         render(&mut text, problem, &shown);
     }
-    text += &format!("{}: {}\n", neutral::line(name), summary(problems));
-    print::talk(&text);
+    text += &format!("{}: {}\n", neutral::line(name), summary(problems.iter().map(|(problem, _)| *problem)));
+    text
+}
+
+/// How many problems are not shown, and where they are listed.
+fn rest(name: &str, problems: &[Problem], chosen: &[bool]) -> String {
+    let left: usize = problems.iter().zip(chosen).filter(|(_, chosen)| !**chosen).map(|(problem, _)| problem.weight()).sum();
+    if left == 0 {
+        return String::new();
+    }
+    let command = neutral::line(&format!("lockgate validate {} --json", shell_word(name))).into_owned();
+    let listed = problems.iter().filter(|problem| problem.untold == 0).count();
+    let lists = if listed == problems.len() { "them all".to_owned() } else { format!("{listed} of all") };
+    let word = if left == 1 { "problem" } else { "problems" };
+    format!("… and {left} more {word} ({} lists {lists})\n", print::styled(print::HELP, command))
 }
 
 /// How many problems of each kind there are.
-pub(crate) fn summary(problems: &[Problem]) -> String {
-    let count = |severity: Severity| problems.iter().filter(|problem| problem.severity == severity).count();
+pub(crate) fn summary<'p>(problems: impl IntoIterator<Item = &'p Problem>) -> String {
+    let (mut errors, mut warnings, mut untold) = (0, 0, 0);
+    for problem in problems {
+        match (problem.untold, problem.severity) {
+            (0, Severity::Error) => errors += 1,
+            (0, Severity::Warning) => warnings += 1,
+            (count, _) => untold += count,
+        }
+    }
     let words = |count: usize, word: &str| match count {
         1 => format!("1 {word}"),
         count => format!("{count} {word}s"),
     };
-    match (count(Severity::Error), count(Severity::Warning)) {
+    let told = match (errors, warnings) {
         (0, 0) => "fine".to_owned(),
         (0, warnings) => words(warnings, "warning"),
         (errors, 0) => words(errors, "error"),
         (errors, warnings) => format!("{}, {}", words(errors, "error"), words(warnings, "warning")),
-    }
+    };
+    if untold == 0 { told } else { format!("{told} and {}", words(untold, "more problem")) }
 }
 
 fn render(text: &mut String, problem: &Problem, source: &Arc<ShownSource>) {
@@ -209,6 +256,7 @@ mod tests {
             column,
             help: Some("did you mean \"review\"?".into()),
             file: None,
+            untold: 0,
         }
     }
 
@@ -235,5 +283,27 @@ mod tests {
         let marked = lines.iter().position(|line| line.contains("# reveiw")).unwrap();
         let column = |line: &str, part: &str| line[..line.find(part).unwrap()].chars().count();
         assert_eq!(column(lines[marked], "reveiw"), column(lines[marked + 1], "─"), "{text}");
+    }
+
+    #[test]
+    fn of_many_problems_the_first_are_chosen_and_errors_before_warnings() {
+        let source = "phases: reveiw\n";
+        let error = problem(source, "reveiw");
+        let warning = Problem { severity: Severity::Warning, ..error.clone() };
+        let untold = Problem { untold: 40, ..error.clone() };
+        let few = [error.clone(), warning.clone()];
+        assert_eq!((chosen(&few), rest("a.yaml", &few, &chosen(&few))), (vec![true, true], String::new()));
+        let mut many = vec![warning; 30];
+        many.push(error);
+        let shown = chosen(&many);
+        assert_eq!(shown.iter().filter(|shown| **shown).count(), MOST_SHOWN);
+        assert!(shown[30] && shown[18] && !shown[19]);
+        let told =
+            |problems: &[Problem]| anstream::adapter::strip_str(&rest("a b.yaml", problems, &chosen(problems))).to_string();
+        assert_eq!(told(&many), "… and 11 more problems (lockgate validate 'a b.yaml' --json lists them all)\n");
+        assert_eq!(summary(&many), "1 error, 30 warnings");
+        many.push(untold);
+        assert_eq!(told(&many), "… and 51 more problems (lockgate validate 'a b.yaml' --json lists 31 of all)\n");
+        assert_eq!(summary(&many), "1 error, 30 warnings and 40 more problems");
     }
 }

@@ -118,7 +118,7 @@ fn ready(path: &Path) -> Result<Ready, Trouble> {
         let message = format!("{}:{}:{}: {}", path.display(), problem.line, problem.column, problem.message);
         let trouble = Trouble::new(Code::BadCases, message);
         let trouble = problem.help.iter().cloned().fold(trouble, Trouble::help);
-        diagnose::tell_problems(&path.to_string_lossy(), &source, &[problem]);
+        diagnose::tell_problem(&path.to_string_lossy(), &source, &problem);
         trouble.told()
     })?;
     let beside = path.parent().unwrap_or(Path::new("")).join(&workflow);

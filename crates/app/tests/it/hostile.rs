@@ -1,6 +1,7 @@
 //! What comes from files and tasks steers no terminal and gives no secret away.
 
 use crate::project::Project;
+use crate::screen::Screen;
 
 fn steers(text: &str) -> bool {
     text.chars().any(|character| {
@@ -115,4 +116,42 @@ fn a_hostile_name_of_a_feature_stays_a_name() {
     assert_eq!(output.code, Some(4), "{output:?}");
     assert!(output.stderr.contains("must be a folder under the root"), "{output:?}");
     assert!(!project.path("../escape").exists());
+}
+
+#[test]
+fn of_very_many_problems_the_first_are_shown_the_others_counted_and_json_lists_them() {
+    let flow = |count: usize| {
+        let keys: String = (0..count).map(|at| format!("wrong{at}: 1\n")).collect();
+        format!("name: x\nphases: [{{ id: a, tasks: [{{ id: t, pass: true }}] }}]\n{keys}")
+    };
+    let shown = |text: &str| text.matches("error[unknown-key]").count();
+    for (count, told) in [
+        (20, "\nflow.yaml: 20 errors\n"),
+        (21, "\nflow.yaml: 21 errors\n… and 1 more problem (lockgate validate flow.yaml --json lists them all)\n"),
+        (60, "\nflow.yaml: 60 errors\n… and 40 more problems (lockgate validate flow.yaml --json lists them all)\n"),
+        (
+            250,
+            "\nflow.yaml: 200 errors and 50 more problems\n… and 230 more problems (lockgate validate flow.yaml --json lists 200 of all)\n",
+        ),
+    ] {
+        let project = Project::with(&flow(count));
+        for command in ["validate", "run"] {
+            let output = project.run(&[command, "flow.yaml"]);
+            assert_eq!(output.code, Some(4), "{}", output.stderr);
+            assert!(output.stderr.ends_with(told), "{command} {count}: {}", output.stderr);
+            assert_eq!(shown(&output.stderr), count.min(20));
+            assert!(output.stderr.contains("`wrong0` is not a key"), "{}", output.stderr);
+        }
+        let output = project.run(&["validate", "flow.yaml", "--json"]);
+        let files: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
+        let listed = files[0]["problems"].as_array().unwrap();
+        assert_eq!(listed.iter().filter(|problem| problem["code"] == "unknown-key").count(), count.min(200));
+        assert_eq!(listed.iter().any(|problem| problem["code"] == "too-many-problems"), count > 200);
+    }
+    let project = Project::with(&flow(60));
+    let mut screen = Screen::start(&project, (80, 24), &["validate", "flow.yaml"]);
+    screen.end();
+    let history = screen.history().join("\n");
+    assert_eq!(shown(&history), 20, "{history}");
+    assert!(history.contains("… and 40 more problems ("), "{history}");
 }

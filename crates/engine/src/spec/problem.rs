@@ -25,6 +25,16 @@ pub struct Problem {
     /// The file that it is about, where that is one of a folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
+    /// How many problems are only counted, where this says so.
+    #[serde(skip)]
+    pub untold: usize,
+}
+
+impl Problem {
+    /// How many problems this is: one, or all that are only counted.
+    pub fn weight(&self) -> usize {
+        self.untold.max(1)
+    }
 }
 
 /// How bad a problem is.
@@ -37,7 +47,7 @@ pub enum Severity {
     Warning,
 }
 
-/// How many problems of one file are told; nobody reads more, and each one costs a search for what was meant.
+/// How many problems of one file are listed; the others are only counted, because each one costs a search for what was meant.
 pub const MAX_PROBLEMS: usize = 200;
 
 /// Collects problems while a file is checked, in any order.
@@ -107,7 +117,7 @@ impl Report {
     pub(crate) fn finish(mut self, source: &str) -> Vec<Problem> {
         self.drafts.truncate(MAX_PROBLEMS);
         if self.untold > 0 {
-            let message = format!("{} more problems are not shown", self.untold);
+            let message = format!("{} more problems are not listed", self.untold);
             let severity = if self.failed { Severity::Error } else { Severity::Warning };
             self.drafts.push(Draft {
                 code: ProblemCode::TooManyProblems,
@@ -125,7 +135,9 @@ impl Report {
             cursor.advance_to(start);
             let span = start..end_in_line(source, start, draft.span.end);
             let Draft { code, severity, message, help, .. } = draft;
-            let problem = Problem { code, severity, message, span, line: cursor.line, column: cursor.column, help, file: None };
+            let untold = if code == ProblemCode::TooManyProblems { self.untold } else { 0 };
+            let (line, column) = (cursor.line, cursor.column);
+            let problem = Problem { code, severity, message, span, line, column, help, file: None, untold };
             if !problems.contains(&problem) {
                 problems.push(problem);
             }

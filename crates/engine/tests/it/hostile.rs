@@ -81,7 +81,7 @@ fn too_many_problems_are_counted() {
     let told = told(&format!("{PHASES}{keys}"));
     assert_eq!(told.len(), MAX_PROBLEMS + 1);
     assert!(
-        told[MAX_PROBLEMS].ends_with("too-many-problems: 50 more problems are not shown (mend these first)"),
+        told[MAX_PROBLEMS].ends_with("too-many-problems: 50 more problems are not listed (mend these first)"),
         "{:?}",
         told.last()
     );
