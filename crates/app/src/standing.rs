@@ -4,7 +4,9 @@ use crate::code::Code;
 use crate::trouble::Trouble;
 use crate::view::status_word;
 use lockgate_engine::id::RunId;
-use lockgate_store::{Store, StoreError};
+use lockgate_engine::run::{Run, Status};
+use lockgate_runner::load::load;
+use lockgate_store::{DriverInfo, Store, StoreError};
 use std::time::Duration;
 
 /// How often somebody who waits looks whether the process that drives a run still lives: its death changes nothing in the store.
@@ -41,6 +43,16 @@ pub(crate) async fn standing(store: &dyn Store, run: &RunId) -> Result<Standing,
     }
     // A driver that ended between the two looks at it, one at its row and one at its driver, has recorded how before.
     listed(store, run).await
+}
+
+/// A run and the living process that drives it.
+pub(crate) async fn with_driver(store: &dyn Store, run: &RunId) -> Result<(Run, Option<DriverInfo>), Trouble> {
+    let (state, driver) = (load(store, run).await?, store.driver_of(run).await?);
+    if driver.is_some() || state.status() != Status::Running {
+        return Ok((state, driver));
+    }
+    // As above: it may have ended meanwhile.
+    Ok((load(store, run).await?, store.driver_of(run).await?))
 }
 
 async fn listed(store: &dyn Store, run: &RunId) -> Result<Standing, Trouble> {

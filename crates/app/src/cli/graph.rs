@@ -5,9 +5,9 @@ use crate::exit::Exit;
 use crate::graph::json::GraphView;
 use crate::graph::{Drawing, mermaid, svg, terminal};
 use crate::open::Project;
+use crate::standing::with_driver;
 use crate::trouble::Trouble;
 use crate::{diagnose, print, select, view, workflow_file};
-use lockgate_runner::load::load;
 use std::path::Path;
 
 /// Draws the phases and tasks of a workflow, or of a run with where each of them stands
@@ -73,7 +73,6 @@ fn of_file(path: &Path) -> Result<Drawing, Trouble> {
 async fn of_run(root: Option<&Path>, named: &str) -> Result<Drawing, Trouble> {
     let project = Project::open_to_read(root).map_err(|trouble| trouble.help(format!("there is no file {named:?} either")))?;
     let found = select::run_or_ended(project.store(), named).await?;
-    let run = load(project.store(), &found.row.run).await?;
-    let driven = project.store().driver_of(&run.id).await?.is_some();
-    Ok(Drawing::of_run(&run, view::status_word(run.status().word(), driven)))
+    let (run, driver) = with_driver(project.store(), &found.row.run).await?;
+    Ok(Drawing::of_run(&run, view::status_word(run.status().word(), driver.is_some())))
 }

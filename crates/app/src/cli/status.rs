@@ -2,10 +2,10 @@
 
 use crate::exit::Exit;
 use crate::open::Project;
+use crate::standing::with_driver;
 use crate::trouble::Trouble;
 use crate::view::{self, RunView};
 use crate::{pipeline, print, select};
-use lockgate_runner::load::load;
 use std::path::Path;
 
 /// Shows where a run stands
@@ -32,8 +32,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 
 /// What a run looks like now.
 pub(super) async fn view_of(project: &Project, run: &lockgate_engine::id::RunId) -> Result<RunView, Trouble> {
-    let state = load(project.store(), run).await?;
-    let driver = project.store().driver_of(run).await?;
+    let (state, driver) = with_driver(project.store(), run).await?;
     pipeline::refresh(project, &state, driver.is_some()).await;
     RunView::of(&state, driver, project).await
 }

@@ -2,11 +2,11 @@
 
 use crate::exit::Exit;
 use crate::open::Project;
+use crate::standing::with_driver;
 use crate::summary::{self, Summary, markdown};
 use crate::trouble::Trouble;
 use crate::{plans, print, select, worktrees};
 use lockgate_engine::id::RunId;
-use lockgate_runner::load::load;
 use std::path::Path;
 
 /// Tells what a run did, decided and produced, what it left out, and how long it took and waited, as Markdown
@@ -32,10 +32,9 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 }
 
 async fn summary_of(project: &Project, run: &RunId) -> Result<Summary, Trouble> {
-    let state = load(project.store(), run).await?;
-    let driven = project.store().driver_of(run).await?.is_some();
+    let (state, driver) = with_driver(project.store(), run).await?;
     // Whoever drove it may have ended before they were written.
     plans::write_summaries(&project.world, &project.root, &state).await;
-    let summary = summary::of(project.store(), &state, driven, project.world.clock.now()).await?;
+    let summary = summary::of(project.store(), &state, driver.is_some(), project.world.clock.now()).await?;
     Ok(Summary { worktrees: worktrees::of_run(project, &state).await, ..summary })
 }

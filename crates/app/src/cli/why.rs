@@ -96,8 +96,9 @@ fn explain(view: &RunView, changed_at: Timestamp) -> Why {
             ));
         }
         "interrupted" => {
-            let what = "it was interrupted: nothing drives it, and its state is saved";
-            reasons.push(reason(what, "whoever resumes it", resume));
+            let cut_off = named(view, "interrupted").map(|named| format!(" during {named}")).unwrap_or_default();
+            let what = format!("it was interrupted{cut_off}: nothing drives it, and its state is saved");
+            reasons.push(reason(&what, "whoever resumes it", resume));
         }
         "failed" => {
             let error = view.error.as_deref().unwrap_or("something failed");
@@ -123,18 +124,23 @@ fn explain(view: &RunView, changed_at: Timestamp) -> Why {
 }
 
 fn under_way(view: &RunView, driver: &DriverView, since: Timestamp) -> Reason {
-    let busy: Vec<&str> =
-        view.tasks.iter().chain(&view.gates).filter(|step| step.status == "running").map(|step| step.id.as_str()).collect();
-    let what = match busy.as_slice() {
-        [] => "it is running".to_owned(),
-        busy if busy.len() > MOST_NAMED => {
-            let more = busy.len() - MOST_NAMED;
-            format!("it is running {} and {more} more", busy[..MOST_NAMED].join(", "))
-        }
-        busy => format!("it is running {}", busy.join(", ")),
+    let what = match named(view, "running") {
+        Some(busy) => format!("it is running {busy}"),
+        None => "it is running".to_owned(),
     };
     let who = format!("process {} on {}, which drives it since {}", driver.pid, driver.host, driver.since);
     Reason::new(what, since, who, vec![format!("lockgate cancel {}", view.run)])
+}
+
+/// The tasks and gates that stand so, by name.
+fn named(view: &RunView, status: &str) -> Option<String> {
+    let so: Vec<&str> =
+        view.tasks.iter().chain(&view.gates).filter(|step| step.status == status).map(|step| step.id.as_str()).collect();
+    match so.as_slice() {
+        [] => None,
+        so if so.len() > MOST_NAMED => Some(format!("{} and {} more", so[..MOST_NAMED].join(", "), so.len() - MOST_NAMED)),
+        so => Some(so.join(", ")),
+    }
 }
 
 /// What failed in the phase under way, with its address.

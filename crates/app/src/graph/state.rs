@@ -115,6 +115,11 @@ impl Mark {
         }
     }
 
+    /// The same where nobody is there to go on with it.
+    pub(crate) fn if_driven(self, driven: bool) -> Self {
+        if self == Self::Running && !driven { Self::Interrupted } else { self }
+    }
+
     /// Where a gate stands.
     pub(crate) fn of_gate(state: &GateState) -> Self {
         match state {
@@ -168,7 +173,7 @@ pub(super) fn mark(drawing: &mut Drawing, run: &Run, status: &'static str) {
         drawn.mark = Some(whole);
         drawn.iteration = run.iteration_counts.get(phase.id.as_str()).copied().unwrap_or(0);
         match run.current.as_ref().filter(|current| current.id == phase.id) {
-            Some(current) => mark_current(drawn, current, status),
+            Some(current) => mark_current(drawn, current, status != "interrupted"),
             None => {
                 drawn.tasks.iter_mut().for_each(|task| task.mark = Some(whole));
                 drawn.gates.iter_mut().for_each(|gate| gate.mark = Some(whole));
@@ -199,18 +204,14 @@ fn tell_what_they_left(drawn: &mut PhaseBox, run: &Run) {
     }
 }
 
-fn mark_current(drawn: &mut PhaseBox, current: &PhaseRun, status: &'static str) {
+fn mark_current(drawn: &mut PhaseBox, current: &PhaseRun, driven: bool) {
     let mut tasks: BTreeMap<String, Mark> = BTreeMap::new();
     for task in &current.tasks {
-        let mark = match Mark::of_task(&task.state) {
-            // Nobody is there to go on with it.
-            Mark::Running if status == "interrupted" => Mark::Interrupted,
-            mark => mark,
-        };
+        let mark = Mark::of_task(&task.state).if_driven(driven);
         let known = tasks.entry(neutral::line(task.task.as_str()).into_owned()).or_insert(mark);
         *known = (*known).max(mark);
     }
-    spread(drawn, current);
+    spread(drawn, current, driven);
     for task in &mut drawn.tasks {
         task.mark = Some(tasks.get(&task.id).copied().unwrap_or(Mark::Pending));
     }
@@ -218,15 +219,15 @@ fn mark_current(drawn: &mut PhaseBox, current: &PhaseRun, status: &'static str) 
     let gap = (drawn.gates.len() > current.gates.len()).then(|| gap_mark(&current.gap.state, current.tasks_done()));
     let marks = gap.into_iter().chain(current.gates.iter().map(|gate| Mark::of_gate(&gate.state)));
     for (gate, mark) in drawn.gates.iter_mut().zip(marks) {
-        gate.mark = Some(mark);
+        gate.mark = Some(mark.if_driven(driven));
     }
 }
 
 /// Draws what tasks became: how many items of a list stand where, and the agents that a script or a gap check named.
-fn spread(drawn: &mut PhaseBox, current: &PhaseRun) {
+fn spread(drawn: &mut PhaseBox, current: &PhaseRun, driven: bool) {
     for task in &mut drawn.tasks {
         let items = current.tasks.iter().filter(|item| item.item.is_some() && neutral::line(item.task.as_str()) == task.id);
-        let marks: Vec<Mark> = items.map(|item| Mark::of_task(&item.state)).collect();
+        let marks: Vec<Mark> = items.map(|item| Mark::of_task(&item.state).if_driven(driven)).collect();
         if !marks.is_empty() {
             task.label = format!("{} × {}: {}", task.id, marks.len(), tally(marks.into_iter()).join(", "));
         }

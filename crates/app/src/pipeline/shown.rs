@@ -50,7 +50,7 @@ pub(crate) struct PipelinePhaseView {
 pub(crate) struct WorkstreamView {
     pub(crate) id: String,
     pub(crate) name: String,
-    /// `completed`, `in_progress`, `pending` or `failed`.
+    /// `completed`, `in_progress`, `pending` or `failed`; `interrupted` where nobody goes on with what is in progress.
     pub(crate) status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) began: Option<Timestamp>,
@@ -99,11 +99,11 @@ pub(crate) struct ReviewView {
 
 impl PipelineView {
     /// A pipeline; nothing where the run is none.
-    pub(crate) fn of(run: &Run, root: &Root) -> Option<Self> {
+    pub(crate) fn of(run: &Run, root: &Root, driven: bool) -> Option<Self> {
         let (pipeline, known) = run.pipeline()?;
         let shown = root.dir().to_string_lossy();
         let document = document(run, Some(&shown))?;
-        let look = Look { run, pipeline, document: &document, root };
+        let look = Look { run, pipeline, document: &document, root, driven };
         let phases = pipeline.phases.iter().enumerate().filter_map(|(position, said)| {
             let phase = run.workflow.phases.get(position)?;
             Some(look.phase(position, said, phase))
@@ -139,6 +139,8 @@ struct Look<'a> {
     pipeline: &'a Pipeline,
     document: &'a Document,
     root: &'a Root,
+    /// Whether somebody goes on with what is under way.
+    driven: bool,
 }
 
 impl Look<'_> {
@@ -167,7 +169,13 @@ impl Look<'_> {
         let failed = document.error.as_ref().is_some_and(|error| error.workstream == id);
         match id {
             _ if document.completed.iter().any(|known| known == id) => "completed",
-            _ if document.in_progress.iter().any(|known| known == id) => "in_progress",
+            _ if document.in_progress.iter().any(|known| known == id) => {
+                if self.driven {
+                    "in_progress"
+                } else {
+                    "interrupted"
+                }
+            }
             _ if failed => "failed",
             _ => "pending",
         }
@@ -183,7 +191,8 @@ impl Look<'_> {
         let run_ones = gates.map(|gate| {
             let standing = current.and_then(|current| current.gates.iter().find(|known| known.gate == gate.id));
             let status = match standing.map(|standing| &standing.state) {
-                Some(GateState::Running) => "running",
+                Some(GateState::Running) if self.driven => "running",
+                Some(GateState::Running) => "interrupted",
                 Some(GateState::Failed(_)) => "failed",
                 Some(GateState::Waived) => "waived",
                 Some(GateState::Passed) => "passed",

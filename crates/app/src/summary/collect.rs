@@ -270,6 +270,9 @@ impl Collector {
         self.clock.until(until);
         for phase in self.phases.iter_mut().filter(|phase| phase.status == "under_way") {
             phase.status = status;
+            if status == "interrupted" {
+                phase.tasks.iter_mut().chain(&mut phase.gates).for_each(cut_off);
+            }
             phase.took_ms = millis(until.since(phase.started_at));
         }
         for (index, _, since) in self.options.values() {
@@ -312,6 +315,14 @@ impl TaskDone {
         let (attempts, used) = (Vec::new(), UsedView::default());
         Self { id, parent: None, status: "waiting", reason: None, took_ms: 0, attempts, used, commit: None, commits: Vec::new() }
     }
+}
+
+/// What was under way when its driver died was cut off, although nobody could record that.
+fn cut_off(task: &mut TaskDone) {
+    if task.status == "running" {
+        task.status = "interrupted";
+    }
+    task.attempts.iter_mut().filter(|attempt| attempt.status == "running").for_each(|attempt| attempt.status = "interrupted");
 }
 
 fn start(task: &mut TaskDone, attempt: u32, at: Timestamp) {

@@ -345,6 +345,6 @@ impl Tree {
 
     /// What runs while nobody drives the run does not run.
     fn as_driven(&self, mark: Mark) -> Mark {
-        if mark == Mark::Running && !self.driven { Mark::Interrupted } else { mark }
+        mark.if_driven(self.driven)
     }
 }

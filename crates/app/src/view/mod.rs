@@ -120,6 +120,7 @@ impl RunView {
     pub(crate) async fn of(run: &Run, driver: Option<DriverInfo>, project: &Project) -> Result<Self, Trouble> {
         let status = status_word(run.status().word(), driver.is_some());
         let current = run.current.as_ref();
+        let driven = status != "interrupted";
         Ok(Self {
             run: run.id.to_string(),
             workflow: run.workflow.name.clone(),
@@ -132,13 +133,13 @@ impl RunView {
             cancelled: CancelledView::of(project.store(), run).await?,
             current_phase: current.map(|phase| phase.id.to_string()),
             phases: phases(run, status),
-            tasks: current.map(|phase| step::tasks(run, phase, &project.root)).unwrap_or_default(),
-            gap_check: current.and_then(|phase| step::gap_check(run, phase)),
-            gates: current.map(|phase| step::gates(run, phase, &project.root)).unwrap_or_default(),
+            tasks: current.map(|phase| step::tasks(run, phase, &project.root, driven)).unwrap_or_default(),
+            gap_check: current.and_then(|phase| step::gap_check(run, phase, driven)),
+            gates: current.map(|phase| step::gates(run, phase, &project.root, driven)).unwrap_or_default(),
             holds: holds(run, project.store()).await?,
             warnings: run.warnings.clone(),
             worktrees: worktrees::of_run(project, run).await,
-            pipeline: PipelineView::of(run, &project.root),
+            pipeline: PipelineView::of(run, &project.root, driven),
             detached: run.detached,
             driver: driver.map(DriverView::from),
             started_at: run.started_at,

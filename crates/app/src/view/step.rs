@@ -42,6 +42,15 @@ pub(crate) struct StepView {
 }
 
 impl StepView {
+    /// The same where nobody drives the run: what was under way was cut off, although nobody could record that.
+    fn if_driven(mut self, driven: bool) -> Self {
+        self.mark = self.mark.if_driven(driven);
+        if self.status == "running" && !driven {
+            self.status = "interrupted";
+        }
+        self
+    }
+
     fn with_failure(mut self, failure: Option<&Failure>) -> Self {
         self.error = failure.map(|failure| failure.message.clone());
         self.tail = failure.map(|failure| failure.tail.clone()).filter(|tail| !tail.trim().is_empty());
@@ -50,8 +59,8 @@ impl StepView {
 }
 
 /// The tasks of the phase under way.
-pub(super) fn tasks(run: &Run, phase: &PhaseRun, root: &Root) -> Vec<StepView> {
-    (0..phase.tasks.len()).map(|index| task_view(run, phase, index, root)).collect()
+pub(super) fn tasks(run: &Run, phase: &PhaseRun, root: &Root, driven: bool) -> Vec<StepView> {
+    (0..phase.tasks.len()).map(|index| task_view(run, phase, index, root).if_driven(driven)).collect()
 }
 
 /// Why a task was left out.
@@ -104,7 +113,7 @@ pub(crate) struct GapView {
 }
 
 /// The gap check of the phase under way, where it has one.
-pub(super) fn gap_check(run: &Run, phase: &PhaseRun) -> Option<GapView> {
+pub(super) fn gap_check(run: &Run, phase: &PhaseRun, driven: bool) -> Option<GapView> {
     run.workflow.phases.get(phase.position)?.gap_check.as_ref()?;
     let (status, action, told) = match &phase.gap.state {
         GapState::Waiting => ("waiting", None, Vec::new()),
@@ -112,12 +121,14 @@ pub(super) fn gap_check(run: &Run, phase: &PhaseRun) -> Option<GapView> {
         GapState::Waived => ("waived", None, Vec::new()),
         GapState::Open { action, told } => ("open", Some(action.word()), told.clone()),
     };
-    Some(GapView { status, rounds: run.gap_rounds, action, told, mark: gap_mark(&phase.gap.state, phase.tasks_done()) })
+    let mark = gap_mark(&phase.gap.state, phase.tasks_done()).if_driven(driven);
+    Some(GapView { status, rounds: run.gap_rounds, action, told, mark })
 }
 
 /// The gates of the phase under way.
-pub(super) fn gates(run: &Run, phase: &PhaseRun, root: &Root) -> Vec<StepView> {
-    phase.gates.iter().map(|gate| gate_view(&run.id, (&phase.id, phase.iteration), gate, root)).collect()
+pub(super) fn gates(run: &Run, phase: &PhaseRun, root: &Root, driven: bool) -> Vec<StepView> {
+    let view = |gate| gate_view(&run.id, (&phase.id, phase.iteration), gate, root).if_driven(driven);
+    phase.gates.iter().map(view).collect()
 }
 
 fn gate_view(run: &RunId, (phase, iteration): (&PhaseId, u32), gate: &GateRun, root: &Root) -> StepView {

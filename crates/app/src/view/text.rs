@@ -36,6 +36,10 @@ pub(crate) fn run_text(view: &RunView, now: Timestamp) -> String {
     if let Some(cancelled) = &view.cancelled {
         text += &format!("cancelled {}\n", hanging(&cancelled.words(), "          "));
     }
+    if view.status == "interrupted" {
+        let on = if view.detached { "lockgate drive".to_owned() } else { format!("lockgate resume {}", view.run) };
+        text += &format!("nothing drives it, and its state is saved; go on: {}\n", styled(HELP, on));
+    }
     if let Some(driver) = &view.driver {
         text += &format!("driven by process {} on {} since {}\n", driver.pid, neutral::line(&driver.host), driver.since);
     }

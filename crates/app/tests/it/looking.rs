@@ -187,6 +187,37 @@ phases:
 }
 
 #[test]
+fn what_was_under_way_when_its_driver_was_killed_is_shown_as_cut_off_with_what_to_do() {
+    let work = "touch began; while [ ! -e go ]; do sleep 0.02; done";
+    for (steps, name, is_gate) in [
+        (format!("tasks: [{{ id: slow, run: '{work}', on_interrupt: rerun }}]"), "slow", false),
+        (format!("tasks: [{{ id: slow, for_each: [x], run: '{work}', on_interrupt: rerun }}]"), "slow[x]", false),
+        (format!("tasks: [{{ id: first, pass: true }}]\n    gates: [{{ id: check, run: '{work}' }}]"), "check", true),
+    ] {
+        let project = Project::with(&format!("name: f\nphases:\n  - id: work\n    {steps}\n"));
+        let child = project.start(&["run", "flow.yaml"]);
+        until("the work", || project.path("began").exists());
+        let run = project.newest();
+        signal(&child, Signal::KILL);
+        finish(child);
+        let view = project.status(&run);
+        let steps = view[if is_gate { "gates" } else { "tasks" }].as_array().unwrap();
+        let status = |wanted: &str| steps.iter().find(|step| step["id"] == wanted).unwrap()["status"].clone();
+        assert_eq!(status(name), "interrupted", "{view}");
+        let text = project.run(&["status", &run]).stdout;
+        assert!(!text.contains("running") && text.contains(&format!("go on: lockgate resume {run}")), "{text}");
+        let why = project.run(&["why", &run]).stdout;
+        assert!(why.contains(&format!("interrupted during {name}")), "{why}");
+        for command in ["summary", "graph"] {
+            let told = project.run(&[command, &run]).stdout;
+            assert!(told.contains("interrupted") && !told.contains("running"), "{command}: {told}");
+        }
+        project.write("go", "");
+        assert_eq!(project.run(&["resume", &run]).code, Some(0));
+    }
+}
+
+#[test]
 fn the_log_has_one_event_a_line_with_its_number_moment_kind_actor_and_hash() {
     let project = waiting();
     let hold = project.waiting_hold();
