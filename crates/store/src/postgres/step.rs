@@ -11,7 +11,7 @@ use lockgate_engine::id::RunId;
 use lockgate_engine::run::index::IndexRows;
 use tokio_postgres::{Error, Statement};
 
-/// The last commit of a session: what is there once stays, so the next commit to the same run need not look for it.
+/// The last commit of a session: the next one to the same run finds its place by numbers.
 #[derive(Debug)]
 pub(super) struct Last {
     run: RunId,
@@ -51,7 +51,7 @@ impl<'a> Step<'a> {
         let (hash, payload) = (&commit.hash.0[..], &commit.payload[..]);
         // Where it is not taken, the other statement tells why.
         if let Some((key, next)) = &self.next
-            && session.client.execute(next, &[key, &version, &epoch, &hash, &payload]).await? == 1
+            && session.client.execute(next, &[key, &version, &epoch, &hash, &payload, &run.as_str()]).await? == 1
         {
             session.last().iter_mut().for_each(|last| last.version = commit.version);
             return Ok(Appended::Taken);
@@ -71,8 +71,12 @@ impl<'a> Step<'a> {
     }
 }
 
+/// That the run and its last commit are still what they were is looked at all the same: somebody may have put an older copy of all tables in their place
+/// while the session lived on.
 const NEXT: &str = "INSERT INTO lockgate.commits(run_key, version, hash, payload)
-SELECT key, $2::int8, $4::bytea, $5::bytea FROM lockgate.runs WHERE key = $1::int8 AND ($3::int8 IS NULL OR $3::int8 = epoch)
+SELECT key, $2::int8, $4::bytea, $5::bytea FROM lockgate.runs r
+WHERE key = $1::int8 AND run = $6::text AND ($3::int8 IS NULL OR $3::int8 = epoch)
+  AND (SELECT 1 FROM lockgate.commits b WHERE b.run_key = r.key AND b.version = $2::int8 - 1) IS NOT NULL
 ON CONFLICT DO NOTHING";
 
 /// Gives the run's number and epoch, and whether it has the new commit; nothing where there is no run.

@@ -3,7 +3,7 @@
 use super::bound::Bound;
 use super::errors::{corrupt, explain, explain_system, is_busy};
 use super::schema::{APPLICATION_ID, FORMAT, STEPS, migrate};
-use super::unwritable::{self, Stamp};
+use super::unwritable::{self, Source};
 use crate::error::StoreError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -108,11 +108,10 @@ impl Place {
         }
     }
 
-    /// Opens the database as [`Place::open`] does; where nothing can be written, so that it can be read at least. With a stamp of its files where
-    /// that is without any locks.
-    pub(super) fn open_to_read(&self, bound: &Bound) -> Result<(Connection, Option<Stamp>), StoreError> {
+    /// Opens the database as [`Place::open`] does; where nothing can be written, so that it can be read at least.
+    pub(super) fn open_to_read(&self, bound: &Bound) -> Result<Source, StoreError> {
         match self.open(bound) {
-            Ok(connection) => Ok((connection, None)),
+            Ok(connection) => Ok(Source::with_locks(connection)),
             Err(error @ (StoreError::Full(_) | StoreError::ReadOnly(_) | StoreError::Io(_))) => {
                 unwritable::open(self, bound).ok_or(error)
             }
@@ -144,8 +143,8 @@ impl Place {
     pub(super) fn connect(&self, bound: &Bound) -> Result<Connection, StoreError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let failed = |error| explain(error, None, &self.database);
-        let connection = Connection::open_with_flags(&self.database, flags).map_err(failed)?;
-        let connection = self.prepare(connection, bound).map_err(failed)?;
+        let mut connection = Connection::open_with_flags(&self.database, flags).map_err(failed)?;
+        self.prepare(&mut connection, bound).map_err(failed)?;
         // SQLite opens what it may not write without a word. (Trying with a descriptor of our own is no way: closing it would end the
         // locks that other connections of this process hold on the file.)
         if connection.is_readonly("main").map_err(failed)? {
@@ -155,14 +154,14 @@ impl Place {
     }
 
     /// Sets on a connection what all of them have.
-    pub(super) fn prepare(&self, mut connection: Connection, bound: &Bound) -> rusqlite::Result<Connection> {
+    pub(super) fn prepare(&self, connection: &mut Connection, bound: &Bound) -> rusqlite::Result<()> {
         connection.busy_timeout(self.settings.lock_wait)?;
-        bound.set(&mut connection, &self.database)?;
+        bound.set(connection, &self.database)?;
         connection.set_prepared_statement_cache_capacity(64);
         connection.pragma_update(None, "cache_size", -CACHE_KILOBYTES)?;
         // Else a statement whose limit is a parameter would be prepared anew each time.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-        Ok(connection)
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@ use super::append::commit_key;
 use super::bound::{Bound, Rising};
 use super::errors::{corrupt, explain};
 use super::open::Place;
-use super::unwritable::Stamp;
+use super::unwritable::Source;
 use crate::error::StoreError;
 use crate::number::{self, row_limit};
 use crate::store::{Fold, Loaded};
@@ -28,33 +28,19 @@ pub(super) struct Reader {
     place: Place,
 }
 
-/// A connection; with a stamp of its files where it takes no locks.
-#[derive(Debug)]
-struct Source {
-    connection: Connection,
-    stamp: Option<Stamp>,
-}
-
-impl Source {
-    fn is_up_to_date(&self, place: &Place) -> bool {
-        self.stamp.is_none_or(|stamp| stamp == Stamp::of(&place.database))
-    }
-}
-
 impl Reader {
     /// Opens the database; also where it cannot be written if it is for nothing but reading.
     pub(super) fn open(place: Place, only_to_read: bool) -> Result<Self, StoreError> {
         let bound = Bound::default();
-        let (connection, stamp) = if only_to_read { place.open_to_read(&bound)? } else { (place.open(&bound)?, None) };
-        Ok(Self { source: Mutex::new(Source { connection, stamp }), bound, place })
+        let source = if only_to_read { place.open_to_read(&bound)? } else { Source::with_locks(place.open(&bound)?) };
+        Ok(Self { source: Mutex::new(source), bound, place })
     }
 
     /// The connection, opened anew where it takes no locks and the files are no longer those that it was opened for.
     fn source(&self) -> Result<MutexGuard<'_, Source>, StoreError> {
         let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
         if !source.is_up_to_date(&self.place) {
-            let (connection, stamp) = self.place.open_to_read(&self.bound)?;
-            *source = Source { connection, stamp };
+            *source = self.place.open_to_read(&self.bound)?;
         }
         Ok(source)
     }
@@ -63,11 +49,10 @@ impl Reader {
     pub(super) fn read<T>(&self, query: impl Fn(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         for _ in 0..TRIES {
             let source = self.source()?;
-            let connection = &source.connection;
             self.bound.begin();
-            let result = connection.unchecked_transaction().and_then(|view| query(&view));
+            let result = source.unchecked_transaction().and_then(|view| query(&view));
             if source.is_up_to_date(&self.place) {
-                return result.map_err(|error| explain(error, Some(connection), &self.place.database));
+                return result.map_err(|error| explain(error, Some(&source), &self.place.database));
             }
         }
         Err(StoreError::Locked(self.place.database.clone()))
@@ -132,15 +117,13 @@ impl Reader {
     /// A number that is another one after any other connection, of this process or not, has committed.
     pub(super) fn data_version(&self) -> Result<u64, StoreError> {
         let source = self.source()?;
-        if let Some(stamp) = &source.stamp {
+        if let Some(stamp) = source.stamp() {
             let mut hasher = DefaultHasher::new();
             stamp.hash(&mut hasher);
             return Ok(hasher.finish());
         }
-        let connection = &source.connection;
-        let version =
-            connection.prepare_cached("PRAGMA data_version").and_then(|mut query| query.query_row([], |row| row.get(0)));
-        version.map_err(|error| explain(error, Some(connection), &self.place.database))
+        let version = source.prepare_cached("PRAGMA data_version").and_then(|mut query| query.query_row([], |row| row.get(0)));
+        version.map_err(|error| explain(error, Some(&source), &self.place.database))
     }
 }
 

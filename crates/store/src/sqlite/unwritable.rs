@@ -8,12 +8,15 @@
 //! 3. There is no log: the database file is all there is (`immutable`).
 //!
 //! The last two take no locks. Whether somebody has begun to write after all shows in the files, which are looked at before and after each read.
+//! They are never closed before the process ends: to close a file ends all locks that the process has on it, also those of other connections.
 
 use super::bound::Bound;
 use super::open::{Place, beside};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::fs;
+use std::io;
+use std::ops::{Deref, DerefMut};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -33,12 +36,15 @@ struct FileStamp {
 }
 
 impl Stamp {
-    pub(super) fn of(database: &Path) -> Self {
-        let stamp = |path: &Path| {
-            let file = fs::metadata(path).ok()?;
-            Some(FileStamp { file: file.ino(), length: file.len(), changed: (file.mtime(), file.mtime_nsec()) })
+    fn of(database: &Path) -> io::Result<Self> {
+        let stamp = |path: &Path| match fs::metadata(path) {
+            Ok(file) => Ok(Some(FileStamp { file: file.ino(), length: file.len(), changed: (file.mtime(), file.mtime_nsec()) })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
         };
-        Self { database: stamp(database), log: stamp(&beside(database, "-wal")) }
+        // Where the database is a link, the log lies beside what it leads to.
+        let database = fs::canonicalize(database)?;
+        Ok(Self { database: stamp(&database)?, log: stamp(&beside(&database, "-wal"))? })
     }
 
     fn has_log(&self) -> bool {
@@ -46,32 +52,80 @@ impl Stamp {
     }
 }
 
-/// Opens the database by the first way that reads it. With a stamp where no locks are taken; nothing where there is no way.
-pub(super) fn open(place: &Place, bound: &Bound) -> Option<(Connection, Option<Stamp>)> {
-    let database = &place.database;
-    let check = |connection: Connection| {
-        let connection = place.prepare(connection, bound).ok()?;
-        Place::is_ours(&connection).ok()?.then_some(connection)
-    };
-    if let Some(connection) = connect(&uri(database, "mode=ro&readonly_shm=1"), None).and_then(check) {
-        return Some((connection, None));
+/// A connection for reading; with a stamp of its files where it takes no locks.
+#[derive(Debug)]
+pub(super) struct Source {
+    /// There until it is dropped.
+    connection: Option<Connection>,
+    stamp: Option<Stamp>,
+}
+
+impl Source {
+    /// One that takes all locks.
+    pub(super) fn with_locks(connection: Connection) -> Self {
+        Self { connection: Some(connection), stamp: None }
     }
-    let stamp = Stamp::of(database);
-    let connection = if stamp.has_log() {
-        let connection = connect(&uri(database, "mode=ro"), Some("unix-none"))?;
+
+    /// Whether the files are those that it was opened for, as far as that matters to it.
+    pub(super) fn is_up_to_date(&self, place: &Place) -> bool {
+        self.stamp.is_none_or(|stamp| Stamp::of(&place.database).is_ok_and(|present| present == stamp))
+    }
+
+    /// Tells this state of the files from others, where it takes no locks.
+    pub(super) fn stamp(&self) -> Option<Stamp> {
+        self.stamp
+    }
+}
+
+impl Deref for Source {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        self.connection.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl DerefMut for Source {
+    fn deref_mut(&mut self) -> &mut Connection {
+        self.connection.as_mut().expect("it is there until it is dropped")
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        if self.stamp.is_some() {
+            std::mem::forget(self.connection.take());
+        }
+    }
+}
+
+/// Opens the database by the first way that reads it; nothing where there is no way.
+pub(super) fn open(place: &Place, bound: &Bound) -> Option<Source> {
+    let database = &fs::canonicalize(&place.database).ok()?;
+    let check = |mut source: Source| {
+        place.prepare(&mut source, bound).ok()?;
+        Place::is_ours(&source).ok()?.then_some(source)
+    };
+    let with_index = connect(&uri(database, "mode=ro&readonly_shm=1"), None).map(Source::with_locks);
+    if let Some(source) = with_index.and_then(check) {
+        return Some(source);
+    }
+    // What was there before it is opened, so that nothing that comes meanwhile is missed.
+    let stamp = Stamp::of(database).ok()?;
+    let without_locks = |connection| Source { connection: Some(connection), stamp: Some(stamp) };
+    let source = if stamp.has_log() {
+        let source = without_locks(connect(&uri(database, "mode=ro"), Some("unix-none"))?);
         // So that the index is made in memory, and the log is left as it is.
-        connection.execute_batch("PRAGMA locking_mode = EXCLUSIVE").ok()?;
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).ok()?;
-        connection
-    } else if beside(database, "-journal").exists() {
+        source.execute_batch("PRAGMA locking_mode = EXCLUSIVE").ok()?;
+        source.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).ok()?;
+        source
+    } else if beside(database, "-journal").try_exists().unwrap_or(true) {
         // What another program left there would have to be rolled back first.
         return None;
     } else {
-        connect(&uri(database, "immutable=1"), None)?
+        without_locks(connect(&uri(database, "immutable=1"), None)?)
     };
-    let connection = check(connection)?;
-    // What was there before it was opened, so that nothing that came meanwhile is missed.
-    Some((connection, Some(stamp)))
+    check(source)
 }
 
 fn connect(uri: &Path, system: Option<&str>) -> Option<Connection> {

@@ -4,7 +4,6 @@ use super::bound::Bound;
 use super::errors::{explain, is_damage};
 use super::open::Place;
 use super::reader::Reader;
-use super::unwritable::Stamp;
 use crate::backup::{beside, put_in_place, require_folder};
 use crate::error::StoreError;
 use crate::store::Unreferred;
@@ -22,14 +21,14 @@ pub(super) fn back_up(place: &Place, file: &Path) -> Result<(), StoreError> {
     };
     require_folder(file)?;
     // Also from a disk that is full, to another one.
-    let (connection, stamp) = place.open_to_read(&Bound::default())?;
-    let copied = connection.execute("VACUUM INTO ?1", [name]).map_err(|error| {
+    let source = place.open_to_read(&Bound::default())?;
+    let copied = source.execute("VACUUM INTO ?1", [name]).map_err(|error| {
         let path = if is_damage(&error) { &place.database } else { file };
-        explain(error, Some(&connection), path)
+        explain(error, Some(&source), path)
     });
-    let unchanged = || match stamp {
-        Some(stamp) if stamp != Stamp::of(&place.database) => Err(StoreError::Locked(place.database.clone())),
-        Some(_) | None => Ok(()),
+    let unchanged = || match source.is_up_to_date(place) {
+        true => Ok(()),
+        false => Err(StoreError::Locked(place.database.clone())),
     };
     let placed = copied.and_then(|_| unchanged()).and_then(|()| put_in_place(&fresh, file));
     if placed.is_err() {

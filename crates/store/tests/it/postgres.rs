@@ -300,3 +300,24 @@ async fn a_run_in_any_writing_is_kept_and_found() {
     assert_eq!(found[0].row.kind, run_row(&scribe.run).kind);
     assert_eq!(store.find_runs("läu").await.unwrap().len(), 1);
 }
+
+/// A run is driven while somebody puts an older copy of the tables in their place.
+#[tokio::test]
+async fn a_step_after_one_that_is_there_no_more_is_a_conflict() {
+    for taken_back in [
+        "DELETE FROM lockgate.commits WHERE version = 4",
+        "UPDATE lockgate.runs SET run = 'bbbb'",
+        "DELETE FROM lockgate.commits; DELETE FROM lockgate.runs",
+    ] {
+        let url = server().database();
+        let store = connect(&url);
+        let mut scribe = Scribe::new("aaaa");
+        for text in ["one", "two", "three", "four"] {
+            scribe.write(&store, text).await;
+        }
+        server().perform(&url, taken_back);
+        let refused = store.append(scribe.next("five")).await;
+        let is_refused = matches!(refused, Err(AppendError::Conflict | AppendError::Store(StoreError::NoRun(_))));
+        assert!(is_refused, "{taken_back}: {refused:?}");
+    }
+}

@@ -203,3 +203,47 @@ fn what_is_no_database_of_ours_is_refused_there_too() {
         });
     });
 }
+
+/// So many locks are held on a file.
+fn locks(path: &Path) -> usize {
+    use std::os::unix::fs::MetadataExt;
+    let file = format!(":{} ", fs::metadata(path).unwrap().ino());
+    fs::read_to_string("/proc/locks").unwrap().lines().filter(|line| line.contains(&file)).count()
+}
+
+#[test]
+fn a_reader_without_locks_takes_none_away_from_others_when_it_goes() {
+    let files = Files::without_index();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            files.lock(true);
+            obey_permissions();
+            let read = SqliteStore::open_to_read(&files.store()).unwrap();
+            assert_eq!(head(&read), 5);
+            files.lock(false);
+            let other = SqliteStore::open(&files.store()).unwrap();
+            assert_eq!(head(&other), 5);
+            let held = locks(&files.store().join("lockgate.db"));
+            assert!(held > 0, "whoever has it open keeps others from taking the log away");
+            // What it read has changed, so it opens it again; and then it goes.
+            assert_eq!(head(&read), 5);
+            drop(read);
+            assert!(locks(&files.store().join("lockgate.db")) >= held);
+        });
+    });
+}
+
+#[test]
+fn a_log_is_found_where_the_database_really_is() {
+    let files = Files::without_index();
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(files.store().join("lockgate.db"), elsewhere.path().join("lockgate.db")).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            files.lock(true);
+            obey_permissions();
+            assert_eq!(head(&SqliteStore::open_to_read(elsewhere.path()).unwrap()), files.commits);
+            files.lock(false);
+        });
+    });
+}
