@@ -141,7 +141,7 @@ fn feedback_is_written_in_the_editor_and_sent_with_enter() {
         &[("EDITOR", "false"), ("VISUAL", "sh -c 'printf \"shorter\\nand clearer\\n\\n\" > \"$0\"; stat -c %a \"$0\" > mode'")],
     );
     screen.send("2\r");
-    screen.shows("Ctrl+G opens your editor");
+    screen.shows("opens your editor");
     screen.send("\x07");
     screen.shows("Taken from the editor; Enter sends it.");
     screen.shows("> shorter␊and clearer");
