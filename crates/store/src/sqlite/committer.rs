@@ -30,7 +30,7 @@ pub(super) struct Committer {
 
 impl Committer {
     pub(super) fn new(place: Place, drivers: Arc<Drivers>, committed: Arc<Notify>) -> Self {
-        let log = Log::new();
+        let log = Log::new(&place.folder);
         Self { place, drivers, committed, connection: None, bound: Bound::default(), remembered: Remembered::default(), log }
     }
 

@@ -5,6 +5,7 @@
 //! pages there itself each time a log begins anew.
 
 use rusqlite::{Connection, ffi};
+use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -22,10 +23,13 @@ const PAGE: u64 = 4096 + 24;
 const SHORT: u64 = 16;
 /// How many pages are made room for at once, at most.
 const ROOM: u64 = 128;
+/// Where less than this is left on the disk, it is left to those who need it now.
+const SCARCE: u64 = 64 << 20;
 
 /// The log of a connection that writes.
 #[derive(Debug)]
 pub(super) struct Log {
+    folder: PathBuf,
     /// Told by SQLite after each commit.
     pages: Arc<AtomicI32>,
     before: i32,
@@ -37,8 +41,8 @@ pub(super) struct Log {
 }
 
 impl Log {
-    pub(super) fn new() -> Self {
-        Self { pages: Arc::default(), before: 0, added: 0, empty_at: LONG, length: 0 }
+    pub(super) fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), pages: Arc::default(), before: 0, added: 0, empty_at: LONG, length: 0 }
     }
 
     /// Where to tell how many pages it has after a commit.
@@ -58,9 +62,14 @@ impl Log {
         let next = HEADER + (pages + 1) * PAGE;
         if pages >= SHORT && next > self.length {
             let room = pages.min(ROOM);
+            let lengthened = if self.is_scarce() { None } else { lengthen(connection, next, room) };
             // Where it failed, it is tried again when the log has grown by as much.
-            self.length = lengthen(connection, next, room).unwrap_or(next + room * PAGE);
+            self.length = lengthened.unwrap_or(next + room * PAGE);
         }
+    }
+
+    fn is_scarce(&self) -> bool {
+        rustix::fs::statvfs(&self.folder).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < SCARCE)
     }
 
     /// A transaction has ended.
