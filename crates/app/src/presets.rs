@@ -3,8 +3,10 @@
 use crate::code::Code;
 use crate::trouble::Trouble;
 use lockgate_engine::hold::{
-    Action, Choice, GAP_CHECK, authentication_options, budget_options, commit_options, gap_options, task_options, verify_options,
+    Action, Choice, GAP_CHECK, authentication_options, budget_options, commit_options, gap_options, gate_options, task_options,
+    verify_options,
 };
+use lockgate_engine::id::PhaseId;
 use lockgate_engine::run::budget::BudgetScope;
 use lockgate_engine::run::event::Preset;
 use lockgate_engine::run::state::Run;
@@ -109,7 +111,10 @@ fn resolve_one(mut preset: Preset, workflow: &Workflow, run: Option<&Run>) -> Re
         if !has(found, task) && !calls_agents(found) {
             return Err(unknown(&format!("task or gate in phase {phase:?}"), task, names(found)));
         }
-        check_task_option(&preset, found.task(task))?;
+        match found.gate(task) {
+            Some(_) => check_gate_option(&preset, &found.id)?,
+            None => check_task_option(&preset, found.task(task))?,
+        }
         return Ok(preset);
     }
     match addresses().as_slice() {
@@ -118,8 +123,10 @@ fn resolve_one(mut preset: Preset, workflow: &Workflow, run: Option<&Run>) -> Re
             Err(unknown("phase or task", selector, known))
         }
         [address] => {
-            let task = workflow.phases.iter().find_map(|phase| phase.task(selector));
-            check_task_option(&preset, task)?;
+            match workflow.phases.iter().find(|phase| phase.gate(selector).is_some()) {
+                Some(phase) => check_gate_option(&preset, &phase.id)?,
+                None => check_task_option(&preset, workflow.phases.iter().find_map(|phase| phase.task(selector)))?,
+            }
             address.clone_into(&mut preset.selector);
             Ok(preset)
         }
@@ -151,6 +158,23 @@ fn check_task_option(preset: &Preset, task: Option<&Task>) -> Result<(), Trouble
         options.extend(commit_options());
     }
     check_option(preset, &options)
+}
+
+/// What may come to be asked about a gate. To run the phase again is nothing to be said in advance: it would be repeated again and again.
+fn check_gate_option(preset: &Preset, phase: &PhaseId) -> Result<(), Trouble> {
+    let options = gate_options(phase);
+    let given = preset.option.trim();
+    let chosen = match given.parse::<usize>() {
+        Ok(number) => number.checked_sub(1).and_then(|place| options.get(place)),
+        Err(_) => options.iter().find(|choice| choice.is_meant_by(given)),
+    };
+    if let Some(choice) = chosen.filter(|choice| matches!(choice.action, Action::RepeatPhase(_))) {
+        let message = format!("{:?} cannot be answered in advance at {:?}", choice.label, preset.selector);
+        return Err(Trouble::new(Code::BadPreset, message).help(
+            "answer it when the gate has failed, or write `on_fail: repeat` at the gate: the phase then runs again by itself",
+        ));
+    }
+    check_option(preset, &task_options())
 }
 
 /// Whether a phase may have tasks that its file does not name.

@@ -270,7 +270,7 @@ impl Collector {
         self.clock.until(until);
         for phase in self.phases.iter_mut().filter(|phase| phase.status == "under_way") {
             phase.status = status;
-            if status == "interrupted" {
+            if status == "interrupted" || self.ended.is_some() {
                 phase.tasks.iter_mut().chain(&mut phase.gates).for_each(cut_off);
             }
             phase.took_ms = millis(until.since(phase.started_at));
@@ -317,7 +317,7 @@ impl TaskDone {
     }
 }
 
-/// What was under way when its driver died was cut off, although nobody could record that.
+/// What was under way when its driver died, or when the run was cancelled, was cut off, although that is not recorded of it.
 fn cut_off(task: &mut TaskDone) {
     if task.status == "running" {
         task.status = "interrupted";

@@ -270,3 +270,28 @@ phases:
     let output = project.run(&["resume", &run, "--answer", "build/make=count-as-done"]);
     assert_eq!(output.code, Some(0), "{output:?}");
 }
+
+#[test]
+fn that_a_phase_runs_again_for_a_gate_is_never_answered_in_advance() {
+    let flow = "
+name: flow
+phases:
+  - id: a
+    tasks: [{ id: work, run: 'true' }]
+    gates: [{ id: chk, run: 'false', on_fail: ask }]
+";
+    let project = Project::with(flow);
+    for option in ["4", "repeat", "Run the phase again with what it found"] {
+        for selector in ["a/chk", "chk"] {
+            let output = project.run(&["run", "flow.yaml", "--answer", &format!("{selector}={option}")]);
+            assert_eq!(output.code, Some(4), "{output:?}");
+            assert!(
+                output.stderr.contains("cannot be answered in advance") && output.stderr.contains("on_fail: repeat"),
+                "{output:?}"
+            );
+        }
+    }
+    let unknown = project.run(&["run", "flow.yaml", "--answer", "a/chk=5"]);
+    assert!(unknown.stderr.contains("is no option") && !unknown.stderr.contains("Report issues"), "{unknown:?}");
+    assert_eq!(project.run(&["run", "flow.yaml", "--answer", "a/chk=2"]).code, Some(0));
+}

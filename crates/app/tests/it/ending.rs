@@ -315,6 +315,8 @@ fn who_cancelled_a_run_and_why_is_told_wherever_it_is_looked_at() {
     for command in ["status", "summary"] {
         assert_eq!(project.json(0, &[command, &run, "--json"])["cancelled"], cancelled["cancelled"]);
     }
+    let summary = project.json(0, &["summary", &run, "--json"]);
+    assert!(!summary["phases"].to_string().contains("\"running\""), "nothing runs in a run that has ended: {summary}");
 }
 
 #[test]

@@ -155,3 +155,27 @@ fn of_very_many_problems_the_first_are_shown_the_others_counted_and_json_lists_t
     assert_eq!(shown(&history), 20, "{history}");
     assert!(history.contains("… and 40 more problems ("), "{history}");
 }
+
+#[test]
+fn an_error_is_told_however_many_warnings_stand_before_it() {
+    let mut flow = String::from("name: flow\nvars: { known: 1 }\nphases:\n  - id: p\n    tasks:\n");
+    for number in 0..300 {
+        flow += &format!("      - {{ id: t{number}, run: 'echo {{{{vars.v{number}}}}}' }}\n");
+    }
+    let project = Project::with(&flow);
+    let warned = project.run(&["validate", "flow.yaml"]);
+    assert_eq!(warned.code, Some(0), "{warned:?}");
+    let told = format!("{}{}", warned.stdout, warned.stderr);
+    assert!(told.contains("200 warnings and 100 more problems"), "{told}");
+    // Found last, in a place of its own, and where keys and ids are compared.
+    for (wrong, code) in [
+        ("      - { id: last, run: x, on_fial: ask }\n", "unknown-key"),
+        ("      - { id: t7, run: x }\n", "duplicate-id"),
+        ("      - { id: last, run: x, run: y }\n", "duplicate-key"),
+    ] {
+        project.write("flow.yaml", format!("{flow}{wrong}"));
+        let refused = project.run(&["validate", "flow.yaml"]);
+        assert_eq!(refused.code, Some(4), "{code}: {refused:?}");
+        assert!(format!("{}{}", refused.stdout, refused.stderr).contains(&format!("error[{code}]")), "{refused:?}");
+    }
+}

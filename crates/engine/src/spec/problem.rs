@@ -55,7 +55,8 @@ pub const MAX_PROBLEMS: usize = 200;
 pub(crate) struct Report {
     drafts: Vec<Draft>,
     untold: usize,
-    failed: bool,
+    /// Told or only counted.
+    errors: usize,
 }
 
 /// A problem whose line and column are not worked out yet.
@@ -83,7 +84,7 @@ impl Draft {
 impl Report {
     /// The file cannot be used because of this.
     pub(crate) fn error(&mut self, code: ProblemCode, span: &Range<usize>, message: impl Into<String>) -> &mut Draft {
-        self.failed = true;
+        self.errors += 1;
         self.add(code, Severity::Error, span, message.into())
     }
 
@@ -93,32 +94,51 @@ impl Report {
     }
 
     fn add(&mut self, code: ProblemCode, severity: Severity, span: &Range<usize>, message: String) -> &mut Draft {
-        if self.is_full() {
+        if self.is_crowded() {
             // The last place is a scratch pad: what is written to it is dropped in `finish`.
-            self.untold += 1;
             self.drafts.truncate(MAX_PROBLEMS);
+            self.untold += 1;
+            // However many warnings there are, an error is told before them.
+            if severity == Severity::Error
+                && let Some(warning) = self.drafts.iter().rposition(|draft| draft.severity == Severity::Warning)
+            {
+                self.drafts.remove(warning);
+            }
         }
         self.drafts.push(Draft { code, severity, message, span: span.clone(), help: None });
         let last = self.drafts.len() - 1;
         &mut self.drafts[last]
     }
 
-    /// Whether further problems are only counted.
+    /// Whether further errors are only counted; there are errors enough then.
     pub(crate) fn is_full(&self) -> bool {
+        self.errors >= MAX_PROBLEMS
+    }
+
+    /// Whether further warnings are only counted.
+    pub(crate) fn is_crowded(&self) -> bool {
         self.drafts.len() >= MAX_PROBLEMS
+    }
+
+    /// Counts a problem whose words would be dropped.
+    pub(crate) fn count(&mut self) {
+        self.untold += 1;
     }
 
     /// Whether there was an error.
     pub(crate) fn has_error(&self) -> bool {
-        self.failed
+        self.errors > 0
     }
 
     /// All problems in the order of their places. What an alias repeats is told once.
     pub(crate) fn finish(mut self, source: &str) -> Vec<Problem> {
         self.drafts.truncate(MAX_PROBLEMS);
         if self.untold > 0 {
-            let message = format!("{} more problems are not listed", self.untold);
-            let severity = if self.failed { Severity::Error } else { Severity::Warning };
+            let message = match self.untold {
+                1 => "1 more problem is not listed".to_owned(),
+                count => format!("{count} more problems are not listed"),
+            };
+            let severity = if self.errors > 0 { Severity::Error } else { Severity::Warning };
             self.drafts.push(Draft {
                 code: ProblemCode::TooManyProblems,
                 severity,

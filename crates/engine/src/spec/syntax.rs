@@ -271,7 +271,9 @@ impl<'a> Builder<'a, '_> {
                         }
                         Some(first) => {
                             *key = Pending::Refused;
-                            if !self.report.is_full() {
+                            if self.report.is_full() {
+                                self.report.count();
+                            } else {
                                 let message = format!("key `{}` is given twice in this map", shown(&scalar.text));
                                 let help = format!("the first one is on line {}; keep one of them", line_of(self.source, *first));
                                 self.report.error(ProblemCode::DuplicateKey, &node.span, message).help(help);

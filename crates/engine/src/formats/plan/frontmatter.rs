@@ -152,11 +152,12 @@ impl Reader<'_, '_> {
     }
 
     fn warn(&mut self, value: &Value<'_>, message: impl Into<String>, help: &str) {
-        if !self.report.is_full() {
-            let problem = value.problem(message, Some(help.to_owned()));
-            let span = self.span(&problem);
-            self.report.warning(ProblemCode::WrongValue, &span, problem.message).maybe_help(problem.help);
+        if self.report.is_crowded() {
+            return self.report.count();
         }
+        let problem = value.problem(message, Some(help.to_owned()));
+        let span = self.span(&problem);
+        self.report.warning(ProblemCode::WrongValue, &span, problem.message).maybe_help(problem.help);
     }
 
     fn frontmatter(&mut self, root: &Value<'_>) -> Frontmatter {
@@ -195,12 +196,13 @@ impl Reader<'_, '_> {
     }
 
     fn tell_unknown(&mut self, value: &Value<'_>, key: &str, of: &str, known: &[&str]) {
-        if !self.report.is_full() {
-            let message = format!("`{}` is no key of {of}, so nothing comes of it", shown(key));
-            let problem = value.problem(message, suggest::meant_or_known(key, known.iter().copied()));
-            let span = self.span(&problem);
-            self.report.warning(ProblemCode::UnknownKey, &span, problem.message).maybe_help(problem.help);
+        if self.report.is_crowded() {
+            return self.report.count();
         }
+        let message = format!("`{}` is no key of {of}, so nothing comes of it", shown(key));
+        let problem = value.problem(message, suggest::meant_or_known(key, known.iter().copied()));
+        let span = self.span(&problem);
+        self.report.warning(ProblemCode::UnknownKey, &span, problem.message).maybe_help(problem.help);
     }
 
     fn must_haves(&mut self, value: &Value<'_>) -> MustHaves {

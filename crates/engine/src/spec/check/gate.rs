@@ -85,7 +85,7 @@ impl Checker<'_, '_> {
     /// The same, where the id is no value but a key.
     pub(crate) fn repeated(&mut self, kind: &str, span: &Range<usize>, id: &str, first: usize) {
         if self.report.is_full() {
-            return;
+            return self.report.count();
         }
         let line = line_of(self.source, first);
         let message = format!("there are two {kind}s called `{}`", shown(id));

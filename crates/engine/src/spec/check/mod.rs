@@ -120,8 +120,11 @@ impl Checker<'_, '_> {
     /// Warns of a variable that nothing declares, once. It may be given when a run begins, so that is no error.
     fn read_var(&mut self, name: &str, node: &Node<'_>, part: &Range<usize>) {
         let Some(declared) = self.declared_vars.as_ref().filter(|declared| !declared.contains(name)) else { return };
-        if self.report.is_full() || !self.undeclared_vars.insert(name.to_owned()) {
+        if !self.undeclared_vars.insert(name.to_owned()) {
             return;
+        }
+        if self.report.is_crowded() {
+            return self.report.count();
         }
         let help = match suggest::nearest(name, declared.iter().map(String::as_str)) {
             Some(near) => format!("did you mean `vars.{}`?", shown(near)),

@@ -14,7 +14,7 @@ use std::ops::Range;
 pub(super) const ON_FAIL: [(&str, OnFail); 3] = [("fail", OnFail::Fail), ("ask", OnFail::Ask), ("repeat", OnFail::Repeat)];
 
 /// What these mean.
-pub(super) const ON_FAIL_ABOUT: &str = "What happens when the last try failed. `fail`: the run fails. `ask`: a hold opens with Run again, Count as done and Abort. \
+pub(super) const ON_FAIL_ABOUT: &str = "What happens when the last try failed. `fail`: the run fails. `ask`: a hold opens with Run again, Count as done and Abort; at a gate of a phase it can also run the phase again. \
     `repeat`: the phase runs again, three times at most, then a hold opens.";
 
 impl Checker<'_, '_> {
