@@ -3,6 +3,7 @@
 use rusqlite::Connection;
 use serde_json::Value;
 use std::fmt::Write;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -46,12 +47,15 @@ impl Root {
         command
     }
 
-    /// What a command prints; an error with what it said when it fails.
+    /// What a command prints; an error with what it said when it fails. What it says while it works goes to a file: whoever reads along takes
+    /// time from what is measured.
     pub(crate) fn said(&self, arguments: &[&str]) -> Result<String, String> {
-        let output = self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).output();
+        let path = self.folder.join("said.txt");
+        let talk = File::create(&path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        let output = self.command(arguments).stdout(Stdio::piped()).stderr(talk).output();
         let output = output.map_err(|error| format!("cannot start {}: {error}", self.lockgate.display()))?;
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            let said = std::fs::read_to_string(&path).unwrap_or_default();
             return Err(format!("`lockgate {}` ended with {}: {}", arguments.join(" "), output.status, said.trim_end()));
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
