@@ -228,12 +228,9 @@ fn write(
 
 /// Whatever stands there is no state file, and is kept for whoever wrote it, beside what was kept before.
 fn put_aside(folder: &Dir, name: &Path) -> io::Result<PathBuf> {
-    let names = (1..).map(|number: u32| match number {
-        1 => format!("{}.unreadable", name.display()),
-        2.. => format!("{}.unreadable-{number}", name.display()),
-        0 => unreachable!("counted from 1"),
-    });
-    let mut names = names.map(PathBuf::from);
+    let first = format!("{}.unreadable", name.display());
+    let others = (2_u32..).map(|number| format!("{first}-{number}"));
+    let mut names = std::iter::once(first.clone()).chain(others).map(PathBuf::from);
     let free = names.find(|free| folder.symlink_metadata(free).is_err()).expect("there are more names than files");
     folder.rename(name, folder, &free)?;
     Ok(free)

@@ -1,13 +1,11 @@
 //! Which runs a fleet finds in a store that it shares with others.
 
-use futures::future::BoxFuture;
+use crate::nobody::Nobody;
 use lockgate_engine::id::{RunId, TimerId};
-use lockgate_engine::run::Run;
-use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::history::DRIVE;
 use lockgate_runner::driver::{DriveError, Halt, Listener, Paused};
 use lockgate_runner::fleet::{Fleet, Until, Watcher};
-use lockgate_runner::world::{Perform, Performed, Stop, SystemClock, World};
+use lockgate_runner::world::{SystemClock, World};
 use lockgate_store::conformance::{Scribe, timer_row};
 use lockgate_store::{MemoryStore, Store};
 use std::sync::{Arc, Mutex};
@@ -33,19 +31,6 @@ impl Watcher for Root {
 
     fn is_ours(&self, run: &RunId) -> bool {
         run.as_str().starts_with("ours")
-    }
-}
-
-/// Performs nothing: no run of these tests gets so far.
-struct Nobody;
-
-impl Perform for Nobody {
-    fn begin(&self, _: &Run, effect: &Effect, _: Stop) -> BoxFuture<'static, Performed> {
-        panic!("{effect:?} was begun")
-    }
-
-    fn end_orphans(&self, _: &Run) -> BoxFuture<'static, Result<(), String>> {
-        Box::pin(async { Ok(()) })
     }
 }
 

@@ -3,6 +3,7 @@
 mod agent;
 mod files;
 mod fleet;
+mod nobody;
 mod process;
 mod projection;
 mod script;

@@ -1,11 +1,10 @@
 //! The state file of a pipeline as a file: written in order, whole, and by the run that it belongs to.
 
-use futures::future::BoxFuture;
+use crate::nobody::Nobody;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{PhaseId, RunId, TaskId};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{Actor, Body, Create, Credential, Way};
-use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::Created;
 use lockgate_engine::run::pipeline::{Notes, PipelineWish};
 use lockgate_engine::spec::workflow::{Phase, Pipeline, PipelinePhase, Task, Work, Workflow};
@@ -13,22 +12,9 @@ use lockgate_runner::driver::{begin_resting, submit};
 use lockgate_runner::projection::{StateFile, StateFileError};
 use lockgate_runner::root::Root;
 use lockgate_runner::start::Prepared;
-use lockgate_runner::world::{Perform, Performed, Stop, SystemClock, World};
+use lockgate_runner::world::{SystemClock, World};
 use lockgate_store::{MemoryStore, Store};
 use std::sync::Arc;
-
-/// Begins nothing, and writes nothing by itself.
-struct Nobody;
-
-impl Perform for Nobody {
-    fn begin(&self, _: &Run, effect: &Effect, _: Stop) -> BoxFuture<'static, Performed> {
-        panic!("{effect:?} was begun")
-    }
-
-    fn end_orphans(&self, _: &Run) -> BoxFuture<'static, Result<(), String>> {
-        Box::pin(async { Ok(()) })
-    }
-}
 
 struct Bench {
     folder: tempfile::TempDir,

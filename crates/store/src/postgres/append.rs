@@ -142,7 +142,7 @@ const HEAD: &str = "WITH place AS (
   LEFT JOIN LATERAL (SELECT key, epoch AS present FROM lockgate.runs WHERE run = i.run FOR NO KEY UPDATE) r ON true
 )";
 
-/// The same for a lone append, which is most of them where there is one run.
+/// The same for a lone append, as those of a single run are; one that brings nothing beside its commit is a [step](super::step).
 const HEAD_ALONE: &str = "WITH place AS (
   SELECT i.*, r.key, r.present
   FROM (SELECT $1::text AS run, $2::int8 AS version, $3::int8 AS epoch, $4::bytea AS hash, $5::bytea AS payload, 1::int8 AS number) i

@@ -1,7 +1,7 @@
 //! An end to all reading. The pages of a good database are a tree in which the keys rise; in a damaged one, pages can lead to others that were
 //! read already, so that the same rows come again and again, and whoever waits for the last one waits for ever.
 
-use super::open::beside;
+use super::open::with_ending;
 use rusqlite::{Connection, Error, ffi};
 use std::fs;
 use std::path::Path;
@@ -43,7 +43,7 @@ impl Bound {
 fn size(database: &Path) -> u64 {
     let size = |file: &Path| fs::metadata(file).map(|file| file.len());
     // What has another name by now can still be read, and is as large as it was.
-    size(database).map_or(u64::MAX, |bytes| bytes.saturating_add(size(&beside(database, "-wal")).unwrap_or(0)))
+    size(database).map_or(u64::MAX, |bytes| bytes.saturating_add(size(&with_ending(database, "-wal")).unwrap_or(0)))
 }
 
 /// Lets rows by whose keys come in order, each past the one before.

@@ -76,8 +76,8 @@ impl SqliteStore {
         Self::at(Place::new(folder, Settings::default()), false)
     }
 
-    /// Opens the store in this folder for reading, also where nothing can be written, or says that there is none. What is asked to be written
-    /// nevertheless is refused by then.
+    /// Opens the store in this folder for reading, also where nothing can be written, or says that there is none. Whether
+    /// what is asked to be written nevertheless can be turns out then.
     pub fn open_to_read(folder: &Path) -> Result<Self, StoreError> {
         Self::at(Place::new(folder, Settings::default()), true)
     }

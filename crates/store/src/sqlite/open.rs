@@ -165,6 +165,7 @@ impl Place {
     }
 }
 
+/// What a database says that it is.
 fn look(connection: &Connection) -> rusqlite::Result<Found> {
     let format: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let application: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
@@ -182,7 +183,7 @@ fn look(connection: &Connection) -> rusqlite::Result<Found> {
 }
 
 /// A file that SQLite keeps beside a database.
-pub(super) fn beside(database: &Path, ending: &str) -> PathBuf {
+pub(super) fn with_ending(database: &Path, ending: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(ending);
     name.into()

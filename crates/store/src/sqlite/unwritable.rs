@@ -11,7 +11,7 @@
 //! They are never closed before the process ends: to close a file ends all locks that the process has on it, also those of other connections.
 
 use super::bound::Bound;
-use super::open::{Place, beside};
+use super::open::{Place, with_ending};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::fs;
@@ -44,7 +44,7 @@ impl Stamp {
         };
         // Where the database is a link, the log lies beside what it leads to.
         let database = fs::canonicalize(database)?;
-        Ok(Self { database: stamp(&database)?, log: stamp(&beside(&database, "-wal"))? })
+        Ok(Self { database: stamp(&database)?, log: stamp(&with_ending(&database, "-wal"))? })
     }
 
     fn has_log(&self) -> bool {
@@ -119,7 +119,7 @@ pub(super) fn open(place: &Place, bound: &Bound) -> Option<Source> {
         source.execute_batch("PRAGMA locking_mode = EXCLUSIVE").ok()?;
         source.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).ok()?;
         source
-    } else if beside(database, "-journal").try_exists().unwrap_or(true) {
+    } else if with_ending(database, "-journal").try_exists().unwrap_or(true) {
         // What another program left there would have to be rolled back first.
         return None;
     } else {
