@@ -102,6 +102,8 @@ lockgate_engine::codes! {
         DrivenElsewhere = "driven-elsewhere",
         /// Another process took the run over.
         TakenOver = "taken-over",
+        /// The process could not renew its lease on the run.
+        LeaseLost = "lease-lost",
         /// What was left running could not be ended.
         LeftRunning = "left-running",
         /// A run was left to the background, and nothing drives it there.
@@ -185,6 +187,7 @@ impl Code {
             | Self::Unwritable
             | Self::LeftRunning
             | Self::BackgroundFailed
+            | Self::LeaseLost
             | Self::RootMoved
             | Self::UnreadableLog
             | Self::DiskFull

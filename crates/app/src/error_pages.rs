@@ -139,6 +139,7 @@ const PAGES: &[Page] = pages![
     "stray-tag",
     "successor-format",
     "taken-over",
+    "lease-lost",
     "task-done",
     "task-running",
     "too-deep",

@@ -209,6 +209,10 @@ impl From<DriveError> for Trouble {
                 Self::new(Code::DrivenElsewhere, error.to_string()).help(help)
             }
             DriveError::TakenOver(_) => Self::new(Code::TakenOver, error.to_string()),
+            DriveError::LeaseLost(ref run) => {
+                let help = format!("when the database answers again, continue with `lockgate resume {run}`");
+                Self::new(Code::LeaseLost, error.to_string()).help(help)
+            }
             DriveError::Refused(refusal) => refusal.into(),
             DriveError::Load(error) => error.into(),
             DriveError::Store(error) => error.into(),

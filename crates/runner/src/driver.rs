@@ -4,6 +4,7 @@
 //! commit is durable; when it cannot be appended, the state is read anew and the commands are decided again.
 
 mod background;
+mod claim;
 mod error;
 mod halt;
 mod moments;
@@ -18,6 +19,7 @@ pub use submit::{accept, submit};
 use crate::load::{Fresh, catch_up, load, load_fresh};
 use crate::projection::Projector;
 use crate::world::{Performed, Stop, World};
+use claim::Claim;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
@@ -36,6 +38,9 @@ use std::time::Duration;
 
 /// How long a driver waits for an outcome before it looks whether somebody else changed the run.
 const LOOK_AFTER: Duration = Duration::from_millis(2);
+
+/// How long what was killed may take to disappear before the driver no longer waits for it.
+const KILLING: Duration = Duration::from_secs(1);
 
 /// The folded state is written anew when the commits since then have grown to this share of it: what a resume reads stays little more than
 /// the state itself, and what is written for it a few times the history.
@@ -75,7 +80,9 @@ impl Listener for () {
 pub struct Driver {
     world: World,
     run: Run,
-    epoch: u64,
+    claim: Claim,
+    /// Whether the history says that this driver drives the run: from then on, another driver in it has taken the run over.
+    recorded: bool,
     under_way: BTreeMap<Effect, Stop>,
     /// What is no longer wanted and has been asked to end, and has not ended yet.
     ending: BTreeSet<Effect>,
@@ -109,10 +116,11 @@ impl Driver {
         let (mut run, mut entries) = create(&command, workflow)?;
         let mut values = values;
         read_ahead(&world, &mut run, &mut entries, &mut values).await;
-        let claim = Some(world.store.driver().clone());
-        let heard = append_first(&world, &mut run, entries, values, claim).await?;
+        let (driver, term) = (world.store.driver().clone(), world.store.lease().term());
+        let heard = append_first(&world, &mut run, entries, values, Some(driver)).await?;
         listener.committed(&run, &heard);
-        Ok(Self::new(world, Fresh { run, folded: 0, tail: 0 }, 1, listener))
+        let claim = Claim::new(&world.store, &run.id, 1, term);
+        Ok(Self::new(world, Fresh { run, folded: 0, tail: 0 }, claim, true, listener))
     }
 
     /// Takes a run over and drives it from here on: what its last driver left running is ended, and what was cut off is dealt with.
@@ -138,8 +146,9 @@ impl Driver {
         detached: bool,
         listener: Box<dyn Listener>,
     ) -> Result<(Self, Body), DriveError> {
-        let epoch = match world.store.claim(run).await {
-            Ok(epoch) => epoch,
+        let term = world.store.lease().term();
+        let claim = match world.store.claim(run).await {
+            Ok(epoch) => Claim::new(&world.store, run, epoch, term),
             Err(ClaimError::DrivenBy(by)) => return Err(DriveError::DrivenBy { run: run.clone(), by }),
             Err(ClaimError::Store(error)) => return Err(error.into()),
         };
@@ -153,14 +162,15 @@ impl Driver {
         let orphans = world.perform.end_orphans(&fresh.run).await;
         orphans.map_err(|detail| DriveError::Orphans { run: run.clone(), detail })?;
         let body = Body::TakeOver { driver: world.store.driver().clone(), detached };
-        Ok((Self::new(world, fresh, epoch, listener), body))
+        Ok((Self::new(world, fresh, claim, false, listener), body))
     }
 
-    fn new(world: World, fresh: Fresh, epoch: u64, listener: Box<dyn Listener>) -> Self {
+    fn new(world: World, fresh: Fresh, claim: Claim, recorded: bool, listener: Box<dyn Listener>) -> Self {
         Self {
             world,
             run: fresh.run,
-            epoch,
+            claim,
+            recorded,
             under_way: BTreeMap::new(),
             ending: BTreeSet::new(),
             outcomes: FuturesUnordered::new(),
@@ -194,9 +204,14 @@ impl Driver {
 
     /// Drives until the run ends, waits for people, or is asked to stop. Whatever comes back, nothing is under way any more.
     pub async fn drive(&mut self, halt: &Halt) -> Result<Paused, DriveError> {
-        let paused = self.drive_on(halt).await;
+        let claim = self.claim.clone();
+        let paused = tokio::select! {
+            biased;
+            lost = claim.lost() => Err(lost),
+            paused = self.drive_on(halt) => paused,
+        };
         if paused.is_err() {
-            self.end_all().await;
+            self.end_in_time().await;
         }
         self.settle_files().await;
         paused
@@ -214,7 +229,7 @@ impl Driver {
 
     async fn drive_on(&mut self, halt: &Halt) -> Result<Paused, DriveError> {
         if !std::mem::take(&mut self.fresh) {
-            catch_up(&*self.world.store, &mut self.run).await?;
+            self.catch_up().await?;
         }
         self.follow().await?;
         // Whoever drove it last may have been killed before it wrote what it had recorded.
@@ -272,11 +287,32 @@ impl Driver {
 
     /// Looks whether others changed the run, and lets follow what follows from it.
     async fn look(&mut self) -> Result<bool, DriveError> {
-        let changed = catch_up(&*self.world.store, &mut self.run).await?;
+        let changed = self.catch_up().await?;
         if changed {
             self.follow().await?;
         }
         Ok(changed)
+    }
+
+    /// Reads what others did.
+    async fn catch_up(&mut self) -> Result<bool, DriveError> {
+        let changed = catch_up(&*self.world.store, &mut self.run).await?;
+        self.refuse_takeover()?;
+        Ok(changed)
+    }
+
+    /// Reads the state again, because what is in memory was not taken.
+    async fn read_again(&mut self) -> Result<(), DriveError> {
+        self.run = load(&*self.world.store, &self.run.id).await?;
+        self.refuse_takeover()
+    }
+
+    /// What another driver recorded since it took the run over is that one's to perform.
+    fn refuse_takeover(&self) -> Result<(), DriveError> {
+        if self.recorded && self.run.driver != *self.world.store.driver() {
+            return Err(DriveError::TakenOver(self.run.id.clone()));
+        }
+        Ok(())
     }
 
     /// Lets follow what follows from the state as it is.
@@ -294,10 +330,19 @@ impl Driver {
         Ok(if self.run.end.is_some() { Paused::Ended } else { Paused::Interrupted })
     }
 
+    /// Ends what is under way, before another process may start the same. What cannot be ended in order by then is dropped, which kills it.
+    async fn end_in_time(&mut self) {
+        match self.claim.kill_at() {
+            Some(kill_at) => drop(tokio::time::timeout_at(kill_at + KILLING, self.end_all()).await),
+            None => drop(self.end_all().await),
+        }
+        self.outcomes.clear();
+    }
+
     /// Ends what is under way; gives what had finished all the same, to be recorded without letting anything follow from it.
     async fn end_all(&mut self) -> Vec<Waiting> {
         for stop in self.under_way.values() {
-            stop.stop();
+            self.ask_to_end(stop);
         }
         let mut finished = Vec::new();
         // What is waited for here was either wanted until now, or is being ended already.
@@ -314,6 +359,14 @@ impl Driver {
         }
         self.under_way.clear();
         finished
+    }
+
+    /// Asks something that runs to end, and has it killed before the claim expires.
+    fn ask_to_end(&self, stop: &Stop) {
+        match self.claim.kill_at() {
+            Some(kill_at) => stop.stop_by(kill_at),
+            None => stop.stop(),
+        }
     }
 
     fn outcome(&mut self, effect: Effect, performed: Performed) -> Waiting {
@@ -357,13 +410,14 @@ impl Driver {
         let fold = (self.since_fold > FOLD_AT_LEAST.max(self.fold_size / FOLD_SHARE)).then(|| self.run.to_bytes());
         let folded = fold.as_ref().map(Vec::len);
         let run = self.run.id.clone();
-        let append = Append { run: run.clone(), expected, epoch: Some(self.epoch), claim: None, commit, values, index, fold };
+        let append =
+            Append { run: run.clone(), expected, epoch: Some(self.claim.epoch), claim: None, commit, values, index, fold };
         match self.world.store.append(append).await {
             Ok(()) => {}
             Err(AppendError::Fenced) => return Err(DriveError::TakenOver(run)),
             Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => {
                 let taken = was_taken(&self.world, &run, expected, hash).await?;
-                self.run = load(&*self.world.store, &run).await?;
+                self.read_again().await?;
                 match taken {
                     Some(true) => {}
                     Some(false) => return Ok(false),
@@ -372,10 +426,11 @@ impl Driver {
             }
             Err(AppendError::Store(error)) => return Err(error.into()),
             Err(AppendError::Conflict) => {
-                self.run = load(&*self.world.store, &run).await?;
+                self.read_again().await?;
                 return Ok(false);
             }
         }
+        self.recorded |= self.run.driver == *self.world.store.driver();
         if let Some(size) = folded {
             self.fold_size = size;
             self.since_fold = 0;
@@ -392,7 +447,7 @@ impl Driver {
         let unwanted: Vec<Effect> = self.under_way.keys().filter(|effect| !pending.contains(effect)).cloned().collect();
         for effect in unwanted {
             if let Some(stop) = self.under_way.remove(&effect) {
-                stop.stop();
+                self.ask_to_end(&stop);
                 self.ending.insert(effect);
             }
         }
@@ -404,8 +459,9 @@ impl Driver {
             }
             let stop = Stop::new();
             let future = self.begin(&effect, stop.clone());
-            self.under_way.insert(effect.clone(), stop);
-            self.outcomes.push(Box::pin(async move { (effect, future.await) }));
+            self.under_way.insert(effect.clone(), stop.clone());
+            let claim = self.claim.clone();
+            self.outcomes.push(Box::pin(async move { (effect, under_claim(claim, stop, future).await) }));
         }
     }
 
@@ -434,6 +490,16 @@ impl Driver {
             | Effect::Recheck { .. } => self.world.perform.begin(&self.run, effect, stop),
         }
     }
+}
+
+/// Performs an effect as soon as the claim can be relied on, which is checked last of all: a process may stand still at any point before.
+async fn under_claim(claim: Claim, stop: Stop, effect: BoxFuture<'static, Performed>) -> Performed {
+    tokio::select! {
+        biased;
+        () = claim.confirmed() => {}
+        () = stop.stopped() => return Body::Look.into(),
+    }
+    effect.await
 }
 
 /// Appends the first commit of a run; gives the events in it.

@@ -7,6 +7,7 @@
 //! | [`sqlite`] | the store in a folder: one SQLite database, one lock file per driver |
 //! | [`postgres`] | the store in a PostgreSQL database, for many machines: one lease per driver |
 //! | [`memory`] | the same behaviour without a disk, with faults on request, for tests and simulation |
+//! | [`lease`] | how long a process may rely on what it claimed, by its own clock |
 //! | [`backup`] | copies of a store in a file |
 //! | [`verify`] | finds what was changed or lost in a store |
 //! | [`conformance`] | the claims that every backend is tested against |
@@ -15,6 +16,7 @@ pub mod backup;
 #[doc(hidden)]
 pub mod conformance;
 pub mod error;
+pub mod lease;
 pub mod memory;
 mod number;
 pub mod postgres;
@@ -23,6 +25,7 @@ pub mod store;
 pub mod verify;
 
 pub use error::{AppendError, ClaimError, StoreError};
+pub use lease::Lease;
 pub use memory::{Fault, MemoryStore};
 pub use postgres::PostgresStore;
 pub use sqlite::{Settings, SqliteStore};

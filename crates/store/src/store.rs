@@ -1,6 +1,7 @@
 //! The store: what every backend does, and what goes in and out of it.
 
 use crate::error::{AppendError, ClaimError, StoreError};
+use crate::lease::Lease;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, RunId};
 use lockgate_engine::run::commit::Sealed;
@@ -240,6 +241,11 @@ pub trait Store: Send + Sync {
 
     /// This process's own driver id, made when the store was opened.
     fn driver(&self) -> &DriverId;
+
+    /// How long this process may rely on its claims. Where they last as long as the process, the lease has no limit.
+    fn lease(&self) -> Lease {
+        Lease::unlimited()
+    }
 
     /// Who drives the run, if that process is alive.
     fn driver_of(&self, run: &RunId) -> Future<'_, Result<Option<DriverInfo>, StoreError>>;

@@ -15,6 +15,7 @@ mod guiding;
 mod handing_over;
 mod hostile;
 mod kills;
+mod leases;
 mod leftovers;
 mod lists;
 mod live;

@@ -1,5 +1,6 @@
 //! Runs that are left to whichever process drives in the background: beginning them, handing them over, and letting them rest.
 
+use super::claim::Claim;
 use super::{DriveError, Driver, Listener, append_first, sent};
 use crate::load::load_fresh;
 use crate::projection::bring_up;
@@ -60,6 +61,7 @@ pub async fn detach(world: &World, run: &RunId, actor: Actor, require_terminal: 
 pub struct Parked {
     run: RunId,
     epoch: u64,
+    term: u64,
 }
 
 impl Parked {
@@ -71,7 +73,10 @@ impl Parked {
     /// Reads the run again, to go on with it.
     pub async fn wake(&self, world: World, listener: Box<dyn Listener>) -> Result<Driver, DriveError> {
         let fresh = load_fresh(&*world.store, &self.run).await?;
-        Ok(Driver::new(world, fresh, self.epoch, listener))
+        let claim = Claim::new(&world.store, &self.run, self.epoch, self.term);
+        let driver = Driver::new(world, fresh, claim, true, listener);
+        driver.refuse_takeover()?;
+        Ok(driver)
     }
 }
 
@@ -85,6 +90,6 @@ impl Driver {
 
     /// Lets a run rest that waits for a person, or has ended.
     pub fn park(self) -> Parked {
-        Parked { run: self.run.id, epoch: self.epoch }
+        Parked { run: self.run.id, epoch: self.claim.epoch, term: self.claim.term() }
     }
 }

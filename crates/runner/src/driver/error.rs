@@ -19,6 +19,11 @@ pub enum DriveError {
     /// Another process took the run over.
     #[error("another process has taken run {0} over")]
     TakenOver(RunId),
+    /// The process could not renew its lease in time, so another one may take the run over.
+    #[error(
+        "this process could not renew its lease on run {0} in time: the database did not answer; the tasks that it ran were stopped"
+    )]
+    LeaseLost(RunId),
     /// The rules say no.
     #[error(transparent)]
     Refused(#[from] Refusal),

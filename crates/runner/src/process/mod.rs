@@ -205,6 +205,10 @@ async fn follow(job: &Job, stop: &Stop, leader: &mut Leader, source: &mut Source
             biased;
             () = leader.exited() => return ending,
             () = stop.stopped(), if ending.is_none() => How::Stopped,
+            () = stop.hurried(ending.as_ref().map(|ending| ending.kill_at)), if ending.is_some() => {
+                hurry(&mut ending, &mut alarm, stop.kill_at());
+                continue;
+            }
             () = at(alarm) => match &ending {
                 None => How::TimedOut(job.timeout.unwrap_or_default()),
                 Some(_) => {
@@ -221,8 +225,17 @@ async fn follow(job: &Job, stop: &Stop, leader: &mut Leader, source: &mut Source
         // One that is halted could not end otherwise.
         leader.signal_group(Signal::CONT);
         let kill_at = Instant::now() + job.grace.stopped;
+        let kill_at = stop.kill_at().map_or(kill_at, |sooner| sooner.min(kill_at));
         alarm = Some(kill_at);
         ending = Some(Ending { how, kill_at });
+    }
+}
+
+/// Kills a job that is being ended sooner than it was given time for; one that was killed already stays so.
+fn hurry(ending: &mut Option<Ending>, alarm: &mut Option<Instant>, kill_at: Option<Instant>) {
+    if let (Some(ending), Some(kill_at)) = (ending, kill_at) {
+        ending.kill_at = kill_at;
+        *alarm = alarm.map(|_| kill_at);
     }
 }
 

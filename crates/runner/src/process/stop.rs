@@ -2,11 +2,23 @@
 
 use std::sync::Arc;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// Asks jobs to end. Clones are one and the same handle.
 #[derive(Clone, Debug)]
 pub struct Stop {
-    asked: Arc<watch::Sender<bool>>,
+    asked: Arc<watch::Sender<Asked>>,
+}
+
+/// What jobs were asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Asked {
+    #[default]
+    Nothing,
+    /// To end in order.
+    End,
+    /// To end in order, and to be killed at this time.
+    EndBy(Instant),
 }
 
 impl Default for Stop {
@@ -18,23 +30,56 @@ impl Default for Stop {
 impl Stop {
     /// A handle on which nobody asked yet.
     pub fn new() -> Self {
-        Self { asked: Arc::new(watch::Sender::new(false)) }
+        Self { asked: Arc::new(watch::Sender::default()) }
     }
 
     /// Asks the jobs that hold a clone of this to end, now and from now on.
     pub fn stop(&self) {
-        self.asked.send_replace(true);
+        self.asked.send_modify(|asked| {
+            if *asked == Asked::Nothing {
+                *asked = Asked::End;
+            }
+        });
+    }
+
+    /// Asks the same, and that whatever is left at this time is killed, however long it would be given otherwise.
+    pub fn stop_by(&self, kill_at: Instant) {
+        self.asked.send_modify(|asked| {
+            *asked = match *asked {
+                Asked::EndBy(earlier) => Asked::EndBy(earlier.min(kill_at)),
+                Asked::Nothing | Asked::End => Asked::EndBy(kill_at),
+            }
+        });
+    }
+
+    /// When whatever is left is to be killed, if somebody said so.
+    pub fn kill_at(&self) -> Option<Instant> {
+        match *self.asked.borrow() {
+            Asked::EndBy(kill_at) => Some(kill_at),
+            Asked::Nothing | Asked::End => None,
+        }
+    }
+
+    /// Waits until somebody says when to kill, or says an earlier time than this one.
+    pub async fn hurried(&self, than: Option<Instant>) {
+        let mut asked = self.asked.subscribe();
+        let earlier = |asked: &Asked| match (*asked, than) {
+            (Asked::EndBy(kill_at), Some(than)) => kill_at < than,
+            (Asked::EndBy(_), None) => true,
+            (Asked::Nothing | Asked::End, _) => false,
+        };
+        let _ = asked.wait_for(earlier).await;
     }
 
     /// Whether somebody asked.
     pub fn is_stopped(&self) -> bool {
-        *self.asked.borrow()
+        *self.asked.borrow() != Asked::Nothing
     }
 
     /// Waits until somebody asks.
     pub async fn stopped(&self) {
         let mut asked = self.asked.subscribe();
         // The sender lives as long as `self`, so waiting can only end because somebody asked.
-        let _ = asked.wait_for(|asked| *asked).await;
+        let _ = asked.wait_for(|asked| *asked != Asked::Nothing).await;
     }
 }

@@ -1,6 +1,7 @@
 //! Drivers: which processes drive runs, and which of them are alive.
 //!
-//! A driver is alive until its lease expires, by the clock of the database; one heartbeat for all its runs makes the lease anew. One that
+//! A driver is alive until its lease expires, by the clock of the database; one heartbeat for all its runs renews the lease. By the
+//! clock of its own process it ends earlier ([`Lease`]): from then on nothing is started. A heartbeat that
 //! comes too late has lost nothing yet: only a claim by another takes a run from it, and raises the epoch that its appends carry.
 //!
 //! Whoever is on the same machine need not wait: it looks whether the process is there. The same machine is one that began at the same
@@ -11,6 +12,7 @@ use super::errors::{corrupt, explain};
 use super::link::{Link, Session};
 use super::process;
 use crate::error::StoreError;
+use crate::lease::{Lease, machine_clock};
 use crate::store::DriverInfo;
 use lockgate_engine::id::{DriverId, IdSource, RunId};
 use lockgate_engine::time::Timestamp;
@@ -20,10 +22,12 @@ use tokio::sync::{Mutex, OnceCell};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
-/// How long a driver is believed to be alive after its last heartbeat, in seconds.
-const LEASE: f64 = 15.0;
+/// How long a driver is believed to be alive after its last heartbeat.
+const LEASE: Duration = Duration::from_secs(15);
 /// How often a heartbeat is sent.
-const BEAT: Duration = Duration::from_secs(5);
+const BEAT: Duration = Duration::from_secs(3);
+/// How long a heartbeat may take before it is sent again on another connection.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// How soon a heartbeat that failed is sent again.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -47,6 +51,7 @@ pub(super) enum Claimed {
 #[derive(Debug)]
 pub(super) struct Drivers {
     own: DriverId,
+    lease: Lease,
     alive: OnceCell<()>,
     /// The lease ends with this process: then no heartbeat follows any more.
     beating: Mutex<bool>,
@@ -56,7 +61,13 @@ impl Drivers {
     pub(super) fn new() -> Self {
         let mut ids = IdSource::new(rand::random());
         let own = DriverId(format!("{}{}", ids.next_id(), ids.next_id()));
-        Self { own, alive: OnceCell::new(), beating: Mutex::new(true) }
+        let lease = Lease::new(LEASE, machine_clock);
+        Self { own, lease, alive: OnceCell::new(), beating: Mutex::new(true) }
+    }
+
+    /// How long this process may rely on what it claimed.
+    pub(super) fn lease(&self) -> &Lease {
+        &self.lease
     }
 
     /// This process's driver id.
@@ -86,11 +97,19 @@ impl Drivers {
             if !*beating {
                 return;
             }
-            let beaten = match link.session().await {
-                Ok(session) => self.beat(&session).await.is_ok(),
-                Err(_) => false,
-            };
-            pause = if beaten { BEAT } else { AGAIN };
+            pause = if self.beat_once(&link).await { BEAT } else { AGAIN };
+        }
+    }
+
+    /// Sends a heartbeat; a connection on which it does not arrive in time is given up.
+    async fn beat_once(&self, link: &Link) -> bool {
+        let Ok(Ok(session)) = tokio::time::timeout(PATIENCE, link.session()).await else { return false };
+        match tokio::time::timeout(PATIENCE, self.beat(&session)).await {
+            Ok(beaten) => beaten.is_ok(),
+            Err(_) => {
+                tokio::time::timeout(PATIENCE, link.lose(&session)).await.ok();
+                false
+            }
         }
     }
 
@@ -100,7 +119,10 @@ impl Drivers {
             ON CONFLICT (driver) DO UPDATE SET expires_at = excluded.expires_at";
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let pid = i64::from(std::process::id());
-        session.query(text, &[&self.own.as_str(), &pid, &host, &LEASE, &process::own()]).await.map(|_| ())
+        let sent = self.lease.now();
+        session.query(text, &[&self.own.as_str(), &pid, &host, &LEASE.as_secs_f64(), &process::own()]).await?;
+        self.lease.renewed(sent);
+        Ok(())
     }
 
     /// Ends the lease, so that others need not wait for it to expire.

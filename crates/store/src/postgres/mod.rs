@@ -40,6 +40,7 @@ mod writer;
 mod writers;
 
 use crate::error::{AppendError, ClaimError, StoreError};
+use crate::lease::Lease;
 use crate::store::{
     Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit, StoredRun,
     StoredValue, Unreferred, refuse_misuse,
@@ -161,6 +162,10 @@ impl Store for PostgresStore {
 
     fn driver(&self) -> &DriverId {
         self.parts.drivers.own()
+    }
+
+    fn lease(&self) -> Lease {
+        self.parts.drivers.lease().clone()
     }
 
     fn driver_of(&self, run: &RunId) -> Future<'_, Result<Option<DriverInfo>, StoreError>> {
