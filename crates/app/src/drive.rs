@@ -1,23 +1,21 @@
 //! Driving a run from the command line: until it ends, waits for somebody who is not here, or is stopped.
 
+mod asker;
+
+use self::asker::{Asker, Over};
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::print::{self, ERROR, GOOD, HELP, STRONG, WARNING, styled};
-use crate::prompt::{self, About, Asked, Line};
 use crate::trouble::Trouble;
 use crate::view::{HoldView, RunView, hanging, run_command, shown_text};
 use crate::{live, neutral, plans, progress, signals, worktrees};
-use lockgate_engine::hold::Hold;
-use lockgate_engine::id::HoldId;
-use lockgate_engine::run::command::{Body, Way};
+use lockgate_engine::run::Run;
 use lockgate_engine::run::event::FailureKind;
-use lockgate_engine::run::refusal::may_decide;
 use lockgate_engine::run::state::End;
-use lockgate_engine::run::{Refusal, Run};
 use lockgate_runner::driver::{DriveError, Driver, Halt, Paused, fire_due, next_moment};
-use lockgate_runner::load::load;
 use lockgate_runner::process::{become_subreaper, keep_reaping};
 use lockgate_runner::world::World;
+use std::pin::{Pin, pin};
 
 /// Makes ready to drive: signals are heard, and what tasks leave behind comes to this process. Must be called inside the runtime.
 pub(crate) fn make_ready() -> Result<Halt, Trouble> {
@@ -30,37 +28,47 @@ pub(crate) fn make_ready() -> Result<Halt, Trouble> {
     Ok(halt)
 }
 
-/// Drives a run until there is nothing more to do here, tells how it ended, and gives how the program ends.
+/// Drives a run until there is nothing more to do here, tells how it ended, and gives how the program ends. At a terminal the person is
+/// asked about each hold as soon as it opens, while everything else continues.
 pub(crate) async fn drive(project: &Project, mut driver: Driver, halt: &Halt, json: bool) -> Result<Exit, Trouble> {
-    let mut here = Here { project, asks: !json && print::somebody_is_there(), draft: None };
-    let exit = loop {
-        let paused = match driver.drive(halt).await {
-            Ok(paused) => paused,
-            Err(error) => {
-                let trouble = Trouble::from(error);
-                trouble.tell();
-                if trouble.exit() == Exit::Failed {
-                    next_command("when that is mended, go on", &format!("lockgate resume {}", driver.run().id));
-                }
-                return Err(trouble.told());
+    let asks = !json && print::somebody_is_there();
+    let mut asker = Asker::of(project, &driver);
+    let future: Option<Questions<'_>> = if asks { Some(Box::pin(asker.ask_all(halt))) } else { None };
+    let mut asking = Asking { future, over: Over::NoOneThere, trouble: None };
+    let stopped = drive_and_ask(&mut driver, &mut asking, halt).await;
+    let (over, trouble) = asking.close();
+    asker.tell_unanswered(driver.run());
+    let exit = match stopped {
+        Err(error) => {
+            let trouble = Trouble::from(error);
+            trouble.tell();
+            if trouble.exit() == Exit::Failed {
+                next_command("when that is mended, go on", &format!("lockgate resume {}", driver.run().id));
             }
-        };
-        match paused {
-            Paused::Ended => {
-                let exit = ended(driver.run());
-                worktrees::tell(&project.root, driver.run());
-                plans::tell_summaries(project, driver.run()).await;
-                break exit;
-            }
-            Paused::Interrupted => {
-                told_to_stop(driver.run());
-                break Exit::by_signal(halt.signal());
-            }
-            Paused::Waiting => match here.ask(&mut driver, halt).await? {
-                None => {}
-                Some(exit) => break exit,
-            },
+            return Err(trouble.told());
         }
+        Ok(Paused::Ended) => {
+            let exit = ended(driver.run());
+            worktrees::tell(&project.root, driver.run());
+            plans::tell_summaries(project, driver.run()).await;
+            exit
+        }
+        Ok(Paused::Interrupted) => {
+            told_to_stop(driver.run());
+            Exit::by_signal(halt.signal())
+        }
+        Ok(Paused::Waiting) => match (trouble, over) {
+            (Some(trouble), _) => return Err(trouble),
+            (None, Over::NoOneThere) => waiting(driver.run()),
+            (None, Over::Interrupted) => {
+                told_to_stop(driver.run());
+                Exit::Interrupted
+            }
+            (None, Over::Halted) => {
+                told_to_stop(driver.run());
+                Exit::by_signal(halt.signal())
+            }
+        },
     };
     unused_answers(driver.run());
     if json {
@@ -69,115 +77,83 @@ pub(crate) async fn drive(project: &Project, mut driver: Driver, halt: &Halt, js
     Ok(exit)
 }
 
-/// Who can be asked from this process.
-struct Here<'p> {
-    project: &'p Project,
-    asks: bool,
-    /// Feedback for a hold that was not sent, or that came too late.
-    draft: Option<(HoldId, Line)>,
+/// Asks about one hold after another until that is over.
+type Questions<'a> = Pin<Box<dyn Future<Output = Result<Over, Trouble>> + 'a>>;
+
+/// The questions that are being asked while a run is driven, and why that is over once it is.
+struct Asking<'a> {
+    /// None where no one is asked any more.
+    future: Option<Questions<'a>>,
+    over: Over,
+    trouble: Option<Trouble>,
 }
 
-impl Here<'_> {
-    /// Asks the person at the terminal about the hold that waits longest; gives how the program ends when there is nobody to ask.
-    async fn ask(&mut self, driver: &mut Driver, halt: &Halt) -> Result<Option<Exit>, Trouble> {
-        let Some(hold) = driver.run().open_holds().first().map(|hold| (*hold).clone()) else {
-            return Ok(Some(waiting(driver.run())));
-        };
-        if !self.asks {
-            return Ok(Some(waiting(driver.run())));
+impl Asking<'_> {
+    /// Waits until no one is asked any more.
+    async fn ended(&mut self) {
+        let Some(future) = &mut self.future else { return std::future::pending().await };
+        match future.await {
+            Ok(over) => self.over = over,
+            Err(trouble) => self.trouble = Some(trouble),
         }
-        let actor = self.project.actor(Way::Prompt);
-        if let Err(refusal) = may_decide(&actor, self.project.require_terminal(), "answer a hold") {
-            Trouble::from(refusal).tell();
-            return Ok(Some(waiting(driver.run())));
-        }
-        let _hidden = live::hide();
-        let about = About::of(driver.run(), &hold, self.project.store()).await?;
-        about.show();
-        let moments = tokio::spawn(watch_moments(driver.world().clone(), driver.run().clone()));
-        // The same hold may be asked again, because its files have changed; what was written for it is still there then.
-        let draft = self.draft.take().filter(|(of, _)| *of == hold.id);
-        let (_, draft) = self.draft.insert(draft.unwrap_or_else(|| (hold.id.clone(), Line::default())));
-        let asked = prompt::ask(&about, draft, halt).await;
-        moments.abort();
-        match asked? {
-            Asked::Chose { option, feedback } => {
-                let body =
-                    Body::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option: option.to_string(), feedback };
-                match driver.submit(actor, body, self.project.require_terminal()).await {
-                    Ok(()) => {}
-                    // Somebody was quicker, or the question has changed meanwhile: it is shown as it is now.
-                    Err(DriveError::Refused(
-                        refusal @ (Refusal::AlreadyAnswered { .. }
-                        | Refusal::AnswerConflicts { .. }
-                        | Refusal::StaleRevision { .. }
-                        | Refusal::RunEnded { .. }
-                        | Refusal::NoSuchHold { .. }),
-                    )) => {
-                        print::note(neutral::line(&refusal.to_string()));
-                    }
-                    Err(error) => return Err(error.into()),
-                }
-                Ok(None)
-            }
-            Asked::Elsewhere => {
-                // What follows from it comes with the next round of driving; who answered is told first.
-                let now = load(self.project.store(), &driver.run().id).await?;
-                print::note(answered_elsewhere(&now, &hold));
-                Ok(None)
-            }
-            Asked::NobodyThere => {
-                self.asks = false;
-                Ok(Some(waiting(driver.run())))
-            }
-            Asked::Interrupted => {
-                told_to_stop(driver.run());
-                Ok(Some(Exit::Interrupted))
-            }
-            Asked::Halted => {
-                told_to_stop(driver.run());
-                Ok(Some(Exit::by_signal(halt.signal())))
-            }
-        }
+        self.future = None;
+    }
+
+    /// Takes an open question off the terminal; gives why no one is asked any more.
+    fn close(self) -> (Over, Option<Trouble>) {
+        (self.over, self.trouble)
     }
 }
 
-/// Fires the deadlines and reminders of a run while somebody is asked; a question that is answered by that closes.
-async fn watch_moments(world: World, mut run: Run) {
-    while let Some(next) = next_moment(&run) {
-        world.clock.sleep_until(next).await;
-        match fire_due(&world, |due| *due == run.id).await {
-            Ok(fired) => {
+/// Drives and asks side by side. When all that is left to do is to answer, it stays for as long as there is someone to ask.
+async fn drive_and_ask(driver: &mut Driver, asking: &mut Asking<'_>, halt: &Halt) -> Result<Paused, DriveError> {
+    let world = driver.world().clone();
+    loop {
+        let marker = world.store.changes();
+        match drive_asked(driver, asking, halt).await? {
+            Paused::Waiting if asking.future.is_some() && !driver.run().open_holds().is_empty() => {}
+            paused @ (Paused::Waiting | Paused::Ended | Paused::Interrupted) => return Ok(paused),
+        }
+        let run = driver.run();
+        tokio::select! {
+            () = asking.ended() => match asking.over {
+                Over::NoOneThere => {}
+                Over::Interrupted | Over::Halted => return Ok(Paused::Waiting),
+            },
+            changed = world.store.run_changed(&run.id, marker) => {
+                changed?;
+            }
+            () = next_timer(&world, run) => {
+                let fired = fire_due(&world, |due| *due == run.id).await?;
                 if fired.iter().any(|fired| fired.kind == "remind") {
-                    print::terminal("\x07");
-                }
-                match load(&*world.store, &run.id).await {
-                    Ok(now) => run = now,
-                    Err(_) => return,
+                    live::write_now("\x07");
                 }
             }
-            Err(_) => return,
         }
     }
 }
 
-/// What became of a hold while it was being asked here.
-fn answered_elsewhere(run: &Run, asked: &Hold) -> String {
-    let said = |hold: &HoldId, label: &str, by: String, at: String| {
-        format!("hold {hold} was answered elsewhere: {:?} by {by} at {at}", neutral::line(label))
-    };
-    if let Some(hold) = run.holds.get(&asked.id) {
-        if let Some(answer) = hold.answers.last() {
-            let label = hold.options.iter().find(|choice| choice.id == answer.option).map_or("", |choice| choice.label.as_str());
-            return said(&asked.id, label, progress::by(Some(&answer.actor)), answer.at.to_string());
-        }
-        if hold.revision != asked.revision {
-            return format!("hold {} was opened again, because what it shows has changed", asked.id);
+/// Drives until there is nothing more to do. A person who presses Ctrl+C at a question stops the run as the signal does elsewhere.
+async fn drive_asked(driver: &mut Driver, asking: &mut Asking<'_>, halt: &Halt) -> Result<Paused, DriveError> {
+    let mut driving = pin!(driver.drive(halt));
+    loop {
+        tokio::select! {
+            paused = &mut driving => return paused,
+            () = asking.ended() => {
+                if asking.over == Over::Interrupted {
+                    halt.halt("SIGINT");
+                    live::ending();
+                }
+            }
         }
     }
-    match run.decisions.iter().rev().find(|decision| decision.hold == asked.id) {
-        Some(decision) => said(&asked.id, &decision.label, progress::by(Some(&decision.actor)), decision.at.to_string()),
-        None => format!("hold {} no longer waits", asked.id),
+}
+
+/// Ends when a deadline or reminder of an open hold is due; never where there is none.
+async fn next_timer(world: &World, run: &Run) {
+    match next_moment(run) {
+        Some(next) => world.clock.sleep_until(next).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -63,13 +63,24 @@ struct Screen {
     size: Option<Size>,
     /// How many have asked that nothing be drawn.
     hidden: usize,
+    /// Whether a question has the terminal, so that everything else is printed after it.
+    held_back: bool,
     /// Whether the terminal is gone.
     gone: bool,
 }
 
 impl Screen {
     const fn new() -> Self {
-        Self { tree: None, lines: None, record: String::new(), drawn: Vec::new(), size: None, hidden: 0, gone: false }
+        Self {
+            tree: None,
+            lines: None,
+            record: String::new(),
+            drawn: Vec::new(),
+            size: None,
+            hidden: 0,
+            held_back: false,
+            gone: false,
+        }
     }
 }
 
@@ -171,20 +182,38 @@ pub(crate) fn end() {
 
 /// Nothing is drawn while this is there; then everything is drawn again.
 #[derive(Debug)]
-pub(crate) struct Hidden;
+pub(crate) struct Hidden {
+    holds_back: bool,
+}
 
 /// Takes the live part off the screen, for as long as what this gives is there.
 pub(crate) fn hide() -> Hidden {
     let mut screen = screen();
     clear(&mut screen);
     screen.hidden += 1;
-    Hidden
+    Hidden { holds_back: false }
+}
+
+/// The same, and what is printed meanwhile is kept until then: a question has the terminal, while the run continues.
+pub(crate) fn hold_back() -> Hidden {
+    let mut screen = screen();
+    clear(&mut screen);
+    screen.hidden += 1;
+    screen.held_back = true;
+    Hidden { holds_back: true }
 }
 
 impl Drop for Hidden {
     fn drop(&mut self) {
         let mut screen = screen();
         screen.hidden = screen.hidden.saturating_sub(1);
+        if self.holds_back {
+            screen.held_back = false;
+        }
+        // Without a live part there is no later drawing that would print it.
+        if !IS_LIVE.load(Ordering::Relaxed) {
+            clear(&mut screen);
+        }
         changed();
     }
 }
@@ -216,9 +245,14 @@ fn changed() {
     }
 }
 
-/// Writes text to where talk goes: above the live part, where there is one. Gives whether it could be written.
+/// Writes text to where talk goes: above the live part, where there is one, and after a question that has the terminal. Gives
+/// whether it could be written.
 pub(crate) fn write_above(text: &str) -> bool {
     let mut screen = screen();
+    if screen.held_back {
+        screen.record += text;
+        return true;
+    }
     let record = std::mem::take(&mut screen.record);
     let text = if record.is_empty() { text.to_owned() } else { coloured(&record) + text };
     let whole = match screen.drawn.is_empty() {
@@ -226,6 +260,11 @@ pub(crate) fn write_above(text: &str) -> bool {
         false => format!("{ERASED}{text}{}", drawing(&screen.drawn)),
     };
     put(&mut screen, &whole)
+}
+
+/// Writes text as it is, wherever the cursor is: what belongs to a question, and sequences that show no text.
+pub(crate) fn write_now(text: &str) {
+    put(&mut screen(), text);
 }
 
 fn put(screen: &mut Screen, text: &str) -> bool {

@@ -42,9 +42,7 @@ fn tell(notify: Notify, text: &str) {
         Notify::Off => {}
         Notify::Bell => ring(),
         Notify::Desktop => match sequence(&environment, text) {
-            Some(sequence) => {
-                live::write_above(&sequence);
-            }
+            Some(sequence) => live::write_now(&sequence),
             None if has_desktop(&environment) && notify_send(text) => {}
             None => ring(),
         },
@@ -52,7 +50,7 @@ fn tell(notify: Notify, text: &str) {
 }
 
 fn ring() {
-    live::write_above("\x07");
+    live::write_now("\x07");
 }
 
 /// What makes a terminal show a notice, where it is known to.

@@ -61,6 +61,14 @@ pub(crate) fn talk(text: &str) {
     };
 }
 
+/// Talk that belongs to a question which has the terminal: not kept until after it.
+pub(crate) fn of_question(text: &str) {
+    match talk_has_colour() {
+        true => live::write_now(text),
+        false => live::write_now(&anstream::adapter::strip_str(text).to_string()),
+    }
+}
+
 /// Talk: one line.
 pub(crate) fn say(text: impl std::fmt::Display) {
     talk(&format!("{text}\n"));

@@ -242,14 +242,7 @@ impl Progress {
                 let decided = run.decisions.iter().rev().find(|decision| decision.hold == *hold);
                 let label =
                     choice.map(|choice| choice.label.as_str()).or_else(|| decided.map(|decision| decision.label.as_str()));
-                let label = neutral::line(label.unwrap_or(option.as_str())).into_owned();
-                line(
-                    text,
-                    format_args!("  answered {} by {}", styled(GOOD, format_args!("{label:?}")), by(entry.actor.as_deref())),
-                );
-                if let Some(feedback) = feedback.as_deref().filter(|feedback| !feedback.is_empty()) {
-                    indented(text, "feedback: ", feedback);
-                }
+                *text += &answered(label.unwrap_or(option.as_str()), entry.actor.as_deref(), feedback.as_deref());
             }
             Event::HoldReopened { hold, revision, differences, by_check, .. } => {
                 let hold = styled(STRONG, format_args!("{hold}@{revision}"));
@@ -329,6 +322,17 @@ fn failed(text: &mut String, what: &str, took: &str, failure: &Failure) {
     let word = styled(ERROR, "failed");
     line(text, format_args!("  {} {word} after {took}: {}", neutral::line(what), hanging(&failure.message, "    ")));
     *text += &tail_text(&failure.tail, "    ");
+}
+
+/// That a hold was answered, as plain lines.
+pub(crate) fn answered(label: &str, actor: Option<&Actor>, feedback: Option<&str>) -> String {
+    let mut text = String::new();
+    let label = neutral::line(label).into_owned();
+    line(&mut text, format_args!("  answered {} by {}", styled(GOOD, format_args!("{label:?}")), by(actor)));
+    if let Some(feedback) = feedback.filter(|feedback| !feedback.is_empty()) {
+        indented(&mut text, "feedback: ", feedback);
+    }
+    text
 }
 
 /// Why there is another attempt.

@@ -8,6 +8,7 @@ mod claim;
 mod error;
 mod halt;
 mod moments;
+mod open;
 mod submit;
 
 pub use background::{Parked, begin_detached, begin_resting, detach, fork_with};
@@ -24,7 +25,7 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use lockgate_engine::digest::Digest;
-use lockgate_engine::id::{CommandId, DriverId, RunId};
+use lockgate_engine::id::{CommandId, DriverId, HoldId, RunId};
 use lockgate_engine::run::command::{Actor, Body, Command, Create, TaskOutcome};
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::Entry;
@@ -35,6 +36,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// How long a driver waits for an outcome before it looks whether somebody else changed the run.
 const LOOK_AFTER: Duration = Duration::from_millis(2);
@@ -93,6 +95,8 @@ pub struct Driver {
     fresh: bool,
     listener: Box<dyn Listener>,
     projector: Option<Projector>,
+    /// The open holds with their revisions, the oldest first.
+    open: watch::Sender<Vec<(HoldId, u32)>>,
 }
 
 /// A command that waits to be decided, with the values it refers to.
@@ -168,6 +172,7 @@ impl Driver {
     fn new(world: World, fresh: Fresh, claim: Claim, recorded: bool, listener: Box<dyn Listener>) -> Self {
         Self {
             world,
+            open: watch::Sender::new(open::of(&fresh.run)),
             run: fresh.run,
             claim,
             recorded,
@@ -397,6 +402,7 @@ impl Driver {
                 continue;
             }
             self.begin_pending();
+            self.publish_open_holds();
             return refusal.map_or(Ok(()), |refused| Err(refused.into()));
         }
     }

@@ -1,7 +1,7 @@
 //! Ctrl+Z: the terminal is put in order, this process stops as its shell expects, and everything is drawn again when it goes on.
 //! Tasks are in sessions of their own, so they are not stopped.
 
-use crate::print;
+use crate::print::{self, HELP, styled};
 use rustix::process::{Signal, getpgrp, getpid, kill_process, kill_process_group};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -38,7 +38,7 @@ pub(crate) async fn stop_with_others(meaning: &str) {
     if !can_be_set_going() {
         return;
     }
-    print::note(format_args!("stopped; {meaning}"));
+    print::of_question(&format!("{} stopped; {meaning}\n", styled(HELP, "note:")));
     // Like the signal that Ctrl+Z sends, this one stops nobody whom no shell could set going again; and it is not caught here.
     stopped(|| kill_process_group(getpgrp(), Signal::TTIN)).await;
 }

@@ -61,7 +61,7 @@ impl<'a> About<'a> {
     /// Shows it. Whatever is on the screen, the question stands below that.
     pub(crate) fn show(&self) {
         let size = live::window();
-        print::talk(&self.shown.text(size, hint::rows_below(self.hold, size.columns)));
+        print::of_question(&self.shown.text(size, hint::rows_below(self.hold, size.columns)));
     }
 
     /// Shows its files in full; gives whether it must be shown again after that.
@@ -75,17 +75,25 @@ pub(crate) async fn ask(about: &About<'_>, draft: &mut Line, halt: &Halt) -> Res
     if about.hold.options.is_empty() {
         return Ok(Asked::NobodyThere);
     }
-    let Ok(mut terminal) = Terminal::take() else { return Ok(Asked::NobodyThere) };
+    let Ok(terminal) = Terminal::take() else { return Ok(Asked::NobodyThere) };
+    // The terminal is given back first, also where the run ends in the middle of a question.
+    let _below = LineBreak;
+    let mut terminal = terminal;
     let mut asking = Asking::of(about, draft, halt);
     // Somebody may have answered between the look that led here and the marker.
-    let asked = match asking.still_stands().await {
-        Ok(true) => asking.choose(&mut terminal).await,
-        Ok(false) => Ok(Asked::Elsewhere),
-        Err(trouble) => Err(trouble),
-    };
-    drop(terminal);
-    print::terminal("\n");
-    asked
+    match asking.still_stands().await? {
+        true => asking.choose(&mut terminal).await,
+        false => Ok(Asked::Elsewhere),
+    }
+}
+
+/// Ends the row of a question when it is dropped, so that what follows starts in a row of its own.
+struct LineBreak;
+
+impl Drop for LineBreak {
+    fn drop(&mut self) {
+        print::terminal("\n");
+    }
 }
 
 /// What is on the terminal while somebody is asked and has typed or chosen something.

@@ -22,6 +22,7 @@ mod live;
 mod looking;
 mod masking;
 mod modes;
+mod parallel_questions;
 mod pipelines;
 mod pipelines_asked;
 mod pipelines_import;

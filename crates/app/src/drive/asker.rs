@@ -1,0 +1,150 @@
+//! Asks the person at the terminal about the open holds of a run, one after another, while the run is driven.
+
+use crate::open::Project;
+use crate::prompt::{self, About, Asked, Line};
+use crate::trouble::Trouble;
+use crate::{live, neutral, print, progress};
+use lockgate_engine::hold::{Choice, Hold};
+use lockgate_engine::id::{HoldId, OptionId, RunId};
+use lockgate_engine::run::command::{Actor, Body, Way};
+use lockgate_engine::run::refusal::may_decide;
+use lockgate_engine::run::{Refusal, Run};
+use lockgate_runner::driver::{DriveError, Driver, Halt, submit};
+use lockgate_runner::load::load;
+use lockgate_runner::world::World;
+use tokio::sync::watch;
+
+/// Why no one is asked any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Over {
+    /// No one is at the terminal, or no one who may answer.
+    NoOneThere,
+    /// The person pressed Ctrl+C.
+    Interrupted,
+    /// A signal asks the program to stop.
+    Halted,
+}
+
+/// Asks the person at the terminal about a run that this process drives.
+pub(super) struct Asker<'p> {
+    project: &'p Project,
+    world: World,
+    run: RunId,
+    open: watch::Receiver<Vec<(HoldId, u32)>>,
+    /// Feedback for a hold that was not sent, or that came too late.
+    draft: Option<(HoldId, Line)>,
+    /// The hold that is being asked about.
+    asked: Option<Hold>,
+}
+
+impl<'p> Asker<'p> {
+    pub(super) fn of(project: &'p Project, driver: &Driver) -> Self {
+        let (world, run, open) = (driver.world().clone(), driver.run().id.clone(), driver.open_holds());
+        Self { project, world, run, open, draft: None, asked: None }
+    }
+
+    /// Asks about each hold as it opens, the oldest first.
+    pub(super) async fn ask_all(&mut self, halt: &Halt) -> Result<Over, Trouble> {
+        loop {
+            let (run, hold) = self.next().await?;
+            let actor = self.project.actor(Way::Prompt);
+            if let Err(refusal) = may_decide(&actor, self.project.require_terminal(), "answer a hold") {
+                Trouble::from(refusal).tell();
+                return Ok(Over::NoOneThere);
+            }
+            self.asked = Some(hold.clone());
+            let asked = self.ask(&run, &hold, halt).await?;
+            self.asked = None;
+            match asked {
+                Asked::Chose { option, feedback } => self.answer(actor, &hold, option, feedback).await?,
+                Asked::Elsewhere => {
+                    let now = load(self.project.store(), &self.run).await?;
+                    print::note(answered_elsewhere(&now, &hold));
+                }
+                Asked::NobodyThere => return Ok(Over::NoOneThere),
+                Asked::Interrupted => return Ok(Over::Interrupted),
+                Asked::Halted => return Ok(Over::Halted),
+            }
+        }
+    }
+
+    /// Waits for the next open hold. What the driver has not heard of yet, such as an answer given here, is in the store already.
+    async fn next(&mut self) -> Result<(Run, Hold), Trouble> {
+        loop {
+            if !self.open.borrow_and_update().is_empty() {
+                let run = load(self.project.store(), &self.run).await?;
+                if let Some(hold) = run.open_holds().first().map(|hold| (*hold).clone()) {
+                    return Ok((run, hold));
+                }
+            }
+            if self.open.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Asks about one hold. What happens meanwhile is printed after it.
+    async fn ask(&mut self, run: &Run, hold: &Hold, halt: &Halt) -> Result<Asked, Trouble> {
+        let about = About::of(run, hold, self.project.store()).await?;
+        let _held_back = live::hold_back();
+        about.show();
+        // The same hold may be asked again, because its files have changed; what was written for it is still there then.
+        let draft = self.draft.take().filter(|(of, _)| *of == hold.id);
+        let (_, draft) = self.draft.insert(draft.unwrap_or_else(|| (hold.id.clone(), Line::default())));
+        prompt::ask(&about, draft, halt).await
+    }
+
+    /// Records what the person chose; the driver of this process hears of it as of any other answer.
+    async fn answer(&self, actor: Actor, hold: &Hold, option: OptionId, feedback: Option<String>) -> Result<(), Trouble> {
+        let chosen = hold.options.iter().find(|choice| choice.id == option);
+        let told = progress::answered(chosen.map_or(option.as_str(), label), Some(&actor), feedback.as_deref());
+        let (id, revision) = (hold.id.clone(), Some(hold.revision));
+        let body = Body::Answer { hold: id, revision, option: option.to_string(), feedback };
+        match submit(&self.world, &self.run, actor, body, self.project.require_terminal()).await {
+            Ok(_) => print::talk(&told),
+            // Somebody was quicker, or the question has changed meanwhile: it is shown as it is now.
+            Err(DriveError::Refused(
+                refusal @ (Refusal::AlreadyAnswered { .. }
+                | Refusal::AnswerConflicts { .. }
+                | Refusal::StaleRevision { .. }
+                | Refusal::RunEnded { .. }
+                | Refusal::NoSuchHold { .. }),
+            )) => print::note(neutral::line(&refusal.to_string())),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Says what became of a question that was being asked when the run ended.
+    pub(super) fn tell_unanswered(&mut self, run: &Run) {
+        if let Some(asked) = self.asked.take()
+            && run.end.is_some()
+        {
+            print::note(answered_elsewhere(run, &asked));
+        }
+    }
+}
+
+fn label(choice: &Choice) -> &str {
+    &choice.label
+}
+
+/// What became of a hold while it was being asked here.
+fn answered_elsewhere(run: &Run, asked: &Hold) -> String {
+    let said = |hold: &HoldId, label: &str, by: String, at: String| {
+        format!("hold {hold} was answered elsewhere: {:?} by {by} at {at}", neutral::line(label))
+    };
+    if let Some(hold) = run.holds.get(&asked.id) {
+        if let Some(answer) = hold.answers.last() {
+            let label = hold.options.iter().find(|choice| choice.id == answer.option).map_or("", |choice| choice.label.as_str());
+            return said(&asked.id, label, progress::by(Some(&answer.actor)), answer.at.to_string());
+        }
+        if hold.revision != asked.revision {
+            return format!("hold {} was opened again, because what it shows has changed", asked.id);
+        }
+    }
+    match run.decisions.iter().rev().find(|decision| decision.hold == asked.id) {
+        Some(decision) => said(&asked.id, &decision.label, progress::by(Some(&decision.actor)), decision.at.to_string()),
+        None => format!("hold {} no longer waits", asked.id),
+    }
+}
