@@ -297,7 +297,7 @@ fn failure(how: u8) -> Failure {
 }
 
 fn person() -> Actor {
-    Actor { credential: Credential::Person, name: "ada".into(), way: Way::Command, terminal: true, inside_task: None }
+    Actor { credential: Credential::Person, name: "ada".into(), way: Way::Command, terminal: true, inside_task: None, uid: Some(1000) }
 }
 
 fn agent() -> Actor {
@@ -307,6 +307,7 @@ fn agent() -> Actor {
         way: Way::Command,
         terminal: false,
         inside_task: Some("a/b".into()),
+        uid: Some(1000),
     }
 }
 

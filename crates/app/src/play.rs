@@ -192,7 +192,7 @@ impl Play {
 }
 
 fn person() -> Actor {
-    Actor { credential: Credential::Person, name: "ada".into(), way: Way::Prompt, terminal: true, inside_task: None }
+    Actor { credential: Credential::Person, name: "ada".into(), way: Way::Prompt, terminal: true, inside_task: None, uid: Some(1000) }
 }
 
 fn command(actor: Actor, body: Body, at: i64) -> Command {

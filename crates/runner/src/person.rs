@@ -12,7 +12,8 @@ pub const TASK_VARIABLE: &str = "LOCKGATE_TASK";
 pub fn at_the_command_line(root: &Root, way: Way) -> Actor {
     let inside_task = inside_task(root);
     let credential = if inside_task.is_some() { Credential::Agent } else { Credential::Person };
-    Actor { credential, name: user_name(), way, terminal: has_terminal(), inside_task }
+    let User { uid, name } = User::of_this_process();
+    Actor { credential, name, way, terminal: has_terminal(), inside_task, uid: Some(uid) }
 }
 
 /// The task that this process runs inside of: by its environment, or because a driver is among its ancestors, of this root or of
@@ -54,7 +55,39 @@ fn drivers(root: &Root) -> Vec<DriverFile> {
     texts.filter_map(|text| serde_json::from_str(&text).ok()).collect()
 }
 
-fn user_name() -> String {
-    let known = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
-    known.unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()))
+/// The user of the operating system who started this process.
+struct User {
+    uid: u32,
+    name: String,
+}
+
+impl User {
+    /// The real user of this process. The environment is not asked: whoever starts a process writes its environment.
+    fn of_this_process() -> Self {
+        Self::of(rustix::process::getuid().as_raw())
+    }
+
+    /// A user by number. The name comes from the system's list of users, which may also be a directory service.
+    fn of(uid: u32) -> Self {
+        let known = nix::unistd::User::from_uid(nix::unistd::Uid::from_raw(uid)).ok().flatten();
+        let name = known.map(|user| user.name).filter(|name| !name.is_empty());
+        Self { uid, name: name.unwrap_or_else(|| format!("uid {uid}")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_named_by_the_list_of_users() {
+        let user = User::of(0);
+        assert_eq!((user.uid, user.name.as_str()), (0, "root"));
+    }
+
+    #[test]
+    fn a_user_without_a_name_is_shown_by_number() {
+        let user = User::of(u32::MAX - 7);
+        assert_eq!((user.uid, user.name.as_str()), (u32::MAX - 7, "uid 4294967288"));
+    }
 }

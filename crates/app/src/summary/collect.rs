@@ -217,7 +217,7 @@ impl Collector {
         let asked = &mut self.decisions[*index];
         asked.answer = Some(label.unwrap_or_else(|| option.to_owned()));
         asked.feedback = feedback.filter(|feedback| !feedback.is_empty()).map(str::to_owned);
-        asked.by = Some(WhoView { name: actor.name, credential: actor.credential, way: actor.way });
+        asked.by = Some(WhoView::of(&actor));
         asked.answered_at = Some(at);
         asked.revision = revision;
     }

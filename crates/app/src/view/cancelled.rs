@@ -41,7 +41,7 @@ impl CancelledView {
     pub(crate) fn of_entry(entry: &Entry) -> Option<Self> {
         let Event::Cancelled { reason } = &entry.event else { return None };
         let actor = entry.actor.as_deref().cloned().unwrap_or_else(Actor::driver);
-        let by = WhoView { name: actor.name, credential: actor.credential, way: actor.way };
+        let by = WhoView::of(&actor);
         Some(Self { at: entry.at, by, reason: reason.clone() })
     }
 

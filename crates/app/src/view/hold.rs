@@ -4,7 +4,7 @@ use super::command::answer_command;
 use crate::trouble::Trouble;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Choice, Hold, ShownFile};
-use lockgate_engine::run::command::{Credential, Way};
+use lockgate_engine::run::command::{Actor, Credential, Way};
 use lockgate_engine::run::index::HoldRow;
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::files::{Preview, preview};
@@ -81,8 +81,18 @@ pub(crate) struct AnswerView {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct WhoView {
     pub(crate) name: String,
+    /// The user of the operating system, where there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) uid: Option<u32>,
     pub(crate) credential: Credential,
     pub(crate) way: Way,
+}
+
+impl WhoView {
+    /// An actor, as JSON shows it.
+    pub(crate) fn of(actor: &Actor) -> Self {
+        Self { name: actor.name.clone(), uid: actor.uid, credential: actor.credential, way: actor.way }
+    }
 }
 
 /// A file that a decision is about.
@@ -212,12 +222,11 @@ impl FileView {
 fn answer(hold: &Hold) -> Option<AnswerView> {
     let answer = hold.answers.last()?;
     let choice = hold.options.iter().find(|choice| choice.id == answer.option);
-    let (name, credential, way) = (answer.actor.name.clone(), answer.actor.credential, answer.actor.way);
     Some(AnswerView {
         option: answer.option.to_string(),
         label: choice.map_or_else(|| answer.option.to_string(), |choice| choice.label.clone()),
         feedback: answer.feedback.clone(),
-        by: WhoView { name, credential, way },
+        by: WhoView::of(&answer.actor),
         at: answer.at,
     })
 }

@@ -1,6 +1,6 @@
 //! What is told of a hold once it has its answer, and which revisions and options an answer may name.
 
-use crate::project::{Project, finish, until};
+use crate::project::{Project, finish, until, user};
 
 const FLOW: &str = "
 name: flow
@@ -31,11 +31,12 @@ fn a_hold_that_has_its_answer_is_shown_as_answered_and_asks_no_more() {
     let status = project.status(&run);
     let answer = &status["holds"][0]["answer"];
     assert_eq!((&answer["option"], &answer["label"]), (&"again".into(), &"Again".into()), "{status}");
-    assert_eq!((&answer["feedback"], &answer["by"]["name"]), (&"shorter".into(), &"tester".into()), "{status}");
+    assert_eq!((&answer["feedback"], &answer["by"]["name"]), (&"shorter".into(), &user().into()), "{status}");
     assert!(answer["at"].is_string(), "{status}");
     for command in ["status", "why"] {
         let text = project.run(&[command, &run]).stdout;
-        assert!(text.contains("is answered \"Again\" (feedback: shorter) by tester by command at 20"), "{text}");
+        let answered = format!("is answered \"Again\" (feedback: shorter) by {} by command at 20", user());
+        assert!(text.contains(&answered), "{text}");
         assert!(text.contains(&format!("lockgate resume {run}")), "{text}");
         assert!(!text.contains("lockgate answer") && !text.contains("it was interrupted"), "{text}");
     }

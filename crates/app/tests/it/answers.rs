@@ -57,7 +57,7 @@ fn the_same_answer_again_is_no_error_and_another_one_is_told_what_was_recorded()
 exit 0
 --- stdout
 --- stderr
-hold [HOLD] has this answer already, by tester by command at [TIME]
+hold [HOLD] has this answer already, by [USER] by command at [TIME]
 
 "#]]
     );
@@ -68,7 +68,7 @@ hold [HOLD] has this answer already, by tester by command at [TIME]
 exit 3
 --- stdout
 --- stderr
-error[answer-conflicts]: tester answered "Looks good" at [TIME]; "Stop" came later and was not recorded
+error[answer-conflicts]: [USER] answered "Looks good" at [TIME]; "Stop" came later and was not recorded
 help: see what became of it with `lockgate log [RUN]`
 
 "#]]

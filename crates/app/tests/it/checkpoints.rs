@@ -1,6 +1,6 @@
 //! Requirements A1 to A9 from end to end.
 
-use crate::project::Project;
+use crate::project::{Project, user};
 use serde_json::json;
 use snapbox::{assert_data_eq, str};
 
@@ -133,7 +133,7 @@ fn a2_a3_a_custom_checkpoint_shows_its_prompt_files_and_options_and_records_in_o
     assert_eq!(answered["option"], "redo");
     assert_eq!(answered["feedback"], "", "feedback may be empty");
     assert_eq!(answered["revision"], 1);
-    assert_eq!(answered["actor"]["name"], "tester");
+    assert_eq!(answered["actor"]["name"], user());
     assert_eq!(answered["actor"]["way"], "command");
 }
 
@@ -204,7 +204,7 @@ fn a5_a6_actions_do_what_they_say_and_every_decision_is_in_the_context() {
     assert_eq!(decisions, expected);
     assert_eq!(checkpoints[0]["target"], "plan");
     assert_eq!(checkpoints[0]["feedback"], ", shorter");
-    assert_eq!(checkpoints[0]["by"]["name"], "tester");
+    assert_eq!(checkpoints[0]["by"]["name"], user());
     assert_eq!(checkpoints[0]["by"]["way"], "preset");
     assert!(checkpoints[0]["timestamp"].is_string());
     assert!(
@@ -367,8 +367,8 @@ phase plan
   plan/draft started
   plan/draft done in [TOOK]
   hold [HOLD]@1: Continue with next phase?
-  answered "Abort" by tester in advance
-run [RUN] was aborted by tester in advance
+  answered "Abort" by [USER] in advance
+run [RUN] was aborted by [USER] in advance
 
 "#]]
     );

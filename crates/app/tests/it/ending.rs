@@ -1,6 +1,6 @@
 //! How the program ends: exit codes (F12), signals, several processes at one run.
 
-use crate::project::{Output, Project, finish, hangups_are_ignored, lives, program, signal, until, without_terminal};
+use crate::project::{Output, Project, finish, hangups_are_ignored, lives, program, signal, until, user, without_terminal};
 use rustix::process::Signal;
 use snapbox::{assert_data_eq, str};
 use std::process::Stdio;
@@ -307,10 +307,11 @@ fn who_cancelled_a_run_and_why_is_told_wherever_it_is_looked_at() {
     finish(child);
     let run = project.newest();
     assert_eq!((&cancelled["run"], &cancelled["recorded"]), (&run.as_str().into(), &true.into()));
-    assert_eq!(cancelled["cancelled"]["by"]["name"], "tester");
+    assert_eq!(cancelled["cancelled"]["by"]["name"], user());
     for command in ["status", "why", "summary"] {
         let told = project.run(&[command, &run]).stdout;
-        assert!(told.to_lowercase().contains("cancelled by tester by command: no longer needed"), "{command}: {told}");
+        let by = format!("ancelled by {} by command: no longer needed", user());
+        assert!(told.contains(&by), "{command}: {told}");
     }
     for command in ["status", "summary"] {
         assert_eq!(project.json(0, &[command, &run, "--json"])["cancelled"], cancelled["cancelled"]);

@@ -1,6 +1,6 @@
 //! Messages say what to do next, and programs get them as JSON.
 
-use crate::project::{Project, without_terminal};
+use crate::project::{Project, user, without_terminal};
 use serde_json::Value;
 use snapbox::{assert_data_eq, str};
 
@@ -163,13 +163,13 @@ phases:
     assert_eq!(project.run(&["run", "flow.yaml", "login", "--answer", "a=Fine"]).code, Some(0));
     let text = project.run(&["log", &project.newest()]).stdout;
     for part in [
-        "the run began about \"login\" from flow.yaml  (by tester by command)",
+        &format!("the run began about \"login\" from flow.yaml  (by {} by command)", user()),
         "phase a began",
         "task a/t started",
         "task a/t finished in ",
         ", leaving x",
         "(checkpoint in phase a) asks: Good?",
-        "was answered \"Fine\"  (by tester in advance)",
+        &format!("was answered \"Fine\"  (by {} in advance)", user()),
         "the run is complete",
     ] {
         assert!(text.contains(part), "{part:?} is missing: {text}");

@@ -1,6 +1,6 @@
 //! Looking at runs: status, runs, inbox, why, log, validate, verify. F9.
 
-use crate::project::{Project, finish, signal, until};
+use crate::project::{Project, finish, signal, until, user};
 use rustix::process::Signal;
 use serde_json::Value;
 use snapbox::{assert_data_eq, str};
@@ -232,7 +232,7 @@ fn the_log_has_one_event_a_line_with_its_number_moment_kind_actor_and_hash() {
         assert!(!event.as_object().unwrap().values().any(Value::is_null), "absent things are absent: {event}");
     }
     assert_eq!(log[0]["type"], "created");
-    assert_eq!(log[0]["actor"]["name"], "tester");
+    assert_eq!(log[0]["actor"]["name"], user());
     let started = log.iter().find(|event| event["type"] == "task_started").unwrap();
     assert_eq!((started["phase"].as_str(), started["task"].as_str()), (Some("plan"), Some("draft")));
     assert_eq!(log.last().unwrap()["type"], "completed");

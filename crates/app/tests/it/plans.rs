@@ -1,6 +1,6 @@
 //! Plans from their first task to their summary, with a scripted agent that really commits.
 
-use crate::project::{Project, lives, until};
+use crate::project::{Project, lives, until, user};
 
 const PLAN: &str = r#"---
 phase: 08-login
@@ -129,7 +129,7 @@ fn killed_at(project: &Project, (kind, revision): (&str, u64), made: Option<&str
 
 /// A summary with what differs from run to run left out.
 fn redacted(project: &Project, run: &str, text: &str) -> String {
-    let mut text = text.replace(run, "[RUN]");
+    let mut text = text.replace(run, "[RUN]").replace(&format!("by {} by", user()), "by [USER] by");
     for line in project.git(&["log", "--format=%h %s"]).lines() {
         let (commit, subject) = line.split_once(' ').unwrap();
         text = text.replace(commit, &format!("[{}]", subject.trim_start_matches("08-01/")));
@@ -207,19 +207,19 @@ These are normal gates, not errors.
 ## Decisions
 
 - decision in 08-01: Which store?
-  - **PostgreSQL** by tester
+  - **PostgreSQL** by [USER]
 - action in 08-01: Click the link in the letter
-  - **Done** by tester (opening 2)
+  - **Done** by [USER] (opening 2)
 
 ## Verifications
 
 - verify in 08-01: Does this work as it should? The login with its store
-  - **Report issues** by tester
+  - **Report issues** by [USER]
   - feedback: too small
 - verify in 08-01: Does this work as it should? The login with its store
-  - **Approve** by tester
+  - **Approve** by [USER]
 - verify in 08-01: Does this work as it should? Plan 08-01: People can log in. (Deploy it)
-  - **Approve** by tester
+  - **Approve** by [USER]
 
 ## Deviations
 

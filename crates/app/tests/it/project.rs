@@ -210,6 +210,8 @@ impl Project {
         for hold in holds {
             text = text.replace(&hold, "[HOLD]");
         }
+        let user = user();
+        text = text.replace(&format!("by {user} "), "by [USER] ").replace(&format!("]: {user} "), "]: [USER] ");
         redact_moments(&text)
     }
 
@@ -229,6 +231,12 @@ impl Project {
 /// The program under test.
 pub(crate) fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_lockgate"))
+}
+
+/// The user whom the tests run as, by the system's own word. `USER` in the environment of what they start names another one.
+pub(crate) fn user() -> String {
+    let output = Command::new("id").arg("-un").output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
 /// Takes the terminal away from a process, also the one that the tests themselves may have.

@@ -1,6 +1,6 @@
 //! The prompt at a real terminal.
 
-use crate::project::{PATIENCE, Project, until};
+use crate::project::{PATIENCE, Project, until, user};
 use expectrl::{Eof, Session, WaitStatus};
 
 const FLOW: &str = "
@@ -245,7 +245,7 @@ fn a_prompt_closes_when_the_hold_is_answered_elsewhere_and_says_who_answered_wha
     assert_eq!(elsewhere.end().1, 0);
     let (said, code) = terminal.end();
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("was answered elsewhere: \"Publish\" by tester by command at 20"), "{said}");
+    assert!(said.contains(&format!("was answered elsewhere: \"Publish\" by {} by command at 20", user())), "{said}");
     assert!(project.path("published").exists());
 }
 

@@ -1,6 +1,6 @@
 //! Verify, decide, act, log in: questions with a form of their own, and who or what may answer them.
 
-use crate::project::{Project, finish, until};
+use crate::project::{Project, finish, until, user};
 use std::time::Duration;
 
 const THREE: &str = "
@@ -62,7 +62,7 @@ fn the_three_questions_are_shown_and_answered_as_the_protocol_says() {
     let summary = project.run(&["summary", &run]).stdout;
     for part in [
         "## Verified\n\n- verify in build: ",
-        "  - **Report issues** by tester",
+        &format!("  - **Report issues** by {}", user()),
         "## Decided\n\n- decision in build: Which database?",
     ] {
         assert!(summary.contains(part), "{part:?} is not in\n{summary}");

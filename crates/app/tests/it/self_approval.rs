@@ -1,6 +1,6 @@
 //! F3: what runs inside a task cannot decide about runs, and the attempt is an event.
 
-use crate::project::Project;
+use crate::project::{Project, user, without_terminal};
 
 /// A run that waits, and beside it one whose task tries to answer the first one's hold in some way.
 fn tried(attempt: &str) -> (Project, String, String) {
@@ -89,6 +89,30 @@ fn a_task_that_begins_a_run_with_answers_in_advance_is_refused() {
     assert!(said.contains("code 3") && said.contains("inside task"), "{said}");
     let attack = project.newest();
     assert_eq!(project.events(&attack, "attempt_refused")[0]["what"], "answer in advance");
+}
+
+#[test]
+fn the_person_is_the_operating_system_user_whatever_the_environment_says() {
+    let project = Project::with(
+        "name: waits\nphases:\n  - id: review\n    tasks: [{ id: t, pass: true }]\n    checkpoint: { approval_required: true }\n",
+    );
+    let pretend = |arguments: &[&str]| {
+        let mut command = project.command(arguments);
+        without_terminal(&mut command);
+        command.env("USER", "the-boss").env("LOGNAME", "the-boss").output().unwrap()
+    };
+    assert_eq!(pretend(&["run", "flow.yaml"]).status.code(), Some(3));
+    assert!(pretend(&["answer", &project.waiting_hold(), "Continue", "--resume"]).status.success());
+    let run = project.newest();
+    let uid = rustix::process::getuid().as_raw();
+    for kind in ["created", "answered"] {
+        let actor = &project.events(&run, kind)[0]["actor"];
+        assert_eq!((&actor["name"], &actor["uid"]), (&user().into(), &uid.into()), "{kind}");
+    }
+    let summary = project.json(0, &["summary", &run, "--json"]);
+    assert_eq!(summary["decisions"][0]["by"]["uid"], uid);
+    assert_eq!(project.status(&run)["context"]["checkpoints"][0]["by"]["uid"], uid);
+    assert!(!format!("{:?}", project.run(&["log", &run])).contains("the-boss"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `lockgate summary`: what a run did, decided and produced, from its history.
 
-use crate::project::Project;
+use crate::project::{Project, user};
 use std::os::unix::fs::PermissionsExt;
 
 const FLOW: &str = r#"
@@ -79,7 +79,7 @@ fn a_summary_says_what_was_done_decided_produced_left_out_and_used() {
     assert_eq!((&summary["used"]["tokens"], &summary["used"]["unknown_tokens"]), (&2468.into(), &2.into()));
     let decided: Vec<_> = summary["decisions"].as_array().unwrap().iter().map(|asked| asked["answer"].clone()).collect();
     assert_eq!(decided, ["Leave them out", "Again", "Fine"]);
-    assert_eq!(summary["decisions"][1]["by"]["name"], "tester");
+    assert_eq!(summary["decisions"][1]["by"]["name"], user());
     assert_eq!(summary["deliverables"].as_array().unwrap().len(), 1, "the same file twice is one file");
     assert_eq!(summary["finalization"]["path"], "final.md");
     assert_eq!(summary["gap_checks"][1]["status"], "complete");
@@ -97,7 +97,7 @@ fn a_summary_says_what_was_done_decided_produced_left_out_and_used() {
         "claude (big-one), session 5e55 | 1,234 | $0.25 |",
         "| quiet | unknown | unknown |",
         "- checkpoint in optional: Leave out␛[2J the \\| extras?",
-        "  - **Again** by tester by command, after ",
+        &format!("  - **Again** by {} by command, after ", user()),
         "| report.md | 9 B | work/write |",
         "| final.md | 11 B | the finalization |",
         "## Deviations\n\n",

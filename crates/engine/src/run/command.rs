@@ -38,7 +38,7 @@ pub struct Command {
 pub struct Actor {
     /// What they may do.
     pub credential: Credential,
-    /// What they are called.
+    /// What they are called. A name is for reading; people are told apart by `uid`.
     pub name: String,
     /// How they came.
     pub way: Way,
@@ -46,12 +46,22 @@ pub struct Actor {
     pub terminal: bool,
     /// The task that the command came out of, where it did.
     pub inside_task: Option<String>,
+    /// The user of the operating system, where the command came from one. It is never taken from the environment.
+    #[serde(default)]
+    pub uid: Option<u32>,
 }
 
 impl Actor {
     /// Lockgate itself, carrying out what was decided.
     pub fn driver() -> Self {
-        Self { credential: Credential::System, name: "lockgate".into(), way: Way::Driver, terminal: false, inside_task: None }
+        Self {
+            credential: Credential::System,
+            name: "lockgate".into(),
+            way: Way::Driver,
+            terminal: false,
+            inside_task: None,
+            uid: None,
+        }
     }
 
     /// What answers in the place of a person.

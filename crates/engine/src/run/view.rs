@@ -195,6 +195,9 @@ fn checkpoint(decision: &Decision) -> Value {
         "timestamp": decision.at,
         "by": {"name": decision.actor.name, "credential": decision.actor.credential, "way": decision.actor.way},
     });
+    if let Some(uid) = decision.actor.uid {
+        record["by"]["uid"] = json!(uid);
+    }
     if let Some(target) = &decision.target {
         record["target"] = json!(target);
     }

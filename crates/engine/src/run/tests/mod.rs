@@ -64,7 +64,7 @@ pub(super) fn workflow(phases: Vec<Phase>) -> Workflow {
 }
 
 pub(super) fn person() -> Actor {
-    Actor { credential: Credential::Person, name: "ada".into(), way: Way::Command, terminal: true, inside_task: None }
+    Actor { credential: Credential::Person, name: "ada".into(), way: Way::Command, terminal: true, inside_task: None, uid: Some(1000) }
 }
 
 /// A run under test: commands go in at rising moments, and everything that happened is kept.
