@@ -149,7 +149,7 @@ impl Play {
                 (person(), Body::SkipTask { step: self.named(how), reason: "no need".into(), cut_off })
             }
             14 => {
-                let refused = RefusedAttempt { what: "answer a hold".into(), hold: None, reason: "no".into() };
+                let refused = RefusedAttempt::new("answer a hold", None, "no".into());
                 (agent(), Body::RecordRefusal(refused))
             }
             _ => (person(), Body::Look),

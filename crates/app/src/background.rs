@@ -62,8 +62,18 @@ impl Turn {
     }
 }
 
+/// What became of a run that was left to the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Seen {
+    /// A process drives it, or has driven it already.
+    Driven,
+    /// Nothing drives it, and that was said.
+    NotDriven,
+}
+
 /// Sees to it that a process drives in the background, now that a run was left to it, and tells what becomes of the run.
-pub(crate) async fn see_to(project: &Project, run: &RunId) -> Result<(), Trouble> {
+pub(crate) async fn see_to(project: &Project, run: &RunId) -> Result<Seen, Trouble> {
     let failed = |error: io::Error| {
         let message = format!("run {run} is recorded, and no process could be begun that drives it: {error}");
         Trouble::new(Code::BackgroundFailed, message).help("drive it with `lockgate drive`")
@@ -75,25 +85,27 @@ pub(crate) async fn see_to(project: &Project, run: &RunId) -> Result<(), Trouble
     turn.give_back().map_err(failed)?;
     if let Some(task) = project.actor(Way::Command).inside_task {
         let task = neutral::line(&task).into_owned();
-        print::warn(format_args!("nothing drives in the background, and what task {task} begins would end with it"));
-        print::note("drive it from outside with `lockgate drive`");
-        return Ok(());
+        print::warn(format_args!(
+            "run {run} is recorded, and nothing drives it: a process that task {task} started would end with the task"
+        ));
+        print::note("start one outside of tasks: `lockgate drive`");
+        return Ok(Seen::NotDriven);
     }
     until_driven(project, run, Some(begin(&project.root).map_err(failed)?)).await
 }
 
 /// Waits until the run is taken, so that whoever looks next does not find it abandoned.
-async fn until_driven(project: &Project, run: &RunId, mut begun: Option<Child>) -> Result<(), Trouble> {
+async fn until_driven(project: &Project, run: &RunId, mut begun: Option<Child>) -> Result<Seen, Trouble> {
     let log = log_file(&project.root);
     let began = Instant::now();
     loop {
         if let Some(by) = project.store().driver_of(run).await? {
             print::note(format_args!("process {} drives run {run} in the background", by.pid));
-            return Ok(());
+            return Ok(Seen::Driven);
         }
         let now = project.store().find_runs(run.as_str()).await?;
         if now.iter().any(|found| found.row.run == *run && found.row.status != "running") {
-            return Ok(());
+            return Ok(Seen::Driven);
         }
         let gone = begun.as_mut().and_then(|child| child.try_wait().ok().flatten());
         if let Some(status) = gone.filter(|status| !status.success()) {
@@ -103,7 +115,7 @@ async fn until_driven(project: &Project, run: &RunId, mut begun: Option<Child>) 
         }
         if began.elapsed() > BEGINS_WITHIN {
             print::warn(format_args!("run {run} is recorded, and nothing drives it yet; see {} for why", log.display()));
-            return Ok(());
+            return Ok(Seen::NotDriven);
         }
         tokio::time::sleep(BETWEEN_LOOKS).await;
     }

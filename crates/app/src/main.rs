@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`cli`] | one file per command, with its arguments |
 //! | [`open`], [`select`] | find the project; find the run, hold or task that somebody means |
+//! | [`authority`] | who may use which command |
 //! | [`standing`] | where a run stands that others drive, and waiting for that to change |
 //! | [`graph`] | drawings of workflows and runs: terminal, SVG, Mermaid |
 //! | [`leftovers`] | what lies in a project's folder that nobody needs |
@@ -20,6 +21,7 @@
 //! | [`error_pages`] | the pages of `docs/errors/` |
 //! | `reference` | the pages of `docs/reference/` that are made from the code; in tests only |
 
+mod authority;
 mod background;
 mod cli;
 mod code;

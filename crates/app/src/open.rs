@@ -4,13 +4,14 @@ use crate::code::Code;
 use crate::trouble::Trouble;
 use lockgate_engine::id::{HoldId, RunId};
 use lockgate_engine::run::Refusal;
-use lockgate_engine::run::command::{Actor, Body, Way};
+use lockgate_engine::run::command::{Actor, Way};
 use lockgate_engine::run::event::RefusedAttempt;
 use lockgate_engine::run::refusal::may_decide;
+use lockgate_engine::run::state::REFUSED_ATTEMPTS_KEPT;
 use lockgate_runner::config::{Config, DATABASE_VARIABLE};
-use lockgate_runner::driver::submit;
 use lockgate_runner::perform::Performer;
 use lockgate_runner::person::at_the_command_line;
+use lockgate_runner::refused::{self, Kept};
 use lockgate_runner::root::Root;
 use lockgate_runner::script::{Evaluator, WorkerCommand};
 use lockgate_runner::world::{SystemClock, World};
@@ -105,22 +106,36 @@ impl Project {
     pub(crate) async fn may_decide(&self, actor: &Actor, run: &RunId, what: &str) -> Result<(), Trouble> {
         match may_decide(actor, self.require_terminal(), what) {
             Ok(()) => Ok(()),
-            Err(refusal) => {
-                self.record_refusal(actor, run, what, None, &refusal).await;
-                Err(refusal.into())
-            }
+            Err(refusal) => Err(self.refuse(actor, run, what, None, refusal).await),
         }
     }
 
-    /// Keeps in the history that somebody tried what they may not do; other refusals are not kept.
-    pub(crate) async fn record_refusal(&self, actor: &Actor, run: &RunId, what: &str, hold: Option<&HoldId>, refusal: &Refusal) {
+    /// A refusal as an error. An attempt by a caller who may not decide is recorded in the history of the run; other refusals are not.
+    pub(crate) async fn refuse(
+        &self,
+        actor: &Actor,
+        run: &RunId,
+        what: &str,
+        hold: Option<&HoldId>,
+        refusal: Refusal,
+    ) -> Trouble {
         if !refusal.is_about_who_asks() {
-            return;
+            return refusal.into();
         }
-        let refused = RefusedAttempt { what: what.to_owned(), hold: hold.cloned(), reason: refusal.to_string() };
-        let recorded = submit(&self.world, run, actor.clone(), Body::RecordRefusal(refused), false).await;
-        if let Err(error) = recorded {
-            crate::print::warn(format_args!("this attempt could not be kept in the history: {error}"));
+        let attempt = RefusedAttempt::new(what, hold.cloned(), refusal.to_string());
+        let trouble = Trouble::from(refusal);
+        match refused::record(&self.world, &self.root, run, actor.clone(), attempt).await {
+            Ok(Kept::AsEvent(_)) => trouble.help(format!("this attempt is recorded in the history of run {run}")),
+            Ok(Kept::Counted(number)) => trouble.help(format!(
+                "this is refused attempt {number} on run {run}: it is counted; after {REFUSED_ATTEMPTS_KEPT} attempts the history records one at each doubling"
+            )),
+            Ok(Kept::NotCounted) => trouble.help(format!(
+                "this attempt is not recorded: the history of run {run} has {REFUSED_ATTEMPTS_KEPT} already, and this project has no folder of the run to count more in"
+            )),
+            Err(error) => {
+                crate::print::warn(format_args!("this attempt could not be recorded in the history: {error}"));
+                trouble
+            }
         }
     }
 }

@@ -37,6 +37,11 @@ pub(crate) struct PresetArguments {
 }
 
 impl PresetArguments {
+    /// Whether any were given.
+    pub(crate) fn is_given(&self) -> bool {
+        !self.answers.is_empty() || !self.feedbacks.is_empty() || self.file.is_some()
+    }
+
     /// The answers, in the order in which they are used: those of the file first.
     pub(crate) fn presets(&self) -> Result<Vec<Preset>, Trouble> {
         let mut presets = match &self.file {

@@ -227,9 +227,9 @@ impl From<Refusal> for Trouble {
         match refusal {
             Refusal::NotAPerson { .. } => Self::new(Code::NotAPerson, message).help("a person does this from a terminal outside any task"),
             Refusal::InsideTask { .. } => Self::new(Code::InsideTask, message)
-                .help("a person does this from a terminal outside any task; this attempt is kept in the history"),
+                .help("a person does this from a terminal outside any task"),
             Refusal::NoTerminal { .. } => Self::new(Code::NoTerminal, message)
-                .help("do it from a terminal, or, where there is none (CI), set in .lockgate/config.yaml:\npeople: { require_terminal: false }"),
+                .help("a person does this from a terminal"),
             Refusal::NoSuchHold { .. } => Self::new(Code::NoSuchHold, message).help("`lockgate inbox` lists the holds that wait"),
             Refusal::RunEnded { .. } => Self::new(Code::HoldClosed, message),
             Refusal::AnswerConflicts { .. } => Self::new(Code::AnswerConflicts, message),

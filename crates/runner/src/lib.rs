@@ -15,7 +15,7 @@
 //! | [`secret`] | secrets: where they come from, and keeping them out of sight |
 //! | [`load`], [`start`] | from the store to a run; from a workflow file to a new run |
 //! | [`verify`] | that everything stored follows from the histories |
-//! | [`person`] | who is at the command line |
+//! | [`person`], [`refused`] | who is at the command line; attempts that were refused |
 //! | [`root`], [`config`] | where a project's state lies; its settings |
 
 pub mod agent;
@@ -30,6 +30,7 @@ pub mod perform;
 pub mod person;
 pub mod process;
 pub mod projection;
+pub mod refused;
 pub mod rehearse;
 pub mod root;
 pub mod script;

@@ -10,7 +10,20 @@ pub const TASK_VARIABLE: &str = "LOCKGATE_TASK";
 
 /// Whoever started this process, coming by this way.
 pub fn at_the_command_line(root: &Root, way: Way) -> Actor {
-    let inside_task = inside_task(root);
+    actor(way, inside_task(root, &ancestors()))
+}
+
+/// The same for a process that Lockgate started by itself: whoever started Lockgate. Lockgate above this process is not a driver then.
+pub fn above_lockgate(root: &Root, way: Way) -> Actor {
+    let above = ancestors();
+    let above = match above.split_first() {
+        Some((parent, rest)) if is_lockgate(parent.pid) => rest,
+        Some(_) | None => &above,
+    };
+    actor(way, inside_task(root, above))
+}
+
+fn actor(way: Way, inside_task: Option<String>) -> Actor {
     let credential = if inside_task.is_some() { Credential::Agent } else { Credential::Person };
     let User { uid, name } = User::of_this_process();
     Actor { credential, name, way, terminal: has_terminal(), inside_task, uid: Some(uid) }
@@ -19,12 +32,11 @@ pub fn at_the_command_line(root: &Root, way: Way) -> Actor {
 /// The task that this process runs inside of: by its environment, or because a driver is among its ancestors, of this root or of
 /// another. A driver adopts what its tasks leave behind, so a double fork does not lead away from it. Where the ancestors cannot be
 /// seen, nobody can tell that this is not inside a task, and so it counts as inside.
-fn inside_task(root: &Root) -> Option<String> {
+fn inside_task(root: &Root, ancestors: &[Ancestor]) -> Option<String> {
     if let Some(task) = std::env::var_os(TASK_VARIABLE) {
         let phase = std::env::var("LOCKGATE_PHASE").map(|phase| phase + "/").unwrap_or_default();
         return Some(format!("{phase}{}", task.to_string_lossy()));
     }
-    let ancestors = ancestors();
     if cfg!(target_os = "linux") && ancestors.last().is_none_or(|last| last.pid != 1) {
         return Some("that cannot be seen from here (/proc does not show where this process came from)".to_owned());
     }

@@ -1,6 +1,7 @@
 //! `lockgate answer`: answer a hold.
 
 use super::resume::{self, GoneOn};
+use crate::authority::{Authority, Decision};
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
@@ -41,6 +42,12 @@ pub(super) struct Arguments {
     /// Prints JSON: what was recorded or, with --resume, where the run stands at the end
     #[arg(long)]
     json: bool,
+}
+
+impl Arguments {
+    pub(super) fn authority(&self) -> Authority<'_> {
+        Authority::Person(Decision::about_hold("answer a hold", &self.hold))
+    }
 }
 
 pub(super) async fn run(root: Option<&Path>, mut arguments: Arguments) -> Result<Exit, Trouble> {
@@ -107,7 +114,7 @@ async fn is_checking(project: &Project, hold: &HoldId) -> Result<bool, Trouble> 
 pub(super) async fn tell_who_goes_on(project: &Project, run: &Run) -> Result<(), Trouble> {
     // Also where it seems to be driven: a process that is about to end may have looked for the last time.
     if run.detached && run.status() == Status::Running {
-        return background::see_to(project, &run.id).await;
+        return background::see_to(project, &run.id).await.map(drop);
     }
     match project.store().driver_of(&run.id).await? {
         Some(by) => tell_driven(&run.id, &by),
@@ -172,7 +179,7 @@ async fn record(
     let actor = project.actor(way);
     let (option, feedback) = (named_option(row, &arguments.option), arguments.feedback.clone());
     let body = Body::Answer { hold: hold.clone(), revision, option, feedback };
-    match submit(&project.world, run, actor.clone(), body, project.require_terminal()).await {
+    match submit(&project.world, run, actor, body, project.require_terminal()).await {
         Ok(state) => {
             let label = state.holds.get(hold).and_then(recorded_label).unwrap_or_else(|| arguments.option.clone());
             print::say(format_args!("hold {hold} is answered: {:?}", neutral::line(&label)));
@@ -181,10 +188,7 @@ async fn record(
             }
             Ok(true)
         }
-        Err(DriveError::Refused(refusal)) => {
-            project.record_refusal(&actor, run, "answer a hold", Some(hold), &refusal).await;
-            refused(project, row, revision, &arguments.option, refusal).await.map(|()| false)
-        }
+        Err(DriveError::Refused(refusal)) => refused(project, row, revision, &arguments.option, refusal).await.map(|()| false),
         Err(error) => Err(error.into()),
     }
 }

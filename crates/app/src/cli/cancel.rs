@@ -1,5 +1,6 @@
 //! `lockgate cancel`: end a run for good.
 
+use crate::authority::{Authority, Decision};
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
@@ -36,22 +37,24 @@ struct Recorded<'r> {
     cancelled: Option<CancelledView>,
 }
 
+impl Arguments {
+    pub(super) fn authority(&self) -> Authority<'_> {
+        Authority::Person(Decision::about_run("cancel a run", &self.run))
+    }
+}
+
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     let project = Project::open(root)?;
     let found = select::run(project.store(), &arguments.run).await?;
     let (run, actor) = (&found.row.run, project.actor(Way::Command));
     let body = Body::Cancel { reason: arguments.reason };
-    let recorded = match submit(&project.world, run, actor.clone(), body, project.require_terminal()).await {
+    let recorded = match submit(&project.world, run, actor, body, project.require_terminal()).await {
         Ok(_) => true,
         Err(DriveError::Refused(Refusal::Ended { status: "cancelled" })) => false,
         Err(DriveError::Refused(Refusal::Ended { status })) => {
             end_leftovers(&project, run).await?;
             return Err(Trouble::new(Code::RunEnded, format!("run {run} is {status} already, so it cannot be cancelled"))
                 .help(format!("see what it did with `lockgate log {run}`")));
-        }
-        Err(DriveError::Refused(refusal)) => {
-            project.record_refusal(&actor, run, "cancel a run", None, &refusal).await;
-            return Err(refusal.into());
         }
         Err(error) => return Err(error.into()),
     };

@@ -1,5 +1,6 @@
 //! `lockgate change`: change an answer that no person gave.
 
+use crate::authority::{Authority, Decision};
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
@@ -10,7 +11,7 @@ use crate::{background, neutral, pipeline, print};
 use lockgate_engine::id::{HoldId, IdSource, RunId};
 use lockgate_engine::run::command::{Body, Way};
 use lockgate_engine::run::{Consequences, End, ForkAs, Run, consequences};
-use lockgate_runner::driver::{DriveError, fork_with, submit};
+use lockgate_runner::driver::{fork_with, submit};
 use lockgate_runner::load::load;
 use serde::Serialize;
 use std::path::Path;
@@ -44,6 +45,12 @@ struct ChangedView {
     void_answers: usize,
 }
 
+impl Arguments {
+    pub(super) fn authority(&self) -> Authority<'_> {
+        Authority::Person(Decision::about_hold("change an answer", &self.hold))
+    }
+}
+
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     let named = select::hold_name(&arguments.hold)?;
     let project = Project::open(root)?;
@@ -64,20 +71,12 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
     let body =
         Body::ChangeAnswer { hold: row.hold.clone(), option: arguments.option.clone(), feedback: arguments.feedback.clone() };
-    match submit(&project.world, run, actor.clone(), body, project.require_terminal()).await {
-        Ok(now) => {
-            print::say(format_args!("the answer to hold {} is changed", row.hold));
-            if now.detached {
-                background::see_to(&project, run).await?;
-            } else if project.store().driver_of(run).await?.is_none() && now.end.is_none() {
-                print::say(format_args!("  go on: lockgate resume {run}"));
-            }
-        }
-        Err(DriveError::Refused(refusal)) => {
-            project.record_refusal(&actor, run, "change an answer", Some(&row.hold), &refusal).await;
-            return Err(refusal.into());
-        }
-        Err(error) => return Err(error.into()),
+    let now = submit(&project.world, run, actor, body, project.require_terminal()).await?;
+    print::say(format_args!("the answer to hold {} is changed", row.hold));
+    if now.detached {
+        let _ = background::see_to(&project, run).await?;
+    } else if project.store().driver_of(run).await?.is_none() && now.end.is_none() {
+        print::say(format_args!("  go on: lockgate resume {run}"));
     }
     tell_json(&arguments, &row.hold, run, &found);
     Ok(Exit::Done)
@@ -116,23 +115,15 @@ async fn fork(
     let (option, feedback) = (arguments.option.clone(), arguments.feedback.clone());
     let body = Body::ChangeAnswer { hold: hold.clone(), option, feedback };
     let actor = project.actor(Way::Command);
-    match fork_with(&project.world, parent, own, actor.clone(), body, project.require_terminal()).await {
-        Ok(run) => {
-            print::say(format_args!(
-                "run {} is complete and stays as it is; run {} goes on from it with the changed answer",
-                parent.id, run.id
-            ));
-            print::say(format_args!("  go on: lockgate resume {}", run.id));
-            pipeline::hand_over(project, &run).await?;
-            tell_json(arguments, hold, &run.id, &found);
-            Ok(Exit::Done)
-        }
-        Err(DriveError::Refused(refusal)) => {
-            project.record_refusal(&actor, &parent.id, "change an answer", Some(hold), &refusal).await;
-            Err(refusal.into())
-        }
-        Err(error) => Err(error.into()),
-    }
+    let run = fork_with(&project.world, parent, own, actor, body, project.require_terminal()).await?;
+    print::say(format_args!(
+        "run {} is complete and stays as it is; run {} goes on from it with the changed answer",
+        parent.id, run.id
+    ));
+    print::say(format_args!("  go on: lockgate resume {}", run.id));
+    pipeline::hand_over(project, &run).await?;
+    tell_json(arguments, hold, &run.id, &found);
+    Ok(Exit::Done)
 }
 
 /// Copies a folder with all that is in it; links stay links.

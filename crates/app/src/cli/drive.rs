@@ -2,6 +2,7 @@
 
 mod told;
 
+use crate::authority::{Authority, Decision};
 use crate::background::Turn;
 use crate::code::Code;
 use crate::exit::Exit;
@@ -48,6 +49,13 @@ pub(super) struct Arguments {
     /// Begun by `--detach`: leaves the terminal that it was begun at
     #[arg(long, hide = true)]
     in_background: bool,
+}
+
+impl Arguments {
+    pub(super) fn authority(&self) -> Authority<'_> {
+        let decision = Decision::about_project("drive runs");
+        if self.in_background { Authority::Background(decision) } else { Authority::OutsideTasks(decision) }
+    }
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {

@@ -1,5 +1,6 @@
 //! `lockgate gc`: remove what no run needs.
 
+use crate::authority::{Authority, Decision};
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::leftovers::{self, Found, Kind, Standing};
@@ -48,6 +49,16 @@ struct LeftoverView {
 struct ValuesView {
     count: u64,
     bytes: u64,
+}
+
+impl Arguments {
+    pub(super) fn authority(&self) -> Authority<'_> {
+        if self.dry_run {
+            Authority::Anyone
+        } else {
+            Authority::OutsideTasks(Decision::about_project("remove what no run needs"))
+        }
+    }
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {

@@ -1,7 +1,7 @@
 //! `lockgate import`: a run from the state file of another tool, to go on with.
 
 use super::check::not_json;
-use super::run::may_decide_before;
+use crate::authority::{Authority, Decision};
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
@@ -50,16 +50,20 @@ struct Made {
     spec: Option<String>,
 }
 
+impl Arguments {
+    /// What the file says is done is never done or checked again, so importing it is worth as much as many answers.
+    pub(super) fn authority(&self) -> Authority<'_> {
+        let decision = Decision::about_project("import a state file");
+        if self.new { Authority::Person(decision) } else { Authority::OutsideTasks(decision) }
+    }
+}
+
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     let text = workflow_file::text(&arguments.file)?;
     let (state, told) = lenient(&text).map_err(|error| not_json(&arguments.file, &text, &error))?;
     let prd = known_by(&state, &arguments.file)?;
     let project = Project::open_or_make(root)?;
     let actor = project.actor(Way::Command);
-    // What the file says is done is never done or checked again, so it is as much as many answers.
-    if arguments.new || actor.inside_task.is_some() {
-        may_decide_before(&project, &actor, "import a state file").await?;
-    }
     let spec = spec(&project, &arguments, &state)?;
     let (file, mut workflow) = match spec {
         Some((file, workflow)) => (file, of_spec(workflow, &prd, &arguments.file)?),

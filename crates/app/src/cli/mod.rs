@@ -42,6 +42,7 @@ mod worktrees;
 
 pub(crate) use run::with_limits;
 
+use crate::authority::{Authority, authorize};
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::WORKER;
@@ -110,6 +111,52 @@ enum Command {
     Completions(completions::Arguments),
 }
 
+impl Command {
+    /// Who may use it. Every command is named here, so that none can be added without saying who may use it.
+    fn authority(&self) -> Authority<'_> {
+        match self {
+            Self::Init(_)
+            | Self::Status(_)
+            | Self::Summary(_)
+            | Self::Runs(_)
+            | Self::Inbox(_)
+            | Self::Handover(_)
+            | Self::Continuation(_)
+            | Self::Why(_)
+            | Self::Log(_)
+            | Self::Logs(_)
+            | Self::Note(_)
+            | Self::Export(_)
+            | Self::Wait(_)
+            | Self::Watch(_)
+            | Self::Verify(_)
+            | Self::Validate(_)
+            | Self::Check(_)
+            | Self::Test(_)
+            | Self::Graph(_)
+            | Self::Schema(_)
+            | Self::Doctor(_)
+            | Self::Explain(_)
+            | Self::Backup(_)
+            | Self::Completions(_) => Authority::Anyone,
+            Self::Run(arguments) => arguments.authority(),
+            Self::Drive(arguments) => arguments.authority(),
+            Self::Resume(arguments) => arguments.authority(),
+            Self::Answer(arguments) => arguments.authority(),
+            Self::Change(arguments) => arguments.authority(),
+            Self::Tick(_) => tick::Arguments::authority(),
+            Self::Retry(arguments) => arguments.authority(),
+            Self::Review(arguments) => arguments.authority(),
+            Self::Import(arguments) => arguments.authority(),
+            Self::Skip(arguments) => arguments.authority(),
+            Self::Cancel(arguments) => arguments.authority(),
+            Self::Worktrees(arguments) => arguments.authority(),
+            Self::Restore(_) => restore::Arguments::authority(),
+            Self::Gc(arguments) => arguments.authority(),
+        }
+    }
+}
+
 /// What a program is told where something could not be done.
 #[derive(Serialize)]
 struct ErrorView {
@@ -176,6 +223,7 @@ fn execute(arguments: Arguments) -> Result<Exit, Trouble> {
     let root = arguments.root.as_deref();
     let done = runtime.block_on(async {
         signals::outlive_size_limits();
+        authorize(root, arguments.command.authority()).await?;
         match arguments.command {
             Command::Init(arguments) => init::run(root, &arguments),
             Command::Run(arguments) => run::run(root, arguments).await,

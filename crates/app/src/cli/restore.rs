@@ -1,5 +1,6 @@
 //! `lockgate restore`: a backup becomes the database again.
 
+use crate::authority::{Authority, Decision};
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::neutral;
@@ -36,6 +37,12 @@ pub(super) struct Arguments {
     /// Prints JSON
     #[arg(long)]
     json: bool,
+}
+
+impl Arguments {
+    pub(super) fn authority() -> Authority<'static> {
+        Authority::Person(Decision::about_project("restore a backup"))
+    }
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {

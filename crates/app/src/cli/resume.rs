@@ -1,5 +1,6 @@
 //! `lockgate resume`: go on with a run where it stopped.
 
+use crate::authority::{Authority, Decision};
 use crate::code::Code;
 use crate::definition::{self, Changed};
 use crate::exit::Exit;
@@ -21,6 +22,9 @@ use lockgate_runner::load::{load, load_fresh};
 use lockgate_runner::projection::runs_of;
 use lockgate_store::{DriverInfo, ListedRun};
 use std::path::Path;
+
+/// What resuming a failed run does, as it completes "may not …".
+const RETRY_FAILED: &str = "retry a failed run";
 
 const NOTHING_CUT_OFF: &str = "no task waits because it was cut off, so there is nothing to run again";
 
@@ -45,6 +49,27 @@ pub(super) struct Arguments {
     /// Prints where the run stands as JSON at the end, and asks nothing
     #[arg(long)]
     json: bool,
+}
+
+impl Arguments {
+    pub(super) fn authority(&self) -> Authority<'_> {
+        let decide = |what: &'static str| Decision::about_run(what, &self.run);
+        if self.go_on.restart {
+            return Authority::Person(decide("run a phase again"));
+        }
+        if self.rerun || self.go_on.go_on {
+            return Authority::Person(decide("answer a hold"));
+        }
+        if self.presets.is_given() {
+            return Authority::Person(decide("answer in advance"));
+        }
+        match self.changed {
+            Some(Changed::Accept) => Authority::Person(decide("accept a changed definition")),
+            Some(Changed::Keep) | None if self.go_on.fixed => Authority::OutsideTasks(decide(RETRY_FAILED)),
+            // Nested workflows are resumed from inside tasks. What the run itself waits for still needs a person.
+            Some(Changed::Keep) | None => Authority::Anyone,
+        }
+    }
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
@@ -94,7 +119,7 @@ async fn leave(project: &Project, run: &RunId, presets: Vec<Preset>, how: How) -
         accept(&project.world, run, actor.clone(), &frozen, project.require_terminal()).await?;
     }
     let claim = Project::open(Some(project.root.dir()))?;
-    let detached = detach(&claim.world, run, actor, project.require_terminal()).await;
+    let detached = detach(&claim.world, run, actor.clone(), project.require_terminal()).await;
     // While the claim lasts, nobody else goes on with it and asks what is answered here.
     let answered = match &detached {
         Ok(state) => answer_left(project, state, rerun, approve).await,
@@ -102,6 +127,9 @@ async fn leave(project: &Project, run: &RunId, presets: Vec<Preset>, how: How) -
     };
     // The claim on the run ends with the store that made it; whoever drives in the background makes a new one.
     drop(claim);
+    if let Err(DriveError::Refused(refusal)) = detached {
+        return Err(project.refuse(&actor, run, RETRY_FAILED, None, refusal).await);
+    }
     detached?;
     answered?;
     super::run::left(project, run, json).await
@@ -183,6 +211,7 @@ pub(super) async fn go_on(project: &Project, run: &RunId, presets: Vec<Preset>, 
     let resumed = Driver::resume_read(project.world.clone(), read, actor.clone(), progress).await;
     let mut driver = match resumed {
         Err(DriveError::DrivenBy { by, .. }) => return Ok(GoneOn::Elsewhere(by)),
+        Err(DriveError::Refused(refusal)) => return Err(project.refuse(&actor, run, RETRY_FAILED, None, refusal).await),
         resumed => resumed?,
     };
     if !presets.is_empty() {

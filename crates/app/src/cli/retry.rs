@@ -1,6 +1,7 @@
 //! `lockgate retry`: another attempt of a task or gate that failed or was cut off.
 
 use super::step::{self, StepArguments, Wish};
+use crate::authority::Authority;
 use crate::exit::Exit;
 use crate::trouble::Trouble;
 use std::path::Path;
@@ -10,6 +11,12 @@ use std::path::Path;
 pub(super) struct Arguments {
     #[command(flatten)]
     step: StepArguments,
+}
+
+impl Arguments {
+    pub(super) fn authority(&self) -> Authority<'_> {
+        self.step.authority("retry a task")
+    }
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {

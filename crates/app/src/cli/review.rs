@@ -1,6 +1,7 @@
 //! `lockgate review`: file what a review of a pipeline came to, before it begins.
 
 use super::answer::tell_who_goes_on;
+use crate::authority::{Authority, Decision};
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
@@ -57,6 +58,15 @@ enum VerdictWord {
     DoNotShip,
 }
 
+impl Arguments {
+    pub(super) fn authority(&self) -> Authority<'_> {
+        match self.override_reason {
+            Some(_) => Authority::Person(Decision::about_run("override a review", &self.run)),
+            None => Authority::Anyone,
+        }
+    }
+}
+
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     let verdict = match arguments.verdict {
         Some(VerdictWord::Ship) => Verdict::Ship,
@@ -75,9 +85,6 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         return Err(Trouble::new(Code::UnreadableFile, format!("there is no file {findings:?} with findings under the root")));
     }
     let actor = project.actor(Way::Command);
-    if verdict == Verdict::Overridden {
-        project.may_decide(&actor, run, "override a review").await?;
-    }
     let review = Review {
         verdict,
         p0: arguments.p0,

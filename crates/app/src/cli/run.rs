@@ -1,5 +1,7 @@
 //! `lockgate run`: begin a run and drive it.
 
+use crate::authority::{Authority, Decision};
+use crate::background::Seen;
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
@@ -9,8 +11,7 @@ use crate::rehearsal::{self, Piece, RehearsalView};
 use crate::trouble::Trouble;
 use crate::{background, diagnose, drive, inputs, neutral, pipeline, print, signals, workflow_file};
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::command::{Actor, Way};
-use lockgate_engine::run::refusal::may_decide;
+use lockgate_engine::run::command::Way;
 use lockgate_engine::spec::workflow::Workflow;
 use lockgate_runner::agent::Configured;
 use lockgate_runner::config::Config;
@@ -63,6 +64,16 @@ pub(super) struct Arguments {
     raw_flags: Vec<String>,
 }
 
+impl Arguments {
+    pub(super) fn authority(&self) -> Authority<'_> {
+        if self.dry_run || !self.presets.is_given() {
+            return Authority::Anyone;
+        }
+        let help = "nothing has begun; without --answer, --answers and --feedback the run begins and waits at its checkpoints";
+        Authority::Person(Decision::about_project("answer in advance").help(help))
+    }
+}
+
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     if arguments.feature.as_deref().is_some_and(|feature| feature.trim().is_empty()) {
         return Err(Trouble::new(Code::BadUsage, "what the run is about is empty").help("name it, or leave it out"));
@@ -93,9 +104,6 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 
     let project = Project::open_or_make(root)?;
     let actor = project.actor(Way::Command);
-    if !presets.is_empty() {
-        refuse_presets(&project, &actor).await?;
-    }
     let flags = arguments.flags.into_iter().chain(arguments.raw_flags).collect();
     let agent = arguments.agent.filter(|agent| !agent.trim().is_empty());
     refuse_without_agent(&workflow, agent.as_deref(), &project.config)?;
@@ -218,30 +226,14 @@ async fn dry_run(
 
 /// A run was left to the background: somebody drives it there, and whoever left it is told how to follow it.
 pub(super) async fn left(project: &Project, run: &RunId, json: bool) -> Result<Exit, Trouble> {
-    background::see_to(project, run).await?;
-    background::tell_how_to_follow(run);
+    match background::see_to(project, run).await? {
+        Seen::Driven => background::tell_how_to_follow(run),
+        Seen::NotDriven => {}
+    }
     if json {
         print::json(&super::status::view_of(project, run).await?);
     }
     Ok(Exit::Done)
-}
-
-/// Whoever may not decide may not give answers in advance either.
-async fn refuse_presets(project: &Project, actor: &Actor) -> Result<(), Trouble> {
-    let help = "nothing has begun; without --answer, --answers and --feedback the run begins and waits at its checkpoints";
-    may_decide_before(project, actor, "answer in advance").await.map_err(|trouble| trouble.help(help))
-}
-
-/// Whether an actor may decide, where no run is there yet. The run that a refused attempt came out of keeps it.
-pub(super) async fn may_decide_before(project: &Project, actor: &Actor, what: &str) -> Result<(), Trouble> {
-    let Err(refusal) = may_decide(actor, project.require_terminal(), what) else { return Ok(()) };
-    if let Ok(outer) = std::env::var("LOCKGATE_RUN") {
-        let outer = RunId::new(outer);
-        if project.store().load(&outer).await?.is_some() {
-            project.record_refusal(actor, &outer, what, None, &refusal).await;
-        }
-    }
-    Err(refusal.into())
 }
 
 fn variables(given: &[String]) -> Result<BTreeMap<String, Value>, Trouble> {

@@ -1,6 +1,7 @@
 //! `lockgate skip`: let a task count as done, or waive a gate.
 
 use super::step::{self, StepArguments, Wish};
+use crate::authority::Authority;
 use crate::exit::Exit;
 use crate::trouble::Trouble;
 use std::path::Path;
@@ -13,6 +14,12 @@ pub(super) struct Arguments {
     /// Why; it is kept in the history
     #[arg(long, value_name = "TEXT")]
     reason: String,
+}
+
+impl Arguments {
+    pub(super) fn authority(&self) -> Authority<'_> {
+        self.step.authority("skip a task")
+    }
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {

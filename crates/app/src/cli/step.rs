@@ -2,6 +2,7 @@
 
 use super::answer::{tell_driven, tell_who_goes_on};
 use super::resume::{self, GoneOn};
+use crate::authority::{Authority, Decision};
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::select::{self, StepName};
@@ -37,6 +38,12 @@ pub(super) struct StepArguments {
     json: bool,
 }
 
+impl StepArguments {
+    pub(super) fn authority(&self, what: &'static str) -> Authority<'_> {
+        Authority::Person(Decision::about_run(what, &self.run))
+    }
+}
+
 /// What a person says of a task or gate.
 pub(super) enum Wish {
     /// It is to be tried again.
@@ -46,13 +53,6 @@ pub(super) enum Wish {
 }
 
 impl Wish {
-    fn what(&self) -> &'static str {
-        match self {
-            Self::Retry => "retry a task",
-            Self::Skip(_) => "skip a task",
-        }
-    }
-
     fn body(&self, step: StepKey, cut_off: Option<u32>) -> Body {
         match self {
             Self::Retry => Body::RetryTask { step, cut_off },
@@ -76,8 +76,6 @@ pub(super) async fn run(root: Option<&Path>, arguments: StepArguments, wish: Wis
     let found = select::run(project.store(), &arguments.run).await?;
     let run = &found.row.run;
     let actor = project.actor(Way::Command);
-    // Asked before anything is looked at or ended: whoever may not decide learns only that, and the attempt is kept.
-    project.may_decide(&actor, run, wish.what()).await?;
     let state = load(project.store(), run).await?;
     let step = select::step(&state, &arguments.task)?;
     let cut_off = cut_off(&project, &state, &step).await?;

@@ -1,5 +1,6 @@
 //! `lockgate tick`: fire the deadlines and reminders that are due.
 
+use crate::authority::{Authority, Decision};
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::print;
@@ -37,6 +38,13 @@ impl FiredView {
     }
 }
 
+impl Arguments {
+    pub(super) fn authority() -> Authority<'static> {
+        // What is due is found by this process's clock, and a task can give what it starts another one.
+        Authority::OutsideTasks(Decision::about_project("fire deadlines"))
+    }
+}
+
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     let project = Project::open(root)?;
     let fired = fire_due(&project.world, |run| project.root.run_folder(run).is_dir()).await?;
@@ -56,7 +64,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let runs: BTreeSet<_> = fired.iter().filter(go_on).map(|fired| (&fired.run, fired.now.detached)).collect();
     for (run, detached) in runs {
         if detached {
-            background::see_to(&project, run).await?;
+            let _ = background::see_to(&project, run).await?;
         } else if project.store().driver_of(run).await?.is_none() {
             print::say(format_args!("  go on: lockgate resume {run}"));
         }

@@ -1,5 +1,6 @@
 //! `lockgate worktrees`: what runs left in their git worktrees, and merging or removing it.
 
+use crate::authority::{Authority, Decision};
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
@@ -9,7 +10,6 @@ use crate::view::{WorktreeView, is_meant};
 use crate::{neutral, select};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Run;
-use lockgate_engine::run::command::Way;
 use lockgate_runner::load::load;
 use lockgate_runner::worktree::{Kept, NotMerged, kept, merge, remove};
 use std::collections::BTreeMap;
@@ -51,6 +51,16 @@ struct Which {
     task: Option<String>,
 }
 
+impl Arguments {
+    pub(super) fn authority(&self) -> Authority<'_> {
+        match &self.act {
+            None => Authority::Anyone,
+            Some(Act::Merge(which)) => Authority::Person(Decision::about_run("merge a worktree", &which.run)),
+            Some(Act::Remove { which, .. }) => Authority::Person(Decision::about_run("remove a worktree", &which.run)),
+        }
+    }
+}
+
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     let project = Project::open(root)?;
     match arguments.act {
@@ -90,7 +100,7 @@ async fn list(project: &Project, named: Option<&str>, json: bool) -> Result<Exit
 }
 
 async fn merge_one(project: &Project, which: &Which) -> Result<Exit, Trouble> {
-    let (state, kept, view) = find(project, which, "merge a worktree").await?;
+    let (state, kept, view) = find(project, which).await?;
     if state.end.is_none() || state.status().word() == "failed" {
         return Err(not_over(&state, "merged").help(format!("it can be looked at in {}", view.path)));
     }
@@ -136,7 +146,7 @@ fn not_merged(why: NotMerged, view: &WorktreeView) -> Trouble {
 }
 
 async fn remove_one(project: &Project, which: &Which, force: bool) -> Result<Exit, Trouble> {
-    let (state, kept, view) = find(project, which, "remove a worktree").await?;
+    let (state, kept, view) = find(project, which).await?;
     let over = state.end.is_some() && state.status().word() != "failed";
     let driven = project.store().driver_of(&state.id).await?.is_some();
     if driven || (!over && !force) {
@@ -152,10 +162,9 @@ async fn remove_one(project: &Project, which: &Which, force: bool) -> Result<Exi
     Ok(Exit::Done)
 }
 
-/// The worktree that somebody means who may decide about it.
-async fn find(project: &Project, which: &Which, what: &str) -> Result<(Run, Kept, WorktreeView), Trouble> {
+/// The worktree that the command line names.
+async fn find(project: &Project, which: &Which) -> Result<(Run, Kept, WorktreeView), Trouble> {
     let found = select::run_or_ended(project.store(), &which.run).await?;
-    project.may_decide(&project.actor(Way::Command), &found.row.run, what).await?;
     let state = load(project.store(), &found.row.run).await?;
     let all = kept(&project.root, Some(&state.id)).map_err(git_trouble)?;
     let viewed: Vec<(Kept, WorktreeView)> = all

@@ -350,7 +350,11 @@ fn an_answer_that_was_there_first_stands() {
     assert_eq!(project.run(&["run", "flow.yaml", "job"]).code, Some(3));
     assert_eq!(project.run(&["answer", &project.waiting_hold(), "Count as done"]).code, Some(0));
     expect(&project.run(&["retry", "job", "broken"]), 3, &["answered \"Count as done\"", "\"Run again\" came later"]);
-    expect(&project.run(&["skip", "job", "broken", "--reason", "x"]), 0, &[&format!("this answer was already given by {}", user())]);
+    expect(
+        &project.run(&["skip", "job", "broken", "--reason", "x"]),
+        0,
+        &[&format!("this answer was already given by {}", user())],
+    );
     fine(&project);
 }
 

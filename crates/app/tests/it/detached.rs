@@ -340,7 +340,7 @@ phases:
     let inner = runs.as_array().unwrap().iter().find(|run| run["workflow"] == "flow").expect("the inner run");
     assert_eq!(inner["status"], "interrupted");
     let logs = project.run(&["logs", runs[1]["run"].as_str().unwrap(), "inner"]);
-    assert!(logs.stdout.contains("drive it from outside"), "{logs:?}");
+    assert!(logs.stdout.contains("start one outside of tasks"), "{logs:?}");
     let driven = project.run(&["drive", "--json"]);
     let told: Vec<Value> = well(&driven).stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(told.iter().map(|told| &told["kind"]).collect::<Vec<_>>(), ["goes_on", "waiting"], "{driven:?}");

@@ -124,17 +124,97 @@ fn without_a_terminal_nobody_answers_unless_the_settings_say_so() {
     );
     let output = project.run(&["run", "flow.yaml", "--answer", "review=Continue"]);
     assert_eq!(output.code, Some(3), "{output:?}");
-    assert!(output.stderr.contains("people: { require_terminal: false }"), "{output:?}");
+    assert!(!output.stderr.contains("require_terminal"), "an agent reads how to get around it: {output:?}");
+    assert!(!project.run(&["explain", "no-terminal"]).stdout.contains("require_terminal"));
     assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
     let (hold, run) = (project.waiting_hold(), project.newest());
     for attempt in [vec!["answer", &hold, "Continue"], vec!["cancel", &run], vec!["resume", &run, "--answer", "review=1"]] {
         let output = project.run(&attempt);
         assert_eq!(output.code, Some(3), "{attempt:?}: {output:?}");
         assert!(output.stderr.contains("there is no controlling terminal"), "{output:?}");
-        assert!(output.stderr.contains("people: { require_terminal: false }"), "{output:?}");
+        assert!(!output.stderr.contains("require_terminal"), "{output:?}");
     }
     assert_eq!(project.events(&run, "attempt_refused").len(), 3);
     assert!(project.events(&run, "answered").is_empty());
     project.write(".lockgate/config.yaml", "people: { require_terminal: false }\n");
     assert_eq!(project.run(&["answer", &hold, "Continue", "--resume"]).code, Some(0));
+}
+
+/// What was tried in a task, by the events of the run that kept it.
+fn whats(project: &Project, run: &str) -> Vec<String> {
+    let refused = project.events(run, "attempt_refused");
+    refused.iter().map(|event| event["what"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_task_may_not_decide_about_a_run_by_any_command() {
+    let attempts = [
+        ("change HOLD 1 --yes", "change an answer"),
+        ("retry VICTIM t", "retry a task"),
+        ("skip VICTIM t --reason x", "skip a task"),
+        ("resume VICTIM --changed accept", "accept a changed definition"),
+        ("resume VICTIM --continue", "answer a hold"),
+        ("resume VICTIM --restart", "run a phase again"),
+        ("resume VICTIM --fixed", "retry a failed run"),
+        ("review VICTIM --override x", "override a review"),
+        ("worktrees merge VICTIM", "merge a worktree"),
+        ("worktrees remove VICTIM --force", "remove a worktree"),
+    ];
+    let script = attempts.map(|(command, _)| format!("\"$LOCKGATE\" {command}; echo code $?\n")).concat();
+    let (project, victim, _) = tried(&script);
+    let said = project.read("said");
+    assert_eq!(said.matches("code 3\n").count(), attempts.len(), "{said}");
+    assert_eq!(whats(&project, &victim), attempts.map(|(_, what)| what));
+    assert!(said.contains(&format!("this attempt is recorded in the history of run {victim}")), "{said}");
+}
+
+#[test]
+fn a_task_may_not_manage_the_project_and_its_own_run_records_that() {
+    let attempts = [
+        ("restore some.backup --force", "restore a backup"),
+        ("drive", "drive runs"),
+        ("drive --in-background", "drive runs"),
+        ("tick", "fire deadlines"),
+        ("gc", "remove what no run needs"),
+        ("import state.json", "import a state file"),
+        ("import state.json --new", "import a state file"),
+    ];
+    let script = attempts.map(|(command, _)| format!("\"$LOCKGATE\" {command}; echo code $?\n")).concat();
+    let (project, victim, _) = tried(&script);
+    let said = project.read("said");
+    assert_eq!(said.matches("code 3\n").count(), attempts.len(), "{said}");
+    assert_eq!(whats(&project, &project.newest()), attempts.map(|(_, what)| what));
+    assert!(whats(&project, &victim).is_empty());
+}
+
+#[test]
+fn a_task_may_read_and_start_what_only_waits() {
+    let (project, _, _) = tried(
+        "for command in runs inbox 'gc --dry-run' 'run flow.yaml inner' 'backup copy.db'; do\n\"$LOCKGATE\" $command; echo code $?\ndone",
+    );
+    let said = project.read("said");
+    assert_eq!(said.matches("code 0\n").count(), 4, "{said}");
+    assert_eq!(said.matches("code 3\n").count(), 1, "the inner run waits: {said}");
+}
+
+#[test]
+fn a_run_that_a_task_detaches_is_not_said_to_continue_where_nothing_drives_it() {
+    let (project, _, _) = tried("\"$LOCKGATE\" run flow.yaml inner --detach; echo code $?");
+    let said = project.read("said");
+    assert!(said.contains("nothing drives it") && said.contains("code 0"), "{said}");
+    assert!(!said.contains("goes on in the background"), "{said}");
+}
+
+#[test]
+fn a_task_that_resumes_a_failed_run_is_refused_and_the_attempt_is_recorded() {
+    let project = Project::with("name: fails\nphases: [{ id: a, tasks: [{ id: t, run: 'exit 1' }] }]\n");
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(1));
+    let failed = project.newest();
+    let attempt = format!("\"$LOCKGATE\" resume {failed}; \"$LOCKGATE\" resume {failed} --detach; true");
+    project.write(
+        "attack.yaml",
+        format!("name: attack\nphases:\n  - id: act\n    tasks:\n      - id: try\n        run: '{attempt}'\n"),
+    );
+    assert_eq!(project.run(&["run", "attack.yaml"]).code, Some(0));
+    assert_eq!(whats(&project, &failed), ["retry a failed run", "retry a failed run"]);
 }

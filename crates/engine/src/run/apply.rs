@@ -14,7 +14,8 @@ use crate::run::event::{AttemptReason, ConditionOutcome, Created, Entry, Event, 
 use crate::run::phase::PhaseRun;
 use crate::run::pipeline::{PipelineFact, PipelineRun};
 use crate::run::state::{
-    End, GapRun, GapState, GateRun, GateState, GivenPreset, Listed, NewTimer, Run, Sessions, Status, TaskState, Thought, Touched,
+    End, GapRun, GapState, GateRun, GateState, GivenPreset, Listed, NewTimer, REFUSED_ATTEMPTS_KEPT, Run, Sessions, Status,
+    TaskState, Thought, Touched,
 };
 use crate::spec::workflow::{GapAction, OnInterrupt, Workflow};
 use crate::time::Timestamp;
@@ -248,10 +249,13 @@ impl Run {
                 self.answer_changed(hold, Answer { option: option.clone(), feedback: feedback.clone(), actor, at })?;
             }
             Event::AttemptRefused(refused) => {
-                self.refused_attempts = self.refused_attempts.saturating_add(1);
+                self.refused_attempts = refused.number.max(self.refused_attempts.saturating_add(1));
                 let who = entry.actor.as_deref().and_then(|actor| actor.inside_task.clone());
                 let who = who.map_or_else(|| "somebody".to_owned(), |task| format!("task {task}"));
                 self.warn(format!("{who} tried to {} and was refused: {}", refused.what, refused.reason));
+                if refused.number > REFUSED_ATTEMPTS_KEPT {
+                    self.warn(format!("at least {} attempts to decide about this run were refused", refused.number));
+                }
             }
             Event::PhaseCompleted { phase, .. } => {
                 self.position = self.phase_under_way()?.position + 1;

@@ -506,4 +506,14 @@ pub struct RefusedAttempt {
     pub hold: Option<HoldId>,
     /// Why it was refused.
     pub reason: String,
+    /// Which refused attempt on this run it was, counted from 1. Numbers are missing where attempts were only counted.
+    #[serde(default)]
+    pub number: u32,
+}
+
+impl RefusedAttempt {
+    /// The first attempt on a run, as far as the caller knows; the run counts on from those that it has recorded.
+    pub fn new(what: &str, hold: Option<HoldId>, reason: String) -> Self {
+        Self { what: what.to_owned(), hold, reason, number: 1 }
+    }
 }

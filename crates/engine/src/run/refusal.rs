@@ -237,12 +237,18 @@ impl Refusal {
     }
 }
 
+/// Whether an actor is outside of tasks.
+pub fn outside_tasks(actor: &Actor, what: &str) -> Result<(), Refusal> {
+    match &actor.inside_task {
+        Some(task) => Err(Refusal::InsideTask { what: what.to_owned(), task: task.clone() }),
+        None => Ok(()),
+    }
+}
+
 /// Whether an actor may decide about runs.
 pub fn may_decide(actor: &Actor, require_terminal: bool, what: &str) -> Result<(), Refusal> {
+    outside_tasks(actor, what)?;
     let what = what.to_owned();
-    if let Some(task) = &actor.inside_task {
-        return Err(Refusal::InsideTask { what, task: task.clone() });
-    }
     match actor.credential {
         Credential::Person | Credential::Admin => {}
         Credential::Agent | Credential::Viewer | Credential::System => {

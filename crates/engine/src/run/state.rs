@@ -139,8 +139,14 @@ fn no_workflow() -> Arc<Workflow> {
     Arc::new(Workflow::default())
 }
 
-/// So many refused attempts are recorded; a task that tries again and again must not fill the history.
+/// So many refused attempts are recorded one by one; a task that tries again and again must not fill the history. Of those that
+/// follow one is recorded each time their number reaches the next power of two.
 pub const REFUSED_ATTEMPTS_KEPT: u32 = 100;
+
+/// Whether a refused attempt is recorded, where the last one that was recorded had this number.
+pub(super) fn keeps_refused_attempt(last: u32, number: u32) -> bool {
+    number <= REFUSED_ATTEMPTS_KEPT || number.checked_ilog2() > last.checked_ilog2()
+}
 
 /// What a gap check found, and what followed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -231,7 +231,14 @@ fn otherwise<T: AsRef<str>>(hold: &str, labels: &[T]) -> String {
 
 /// Whoever answers where nobody is asked.
 fn nobody() -> Actor {
-    Actor { credential: Credential::Person, name: "rehearsal".into(), way: Way::Command, terminal: false, inside_task: None, uid: None }
+    Actor {
+        credential: Credential::Person,
+        name: "rehearsal".into(),
+        way: Way::Command,
+        terminal: false,
+        inside_task: None,
+        uid: None,
+    }
 }
 
 #[derive(Default)]

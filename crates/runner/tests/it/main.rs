@@ -6,5 +6,6 @@ mod fleet;
 mod nobody;
 mod process;
 mod projection;
+mod refused;
 mod script;
 mod simulation;

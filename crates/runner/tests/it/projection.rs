@@ -71,7 +71,14 @@ impl Bench {
 }
 
 fn person() -> Actor {
-    Actor { credential: Credential::Person, name: "ada".into(), way: Way::Command, terminal: true, inside_task: None, uid: Some(1000) }
+    Actor {
+        credential: Credential::Person,
+        name: "ada".into(),
+        way: Way::Command,
+        terminal: true,
+        inside_task: None,
+        uid: Some(1000),
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use crate::hold::HoldState;
 use crate::id::DriverId;
 use crate::run::command::Actor;
 use crate::run::event::{Event, Failure, FailureKind};
-use crate::run::refusal::Refusal;
+use crate::run::refusal::{Refusal, outside_tasks};
 use crate::run::state::{End, Run, TaskState};
 use crate::spec::workflow::OnInterrupt;
 
@@ -19,9 +19,7 @@ pub(super) fn take_over(run: &Run, driver: &DriverId, detached: bool, actor: &Ac
                 return Err(Refusal::NotReviewed);
             }
             // Resuming a failed run tries again what failed, and that is for people to say.
-            if let Some(task) = &actor.inside_task {
-                return Err(Refusal::InsideTask { what: "retry a failed run".to_owned(), task: task.clone() });
-            }
+            outside_tasks(actor, "retry a failed run")?;
         }
         None => {}
     }

@@ -17,10 +17,10 @@ pub(in crate::run) use work::failed;
 
 use crate::id::IdSource;
 use crate::run::command::{Actor, Body, Command, Way};
-use crate::run::event::{Entry, Event};
+use crate::run::event::{Entry, Event, RefusedAttempt};
 use crate::run::follow::{self, Step};
 use crate::run::refusal::{Refusal, may_decide};
-use crate::run::state::{End, REFUSED_ATTEMPTS_KEPT, Run};
+use crate::run::state::{End, Run, keeps_refused_attempt};
 use crate::spec::workflow::Workflow;
 use std::sync::Arc;
 
@@ -140,10 +140,14 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
             may_decide(&command.actor, command.require_terminal, "cancel a run")?;
             end::cancel(run, reason.clone())
         }
-        Body::RecordRefusal(_) if run.refused_attempts >= REFUSED_ATTEMPTS_KEPT => Ok(Vec::new()),
         Body::RetryTask { step, cut_off } => people::retry(run, command, step, *cut_off),
         Body::SkipTask { step, reason, cut_off } => people::skip(run, command, step, reason, *cut_off),
-        Body::RecordRefusal(refused) => Ok(vec![Event::AttemptRefused(refused.clone())]),
+        Body::RecordRefusal(refused) => {
+            let number = refused.number.max(run.refused_attempts.saturating_add(1));
+            let kept = keeps_refused_attempt(run.refused_attempts, number);
+            let refused = kept.then(|| RefusedAttempt { number, ..refused.clone() });
+            Ok(refused.map(Event::AttemptRefused).into_iter().collect())
+        }
         Body::Pipeline(wish) => pipeline::wish(run, command, wish),
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::hold::HoldKind;
 use crate::run::Status;
+use crate::run::event::RefusedAttempt;
 
 fn three(policies: [OnInterrupt; 3]) -> Workflow {
     let tasks =
@@ -120,7 +121,7 @@ fn a_task_that_waits_for_its_next_try_is_not_cut_off() {
 #[test]
 fn an_attempt_to_decide_from_inside_a_task_is_an_event_and_a_warning() {
     let mut bench = Bench::new(three([OnInterrupt::Rerun; 3]));
-    let refused = crate::run::event::RefusedAttempt { what: "answer".into(), hold: None, reason: "inside".into() };
+    let refused = RefusedAttempt::new("answer", None, "inside".into());
     let inside = Actor { inside_task: Some("one/t0".into()), credential: Credential::Agent, ..person() };
     bench.tell(inside, Body::RecordRefusal(refused), false).unwrap();
     assert!(bench.has(|event| matches!(event, Event::AttemptRefused(_))));
@@ -128,15 +129,32 @@ fn an_attempt_to_decide_from_inside_a_task_is_an_event_and_a_warning() {
 }
 
 #[test]
-fn endless_attempts_do_not_fill_the_history() {
+fn endless_attempts_are_counted_without_filling_the_history() {
     let mut bench = Bench::new(three([OnInterrupt::Rerun; 3]));
     let inside = Actor { inside_task: Some("one/t0".into()), credential: Credential::Agent, ..person() };
-    for _ in 0..1000 {
-        let refused = crate::run::event::RefusedAttempt { what: "answer".into(), hold: None, reason: "inside".into() };
+    for number in 1..=1000 {
+        let refused = RefusedAttempt { number, ..RefusedAttempt::new("answer", None, "inside".into()) };
         bench.tell(inside.clone(), Body::RecordRefusal(refused), false).unwrap();
     }
-    let recorded = bench.entries.iter().filter(|entry| matches!(entry.event, Event::AttemptRefused(_)));
-    assert_eq!(recorded.count(), 100);
+    let recorded = bench.entries.iter().filter_map(|entry| match &entry.event {
+        Event::AttemptRefused(refused) => Some(refused.number),
+        _ => None,
+    });
+    let expected: Vec<u32> = (1..=100).chain([128, 256, 512]).collect();
+    assert_eq!(recorded.collect::<Vec<u32>>(), expected);
+    assert_eq!(bench.run.refused_attempts, 512);
+}
+
+#[test]
+fn a_refused_attempt_counts_on_from_what_is_recorded_whatever_number_it_has() {
+    let mut bench = Bench::new(three([OnInterrupt::Rerun; 3]));
+    for expected in 1..=3 {
+        bench.tell(person(), Body::RecordRefusal(RefusedAttempt::new("answer", None, "no".into())), false).unwrap();
+        assert_eq!(bench.run.refused_attempts, expected);
+    }
+    let late = RefusedAttempt { number: 130, ..RefusedAttempt::new("answer", None, "no".into()) };
+    bench.tell(person(), Body::RecordRefusal(late), false).unwrap();
+    assert_eq!(bench.run.refused_attempts, 130, "also where the attempt with the number 128 got lost");
 }
 
 #[test]

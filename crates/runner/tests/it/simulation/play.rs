@@ -148,7 +148,14 @@ async fn answer(driver: &mut Driver, outside: &Outside) -> Result<(), DriveError
 }
 
 fn person() -> Actor {
-    Actor { credential: Credential::Person, name: "ada".into(), way: Way::Command, terminal: true, inside_task: None, uid: Some(1000) }
+    Actor {
+        credential: Credential::Person,
+        name: "ada".into(),
+        way: Way::Command,
+        terminal: true,
+        inside_task: None,
+        uid: Some(1000),
+    }
 }
 
 async fn claims(disk: &MemoryStore, outside: &Outside, run: &RunId) -> Result<(), String> {

@@ -1,0 +1,137 @@
+//! Who may use which command: everyone, what runs outside of tasks, or a person only.
+//!
+//! The table is `Command::authority` in `cli`; it is asked before a command does anything. The engine refuses the same once more
+//! when something is decided about a run.
+
+use crate::open::{Project, current_folder};
+use crate::select;
+use crate::trouble::Trouble;
+use lockgate_engine::id::{HoldId, RunId};
+use lockgate_engine::run::command::{Actor, Way};
+use lockgate_engine::run::refusal::{Refusal, may_decide, outside_tasks};
+use lockgate_runner::config::Config;
+use lockgate_runner::person;
+use lockgate_runner::root::Root;
+use std::path::Path;
+
+/// Who may use a command.
+pub(crate) enum Authority<'a> {
+    /// Everyone, agents in tasks too: it reads, checks, or does what a task may do.
+    Anyone,
+    /// What does not run inside a task, with or without a terminal: timers and services need none.
+    OutsideTasks(Decision<'a>),
+    /// A process that Lockgate starts by itself: it may do what the process could that started Lockgate.
+    Background(Decision<'a>),
+    /// A person: outside of tasks, and at a terminal unless the settings say otherwise.
+    Person(Decision<'a>),
+}
+
+/// What a command decides.
+pub(crate) struct Decision<'a> {
+    /// As it completes "may not …".
+    what: &'static str,
+    about: About<'a>,
+    help: Option<&'static str>,
+}
+
+/// What a decision is about, as the command line names it.
+enum About<'a> {
+    Run(&'a str),
+    Hold(&'a str),
+    Project,
+}
+
+impl<'a> Decision<'a> {
+    /// A decision about a run.
+    pub(crate) fn about_run(what: &'static str, run: &'a str) -> Self {
+        Self { what, about: About::Run(run), help: None }
+    }
+
+    /// A decision about a hold.
+    pub(crate) fn about_hold(what: &'static str, hold: &'a str) -> Self {
+        Self { what, about: About::Hold(hold), help: None }
+    }
+
+    /// A decision about no run that is there already.
+    pub(crate) fn about_project(what: &'static str) -> Self {
+        Self { what, about: About::Project, help: None }
+    }
+
+    /// The same, with what else can be done where it is refused.
+    pub(crate) fn help(self, help: &'static str) -> Self {
+        Self { help: Some(help), ..self }
+    }
+}
+
+/// Refuses a command to a caller who may not use it. The attempt is recorded in the run that it is about, else in the run that it came
+/// out of.
+pub(crate) async fn authorize(root: Option<&Path>, authority: Authority<'_>) -> Result<(), Trouble> {
+    let (decision, actor, refused) = match authority {
+        Authority::Anyone => return Ok(()),
+        Authority::OutsideTasks(decision) => {
+            let actor = person::at_the_command_line(&place(root)?, Way::Command);
+            let refused = outside_tasks(&actor, decision.what);
+            (decision, actor, refused)
+        }
+        Authority::Background(decision) => {
+            let actor = person::above_lockgate(&place(root)?, Way::Command);
+            let refused = outside_tasks(&actor, decision.what);
+            (decision, actor, refused)
+        }
+        Authority::Person(decision) => {
+            let place = place(root)?;
+            let actor = person::at_the_command_line(&place, Way::Command);
+            let require_terminal = Config::read(&place.config_file())?.people.require_terminal;
+            let refused = may_decide(&actor, require_terminal, decision.what);
+            (decision, actor, refused)
+        }
+    };
+    let Err(refusal) = refused else { return Ok(()) };
+    let trouble = refuse(root, &decision, &actor, refusal).await;
+    Err(match decision.help {
+        Some(help) => trouble.help(help),
+        None => trouble,
+    })
+}
+
+/// The project that a command is about, or the folder that would become one.
+fn place(root: Option<&Path>) -> Result<Root, Trouble> {
+    Ok(match root {
+        Some(dir) => Root::at(dir),
+        None => {
+            let here = current_folder()?;
+            Root::find(&here).unwrap_or_else(|| Root::at(&here))
+        }
+    })
+}
+
+async fn refuse(root: Option<&Path>, decision: &Decision<'_>, actor: &Actor, refusal: Refusal) -> Trouble {
+    // Where there is no project, or none that can be opened, there is no history that could record it.
+    let Ok(project) = Project::open(root) else { return refusal.into() };
+    match subject(&project, &decision.about).await {
+        Some((run, hold)) => project.refuse(actor, &run, decision.what, hold.as_ref(), refusal).await,
+        None => refusal.into(),
+    }
+}
+
+/// The run and the hold that an attempt is about; the run that it came out of, where it is about none.
+async fn subject(project: &Project, about: &About<'_>) -> Option<(RunId, Option<HoldId>)> {
+    let named = match about {
+        About::Run(named) => select::run_or_ended(project.store(), named).await.ok().map(|found| (found.row.run, None)),
+        About::Hold(named) => match select::hold_name(named) {
+            Ok(name) => select::hold(project.store(), &name).await.ok().map(|found| (found.row.run, Some(found.row.hold))),
+            Err(_) => None,
+        },
+        About::Project => None,
+    };
+    match named {
+        Some(named) => Some(named),
+        None => outer_run(project).await.map(|run| (run, None)),
+    }
+}
+
+/// The run whose task this process runs inside of, where it is one of this project.
+async fn outer_run(project: &Project) -> Option<RunId> {
+    let run = RunId::new(std::env::var("LOCKGATE_RUN").ok()?);
+    project.store().load(&run).await.ok().flatten().map(|_| run)
+}
