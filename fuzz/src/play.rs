@@ -162,7 +162,7 @@ impl Play {
         let effect = pending.get(usize::from(how) % pending.len().max(1))?.clone();
         let well = what != 1;
         let digest = Digest::of(&[how & 0x70]);
-        let files = vec![ShownFile { path: "out/plan.md".into(), seen: Seen::File { digest, bytes: 1 }, not_kept: None }];
+        let files = vec![ShownFile::new("out/plan.md", Seen::File { digest, bytes: 1, mode: 0o644 })];
         Some(match effect {
             Effect::Task { key, attempt } => {
                 let result = (what == 2).then(|| Datum::Inline(how.to_string()));
@@ -297,7 +297,14 @@ fn failure(how: u8) -> Failure {
 }
 
 fn person() -> Actor {
-    Actor { credential: Credential::Person, name: "ada".into(), way: Way::Command, terminal: true, inside_task: None, uid: Some(1000) }
+    Actor {
+        credential: Credential::Person,
+        name: "ada".into(),
+        way: Way::Command,
+        terminal: true,
+        inside_task: None,
+        uid: Some(1000),
+    }
 }
 
 fn agent() -> Actor {

@@ -143,7 +143,7 @@ impl Play {
             let body = self.run.pending().into_iter().find_map(|effect| match effect {
                 Effect::Show { phase, iteration } => {
                     let checkpoint = self.run.workflow.phase(phase.as_str())?.checkpoint.clone()?;
-                    let shown = |path: &String| ShownFile { path: path.clone(), seen: self.seen(path), not_kept: None };
+                    let shown = |path: &String| ShownFile::new(path, self.seen(path));
                     let files = checkpoint.show_files.iter().map(shown).collect();
                     Some(Body::Shown {
                         phase,
@@ -180,7 +180,7 @@ impl Play {
 
     fn seen(&self, path: &str) -> Seen {
         let found = self.files.iter().find(|(known, _)| known == path);
-        found.map_or(Seen::Absent, |(_, bytes)| Seen::File { digest: Digest::of(bytes), bytes: bytes.len() as u64 })
+        found.map_or(Seen::Absent, |(_, bytes)| Seen::File { digest: Digest::of(bytes), bytes: bytes.len() as u64, mode: 0o644 })
     }
 
     fn tell(&mut self, actor: Actor, body: Body) {
@@ -192,7 +192,14 @@ impl Play {
 }
 
 fn person() -> Actor {
-    Actor { credential: Credential::Person, name: "ada".into(), way: Way::Prompt, terminal: true, inside_task: None, uid: Some(1000) }
+    Actor {
+        credential: Credential::Person,
+        name: "ada".into(),
+        way: Way::Prompt,
+        terminal: true,
+        inside_task: None,
+        uid: Some(1000),
+    }
 }
 
 fn command(actor: Actor, body: Body, at: i64) -> Command {

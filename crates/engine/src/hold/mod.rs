@@ -3,6 +3,9 @@
 mod asked;
 mod choice;
 
+#[cfg(test)]
+mod tests;
+
 pub use asked::{Asked, Authentication, Topic};
 pub(crate) use choice::plain_words;
 pub use choice::{
@@ -267,6 +270,30 @@ pub struct ShownFile {
     /// Why its bytes are not kept, when they are not.
     #[serde(default)]
     pub not_kept: Option<String>,
+    /// The symbolic links that lead to it, in the order in which they are followed.
+    #[serde(default)]
+    pub links: Vec<SymbolicLink>,
+}
+
+/// A symbolic link on the way to a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SymbolicLink {
+    /// Where it is, named as the file is.
+    pub path: String,
+    /// Where it leads, as it is written in the link.
+    pub target: String,
+}
+
+impl ShownFile {
+    /// Something under a path that no symbolic link leads to, with its bytes kept.
+    pub fn new(path: &str, seen: Seen) -> Self {
+        Self { path: path.to_owned(), seen, not_kept: None, links: Vec::new() }
+    }
+
+    /// Whether what was approved there is still there.
+    pub fn is_as(&self, then: &Self) -> bool {
+        self.path == then.path && self.seen == then.seen && self.links == then.links
+    }
 }
 
 /// What was found under a path.
@@ -281,13 +308,17 @@ pub enum Seen {
         digest: Digest,
         /// Its length in bytes.
         bytes: u64,
+        /// Its permissions: who may read, write and run it, and whether it runs as its owner.
+        mode: u32,
     },
-    /// A folder; the digest is of its listing, with the digests of all that is in it.
+    /// A folder; the digest is of its listing, with the digests and permissions of all that is in it.
     Directory {
         /// Digest of its listing.
         digest: Digest,
         /// How many files are in it.
         files: u64,
+        /// Its permissions.
+        mode: u32,
     },
     /// Something that cannot be read or may not be shown, and why.
     Unreadable(String),

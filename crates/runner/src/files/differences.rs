@@ -1,10 +1,10 @@
 //! What changed between two moments at which files were looked at, for people.
 
-use super::listing::{Line, parse};
+use super::listing::{mode_change, parse};
 use super::preview::text_of;
 use super::size::size_text;
 use lockgate_engine::digest::Digest;
-use lockgate_engine::hold::{Seen, ShownFile};
+use lockgate_engine::hold::{Seen, ShownFile, SymbolicLink};
 use similar::TextDiff;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -26,7 +26,7 @@ type Value<'a> = &'a dyn Fn(&Digest) -> Option<Vec<u8>>;
 pub fn differences(before: &[ShownFile], after: &[ShownFile], value: &dyn Fn(&Digest) -> Option<Vec<u8>>) -> Vec<String> {
     let now: BTreeMap<&str, &ShownFile> = after.iter().map(|file| (file.path.as_str(), file)).collect();
     let known: BTreeSet<&str> = before.iter().map(|file| file.path.as_str()).collect();
-    let nothing = |path: &str| ShownFile { path: path.to_owned(), seen: Seen::Absent, not_kept: None };
+    let nothing = |path: &str| ShownFile::new(path, Seen::Absent);
     let changed = before.iter().filter_map(|old| match now.get(old.path.as_str()) {
         Some(new) => difference(old, new, value),
         None => difference(old, &nothing(&old.path), value),
@@ -50,11 +50,17 @@ pub fn differences(before: &[ShownFile], after: &[ShownFile], value: &dyn Fn(&Di
 }
 
 fn difference(old: &ShownFile, new: &ShownFile, value: Value<'_>) -> Option<String> {
+    let content = content_or_kind(old, new, value);
+    let all: Vec<String> = content.into_iter().chain(mode_difference(old, new)).chain(link_differences(old, new)).collect();
+    (!all.is_empty()).then(|| all.join("\n"))
+}
+
+fn content_or_kind(old: &ShownFile, new: &ShownFile, value: Value<'_>) -> Option<String> {
     let path = &new.path;
     match (&old.seen, &new.seen) {
         (Seen::Absent, Seen::Absent) => None,
         (Seen::Unreadable(was), Seen::Unreadable(is)) if was == is => None,
-        (Seen::File { digest: was, bytes: old_bytes }, Seen::File { digest: is, bytes: new_bytes }) => {
+        (Seen::File { digest: was, bytes: old_bytes, .. }, Seen::File { digest: is, bytes: new_bytes, .. }) => {
             let sizes = format!("{}, was {}", size_text(*new_bytes), size_text(*old_bytes));
             (was != is).then(|| content_difference(old, new, (was, is), &sizes, value))
         }
@@ -71,6 +77,30 @@ fn difference(old: &ShownFile, new: &ShownFile, value: Value<'_>) -> Option<Stri
             is @ (Seen::File { .. } | Seen::Directory { .. } | Seen::Unreadable(_)),
         ) => Some(format!("{path} changed: it was {}, and is now {}", words(was), words(is))),
     }
+}
+
+fn mode_difference(old: &ShownFile, new: &ShownFile) -> Option<String> {
+    let (was, is) = match (&old.seen, &new.seen) {
+        (Seen::File { mode: was, .. }, Seen::File { mode: is, .. })
+        | (Seen::Directory { mode: was, .. }, Seen::Directory { mode: is, .. }) => (was, is),
+        (
+            Seen::File { .. } | Seen::Directory { .. } | Seen::Absent | Seen::Unreadable(_),
+            Seen::File { .. } | Seen::Directory { .. } | Seen::Absent | Seen::Unreadable(_),
+        ) => return None,
+    };
+    (was != is).then(|| format!("{}: {}", new.path, mode_change(&format!("{was:04o}"), &format!("{is:04o}"))))
+}
+
+fn link_differences(old: &ShownFile, new: &ShownFile) -> Vec<String> {
+    let target = |links: &[SymbolicLink], path: &str| links.iter().find(|link| link.path == path).map(|link| link.target.clone());
+    let paths: BTreeSet<&str> = old.links.iter().chain(&new.links).map(|link| link.path.as_str()).collect();
+    let told = |path: &str| match (target(&old.links, path), target(&new.links, path)) {
+        (Some(was), Some(is)) if was != is => Some(format!("{path} is a symbolic link to {is} now, and led to {was}")),
+        (Some(was), None) => Some(format!("{path} is not a symbolic link any more; it led to {was}")),
+        (None, Some(is)) => Some(format!("{path} is a symbolic link to {is} now, and was none")),
+        (Some(_), Some(_)) | (None, None) => None,
+    };
+    paths.into_iter().filter_map(told).collect()
 }
 
 fn content_difference(old: &ShownFile, new: &ShownFile, (was, is): (&Digest, &Digest), sizes: &str, value: Value<'_>) -> String {
@@ -94,7 +124,7 @@ fn listing_difference(path: &str, was: &str, is: &str) -> String {
     let paths: BTreeSet<&str> = was.keys().chain(is.keys()).copied().collect();
     let changes = paths.into_iter().filter_map(|path| match (was.get(path), is.get(path)) {
         (Some(was), Some(is)) if was == is => None,
-        (Some(was), Some(is)) => Some(format!("  changed {path} ({})", change(was, is))),
+        (Some(was), Some(is)) => Some(format!("  changed {path} ({})", was.change(is))),
         (None, Some(is)) => Some(format!("  added   {path} ({})", is.words())),
         (Some(was), None) => Some(format!("  removed {path} ({})", was.words())),
         (None, None) => None,
@@ -103,11 +133,6 @@ fn listing_difference(path: &str, was: &str, is: &str) -> String {
     lines.extend(changes.map(|line| shortened(&line, CHARACTERS_OF_A_LINE)));
     lines[0] = format!("{path}/ changed: {}", counted(lines.len() - 1, "thing in it"));
     capped(lines, "changes")
-}
-
-fn change(was: &Line<'_>, is: &Line<'_>) -> String {
-    let (old, new) = (was.words(), is.words());
-    if old == new { format!("{new}, other content") } else { format!("{new}, was {old}") }
 }
 
 /// At most so many lines, and how many are missing.

@@ -24,8 +24,8 @@ pub fn look_at_lines(places: &Places, path: &str) -> Result<Vec<String>, LinesEr
         match look(opened.folder(side), &parts) {
             Look::Absent => {}
             Look::Unreadable(why) => return Err(LinesError::Unreadable(why)),
-            Look::Directory(_) => return Err(LinesError::Unreadable("it is a folder, not a file".to_owned())),
-            Look::File(mut file) => {
+            Look::Directory(_, _) => return Err(LinesError::Unreadable("it is a folder, not a file".to_owned())),
+            Look::File(mut file, _) => {
                 let contents = read(&mut file, MOST_BYTES, MOST_BYTES).map_err(|error| LinesError::Unreadable(reason(&error)))?;
                 let bytes = contents.and_then(|contents| contents.kept);
                 let bytes = bytes.ok_or_else(|| LinesError::Unreadable("it is larger than 16 MB".to_owned()))?;

@@ -1,18 +1,20 @@
 //! The text that a folder's digest is of: one line for each thing below it, sorted, with the digest of every file.
 //!
 //! ```text
-//! lockgate listing 1
-//! file 12 af13… src/main.rs
-//! folder src
+//! lockgate listing 2
+//! file 0644 12 af13… src/main.rs
+//! folder 0755 src
 //! link ../LICENSE src/licence
+//! repository 77c0… vendor/lib/.git
 //! ```
 //!
 //! The path stands last and runs to the end of the line; line breaks, control characters and backslashes in names are
 //! escaped, so that no name can pass for another line.
 
 use super::look::{open_file, read, reason, special};
+use super::repository;
 use super::size::size_text;
-use cap_std::fs::{Dir, FileType};
+use cap_std::fs::{Dir, FileType, PermissionsExt};
 use lockgate_engine::digest::Digest;
 use rustix::fs::OFlags;
 use std::collections::BTreeMap;
@@ -21,15 +23,19 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-const HEADER: &str = "lockgate listing 1";
+const HEADER: &str = "lockgate listing 2";
 
-/// Folders that change by being looked at or worked beside; they are named in a listing, and what is in them is not.
-const LEFT_OUT: [&str; 2] = [".git", ".lockgate"];
+/// The state of a project, which changes while it is worked in; it is named in a listing, and what is in it is not.
+const STATE: &str = ".lockgate";
+
+/// What git keeps of a repository: a folder, or a file that names one.
+const GIT: &str = ".git";
 
 /// Something below a folder.
 pub(super) struct Below {
     pub(super) path: PathBuf,
     pub(super) kind: FileType,
+    mode: u32,
 }
 
 /// Everything below a folder, sorted, following no links; or why that is too much.
@@ -47,8 +53,8 @@ pub(super) fn walk(base: &Dir, most: usize, enter: &dyn Fn(&Path) -> bool) -> Re
         for entry in entries {
             let entry = entry.map_err(|error| format!("{} in it cannot be read: {}", named(&folder), reason(&error)))?;
             let path = folder.join(entry.file_name());
-            let kind = match entry.metadata() {
-                Ok(metadata) => metadata.file_type(),
+            let (kind, mode) = match entry.metadata() {
+                Ok(metadata) => (metadata.file_type(), mode(&metadata)),
                 Err(error) if gone(&error) => continue,
                 Err(error) => return Err(format!("{} in it cannot be read: {}", named(&path), reason(&error))),
             };
@@ -58,7 +64,7 @@ pub(super) fn walk(base: &Dir, most: usize, enter: &dyn Fn(&Path) -> bool) -> Re
             if kind.is_dir() && enter(&path) {
                 waiting.push(path.clone());
             }
-            found.push(Below { path, kind });
+            found.push(Below { path, kind, mode });
         }
     }
     found.sort_by(|one, other| one.path.as_os_str().as_bytes().cmp(other.path.as_os_str().as_bytes()));
@@ -71,37 +77,70 @@ pub(super) struct Listing {
     pub(super) files: u64,
 }
 
-/// Lists a folder; or says why it cannot be listed whole.
-pub(super) fn list(base: &Dir, most_things: usize, most_bytes: u64) -> Result<Listing, String> {
-    let entered = |path: &Path| path.file_name().is_none_or(|name| !LEFT_OUT.iter().any(|left_out| name == *left_out));
+/// How much of a folder is listed.
+#[derive(Clone, Copy)]
+pub(super) struct Most {
+    pub(super) things: usize,
+    pub(super) bytes: u64,
+}
+
+/// Finds the folder that a file `.git` names, from where that file is.
+pub(super) type Linked<'a> = &'a dyn Fn(&Path, &str) -> Option<Dir>;
+
+/// Lists a folder; or says why it cannot be listed whole. Of the working folder of a run (`is_own`), what git keeps at its top is left
+/// out: it changes with every commit of a task.
+pub(super) fn list(base: &Dir, most: Most, is_own: bool, linked: Linked<'_>) -> Result<Listing, String> {
+    let is_left_out = |path: &Path| path.file_name().is_some_and(|name| name == STATE) || (is_own && path == Path::new(GIT));
+    let is_git = |path: &Path| path.file_name().is_some_and(|name| name == GIT) && !is_left_out(path);
+    let entered = |path: &Path| !is_left_out(path) && !is_git(path);
     let mut listing = Listing { text: format!("{HEADER}\n"), files: 0 };
-    let mut left = most_bytes;
-    for Below { path, kind } in walk(base, most_things, &entered)? {
-        let what = if kind.is_dir() {
-            if entered(&path) { "folder".to_owned() } else { "left-out".to_owned() }
-        } else if kind.is_symlink() {
-            match base.read_link_contents(&path) {
-                Ok(target) => format!("link {}", escaped(&target).replace(' ', "\\x20")),
-                Err(error) if gone(&error) => continue,
-                Err(error) => return Err(format!("{} in it cannot be read: {}", named(&path), reason(&error))),
-            }
-        } else if kind.is_file() {
-            match digest(base, &path, left) {
-                Ok(Some((digest, bytes))) => {
-                    left -= bytes;
-                    listing.files += 1;
-                    format!("file {bytes} {digest}")
-                }
-                Ok(None) => return Err(format!("it is a folder with more than {} in it", size_text(most_bytes))),
-                Err(error) if gone(&error) => continue,
-                Err(error) => return Err(format!("{} in it cannot be read: {}", named(&path), reason(&error))),
-            }
-        } else {
-            special(kind).replace(' ', "-")
+    let mut left = most.bytes;
+    for below in walk(base, most.things, &entered)? {
+        let path = &below.path;
+        let git = if is_git(path) { repository::digest(base, &below, most, linked)? } else { None };
+        let what = match git {
+            Some(digest) => Some(format!("repository {digest}")),
+            None if below.kind.is_dir() && is_left_out(path) => Some("left-out".to_owned()),
+            None => line(base, &below, most.bytes, &mut left)?,
         };
-        let _ = writeln!(listing.text, "{what} {}", escaped(&path));
+        let Some(what) = what else { continue };
+        listing.files += u64::from(below.kind.is_file());
+        let _ = writeln!(listing.text, "{what} {}", escaped(path));
     }
     Ok(listing)
+}
+
+/// What a listing says of one thing; nothing where it went away meanwhile.
+pub(super) fn line(base: &Dir, below: &Below, most: u64, left: &mut u64) -> Result<Option<String>, String> {
+    let Below { path, kind, mode } = below;
+    let unreadable = |error: &io::Error| format!("{} in it cannot be read: {}", named(path), reason(error));
+    if kind.is_dir() {
+        return Ok(Some(format!("folder {mode:04o}")));
+    }
+    if kind.is_symlink() {
+        return match base.read_link_contents(path) {
+            Ok(target) => Ok(Some(format!("link {}", escaped(&target).replace(' ', "\\x20")))),
+            Err(error) if gone(&error) => Ok(None),
+            Err(error) => Err(unreadable(&error)),
+        };
+    }
+    if !kind.is_file() {
+        return Ok(Some(special(*kind).replace(' ', "-")));
+    }
+    match digest(base, path, *left) {
+        Ok(Some((digest, bytes))) => {
+            *left -= bytes;
+            Ok(Some(format!("file {mode:04o} {bytes} {digest}")))
+        }
+        Ok(None) => Err(format!("it is a folder with more than {} in it", size_text(most))),
+        Err(error) if gone(&error) => Ok(None),
+        Err(error) => Err(unreadable(&error)),
+    }
+}
+
+/// The permissions of something, with the bits that let a program run as its owner.
+pub(super) fn mode(metadata: &cap_std::fs::Metadata) -> u32 {
+    metadata.permissions().mode() & 0o7777
 }
 
 fn digest(base: &Dir, path: &Path, most: u64) -> io::Result<Option<(Digest, u64)>> {
@@ -120,7 +159,7 @@ fn named(path: &Path) -> String {
 }
 
 /// A path on one line, different for every different path.
-fn escaped(path: &Path) -> String {
+pub(super) fn escaped(path: &Path) -> String {
     let mut text = String::new();
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {
         for character in chunk.valid().chars() {
@@ -139,42 +178,80 @@ fn escaped(path: &Path) -> String {
     text
 }
 
-/// One line of a listing: what is there, and for a file its size.
+/// One line of a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Line<'a> {
-    pub(super) what: &'a str,
-    pub(super) bytes: Option<u64>,
+pub(super) enum Line<'a> {
+    File { mode: &'a str, bytes: u64, digest: &'a str },
+    Folder { mode: &'a str },
+    Link { target: &'a str },
+    Repository { digest: &'a str },
+    Other(&'a str),
 }
 
-impl Line<'_> {
+impl<'a> Line<'a> {
+    /// Reads a line: what is there, and the path. Nothing where it cannot be read.
+    fn read(line: &'a str) -> Option<(&'a str, Self)> {
+        let words = match line.split(' ').next()? {
+            "file" => 4,
+            "link" | "folder" | "repository" => 2,
+            _ => 1,
+        };
+        let (end, _) = line.match_indices(' ').nth(words - 1)?;
+        let what: Vec<&str> = line[..end].split(' ').collect();
+        let read = match what[..] {
+            ["file", mode, bytes, digest] => Self::File { mode, bytes: bytes.parse().ok()?, digest },
+            ["folder", mode] => Self::Folder { mode },
+            ["link", target] => Self::Link { target },
+            ["repository", digest] => Self::Repository { digest },
+            _ => Self::Other(&line[..end]),
+        };
+        Some((&line[end + 1..], read))
+    }
+
     /// It in a few words.
     pub(super) fn words(&self) -> String {
-        match (self.bytes, self.what.split(' ').collect::<Vec<_>>().as_slice()) {
-            (Some(bytes), _) => size_text(bytes),
-            (None, ["link", target]) => format!("a link to {}", target.replace("\\x20", " ")),
-            (None, ["left-out"]) => "a folder that is left out".to_owned(),
-            (None, ["folder"]) => "a folder".to_owned(),
-            (None, _) => self.what.replace('-', " "),
+        match self {
+            Self::File { bytes, .. } => size_text(*bytes),
+            Self::Folder { .. } => "a folder".to_owned(),
+            Self::Link { target } => format!("a link to {}", target.replace("\\x20", " ")),
+            Self::Repository { .. } => "a git repository".to_owned(),
+            Self::Other("left-out") => "a folder that is left out".to_owned(),
+            Self::Other(what) => what.replace('-', " "),
+        }
+    }
+
+    /// What became of it, in a few words.
+    pub(super) fn change(&self, now: &Self) -> String {
+        match (self, now) {
+            (Self::File { mode: was, bytes: old, digest: before }, Self::File { mode: is, bytes: new, digest: after }) => {
+                let content = match (before == after, old == new) {
+                    (true, _) => None,
+                    (false, true) => Some(format!("{}, other content", size_text(*new))),
+                    (false, false) => Some(format!("{}, was {}", size_text(*new), size_text(*old))),
+                };
+                let mode = (was != is).then(|| mode_change(was, is));
+                content.into_iter().chain(mode).collect::<Vec<_>>().join(", ")
+            }
+            (Self::Folder { mode: was }, Self::Folder { mode: is }) => mode_change(was, is),
+            (Self::Repository { .. }, Self::Repository { .. }) => {
+                "a git repository: its commits, branches, settings or hooks changed".to_owned()
+            }
+            (
+                Self::File { .. } | Self::Folder { .. } | Self::Link { .. } | Self::Repository { .. } | Self::Other(_),
+                Self::File { .. } | Self::Folder { .. } | Self::Link { .. } | Self::Repository { .. } | Self::Other(_),
+            ) => format!("{}, was {}", now.words(), self.words()),
         }
     }
 }
 
+/// How a change of permissions is told.
+pub(super) fn mode_change(was: &str, is: &str) -> String {
+    format!("mode changed from {was} to {is}")
+}
+
 /// Reads a listing back: what is under each path. Lines that cannot be read are left out.
 pub(super) fn parse(text: &str) -> BTreeMap<&str, Line<'_>> {
-    let lines = text.strip_prefix(HEADER).unwrap_or(text).lines();
-    lines
-        .filter_map(|line| {
-            let words = match line.split(' ').next()? {
-                "file" => 3,
-                "link" => 2,
-                _ => 1,
-            };
-            let (end, _) = line.match_indices(' ').nth(words - 1)?;
-            let what = &line[..end];
-            let bytes = what.strip_prefix("file ").and_then(|rest| rest.split(' ').next()).and_then(|size| size.parse().ok());
-            Some((&line[end + 1..], Line { what, bytes }))
-        })
-        .collect()
+    text.strip_prefix(HEADER).unwrap_or(text).lines().filter_map(Line::read).collect()
 }
 
 #[cfg(test)]
@@ -193,10 +270,12 @@ mod tests {
 
     #[test]
     fn a_listing_is_read_back_with_spaces_in_its_paths() {
-        let text = format!("{HEADER}\nfile 12 {} a b/c d\nfolder a b\nlink x\\x20y z z\na-named-pipe p q\n", Digest::of(b""));
+        let digest = Digest::of(b"").to_string();
+        let text = format!("{HEADER}\nfile 0644 12 {digest} a b/c d\nfolder 0755 a b\nlink x\\x20y z z\na-named-pipe p q\n");
         let lines = parse(&text);
         assert_eq!(lines.keys().copied().collect::<Vec<_>>(), ["a b", "a b/c d", "p q", "z z"]);
-        assert_eq!(lines["a b/c d"].bytes, Some(12));
+        assert_eq!(lines["a b/c d"], Line::File { mode: "0644", bytes: 12, digest: &digest });
+        assert_eq!(lines["a b"], Line::Folder { mode: "0755" });
         assert_eq!(lines["z z"].words(), "a link to x y");
         assert_eq!(lines["p q"].words(), "a named pipe");
     }

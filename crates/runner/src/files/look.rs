@@ -1,17 +1,23 @@
 //! Opens what is there, without following it out of its folder and without waiting for it.
 
+use super::listing::mode;
 use super::places::{Folder, joined};
 use cap_std::fs::{Dir, File, FileType, FileTypeExt, OpenOptions, OpenOptionsExt};
 use lockgate_engine::digest::Digest;
+use lockgate_engine::hold::SymbolicLink;
 use rustix::fs::OFlags;
+use std::ffi::OsString;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// How many symbolic links are followed on the way to one path; the system follows no more either.
+const MOST_LINKS: usize = 40;
 
 /// What is under a path.
 pub(super) enum Look {
     Absent,
-    File(File),
-    Directory(Dir),
+    File(File, u32),
+    Directory(Dir, u32),
     Unreadable(String),
 }
 
@@ -30,15 +36,45 @@ pub(super) fn look(folder: &Folder, parts: &[String]) -> Look {
 fn look_in(dir: &Dir, path: &Path) -> io::Result<Look> {
     let kind = dir.metadata(path)?.file_type();
     if kind.is_dir() {
-        return dir.open_dir(path).map(Look::Directory);
+        let opened = dir.open_dir(path)?;
+        let mode = mode(&opened.dir_metadata()?);
+        return Ok(Look::Directory(opened, mode));
     }
     if !kind.is_file() {
         return Ok(Look::Unreadable(format!("it is {}, not a file", special(kind))));
     }
-    open_file(dir, path, OFlags::NONBLOCK).map(|file| match file {
-        Ok(file) => Look::File(file),
+    Ok(match open_file(dir, path, OFlags::NONBLOCK)? {
+        Ok(file) => {
+            let mode = mode(&file.metadata()?);
+            Look::File(file, mode)
+        }
         Err(kind) => Look::Unreadable(format!("it is {}, not a file", special(kind))),
     })
+}
+
+/// The symbolic links that are followed on the way to a path, each with where it leads. A way that leads out of the folder, or in a
+/// circle, ends there: then nothing can be opened either.
+pub(super) fn links(folder: &Folder, parts: &[String]) -> Vec<SymbolicLink> {
+    let Ok(Some(dir)) = &folder.dir else { return Vec::new() };
+    let mut links = Vec::new();
+    let mut here = PathBuf::new();
+    let mut ahead: Vec<OsString> = parts.iter().rev().map(OsString::from).collect();
+    while let Some(part) = ahead.pop() {
+        if part == ".." {
+            here.pop();
+            continue;
+        }
+        here.push(&part);
+        let Ok(target) = dir.read_link_contents(&here) else { continue };
+        let path: Vec<String> = here.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+        links.push(SymbolicLink { path: folder.shown(&path), target: target.to_string_lossy().into_owned() });
+        here.pop();
+        if links.len() == MOST_LINKS || target.is_absolute() {
+            break;
+        }
+        ahead.extend(target.iter().rev().filter(|part| *part != ".").map(OsString::from));
+    }
+    links
 }
 
 /// Opens a regular file. It was one a moment ago; where it has become a pipe since, opening must not wait for a writer.

@@ -12,6 +12,7 @@
 //! | `differences` | what changed between two such moments, for people |
 //! | `preview` | size and first lines, for people |
 //! | `outputs` | what a task leaves behind, and reading and writing inside the output directory |
+//! | `repository` | git repositories inside of shown folders |
 //! | `atomic` | writing a file so that it is there whole or not at all |
 
 mod atomic;
@@ -23,6 +24,7 @@ mod observe;
 mod outputs;
 mod places;
 mod preview;
+mod repository;
 mod size;
 
 pub use atomic::write_atomically;

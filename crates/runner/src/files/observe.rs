@@ -1,12 +1,14 @@
 //! Digests what a decision is about, and keeps its bytes, so that an approval is bound to what was seen.
 
-use super::listing::list;
-use super::look::{Look, look, read, reason};
+use super::listing::{Listing, Most, list};
+use super::look::{Look, links, look, read, reason};
 use super::places::{Opened, Places, Side};
 use super::size::size_text;
+use cap_std::fs::Dir;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Seen, ShownFile};
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// Whether these bytes hold a secret, so that they must not be kept.
 pub type ContainsSecret<'a> = &'a dyn Fn(&[u8]) -> bool;
@@ -96,7 +98,7 @@ impl<'a> Looking<'a> {
     fn at(&mut self, path: &str, candidates: Result<Vec<(Side, Vec<String>)>, String>) {
         let candidates = match candidates {
             Ok(candidates) => candidates,
-            Err(why) => return self.add(path.to_owned(), Seen::Unreadable(why), None),
+            Err(why) => return self.add(ShownFile::new(path, Seen::Unreadable(why))),
         };
         let mut found = false;
         for (side, parts) in &candidates {
@@ -110,25 +112,25 @@ impl<'a> Looking<'a> {
             let (seen, not_kept) = match look(folder, parts) {
                 Look::Absent => continue,
                 Look::Unreadable(why) => (Seen::Unreadable(why), None),
-                Look::File(mut file) => match read(&mut file, self.caps.kept_bytes, self.caps.file_bytes) {
+                Look::File(mut file, mode) => match read(&mut file, self.caps.kept_bytes, self.caps.file_bytes) {
                     Ok(Some(contents)) => {
                         let not_kept = self.keep(contents.digest, contents.kept);
-                        (Seen::File { digest: contents.digest, bytes: contents.bytes }, not_kept)
+                        (Seen::File { digest: contents.digest, bytes: contents.bytes, mode }, not_kept)
                     }
                     Ok(None) => (Seen::Unreadable(format!("it is larger than {}", size_text(self.caps.file_bytes))), None),
                     Err(error) => (Seen::Unreadable(reason(&error)), None),
                 },
-                Look::Directory(dir) => match list(&dir, self.caps.folder_things, self.caps.folder_bytes) {
+                Look::Directory(dir, mode) => match self.list(&dir, &shown) {
                     Ok(listing) => {
                         let digest = Digest::of(listing.text.as_bytes());
                         let not_kept = self.keep(digest, Some(listing.text.into_bytes()));
-                        (Seen::Directory { digest, files: listing.files }, not_kept)
+                        (Seen::Directory { digest, files: listing.files, mode }, not_kept)
                     }
                     Err(why) => (Seen::Unreadable(why), None),
                 },
             };
             found = true;
-            self.add(shown, seen, not_kept);
+            self.add(ShownFile { path: shown, seen, not_kept, links: links(folder, parts) });
         }
         if found {
             return;
@@ -138,13 +140,24 @@ impl<'a> Looking<'a> {
             [(side, parts)] => self.opened.folder(*side).shown(parts),
             _ => path.to_owned(),
         };
-        self.add(absent, Seen::Absent, None);
+        self.add(ShownFile::new(&absent, Seen::Absent));
     }
 
-    fn add(&mut self, path: String, seen: Seen, not_kept: Option<String>) {
-        if self.named.insert(path.clone()) {
-            self.observed.files.push(ShownFile { path, seen, not_kept });
+    fn add(&mut self, file: ShownFile) {
+        if self.named.insert(file.path.clone()) {
+            self.observed.files.push(file);
         }
+    }
+
+    fn list(&self, dir: &Dir, shown: &str) -> Result<Listing, String> {
+        let most = Most { things: self.caps.folder_things, bytes: self.caps.folder_bytes };
+        // A task commits in the worktree of its run as it does in the root.
+        let is_own = shown == "." || Path::new(shown).starts_with(".lockgate/worktrees");
+        let linked = |git: &Path, target: &str| {
+            let beside = Path::new(shown).join(git.parent().unwrap_or(Path::new("")));
+            if is_own && git.parent() == Some(Path::new("")) { None } else { self.opened.folder_under_root(&beside.join(target)) }
+        };
+        list(dir, most, is_own, &linked)
     }
 
     /// Keeps bytes, or says why not.

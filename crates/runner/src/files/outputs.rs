@@ -72,8 +72,8 @@ pub fn collect_outputs(
         let collected = opened.output(path).and_then(|parts| match look(folder, &parts) {
             Look::Absent => Err(opened.hint(&parts).unwrap_or_else(|| "nothing is there".to_owned())),
             Look::Unreadable(why) => Err(why),
-            Look::File(file) => collecting.file(&joined(&parts), file),
-            Look::Directory(dir) => collecting.folder(&parts.iter().collect::<PathBuf>(), &dir),
+            Look::File(file, _) => collecting.file(&joined(&parts), file),
+            Look::Directory(dir, _) => collecting.folder(&parts.iter().collect::<PathBuf>(), &dir),
         });
         if let Err(reason) = collected {
             missing.push(MissingOutput { path: path.clone(), reason });
@@ -173,8 +173,8 @@ pub fn read_output(places: &Places, path: &str, most: u64) -> Result<Option<Vec<
     match look(opened.folder(Side::Output), &parts) {
         Look::Absent => Ok(None),
         Look::Unreadable(why) => Err(Refused::new(path, why)),
-        Look::Directory(_) => Err(Refused::new(path, "it is a folder, not a file")),
-        Look::File(mut file) => match read(&mut file, most, most) {
+        Look::Directory(_, _) => Err(Refused::new(path, "it is a folder, not a file")),
+        Look::File(mut file, _) => match read(&mut file, most, most) {
             Ok(Some(contents)) => Ok(contents.kept),
             Ok(None) => Err(Refused::new(path, format!("it is larger than {}", size_text(most)))),
             Err(error) => Err(Refused::new(path, reason(&error))),
@@ -206,7 +206,7 @@ pub fn output_exists(places: &Places, path: &str) -> Result<bool, Refused> {
     let parts = opened.output(path).map_err(|why| Refused::new(path, why))?;
     match look(opened.folder(Side::Output), &parts) {
         Look::Absent => Ok(false),
-        Look::File(_) | Look::Directory(_) => Ok(true),
+        Look::File(_, _) | Look::Directory(_, _) => Ok(true),
         Look::Unreadable(why) => Err(Refused::new(path, why)),
     }
 }

@@ -181,6 +181,21 @@ impl Opened<'_> {
         above.filter_map(move |path| root.map(|root| (root, path)))
     }
 
+    /// A folder that something under the root names, relative to the root or absolute; nothing where it is not under the root.
+    pub(super) fn folder_under_root(&self, path: &Path) -> Option<Dir> {
+        let path = if path.is_absolute() { path.strip_prefix(&self.places.root).ok()? } else { path };
+        let mut parts: Vec<Component<'_>> = Vec::new();
+        for part in path.components() {
+            match part {
+                Component::Normal(_) => parts.push(part),
+                Component::CurDir => {}
+                Component::ParentDir => drop(parts.pop()?),
+                Component::RootDir | Component::Prefix(_) => return None,
+            }
+        }
+        self.root.dir.as_ref().ok()?.as_ref()?.open_dir(parts.iter().collect::<PathBuf>()).ok()
+    }
+
     /// What to write instead, when somebody named an output as seen from the root.
     pub(super) fn hint(&self, parts: &[String]) -> Option<String> {
         (!self.output_parts.is_empty() && parts.len() > self.output_parts.len() && parts.starts_with(&self.output_parts))

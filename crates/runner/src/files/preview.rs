@@ -1,7 +1,7 @@
 //! Size and first lines of a file, for people who decide about it.
 
 use super::differences::{counted, shortened};
-use super::listing::parse;
+use super::listing::{Line, parse};
 use super::size::size_text;
 use lockgate_engine::hold::{Seen, ShownFile};
 
@@ -23,6 +23,7 @@ pub struct Preview {
 pub fn preview(file: &ShownFile, bytes: Option<&[u8]>, lines: usize) -> Preview {
     let bare = |size: String| Preview { size, lines: Vec::new(), more: 0 };
     let not_kept = file.not_kept.as_deref().unwrap_or("its content was not kept");
+    let size_text = |bytes: u64| format!("{}{}", size_text(bytes), peculiar(file));
     match &file.seen {
         Seen::Absent => bare("not there".to_owned()),
         Seen::Unreadable(why) => bare(format!("cannot be shown, and is not bound to the answer: {why}")),
@@ -32,16 +33,30 @@ pub fn preview(file: &ShownFile, bytes: Option<&[u8]>, lines: usize) -> Preview 
             Some(Some(text)) => first(size_text(*size), text.lines().map(str::to_owned), lines),
         },
         Seen::Directory { files, .. } => {
-            let size = format!("folder with {}", counted(usize::try_from(*files).unwrap_or(usize::MAX), "file"));
+            let count = counted(usize::try_from(*files).unwrap_or(usize::MAX), "file");
+            let size = format!("folder with {count}{}", peculiar(file));
             match bytes.and_then(text_of) {
                 None => bare(format!("{size}, not shown: {not_kept}")),
                 Some(listing) => {
-                    let names = parse(listing).into_iter().filter(|(_, line)| line.what != "folder");
+                    let names = parse(listing).into_iter().filter(|(_, line)| !matches!(line, Line::Folder { .. }));
                     first(size, names.map(|(path, line)| format!("{path} ({})", line.words())), lines)
                 }
             }
         }
     }
+}
+
+/// What is seen neither in the content nor in the size: that a file is a program, and which links lead to it.
+fn peculiar(file: &ShownFile) -> String {
+    let mut words = String::new();
+    if let Seen::File { mode, .. } = file.seen {
+        words += if mode & 0o111 != 0 { ", executable" } else { "" };
+        words += if mode & 0o6000 != 0 { ", runs with the rights of its owner or group" } else { "" };
+    }
+    for link in &file.links {
+        words += &format!(", {} is a symbolic link to {}", link.path, link.target);
+    }
+    words
 }
 
 fn first(size: String, mut all: impl Iterator<Item = String>, most: usize) -> Preview {

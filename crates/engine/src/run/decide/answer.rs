@@ -99,8 +99,7 @@ pub(super) fn rechecked(
     if hold.state != HoldState::Checking || hold.revision != revision || run.end.is_some() || run.stopping {
         return Vec::new();
     }
-    let unchanged = hold.files.len() == files.len()
-        && hold.files.iter().zip(files).all(|(then, now)| then.path == now.path && then.seen == now.seen);
+    let unchanged = hold.files.len() == files.len() && hold.files.iter().zip(files).all(|(then, now)| now.is_as(then));
     if unchanged {
         return follow::settle(run, hold, at, ids);
     }

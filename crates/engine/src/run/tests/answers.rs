@@ -15,8 +15,8 @@ fn one_checkpoint() -> Workflow {
 }
 
 fn file(bytes: &[u8]) -> ShownFile {
-    let seen = Seen::File { digest: Digest::of(bytes), bytes: bytes.len() as u64 };
-    ShownFile { path: "plan.md".into(), seen, not_kept: None }
+    let seen = Seen::File { digest: Digest::of(bytes), bytes: bytes.len() as u64, mode: 0o644 };
+    ShownFile::new("plan.md", seen)
 }
 
 /// A run that waits at a checkpoint which shows a file.
@@ -178,4 +178,133 @@ fn an_answer_for_a_phase_is_not_used_for_a_task_of_the_same_name() {
     bench.answer("Count as done", None);
     bench.work();
     assert_eq!(bench.run.status(), Status::Complete, "the checkpoint took it");
+}
+
+/// What is said to another answer, where the first one was `first`: before it has taken effect, and after.
+fn told_about_an_earlier_answer(first: (&str, Option<&str>), later: (&str, Option<&str>)) -> [Refusal; 2] {
+    [false, true].map(|driving| {
+        let mut bench = Bench::new(one_checkpoint());
+        bench.work();
+        let (one, other) = (bench.answer_body(first.0, first.1), bench.answer_body(later.0, later.1));
+        bench.tell(person(), one, driving).unwrap();
+        let refused = bench.tell(Actor { name: "bob".into(), ..person() }, other, driving);
+        let answers = bench.entries.iter().filter(|entry| matches!(entry.event, Event::Answered { .. }));
+        assert_eq!(answers.count(), 1);
+        refused.unwrap_err()
+    })
+}
+
+#[test]
+fn the_same_answer_again_is_known_by_option_and_feedback() {
+    for (first, later) in [
+        (("Continue", None), ("Continue", None)),
+        (("Continue", None), ("continue", None)),
+        (("Continue", None), ("1", None)),
+        (("Continue", Some("fine")), ("Continue", Some("fine"))),
+        (("Continue", Some("fine")), ("Continue", None)),
+    ] {
+        for refused in told_about_an_earlier_answer(first, later) {
+            let Refusal::AlreadyAnswered { by, at } = refused else { panic!("{first:?}, {later:?}: {refused:?}") };
+            assert_eq!((by.name.as_str(), at), ("ada", Timestamp::from_millis(3000)), "who was first, and when");
+        }
+    }
+}
+
+#[test]
+fn another_answer_or_other_words_conflict_with_the_first() {
+    for (first, later, given) in [
+        (("Continue", None), ("Abort", None), "Abort"),
+        (("Continue", None), ("3", None), "3"),
+        (("Continue", Some("fine")), ("Continue", Some("not fine")), "Continue"),
+        (("Continue", None), ("Continue", Some("fine")), "Continue"),
+        (("Continue", Some("fine")), ("Abort", Some("fine")), "Abort"),
+    ] {
+        for refused in told_about_an_earlier_answer(first, later) {
+            let Refusal::AnswerConflicts { recorded, given: told, by, .. } = refused else {
+                panic!("{first:?}, {later:?}: {refused:?}")
+            };
+            assert_eq!((recorded.as_str(), by.name.as_str()), ("Continue", "ada"));
+            assert!(told == given || (given == "3" && told == "Abort"), "{told}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_names_the_revision_that_waits() {
+    for (revision, refused) in [(Some(0), true), (Some(1), false), (Some(2), true)] {
+        let mut bench = waiting_with_a_file(Vec::new());
+        let hold = bench.hold().id.clone();
+        let body = Body::Answer { hold, revision, option: "1".into(), feedback: None };
+        let told = bench.tell(person(), body, false);
+        assert_eq!(matches!(told, Err(Refusal::StaleRevision { current: 1, .. })), refused, "{revision:?}: {told:?}");
+    }
+}
+
+#[test]
+fn a_bare_id_is_enough_where_no_files_are_shown() {
+    let mut bench = Bench::new(one_checkpoint());
+    bench.work();
+    let body = Body::Answer { hold: bench.hold().id.clone(), revision: None, option: "1".into(), feedback: None };
+    assert!(bench.tell(person(), body, false).is_ok());
+}
+
+#[test]
+fn an_option_that_needs_words_is_refused_without_them() {
+    let needs = Choice { needs_words: true, ..choice("Redo", Action::RepeatPhase(PhaseId::from("plan"))) };
+    let mut first = phase("plan", vec![task("draft", &[])]);
+    first.checkpoint = checkpoint(vec![choice("Continue", Action::Continue), needs]);
+    for (option, feedback, refused) in
+        [("Redo", None, true), ("Redo", Some(" \n"), true), ("Redo", Some("shorter"), false), ("Continue", None, false)]
+    {
+        let mut bench = Bench::new(workflow(vec![first.clone()]));
+        bench.work();
+        let body = bench.answer_body(option, feedback);
+        let told = bench.tell(person(), body, false);
+        assert_eq!(matches!(told, Err(Refusal::WordsNeeded { .. })), refused, "{option} {feedback:?}: {told:?}");
+    }
+}
+
+#[test]
+fn an_answer_to_a_hold_of_an_ended_run_says_that_the_run_has_ended() {
+    let mut bench = Bench::new(one_checkpoint());
+    bench.work();
+    let open = bench.answer_body("Continue", None);
+    bench.tell(person(), Body::Cancel { reason: None }, true).unwrap();
+    assert!(matches!(bench.tell(person(), open, true), Err(Refusal::RunEnded { .. })));
+    let unknown = Body::Answer { hold: hold_id("nowhere0"), revision: None, option: "1".into(), feedback: None };
+    assert!(matches!(bench.tell(person(), unknown, true), Err(Refusal::RunEnded { .. })));
+}
+
+#[test]
+fn of_several_decisions_the_one_about_this_hold_is_told() {
+    let mut bench = Bench::new(one_checkpoint());
+    bench.work();
+    let first = bench.answer_body("Redo", None);
+    bench.answer("Redo", None);
+    bench.work();
+    bench.answer("Continue", None);
+    let Body::Answer { hold, .. } = first else { panic!() };
+    let other = Body::Answer { hold, revision: Some(1), option: "Continue".into(), feedback: None };
+    let Err(Refusal::AnswerConflicts { recorded, .. }) = bench.tell(person(), other, true) else { panic!() };
+    assert_eq!(recorded, "Redo");
+}
+
+#[test]
+fn administrators_decide_and_viewers_and_the_program_itself_do_not() {
+    use crate::run::refusal::{may_decide, outside_tasks};
+    let actor = |credential| Actor { credential, ..person() };
+    assert_eq!(may_decide(&actor(Credential::Person), true, "answer"), Ok(()));
+    assert_eq!(may_decide(&actor(Credential::Admin), true, "answer"), Ok(()));
+    for credential in [Credential::Agent, Credential::Viewer, Credential::System] {
+        let refused = may_decide(&actor(credential), true, "answer");
+        assert!(matches!(&refused, Err(Refusal::NotAPerson { what, .. }) if what == "answer"), "{refused:?}");
+        assert!(refused.unwrap_err().is_about_who_asks());
+    }
+    let without_terminal = Actor { terminal: false, ..person() };
+    assert_eq!(may_decide(&without_terminal, false, "answer"), Ok(()));
+    assert!(matches!(may_decide(&without_terminal, true, "answer"), Err(Refusal::NoTerminal { .. })));
+    let inside = Actor { inside_task: Some("a/b".into()), ..person() };
+    assert!(matches!(outside_tasks(&inside, "drive"), Err(Refusal::InsideTask { task, .. }) if task == "a/b"));
+    assert_eq!(outside_tasks(&without_terminal, "drive"), Ok(()));
+    assert!(!Refusal::ChangeNeedsFork.is_about_who_asks());
 }

@@ -9,6 +9,7 @@ mod phases;
 mod pipelines;
 mod questions;
 mod recovery;
+mod second_look;
 mod spread;
 mod stored;
 
@@ -64,7 +65,14 @@ pub(super) fn workflow(phases: Vec<Phase>) -> Workflow {
 }
 
 pub(super) fn person() -> Actor {
-    Actor { credential: Credential::Person, name: "ada".into(), way: Way::Command, terminal: true, inside_task: None, uid: Some(1000) }
+    Actor {
+        credential: Credential::Person,
+        name: "ada".into(),
+        way: Way::Command,
+        terminal: true,
+        inside_task: None,
+        uid: Some(1000),
+    }
 }
 
 /// A run under test: commands go in at rising moments, and everything that happened is kept.

@@ -3,6 +3,7 @@
 use super::{Project, no_secret, owned};
 use lockgate_engine::digest::Digest;
 use lockgate_runner::files::{Caps, ContainsSecret, Observed, differences, observe, observe_again};
+use std::os::unix::fs::PermissionsExt;
 
 /// What is said when `paths` are shown, `change` happens, and they are looked at again.
 fn said_with(project: &Project, paths: &[&str], contains: ContainsSecret<'_>, change: impl FnOnce(&Project)) -> Vec<String> {
@@ -155,4 +156,52 @@ fn a_folder_whose_listing_is_not_kept_is_told_in_one_line() {
     let contains = |bytes: &[u8]| bytes.windows(7).any(|window| window == b"hunter2");
     let said = said_with(&project, &["src"], &contains, |project| project.write("src/hunter2", "2"));
     assert_eq!(said, ["src/ changed (which files is not known: its content is not kept, contains a secret)"]);
+}
+
+#[test]
+fn a_changed_mode_is_told_from_what_to_what() {
+    let project = Project::new();
+    project.write("tool.sh", "x");
+    project.write("src/tool.sh", "x");
+    let set = |path: &str, mode| std::fs::set_permissions(project.path(path), std::fs::Permissions::from_mode(mode)).unwrap();
+    set("tool.sh", 0o644);
+    set("src/tool.sh", 0o644);
+    let said = said(&project, &["tool.sh", "src"], |_| {
+        set("tool.sh", 0o755);
+        set("src/tool.sh", 0o4755);
+    });
+    let in_folder = "src/ changed: 1 thing in it\n  changed tool.sh (mode changed from 0644 to 4755)";
+    assert_eq!(said, ["tool.sh: mode changed from 0644 to 0755", in_folder]);
+}
+
+#[test]
+fn a_file_replaced_by_a_link_to_equal_content_is_a_change() {
+    let project = Project::new();
+    project.write("a.txt", "same");
+    project.write("b.txt", "same");
+    let told = said(&project, &["a.txt"], |project| {
+        std::fs::remove_file(project.path("a.txt")).unwrap();
+        project.link("b.txt", "a.txt");
+    });
+    assert_eq!(told, ["a.txt is a symbolic link to b.txt now, and was none"]);
+    project.write("c.txt", "same");
+    let told = said(&project, &["a.txt"], |project| {
+        std::fs::remove_file(project.path("a.txt")).unwrap();
+        project.link("./c.txt", "a.txt");
+    });
+    assert_eq!(told, ["a.txt is a symbolic link to ./c.txt now, and led to b.txt"]);
+}
+
+#[test]
+fn a_folder_on_the_way_replaced_by_a_link_is_a_change() {
+    let project = Project::new();
+    project.write("new/a.txt", "same");
+    project.write("old/a.txt", "same");
+    project.link("old", "step");
+    project.link("step", "current");
+    let told = said(&project, &["current/a.txt"], |project| {
+        std::fs::remove_file(project.path("step")).unwrap();
+        project.link("new", "step");
+    });
+    assert_eq!(told, ["step is a symbolic link to new now, and led to old"]);
 }

@@ -1,9 +1,10 @@
 //! Folders are bound with all that is in them, or said not to be.
 
-use super::{Project, why};
+use super::{Project, usual_mode, why};
 use lockgate_engine::hold::Seen;
 use lockgate_runner::files::Caps;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 
 fn listing(project: &Project, path: &str) -> String {
     let observed = project.observe(&[path]);
@@ -25,8 +26,10 @@ fn a_folder_is_listed_with_the_digests_of_its_files_and_no_link_is_followed() {
     assert_eq!((files, observed.files[0].path.as_str()), (2, "src"));
     let a = lockgate_engine::digest::Digest::of(b"a");
     let c = lockgate_engine::digest::Digest::of(b"c");
+    let mode = format!("{:04o}", usual_mode());
+    let folder = format!("{:04o}", project.path("src/b").metadata().unwrap().permissions().mode() & 0o7777);
     let expected = format!(
-        "lockgate listing 1\nfile 1 {a} a.txt\nfolder b\nfile 1 {c} b/c.txt\nlink .. b/circle\nfolder empty\n\
+        "lockgate listing 2\nfile {mode} 1 {a} a.txt\nfolder {folder} b\nfile {mode} 1 {c} b/c.txt\nlink .. b/circle\nfolder {folder} empty\n\
          link ../../outside link out\na-named-pipe pipe\n"
     );
     assert_eq!(listing(&project, "src"), expected);
@@ -109,4 +112,80 @@ fn a_folder_too_deep_to_be_read_is_unreadable() {
     }
     let seen = project.seen("out");
     assert!(matches!(seen.seen, Seen::Unreadable(_)), "{seen:?}");
+}
+
+/// A repository with one commit, as git makes it.
+fn repository(project: &Project, path: &str) {
+    project.write(&format!("{path}/a.txt"), "a");
+    git(project, path, &["init", "--quiet", "--initial-branch=main"]);
+    commit(project, path);
+}
+
+fn commit(project: &Project, path: &str) {
+    git(project, path, &["add", "--all"]);
+    git(project, path, &["commit", "--quiet", "--allow-empty", "--message", "more"]);
+}
+
+fn git(project: &Project, path: &str, arguments: &[&str]) {
+    let settings = [
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@example.invalid",
+        "-c",
+        "commit.gpgsign=false",
+        "-c",
+        "protocol.file.allow=always",
+    ];
+    let mut command = std::process::Command::new("git");
+    let output = command.current_dir(project.path(path)).args(settings).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+}
+
+#[test]
+fn commits_branches_and_hooks_of_a_nested_repository_are_bound() {
+    let project = Project::new();
+    repository(&project, "shown/lib");
+    let mut listings = vec![listing(&project, "shown"), listing(&project, "shown/lib")];
+    assert!(listings[0].contains("\nrepository ") && listings[0].ends_with(" lib/a.txt\n"), "{}", listings[0]);
+    // Git rewrites its index when it only looks.
+    git(&project, "shown/lib", &["update-index", "--refresh"]);
+    assert_eq!([listing(&project, "shown"), listing(&project, "shown/lib")], listings[..]);
+    commit(&project, "shown/lib");
+    listings.push(listing(&project, "shown"));
+    git(&project, "shown/lib", &["branch", "other"]);
+    listings.push(listing(&project, "shown"));
+    project.write("shown/lib/.git/hooks/post-commit", "#!/bin/sh");
+    listings.push(listing(&project, "shown"));
+    let count = listings.len();
+    listings.sort();
+    listings.dedup();
+    assert_eq!(listings.len(), count, "each of these is a change");
+}
+
+#[test]
+fn the_commit_of_a_submodule_is_bound() {
+    let project = Project::new();
+    repository(&project, "elsewhere");
+    repository(&project, ".");
+    git(&project, ".", &["submodule", "--quiet", "add", "./elsewhere", "shown/lib"]);
+    let before = listing(&project, "shown");
+    assert!(before.contains("\nrepository "), "{before}");
+    commit(&project, "shown/lib");
+    assert_ne!(listing(&project, "shown"), before);
+}
+
+#[test]
+fn the_mode_of_everything_below_a_folder_is_bound() {
+    let project = Project::new();
+    project.write("src/tool", "x");
+    let mut digests = vec![project.seen("src").seen.digest()];
+    for (path, mode) in [("src/tool", 0o755), ("src/tool", 0o4755), ("src", 0o700)] {
+        std::fs::set_permissions(project.path(path), std::fs::Permissions::from_mode(mode)).unwrap();
+        digests.push(project.seen(".").seen.digest());
+    }
+    let count = digests.len();
+    digests.sort();
+    digests.dedup();
+    assert_eq!(digests.len(), count);
 }

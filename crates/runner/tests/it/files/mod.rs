@@ -9,6 +9,7 @@ mod shown;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Seen, ShownFile};
 use lockgate_runner::files::{Caps, Observed, Places, observe};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// A root with an output directory `out`, and a folder outside both.
@@ -81,7 +82,18 @@ fn no_secret(_: &[u8]) -> bool {
 }
 
 fn a_file(text: &str) -> Seen {
-    Seen::File { digest: Digest::of(text.as_bytes()), bytes: text.len() as u64 }
+    Seen::File { digest: Digest::of(text.as_bytes()), bytes: text.len() as u64, mode: usual_mode() }
+}
+
+/// What a new file may be used for, by the settings of whoever runs the tests.
+fn usual_mode() -> u32 {
+    tempfile::tempdir()
+        .and_then(|folder| {
+            let path = folder.path().join("file");
+            std::fs::write(&path, "")?;
+            Ok(path.metadata()?.permissions().mode() & 0o7777)
+        })
+        .unwrap()
 }
 
 /// Why something could not be read; it is a failure of the test when it could.

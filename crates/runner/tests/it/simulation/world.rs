@@ -65,8 +65,8 @@ impl Outside {
 
     fn shown(&self) -> Vec<ShownFile> {
         let bytes = self.file.lock().unwrap();
-        let seen = Seen::File { digest: Digest::of(&bytes), bytes: bytes.len() as u64 };
-        vec![ShownFile { path: "plan.md".into(), seen, not_kept: Some("simulated".into()) }]
+        let seen = Seen::File { digest: Digest::of(&bytes), bytes: bytes.len() as u64, mode: 0o644 };
+        vec![ShownFile { not_kept: Some("simulated".into()), ..ShownFile::new("plan.md", seen) }]
     }
 }
 

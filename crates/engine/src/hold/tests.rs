@@ -1,0 +1,202 @@
+//! What options mean, and what is told about holds.
+
+use super::*;
+use crate::id::GateId;
+use crate::run::budget::BudgetScope;
+use crate::run::command::{Credential, Way};
+use std::time::Duration;
+
+fn hold(kind: HoldKind, options: Vec<Choice>, chosen: Option<&str>) -> Hold {
+    let actor = Actor {
+        credential: Credential::Person,
+        name: "ada".into(),
+        way: Way::Command,
+        terminal: true,
+        inside_task: None,
+        uid: Some(1000),
+    };
+    let at = Timestamp::from_millis(0);
+    let answers = chosen.map(|option| Answer { option: OptionId::from(option), feedback: None, actor, at }).into_iter().collect();
+    Hold {
+        id: HoldId::from("hold0000"),
+        kind,
+        scope: Scope::Run,
+        prompt: "Good?".into(),
+        notes: Vec::new(),
+        files: Vec::new(),
+        options,
+        blocking: true,
+        quorum: 1,
+        revision: 1,
+        state: HoldState::Open,
+        answers,
+        opened_at: at,
+        since: at,
+        asked: None,
+        terms: Terms::default(),
+    }
+}
+
+fn task(phase: &str, task: &str) -> TaskKey {
+    TaskKey { phase: PhaseId::from(phase), iteration: 1, task: task.into(), item: None }
+}
+
+#[test]
+fn a_selector_means_a_hold_by_its_id_or_by_what_it_is_about() {
+    let (phase, gate) = (PhaseId::from("build"), GateId::from("lint"));
+    let scopes = [
+        (Scope::Run, None, None),
+        (Scope::Phase { phase: phase.clone(), iteration: 1 }, Some("build"), None),
+        (Scope::Tasks(vec![task("build", "a"), task("build", "b")]), Some("build/b"), Some("build/a")),
+        (Scope::Gate { phase: phase.clone(), iteration: 1, gate }, Some("build/lint"), None),
+        (Scope::Gaps { phase, iteration: 1 }, Some("build/gap_check"), None),
+    ];
+    for (scope, meant, also) in scopes {
+        let of_phase = scope.phase().is_some();
+        let hold = Hold { scope, ..hold(HoldKind::Failed, task_options(), None) };
+        assert!(hold.is_meant_by("hold0000") && !hold.is_meant_by("hold") && !hold.is_meant_by("elsewhere"));
+        for selector in ["build", "build/a", "build/b", "build/lint", "build/gap_check"] {
+            let expected = Some(selector) == meant || Some(selector) == also;
+            assert_eq!(hold.is_meant_by(selector), expected, "{selector}: {:?}", hold.scope);
+        }
+        assert_eq!(of_phase, meant.is_some());
+        let addresses = hold.scope.addresses();
+        assert_eq!(addresses.last().map(String::as_str), meant.filter(|meant| meant.contains('/')));
+    }
+}
+
+#[test]
+fn a_deadline_escalates_only_once_it_has_passed_and_only_where_that_was_asked_for() {
+    let due = |then, over| {
+        let deadline = Due { timer: TimerId::from("timer000"), at: Timestamp::from_millis(1), then, over };
+        let terms = Terms { deadline: Some(deadline), ..Terms::default() };
+        Hold { terms, ..hold(HoldKind::Decision, Vec::new(), None) }.is_escalated()
+    };
+    assert!(due(OnDeadline::Escalate(None), true));
+    assert!(!due(OnDeadline::Escalate(None), false));
+    assert!(!due(OnDeadline::Abort, true));
+    assert!(!hold(HoldKind::Decision, Vec::new(), None).is_escalated());
+}
+
+#[test]
+fn a_check_is_due_for_an_answer_that_continues_and_only_once() {
+    let check = Check { run: "true".into(), timeout: Some(Duration::from_secs(1)), told: None };
+    let terms = Terms { check: Some(check), ..Terms::default() };
+    let with = |options: Vec<Choice>, chosen: Option<&str>, terms: &Terms| {
+        Hold { terms: terms.clone(), ..hold(HoldKind::Action, options, chosen) }.needs_check()
+    };
+    assert!(with(action_options(None), Some("done"), &terms));
+    assert!(with(authentication_options(), Some("done"), &terms));
+    assert!(!with(authentication_options(), Some("failure"), &terms));
+    assert!(!with(authentication_options(), Some("abort"), &terms));
+    assert!(!with(action_options(None), None, &terms), "nothing was answered");
+    assert!(!with(action_options(None), Some("done"), &Terms { checked: true, ..terms }));
+    assert!(!with(action_options(None), Some("done"), &Terms::default()), "there is nothing to check");
+}
+
+#[test]
+fn issues_are_found_where_a_person_verified_and_reported_some() {
+    let options = || verify_options(Action::Fail, None);
+    assert!(hold(HoldKind::Verify, options(), Some("issues")).found_issues());
+    assert!(!hold(HoldKind::Verify, options(), Some("approved")).found_issues());
+    assert!(!hold(HoldKind::Verify, options(), None).found_issues());
+    assert!(!hold(HoldKind::Decision, options(), Some("issues")).found_issues());
+}
+
+#[test]
+fn an_option_is_found_by_id_before_number_and_number_before_label() {
+    let plain = |id: &str, label: &str| Choice::plain(id, label, Action::Continue);
+    let options = vec![plain("a", "2"), plain("b", "Bee"), Choice { signals: vec!["ready".into()], ..plain("3", "See") }];
+    let hold = hold(HoldKind::Decision, options, None);
+    let named = |named: &str| hold.option(named).map(|choice| choice.id.to_string());
+    assert_eq!(named("3").as_deref(), Some("3"), "the id, which is also the number of the same");
+    assert_eq!(named("2").as_deref(), Some("b"), "the number before the label of another");
+    assert_eq!(named("\"BEE\"").as_deref(), Some("b"));
+    assert_eq!(named("Ready").as_deref(), Some("3"));
+    assert_eq!((named("0"), named("4"), named("be"), named("")), (None, None, None, None));
+}
+
+#[test]
+fn only_what_lets_the_run_pass_is_bound_to_what_was_shown() {
+    let phase = PhaseId::from("a");
+    let all = [
+        (Action::Continue, true),
+        (Action::SkipPhases(vec![phase.clone()]), true),
+        (Action::CountAsDone, true),
+        (Action::RepeatPhase(phase), false),
+        (Action::Abort, false),
+        (Action::Rerun, false),
+        (Action::RaiseBudget(BudgetScope::Run), false),
+        (Action::Redo(Vec::new()), false),
+        (Action::Fail, false),
+    ];
+    let words: std::collections::BTreeSet<&str> = all.iter().map(|(action, _)| action.word()).collect();
+    assert_eq!(words.len(), all.len(), "each has a word of its own");
+    for (action, goes_on) in all {
+        assert_eq!(action.goes_on(), goes_on, "{action:?}");
+        assert!(!action.word().is_empty());
+    }
+}
+
+#[test]
+fn each_kind_and_each_state_has_a_word_and_questions_are_put() {
+    let put = [HoldKind::Checkpoint, HoldKind::Verify, HoldKind::Decision, HoldKind::Action];
+    let came_up =
+        [HoldKind::Interrupted, HoldKind::Failed, HoldKind::Gaps, HoldKind::Budget, HoldKind::Authentication, HoldKind::Handover];
+    assert!(put.iter().all(|kind| kind.is_put()) && !came_up.iter().any(|kind| kind.is_put()));
+    let words: Vec<&str> = put.iter().chain(&came_up).map(|kind| kind.word()).collect();
+    let expected =
+        ["checkpoint", "verify", "decision", "action", "interrupted", "failed", "gaps", "budget", "authentication", "handover"];
+    assert_eq!(words, expected);
+    let states = [HoldState::Open, HoldState::Checking, HoldState::Settled, HoldState::Void].map(HoldState::word);
+    assert_eq!(states, ["open", "checking", "settled", "void"]);
+    assert_eq!(HoldKind::of(None), HoldKind::Checkpoint);
+}
+
+#[test]
+fn what_was_seen_has_a_digest_and_a_size_only_where_there_is_something() {
+    let digest = Digest::of(b"x");
+    let all = [
+        (Seen::Absent, None, None),
+        (Seen::File { digest, bytes: 7, mode: 0o644 }, Some(digest), Some(7)),
+        (Seen::Directory { digest, files: 7, mode: 0o755 }, Some(digest), None),
+        (Seen::Unreadable("no".into()), None, None),
+    ];
+    for (seen, digest, bytes) in all {
+        assert_eq!((seen.digest(), seen.bytes()), (digest, bytes), "{seen:?}");
+    }
+}
+
+#[test]
+fn options_do_what_they_say_and_ask_for_words_where_these_matter() {
+    let told = |options: Vec<Choice>| -> Vec<(String, &'static str, bool, bool)> {
+        let of = |choice: &Choice| (choice.id.to_string(), choice.action.word(), choice.with_feedback, choice.needs_words);
+        options.iter().map(of).collect()
+    };
+    let row = |id: &str, word, with_feedback, needs_words| (id.to_owned(), word, with_feedback, needs_words);
+    let abort = || row("abort", "abort", false, false);
+    let phase = PhaseId::from("a");
+    assert_eq!(
+        told(verify_options(Action::Fail, Some("ok"))),
+        [row("approved", "continue", false, false), row("issues", "fail", true, true)]
+    );
+    assert!(verify_options(Action::Fail, Some("ok"))[0].is_meant_by("OK"));
+    assert!(action_options(Some("sent"))[0].is_meant_by("sent"));
+    assert_eq!(
+        told(authentication_options()),
+        [row("done", "rerun", false, false), row("failure", "fail", false, false), abort()]
+    );
+    assert_eq!(told(commit_options()), [row("go-on", "rerun", false, false), abort()]);
+    assert_eq!(
+        told(gap_options(&phase)),
+        [row("retry", "repeat_phase", true, false), row("continue", "count_as_done", false, false), abort()]
+    );
+    assert_eq!(
+        told(budget_options(&BudgetScope::Run)),
+        [row("go-on", "raise_budget", false, false), row("count-as-done", "count_as_done", false, false), abort()]
+    );
+    let task = [row("rerun", "rerun", false, false), row("count-as-done", "count_as_done", false, false), abort()];
+    assert_eq!(told(task_options()), task);
+    assert_eq!(told(gate_options(&phase))[..3], task);
+    assert_eq!(told(gate_options(&phase))[3], row("repeat", "repeat_phase", true, false));
+}
