@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `test.rs` | all that a change must pass |
 //! | `soak.rs`, `fuzz.rs` | the long versions of the durability tests; the search for inputs that break claims |
+//! | `mutants.rs` | small changes of the rules about people, which the tests must notice |
 //! | `suite.rs` | runs one test program within a time budget and reads its summary |
 //! | `stores.rs` | the end-to-end suite on PostgreSQL |
 //! | `cargo.rs` | asks cargo to build, and says where the products are |
@@ -21,6 +22,7 @@ mod docs;
 mod examples;
 mod fuzz;
 mod licences;
+mod mutants;
 mod packages;
 mod soak;
 mod stores;
@@ -37,7 +39,9 @@ usage: cargo xtask COMMAND
   docs                     write the pages and pictures of docs/ that are made from the code
   corpus DIR               files that people really wrote: workflows run to their end, invalid ones are refused
     --binary FILE            with this lockgate instead of building one
-  soak [--minutes N]       the long versions of the durability tests, and fuzzing (60 minutes unless told otherwise)
+  mutants [FILE…]          changes the rules about people in small ways: the engine's own tests must notice
+    --shard K/N              only one part of N, counted from 0
+  soak [--minutes N]       the long versions of the durability tests, fuzzing (60 minutes unless told otherwise), and all mutants
   bench [NAME…]            speed and size: w1 to w5, pg, or all of them
     --quick                  fewer rounds and shorter histories
     --floors                 only the raw and floor programs
@@ -54,6 +58,7 @@ fn main() -> ExitCode {
         "test" => test::command(rest),
         "docs" => docs::command(rest),
         "corpus" => corpus::command(rest),
+        "mutants" => mutants::command(rest),
         "soak" => soak::command(rest),
         "bench" => bench::command(rest),
         // Not for people: the programs that the bench measures Lockgate against, each in a process of its own.

@@ -2,10 +2,10 @@
 //!
 //! A test that has a long version reads how long from the environment: `LOCKGATE_KILLS`, `LOCKGATE_PLANS`, and
 //! `LOCKGATE_SOAK_MINUTES` as the moment to stop in any case. Modules that read one of these are found by that. As long as
-//! one of them has, inputs that break claims are searched for (`fuzz.rs`).
+//! one of them has, inputs that break claims are searched for (`fuzz.rs`). All mutants follow (`mutants.rs`), however long they take.
 
 use crate::cargo::{self, Product};
-use crate::{fuzz, suite, test};
+use crate::{fuzz, mutants, suite, test};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -51,7 +51,8 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
     }
     let each = Duration::from_secs((share * 60 / targets.len().max(1) as u64).max(1));
     reports.extend(targets.iter().map(|target| fuzz::search(&guided, target, each)));
-    Ok(test::conclude(&reports))
+    let fine = test::conclude(&reports);
+    Ok(mutants::command(&[])? && fine)
 }
 
 /// A module with tests that have a long version.

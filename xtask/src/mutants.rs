@@ -1,0 +1,182 @@
+//! `cargo xtask mutants`: changes the rules about people in small ways, and sees whether the engine's own tests notice.
+//!
+//! cargo-mutants makes the changes and runs the tests. What it finds is held against two limits: none may pass unnoticed where the
+//! engine decides about answers, holds, policies and gates, and few elsewhere. `crates/engine/mutants.toml` names changes that mean
+//! the same as the code does, each with the reason.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const USAGE: &str = "usage: cargo xtask mutants [--shard K/N] [FILE…]";
+
+/// Where mutants are made.
+const SEARCHED: [&str; 2] = ["crates/engine/src/run/**/*.rs", "crates/engine/src/hold/**/*.rs"];
+
+/// Tests are not mutated.
+const LEFT_OUT: &str = "crates/engine/src/run/tests/**";
+
+/// What decides about people: no mutant may survive here.
+const STRICT: &[&str] = &[
+    "crates/engine/src/hold/",
+    "crates/engine/src/run/refusal.rs",
+    "crates/engine/src/run/decide/answer.rs",
+    "crates/engine/src/run/decide/change.rs",
+    "crates/engine/src/run/decide/people.rs",
+    "crates/engine/src/run/follow/answers.rs",
+    "crates/engine/src/run/follow/questions.rs",
+    "crates/engine/src/run/phase/gates.rs",
+];
+
+/// Of a hundred mutants elsewhere, so many may survive.
+const PERCENT_ELSEWHERE: usize = 5;
+
+/// How long the tests may take with one mutant, in seconds; a mutant that never ends counts as noticed.
+const SECONDS_EACH: &str = "120";
+
+/// Runs the command; false when too many mutants survived.
+pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
+    let (shard, files) = match arguments {
+        [flag, shard, files @ ..] if flag == "--shard" => (Some(checked(shard)?), files),
+        files => (None, files),
+    };
+    if files.iter().any(|file| file.starts_with('-')) {
+        return Err(USAGE.to_owned());
+    }
+    ensure()?;
+    let folder = tempfile::tempdir().map_err(|error| format!("cannot make a folder: {error}"))?;
+    search(folder.path(), shard, files)?;
+    let found = Found::read(&folder.path().join("mutants.out"))?;
+    println!("{}", found.told());
+    Ok(found.is_good())
+}
+
+/// `K/N`, with K from 0 to N-1.
+fn checked(shard: &str) -> Result<&str, String> {
+    let numbers = shard.split_once('/').and_then(|(one, all)| Some((one.parse::<u32>().ok()?, all.parse::<u32>().ok()?)));
+    match numbers {
+        Some((one, all)) if one < all => Ok(shard),
+        Some(_) | None => Err(format!("{shard:?} is not a shard: write K/N with K from 0 to N-1\n{USAGE}")),
+    }
+}
+
+/// Sees to it that cargo-mutants is there.
+fn ensure() -> Result<(), String> {
+    let there = || Command::new("cargo").args(["mutants", "--version"]).output().is_ok_and(|output| output.status.success());
+    if there() {
+        return Ok(());
+    }
+    let install = ["install", "cargo-mutants", "--locked"];
+    eprintln!("installing cargo-mutants");
+    let installed = Command::new("cargo").args(install).current_dir(std::env::temp_dir()).status();
+    if installed.is_ok_and(|status| status.success()) && there() {
+        return Ok(());
+    }
+    Err(format!("cargo-mutants is missing, which makes the mutants\ninstall it: cargo {}", install.join(" ")))
+}
+
+fn search(folder: &Path, shard: Option<&str>, files: &[String]) -> Result<(), String> {
+    let mut command = Command::new("cargo");
+    command.current_dir(crate::root()).args(["mutants", "--package", "lockgate-engine", "--no-shuffle", "--colors", "never"]);
+    command.args(["--config", "crates/engine/mutants.toml", "--timeout", SECONDS_EACH, "--exclude", LEFT_OUT]);
+    command.arg("--output").arg(folder);
+    let searched: Vec<&str> = if files.is_empty() { SEARCHED.to_vec() } else { files.iter().map(String::as_str).collect() };
+    for files in searched {
+        command.args(["--file", files]);
+    }
+    if let Some(shard) = shard {
+        command.args(["--shard", shard]);
+    }
+    let status = command.status().map_err(|error| format!("cannot start cargo: {error}"))?;
+    match status.code() {
+        // Everything was noticed; something survived; the tests took too long with something.
+        Some(0 | 2 | 3) => Ok(()),
+        _ => Err(format!("cargo-mutants could not do its work ({status})")),
+    }
+}
+
+/// What became of the mutants.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Found {
+    /// How many the tests noticed, in files where some may survive.
+    noticed_elsewhere: usize,
+    /// How many they noticed where none may survive.
+    noticed: usize,
+    /// Those that survived, each with its place.
+    survived: Vec<String>,
+}
+
+impl Found {
+    fn read(folder: &Path) -> Result<Self, String> {
+        let lines = |name: &str| -> Result<Vec<String>, String> {
+            let path: PathBuf = folder.join(name);
+            let text = std::fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+            Ok(text.lines().map(str::to_owned).collect())
+        };
+        let noticed = [lines("caught.txt")?, lines("timeout.txt")?].concat();
+        let (strict, elsewhere): (Vec<String>, Vec<String>) = noticed.into_iter().partition(|mutant| is_strict(mutant));
+        Ok(Self { noticed: strict.len(), noticed_elsewhere: elsewhere.len(), survived: lines("missed.txt")? })
+    }
+
+    fn survived(&self, strict: bool) -> Vec<&str> {
+        self.survived.iter().map(String::as_str).filter(|mutant| is_strict(mutant) == strict).collect()
+    }
+
+    fn is_good(&self) -> bool {
+        let elsewhere = self.survived(false).len();
+        self.survived(true).is_empty() && elsewhere * 100 <= PERCENT_ELSEWHERE * (elsewhere + self.noticed_elsewhere)
+    }
+
+    fn told(&self) -> String {
+        let (strict, elsewhere) = (self.survived(true), self.survived(false));
+        let mut lines: Vec<String> = strict.iter().map(|mutant| format!("survived, and none may: {mutant}")).collect();
+        lines.extend(elsewhere.iter().map(|mutant| format!("survived: {mutant}")));
+        lines.push(format!("what decides about people: {} noticed, {} survived (0 may)", self.noticed, strict.len()));
+        lines.push(format!(
+            "elsewhere: {} noticed, {} survived ({PERCENT_ELSEWHERE} % may)",
+            self.noticed_elsewhere,
+            elsewhere.len()
+        ));
+        lines.join("\n")
+    }
+}
+
+fn is_strict(mutant: &str) -> bool {
+    STRICT.iter().any(|place| mutant.starts_with(place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(noticed_elsewhere: usize, survived: &[&str]) -> Found {
+        Found { noticed: 10, noticed_elsewhere, survived: survived.iter().map(|&mutant| mutant.to_owned()).collect() }
+    }
+
+    #[test]
+    fn no_mutant_may_survive_where_the_engine_decides_about_people() {
+        assert!(found(0, &[]).is_good());
+        assert!(!found(1000, &["crates/engine/src/hold/mod.rs:1:1: replace is_put"]).is_good());
+        assert!(!found(1000, &["crates/engine/src/run/refusal.rs:1:1: replace may_decide"]).is_good());
+    }
+
+    #[test]
+    fn elsewhere_five_of_a_hundred_may_survive() {
+        assert!(found(19, &["crates/engine/src/run/budget.rs:1:1: x"]).is_good());
+        assert!(!found(18, &["crates/engine/src/run/budget.rs:1:1: x"]).is_good());
+    }
+
+    #[test]
+    fn a_shard_is_one_of_all() {
+        assert_eq!(checked("0/4"), Ok("0/4"));
+        for wrong in ["4/4", "1", "a/b", "1/0"] {
+            assert!(checked(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_places_that_are_named_exist() {
+        for place in STRICT {
+            assert!(crate::root().join(place).exists(), "{place}");
+        }
+    }
+}
