@@ -1,13 +1,17 @@
-//! What agents hand over: any text gives a block that is written and read back as the same, or none.
+//! What agents hand over: any text gives a block that is written and read back as the same, or none. Its options are those of the agent's
+//! decision and nothing else.
 
 use lockgate_engine::formats::continuation::{Answered, Continuation};
-use lockgate_engine::formats::handover::{CurrentTask, Handover, HandoverKind, HandoverStatus, MAX_BYTES};
+use lockgate_engine::formats::handover::{CurrentTask, Handover, HandoverKind, HandoverStatus, MAX_BYTES, MAX_OPTIONS};
+use lockgate_engine::hold::{Action, handover_options};
+use std::collections::BTreeSet;
 
 /// Reads what an agent printed; and takes the same bytes as values of a block.
 pub fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Some(handover) = Handover::parse(&text) {
         reads_back(&handover);
+        offers(&handover);
         continues(&handover, &text);
     }
     let mut values = text.split('\u{1}').map(str::to_owned).cycle();
@@ -23,6 +27,28 @@ pub fn run(bytes: &[u8]) {
         awaiting: next(),
     };
     reads_back(&made);
+    offers(&made);
+}
+
+/// Whatever an agent calls its options, each has an id of its own and does nothing but answer the agent; no word for one of ours means one of them.
+fn offers(handover: &Handover) {
+    let offered = handover_options(handover);
+    let ids: BTreeSet<String> = offered.iter().map(|choice| choice.id.as_str().to_lowercase()).collect();
+    assert_eq!(ids.len(), offered.len(), "two options have one id: {offered:?}");
+    if handover.kind != HandoverKind::Decision {
+        assert!(handover.options().is_empty());
+        return;
+    }
+    let (of_agent, ours) = offered.split_at(offered.len() - 2);
+    assert!(of_agent.len() <= MAX_OPTIONS && of_agent.len() == handover.options().len());
+    assert_eq!(ours.iter().map(|choice| choice.id.as_str()).collect::<Vec<_>>(), ["answer", "abort"]);
+    for choice in of_agent {
+        assert_eq!(choice.action, Action::Rerun);
+        assert!(
+            !choice.needs_words && !choice.id.as_str().contains(char::is_control) && !choice.label.contains(char::is_control)
+        );
+        assert!(!ours.iter().any(|own| choice.is_meant_by(own.id.as_str()) || choice.is_meant_by(&own.label)), "{choice:?}");
+    }
 }
 
 fn reads_back(handover: &Handover) {
@@ -52,6 +78,8 @@ fn continues(handover: &Handover, response: &str) {
 pub fn seeds() -> Vec<Vec<u8>> {
     let whole = "Done.\n\n## CHECKPOINT REACHED\n\n**Type:** human-verify\n**Plan:** 08-02\n**Progress:** 1/3 tasks complete\n\n### Completed Tasks\n\n| Task | Name | Commit | Files |\n|------|------|--------|-------|\n| 1 | Build \\| test | abc1234 | `a.rs`, `b.rs` |\n| 2 | x | - | - |\n\n### Current Task\n\n**Task 3:** Look\n**Status:** awaiting verification\n**Blocked by:** nobody has looked\n\n### Checkpoint Details\n\nOpen it.\n\\### Awaiting\n\n### Awaiting\n\nType \"approved\"\n\n## Notes\n";
     let odd = "```md\n# Checkpoint reached\nType: decision\nStatus: blocked\n#### Completed Tasks\n| # | Hash |\n| 1 | none |\n</resume_point>\n**Awaiting**\n&#10; &#; &#38;#\n```\nCHECKPOINT REACHED\n";
+    let table = "## CHECKPOINT REACHED\n**Type:** decision\n### Checkpoint Details\n**Options:**\n\n| Option | Pros | Cons |\n|---|---|---|\n| `sqlite` | simple | one machine |\n| Abort | x | y |\n### Awaiting\nSelect: [sqlite | abort | ...]\n";
+    let list = "## CHECKPOINT REACHED\n**Type:** decision\n### Checkpoint Details\nOptions:\n1. answer: Answer in words\n   Pros: a\n   Cons: b\n2. **Option B** - x\n- option-abort: Abort\n(a) x or (b) y\n### Awaiting\neither a or b\n";
     let values = "a\u{1}b|c\u{1} \u{1}## CHECKPOINT REACHED\n\u{1}### Awaiting\r\n\\";
-    [whole, odd, values].iter().map(|seed| seed.as_bytes().to_vec()).collect()
+    [whole, odd, table, list, values].iter().map(|seed| seed.as_bytes().to_vec()).collect()
 }

@@ -5,7 +5,7 @@ use crate::trouble::Trouble;
 use lockgate_engine::formats::completed::CompletedTask;
 use lockgate_engine::formats::continuation::{Answered, Continuation};
 use lockgate_engine::formats::handover::{CurrentTask, Handover, HandoverKind, HandoverStatus};
-use lockgate_engine::hold::{Hold, HoldKind, Topic};
+use lockgate_engine::hold::{Hold, HoldKind, Topic, offered_text};
 use lockgate_engine::id::{RunId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{Entry, Event};
@@ -110,7 +110,11 @@ pub(crate) fn handover(done: &Done, run: &Run) -> Option<Handover> {
         );
     }
     let options: Vec<&str> = hold.options.iter().map(|choice| choice.id.as_str()).collect();
-    let details = hold.asked.as_ref().map_or_else(|| hold.prompt.clone(), |asked| asked.details());
+    let details = match (&hold.asked, kind) {
+        (Some(asked), _) => asked.details(),
+        (None, HandoverKind::Decision) => format!("{}\n\n{}", hold.prompt.trim_end(), offered_text(&hold.options)),
+        (None, HandoverKind::Verify | HandoverKind::Action) => hold.prompt.clone(),
+    };
     let notes: String = hold.notes.iter().map(|note| format!("\n{note}")).collect();
     let awaiting = hold.asked.as_ref().map_or_else(|| format!("One of: {}", options.join(", ")), |asked| asked.awaiting());
     let awaiting = format!("{awaiting}\n\nAnswer with: lockgate answer {}@{} OPTION", hold.id, hold.revision);

@@ -65,6 +65,10 @@ pub(crate) struct OptionView {
     pub(crate) id: String,
     pub(crate) label: String,
     pub(crate) with_feedback: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pros: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cons: Option<String>,
 }
 
 /// What was answered, and has not taken effect yet.
@@ -204,7 +208,13 @@ impl HoldView {
 
 impl OptionView {
     fn of(choice: &Choice) -> Self {
-        Self { id: choice.id.to_string(), label: choice.label.clone(), with_feedback: choice.with_feedback }
+        Self {
+            id: choice.id.to_string(),
+            label: choice.label.clone(),
+            with_feedback: choice.with_feedback,
+            pros: choice.pros.clone(),
+            cons: choice.cons.clone(),
+        }
     }
 }
 

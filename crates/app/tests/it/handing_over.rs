@@ -109,3 +109,75 @@ fn a_commit_that_is_not_there_opens_a_hold_before_the_next_agent_begins() {
     assert_eq!(project.run(&["answer", &project.waiting_hold(), "go-on", "--resume"]).code, Some(3));
     assert_eq!(project.json(0, &["inbox", "--json"])[0]["kind"], "verify", "a person may say that it goes on all the same");
 }
+
+/// An agent that asks in a table, and writes down what it was answered.
+const ASKS_IN_A_TABLE: &str = r#"#!/bin/sh
+cat > prompt.txt
+if grep -q 'User response' prompt.txt; then
+  grep 'User response' prompt.txt > answered.txt
+  exit 0
+fi
+cat <<'END'
+## CHECKPOINT REACHED
+
+**Type:** decision
+**Plan:** 08-01
+**Progress:** 0/1 tasks complete
+
+### Current Task
+
+**Task 1:** storage
+**Status:** awaiting decision
+**Blocked by:** the choice of a database
+
+### Checkpoint Details
+
+**Decision needed:** Which database?
+
+**Options:**
+
+| Option | Pros | Cons |
+|--------|------|------|
+| Keep SQLite | simple | one machine |
+| Abort | nothing to do | no feature |
+
+### Awaiting
+
+Select: [sqlite | abort]
+END
+"#;
+
+#[test]
+fn a_decision_of_an_agent_offers_its_options_and_the_next_agent_gets_the_chosen_one() {
+    let project = Project::with(FLOW);
+    project.write("agent.sh", ASKS_IN_A_TABLE);
+    project.init_git();
+    run(&project);
+    let inbox = project.json(0, &["inbox", "--json"]);
+    let offered = |key: &str| -> Vec<String> {
+        let options = inbox[0]["options"].as_array().unwrap().iter();
+        options.map(|option| option[key].as_str().unwrap_or("-").to_owned()).collect()
+    };
+    assert_eq!(offered("id"), ["sqlite", "option-abort", "answer", "abort"]);
+    assert_eq!(offered("label"), ["Keep SQLite", "Abort (option of the agent)", "Answer in words", "Abort"]);
+    assert_eq!(offered("pros"), ["simple", "nothing to do", "-", "-"]);
+    assert_eq!(offered("cons"), ["one machine", "no feature", "-", "-"]);
+    let block = project.run(&["handover", &project.newest()]).stdout;
+    assert!(block.contains("| Keep SQLite | simple | one machine |"), "{block}");
+    assert_eq!(
+        project.run(&["answer", &project.waiting_hold(), "option-abort", "--resume"]).code,
+        Some(0),
+        "it is only an option"
+    );
+    assert_eq!(project.read("answered.txt"), "User response: option-abort: Abort (option of the agent)\n");
+    assert_eq!(project.read("after.txt"), "after\n");
+}
+
+#[test]
+fn the_block_of_a_checkpoint_lists_what_may_be_answered() {
+    let project =
+        Project::with("name: x\nphases: [{ id: a, tasks: [{ id: t, pass: true }], checkpoint: { prompt: 'Ship it?' } }]\n");
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
+    let block = project.run(&["handover", &project.newest()]).stdout;
+    assert!(block.contains("Ship it?\n\nOptions:\n1. continue: Continue\n\n2. abort: Abort\n"), "{block}");
+}

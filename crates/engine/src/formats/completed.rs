@@ -75,7 +75,7 @@ pub(super) fn parse(lines: &[&str]) -> Vec<CompletedTask> {
 }
 
 /// The cells of a row, still escaped save for `|`.
-fn cells(row: &str) -> Vec<String> {
+pub(super) fn cells(row: &str) -> Vec<String> {
     let row = row.strip_prefix('|').unwrap_or(row);
     let mut cells = vec![String::new()];
     let mut characters = row.chars().peekable();
@@ -98,7 +98,8 @@ fn push(cells: &mut [String], character: char) {
     }
 }
 
-fn is_rule(row: &[String]) -> bool {
+/// Whether a row is the rule below a header.
+pub(super) fn is_rule(row: &[String]) -> bool {
     row.iter().all(|cell| !cell.is_empty() && cell.chars().all(|character| matches!(character, '-' | ':')))
 }
 

@@ -3,8 +3,12 @@
 //! Written exactly as the checkpoint protocol has it; read as agents write it: with prose around it, in a code fence,
 //! without the bold marks, with other columns. What is written reads back as it was.
 
+mod options;
+
 use super::completed::{self, CompletedTask};
 use super::escape::{from_block, in_block, in_line, plain};
+use crate::spec::workflow::question::Way;
+pub use options::MAX_OPTIONS;
 use serde::{Deserialize, Serialize};
 
 /// How much of a text is looked at: its end, since the last block counts.
@@ -120,6 +124,14 @@ impl Handover {
             in_block(awaiting, ends_awaiting),
         ];
         lines.join("\n").trim_end().to_owned() + "\n"
+    }
+
+    /// What the agent lets a person choose from, each with an id of its own; empty where it asks no decision or lists nothing.
+    pub fn options(&self) -> Vec<Way> {
+        match self.kind {
+            HandoverKind::Decision => options::read(&self.details, &self.awaiting),
+            HandoverKind::Verify | HandoverKind::Action => Vec::new(),
+        }
     }
 
     /// The last block in a text; nothing when there is none. Any text can be given, and nothing in it is acted upon.

@@ -1,6 +1,6 @@
 //! What a hold asks, where that is more than its prompt, and how people see it.
 
-use super::HoldKind;
+use super::{Choice, HoldKind};
 use crate::formats::handover::{Handover, HandoverKind};
 use crate::spec::workflow::Question;
 use crate::spec::workflow::question::{Action, Decision, Verify};
@@ -150,19 +150,36 @@ fn decision(decision: &Decision) -> String {
     if let Some(context) = &decision.context {
         let _ = write!(text, "\nContext: {}\n", context.trim());
     }
-    text.push_str("\nOptions:\n");
-    for (index, way) in decision.options.iter().enumerate() {
+    text.push('\n');
+    let options =
+        decision.options.iter().map(|way| (way.id.as_str(), way.name.as_str(), way.pros.as_deref(), way.cons.as_deref()));
+    text.push_str(&options_text(options));
+    text
+}
+
+/// Options as the protocol lists them. Every further line of a text is indented, so that none looks like another option.
+fn options_text<'a>(options: impl Iterator<Item = (&'a str, &'a str, Option<&'a str>, Option<&'a str>)>) -> String {
+    let within = |text: &str| text.trim().replace('\n', "\n      ");
+    let mut text = "Options:\n".to_owned();
+    for (index, (id, name, pros, cons)) in options.enumerate() {
         if index > 0 {
             text.push('\n');
         }
-        let _ = writeln!(text, "{}. {}: {}", index + 1, way.id, way.name.trim());
-        for (label, said) in [("Pros", &way.pros), ("Cons", &way.cons)] {
+        let _ = writeln!(text, "{}. {id}: {}", index + 1, within(name));
+        for (label, said) in [("Pros", pros), ("Cons", cons)] {
             if let Some(said) = said {
-                let _ = writeln!(text, "   {label}: {}", said.trim());
+                let _ = writeln!(text, "   {label}: {}", within(said));
             }
         }
     }
     text
+}
+
+/// What a hold offers, as the protocol lists options.
+pub fn offered_text(options: &[Choice]) -> String {
+    options_text(
+        options.iter().map(|choice| (choice.id.as_str(), choice.label.as_str(), choice.pros.as_deref(), choice.cons.as_deref())),
+    )
 }
 
 fn action(action: &Action) -> String {

@@ -23,6 +23,12 @@ pub struct Choice {
     /// Whether it means nothing without words of the person.
     #[serde(default)]
     pub needs_words: bool,
+    /// What speaks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pros: Option<String>,
+    /// What speaks against it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cons: Option<String>,
 }
 
 /// What choosing an option does.
@@ -84,6 +90,8 @@ impl Choice {
             action,
             signals: Vec::new(),
             needs_words: false,
+            pros: None,
+            cons: None,
         }
     }
 
@@ -120,7 +128,11 @@ pub fn verify_options(issues: Action, signal: Option<&str>) -> Vec<Choice> {
 
 /// What may be answered where a person decides which way to go.
 pub fn decision_options(ways: &[Way]) -> Vec<Choice> {
-    ways.iter().map(|way| Choice::plain(way.id.as_str(), &way.name, Action::Continue)).collect()
+    ways.iter().map(|way| offered(way, Action::Continue)).collect()
+}
+
+fn offered(way: &Way, action: Action) -> Choice {
+    Choice { pros: way.pros.clone(), cons: way.cons.clone(), ..Choice::plain(way.id.as_str(), &way.name, action) }
 }
 
 /// What may be answered where a person does what no program can do.
@@ -146,9 +158,9 @@ pub fn handover_options(handover: &Handover) -> Vec<Choice> {
             vec![Choice::plain("approved", "Approve", Action::Rerun), in_words("issues", "Report issues")]
         }
         HandoverKind::Decision => {
-            let ways = named_ways(&handover.details);
-            let named = ways.iter().map(|(id, name)| Choice::plain(id, name, Action::Rerun));
-            named.chain([in_words("answer", "Answer in words")]).collect()
+            let ways = handover.options();
+            let offered = ways.iter().enumerate().map(|(at, way)| of_agent(way, at, &ways));
+            offered.chain([in_words("answer", "Answer in words")]).collect()
         }
         HandoverKind::Action => vec![Choice::plain("done", "Done", Action::Rerun)],
     };
@@ -156,36 +168,26 @@ pub fn handover_options(handover: &Handover) -> Vec<Choice> {
     options
 }
 
-/// So many options are taken from what an agent wrote.
-const MOST_WAYS: usize = 20;
-
-/// The options that an agent lists: `1. option-id: name`, also as points and in bold.
-fn named_ways(details: &str) -> Vec<(String, String)> {
-    let mut ways: Vec<(String, String)> = Vec::new();
-    for line in details.lines() {
-        let line = line.trim();
-        let Some(rest) = line.strip_prefix(['-', '*']).map(str::trim_start).or_else(|| numbered(line)) else { continue };
-        let rest = rest.replace("**", "").replace('`', "");
-        let Some((id, name)) = rest.split_once(':') else { continue };
-        let (id, name) = (id.trim().trim_matches(['[', ']', '(', ')']), name.trim());
-        let fits = !id.is_empty() && id.len() <= 40 && id.chars().all(|sign| sign.is_alphanumeric() || "-_.".contains(sign));
-        // What an agent calls its options must not take the place of ours, nor of their numbers.
-        let ours = |words: &str| ["abort", "answer", "answer in words", "pros", "cons"].contains(&plain_words(words).as_str());
-        let reserved = ours(id) || ours(name) || id.bytes().all(|byte| byte.is_ascii_digit());
-        if fits && !reserved && !name.is_empty() && !ways.iter().any(|(known, _)| known == id) && ways.len() < MOST_WAYS {
-            ways.push((id.to_owned(), name.to_owned()));
+/// An option of an agent. Whatever it is called, choosing it does nothing but answer the agent: a word that means one of our own
+/// options keeps that meaning, and the option of the agent gets another id and label.
+fn of_agent(way: &Way, at: usize, ways: &[Way]) -> Choice {
+    let ours = |words: &str| ["abort", "answer", "answer in words"].contains(&plain_words(words).as_str());
+    let mut choice = offered(way, Action::Rerun);
+    if ours(way.id.as_str()) {
+        let free = |id: &String| !ways.iter().any(|way| plain_words(way.id.as_str()) == *id);
+        let ids = [
+            format!("option-{}", plain_words(way.id.as_str())),
+            format!("option-{}", at + 1),
+            format!("agent-option-{}", at + 1),
+        ];
+        if let Some(id) = ids.into_iter().find(free) {
+            choice.id = OptionId::new(id);
         }
     }
-    ways
-}
-
-/// What stands behind the number of a list's point.
-fn numbered(line: &str) -> Option<&str> {
-    let rest = line.trim_start_matches(|sign: char| sign.is_ascii_digit());
-    if rest.len() == line.len() {
-        return None;
+    if ours(&way.name) {
+        choice.label = format!("{} (option of the agent)", way.name);
     }
-    rest.strip_prefix(['.', ')']).map(str::trim_start)
+    choice
 }
 
 /// What may be answered where commits are missing that an agent named.

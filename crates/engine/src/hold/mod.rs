@@ -6,7 +6,7 @@ mod choice;
 #[cfg(test)]
 mod tests;
 
-pub use asked::{Asked, Authentication, Topic};
+pub use asked::{Asked, Authentication, Topic, offered_text};
 pub(crate) use choice::plain_words;
 pub use choice::{
     Action, Choice, action_options, authentication_options, budget_options, commit_options, decision_options, gap_options,

@@ -240,6 +240,10 @@ struct ShownOption<'h> {
     id: &'h OptionId,
     label: &'h str,
     with_feedback: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pros: Option<&'h str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cons: Option<&'h str>,
 }
 
 #[derive(Serialize)]
@@ -251,7 +255,13 @@ struct ShownPath<'h> {
 
 impl<'h> ShownOption<'h> {
     fn of(choice: &'h Choice) -> Self {
-        Self { id: &choice.id, label: &choice.label, with_feedback: choice.with_feedback }
+        Self {
+            id: &choice.id,
+            label: &choice.label,
+            with_feedback: choice.with_feedback,
+            pros: choice.pros.as_deref(),
+            cons: choice.cons.as_deref(),
+        }
     }
 }
 

@@ -315,10 +315,13 @@ fn response(hold: &Hold) -> Option<Response> {
     let (answer, choice) = (hold.answers.last()?, hold.chosen()?);
     let words = answer.feedback.as_deref().map(str::trim).filter(|words| !words.is_empty());
     let issues = choice.needs_words && hold.kind == HoldKind::Verify;
+    // The agent may have given its option a name only: the id alone, which we made from it, would tell it nothing.
+    let is_decision = hold.kind == HoldKind::Decision && !choice.needs_words && choice.label != choice.id.as_str();
+    let chosen = if is_decision { format!("{}: {}", choice.id, choice.label) } else { choice.id.to_string() };
     let text = match (words, choice.needs_words) {
         (Some(words), true) => words.to_owned(),
-        (Some(words), false) => format!("{} ({words})", choice.id),
-        (None, _) => choice.id.to_string(),
+        (Some(words), false) => format!("{chosen} ({words})"),
+        (None, _) => chosen,
     };
     Some(Response { text, issues })
 }

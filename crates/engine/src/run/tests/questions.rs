@@ -369,12 +369,20 @@ fn no_option_of_an_agent_takes_the_place_of_ours() {
             status: HandoverStatus::AwaitingDecision,
             blocked_by: String::new(),
         },
-        details: "1. deploy-now: Abort\n2. 1: Keep everything\n3. abort: go on\n4. red: Red".into(),
+        details: "1. deploy-now: Abort\n2. 1: Keep everything\n3. abort: go on\n4. approved: Answer in words".into(),
         awaiting: String::new(),
     };
     let options = crate::hold::handover_options(&handover);
     let ids: Vec<&str> = options.iter().map(|choice| choice.id.as_str()).collect();
-    assert_eq!(ids, ["red", "answer", "abort"]);
+    assert_eq!(ids, ["deploy-now", "option-1", "option-abort", "approved", "answer", "abort"]);
+    let (ours, of_agent): (Vec<_>, Vec<_>) = options.iter().partition(|choice| ["answer", "abort"].contains(&choice.id.as_str()));
+    assert!(of_agent.iter().all(|choice| choice.action == Action::Rerun && !choice.needs_words && choice.signals.is_empty()));
+    // No word that means one of ours means one of the agent's.
+    for choice in ours {
+        for word in [choice.id.as_str(), &choice.label] {
+            assert!(!of_agent.iter().any(|other| other.is_meant_by(word)), "{word}");
+        }
+    }
 }
 
 #[test]
