@@ -13,6 +13,7 @@ const MOST_FILES: usize = 1_000;
 /// The folder of a workflow file, and the folder above it.
 #[derive(Debug)]
 pub struct Neighbours {
+    name: Option<String>,
     folders: Vec<PathBuf>,
     read: BTreeMap<PathBuf, String>,
 }
@@ -23,7 +24,8 @@ impl Neighbours {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let folder = path.parent().map(Path::to_owned).unwrap_or_default();
         let above = folder.parent().map(Path::to_owned);
-        Self { folders: std::iter::once(folder).chain(above).collect(), read: BTreeMap::new() }
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        Self { name, folders: std::iter::once(folder).chain(above).collect(), read: BTreeMap::new() }
     }
 
     /// The files that were read, with their texts.
@@ -41,6 +43,10 @@ impl Neighbours {
 }
 
 impl Beside for Neighbours {
+    fn file_name(&self) -> Option<String> {
+        self.name.clone()
+    }
+
     fn read(&mut self, path: &str) -> Result<Option<String>, String> {
         let places = self.places(path);
         if places.is_empty() {

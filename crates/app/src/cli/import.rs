@@ -35,6 +35,9 @@ pub(super) struct Arguments {
     /// Takes the place of a run of the same pipeline that is there already; its state file is kept aside
     #[arg(long)]
     new: bool,
+    /// The command of the agent that does what remains, whatever else is configured
+    #[arg(long, value_name = "COMMAND")]
+    agent: Option<String>,
     /// Prints what was made as JSON
     #[arg(long)]
     json: bool,
@@ -95,7 +98,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let absolute = std::path::absolute(&arguments.file).unwrap_or_else(|_| arguments.file.clone());
     let path = absolute.strip_prefix(project.root.dir()).unwrap_or(&absolute).to_string_lossy().into_owned();
     let imported = Imported::of(&state, FrozenFile { path, digest: Digest::of(text.as_bytes()) });
-    let beginning = Beginning { feature: Some(prd.clone()), ..Beginning::default() };
+    let beginning = Beginning { feature: Some(prd.clone()), agent: arguments.agent.clone(), ..Beginning::default() };
     let (driver, seed) = (project.store().driver().clone(), project.world.clock.seed());
     let mut prepared = prepare(&project.root, &driver, seed, &file, workflow, beginning)
         .map_err(|message| Trouble::new(Code::BadOutputDir, message))?;
@@ -116,6 +119,12 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         Lifecycle::Paused | Lifecycle::InProgress => Some(" --continue"),
         Lifecycle::Failed => Some(" --fixed"),
     };
+    if let Err(missing) = super::resume::refuse_without_agent(&run, &project.config) {
+        print::warn(neutral::line(missing.message()));
+        print::note(
+            "choose an agent in .lockgate/config.yaml, such as `agents: { default: claude }`, or import with --agent COMMAND",
+        );
+    }
     if let Some(how) = how {
         print::say(format_args!("go on with: lockgate resume {prd}{how}"));
     }

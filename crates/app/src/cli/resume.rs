@@ -11,12 +11,14 @@ use crate::progress::Progress;
 use crate::trouble::Trouble;
 use crate::{drive, print, select};
 use lockgate_engine::hold::HoldKind;
-use lockgate_engine::id::{RunId, StepKey};
+use lockgate_engine::id::{PhaseId, RunId, StepKey, TaskId};
 use lockgate_engine::run::command::{Body, Way};
 use lockgate_engine::run::event::Preset;
 use lockgate_engine::run::pipeline::PipelineWish;
-use lockgate_engine::run::state::{End, TaskState};
+use lockgate_engine::run::state::TaskState;
 use lockgate_engine::run::{Refusal, Run};
+use lockgate_runner::agent::Configured;
+use lockgate_runner::config::Config;
 use lockgate_runner::driver::{DriveError, Driver, accept, detach, submit};
 use lockgate_runner::load::{load, load_fresh};
 use lockgate_runner::projection::runs_of;
@@ -73,7 +75,7 @@ impl Arguments {
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let presets = arguments.presets.presets()?;
+    let mut presets = arguments.presets.presets()?;
     let project = Project::open(root)?;
     let found = meant(&project, &arguments.run).await?;
     let going = match of_pipeline(&project, &found, &arguments).await? {
@@ -81,8 +83,12 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
             refuse_ended(&found.row.run, &found.row.status)?;
             Going::default()
         }
-        Some(going) => going,
+        Some((going, answer)) => {
+            presets.extend(answer);
+            going
+        }
     };
+    refuse_without_agent(&load(project.store(), &found.row.run).await?, &project.config)?;
     if going.restart {
         let (actor, body) = (project.actor(Way::Command), Body::Pipeline(Box::new(PipelineWish::Restart)));
         project.may_decide(&actor, &found.row.run, "run a phase again").await?;
@@ -97,6 +103,32 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         GoneOn::Here(exit) => Ok(exit),
         GoneOn::Elsewhere(by) => Err(DriveError::DrivenBy { run: found.row.run, by }.into()),
     }
+}
+
+/// A run whose remaining work needs an agent that nobody chose would start and fail, so it is refused with what to do.
+pub(super) fn refuse_without_agent(run: &Run, config: &Config) -> Result<(), Trouble> {
+    let configured =
+        Configured { instead: run.agent.clone(), workflow: run.workflow.agents.clone(), project: config.agents.clone() };
+    let done = |phase: &PhaseId, task: &TaskId| {
+        let imported = run.pipeline.as_ref().is_some_and(|known| known.was_done(task));
+        let current = run.current.as_ref().filter(|current| current.id == *phase);
+        let ended = current.is_some_and(|current| {
+            current.tasks.iter().any(|known| known.task == *task && matches!(known.state, TaskState::Done | TaskState::Skipped))
+        });
+        imported || ended
+    };
+    let left = run.workflow.phases.iter().skip(run.position).filter(|phase| !run.skip_list.contains(&phase.id));
+    for phase in left {
+        for task in phase.tasks.iter().filter(|task| !done(&phase.id, &task.id)) {
+            let Some(work) = task.agent() else { continue };
+            if configured.choose(work.agent.as_deref()).is_err() {
+                let message = format!("task {}/{} needs an agent, and no agent is chosen", phase.id, task.id);
+                return Err(Trouble::new(Code::NoAgent, message)
+                    .help("choose one in .lockgate/config.yaml, such as `agents: { default: claude }`, then resume"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Leaves a run to the background.
@@ -266,7 +298,11 @@ async fn meant(project: &Project, named: &str) -> Result<ListedRun, Trouble> {
 }
 
 /// How a pipeline goes on; nothing where the run is none.
-async fn of_pipeline(project: &Project, found: &ListedRun, arguments: &Arguments) -> Result<Option<Going>, Trouble> {
+async fn of_pipeline(
+    project: &Project,
+    found: &ListedRun,
+    arguments: &Arguments,
+) -> Result<Option<(Going, Option<Preset>)>, Trouble> {
     let state = load(project.store(), &found.row.run).await?;
     if state.pipeline.is_none() {
         return match arguments.go_on.is_given() {
@@ -274,11 +310,12 @@ async fn of_pipeline(project: &Project, found: &ListedRun, arguments: &Arguments
             false => Ok(None),
         };
     }
-    if matches!(state.end, Some(End::Aborted | End::Cancelled)) {
-        return Err(pipeline::ended_for_good(project, &state));
-    }
     let may_ask = !arguments.json && !arguments.detach;
-    pipeline::go_on(project, &state, arguments.go_on, may_ask).await.map(Some)
+    let going = pipeline::go_on(project, &state, arguments.go_on, may_ask).await?;
+    // The question that was answered with abort is asked anew, so the answer is given in advance.
+    let asked_anew = pipeline::aborted_at(&state).filter(|_| going.approve);
+    let answer = asked_anew.map(|phase| Preset { selector: phase.to_string(), option: "continue".to_owned(), feedback: None });
+    Ok(Some((going, answer)))
 }
 
 /// A run that has ended for good is not resumed.

@@ -111,6 +111,18 @@ fn explain(view: &RunView, changed_at: Timestamp) -> Why {
         "complete" => {
             reasons.push(reason("it is complete: all phases are done", "nobody; there is nothing left to do", Vec::new()))
         }
+        "waiting" if view.holds.is_empty() && !unreviewed => {
+            let what = "it was imported, and nothing has started since";
+            let how = view.pipeline.as_ref().map_or("", |pipeline| pipeline.resume_flag());
+            reasons.push(reason(what, "whoever resumes it", vec![format!("lockgate resume {run}{how}")]));
+        }
+        "aborted" | "cancelled" if view.pipeline.is_some() => {
+            let what = format!(
+                "a person {} it; its file says that it is paused",
+                if view.status == "aborted" { "aborted" } else { "cancelled" }
+            );
+            reasons.push(reason(&what, "a person who resumes it", vec![format!("lockgate resume {run}")]));
+        }
         "aborted" => reasons.push(reason("a person aborted it", "nobody; begin a new run", Vec::new())),
         "cancelled" => {
             let what = view.cancelled.as_ref().map(|cancelled| format!("it was cancelled {}", cancelled.words()));

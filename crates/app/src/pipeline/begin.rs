@@ -4,6 +4,7 @@ use crate::code::Code;
 use crate::open::Project;
 use crate::print;
 use crate::trouble::Trouble;
+use lockgate_engine::formats::execution_spec::with_gate_commands;
 use lockgate_engine::id::{PhaseId, TaskId};
 use lockgate_engine::spec::workflow::{Automatic, OnInterrupt, Phase, Pipeline, Task, Work, Workflow};
 use lockgate_runner::config::Config;
@@ -19,6 +20,7 @@ const ON_COMPLETE: &str = "on-complete";
 /// The workflow with what the settings say of pipelines, where it is one.
 pub(crate) fn with_settings(workflow: Workflow, config: &Config) -> Workflow {
     let mut workflow = workflow;
+    with_gate_commands(&mut workflow, &config.pipelines.gates);
     let Some(pipeline) = &mut workflow.pipeline else { return workflow };
     let settings = &config.pipelines;
     pipeline.review = pipeline.review || settings.review;

@@ -5,7 +5,7 @@ mod resume;
 mod shown;
 
 pub(crate) use begin::{Room, make_room, with_settings};
-pub(crate) use resume::{GoOn, Going, ended_for_good, go_on};
+pub(crate) use resume::{GoOn, Going, aborted_at, go_on};
 pub(crate) use shown::{PipelineView, text};
 
 use crate::open::Project;

@@ -3,16 +3,16 @@
 use crate::code::Code;
 use crate::open::Project;
 use crate::trouble::Trouble;
-use crate::view::shell_word;
 use crate::{line_question, print};
 use lockgate_engine::formats::pipeline::document::{Document, document};
 use lockgate_engine::formats::pipeline::lifecycle::Lifecycle;
+use lockgate_engine::id::PhaseId;
 use lockgate_engine::run::command::Way;
 use lockgate_engine::run::state::End;
 use lockgate_engine::run::{Refusal, Run};
 use lockgate_engine::spec::workflow::Pipeline;
 use lockgate_runner::driver::DriveError;
-use lockgate_runner::projection::{StateFile, runs_of};
+use lockgate_runner::projection::runs_of;
 
 /// How somebody wants a pipeline to go on.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
@@ -46,22 +46,24 @@ pub(crate) struct Going {
     pub(crate) restart: bool,
 }
 
-/// A pipeline whose run was ended for good goes on from its file, as a new run.
-pub(crate) fn ended_for_good(project: &Project, run: &Run) -> Trouble {
-    let pipeline = run.workflow.pipeline.as_deref();
-    let prd = pipeline.map(|pipeline| pipeline.prd.as_str()).unwrap_or_default();
-    let file = pipeline.map(StateFile::place).unwrap_or_default();
-    // It is typed in whatever folder somebody stands.
-    let word = |path: &str| shell_word(&project.root.dir().join(path).to_string_lossy());
-    let spec = run.files.first().map(|file| format!(" --spec {}", word(&file.path))).unwrap_or_default();
-    let message = format!("run {} of {prd} is {}, and that is for good", run.id, run.status().word());
-    let trouble = Trouble::new(Code::RunEnded, message);
-    match project.root.dir().join(&file).is_file() {
-        true => trouble.help(format!(
-            "go on from where its file says it stands: `lockgate import {}{spec} --new`, then `lockgate resume {prd} --continue`",
-            word(&file)
-        )),
-        false => trouble.help("begin a new one with `lockgate run SPEC --new`"),
+/// The phase whose question a person answered with abort, where that ended the pipeline.
+pub(crate) fn aborted_at(run: &Run) -> Option<&PhaseId> {
+    let last = run.decisions.last().filter(|_| run.end == Some(End::Aborted))?;
+    let phase = run.current.as_ref().map(|phase| &phase.id);
+    last.phase.as_ref().filter(|at| last.checkpoint && last.task.is_none() && Some(*at) == phase)
+}
+
+/// A pipeline that was aborted or cancelled is paused, and only a person resumes it.
+async fn may_resume_ended(project: &Project, run: &Run) -> Result<(), Trouble> {
+    match run.end {
+        Some(End::Aborted | End::Cancelled) => {
+            let (actor, what) = (project.actor(Way::Command), "resume a pipeline that was ended");
+            project.may_decide(&actor, &run.id, what).await?;
+            let prd = run.workflow.pipeline.as_deref().map(|pipeline| pipeline.prd.as_str()).unwrap_or_default();
+            print::note(format_args!("{prd} was {}; what was asked then is asked again", run.status().word()));
+            Ok(())
+        }
+        Some(End::Complete | End::Failed(_)) | None => Ok(()),
     }
 }
 
@@ -79,6 +81,7 @@ pub(crate) async fn go_on(project: &Project, run: &Run, asked: GoOn, may_ask: bo
     if run.waits_for_review() && run.end.is_some() {
         return Err(Refusal::NotReviewed.into());
     }
+    may_resume_ended(project, run).await?;
     let going = match document.status {
         _ if run.end == Some(End::Complete) => {
             return Err(Trouble::new(Code::RunEnded, format!("{prd} already complete"))

@@ -4,6 +4,7 @@ use crate::print::{ERROR, FAINT, HELP, STRONG, WARNING, styled};
 use crate::view::status_style;
 use crate::{moment, neutral};
 use lockgate_engine::formats::pipeline::document::{Document, document};
+use lockgate_engine::id::TaskId;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::pipeline::Worked;
 use lockgate_engine::run::state::GateState;
@@ -98,6 +99,15 @@ pub(crate) struct ReviewView {
 }
 
 impl PipelineView {
+    /// What `resume` needs to hear where the pipeline stands so.
+    pub(crate) fn resume_flag(&self) -> &'static str {
+        match self.status {
+            "paused" | "in_progress" => " --continue",
+            "failed" => " --fixed",
+            _ => "",
+        }
+    }
+
     /// A pipeline; nothing where the run is none.
     pub(crate) fn of(run: &Run, root: &Root, driven: bool) -> Option<Self> {
         let (pipeline, known) = run.pipeline()?;
@@ -184,7 +194,12 @@ impl Look<'_> {
     /// The gates of a workstream, or those of the phase itself; those that nobody runs come last.
     fn gates(&self, phase: &Phase, said: &PipelinePhase, workstream: Option<&str>) -> Vec<GateView> {
         let current = self.run.current.as_ref().filter(|current| current.id == phase.id);
-        let passed = |title: &str| self.document.gates_passed.iter().any(|known| known == title);
+        // Until it moves, an imported pipeline has what its file says, which may name a gate without its workstream.
+        let unmoved = self.run.pipeline.as_deref().filter(|known| known.imported.is_some() && !known.moved);
+        let passed = |title: &str, of: Option<&TaskId>| match unmoved {
+            Some(known) => known.had_passed(title, of, &said.workstreams),
+            None => self.document.gates_passed.iter().any(|known| known == title),
+        };
         let own = phase.gates.iter().filter(|gate| said.gates.contains(&gate.id));
         let added = self.run.added_gates(phase).iter();
         let gates = own.chain(added).filter(|gate| gate.task.as_ref().map(|task| task.as_str()) == workstream);
@@ -197,7 +212,7 @@ impl Look<'_> {
                 Some(GateState::Waived) => "waived",
                 Some(GateState::Passed) => "passed",
                 Some(GateState::Waiting) | None => {
-                    if passed(gate.title()) {
+                    if passed(gate.title(), gate.task.as_ref()) {
                         "passed"
                     } else {
                         "pending"
@@ -226,7 +241,7 @@ impl Look<'_> {
             None => !said.workstreams.iter().any(|id| gate.title.ends_with(&format!(" ({id})"))),
         });
         let by_hand = by_hand.map(|gate| {
-            let status = if passed(&gate.title) { "passed" } else { "by hand" };
+            let status = if passed(&gate.title, gate.task.as_ref()) { "passed" } else { "by hand" };
             GateView { name: gate.title.clone(), status, attempts: 0, took_ms: None, log: None }
         });
         run_ones.chain(by_hand).collect()

@@ -485,18 +485,36 @@ fn killed_at_any_moment_the_file_is_whole_and_keeps_all_rules() {
 }
 
 #[test]
-fn an_aborted_pipeline_goes_on_from_its_file_as_a_new_run() {
+fn an_aborted_pipeline_is_resumed_at_the_gate_where_it_was_aborted() {
     let project = pipeline();
     assert_eq!(project.run(&["run", "spec.md", "--answer", "phase-1=Abort"]).code, Some(2));
-    let refused = project.run(&["resume", "PRD-009"]);
-    assert_eq!(refused.code, Some(4));
-    let (kept, spec) = (project.path(FILE), project.path("spec.md"));
-    let command = format!("lockgate import {} --spec {} --new", kept.display(), spec.display());
-    assert!(refused.stderr.contains(&command), "{}", refused.stderr);
-    assert_eq!(project.run(&["import", FILE, "--spec", "spec.md", "--new"]).code, Some(0));
+    assert_eq!(lists(&file(&project)), ["paused", "WS1", "", "WS2 WS3 WS4"]);
+    let why = project.run(&["why", "PRD-009"]).stdout;
+    assert!(why.contains("lockgate resume"), "{why}");
+    let asked = project.run(&["resume", "PRD-009"]);
+    assert_eq!(asked.code, Some(3), "the question is asked again: {asked:?}");
+    assert_eq!(project.json(0, &["inbox", "--json"])[0]["phase"], "phase-1");
+    assert_eq!(project.run(&["cancel", "PRD-009"]).code, Some(0));
+    assert_eq!(project.run(&["resume", "PRD-009"]).code, Some(3), "a cancelled one too");
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Abort", "--resume"]).code, Some(2));
+    let run = project.newest();
     assert_eq!(project.run(&["resume", "PRD-009", "--continue", "--answer", "phase-2=Continue"]).code, Some(0));
+    assert_eq!(project.newest(), run, "it is the same run");
     assert_eq!(lists(&file(&project)), ["complete", "WS1 WS2 WS3 WS4", "", ""]);
     assert_eq!(file(&project)["artifacts"]["WS1"], json!(["db/cash.sql"]));
+    assert_eq!(project.run(&["verify"]).code, Some(0));
+}
+
+#[test]
+fn gates_of_a_review_stay_when_a_person_overrides_it_and_the_file_keeps_its_rules() {
+    let project = pipeline();
+    assert_eq!(project.run(&["run", "spec.md", "--review"]).code, Some(3));
+    let ship = ["review", "PRD-009", "--verdict", "ship_with_gates", "--p1", "1", "--gate", "rls=true"];
+    assert_eq!(project.run(&ship).code, Some(0));
+    assert_eq!(project.run(&["review", "PRD-009", "--override", "the pilot is tomorrow"]).code, Some(0));
+    assert!(file(&project)["gates_pending"].as_array().unwrap().contains(&json!("rls")));
+    let checked = project.run(&["check", FILE, "--spec", "spec.md"]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
 }
 
 #[test]

@@ -81,6 +81,35 @@ fn an_imported_run_goes_on_and_what_was_done_never_runs_again() {
 }
 
 #[test]
+fn a_fresh_import_says_the_same_everywhere_and_needs_an_agent_that_somebody_chose() {
+    let project = pipeline();
+    import(&project, &foreign("paused"), &[]);
+    let runs = project.json(0, &["runs", "--json"]);
+    let status = project.json(0, &["status", "PRD-009", "--json"]);
+    let why = project.json(0, &["why", "PRD-009", "--json"]);
+    for said in [&runs[0]["status"], &status["status"], &why["status"]] {
+        assert_eq!(said, "waiting", "{runs} {status} {why}");
+    }
+    assert_eq!(status["pipeline"]["status"], "paused");
+    assert_eq!(why["reasons"].as_array().map(Vec::len), Some(1), "{why}");
+    let mut gates: Vec<(String, String)> = Vec::new();
+    for phase in status["pipeline"]["phases"].as_array().unwrap() {
+        let own = phase["workstreams"].as_array().unwrap().iter().flat_map(|stream| stream["gates"].as_array().unwrap());
+        for gate in own.chain(phase["gates"].as_array().unwrap()) {
+            gates.push((gate["name"].to_string(), gate["status"].to_string()));
+        }
+    }
+    for (index, (name, _)) in gates.iter().enumerate() {
+        assert!(!gates[..index].iter().any(|(other, _)| other == name), "{name} is shown twice: {gates:?}");
+    }
+    let refused = project.run(&["resume", "PRD-009", "--continue"]);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    assert!(refused.stderr.contains("error[no-agent]") && refused.stderr.contains("agents: { default: claude }"), "{refused:?}");
+    assert!(!refused.stderr.contains("started"), "nothing starts: {refused:?}");
+    assert_eq!(project.json(0, &["status", "PRD-009", "--json"])["status"], "waiting");
+}
+
+#[test]
 fn each_status_is_resumed_as_the_source_says() {
     let resume = |status: &str, more: &[&str]| {
         let project = pipeline();

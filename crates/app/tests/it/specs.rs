@@ -149,3 +149,21 @@ fn d4_a_spec_that_is_missing_broken_or_none_is_a_clear_error() {
         assert!(output.code == Some(4) && output.stderr.contains(said), "{output:?}");
     }
 }
+
+#[test]
+fn gates_by_convention_take_their_commands_from_the_settings() {
+    let spec = "---\nprd: PRD-077\nworkstreams:\n  WS1: { command: 'true', gate: type-check + lint }\nexecution_phases: [{ name: One, parallel: [WS1] }]\n---\n";
+    let project = crate::project::Project::with(spec);
+    project.write("EXEC-077.md", spec);
+    let checked = project.run(&["validate", "EXEC-077.md"]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    assert!(checked.stderr.contains("warning[unknown-gate]: gate `type-check` is not defined"), "{checked:?}");
+    project.write(".lockgate/config.yaml", "pipelines: { gates: { type-check: 'echo types > types.txt' } }\n");
+    assert_eq!(project.run(&["run", "EXEC-077.md"]).code, Some(3), "nothing decides the other one but a person");
+    assert_eq!(project.read("types.txt"), "types\n");
+    assert!(project.json(0, &["inbox", "--json"])[0]["prompt"].as_str().unwrap().contains("- lint (WS1)"));
+    project.write(".lockgate/config.yaml", "pipelines: { gates: { type-check: 'true', lint: 'false' } }\n");
+    assert_eq!(project.run(&["run", "EXEC-077.md", "--new"]).code, Some(1), "the gate fails");
+    project.write(".lockgate/config.yaml", "pipelines: { gates: { type-check: [a] } }\n");
+    assert_eq!(project.run(&["run", "EXEC-077.md", "--new"]).code, Some(4));
+}

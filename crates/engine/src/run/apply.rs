@@ -7,7 +7,7 @@ pub(super) use holds::said;
 
 use crate::digest::Digest;
 use crate::hold::{Answer, HoldState};
-use crate::id::{PhaseId, TaskKey};
+use crate::id::{HoldId, PhaseId, TaskKey};
 use crate::run::agent::AgentReport;
 use crate::run::command::Actor;
 use crate::run::event::{AttemptReason, ConditionOutcome, Created, Entry, Event, FailureKind, Origin};
@@ -335,6 +335,9 @@ impl Run {
                 self.gate_again(gate.as_str())?;
             }
         }
+        if self.pipeline.is_some() {
+            self.note_reported();
+        }
         Ok(())
     }
 
@@ -352,11 +355,33 @@ impl Run {
         running.into_iter().for_each(|index| phase.set(index, TaskState::Interrupted));
     }
 
+    /// What was asked when the run was ended is asked again, since the answer that ended it no longer counts.
+    fn ask_anew(&mut self) {
+        let Some(phase) = &mut self.current else { return };
+        let is_open = |hold: &HoldId| self.holds.contains_key(hold);
+        for index in 0..phase.tasks.len() {
+            let task = &mut phase.tasks[index];
+            task.hold = task.hold.take().filter(is_open);
+            if task.hold.is_none() && task.state == TaskState::Held {
+                phase.set(index, TaskState::Waiting);
+            }
+        }
+        for gate in &mut phase.gates {
+            gate.hold = gate.hold.take().filter(is_open);
+        }
+        phase.gap.hold = phase.gap.hold.take().filter(is_open);
+    }
+
     fn resumed(&mut self, driver: crate::id::DriverId) {
         self.driver = driver;
         self.stopping = false;
         let had_failed = matches!(self.end, Some(End::Failed(_)));
+        let had_ended = matches!(self.end, Some(End::Aborted | End::Cancelled));
         self.goes_on();
+        if had_ended {
+            self.end = None;
+            self.ask_anew();
+        }
         if had_failed {
             self.phase_issues = 0;
         }

@@ -29,6 +29,12 @@ pub struct PipelineRun {
     pub unlooked: BTreeSet<TaskKey>,
     /// Whether anything happened since it was imported.
     pub moved: bool,
+    /// Whether it was imported and nobody has resumed it yet.
+    #[serde(default)]
+    pub resting: bool,
+    /// Workstreams of the current phase that the state file reported as completed. They stay so while the phase continues.
+    #[serde(default)]
+    pub reported: BTreeSet<TaskId>,
     /// When anything last happened.
     pub changed_at: Timestamp,
     /// When workstreams worked last.
@@ -257,6 +263,8 @@ impl PipelineRun {
             artifacts: imported.map(|imported| imported.artifacts.clone()).unwrap_or_default(),
             unlooked: BTreeSet::new(),
             moved: false,
+            resting: imported.is_some(),
+            reported: BTreeSet::new(),
             changed_at: at,
             worked: BTreeMap::new(),
             checked: BTreeMap::new(),
@@ -265,7 +273,7 @@ impl PipelineRun {
 
     /// The same in a run that goes on from another one.
     pub(super) fn carried_on(self, at: Timestamp) -> Self {
-        Self { unlooked: BTreeSet::new(), moved: true, changed_at: at, ..self }
+        Self { unlooked: BTreeSet::new(), moved: true, resting: false, changed_at: at, ..self }
     }
 
     /// Something happened, and if it was work the pipeline no longer stands as its file said.
@@ -280,6 +288,15 @@ impl PipelineRun {
         self.clock(event, at);
         if let Event::PhaseRepeated { .. } = event {
             self.unlooked.clear();
+        }
+        if let Event::PhaseRepeated { .. } | Event::PhaseStarted { .. } = event {
+            self.reported.clear();
+        }
+        if let Event::TaskStarted { key, .. } = event {
+            self.reported.remove(&key.task);
+        }
+        if let Event::Resumed { .. } | Event::PhaseStarted { .. } = event {
+            self.resting = false;
         }
         self.moved =
             self.moved || matches!(event, Event::PhaseStarted { .. } | Event::PhaseSkipped { .. } | Event::Cancelled { .. });
@@ -322,7 +339,7 @@ impl PipelineRun {
 
     /// Whether a gate had passed before the run was imported. Gates of one name may stand at several places, so what a file says
     /// counts only where the work is done that the gate looks at: that of its workstream, or of all of its phase.
-    pub(crate) fn had_passed(&self, title: &str, of: Option<&TaskId>, workstreams: &[TaskId]) -> bool {
+    pub fn had_passed(&self, title: &str, of: Option<&TaskId>, workstreams: &[TaskId]) -> bool {
         let Some(imported) = &self.imported else { return false };
         let named = || workstreams.iter().find(|id| title.ends_with(&format!(" ({id})")));
         let done = match of.or_else(named) {
@@ -333,11 +350,13 @@ impl PipelineRun {
         let bare = title.split(" (").next().unwrap_or(title);
         let says = |list: &[String], name: &str| list.iter().any(|known| known == name);
         let alone = title == bare || !says(&imported.gates_pending, title);
-        done && (says(&imported.gates_passed, title) || (alone && says(&imported.gates_passed, bare)))
+        // A gate that the file has as passed and as pending is not believed to have passed.
+        let pending = says(&imported.gates_pending, title);
+        done && !pending && (says(&imported.gates_passed, title) || (alone && says(&imported.gates_passed, bare)))
     }
 
     /// Whether a workstream was done before the run was imported.
-    pub(crate) fn was_done(&self, workstream: &TaskId) -> bool {
+    pub fn was_done(&self, workstream: &TaskId) -> bool {
         self.imported.as_ref().is_some_and(|imported| imported.completed.contains(workstream))
     }
 }
@@ -346,6 +365,20 @@ impl Run {
     /// What the definition says beyond phases and tasks, with what the run knows beyond them.
     pub fn pipeline(&self) -> Option<(&Pipeline, &PipelineRun)> {
         self.workflow.pipeline.as_deref().zip(self.pipeline.as_deref())
+    }
+
+    /// Whether the run was made from a state file, has not ended, and waits for a person who resumes it.
+    pub fn rests_as_imported(&self) -> bool {
+        self.end.is_none() && self.pipeline.as_ref().is_some_and(|known| known.resting)
+    }
+
+    /// Remembers which workstreams the state file reports as completed while nothing is at work, so that none of them is taken back
+    /// when the phase continues.
+    pub(super) fn note_reported(&mut self) {
+        let reported = crate::formats::pipeline::document::completed_at_rest(self);
+        if let (Some(known), false) = (&mut self.pipeline, reported.is_empty()) {
+            known.reported.extend(reported);
+        }
     }
 
     /// Whether the pipeline may not begin, because its review is missing or says so.

@@ -340,7 +340,7 @@ impl Run {
             Some(End::Failed(_)) => Status::Failed,
             Some(End::Aborted) => Status::Aborted,
             Some(End::Cancelled) => Status::Cancelled,
-            None if self.waits_for_people() || self.waits_for_review() => Status::Waiting,
+            None if self.waits_for_people() || self.waits_for_review() || self.rests_as_imported() => Status::Waiting,
             None => Status::Running,
         }
     }

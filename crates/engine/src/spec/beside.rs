@@ -12,6 +12,11 @@ pub trait Beside {
     /// The names of what lies in a folder beside the workflow file or its folder; nothing when there is no such folder.
     fn list(&mut self, folder: &str) -> Vec<String>;
 
+    /// The name of the workflow file itself, without its directory; nothing when it has none.
+    fn file_name(&self) -> Option<String> {
+        None
+    }
+
     /// The programs of agents that are known; nothing when nobody can say.
     fn presets(&self) -> Vec<String> {
         Vec::new()

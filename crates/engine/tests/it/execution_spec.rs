@@ -1,8 +1,9 @@
 //! EXECUTION-SPEC files as workflows: what comes of them, and every fault with its place.
 
 use crate::lines;
+use lockgate_engine::formats::execution_spec::with_gate_commands;
 use lockgate_engine::formats::kind::{self, Format};
-use lockgate_engine::spec::beside::Alone;
+use lockgate_engine::spec::beside::{Alone, Beside};
 use lockgate_engine::spec::workflow::{Phase, Prompt, Work, Workflow};
 
 const SPEC: &str = r#"---
@@ -251,7 +252,8 @@ fn what_needs_a_later_phase_or_itself_is_shown() {
     assert_eq!(
         told(&small("{WS1: {depends_on: [WS2]}, WS2: {}}", "[{name: A, parallel: [WS1]}, {name: B, parallel: [WS2]}]", "{}")),
         [
-            "3:34 phase-order: workstream `WS1` of phase `A` needs `WS2`, which comes later, in phase `B` (move `WS2` to this phase or an earlier one, or move `WS1`)"
+            "3:34 warning phase-order: workstream `WS1` of phase `A` needs `WS2`, so it runs in the later phase `B` (list `WS1` under phase `B`, or what it needs in an earlier one)",
+            "4:20 warning empty-phase: this phase does nothing (list its workstreams under `parallel`, or remove it)"
         ]
     );
     assert_eq!(
@@ -273,7 +275,7 @@ fn a_workstream_stands_in_exactly_one_phase() {
     assert_eq!(
         told(&small("{WS1: {}, WS2: {}}", "[{parallel: [WS1]}, {parallel: [WS1, WS3]}]", "{}")),
         [
-            "3:24 unplaced-task: workstream `WS2` stands in no phase (put it into a phase of `execution_phases`, or mark it with `deferred: true`)",
+            "3:24 warning unplaced-task: workstream `WS2` is in no phase; it runs in phase `Phase 1` (put it into a phase of `execution_phases`, or mark it with `deferred: true`)",
             "4:51 duplicate-id: workstream `WS1` stands in two phases (it stands on line 4 too; keep one of them)",
             "4:56 unknown-task: workstream `WS3` is not defined under `workstreams` (did you mean `WS1`?)",
         ]
@@ -287,13 +289,116 @@ fn a_workstream_stands_in_exactly_one_phase() {
     );
 }
 
+/// The workflow of a file that is read with warnings only, and these.
+fn lenient(source: &str) -> (Workflow, Vec<String>) {
+    let read = kind::read_beside(source, &mut Alone).read;
+    let workflow = read.workflow.clone().expect("a workflow");
+    (workflow, lines(read))
+}
+
+fn phase_of(workflow: &Workflow, workstream: &str) -> usize {
+    workflow.pipeline.as_ref().and_then(|pipeline| pipeline.phase_of(workstream)).expect("a phase")
+}
+
+#[test]
+fn a_workstream_in_no_phase_runs_after_what_it_depends_on() {
+    let streams = "{WS1: {}, WS2: {}, WS3: {depends_on: [WS2]}, WS4: {depends_on: [WS3, WS1]}}";
+    let (workflow, told) = lenient(&small(streams, "[{parallel: [WS1]}, {parallel: [WS2]}, {parallel: []}]", "{}"));
+    assert_eq!((phase_of(&workflow, "WS3"), phase_of(&workflow, "WS4")), (1, 1));
+    let task = |id: &str| workflow.phases[1].task(id).expect("a task");
+    assert_eq!((task("WS3").needs.len(), task("WS4").needs.len()), (1, 1));
+    assert!(
+        told[0]
+            .starts_with("3:33 warning unplaced-task: workstream `WS3` is in no phase; it runs in phase `Phase 2`, after `WS2`"),
+        "{told:?}"
+    );
+    assert!(told[1].contains("workstream `WS4` is in no phase; it runs in phase `Phase 2`, after `WS3`"), "{told:?}");
+}
+
+#[test]
+fn a_dependency_on_a_later_phase_moves_the_workstream_and_what_depends_on_it() {
+    let streams = "{WS1: {depends_on: [WS3]}, WS2: {depends_on: [WS1]}, WS3: {}}";
+    let phases = "[{parallel: [WS1], gates: []}, {parallel: [WS2]}, {parallel: [WS3]}]";
+    let (workflow, told) = lenient(&small(streams, phases, "{}"));
+    assert_eq!(workflow.phases[2].tasks.iter().map(|task| task.id.as_str()).collect::<Vec<_>>(), ["WS3", "WS1", "WS2"]);
+    assert_eq!(told.iter().filter(|line| line.contains("warning phase-order")).count(), 2, "{told:?}");
+    let circle = told_of_circle();
+    assert!(circle.iter().any(|line| line.contains("needs-cycle")), "{circle:?}");
+}
+
+fn told_of_circle() -> Vec<String> {
+    told(&small("{A: {depends_on: B}, B: {depends_on: A}, C: {depends_on: C}}", "[{parallel: [A]}, {parallel: [B]}]", "{}"))
+}
+
+#[test]
+fn gates_by_convention_are_asked_of_a_person_unless_the_settings_have_a_command() {
+    let streams = "{WS1: {gate: type-check + lint}, WS2: {gate: test-pass}}";
+    let (mut workflow, told) =
+        lenient(&small(streams, "[{parallel: [WS1, WS2], gates: [schema-validation]}]", "{lint: make lint}"));
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(told[0].starts_with("3:27 warning unknown-gate: gate `type-check` is not defined under `gates`: its command comes from `pipelines.gates` in the settings, otherwise a person is asked"), "{told:?}");
+    assert_eq!(gates(&workflow.phases[0]), [("lint-WS1", "lint (WS1)", Some("WS1"), "make lint")]);
+    let by_hand = |workflow: &Workflow| {
+        let gates = &workflow.pipeline.as_ref().expect("a pipeline").by_hand;
+        gates.iter().map(|gate| gate.title.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(by_hand(&workflow), ["type-check (WS1)", "test-pass (WS2)", "schema-validation"]);
+    let asked = |workflow: &Workflow| workflow.phases[0].checkpoint.as_ref().map(|checkpoint| checkpoint.prompt.clone());
+    assert!(asked(&workflow).expect("a question").contains("- test-pass (WS2)\n"));
+    let commands = [("type-check", "make types"), ("test-pass", "make test")];
+    let commands = commands.map(|(name, command)| (name.to_owned(), command.to_owned())).into();
+    with_gate_commands(&mut workflow, &commands);
+    assert_eq!(by_hand(&workflow), ["schema-validation"]);
+    assert!(!asked(&workflow).expect("a question").contains("test-pass"), "{:?}", asked(&workflow));
+    let ran: Vec<_> = gates(&workflow.phases[0]);
+    assert_eq!(
+        ran[1..],
+        [
+            ("type-check-WS1", "type-check (WS1)", Some("WS1"), "make types"),
+            ("test-pass-WS2", "test-pass (WS2)", Some("WS2"), "make test"),
+        ]
+    );
+    let listed = &workflow.pipeline.as_ref().expect("a pipeline").phases[0].gates;
+    assert_eq!(listed.len(), 3);
+}
+
+#[test]
+fn a_missing_prd_comes_from_the_name_of_the_file() {
+    struct Named(&'static str);
+    impl Beside for Named {
+        fn read(&mut self, _: &str) -> Result<Option<String>, String> {
+            Ok(None)
+        }
+
+        fn list(&mut self, _: &str) -> Vec<String> {
+            Vec::new()
+        }
+
+        fn file_name(&self) -> Option<String> {
+            Some(self.0.to_owned())
+        }
+    }
+    let source = "---\nworkstreams: {WS1: {}}\nexecution_phases: [{parallel: [WS1]}]\n---\n";
+    for (file, prd) in [("EXEC-064-e2e-tests.md", "EXEC-064"), ("PRD-009.md", "PRD-009"), ("cashier.md", "cashier")] {
+        let read = kind::read_beside(source, &mut Named(file)).read;
+        assert_eq!(read.workflow.as_ref().map(|workflow| workflow.name.as_str()), Some(prd));
+        let told = lines(read);
+        assert!(
+            told[0].starts_with(&format!("2:1 warning missing-key: `prd` is missing; the name of the file says `{prd}`")),
+            "{told:?}"
+        );
+    }
+    let read = kind::read_beside(source, &mut Named("a b.md")).read;
+    assert!(read.workflow.is_none());
+}
+
 #[test]
 fn gates_that_nobody_defines_or_names_are_told() {
     assert_eq!(
-        told(&small("{WS1: {gate: tets}}", "[{parallel: [WS1], gates: [build]}]", "{test: make test, lint: make lint}")),
+        told(&small("{WS1: {gate: tets}}", "[{parallel: [WS1], gates: [deploy]}]", "{test: make test, lint: make lint}")),
         [
             "3:27 unknown-gate: gate `tets` is not defined under `gates` (did you mean `test`?)",
-            "4:46 unknown-gate: gate `build` is not defined under `gates` (there is `test`, `lint`)",
+            "4:46 unknown-gate: gate `deploy` is not defined under `gates` (there is `test`, `lint`)",
             "5:9 warning unused-key: gate `test` never runs: no phase and no workstream names it (list it under `gates` of a phase, or remove it)",
             "5:26 warning unused-key: gate `lint` never runs: no phase and no workstream names it (list it under `gates` of a phase, or remove it)",
         ]

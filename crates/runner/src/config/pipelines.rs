@@ -3,6 +3,7 @@
 use crate::projection::is_own;
 use lockgate_engine::spec::document::Value;
 use lockgate_engine::spec::problem::Problem;
+use std::collections::BTreeMap;
 use std::path::{Component, Path};
 
 /// What holds for all pipelines that do not say otherwise.
@@ -16,13 +17,17 @@ pub struct Pipelines {
     pub on_complete: Option<String>,
     /// Whether the question between two phases is answered without a person, where no gate is left to one.
     pub go_on: bool,
+    /// The commands of gates that EXECUTION-SPECs name by convention without defining them, by name.
+    pub gates: BTreeMap<String, String>,
 }
 
 impl Pipelines {
     pub(super) fn set(&mut self, value: &Value<'_>) -> Result<(), Problem> {
-        for setting in
-            value.fields("`pipelines`", "{ folder: build/checkpoints }", &["folder", "review", "on_complete", "approve"])?
-        {
+        for setting in value.fields(
+            "`pipelines`",
+            "{ folder: build/checkpoints }",
+            &["folder", "review", "on_complete", "approve", "gates"],
+        )? {
             let value = &setting.value;
             let text = |what: &str| {
                 let text = value.text().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
@@ -38,6 +43,15 @@ impl Pipelines {
                         return Err(value.problem("`folder` must be a folder under the root", Some(help)));
                     }
                     self.folder = Some(folder);
+                }
+                "gates" => {
+                    let help = "write it so: `gates: { lint: npm run lint }`".to_owned();
+                    let gates = value.entries().ok_or_else(|| value.problem("`gates` must be a map of commands", Some(help)))?;
+                    for gate in gates {
+                        let command = gate.value.text().map(str::trim).filter(|text| !text.is_empty());
+                        let command = command.ok_or_else(|| gate.value.problem("a gate must have a command", None))?;
+                        self.gates.insert(gate.key.clone(), command.to_owned());
+                    }
                 }
                 "review" => self.review = value.truth("`review`")?,
                 "approve" => {

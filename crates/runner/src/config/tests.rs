@@ -44,8 +44,13 @@ fn logins_are_read_and_a_bad_pattern_is_told_with_its_place() {
 #[test]
 fn the_settings_of_pipelines_are_read_and_their_folder_lies_under_the_root() {
     let config = parse("pipelines: { folder: build/states, review: true, on_complete: make roadmap, approve: auto }\n").unwrap();
-    let expected =
-        Pipelines { folder: Some("build/states".into()), review: true, on_complete: Some("make roadmap".into()), go_on: true };
+    let expected = Pipelines {
+        folder: Some("build/states".into()),
+        review: true,
+        on_complete: Some("make roadmap".into()),
+        go_on: true,
+        gates: BTreeMap::new(),
+    };
     assert_eq!(config.pipelines, expected);
     for folder in ["/tmp/x", "../x", "a/../../b", ".lockgate", "./.git/hooks"] {
         let error = parse(&format!("pipelines: {{ folder: {folder} }}\n")).unwrap_err();

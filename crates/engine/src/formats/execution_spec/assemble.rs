@@ -1,17 +1,18 @@
 //! The workflow that comes of an EXECUTION-SPEC.
 
+use super::asks;
 use super::gate::Definitions;
 use super::phase::{self, Placed, RawPhase, covers};
+use super::place;
 use super::prompt::{self, Sections};
 use super::workstream::{RawWorkstream, workstreams};
 use super::{head, map, text};
 use crate::id::{GateId, PhaseId, TaskId};
-use crate::spec::check::{Checker, PROMPT, default_choices};
+use crate::spec::check::Checker;
 use crate::spec::code::ProblemCode;
 use crate::spec::syntax::Node;
 use crate::spec::workflow::{
-    AgentWork, Checkpoint, Gate, GateByHand, OnConditionError, Phase, Pipeline, PipelinePhase, Prompt, Task, Waits, Work,
-    Workflow, Workstream,
+    AgentWork, Gate, GateByHand, Phase, Pipeline, PipelinePhase, Prompt, Task, Work, Workflow, Workstream,
 };
 use crate::time::parse_duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,8 +30,8 @@ pub(super) fn workflow(checker: &mut Checker<'_, '_>, root: &Node<'_>, body: &st
     let head = head(checker, top, &span);
     let mut gates = Definitions::read(checker, top);
     let mut streams = workstreams(checker, top, &span, &mut gates);
-    let phases = phase::phases(checker, top, &span, &mut streams, &mut gates);
-    let placed = phase::place(checker, &streams, &phases);
+    let mut phases = phase::phases(checker, top, &span, &mut streams, &mut gates);
+    let placed = place::place(checker, &mut streams, &mut phases);
     gates.warn_of_unused(checker);
     let prd = head.prd?;
     let title = head.title.unwrap_or_else(|| prd.clone());
@@ -56,7 +57,6 @@ pub(super) fn workflow(checker: &mut Checker<'_, '_>, root: &Node<'_>, body: &st
         };
         one.make(&mut made);
     }
-    made.ask(&phases, &streams);
     let workstreams = streams.iter().enumerate().filter(|(position, _)| placed.phase_of[*position].is_some());
     let pipeline = Pipeline {
         prd: prd.clone(),
@@ -71,7 +71,7 @@ pub(super) fn workflow(checker: &mut Checker<'_, '_>, root: &Node<'_>, body: &st
         review: ["review", "adversarial_review"].iter().any(|key| top.asks_for(key)),
         deferred: streams.iter().filter(|stream| stream.placed.is_none()).map(|stream| TaskId::new(stream.id.text)).collect(),
     };
-    Some(Workflow {
+    let mut workflow = Workflow {
         name: prd,
         description: Some(title),
         version: top.get("version").and_then(text).map(str::to_owned),
@@ -79,7 +79,9 @@ pub(super) fn workflow(checker: &mut Checker<'_, '_>, root: &Node<'_>, body: &st
         phases: made.phases,
         pipeline: Some(Box::new(pipeline)),
         ..Workflow::default()
-    })
+    };
+    asks::ask_between_phases(&mut workflow);
+    Some(workflow)
 }
 
 impl RawWorkstream<'_, '_> {
@@ -126,7 +128,9 @@ impl One<'_, '_, '_> {
             let Some(definition) = self.gates.get(name) else { return };
             let title = owner.map_or_else(|| name.to_owned(), |owner| format!("{name} ({owner})"));
             let Some(run) = &definition.run else {
-                made.by_hand.push(GateByHand { title, phase: id.clone(), criteria: definition.criteria.clone() });
+                let convention = definition.by_convention.then(|| name.to_owned());
+                let (phase, criteria, task) = (id.clone(), definition.criteria.clone(), owner.cloned());
+                made.by_hand.push(GateByHand { title, phase, criteria, convention, task });
                 return;
             };
             let plain = owner.map_or_else(|| safe(name), |owner| format!("{}-{owner}", safe(name)));
@@ -199,55 +203,18 @@ impl One<'_, '_, '_> {
 
     fn told_gate(&self, name: &str) -> Option<String> {
         let definition = self.gates.get(name)?;
-        let run = definition.run.as_ref().map_or_else(|| ", which a person decides".to_owned(), |run| format!(": `{run}`"));
+        let run = match &definition.run {
+            Some(run) => format!(": `{run}`"),
+            None if definition.by_convention => ", as is usual in this project".to_owned(),
+            None => ", which a person decides".to_owned(),
+        };
         let criteria = definition.criteria.as_ref().map(|criteria| format!(" ({criteria})")).unwrap_or_default();
         Some(format!("{name}{run}{criteria}"))
     }
 }
 
-impl Made {
-    /// Between two phases a person says whether the next one may begin; so too wherever a gate needs a person.
-    fn ask(&mut self, raw: &[RawPhase<'_>], streams: &[RawWorkstream<'_, '_>]) {
-        for number in 0..self.phases.len() {
-            let id = &self.phases[number].id;
-            let by_hand: Vec<&GateByHand> = self.by_hand.iter().filter(|gate| gate.phase == *id).collect();
-            let next = raw.get(number + 1);
-            if next.is_none() && by_hand.is_empty() {
-                continue;
-            }
-            let mut prompt = format!("{} is done ({} of {}).\n", raw[number].name, number + 1, raw.len());
-            if !by_hand.is_empty() {
-                prompt += "By continuing you say that this holds:\n";
-                for gate in by_hand {
-                    let criteria = gate.criteria.as_ref().map(|criteria| format!(": {criteria}")).unwrap_or_default();
-                    prompt += &format!("- {}{criteria}\n", gate.title);
-                }
-            }
-            if let Some(next) = next {
-                let members: Vec<String> =
-                    next.members.iter().map(|member| format!("{} {}", streams[*member].id.text, streams[*member].name)).collect();
-                let members = if members.is_empty() { String::new() } else { format!(" ({})", members.join(", ")) };
-                prompt += &format!("Next: {}{members}.\n", next.name);
-                next.notes.iter().for_each(|note| prompt += &format!("{note}\n"));
-                prompt += PROMPT;
-            } else {
-                prompt += "Is the pipeline complete?";
-            }
-            self.phases[number].checkpoint = Some(Checkpoint {
-                condition: None,
-                on_condition_error: OnConditionError::default(),
-                prompt: literal(&prompt),
-                show_files: Vec::new(),
-                options: default_choices(false),
-                question: None,
-                waits: Waits::default(),
-            });
-        }
-    }
-}
-
 /// Text in which nothing is filled in.
-fn literal(text: &str) -> String {
+pub(super) fn literal(text: &str) -> String {
     text.replace("{{", "\\{{")
 }
 
@@ -278,7 +245,7 @@ fn numbered(name: &str) -> Option<String> {
 }
 
 /// The letters, digits and signs of a name that an id may have.
-fn safe(name: &str) -> String {
+pub(super) fn safe(name: &str) -> String {
     let mut id = String::new();
     for letter in name.chars() {
         match letter {
@@ -293,7 +260,7 @@ fn safe(name: &str) -> String {
 }
 
 /// The id, with a number behind it where it is taken already.
-fn unique(plain: &str, otherwise: &str, taken: &mut BTreeSet<String>) -> String {
+pub(super) fn unique(plain: &str, otherwise: &str, taken: &mut BTreeSet<String>) -> String {
     let plain = if plain.is_empty() || plain.starts_with('-') { format!("{otherwise}{plain}") } else { plain.to_owned() };
     let mut id = plain.clone();
     let mut number = 1;

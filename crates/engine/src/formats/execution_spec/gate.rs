@@ -23,6 +23,9 @@ const LONGEST_COMMAND: usize = 16 << 10;
 /// Words that stand where a command would, and are none.
 const NO_COMMAND: [&str; 5] = ["manual", "none", "n/a", "tbd", "human"];
 
+/// Gates that files name without defining them: what they run is the same in all specs of a project.
+const CONVENTIONS: [&str; 5] = ["type-check", "lint", "test-pass", "schema-validation", "build"];
+
 /// A gate that the file defines.
 pub(super) struct Definition {
     /// The command; nothing where a person decides.
@@ -31,6 +34,8 @@ pub(super) struct Definition {
     pub(super) criteria: Option<String>,
     /// How long it may take.
     pub(super) timeout: Option<Duration>,
+    /// Whether it is named by convention and defined nowhere in the file.
+    pub(super) by_convention: bool,
     /// Where it stands.
     span: Range<usize>,
     /// Whether anything names it.
@@ -80,7 +85,8 @@ impl Definitions {
     }
 
     fn add(&mut self, checker: &mut Checker<'_, '_>, name: &str, span: &Range<usize>, node: Option<&Node<'_>>) {
-        let mut definition = Definition { run: None, criteria: None, timeout: None, span: span.clone(), used: false };
+        let mut definition =
+            Definition { run: None, criteria: None, timeout: None, by_convention: false, span: span.clone(), used: false };
         match node.map(|node| (node, map(node))) {
             None => {}
             Some((node, None)) => definition.run = commands(checker, node),
@@ -125,6 +131,15 @@ impl Definitions {
                     false if self.known.contains_key(plain) => plain,
                     false => detail.unwrap_or(name.text),
                 };
+                if !self.known.contains_key(meant) && self.is_conventional(name.text) {
+                    for part in parts(name.text) {
+                        if !named.iter().any(|known| known.text == part) {
+                            self.name_by_convention(checker, part, &name.span);
+                            named.push(Name { text: part, span: name.span.clone() });
+                        }
+                    }
+                    continue;
+                }
                 match self.known.get_mut(meant) {
                     Some(definition) => {
                         definition.used = true;
@@ -142,6 +157,30 @@ impl Definitions {
             }
         }
         named
+    }
+
+    /// Whether every part of `lint + test-pass` is a gate by convention, or one that the file defines.
+    fn is_conventional(&self, name: &str) -> bool {
+        let mut parts = parts(name).peekable();
+        parts.peek().is_some() && parts.all(|part| CONVENTIONS.contains(&part) || self.known.contains_key(part))
+    }
+
+    /// A gate that is named by convention: its command is in the settings, otherwise a person is asked.
+    fn name_by_convention(&mut self, checker: &mut Checker<'_, '_>, name: &str, span: &Range<usize>) {
+        if let Some(definition) = self.known.get_mut(name) {
+            definition.used = true;
+            return;
+        }
+        let message = format!(
+            "gate `{name}` is not defined under `gates`: its command comes from `pipelines.gates` in the settings, otherwise a person is asked"
+        );
+        let help = format!(
+            "define it here: `gates: {{{name}: {{command: …}}}}`, or in the settings: `pipelines: {{gates: {{{name}: …}}}}`"
+        );
+        checker.report.warning(ProblemCode::UnknownGate, span, message).help(help);
+        let definition =
+            Definition { run: None, criteria: None, timeout: None, by_convention: true, span: span.clone(), used: true };
+        self.known.insert(name.to_owned(), definition);
     }
 
     /// Gates that are defined where they are named: `gates: [{ name: lint, command: make lint }]`.
@@ -181,6 +220,11 @@ impl Definitions {
         let criteria = |(name, definition): (&String, &Definition)| Some((name.clone(), definition.criteria.clone()?));
         self.known.iter().filter(|(_, definition)| definition.used).filter_map(criteria).collect()
     }
+}
+
+/// The names in `lint + test-pass`, each without its remark.
+fn parts(name: &str) -> impl Iterator<Item = &str> {
+    name.split('+').map(|part| without_remark(part.trim())).filter(|part| !part.is_empty())
 }
 
 /// One command, or several of which each must succeed; nothing where the words are none.

@@ -4,17 +4,21 @@
 //! | --- | --- |
 //! | `workstream` | one workstream: who works, what it needs, what it leaves behind |
 //! | `gate` | what gates are called and run |
-//! | `phase` | which workstreams stand together, and the order among them |
+//! | `phase` | which workstreams the file lists together |
+//! | `place` | the phase of every workstream, and the order within it |
+//! | `asks` | what a person is asked between phases, and gates that the settings have commands for |
 //! | `output` | files that a workstream is to leave behind, out of what people write |
 //! | `prompt` | what an agent is told: all that the file says about its workstream |
 //! | `assemble` | the workflow that comes of it |
 //!
 //! Keys that mean nothing here are told to the agents as they are; real files have many of their own.
 
+mod asks;
 mod assemble;
 mod gate;
 mod output;
 mod phase;
+mod place;
 mod prompt;
 mod workstream;
 
@@ -26,6 +30,7 @@ use crate::spec::problem::{Report, shown};
 use crate::spec::syntax::{self, Content, Entry, Node};
 use crate::spec::{MAX_BYTES, Read, suggest};
 use crate::template::Roots;
+pub use asks::with_gate_commands;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -183,18 +188,44 @@ struct Head {
     fail_fast: bool,
 }
 
+/// What the name of the file says that the pipeline is known by: `EXEC-009` of `EXEC-009-cashier.md`, or all of a plain name.
+fn prd_of_file(checker: &mut Checker<'_, '_>, span: &Range<usize>) -> Option<String> {
+    let help = "write what it is known by, such as `prd: PRD-009`";
+    let name = checker.file_name();
+    let stem = name.as_deref().map(|name| name.strip_suffix(".md").unwrap_or(name));
+    let fits = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '-' | '_' | '.');
+    let is_id = |id: &&str| id.starts_with(|first: char| first.is_ascii_alphanumeric()) && id.len() <= 64 && id.chars().all(fits);
+    let known = stem.map(numbered_id).filter(is_id);
+    match known {
+        Some(id) => {
+            let message = format!("`prd` is missing; the name of the file says `{id}`");
+            checker.report.warning(ProblemCode::MissingKey, span, message).help(help);
+            Some(id.to_owned())
+        }
+        None => {
+            checker.error(ProblemCode::MissingKey, span, "an EXECUTION-SPEC needs `prd`").help(help);
+            None
+        }
+    }
+}
+
+/// `EXEC-009` of `EXEC-009-cashier`; all of a name without such a number.
+fn numbered_id(stem: &str) -> &str {
+    let mut parts = stem.match_indices('-').map(|(at, _)| at).chain([stem.len()]);
+    let is_number = |end: &usize| {
+        let last = stem[..*end].rsplit('-').next().unwrap_or_default();
+        last.starts_with(|first: char| first.is_ascii_digit()) && stem[..*end].contains('-')
+    };
+    parts.find(is_number).map_or(stem, |end| &stem[..end])
+}
+
 fn head(checker: &mut Checker<'_, '_>, top: Fields<'_, '_>, span: &Range<usize>) -> Head {
     // Some files have a path under `prd`, and what they are known by under another key.
     let is_name = |node: &&Node<'_>| text(node).is_some_and(|text| !text.contains(['/', ' ']));
     let prd = PRD_KEYS.iter().filter_map(|key| top.get(key)).find(is_name).or(top.first(&PRD_KEYS));
     let prd = match prd {
         Some(node) => checker.id(node, "`prd`, which names the state file,").map(str::to_owned),
-        None => {
-            checker
-                .error(ProblemCode::MissingKey, span, "an EXECUTION-SPEC needs `prd`")
-                .help("write what it is known by, such as `prd: PRD-009`");
-            None
-        }
+        None => prd_of_file(checker, span),
     };
     let on_complete = top.get("on_complete");
     let on_complete = on_complete.map(|node| map(node).and_then(|fields| fields.first(&gate::COMMAND_KEYS)).unwrap_or(node));

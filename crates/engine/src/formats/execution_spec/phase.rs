@@ -3,10 +3,9 @@
 use super::gate::Definitions;
 use super::workstream::RawWorkstream;
 use super::{Fields, Name, PHASES_KEYS, cut, is_too_many, map, names, scalar, text, without_remark};
-use crate::spec::check::{Checker, circle, cycles};
+use crate::spec::check::Checker;
 use crate::spec::code::ProblemCode;
 use crate::spec::problem::{line_of, shown};
-use crate::spec::suggest;
 use crate::spec::syntax::{Content, Node};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -172,86 +171,6 @@ fn mode<'n>(checker: &mut Checker<'_, '_>, fields: Fields<'n, '_>) -> Option<&'n
         checker.report.warning(ProblemCode::WrongValue, &node.span, message).help("take the phase out if it is not to run");
     }
     Some(word)
-}
-
-/// Looks whether everything has one place, and whether what each workstream needs comes before it.
-pub(super) fn place(checker: &mut Checker<'_, '_>, workstreams: &[RawWorkstream<'_, '_>], phases: &[RawPhase<'_>]) -> Placed {
-    let mut phase_of = vec![None; workstreams.len()];
-    for (number, phase) in phases.iter().enumerate() {
-        phase.members.iter().for_each(|member| phase_of[*member] = Some(number));
-    }
-    let positions: BTreeMap<&str, usize> =
-        workstreams.iter().enumerate().map(|(position, workstream)| (workstream.id.text, position)).collect();
-    let mut needs = Vec::with_capacity(workstreams.len());
-    for (position, workstream) in workstreams.iter().enumerate() {
-        if phase_of[position].is_none() {
-            unplaced(checker, workstream, phases.is_empty());
-        }
-        let mut needed = Vec::new();
-        for need in &workstream.needs {
-            let Some(&other) = positions.get(need.text).or_else(|| positions.get(without_remark(need.text))) else {
-                let message = format!("workstream `{}` needs `{}`, which is not defined", workstream.id.text, shown(need.text));
-                let others = positions.keys().copied().filter(|other| *other != workstream.id.text);
-                let meant = if checker.report.is_full() { None } else { suggest::did_you_mean(need.text, others) };
-                let help =
-                    meant.unwrap_or_else(|| "what other pipelines must have done belongs under `external_dependencies`".into());
-                checker.error(ProblemCode::UnknownTask, &need.span, message).help(help);
-                continue;
-            };
-            match (phase_of[position], phase_of[other]) {
-                (Some(own), Some(others)) if others > own => later(checker, workstream, need, (&phases[own], &phases[others])),
-                (Some(_), None) if workstreams[other].deferred => {
-                    let message =
-                        format!("workstream `{}` needs `{}`, which is deferred and in no phase", workstream.id.text, need.text);
-                    checker.error(ProblemCode::UnplacedTask, &need.span, message).help("put it into a phase, or remove the need");
-                }
-                (Some(own), Some(others)) if others < own => {}
-                (Some(_) | None, Some(_) | None) => needed.push(other),
-            }
-        }
-        needs.push(needed);
-    }
-    for cycle in cycles(&needs) {
-        let first = &workstreams[cycle[0]];
-        let told = circle(cycle.iter().chain(cycle.first()).map(|position| workstreams[*position].id.text));
-        let span = first.needs.first().map_or(&first.id.span, |need| &need.span);
-        checker
-            .error(ProblemCode::NeedsCycle, span, format!("these workstreams need each other: {told}"))
-            .help("remove one of these needs");
-    }
-    Placed { phase_of, needs }
-}
-
-fn unplaced(checker: &mut Checker<'_, '_>, workstream: &RawWorkstream<'_, '_>, no_phases: bool) {
-    let id = workstream.id.text;
-    if workstream.deferred {
-        let message = format!("workstream `{id}` is deferred and in no phase, so it does not run");
-        checker
-            .report
-            .warning(ProblemCode::UnplacedTask, &workstream.id.span, message)
-            .help("put it into a phase of `execution_phases` when it is to run");
-    } else if !no_phases {
-        checker
-            .error(ProblemCode::UnplacedTask, &workstream.id.span, format!("workstream `{id}` stands in no phase"))
-            .help("put it into a phase of `execution_phases`, or mark it with `deferred: true`");
-    }
-}
-
-fn later(
-    checker: &mut Checker<'_, '_>,
-    workstream: &RawWorkstream<'_, '_>,
-    need: &Name<'_>,
-    (own, others): (&RawPhase<'_>, &RawPhase<'_>),
-) {
-    let id = workstream.id.text;
-    let message = format!(
-        "workstream `{id}` of phase `{}` needs `{}`, which comes later, in phase `{}`",
-        shown(&own.name),
-        need.text,
-        shown(&others.name)
-    );
-    let help = format!("move `{}` to this phase or an earlier one, or move `{id}`", need.text);
-    checker.error(ProblemCode::PhaseOrder, &need.span, message).help(help);
 }
 
 /// Whether a gate that workstreams of a phase name is looked at after everything that the phase does: each of its workstreams names it, or is

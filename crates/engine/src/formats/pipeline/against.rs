@@ -56,10 +56,10 @@ pub(super) fn gates(found: &mut Findings<'_>, root: &Placed, (workflow, pipeline
         let (name, owners) = parts(entry);
         defined.contains(name) && (owners.is_empty() || owners.iter().any(|owner| streams.contains(owner)))
     };
-    // A review that ships with gates adds gates of its own.
+    // A review that ships with gates adds gates of its own, and they stay when a person overrides it later.
     let review = root.get("adversarial_review").and_then(|review| review.get("verdict")).and_then(Placed::text);
     let strange: Vec<(&str, &Placed)> = match review {
-        Some("ship_with_gates") => Vec::new(),
+        Some("ship_with_gates" | "overridden") => Vec::new(),
         Some(_) | None => listed.iter().copied().filter(|(entry, _)| !known(entry)).collect(),
     };
     let mut said = Vec::new();

@@ -31,7 +31,13 @@ pub fn leave_to_a_person(workflow: &mut Workflow, state: &StateFile) -> Vec<Stri
         waits: Waits::default(),
     };
     last.checkpoint = Some(Checkpoint { prompt, ..asked.unwrap_or_else(blank) });
-    let by_hand = titles.iter().map(|title| GateByHand { title: title.clone(), phase: last.id.clone(), criteria: None });
+    let by_hand = titles.iter().map(|title| GateByHand {
+        title: title.clone(),
+        phase: last.id.clone(),
+        criteria: None,
+        convention: None,
+        task: None,
+    });
     pipeline.by_hand.extend(by_hand);
     titles
 }

@@ -148,10 +148,25 @@ fn place(run: &Run, known: &PipelineRun, position: usize, workstream: &TaskId) -
     match (done, live) {
         (false, true) if at_work => Place::InProgress,
         (false, _) => Place::Pending,
+        // What the file once reported as completed is not taken back when the phase continues.
+        (true, _) if known.reported.contains(workstream) => Place::Completed,
         // It leaves the list when the gates of its phase have ended too.
         (true, true) if phase.next_gate().is_some() && is_at_work(phase) => Place::InProgress,
+        // Nothing but gates is left to do: these workstreams are in progress again while the gates run, so they are not completed yet.
+        (true, _) if phase.next_gate().is_some() && phase.tasks_done() => Place::Pending,
         (true, _) => Place::Completed,
     }
+}
+
+/// The workstreams of the current phase that are reported as completed while nothing of it is at work.
+pub(crate) fn completed_at_rest(run: &Run) -> Vec<TaskId> {
+    let (Some((pipeline, known)), Some(phase)) = (run.pipeline(), &run.current) else { return Vec::new() };
+    let rests = run.end.is_some() || run.stopping || !is_at_work(phase);
+    let Some(said) = pipeline.phases.get(phase.position).filter(|_| rests && phase.next_gate().is_some()) else {
+        return Vec::new();
+    };
+    let is_new = |id: &&TaskId| !known.reported.contains(*id) && place(run, known, phase.position, id) == Place::Completed;
+    said.workstreams.iter().filter(is_new).cloned().collect()
 }
 
 /// Whether anything of a phase is under way.

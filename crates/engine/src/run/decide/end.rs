@@ -2,15 +2,24 @@
 
 use crate::hold::HoldState;
 use crate::id::DriverId;
-use crate::run::command::Actor;
+use crate::run::command::Command;
 use crate::run::event::{Event, Failure, FailureKind};
-use crate::run::refusal::{Refusal, outside_tasks};
+use crate::run::refusal::{Refusal, may_decide, outside_tasks};
 use crate::run::state::{End, Run, TaskState};
 use crate::spec::workflow::OnInterrupt;
 
 /// A process begins to drive the run: what had started and not finished was cut off.
-pub(super) fn take_over(run: &Run, driver: &DriverId, detached: bool, actor: &Actor) -> Result<Vec<Event>, Refusal> {
+///
+/// A pipeline that was aborted or cancelled is paused, as its state file says, and a person may resume it.
+pub(super) fn take_over(run: &Run, driver: &DriverId, detached: bool, command: &Command) -> Result<Vec<Event>, Refusal> {
+    let actor = &command.actor;
     match &run.end {
+        Some(End::Aborted | End::Cancelled) if run.pipeline.is_some() => {
+            may_decide(actor, command.require_terminal, "resume a pipeline that was ended")?;
+            if run.waits_for_review() {
+                return Err(Refusal::NotReviewed);
+            }
+        }
         Some(end @ (End::Complete | End::Aborted | End::Cancelled)) => {
             return Err(Refusal::Ended { status: super::status_word(end) });
         }

@@ -73,7 +73,7 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
     let ended = |run: &Run| run.end.is_some();
     match &command.body {
         Body::Create(_) => Err(Refusal::Ended { status: "under way" }),
-        Body::TakeOver { driver, detached } => end::take_over(run, driver, *detached, &command.actor),
+        Body::TakeOver { driver, detached } => end::take_over(run, driver, *detached, command),
         Body::TaskEnded { .. }
         | Body::GateEnded { .. }
         | Body::WhenEvaluated { .. }

@@ -43,7 +43,8 @@ fn fact(fact: PipelineFact) -> Event {
     Event::Pipeline(Box::new(fact))
 }
 
-/// A review counts until the first phase begins. So many may be filed; after that a person decides.
+/// A review counts until the first phase begins. Two may be filed; after that a person decides, and only a verdict that forbids is
+/// accepted over one that allows.
 fn file_review(run: &Run, command: &Command, review: &Review) -> Result<Vec<Event>, Refusal> {
     match &run.end {
         Some(end @ (End::Complete | End::Aborted | End::Cancelled)) => return Err(Refusal::Ended { status: status_word(end) }),
@@ -71,11 +72,13 @@ fn file_review(run: &Run, command: &Command, review: &Review) -> Result<Vec<Even
             if let Some(filed) = filed.filter(|filed| filed.verdict.lets_begin() && review.verdict.lets_begin()) {
                 return Err(Refusal::ReviewStands { verdict: filed.verdict.word() });
             }
-            if attempts >= REVIEWS {
+            // A verdict that forbids can always be filed over one that allows: it takes nothing from a person.
+            let forbids = review.verdict == Verdict::DoNotShip && filed.is_some_and(|filed| filed.verdict.lets_begin());
+            if attempts >= REVIEWS && !forbids {
                 return Err(Refusal::ReviewsSpent { attempts });
             }
             review.override_reason = None;
-            review.attempt = attempts + 1;
+            review.attempt = (attempts + 1).min(REVIEWS);
         }
     }
     if review.verdict == Verdict::ShipWithGates && review.gates.is_empty() {

@@ -163,8 +163,96 @@ fn a_failure_names_the_workstream_and_the_place_that_its_output_shows() {
     };
     assert_eq!(error, Some(expected_error));
     bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
-    assert_eq!(lists(&bench), expected("in_progress", 2, "WS1", "WS2 WS3", ""), "the gate of the phase is still to come");
+    assert_eq!(lists(&bench), expected("in_progress", 2, "WS1 WS2", "WS3", ""), "what was completed stays so");
     assert_eq!(said(&bench).error, None);
+}
+
+/// Fails the gate of the second phase, once.
+fn fail_the_gate(bench: &mut Bench) {
+    let failure = Failure { kind: FailureKind::Exit(1), message: "no".into(), tail: String::new() };
+    while let Some(effect) = bench.run.pending().into_iter().next() {
+        match effect {
+            Effect::Gate { phase, iteration, gate, attempt } => {
+                bench.outcome(Body::GateEnded { phase, iteration, gate, attempt, failure: Some(failure) });
+                return;
+            }
+            other => drop(bench.perform(&other)),
+        }
+    }
+}
+
+#[test]
+fn completed_workstreams_never_become_fewer_when_a_gate_is_tried_again() {
+    let mut bench = Bench::new(pipeline());
+    bench.work();
+    bench.answer("Continue", None);
+    fail_the_gate(&mut bench);
+    assert_eq!(lists(&bench), expected("failed", 2, "WS1", "", "WS2 WS3"), "their gate has not passed");
+    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    assert_eq!(lists(&bench), expected("in_progress", 2, "WS1", "WS2 WS3", ""));
+    bench.work();
+    assert_eq!(lists(&bench), expected("complete", 2, "WS1 WS2 WS3", "", ""));
+}
+
+#[test]
+fn a_person_may_resume_an_aborted_or_cancelled_pipeline_where_it_was() {
+    let take_over = || Body::TakeOver { driver: DriverId::from("driver-2"), detached: false };
+    let mut bench = Bench::new(pipeline());
+    bench.work();
+    bench.answer("Abort", None);
+    let agent = Actor { credential: Credential::Agent, ..person() };
+    assert!(matches!(bench.tell(agent, take_over(), true), Err(Refusal::NotAPerson { .. })));
+    let inside = Actor { inside_task: Some("phase-1/WS1".into()), ..person() };
+    assert!(matches!(bench.tell(inside, take_over(), true), Err(Refusal::InsideTask { .. })));
+    bench.tell(person(), take_over(), true).unwrap();
+    bench.work();
+    assert_eq!(lists(&bench), expected("paused", 1, "WS1", "", "WS2 WS3"), "the same question is asked again");
+    assert_eq!((bench.run.status(), bench.started().len()), (Status::Waiting, 1));
+    bench.answer("Continue", None);
+    bench.tell(person(), Body::Cancel { reason: None }, true).unwrap();
+    assert_eq!(bench.run.status(), Status::Cancelled);
+    bench.tell(person(), take_over(), true).unwrap();
+    while bench.run.status() == Status::Waiting {
+        bench.answer("rerun", None);
+    }
+    bench.work();
+    assert_eq!(lists(&bench), expected("complete", 2, "WS1 WS2 WS3", "", ""));
+    let mut other = Bench::new(workflow(vec![phase("one", vec![task("a", &[])])]));
+    other.tell(person(), Body::Cancel { reason: None }, true).unwrap();
+    assert!(matches!(other.tell(person(), take_over(), true), Err(Refusal::Ended { status: "cancelled" })));
+}
+
+#[test]
+fn an_imported_pipeline_waits_until_a_person_resumes_it() {
+    for status in [Lifecycle::Initialized, Lifecycle::InProgress, Lifecycle::Paused] {
+        let mut bench = import_of(imported(status));
+        assert_eq!((bench.run.status(), said(&bench).status), (Status::Waiting, status));
+        bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: true });
+        assert_eq!(bench.run.status(), Status::Running, "{status:?}");
+    }
+}
+
+#[test]
+fn a_gate_that_a_file_has_as_passed_and_pending_has_not_passed() {
+    let both = vec!["schema (WS1)".to_owned()];
+    let bench = import_of(Imported { gates_passed: both.clone(), gates_pending: both, ..imported(Lifecycle::Paused) });
+    let known = bench.run.pipeline.as_ref().unwrap();
+    assert!(!known.had_passed("schema (WS1)", Some(&TaskId::from("WS1")), &[TaskId::from("WS1")]));
+}
+
+#[test]
+fn a_third_review_may_forbid_what_an_earlier_one_allowed() {
+    let mut definition = pipeline();
+    definition.pipeline.as_mut().unwrap().review = true;
+    let mut bench = Bench::new(definition);
+    bench.tell(person(), Body::Interrupt { signal: "SIGINT".into() }, true).unwrap();
+    file(&mut bench, review(Verdict::DoNotShip)).unwrap();
+    file(&mut bench, review(Verdict::Ship)).unwrap();
+    file(&mut bench, review(Verdict::DoNotShip)).unwrap();
+    let filed = said(&bench).review.unwrap();
+    assert_eq!((filed.verdict, filed.attempt), (Verdict::DoNotShip, 2), "the format knows two attempts");
+    assert_eq!(file(&mut bench, review(Verdict::Ship)).unwrap_err(), Refusal::ReviewsSpent { attempts: 2 });
+    assert_eq!(file(&mut bench, review(Verdict::DoNotShip)).unwrap_err(), Refusal::ReviewsSpent { attempts: 2 });
 }
 
 #[test]
@@ -243,7 +331,13 @@ fn a_review_that_let_it_begin_is_undone_only_by_one_that_forbids_or_by_a_person(
     let mut definition = pipeline();
     let known = definition.pipeline.as_mut().unwrap();
     known.review = true;
-    known.by_hand = vec![GateByHand { title: "audit (WS2)".into(), phase: PhaseId::from("phase-2"), criteria: None }];
+    known.by_hand = vec![GateByHand {
+        title: "audit (WS2)".into(),
+        phase: PhaseId::from("phase-2"),
+        criteria: None,
+        convention: None,
+        task: None,
+    }];
     let mut bench = Bench::new(definition);
     bench.tell(person(), Body::Interrupt { signal: "SIGINT".into() }, true).unwrap();
     let asking = |name: &str| Review { gates: vec![gate(name)], ..review(Verdict::ShipWithGates) };
@@ -334,7 +428,7 @@ fn an_imported_pipeline_stands_as_its_file_says_until_it_goes_on() {
         let ended = match status {
             Lifecycle::Failed => Status::Failed,
             Lifecycle::Complete => Status::Complete,
-            Lifecycle::Initialized | Lifecycle::InProgress | Lifecycle::Paused => Status::Running,
+            Lifecycle::Initialized | Lifecycle::InProgress | Lifecycle::Paused => Status::Waiting,
         };
         assert_eq!(bench.run.status(), ended);
     }

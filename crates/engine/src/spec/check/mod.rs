@@ -260,6 +260,11 @@ impl Checker<'_, '_> {
         self.is_id(text, &node.span, what).then_some(text)
     }
 
+    /// The name of the file, where it has one.
+    pub(crate) fn file_name(&self) -> Option<String> {
+        self.beside.file_name()
+    }
+
     /// Whether a name may stand in addresses, file names and commands; if not, that is told.
     pub(crate) fn is_id(&mut self, text: &str, span: &Range<usize>, what: &str) -> bool {
         const LONGEST: usize = 100;

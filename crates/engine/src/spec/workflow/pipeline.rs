@@ -88,6 +88,12 @@ pub struct GateByHand {
     /// What must hold.
     #[serde(default)]
     pub criteria: Option<String>,
+    /// Its name, where the file names it by convention without defining it: the settings may have a command for it.
+    #[serde(default)]
+    pub convention: Option<String>,
+    /// The workstream that it belongs to.
+    #[serde(default)]
+    pub task: Option<TaskId>,
 }
 
 impl Pipeline {
