@@ -152,7 +152,7 @@ async fn drive_asked(driver: &mut Driver, asking: &mut Asking<'_>, halt: &Halt) 
 /// Ends when a deadline or reminder of an open hold is due; never where there is none.
 async fn next_timer(world: &World, run: &Run) {
     match next_moment(run) {
-        Some(next) => world.clock.sleep_until(next).await,
+        Some(next) => world.clock.sleep_until(next, None).await,
         None => std::future::pending().await,
     }
 }

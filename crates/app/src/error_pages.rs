@@ -122,6 +122,7 @@ const PAGES: &[Page] = pages![
     "path-outside",
     "phase-order",
     "pipeline-exists",
+    "repeating-default",
     "reserved-id",
     "resume-choice",
     "review-blocks",

@@ -100,6 +100,7 @@ impl Sentences {
                 format!("task {address} failed after {}: {}", self.took(&address, at), why(failure))
             }
             Event::RetryScheduled { key, due, .. } => format!("task {} will be tried again at {due}", key.address()),
+            Event::RetryDue { key } => format!("the backoff of task {} is over", key.address()),
             Event::TaskInterrupted { key, .. } => format!("task {} was cut off", key.address()),
             Event::TaskStopped { key, reason, .. } => format!("task {} was ended, because {reason}", key.address()),
             Event::TaskSkipped { key, reason } => format!("task {} counts as done: {reason}", key.address()),

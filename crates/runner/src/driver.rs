@@ -15,6 +15,7 @@ pub use background::{Parked, begin_detached, begin_resting, detach, fork_with};
 pub use error::DriveError;
 pub use halt::Halt;
 pub use moments::{Fired, fire_due, next_moment};
+use submit::carry_out;
 pub use submit::{accept, submit};
 
 use crate::load::{Fresh, catch_up, load, load_fresh};
@@ -43,6 +44,10 @@ const LOOK_AFTER: Duration = Duration::from_millis(2);
 
 /// How long what was killed may take to disappear before the driver no longer waits for it.
 const KILLING: Duration = Duration::from_secs(1);
+
+/// How long the loop pauses after turns that changed nothing: doubled each time, up to the longest pause.
+const FIRST_FRUITLESS_PAUSE: Duration = Duration::from_micros(500);
+const LONGEST_FRUITLESS_PAUSE: Duration = Duration::from_secs(1);
 
 /// The folded state is written anew when the commits since then have grown to this share of it: what a resume reads stays little more than
 /// the state itself, and what is written for it a few times the history.
@@ -88,6 +93,10 @@ pub struct Driver {
     under_way: BTreeMap<Effect, Stop>,
     /// What is no longer wanted and has been asked to end, and has not ended yet.
     ending: BTreeSet<Effect>,
+    /// What ended in this turn of the loop.
+    ended: Vec<Effect>,
+    /// How many turns in a row changed nothing.
+    fruitless: u32,
     outcomes: FuturesUnordered<BoxFuture<'static, (Effect, Performed)>>,
     fold_size: usize,
     since_fold: usize,
@@ -178,6 +187,8 @@ impl Driver {
             recorded,
             under_way: BTreeMap::new(),
             ending: BTreeSet::new(),
+            ended: Vec::new(),
+            fruitless: 0,
             outcomes: FuturesUnordered::new(),
             fold_size: fresh.folded,
             since_fold: fresh.tail,
@@ -248,6 +259,7 @@ impl Driver {
                 Status::Waiting if self.outcomes.is_empty() => return Ok(Paused::Waiting),
                 Status::Waiting | Status::Running => {}
             }
+            self.ended.clear();
             let mut ready = Vec::new();
             while let Some(Some((effect, performed))) = self.outcomes.next().now_or_never() {
                 ready.push(self.outcome(effect, performed));
@@ -259,9 +271,25 @@ impl Driver {
                     None => continue,
                 }
             }
+            let before = self.run.version;
             self.commit(ready).await?;
+            self.slow_down(before, halt).await;
             if halt.stop.is_stopped() {
                 return self.interrupt(halt).await;
+            }
+        }
+    }
+
+    /// An effect ended, changed nothing, and was started again. No rule asks for that. Should one do so all the same, such turns come
+    /// ever more slowly, so that the process hears signals and drives its other runs.
+    async fn slow_down(&mut self, before: u64, halt: &Halt) {
+        let fruitless = self.run.version == before && self.ended.iter().any(|effect| self.under_way.contains_key(effect));
+        self.fruitless = if fruitless { self.fruitless.saturating_add(1) } else { 0 };
+        if fruitless {
+            let pause = FIRST_FRUITLESS_PAUSE.saturating_mul(1 << self.fruitless.min(16)).min(LONGEST_FRUITLESS_PAUSE);
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = halt.stop.stopped() => {}
             }
         }
     }
@@ -377,6 +405,7 @@ impl Driver {
     fn outcome(&mut self, effect: Effect, performed: Performed) -> Waiting {
         self.under_way.remove(&effect);
         self.ending.remove(&effect);
+        self.ended.push(effect);
         let command = command(&self.world, Actor::driver(), performed.body, false);
         Waiting { command, values: performed.values }
     }
@@ -388,14 +417,12 @@ impl Driver {
             let mut values = Vec::new();
             let mut refusal = None;
             for waiting in &waiting {
-                match handle(&mut self.run, &waiting.command) {
-                    Ok(decided) if decided.is_empty() => {}
-                    Ok(decided) => {
-                        entries.extend(decided);
-                        values.extend(waiting.values.iter().cloned());
-                    }
-                    Err(refused) => refusal = Some(refused),
+                let (decided, refused) = carry_out(&mut self.run, &waiting.command);
+                if !decided.is_empty() {
+                    entries.extend(decided);
+                    values.extend(waiting.values.iter().cloned());
                 }
+                refusal = refused.or(refusal);
             }
             read_ahead(&self.world, &mut self.run, &mut entries, &mut values).await;
             if !entries.is_empty() && !self.append(entries, values).await? {
@@ -473,14 +500,14 @@ impl Driver {
 
     fn begin(&self, effect: &Effect, stop: Stop) -> BoxFuture<'static, Performed> {
         match effect {
-            Effect::Wake { timer, due } => {
-                let (timer, sleep) = (timer.clone(), self.world.clock.sleep_until(*due));
+            Effect::Wake { timer, due, longest } => {
+                let (timer, sleep) = (timer.clone(), self.world.clock.sleep_until(*due, *longest));
                 Box::pin(async move {
                     tokio::select! {
-                        () = sleep => {}
-                        () = stop.stopped() => {}
+                        () = sleep => Body::TimerDue { timer }.into(),
+                        // It is no longer waited for; that does not make it due.
+                        () = stop.stopped() => Body::Look.into(),
                     }
-                    Body::TimerDue { timer }.into()
                 })
             }
             Effect::Task { .. }

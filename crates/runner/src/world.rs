@@ -27,8 +27,8 @@ pub struct World {
 pub trait Clock: Send + Sync {
     /// What time it is.
     fn now(&self) -> Timestamp;
-    /// Ends when that moment has come.
-    fn sleep_until(&self, due: Timestamp) -> BoxFuture<'static, ()>;
+    /// Ends when the wall clock shows that moment, or when `longest` has passed by a clock that cannot be set, whichever comes first.
+    fn sleep_until(&self, due: Timestamp, longest: Option<Duration>) -> BoxFuture<'static, ()>;
     /// Random bytes from which ids are made.
     fn seed(&self) -> [u8; 16];
 }
@@ -68,6 +68,23 @@ pub use crate::process::Stop;
 /// How long the clock is not looked at.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
+/// Both clocks are watched: the monotonic one stands still while the machine is suspended, and the one on the wall may be set.
+/// In short pieces, because neither a suspension nor a set clock wakes a sleeper.
+async fn sleep_until(due: Timestamp, longest: Option<Duration>, wall: impl Fn() -> Timestamp) {
+    let now = wall();
+    let started = tokio::time::Instant::now();
+    // A clock that was set back before the sleep began must not lengthen it, nor one that is set back during it.
+    let longest = longest.map(|longest| longest.min(due.since(now)));
+    loop {
+        let by_wall = due.since(wall());
+        let left = longest.map_or(by_wall, |longest| by_wall.min(longest.saturating_sub(started.elapsed())));
+        if left.is_zero() {
+            return;
+        }
+        tokio::time::sleep(left.min(LONGEST_SLEEP)).await;
+    }
+}
+
 /// The clock and the randomness of this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
@@ -77,20 +94,61 @@ impl Clock for SystemClock {
         Timestamp::from_millis(jiff::Timestamp::now().as_millisecond())
     }
 
-    fn sleep_until(&self, due: Timestamp) -> BoxFuture<'static, ()> {
-        // In short pieces: the runtime's own clock stands still while the machine sleeps, and this one may be set.
-        Box::pin(async move {
-            loop {
-                let left = due.since(Self.now());
-                if left.is_zero() {
-                    return;
-                }
-                tokio::time::sleep(left.min(LONGEST_SLEEP)).await;
-            }
-        })
+    fn sleep_until(&self, due: Timestamp, longest: Option<Duration>) -> BoxFuture<'static, ()> {
+        Box::pin(sleep_until(due, longest, || Self.now()))
     }
 
     fn seed(&self) -> [u8; 16] {
         rand::random()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicI64, Ordering};
+    use tokio::time::Instant;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    /// A wall clock that goes with the runtime's clock, and is set by so many seconds half a minute later.
+    fn wall_set_by(seconds: i64) -> impl Fn() -> Timestamp {
+        let (started, set) = (Instant::now(), AtomicI64::new(0));
+        move || {
+            if started.elapsed() > MINUTE / 2 {
+                set.store(seconds * 1000, Ordering::Relaxed);
+            }
+            Timestamp::from_millis(1_700_000_000_000 + started.elapsed().as_millis() as i64 + set.load(Ordering::Relaxed))
+        }
+    }
+
+    async fn slept(seconds: i64, longest: Option<Duration>) -> Duration {
+        let (wall, started) = (wall_set_by(seconds), Instant::now());
+        sleep_until(wall().plus(MINUTE), longest, wall).await;
+        started.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_backoff_lasts_no_longer_when_the_wall_clock_is_set_back() {
+        assert_eq!(slept(-3_600, Some(MINUTE)).await, MINUTE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_backoff_ends_with_a_suspension_that_the_monotonic_clock_does_not_count() {
+        let slept = slept(3_600, Some(MINUTE)).await;
+        assert!(slept > MINUTE / 2 && slept <= MINUTE / 2 + 2 * LONGEST_SLEEP, "{slept:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_backoff_that_was_scheduled_before_the_clock_was_set_back_lasts_no_longer_than_it_should() {
+        let wall = wall_set_by(0);
+        let (due, started) = (wall().plus(Duration::from_secs(36_000)), Instant::now());
+        sleep_until(due, Some(MINUTE), wall).await;
+        assert_eq!(started.elapsed(), MINUTE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_follows_the_wall_clock() {
+        assert_eq!(slept(-600, None).await, MINUTE + Duration::from_secs(600));
     }
 }

@@ -89,7 +89,7 @@ fn text(line: &Line, goes_on: bool, now: Timestamp) -> String {
         line.run,
         neutral::line(&place),
         moment::ago(now, hold.since),
-        hold.until(),
+        hold.until(now),
         progress::first_line(&hold.prompt)
     );
     text += &view::shown_text(hold, "  ");

@@ -236,6 +236,7 @@ fn about(event: &Event, step: &StepName) -> Option<(u32, u32, &'static str)> {
         | Event::PhaseStarted { .. }
         | Event::TasksPlanned { .. }
         | Event::RetryScheduled { .. }
+        | Event::RetryDue { .. }
         | Event::TaskSkipped { .. }
         | Event::GateWaived { .. }
         | Event::ConditionEvaluated { .. }

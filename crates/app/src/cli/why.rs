@@ -60,18 +60,19 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let project = Project::open_to_read(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let view = view_of(&project, &found.row.run).await?;
-    let why = explain(&view, found.row.changed_at);
+    let now = project.world.clock.now();
+    let why = explain(&view, found.row.changed_at, now);
     if arguments.json {
         print::json(&why);
     } else {
-        print::data(&text(&why, project.world.clock.now()));
+        print::data(&text(&why, now));
     }
     Ok(Exit::Done)
 }
 
-fn explain(view: &RunView, changed_at: Timestamp) -> Why {
+fn explain(view: &RunView, changed_at: Timestamp, now: Timestamp) -> Why {
     let run = &view.run;
-    let mut reasons: Vec<Reason> = view.holds.iter().map(|hold| question(hold, view)).collect();
+    let mut reasons: Vec<Reason> = view.holds.iter().map(|hold| question(hold, view, now)).collect();
     let fixed = if view.pipeline.as_ref().is_some_and(|pipeline| pipeline.status == "failed") { " --fixed" } else { "" };
     let resume = vec![format!("lockgate resume {run}{fixed}")];
     let drive = vec!["lockgate drive".to_owned()];
@@ -163,7 +164,7 @@ fn failed(view: &RunView) -> impl Iterator<Item = (String, &StepView)> {
 }
 
 /// A hold: it waits for an answer, or has one that has not taken effect yet.
-fn question(hold: &HoldView, view: &RunView) -> Reason {
+fn question(hold: &HoldView, view: &RunView, now: Timestamp) -> Reason {
     let place = hold.phase.as_deref().map(|phase| format!(" in phase {phase}")).unwrap_or_default();
     let name = format!("hold {}@{}{place}", hold.id, hold.revision);
     let process = view.driver.as_ref().map(|driver| format!("process {} on {}", driver.pid, driver.host));
@@ -183,7 +184,7 @@ fn question(hold: &HoldView, view: &RunView) -> Reason {
                 Some(text) => format!("\n\n{text}"),
                 None => format!(" {}", hold.prompt),
             };
-            let what = format!("it waits for an answer to {name}{}:{asks}", hold.until());
+            let what = format!("it waits for an answer to {name}{}:{asks}", hold.until(now));
             let who = format!("a person{}{also}", can_do(&hold.kind));
             Reason::new(what, hold.since, who, hold.commands(process.is_none() && !view.detached))
         }

@@ -113,6 +113,7 @@ impl Clock {
             | Event::PresetsGiven { .. }
             | Event::PhaseSkipped { .. }
             | Event::TasksPlanned { .. }
+            | Event::RetryDue { .. }
             | Event::ConditionEvaluated { .. }
             | Event::HoldSettled { .. }
             | Event::AttemptRefused(_)

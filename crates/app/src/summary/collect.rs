@@ -115,6 +115,7 @@ impl Collector {
             | Event::PresetsGiven { .. }
             | Event::Interrupted { .. }
             | Event::RetryScheduled { .. }
+            | Event::RetryDue { .. }
             | Event::ConditionEvaluated { .. }
             | Event::HoldSettled { .. }
             | Event::AttemptRefused(_)

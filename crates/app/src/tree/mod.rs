@@ -164,6 +164,7 @@ impl Tree {
             | Event::TaskFinished { key, .. }
             | Event::TaskFailed { key, .. }
             | Event::RetryScheduled { key, .. }
+            | Event::RetryDue { key }
             | Event::TaskInterrupted { key, .. }
             | Event::TaskStopped { key, .. }
             | Event::TaskSkipped { key, .. }

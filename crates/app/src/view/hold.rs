@@ -164,8 +164,10 @@ impl HoldView {
     }
 
     /// Until when it waits, for people.
-    pub(crate) fn until(&self) -> String {
+    pub(crate) fn until(&self, now: Timestamp) -> String {
         match (self.deadline, self.escalated) {
+            // Nothing watched the clock; what is to happen then happens with whatever is done next.
+            (Some(at), false) if at <= now => format!(", past its deadline of {at}"),
             (Some(at), false) => format!(", until {at}"),
             (Some(at), true) => format!(", overdue since {at}"),
             (None, _) => String::new(),

@@ -5,6 +5,7 @@ mod agents_shown;
 mod answered;
 mod answers;
 mod asking;
+mod backoff;
 mod checkpoints;
 mod daily;
 mod definition;

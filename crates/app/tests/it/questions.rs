@@ -230,20 +230,26 @@ phases:
     assert_eq!(project.run(&["answer", &hold(1), "approved", "--resume"]).code, Some(0));
 }
 
+/// A run that waits at a question whose deadline has passed.
 fn with_deadline(then: &str) -> Project {
+    let project = waits_until("50ms", then);
+    std::thread::sleep(Duration::from_millis(80));
+    project
+}
+
+fn waits_until(deadline: &str, then: &str) -> Project {
     let project = Project::with(&format!(
         "
 name: deadline
 phases:
   - id: plan
     tasks: [{{ id: draft, pass: true }}]
-    checkpoint: {{ prompt: Good?, deadline: 50ms, remind: 1s, on_deadline: {then} }}
+    checkpoint: {{ prompt: Good?, deadline: {deadline}, remind: 1s, on_deadline: {then} }}
   - id: build
     tasks: [{{ id: make, run: 'echo built > built.txt' }}]
 "
     ));
     assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
-    std::thread::sleep(Duration::from_millis(80));
     project
 }
 
@@ -259,7 +265,7 @@ fn tick_fires_what_is_due_and_the_first_durable_answer_wins() {
     assert_eq!(project.read("built.txt"), "built\n");
     assert_eq!(project.events(&run, "answered")[0]["actor"]["way"], "deadline");
 
-    let project = with_deadline("{ answer: continue }");
+    let project = waits_until("1h", "{ answer: continue }");
     assert_eq!(project.run(&["answer", &project.waiting_hold(), "Abort"]).code, Some(0));
     assert_eq!(project.run(&["tick"]).code, Some(0));
     assert_eq!(project.run(&["resume", &project.newest()]).code, Some(2), "the answer was first");
@@ -274,6 +280,35 @@ fn tick_fires_what_is_due_and_the_first_durable_answer_wins() {
     assert_eq!(inbox[0]["escalated"], true, "{inbox}");
     assert!(project.run(&["inbox"]).stdout.contains("overdue since"));
     assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]).code, Some(0));
+}
+
+#[test]
+fn resume_fires_a_deadline_that_has_passed() {
+    let project = with_deadline("{ answer: continue }");
+    let run = project.newest();
+    let why = project.run(&["why", &run]).stdout;
+    assert!(why.contains("past its deadline") && !why.contains("until"), "{why}");
+    let resumed = project.run(&["resume", &run]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    assert_eq!(project.read("built.txt"), "built\n");
+    assert_eq!(project.events(&run, "answered")[0]["actor"]["way"], "deadline");
+
+    let project = with_deadline("abort");
+    let run = project.newest();
+    assert_eq!(project.run(&["resume", &run]).code, Some(4), "there is nothing to resume any more");
+    assert_eq!(project.status(&run)["status"], "aborted");
+}
+
+#[test]
+fn an_answer_after_its_deadline_is_refused_although_nothing_fired_the_deadline() {
+    let project = with_deadline("{ answer: continue }");
+    let (run, hold) = (project.newest(), project.waiting_hold());
+    let late = project.run(&["answer", &hold, "Abort"]);
+    assert_eq!(late.code, Some(3), "{late:?}");
+    assert!(late.stderr.contains("deadline"), "{late:?}");
+    assert_eq!(project.events(&run, "answered").len(), 1);
+    assert_eq!(project.run(&["resume", &run]).code, Some(0));
+    assert_eq!(project.read("built.txt"), "built\n");
 }
 
 #[test]

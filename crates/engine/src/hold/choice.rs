@@ -78,6 +78,20 @@ impl Action {
             Self::RepeatPhase(_) | Self::Abort | Self::Rerun | Self::RaiseBudget(_) | Self::Redo(_) | Self::Fail => false,
         }
     }
+
+    /// Whether a phase, or some of its tasks, run again.
+    pub fn repeats(&self) -> bool {
+        match self {
+            Self::RepeatPhase(_) | Self::Redo(_) => true,
+            Self::Continue
+            | Self::SkipPhases(_)
+            | Self::Abort
+            | Self::Rerun
+            | Self::CountAsDone
+            | Self::RaiseBudget(_)
+            | Self::Fail => false,
+        }
+    }
 }
 
 impl Choice {

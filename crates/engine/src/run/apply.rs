@@ -52,6 +52,7 @@ impl Run {
             skip_list: Vec::new(),
             feedback: None,
             repeats_by_itself: 0,
+            automatic_repeats: BTreeMap::new(),
             subagents_spawned: 0,
             outputs: BTreeMap::new(),
             deliverables: Vec::new(),
@@ -178,7 +179,6 @@ impl Run {
             Event::DefinitionAccepted { definition, files } => self.definition_accepted(*definition, files)?,
             Event::TaskFailed { key, failure, agent, .. } => {
                 self.agent_reported(key, agent.as_deref(), at)?;
-                self.timer_gone(key)?;
                 self.task(key, at, |task| {
                     task.failures = task.failures.saturating_add(1);
                     TaskState::Failed(failure.clone())
@@ -192,10 +192,10 @@ impl Run {
                     TaskState::Backoff { timer: timer.clone(), due: *due }
                 })?;
             }
+            Event::RetryDue { key } => self.task(key, at, |_| TaskState::Waiting)?,
             Event::TaskInterrupted { key, .. } => self.task_interrupted(key, at)?,
             Event::TaskSkipped { key, .. } => {
                 self.goes_on();
-                self.timer_gone(key)?;
                 self.task(key, at, |task| {
                     task.hold = None;
                     TaskState::Skipped
@@ -261,6 +261,7 @@ impl Run {
                 self.position = self.phase_under_way()?.position + 1;
                 self.current = None;
                 self.repeats_by_itself = 0;
+                self.automatic_repeats.remove(phase);
                 self.gap_rounds = 0;
                 self.phase_issues = 0;
                 self.completed.push(phase.clone());
@@ -298,7 +299,6 @@ impl Run {
             }
             Event::RetryAsked { key } => {
                 self.goes_on();
-                self.timer_gone(key)?;
                 self.task(key, at, |task| {
                     task.failures = 0;
                     task.hold = None;
@@ -470,16 +470,6 @@ impl Run {
         })
     }
 
-    fn timer_gone(&mut self, key: &TaskKey) -> Result<(), Misfit> {
-        let phase = self.phase_under_way()?;
-        let index = phase.find(key).ok_or_else(|| Misfit(format!("there is no task {}", key.address())))?;
-        if let TaskState::Backoff { timer, .. } = &phase.tasks[index].state {
-            let timer = timer.clone();
-            self.touched.timers_gone.push(timer);
-        }
-        Ok(())
-    }
-
     /// The phase is left, or the run ends: nothing waits for a next try any more.
     fn timers_gone(&mut self) {
         let Some(phase) = &self.current else { return };
@@ -516,8 +506,12 @@ impl Run {
         let phase = self.phase_under_way()?;
         let index = phase.find(key).ok_or_else(|| Misfit(format!("there is no task {}", key.address())))?;
         phase.tasks[index].since = Some(at);
+        let timer = phase.tasks[index].state.next_try().map(|(timer, _)| timer.clone());
         let state = change(&mut phase.tasks[index]);
+        // However a task leaves its backoff, nothing waits for the end of that any more.
+        let timer = timer.filter(|timer| state.next_try().is_none_or(|(next, _)| next != timer));
         phase.set(index, state);
+        self.touched.timers_gone.extend(timer);
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use crate::id::{GateId, HoldId, PhaseId, TaskKey, TimerId};
 use crate::run::event::Thinker;
 use crate::time::Timestamp;
+use std::time::Duration;
 
 /// Something that should be under way. The list is closed; one function performs each.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,8 +86,10 @@ pub enum Effect {
     Wake {
         /// Which timer.
         timer: TimerId,
-        /// When.
+        /// When, by the wall clock.
         due: Timestamp,
+        /// How long a backoff lasts at most, by a clock that cannot be set; absent for deadlines and reminders, which follow the wall clock.
+        longest: Option<Duration>,
     },
 }
 

@@ -133,6 +133,11 @@ pub enum Event {
         /// When.
         due: Timestamp,
     },
+    /// The backoff of a failed task is over: it starts again as soon as there is room for it.
+    RetryDue {
+        /// Which task.
+        key: TaskKey,
+    },
     /// An attempt of a task was cut off.
     TaskInterrupted {
         /// Which task.

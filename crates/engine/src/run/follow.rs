@@ -16,13 +16,11 @@ use crate::run::decide::void_others;
 use crate::run::event::{ConditionOutcome, Event, PlannedTask};
 use crate::run::phase::PhaseRun;
 use crate::run::state::{GapState, GateRun, GateState, Run};
+use crate::spec::workflow::question::REPEATS_BY_ITSELF;
 use crate::spec::workflow::{Checkpoint, GapAction, OnConditionError, OnFail, Phase};
 use crate::time::Timestamp;
 use questions::ask_about_gaps;
 use tasks::failed_for_good;
-
-/// How often a phase is repeated because of failures before a person is asked.
-pub(super) const REPEATS_BY_ITSELF: u32 = 3;
 
 /// An event that follows, and who caused it when that was not Lockgate itself.
 pub(super) struct Step {

@@ -22,7 +22,7 @@ pub mod view;
 #[cfg(test)]
 mod tests;
 
-pub use decide::{Consequences, consequences, create, decide, handle};
+pub use decide::{Consequences, consequences, create, decide, fire_deadlines, handle};
 pub use fork::{Fork, ForkAs, fork};
 pub use refusal::Refusal;
 pub use state::{End, Run, Status};

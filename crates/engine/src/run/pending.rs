@@ -29,7 +29,10 @@ impl Run {
             let task = &phase.tasks[index];
             match &task.state {
                 TaskState::Running => effects.push(task_effect(phase, index)),
-                TaskState::Backoff { timer, due } => effects.push(Effect::Wake { timer: timer.clone(), due: *due }),
+                TaskState::Backoff { timer, due } => {
+                    let longest = task.since.map(|since| due.since(since));
+                    effects.push(Effect::Wake { timer: timer.clone(), due: *due, longest });
+                }
                 TaskState::Waiting
                 | TaskState::Interrupted
                 | TaskState::Failed(_)
@@ -89,7 +92,7 @@ impl Run {
         open.flat_map(|hold| {
             let deadline = hold.terms.deadline.as_ref().filter(|due| !due.over).map(|due| (&due.timer, due.at));
             let remind = hold.terms.remind.as_ref().map(|remind| (&remind.timer, remind.at));
-            deadline.into_iter().chain(remind).map(|(timer, due)| Effect::Wake { timer: timer.clone(), due })
+            deadline.into_iter().chain(remind).map(|(timer, due)| Effect::Wake { timer: timer.clone(), due, longest: None })
         })
     }
 

@@ -66,6 +66,9 @@ pub struct Run {
     pub feedback: Option<String>,
     /// How often the present phase was repeated without a person asking for it.
     pub repeats_by_itself: u32,
+    /// How often in a row the question of a phase was answered without a person in such a way that a phase ran again.
+    #[serde(default)]
+    pub automatic_repeats: BTreeMap<PhaseId, u32>,
     /// How many tasks were begun, main scripts left out; the sources call them subagents.
     pub subagents_spawned: u32,
     /// What scripts returned, by phase and task.

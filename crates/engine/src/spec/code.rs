@@ -97,6 +97,8 @@ crate::codes! {
         AskedLater = "asked-later",
         /// Something that a person has to do, and that nothing checks.
         UncheckedAction = "unchecked-action",
+        /// An answer without a person that runs a phase again.
+        RepeatingDefault = "repeating-default",
         /// A tag of a plan that is not closed.
         OpenTag = "open-tag",
         /// A tag of a plan where it means nothing.

@@ -1,14 +1,14 @@
 //! Runs that are left to whichever process drives in the background: beginning them, handing them over, and letting them rest.
 
 use super::claim::Claim;
-use super::{DriveError, Driver, Listener, append_first, sent};
+use super::{DriveError, Driver, Listener, append_first, carry_out, sent};
 use crate::load::load_fresh;
 use crate::projection::bring_up;
 use crate::start::Prepared;
 use crate::world::World;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::{Actor, Body, Command};
-use lockgate_engine::run::{Fork, ForkAs, Run, create, fork, handle};
+use lockgate_engine::run::{Fork, ForkAs, Run, create, fork};
 
 /// Begins a run without driving it: nothing of it starts before a process in the background takes it.
 pub async fn begin_detached(world: &World, actor: Actor, prepared: Prepared, require_terminal: bool) -> Result<Run, DriveError> {
@@ -49,9 +49,9 @@ pub async fn detach(world: &World, run: &RunId, actor: Actor, require_terminal: 
     let command = Command { driving: false, ..sent(world, actor, body, require_terminal) };
     // Recorded and no more: nothing may follow from it here.
     loop {
-        let entries = handle(&mut driver.run, &command)?;
-        if driver.append(entries, Vec::new()).await? {
-            return Ok(driver.run);
+        let (entries, refusal) = carry_out(&mut driver.run, &command);
+        if entries.is_empty() || driver.append(entries, Vec::new()).await? {
+            return refusal.map_or(Ok(driver.run), |refusal| Err(refusal.into()));
         }
     }
 }

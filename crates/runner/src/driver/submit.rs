@@ -8,7 +8,8 @@ use crate::world::World;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{RunId, TimerId};
 use lockgate_engine::run::command::{Actor, Body, Command};
-use lockgate_engine::run::{Run, handle};
+use lockgate_engine::run::event::Entry;
+use lockgate_engine::run::{Refusal, Run, fire_deadlines, handle};
 use lockgate_store::{Append, AppendError, StoreError};
 
 /// Carries out a command on a run that this process does not drive: an answer, a cancellation.
@@ -48,6 +49,26 @@ struct Submitted {
     recorded: bool,
 }
 
+/// Carries out a command after what the clock alone decides: deadlines that have passed come first. Gives what is to be recorded,
+/// which may be something although the command is refused.
+pub(super) fn carry_out(run: &mut Run, command: &Command) -> (Vec<Entry>, Option<Refusal>) {
+    let mut entries = fire_deadlines(run, command);
+    match handle(run, command) {
+        Ok(decided) => {
+            entries.extend(decided);
+            (entries, None)
+        }
+        Err(refusal) => (entries, Some(refusal)),
+    }
+}
+
+fn submitted(run: Run, recorded: bool, refusal: Option<Refusal>) -> Result<Submitted, DriveError> {
+    match refusal {
+        Some(refusal) => Err(refusal.into()),
+        None => Ok(Submitted { run, recorded }),
+    }
+}
+
 async fn submit_with(
     world: &World,
     run: &RunId,
@@ -57,9 +78,9 @@ async fn submit_with(
     loop {
         let mut state = load(&*world.store, run).await?;
         let expected = state.version;
-        let entries = handle(&mut state, command)?;
+        let (entries, refusal) = carry_out(&mut state, command);
         if entries.is_empty() {
-            return Ok(Submitted { run: state, recorded: false });
+            return submitted(state, false, refusal);
         }
         let (_, commit, index) = state.seal(entries);
         let append =
@@ -69,12 +90,12 @@ async fn submit_with(
             Ok(()) => {
                 // What cannot be written now, whoever drives the run or looks at it next writes, and tells.
                 let _ = bring_up(world, &state).await;
-                return Ok(Submitted { run: state, recorded: true });
+                return submitted(state, true, refusal);
             }
             Err(AppendError::Conflict) => {}
             Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => {
                 match was_taken(world, run, expected, hash).await? {
-                    Some(true) => return Ok(Submitted { run: state, recorded: true }),
+                    Some(true) => return submitted(state, true, refusal),
                     Some(false) => {}
                     None => return Err(error.into()),
                 }

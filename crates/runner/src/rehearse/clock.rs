@@ -5,6 +5,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockgate_engine::time::Timestamp;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// A clock that leaps to whatever moment somebody would wait for.
 #[derive(Debug, Default)]
@@ -19,7 +20,7 @@ impl Clock for LeapingClock {
         Timestamp::from_millis(SystemClock.now().as_millis() + self.ahead.load(Ordering::Relaxed))
     }
 
-    fn sleep_until(&self, due: Timestamp) -> BoxFuture<'static, ()> {
+    fn sleep_until(&self, due: Timestamp, _: Option<Duration>) -> BoxFuture<'static, ()> {
         let missing = due.as_millis() - self.now().as_millis();
         if missing > 0 {
             self.ahead.fetch_add(missing, Ordering::Relaxed);

@@ -236,6 +236,7 @@ impl Transcript {
             | Event::Resumed { .. }
             | Event::Interrupted { .. }
             | Event::RetryScheduled { .. }
+            | Event::RetryDue { .. }
             | Event::TaskInterrupted { .. }
             | Event::HoldReopened { .. }
             | Event::HoldSettled { .. }

@@ -121,6 +121,8 @@ impl Run {
         hold.notes = condition.into_iter().chain(differences.iter().cloned()).collect();
         hold.answers.clear();
         hold.state = HoldState::Open;
+        // What was opened again is answered by nobody but a person, so the run waits for one.
+        hold.blocking = true;
         hold.since = at;
         let hold = hold.clone();
         self.wait_for_moments(&hold);
@@ -139,8 +141,20 @@ impl Run {
         if hold.found_issues() && matches!(hold.scope, Scope::Phase { .. }) {
             self.phase_issues = self.phase_issues.saturating_add(1);
         }
+        self.count_automatic_repeats(&hold);
         self.decisions.extend(decision(&hold));
         Ok(())
+    }
+
+    /// Answers without a person that run a phase again are counted until a person answers, or the phase is done.
+    fn count_automatic_repeats(&mut self, hold: &Hold) {
+        let (Some(phase), Some(answer)) = (hold.scope.phase(), hold.answers.last()) else { return };
+        if !answer.actor.way.is_automatic() {
+            self.automatic_repeats.remove(phase);
+        } else if hold.chosen().is_some_and(|choice| choice.action.repeats()) {
+            let count = self.automatic_repeats.entry(phase.clone()).or_default();
+            *count = count.saturating_add(1);
+        }
     }
 
     /// Work is done again with what a person found, and the question after it.

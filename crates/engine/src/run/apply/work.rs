@@ -36,7 +36,6 @@ impl Run {
         session: Option<SessionStart>,
         at: Timestamp,
     ) -> Result<(), Misfit> {
-        self.timer_gone(key)?;
         let spreads = self.declared(key).is_some_and(|task| task.for_each.is_some()) && key.item.is_none();
         if attempt == 1 && key.task.as_str() != MAIN_TASK && !spreads {
             self.subagents_spawned = self.subagents_spawned.saturating_add(1);

@@ -2,7 +2,7 @@
 
 use super::void_others;
 use crate::hold::{Hold, HoldState, Scope, ShownFile};
-use crate::id::{HoldId, IdSource, PhaseId, TimerId};
+use crate::id::{HoldId, IdSource, PhaseId, TaskKey, TimerId};
 use crate::run::command::{Command, Showing, Way};
 use crate::run::event::{Event, Failure};
 use crate::run::follow;
@@ -126,10 +126,13 @@ pub(super) fn checked(run: &Run, id: &HoldId, revision: u32, failure: Option<&Fa
     vec![Event::HoldReopened { hold: id.clone(), revision: revision + 1, files: hold.files.clone(), differences, by_check: true }]
 }
 
-/// A moment has come that a question waited for. Whatever was answered before stands.
+/// A backoff is over, or a moment has come that a question waited for. Whatever was answered before stands.
 pub(super) fn timer_due(run: &Run, timer: &TimerId, at: Timestamp, ids: &mut IdSource) -> Vec<Event> {
     if run.end.is_some() {
         return Vec::new();
+    }
+    if let Some(key) = backoff_of(run, timer) {
+        return vec![Event::RetryDue { key }];
     }
     let open = run.holds.values().filter(|hold| hold.state == HoldState::Open);
     for hold in open {
@@ -144,6 +147,26 @@ pub(super) fn timer_due(run: &Run, timer: &TimerId, at: Timestamp, ids: &mut IdS
         }
     }
     Vec::new()
+}
+
+/// What follows from the next deadline that has passed by now.
+pub(super) fn next_deadline(run: &Run, at: Timestamp) -> Option<Vec<Event>> {
+    if run.end.is_some() {
+        return None;
+    }
+    let open = run.holds.values().filter(|hold| hold.state == HoldState::Open);
+    let due = open.filter_map(|hold| Some((hold, hold.terms.deadline.as_ref().filter(|due| !due.over && due.at <= at)?)));
+    let (hold, due) = due.min_by_key(|(_, due)| due.at)?;
+    Some(deadline_passed(run, hold, &due.then))
+}
+
+/// The task whose backoff a timer ends. The caller is believed that it is over, whatever the clock on the wall says: that may have
+/// been set back since.
+fn backoff_of(run: &Run, timer: &TimerId) -> Option<TaskKey> {
+    let phase = run.current.as_ref()?;
+    let mut waiting = phase.running();
+    let index = waiting.find(|index| phase.tasks[*index].state.next_try().is_some_and(|(known, _)| known == timer))?;
+    Some(phase.key(index))
 }
 
 fn deadline_passed(run: &Run, hold: &Hold, then: &OnDeadline) -> Vec<Event> {

@@ -68,6 +68,21 @@ pub fn handle(run: &mut Run, command: &Command) -> Result<Vec<Entry>, Refusal> {
     Ok(entries)
 }
 
+/// Fires the deadlines that passed before a command was sent: an answer that comes after its deadline has lost, whether or not
+/// anybody watched the clock. What is fired is part of the history even where the command itself is refused.
+pub fn fire_deadlines(run: &mut Run, command: &Command) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    while let Some(events) = answer::next_deadline(run, command.at) {
+        for event in events {
+            let actor = Some(Box::new(Actor::automatic("deadline", Way::Deadline)));
+            let entry = Entry { at: command.at, actor, cause: None, event };
+            apply(run, &entry);
+            entries.push(entry);
+        }
+    }
+    entries
+}
+
 /// What a command means for a run, by itself: the direct events, or a refusal.
 pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
     let ended = |run: &Run| run.end.is_some();

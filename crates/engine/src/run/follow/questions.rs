@@ -5,12 +5,13 @@ use crate::hold::{
     Action, Asked, Authentication, Choice, Due, HoldKind, Remind, Scope, Terms, Topic, authentication_options, budget_options,
     commit_options, gap_options, handover_options, task_options,
 };
-use crate::id::{HoldId, IdSource, PhaseId, TaskKey, TimerId};
+use crate::id::{HoldId, IdSource, OptionId, PhaseId, TaskKey, TimerId};
 use crate::run::budget::BudgetScope;
 use crate::run::command::Showing;
 use crate::run::event::{Event, Failure, HoldOpened};
 use crate::run::state::Run;
-use crate::spec::workflow::{Check, Checkpoint, Question, Waits};
+use crate::spec::workflow::question::REPEATS_BY_ITSELF;
+use crate::spec::workflow::{Check, Checkpoint, Deadline, OnDeadline, Question, Waits};
 use crate::time::Timestamp;
 
 /// So many tasks are named in a question about a budget.
@@ -80,15 +81,19 @@ pub(in crate::run) fn ask(
         Scope::Run | Scope::Phase { .. } | Scope::Gate { .. } | Scope::Gaps { .. } => None,
     };
     let hold = HoldId::new(ids.next_id());
-    let terms = terms(run, checkpoint, showing, at, ids);
+    let tired = scope.phase().and_then(|phase| run.automatic_repeats.get(phase)).is_some_and(|count| *count >= REPEATS_BY_ITSELF);
+    let (waits, notes) = if tired { for_a_person(checkpoint) } else { (checkpoint.waits.clone(), None) };
+    let notes: Vec<String> = showing.notes.iter().cloned().chain(notes).collect();
+    let blocking = waits.default.is_none();
+    let terms = terms(run, checkpoint, &waits, showing, at, ids);
     Event::HoldOpened(Box::new(HoldOpened {
         hold,
         kind: HoldKind::of(showing.question.as_ref()),
         prompt: showing.prompt.clone(),
         files: showing.files.clone(),
         options: checkpoint.options.clone(),
-        notes: showing.notes.clone(),
-        blocking: checkpoint.waits.default.is_none(),
+        notes,
+        blocking,
         quorum: 1,
         asked: showing.question.clone().map(|question| {
             let signal = checkpoint.options.iter().find_map(|choice| choice.signals.first().cloned());
@@ -99,8 +104,31 @@ pub(in crate::run) fn ask(
     }))
 }
 
-fn terms(run: &Run, checkpoint: &Checkpoint, showing: &Showing, at: Timestamp, ids: &mut IdSource) -> Terms {
-    let Waits { default, deadline, remind } = &checkpoint.waits;
+/// How a checkpoint waits once it was answered without a person too often in such a way that a phase ran again: for a person.
+fn for_a_person(checkpoint: &Checkpoint) -> (Waits, Option<String>) {
+    let repeats = |option: &OptionId| {
+        let chosen = checkpoint.options.iter().find(|choice| choice.id == *option);
+        chosen.is_some_and(|choice| choice.action.repeats())
+    };
+    let Waits { default, deadline, remind } = checkpoint.waits.clone();
+    let default = default.filter(|option| !repeats(option));
+    let deadline = deadline.map(|deadline| match &deadline.then {
+        OnDeadline::Answer(option) if repeats(option) => Deadline { then: OnDeadline::Escalate(None), ..deadline },
+        OnDeadline::Answer(_) | OnDeadline::Escalate(_) | OnDeadline::Abort => deadline,
+    });
+    let note =
+        format!("this was answered {REPEATS_BY_ITSELF} times in a row without a person and run again, so a person decides");
+    (Waits { default, deadline, remind }, Some(note))
+}
+
+fn terms(
+    run: &Run,
+    checkpoint: &Checkpoint,
+    Waits { default, deadline, remind }: &Waits,
+    showing: &Showing,
+    at: Timestamp,
+    ids: &mut IdSource,
+) -> Terms {
     let policy = &run.workflow.policy;
     let rule = match HoldKind::of(checkpoint.question.as_ref()) {
         HoldKind::Checkpoint => policy.checkpoint.as_ref(),

@@ -19,6 +19,11 @@ pub(super) fn tasks(run: &Run, phase: &PhaseRun, declared: &Phase, at: Timestamp
     if !gathered.is_empty() {
         return gathered;
     }
+    // A backoff that is over is recorded even where the task cannot start yet: nothing may wait for a moment that has passed.
+    let over: Vec<Event> = due(phase, at).map(|index| Event::RetryDue { key: phase.key(index) }).collect();
+    if !over.is_empty() {
+        return over;
+    }
     let interrupted: Vec<TaskKey> = phase
         .troubled()
         .filter(|index| phase.tasks[*index].state == TaskState::Interrupted && phase.tasks[*index].hold.is_none())
@@ -61,7 +66,7 @@ pub(super) fn tasks(run: &Run, phase: &PhaseRun, declared: &Phase, at: Timestamp
     // A task is finished when its own gates are, so these start although nothing else does.
     let checks: Vec<Event> = phase.ready_gates().map(|index| start_gate(phase, &phase.gates[index])).collect();
     let Some((scope, failure, on_fail)) = failed else {
-        let started = start_ready(run, phase, declared, at, ids);
+        let started = start_ready(run, phase, declared, ids);
         return checks.into_iter().chain(started).collect();
     };
     if !declared.fail_fast && !checks.is_empty() {
@@ -123,7 +128,7 @@ fn spreads(phase: &PhaseRun, task: &Task, index: usize) -> bool {
     task.for_each.is_some() && phase.tasks[index].item.is_none()
 }
 
-fn start_ready(run: &Run, phase: &PhaseRun, declared: &Phase, at: Timestamp, ids: &mut IdSource) -> Vec<Event> {
+fn start_ready(run: &Run, phase: &PhaseRun, declared: &Phase, ids: &mut IdSource) -> Vec<Event> {
     let is_running = |index: &usize| phase.tasks[*index].state == TaskState::Running;
     let mut free = match run.workflow.max_parallel {
         None => usize::MAX,
@@ -132,7 +137,7 @@ fn start_ready(run: &Run, phase: &PhaseRun, declared: &Phase, at: Timestamp, ids
     let mut rooms = Rooms::default();
     let mut events = Vec::new();
     let mut held: Vec<(TaskKey, BudgetScope, String)> = Vec::new();
-    for index in due(phase, at).chain(phase.ready()) {
+    for index in phase.ready() {
         let Some(task) = phase.declared(declared, index) else {
             events.push(start(run, phase, None, index, ids));
             continue;
@@ -174,7 +179,7 @@ impl Rooms {
     }
 }
 
-/// Tasks whose next try has come.
+/// Tasks whose backoff is over.
 fn due(phase: &PhaseRun, at: Timestamp) -> impl Iterator<Item = usize> + '_ {
     phase.running().filter(move |index| phase.tasks[*index].state.next_try().is_some_and(|(_, due)| due <= at))
 }

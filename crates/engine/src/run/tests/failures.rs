@@ -54,18 +54,112 @@ fn a_retry_waits_for_its_moment_and_doubles_the_wait() {
         due.map(|due| due.as_millis() - bench.now)
     };
     assert_eq!(wait(&mut bench), Some(10_000));
-    let timer = crate::id::TimerId::from("any");
-    bench.outcome(Body::TimerDue { timer: timer.clone() });
+    bench.outcome(Body::Look);
     assert_eq!(bench.started().len(), 2, "too early: a and b only");
-    bench.now += 10_000;
-    bench.outcome(Body::TimerDue { timer });
+    bench.wake("a");
     assert_eq!(bench.started().last().unwrap(), "one/a");
     assert_eq!(wait(&mut bench), Some(20_000));
-    bench.now += 20_000;
-    bench.outcome(Body::TimerDue { timer: crate::id::TimerId::from("any") });
+    bench.wake("a");
     assert_eq!(wait(&mut bench), None, "three tries in all");
     bench.work();
     assert_eq!(bench.run.status(), Status::Failed);
+}
+
+fn with_retry(attempts: u32) -> Workflow {
+    with(|task| task.retry = Retry { attempts, backoff: Duration::from_secs(10) })
+}
+
+#[test]
+fn a_backoff_that_ends_while_there_is_no_room_waits_for_room() {
+    let mut definition = with_retry(2);
+    definition.max_parallel = Some(1);
+    let mut bench = Bench::new(definition);
+    bench.fail("one/a");
+    assert_eq!(bench.started(), ["one/a", "one/b"]);
+    assert_eq!(bench.wake("a"), [Event::RetryDue { key: key("one", 1, "a") }]);
+    assert!(!bench.run.pending().iter().any(|effect| matches!(effect, Effect::Wake { .. })), "nothing is left to wait for");
+    bench.work();
+    assert_eq!(bench.started(), ["one/a", "one/b", "one/a", "one/c"]);
+    assert_eq!(bench.run.status(), Status::Complete);
+}
+
+#[test]
+fn a_backoff_of_an_item_that_ends_while_its_list_has_no_room_waits_for_room() {
+    let mut each = task("each", &[]);
+    each.retry = Retry { attempts: 2, backoff: Duration::from_secs(10) };
+    each.for_each = Some(ForEach { over: Over::List(Vec::new()), max_parallel: Some(1) });
+    let mut bench = Bench::new(workflow(vec![phase("one", vec![each])]));
+    let item = |name: &str| crate::run::command::Item { key: name.into(), value: Datum::Inline(format!("\"{name}\"")) };
+    let outcome = TaskOutcome::Items(vec![item("x"), item("y")]);
+    bench.outcome(Body::TaskEnded { key: key("one", 1, "each"), attempt: 1, outcome, agent: None, commit: None });
+    bench.fail("one/each[x]");
+    assert_eq!(bench.started(), ["one/each", "one/each[x]", "one/each[y]"]);
+    bench.wake("each");
+    assert_eq!(bench.started().len(), 3);
+    bench.work();
+    assert_eq!(bench.started()[3..], ["one/each[x]"]);
+    assert_eq!(bench.run.status(), Status::Complete);
+}
+
+#[test]
+fn a_backoff_that_ends_while_the_phase_drains_starts_nothing_and_resuming_retries() {
+    let tasks = vec![task("a", &[]), task("b", &[]), task("slow", &[])];
+    let mut definition = workflow(vec![phase("one", tasks)]);
+    definition.phases[0].tasks[0].retry = Retry { attempts: 2, backoff: Duration::from_secs(10) };
+    let mut bench = Bench::new(definition);
+    bench.fail("one/a");
+    bench.fail("one/b");
+    assert_eq!(bench.run.status(), Status::Running, "slow is still running");
+    bench.wake("a");
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Failed);
+    assert_eq!(bench.started(), ["one/a", "one/b", "one/slow"]);
+    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    assert_eq!(bench.started()[3..], ["one/a", "one/b"], "nothing waits for a backoff that is over");
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Complete);
+}
+
+#[test]
+fn a_run_that_fails_during_a_backoff_continues_it_when_resumed() {
+    let tasks = vec![task("a", &[]), task("b", &[])];
+    let mut definition = workflow(vec![phase("one", tasks)]);
+    definition.phases[0].tasks[0].retry = Retry { attempts: 2, backoff: Duration::from_secs(10) };
+    let mut bench = Bench::new(definition);
+    bench.fail("one/a");
+    bench.fail("one/b");
+    assert_eq!(bench.run.status(), Status::Failed, "the backoff of a does not keep a failed run alive");
+    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    assert_eq!(bench.started()[2..], ["one/b"]);
+    bench.wake("a");
+    assert_eq!(bench.started()[3..], ["one/a"]);
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Complete);
+}
+
+#[test]
+fn a_backoff_ends_although_the_wall_clock_was_set_back() {
+    let mut bench = Bench::new(with_retry(2));
+    bench.fail("one/a");
+    let wake = bench.run.pending().into_iter().find_map(|effect| match effect {
+        Effect::Wake { timer, longest, .. } => Some((timer, longest)),
+        _ => None,
+    });
+    let (timer, longest) = wake.expect("the backoff is waited for");
+    assert_eq!(longest, Some(Duration::from_secs(10)));
+    bench.now -= 3_600_000;
+    bench.outcome(Body::TimerDue { timer });
+    assert_eq!(bench.started().last().unwrap(), "one/a");
+}
+
+#[test]
+fn a_task_that_leaves_its_backoff_leaves_no_timer_behind() {
+    let mut bench = Bench::new(with_retry(2));
+    bench.fail("one/a");
+    bench.run.seal(Vec::new());
+    bench.wake("a");
+    let (_, _, rows) = bench.run.seal(Vec::new());
+    assert_eq!(rows.timers_gone.len(), 1);
 }
 
 #[test]

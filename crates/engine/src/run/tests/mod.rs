@@ -2,6 +2,7 @@
 
 mod agents;
 mod answers;
+mod automatic_answers;
 mod failures;
 mod gates;
 mod people;
@@ -21,7 +22,7 @@ use crate::run::command::{Actor, Body, Command, Create, Credential, GapsFound, S
 use crate::run::effect::Effect;
 use crate::run::event::{ConditionOutcome, Created, Entry, Event, Failure, FailureKind, Origin, OutputFile, Preset};
 use crate::run::pipeline::PipelineWish;
-use crate::run::{Refusal, Run, create, handle};
+use crate::run::{Refusal, Run, create, fire_deadlines, handle};
 use crate::spec::workflow::*;
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -101,9 +102,12 @@ impl Bench {
 
     pub(super) fn tell(&mut self, actor: Actor, body: Body, driving: bool) -> Result<Vec<Event>, Refusal> {
         self.now += 1000;
-        let entries = handle(&mut self.run, &command(actor, body, self.now, driving))?;
+        let command = command(actor, body, self.now, driving);
+        let fired = fire_deadlines(&mut self.run, &command);
+        self.entries.extend(fired.iter().cloned());
+        let entries = handle(&mut self.run, &command)?;
         self.entries.extend(entries.iter().cloned());
-        Ok(entries.into_iter().map(|entry| entry.event).collect())
+        Ok(fired.into_iter().chain(entries).map(|entry| entry.event).collect())
     }
 
     pub(super) fn outcome(&mut self, body: Body) -> Vec<Event> {
@@ -161,12 +165,25 @@ impl Bench {
             Effect::Artifacts { key } => {
                 Body::Pipeline(Box::new(PipelineWish::ArtifactsFound { key, paths: Vec::new(), missing: Vec::new() }))
             }
-            Effect::Wake { timer, due } => {
+            Effect::Wake { timer, due, .. } => {
                 self.now = self.now.max(due.as_millis());
                 Body::TimerDue { timer }
             }
         };
-        self.outcome(body)
+        let events = self.outcome(body);
+        assert!(!self.run.pending().contains(effect), "{effect:?} would be performed again and again");
+        events
+    }
+
+    /// Lets the backoff of a task end.
+    pub(super) fn wake(&mut self, task: &str) -> Vec<Event> {
+        let tasks = self.run.current.iter().flat_map(|phase| &phase.tasks);
+        let mut backoffs = tasks.filter(|known| known.task.as_str() == task).filter_map(|task| task.state.next_try());
+        let (timer, due) = backoffs.next().expect("the task waits for its next try");
+        let wakes = |effect: &Effect| matches!(effect, Effect::Wake { timer: known, .. } if known == timer);
+        let wake = self.run.pending().into_iter().find(wakes).expect("the backoff is waited for");
+        assert!(due.as_millis() >= self.now, "it is not over yet");
+        self.perform(&wake)
     }
 
     pub(super) fn fail(&mut self, address: &str) -> Vec<Event> {

@@ -7,7 +7,7 @@ use crate::id::{OptionId, PhaseId, TaskId};
 use crate::spec::code::ProblemCode;
 use crate::spec::problem::shown;
 use crate::spec::syntax::{Content, Node};
-use crate::spec::workflow::question::{Action, DEFAULT_ROUNDS, Decision, Verify, Way};
+use crate::spec::workflow::question::{Action, DEFAULT_ROUNDS, Decision, REPEATS_BY_ITSELF, Verify, Way};
 use crate::spec::workflow::{Check, Checkpoint, Deadline, OnConditionError, OnDeadline, Question, Task, Waits, Work};
 use crate::template::Roots;
 use std::ops::Range;
@@ -272,7 +272,13 @@ impl Checker<'_, '_> {
         }
         let first = || options.iter().find(|choice| choice.action == Effect::Continue).map(|choice| choice.id.clone());
         let default = if blocking { None } else { named.or_else(first) };
+        if let Some(node) = fields.get("default").filter(|_| !blocking) {
+            self.warn_of_repeats(node, default.as_ref(), options);
+        }
         let then = fields.get("on_deadline").and_then(|node| self.on_deadline(node, options, person_only));
+        if let (Some(node), Some(OnDeadline::Answer(answer))) = (fields.get("on_deadline"), &then) {
+            self.warn_of_repeats(node, Some(answer), options);
+        }
         let after = fields.get("deadline").and_then(|node| self.between(node, "`deadline`", Duration::ZERO));
         let remind = fields.get("remind").and_then(|node| self.between(node, "`remind`", LEAST_REMIND));
         if let Some(span) = fields.key("on_deadline").filter(|_| fields.key("deadline").is_none()) {
@@ -280,6 +286,17 @@ impl Checker<'_, '_> {
         }
         let deadline = after.map(|after| Deadline { after, then: then.unwrap_or(OnDeadline::Escalate(None)) });
         Waits { default, deadline, remind }
+    }
+
+    /// What runs a phase again without a person does so a few times only.
+    fn warn_of_repeats(&mut self, node: &Node<'_>, option: Option<&OptionId>, options: &[Choice]) {
+        let chosen = options.iter().find(|choice| Some(&choice.id) == option);
+        if chosen.is_some_and(|choice| choice.action.repeats()) {
+            let message = format!(
+                "this answer runs a phase again without a person; after {REPEATS_BY_ITSELF} times in a row, a person is asked"
+            );
+            self.report.warning(ProblemCode::RepeatingDefault, &node.span, message).help("name an option that continues");
+        }
     }
 
     /// A duration that is neither shorter than makes sense nor longer than anybody lives to see.

@@ -8,6 +8,9 @@ use std::time::Duration;
 /// How often work is done again because of issues, unless a checkpoint says otherwise.
 pub const DEFAULT_ROUNDS: u32 = 3;
 
+/// How often a phase is repeated without a person, because of failures or by an automatic answer, before a person is asked.
+pub const REPEATS_BY_ITSELF: u32 = 3;
+
 /// What a checkpoint asks: all texts are templates in a definition, and filled in where it is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -22,6 +22,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 /// Gives way this many times.
 pub(super) struct GiveWay(pub(super) u32);
@@ -86,7 +87,7 @@ impl Clock for SimulatedClock {
         Timestamp::from_millis(self.0.now.fetch_add(1 + jump, Ordering::Relaxed) + 1 + jump)
     }
 
-    fn sleep_until(&self, due: Timestamp) -> BoxFuture<'static, ()> {
+    fn sleep_until(&self, due: Timestamp, _: Option<Duration>) -> BoxFuture<'static, ()> {
         let outside = self.0.clone();
         async move {
             GiveWay(2).await;
