@@ -87,6 +87,7 @@ const PAGES: &[Page] = pages![
     "missing-key",
     "missing-value",
     "needs-cycle",
+    "nested-shell",
     "newer-format",
     "no-agent",
     "no-checkpoint",

@@ -7,6 +7,7 @@
 //! Whole documents can repeat and leave out as well: [`mustache`].
 
 pub mod mustache;
+mod nested;
 mod path;
 mod shell;
 
@@ -164,6 +165,36 @@ pub(crate) fn vars(template: &str, escape: Escape) -> Vec<(String, Range<usize>)
             Ok(Piece::Text(_)) | Err(_) => None,
         })
         .collect()
+}
+
+/// The paths that a shell command names, with their places.
+pub fn tags(command: &str) -> Vec<(String, Range<usize>)> {
+    pieces(command, Escape::Shell)
+        .filter_map(|piece| match piece {
+            Ok(Piece::Value(tag)) => Some((tag.path.to_string(), tag.span)),
+            Ok(Piece::Text(_)) | Err(_) => None,
+        })
+        .collect()
+}
+
+/// A value that another shell or interpreter reads as code.
+pub(crate) struct ReadTwice {
+    /// Its path.
+    pub(crate) path: String,
+    /// Where it is.
+    pub(crate) span: Range<usize>,
+    /// What reads it: `sh -c`, `eval`.
+    pub(crate) reader: String,
+}
+
+/// The values of a shell command that are quoted for its own shell, and then read as code once more.
+pub(crate) fn read_twice(command: &str) -> Vec<ReadTwice> {
+    let tags = tags(command);
+    let code = if tags.is_empty() { Vec::new() } else { nested::code(command) };
+    let reader = |span: &Range<usize>| {
+        code.iter().find(|code| code.span.start <= span.start && span.end <= code.span.end).map(|code| code.reader.clone())
+    };
+    tags.into_iter().filter_map(|(path, span)| Some(ReadTwice { reader: reader(&span)?, path, span })).collect()
 }
 
 /// Something in a command that looks like a misspelt path of ours.

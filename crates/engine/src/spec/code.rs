@@ -83,6 +83,8 @@ crate::codes! {
         Bigint = "bigint",
         /// A template that cannot work.
         BadTemplate = "bad-template",
+        /// A value that a second shell reads as code.
+        NestedShell = "nested-shell",
         /// A variable that nothing declares.
         UnknownVar = "unknown-var",
         /// A path that leads out of its folder.

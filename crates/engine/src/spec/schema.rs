@@ -2,6 +2,7 @@
 //! their keys and words; what needs a look at several places (needs, targets, scripts, templates) only the checks know.
 
 use super::check::{Format, Key, Presence, Rule, Shape, WORKFLOW};
+use super::workflow::Shell;
 use serde_json::{Map, Value, json};
 
 /// The types of a single value: any of them is read as the text that was written.
@@ -12,6 +13,9 @@ const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 
 /// What [`super::read`] takes for an id.
 const ID: &str = "^[A-Za-z0-9_][A-Za-z0-9_.-]*$";
+
+/// A command with a place for the script file, after the program.
+const SHELL_COMMAND: &str = r#"^[^'"\\]*[^'"\\\s]\s[^'"\\]*\{0\}[^'"\\]*$"#;
 
 /// Text that is more than white space.
 const FILLED: &str = "\\S";
@@ -143,6 +147,7 @@ fn shape(shape: &Shape, definitions: &mut Map<String, Value>) -> Value {
         }
         Shape::Number => json!({"type": "number", "exclusiveMinimum": 0}),
         Shape::Items => json!({"anyOf": [{"type": "array"}, {"type": SCALARS, "pattern": FILLED}]}),
+        Shape::Shell => json!({"anyOf": [{"enum": Shell::WORDS}, {"type": "string", "pattern": SHELL_COMMAND}]}),
         Shape::Any => json!({}),
         Shape::AnyOf(shapes) => {
             let either: Vec<Value> = shapes.iter().map(|one| self::shape(one, definitions)).collect();

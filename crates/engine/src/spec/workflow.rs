@@ -5,6 +5,7 @@ mod gap;
 mod pipeline;
 mod plan;
 pub mod question;
+mod shell;
 mod spread;
 mod stored;
 
@@ -13,6 +14,7 @@ pub use gap::{Criterion, Finalization, GapAction, GapCheck};
 pub use pipeline::{GateByHand, Output, Pipeline, PipelinePhase, Workstream};
 pub use plan::PlanPart;
 pub use question::{Automatic, Check, Deadline, OnDeadline, Policy, Question, Waits};
+pub use shell::Shell;
 pub(crate) use spread::CHECK_FAILED;
 pub use spread::{ForEach, Holds, Input, InputKind, Join, Over, Until, Worktree};
 
@@ -78,6 +80,9 @@ pub struct Workflow {
     /// The plans that it was made from.
     #[serde(default)]
     pub plans: Vec<PlanPart>,
+    /// The shell that runs commands, where neither the task or gate nor its phase says which.
+    #[serde(default)]
+    pub shell: Option<Shell>,
 }
 
 /// How phases choose what runs.
@@ -142,6 +147,9 @@ pub struct Phase {
     /// Whether its tasks follow each other.
     #[serde(default)]
     pub sequential: bool,
+    /// The shell of its tasks and gates that do not say which.
+    #[serde(default)]
+    pub shell: Option<Shell>,
 }
 
 /// One unit of work.
@@ -188,6 +196,8 @@ pub struct Task {
     pub worktree: Worktree,
     /// Whether what it changed is committed with git when it is done.
     pub commit: bool,
+    /// The shell that runs its commands.
+    pub shell: Option<Shell>,
 }
 
 /// What a task does.
@@ -308,6 +318,9 @@ pub struct Gate {
     /// What people call it; the id when absent.
     #[serde(default)]
     pub title: Option<String>,
+    /// The shell that runs it.
+    #[serde(default)]
+    pub shell: Option<Shell>,
 }
 
 /// Where a person decides.
@@ -379,6 +392,11 @@ impl Workflow {
         }
     }
 
+    /// The shell of a task or gate of a phase, given what it says itself; none where nothing says which.
+    pub fn shell_in<'w>(&'w self, phase: &'w Phase, own: Option<&'w Shell>) -> Option<&'w Shell> {
+        own.or(phase.shell.as_ref()).or(self.shell.as_ref())
+    }
+
     /// A phase by its id.
     pub fn phase(&self, phase: &str) -> Option<&Phase> {
         self.phases.iter().find(|candidate| candidate.id.as_str() == phase)
@@ -398,6 +416,7 @@ impl Gate {
             dir: None,
             task: None,
             title: None,
+            shell: None,
         }
     }
 
@@ -435,6 +454,7 @@ impl Task {
             budget: Budget::default(),
             worktree: Worktree::default(),
             commit: false,
+            shell: None,
         }
     }
 
@@ -484,6 +504,7 @@ impl Phase {
             budget: Budget::default(),
             vars: BTreeMap::new(),
             sequential: false,
+            shell: None,
         }
     }
 

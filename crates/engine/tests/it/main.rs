@@ -7,6 +7,7 @@ mod hostile;
 mod places;
 mod rules;
 mod shape;
+mod shell;
 mod state_files;
 mod templates;
 

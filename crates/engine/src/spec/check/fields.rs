@@ -85,6 +85,8 @@ pub(in crate::spec) enum Shape {
     Number,
     /// A list of anything, or the name of one.
     Items,
+    /// The name of a shell, or a command with a place for the script file.
+    Shell,
     /// Anything.
     Any,
     /// One of several shapes.

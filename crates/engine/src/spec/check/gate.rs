@@ -2,7 +2,7 @@
 
 use super::Checker;
 use super::fields::{Fields, Format, Key, Shape, words};
-use super::process::{ON_FAIL, ON_FAIL_ABOUT};
+use super::process::{ON_FAIL, ON_FAIL_ABOUT, SHELL_ABOUT};
 use crate::id::{GateId, TaskId};
 use crate::spec::code::ProblemCode;
 use crate::spec::problem::{line_of, shown};
@@ -25,6 +25,7 @@ pub(super) static GATE: Format = Format {
         Key::optional("env", Shape::Environment, "Environment variables for it; the values are templates."),
         Key::optional("secrets", Shape::Variables, "Names of the secrets that reach it, as environment variables."),
         Key::optional("dir", Shape::Filled, "Where it runs, under the root; a template."),
+        Key::optional("shell", Shape::Shell, SHELL_ABOUT),
         Key::optional(
             "task",
             Shape::Filled,
@@ -56,14 +57,15 @@ impl Checker<'_, '_> {
 
     fn gate(&mut self, fields: &Fields<'_, '_>, tasks: &[Task]) -> Option<Gate> {
         let id = fields.require(self, "id").and_then(|node| self.id(node, "the id of a gate"));
-        let run = fields.require(self, "run").and_then(|node| self.command(node, "`run`"));
+        let (shell, run) =
+            self.with_shell(fields, |checker| fields.require(checker, "run").and_then(|node| checker.command(node, "`run`")));
         let name = fields.get("name").and_then(|node| self.text(node, "`name`")).map(str::to_owned);
         fields.get("description").map(|node| self.text(node, "`description`"));
         let timeout = fields.get("timeout").and_then(|node| self.timeout(node, "`timeout`"));
         let on_fail = self.on_fail(fields);
         let (env, secrets, dir) = (self.env(fields), self.secret_names(fields), self.dir(fields));
         let task = fields.get("task").and_then(|node| self.gated_task(node, tasks));
-        Some(Gate { id: GateId::new(id?), run: run?, timeout, on_fail, env, secrets, dir, task, title: name })
+        Some(Gate { id: GateId::new(id?), run: run?, timeout, on_fail, env, secrets, dir, task, title: name, shell })
     }
 
     /// The task that a gate follows.

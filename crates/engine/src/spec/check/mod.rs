@@ -27,7 +27,7 @@ use super::beside::Beside;
 use super::code::ProblemCode;
 use super::problem::{Draft, Report, shown};
 use super::syntax::{Content, Node, Scalar};
-use super::workflow::{AgentSetting, SecretSource};
+use super::workflow::{AgentSetting, SecretSource, Shell};
 use super::{place, scalar, suggest};
 use crate::time::parse_duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,6 +64,8 @@ pub(crate) struct Checker<'s, 'r> {
     /// Agents and secrets of workflows that this one uses.
     used_agents: BTreeMap<String, AgentSetting>,
     used_secrets: BTreeMap<String, SecretSource>,
+    /// The shell that runs the commands which are being read, as far as the file says.
+    shell: Option<Shell>,
 }
 
 impl<'s, 'r> Checker<'s, 'r> {
@@ -79,6 +81,7 @@ impl<'s, 'r> Checker<'s, 'r> {
             depth,
             used_agents: BTreeMap::new(),
             used_secrets: BTreeMap::new(),
+            shell: None,
         }
     }
 

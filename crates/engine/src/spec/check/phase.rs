@@ -44,6 +44,7 @@ pub(super) static PHASE: Format = Format {
         Key::optional("gap_check", Shape::Map(&GAP_CHECK), "Looks whether the work of the tasks is whole, before the gates."),
         Key::optional("main_agent", Shape::Map(&MAIN_AGENT), "A script or an agent's work that follows all tasks, as the task `main`."),
         Key::optional("budget", Shape::Map(&BUDGET), BUDGET_ABOUT),
+        Key::optional("shell", Shape::Shell, "The shell of its tasks and gates that do not say which; as the workflow says when absent."),
         Key::optional("use", Shape::Filled, "A workflow file beside this one whose phases stand here, each with this phase's id before its own."),
         Key::optional("with", Shape::Values, "With `use`: values for that workflow's `inputs` and `vars`."),
         Key::optional(
@@ -120,6 +121,11 @@ impl Checker<'_, '_> {
 
     /// One phase.
     fn phase(&mut self, fields: &Fields<'_, '_>, mode: Mode, order: Order<'_>) -> Option<Phase> {
+        let (shell, phase) = self.with_shell(fields, |checker| checker.phase_without_shell(fields, mode, order));
+        phase.map(|phase| Phase { shell, ..phase })
+    }
+
+    fn phase_without_shell(&mut self, fields: &Fields<'_, '_>, mode: Mode, order: Order<'_>) -> Option<Phase> {
         let id = fields.require(self, "id").and_then(|node| self.id(node, "the id of a phase"));
         let name = fields.get("name").and_then(|node| self.text(node, "`name`")).map(str::to_owned);
         let description = fields.get("description").and_then(|node| self.text(node, "`description`")).map(str::to_owned);
@@ -154,6 +160,7 @@ impl Checker<'_, '_> {
             budget,
             vars: BTreeMap::new(),
             sequential: behavior == Behavior::Sequential,
+            shell: None,
         })
     }
 

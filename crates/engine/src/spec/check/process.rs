@@ -5,7 +5,7 @@ use super::fields::Fields;
 use crate::spec::code::ProblemCode;
 use crate::spec::problem::shown;
 use crate::spec::syntax::Node;
-use crate::spec::workflow::OnFail;
+use crate::spec::workflow::{OnFail, Shell};
 use crate::template::Roots;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,7 +17,31 @@ pub(super) const ON_FAIL: [(&str, OnFail); 3] = [("fail", OnFail::Fail), ("ask",
 pub(super) const ON_FAIL_ABOUT: &str = "What happens when the last try failed. `fail`: the run fails. `ask`: a hold opens with Run again, Count as done and Abort; at a gate of a phase it can also run the phase again. \
     `repeat`: the phase runs again, three times at most, then a hold opens.";
 
+/// What it means where a task or gate says it.
+pub(super) const SHELL_ABOUT: &str = "The shell that runs its commands: `bash` (`bash -eo pipefail`), `sh` (`sh -e`), or a command in which `{0}` is the file that holds the script, such as `python3 {0}`. As the phase says when absent.";
+
 impl Checker<'_, '_> {
+    /// Reads `shell` and lets it hold for the commands that are read in `inside`.
+    pub(super) fn with_shell<T>(&mut self, fields: &Fields<'_, '_>, inside: impl FnOnce(&mut Self) -> T) -> (Option<Shell>, T) {
+        let own = fields.get("shell").and_then(|node| self.shell(node));
+        let outer = self.shell.clone();
+        self.shell = own.clone().or_else(|| outer.clone());
+        let read = inside(self);
+        self.shell = outer;
+        (own, read)
+    }
+
+    fn shell(&mut self, node: &Node<'_>) -> Option<Shell> {
+        let text = self.filled(node, "`shell`")?;
+        match Shell::parse(text) {
+            Ok(shell) => Some(shell),
+            Err((message, help)) => {
+                self.error(ProblemCode::WrongValue, &node.span, message).help(help);
+                None
+            }
+        }
+    }
+
     pub(super) fn on_fail(&mut self, fields: &Fields<'_, '_>) -> OnFail {
         fields.get("on_fail").and_then(|node| self.word(node, "`on_fail`", &ON_FAIL)).unwrap_or_default()
     }

@@ -35,7 +35,12 @@ impl Checker<'_, '_> {
             self.used_secrets.entry(name).or_insert(source);
         }
         let own_mode = used.execution_mode;
-        let phases = used.phases.into_iter().map(|phase| renamed(phase, &id, own_mode, mode, &vars));
+        let (shell, _) = self.with_shell(fields, |_| ());
+        let shell = used.shell.or(shell);
+        let phases = used.phases.into_iter().map(|phase| {
+            let shell = phase.shell.clone().or_else(|| shell.clone());
+            renamed(Phase { shell, ..phase }, &id, own_mode, mode, &vars)
+        });
         Some(phases.collect())
     }
 

@@ -3,7 +3,7 @@
 use super::Checker;
 use super::agent::{AGENT_KEYS, BUDGET, BUDGET_ABOUT, MOST_ASKS, SESSIONS, TOOLS};
 use super::fields::{Fields, Format, Key, Rule, Shape, words};
-use super::process::{ON_FAIL, ON_FAIL_ABOUT};
+use super::process::{ON_FAIL, ON_FAIL_ABOUT, SHELL_ABOUT};
 use super::question::{
     ACTION, ACTION_ABOUT, BLOCKING_ABOUT, DEADLINE_ABOUT, DECISION, DECISION_ABOUT, DEFAULT_ABOUT, ON_DEADLINE_ABOUT,
     ON_DEADLINE_SHAPES, QUESTIONS, REMIND_ABOUT, SIGNAL_ABOUT, VERIFY, VERIFY_ABOUT, WAIT_KEYS,
@@ -12,7 +12,7 @@ use super::spread::{FOR_EACH_SHAPES, JOINS, UNTIL_SHAPES};
 use crate::id::TaskId;
 use crate::spec::code::ProblemCode;
 use crate::spec::syntax::{Content, Node};
-use crate::spec::workflow::{OnInterrupt, Retry, Task, Work};
+use crate::spec::workflow::{Holds, OnInterrupt, Retry, Task, Work};
 use crate::template::Roots;
 use std::time::Duration;
 
@@ -85,6 +85,7 @@ pub(super) static TASK: Format = Format {
         Key::optional("env", Shape::Environment, "Environment variables for it; the values are templates."),
         Key::optional("secrets", Shape::Variables, "Names of the secrets that reach it, as environment variables."),
         Key::optional("dir", Shape::Filled, "Where it runs, under the root; a template."),
+        Key::optional("shell", Shape::Shell, SHELL_ABOUT),
     ],
     later: &["agents", "inputs", "skills", "type", "config", "checkpoint", "gates", "subagent", "uses"],
     rule: Some(Rule::OneGroup(&[
@@ -127,7 +128,7 @@ impl Checker<'_, '_> {
         let id = id_node.and_then(|node| self.id(node, "the id of a task"));
         let name = fields.get("name").and_then(|node| self.text(node, "`name`")).map(str::to_owned);
         fields.get("description").map(|node| self.text(node, "`description`"));
-        let work = self.work(&fields);
+        let (shell, (work, until)) = self.with_shell(&fields, |checker| (checker.work(&fields), checker.until(&fields)));
         let timeout = fields.get("timeout").and_then(|node| self.timeout(node, "`timeout`"));
         let retry = fields.get("retry").and_then(|node| self.retry(node)).unwrap_or_default();
         let on_interrupt = fields.get("on_interrupt").and_then(|node| self.word(node, "`on_interrupt`", &ON_INTERRUPT));
@@ -152,18 +153,29 @@ impl Checker<'_, '_> {
             when: fields.get("when").and_then(|node| self.expression(node, "`when`")),
             join: fields.get("join").and_then(|node| self.word(node, "`join`", &JOINS)).unwrap_or_default(),
             for_each: self.for_each(&fields),
-            until: self.until(&fields),
+            until,
             continue_on_error: fields
                 .get("continue_on_error")
                 .is_some_and(|node| self.truth(node, "`continue_on_error`") == Some(true)),
             budget: self.budget(&fields),
             worktree: self.worktree(&fields),
             commit: fields.get("commit").is_some_and(|node| self.truth(node, "`commit`") == Some(true)),
+            shell,
             ..plain
         };
+        self.only_for_commands(&fields, &task);
         self.only_for_agents(&fields, &task);
         self.only_for_questions(&fields, &task);
         Some(RawTask { task, id: id_node?, needs })
+    }
+
+    /// Tells of a `shell` that no command of the task runs with.
+    fn only_for_commands(&mut self, fields: &Fields<'_, '_>, task: &Task) {
+        let checked_by_command = task.until.as_ref().is_some_and(|until| matches!(until.holds, Holds::Run(_)));
+        if let Some(span) = fields.key("shell").filter(|_| !matches!(task.work, Work::Run(_)) && !checked_by_command) {
+            let message = "`shell` is for commands, and this task has none";
+            self.error(ProblemCode::UnusedKey, span, message).help("remove it; the phase or the workflow can have one");
+        }
     }
 
     /// Tells of keys that mean something for agents only.
@@ -195,6 +207,7 @@ impl Checker<'_, '_> {
                 "env",
                 "secrets",
                 "dir",
+                "shell",
                 "until",
                 "on_interrupt",
                 "on_fail",

@@ -18,12 +18,43 @@ impl Checker<'_, '_> {
     pub(crate) fn command(&mut self, node: &Node<'_>, what: &str) -> Option<String> {
         let text = self.filled(node, what)?;
         self.check_template(node, text, Escape::Shell, Roots::Task);
+        self.values_fit_shell(node, text);
+        self.values_read_once(node, text);
         for near in template::near_misses(text) {
             let span = self.part_of(node, &near.span);
             let message = format!("`{}` is left in the command as it is", shown(&text[near.span]));
             self.report.warning(ProblemCode::BadTemplate, &span, message).help(format!("did you mean `{}`?", near.meant));
         }
         Some(text.to_owned())
+    }
+
+    /// Values are quoted as POSIX shells read them, which protects nothing in any other language.
+    fn values_fit_shell(&mut self, node: &Node<'_>, text: &str) {
+        let Some(shell) = self.shell.clone().filter(|shell| !shell.is_posix()) else { return };
+        for (path, span) in template::tags(text) {
+            let span = self.part_of(node, &span);
+            let message = format!("the value of `{path}` cannot be quoted for `{}`", shown(shell.text()));
+            self.error(ProblemCode::BadTemplate, &span, message)
+                .help(format!("give the value a name under `env`, such as VALUE: \"{{{{{path}}}}}\", and read that variable"));
+        }
+    }
+
+    /// A value that is handed to a second shell has lost its quotes there.
+    fn values_read_once(&mut self, node: &Node<'_>, text: &str) {
+        for found in template::read_twice(text) {
+            let span = self.part_of(node, &found.span);
+            let (path, reader) = (&found.path, &found.reader);
+            let message = format!("`{path}` is quoted for the shell, and then `{reader}` reads it as code");
+            let help = match reader.as_str() {
+                "ssh" => format!(
+                    "give the value a name under `env`, such as VALUE: \"{{{{{path}}}}}\", and quote it for the other shell: ssh HOST \"… $(printf %q \"$VALUE\")\""
+                ),
+                _ => format!(
+                    "give the value a name under `env`, such as VALUE: \"{{{{{path}}}}}\", and let the inner command read \"$VALUE\", inside single quotes"
+                ),
+            };
+            self.error(ProblemCode::NestedShell, &span, message).help(help);
+        }
     }
 
     fn check_template(&mut self, node: &Node<'_>, text: &str, escape: Escape, roots: Roots) {

@@ -62,6 +62,7 @@ pub(in crate::spec) static WORKFLOW: Format = Format {
         Key::optional("agents", Shape::MapOf(&AGENT_SHAPE), "How agents are started, by the names under which tasks ask for them; `default` works where no other is named."),
         Key::optional("budget", Shape::Map(&BUDGET), BUDGET_ABOUT),
         Key::optional("worktree", Shape::Truth, "Whether each run works in a git worktree and on a branch of its own.").default("false"),
+        Key::optional("shell", Shape::Shell, "The shell of all commands, where the task or gate and its phase do not say which; as the settings say when absent, else `bash`, or `sh` on a machine without bash."),
         Key::optional("policy", Shape::Map(&POLICY), POLICY_ABOUT),
         Key::required("phases", Shape::List(&PHASE, 1), "The phases, in order."),
         Key::optional("finalization", Shape::Map(&FINALIZATION), "What is made from the context when all phases are done."),
@@ -127,7 +128,7 @@ pub(in crate::spec) fn workflow(
     let max_parallel = fields.get("max_parallel").and_then(|node| checker.count(node, "`max_parallel`", 1..=MOST_PARALLEL));
     let (mut agents, budget, worktree) = (checker.agents(&fields), checker.budget(&fields), checker.worktree(&fields));
     let policy = checker.policy(&fields);
-    let mut phases = checker.phases(&fields, execution_mode);
+    let (shell, mut phases) = checker.with_shell(&fields, |checker| checker.phases(&fields, execution_mode));
     if policy.collect_phase {
         let span = fields.key("policy").cloned().unwrap_or_default();
         phases.iter().flatten().for_each(|phase| checker.asked_later(phase, &span));
@@ -162,6 +163,7 @@ pub(in crate::spec) fn workflow(
         policy,
         pipeline: None,
         plans: Vec::new(),
+        shell,
     })
 }
 

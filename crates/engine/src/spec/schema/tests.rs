@@ -42,6 +42,7 @@ fn formats() -> BTreeMap<&'static str, &'static Format> {
             | Shape::Environment
             | Shape::Number
             | Shape::Items
+            | Shape::Shell
             | Shape::Any
             | Shape::Values => {}
         }
@@ -123,6 +124,7 @@ fn samples(key: &Key) -> (Vec<String>, Vec<String>) {
         Shape::List(_, _) => (Vec::new(), all(&["{}", "text"])),
         Shape::CountOrMap(least, most, _) => (vec![least.to_string(), most.to_string()], all(&["0", "[]", "x", "{}"])),
         Shape::Number => (all(&["1", "2.5"]), all(&["0", "-1", "x", "[]"])),
+        Shape::Shell => (all(&["bash", "sh", "'python3 -u {0}'"]), all(&["zsh", "'{0}'", "[bash]", "{}", "' '"])),
         Shape::Items => (all(&["[1, a, {}]", "[]"]), all(&["' '"])),
         Shape::Any => (all(&["text", "3"]), Vec::new()),
         Shape::AnyOf(_) if key.name == "for_each" => (all(&["[a, b]", "{ in: [a] }"]), all(&["{}", "{ in: [a], lines: x }"])),
@@ -167,6 +169,7 @@ fn beside(format: &Format, name: &str) -> Vec<String> {
         "task" if matches!(name, "verify" | "decision" | "action") => with(&["id: t"]),
         "task" if name == "default" => with(&["id: t", "verify: { built: b }", "blocking: false"]),
         "task" if name == "on_deadline" => with(&["id: t", "verify: { built: b }", "deadline: 2h"]),
+        "task" if name == "shell" => with(&["id: t", "run: make"]),
         "task" if name == "show_files" || crate::spec::check::WAIT_KEYS.contains(&name) => {
             with(&["id: t", "verify: { built: b }"])
         }

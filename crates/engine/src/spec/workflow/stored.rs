@@ -1,6 +1,6 @@
 //! The stored form of tasks. A definition may hold very many, and what few of them say must not cost all of them.
 
-use super::{Budget, ForEach, Join, OnFail, OnInterrupt, Retry, Script, Task, Until, Work, Worktree};
+use super::{Budget, ForEach, Join, OnFail, OnInterrupt, Retry, Script, Shell, Task, Until, Work, Worktree};
 use crate::id::TaskId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -36,13 +36,15 @@ struct Seldom {
     budget: Budget,
     worktree: Worktree,
     commit: bool,
+    #[serde(default)]
+    shell: Option<Shell>,
 }
 
 impl From<Task> for StoredTask {
     fn from(task: Task) -> Self {
         let Task { id, name, needs, work, timeout, retry, on_interrupt, on_fail, outputs, env, secrets, dir, .. } = task;
-        let Task { when, join, for_each, until, continue_on_error, budget, worktree, commit, .. } = task;
-        let seldom = Seldom { when, join, for_each, until, continue_on_error, budget, worktree, commit };
+        let Task { when, join, for_each, until, continue_on_error, budget, worktree, commit, shell, .. } = task;
+        let seldom = Seldom { when, join, for_each, until, continue_on_error, budget, worktree, commit, shell };
         let seldom = (seldom != Seldom::default()).then(|| Box::new(seldom));
         Self { id, name, needs, work, timeout, retry, on_interrupt, on_fail, outputs, env, secrets, dir, seldom }
     }
@@ -52,7 +54,7 @@ impl From<StoredTask> for Task {
     fn from(stored: StoredTask) -> Self {
         let StoredTask { id, name, needs, work, timeout, retry, on_interrupt, on_fail, outputs, env, secrets, dir, seldom } =
             stored;
-        let Seldom { when, join, for_each, until, continue_on_error, budget, worktree, commit } =
+        let Seldom { when, join, for_each, until, continue_on_error, budget, worktree, commit, shell } =
             seldom.map(|seldom| *seldom).unwrap_or_default();
         Self {
             id,
@@ -75,6 +77,7 @@ impl From<StoredTask> for Task {
             budget,
             worktree,
             commit,
+            shell,
         }
     }
 }

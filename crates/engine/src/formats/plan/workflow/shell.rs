@@ -3,17 +3,15 @@
 use crate::spec::workflow::CHECK_FAILED;
 use crate::template::{self, Escape};
 
-/// One command for several, each of which must succeed. What looks like a template of ours is none.
+/// One command for several, each of which must succeed: the shell stops at the first line, and at the first member of a pipe,
+/// that fails. What looks like a template of ours is none.
 pub(super) fn all_of<'c>(commands: impl IntoIterator<Item = &'c str>) -> Option<String> {
     let commands: Vec<&str> = commands.into_iter().collect();
     let joined = match commands.as_slice() {
         [] => return None,
-        [one] if !one.contains('\n') => with_its_pipes(one, ""),
+        [one] => with_its_pipes(one),
         // A command may end with a comment or a here document, so what follows begins on a line of its own.
-        [one] => format!("set -e\n(\n{}\n)", with_its_pipes(one, "set -e\n")),
-        many => many.iter().fold(tell_which() + "\nset -e", |all, one| {
-            format!("{all}\ncheck={}\n(\n{}\n)", quoted(one), with_its_pipes(one, "set -e\n"))
-        }),
+        many => many.iter().fold(tell_which(), |all, one| format!("{all}\ncheck={}\n(\n{}\n)", quoted(one), with_its_pipes(one))),
     };
     Some(literal(&joined))
 }
@@ -32,6 +30,8 @@ pub(super) enum Pipes {
     ShortenOnly,
     /// The last one does, and others look for something: what did not find it may be what is wanted.
     Mixed(&'static str),
+    /// The last one cuts off something that never ends by itself, and so always fails.
+    Endless(&'static str),
 }
 
 /// Finds out where the pipes of a command lead, outside quotes.
@@ -65,26 +65,26 @@ pub(super) fn pipes(command: &str) -> Pipes {
     match (into.iter().all(|word| shortens(word).is_some()), into.last().and_then(shortens)) {
         // A quote without an end is something that this does not understand.
         _ if quote.is_some() => Pipes::Plain,
-        (true, Some(_)) if !is_endless => Pipes::ShortenOnly,
-        (_, Some(last)) => Pipes::Mixed(last),
+        (_, Some(last)) if is_endless => Pipes::Endless(last),
+        (true, Some(_)) => Pipes::ShortenOnly,
+        (false, Some(last)) => Pipes::Mixed(last),
         (_, None) => Pipes::Plain,
     }
 }
 
-/// A command that fails when anything in its pipes does, where they only shorten and there is a shell that can do that.
+/// A command whose pipes fail only when something went wrong in them.
 ///
-/// `head` reads on to the end there: else whatever prints more than is wanted would be killed, and have failed.
-fn with_its_pipes(command: &str, first: &str) -> String {
-    const HEAD: &str = "\
-head() { command head \"$@\"; s=$?; for a do case $a in -*|[0-9]*) ;; *) return $s ;; esac; done; cat >/dev/null; return $s; }";
-    if pipes(command) != Pipes::ShortenOnly {
-        return command.to_owned();
+/// `head` reads to the end: otherwise a command that prints more than is wanted would be killed, and so have failed. What never
+/// ends by itself is meant to be killed.
+fn with_its_pipes(command: &str) -> String {
+    const HEAD: &str = "head() { s=0; command head \"$@\" || s=$?; \
+for a do case $a in -*|[0-9]*) ;; *) return $s ;; esac; done; cat >/dev/null; return $s; }";
+    const LAST_ONLY: &str = "(set +o pipefail) 2>/dev/null && set +o pipefail";
+    match pipes(command) {
+        Pipes::ShortenOnly | Pipes::Mixed(_) if command.contains("head") => format!("{HEAD}\n{command}"),
+        Pipes::Plain | Pipes::ShortenOnly | Pipes::Mixed(_) => command.to_owned(),
+        Pipes::Endless(_) => format!("{LAST_ONLY}\n{command}"),
     }
-    format!(
-        "h={}\nc={}\nif command -v bash >/dev/null 2>&1; then exec bash -o pipefail -c \"$h\n$c\"; fi\neval \"$c\"",
-        quoted(HEAD),
-        quoted(&format!("{first}{command}"))
-    )
 }
 
 /// A command in which nothing is filled in.
@@ -134,8 +134,9 @@ mod tests {
         ] {
             assert_eq!(pipes(command), Pipes::Plain, "{command}");
         }
-        for command in ["a | grep -v x | head -5", "yes | head -1", "tr -d x </dev/urandom | head -c 9"] {
-            assert_eq!(pipes(command), Pipes::Mixed("head"), "{command}");
+        assert_eq!(pipes("a | grep -v x | head -5"), Pipes::Mixed("head"));
+        for command in ["yes | head -1", "tr -d x </dev/urandom | head -c 9"] {
+            assert_eq!(pipes(command), Pipes::Endless("head"), "{command}");
         }
     }
 
@@ -150,10 +151,18 @@ mod tests {
             ("echo a | tail -1\nfalse | head -n 1\ntrue", false),
             ("echo a | tail -1\ntrue | grep -q a || true", true),
             ("echo '{{vars.x}}' | cat; false | tee /dev/null", false),
+            ("false; echo done | tail -1", false),
+            ("false\necho done", false),
+            ("seq 1 100000 | grep 1 | head -1", true),
+            ("false | grep -c x | head -1", false),
+            ("yes | head -1", true),
         ] {
             let run = all_of([command]).expect("a command");
-            let output = std::process::Command::new("sh").args(["-c", &run]).output().expect("a shell");
+            let output = std::process::Command::new("bash").args(["-eo", "pipefail", "-c", &run]).output().expect("a shell");
             assert_eq!(output.status.success(), succeeds, "{command}: {run}: {output:?}");
+            let twice = all_of(["true", command]).expect("a command");
+            let output = std::process::Command::new("bash").args(["-eo", "pipefail", "-c", &twice]).output().expect("a shell");
+            assert_eq!(output.status.success(), succeeds, "{command}: {twice}: {output:?}");
         }
     }
 }

@@ -81,12 +81,16 @@ fn of_the_whole(plan: &PlanFile, unchecked: &[String]) -> Vec<String> {
 /// Tells of commands whose end says nothing about what they check.
 fn tell_of_pipes(source: &str, task: &PlanTask, report: &mut Report) {
     for check in task.verify.commands.iter().chain(&task.verification.commands) {
-        if let Pipes::Mixed(last) = shell::pipes(&check.command) {
-            let message = format!("this check succeeds whenever `{last}` does, whatever stands before the pipe");
-            report
-                .warning(ProblemCode::WrongValue, &line_span(source, check.place.line), message)
-                .help(format!("leave out `| {last}`, or check what is wanted by itself"));
-        }
+        let (last, message) = match shell::pipes(&check.command) {
+            Pipes::Plain | Pipes::ShortenOnly => continue,
+            Pipes::Mixed(last) => {
+                (last, "this check fails when any command of its pipe does, also a `grep` that finds nothing".to_owned())
+            }
+            Pipes::Endless(last) => (last, format!("this check succeeds whenever `{last}` does, whatever comes before the pipe")),
+        };
+        report
+            .warning(ProblemCode::WrongValue, &line_span(source, check.place.line), message)
+            .help(format!("leave out `| {last}`, or check what is wanted by itself"));
     }
 }
 

@@ -1,0 +1,106 @@
+//! The shell that runs commands.
+
+use crate::spec::suggest;
+use serde::{Deserialize, Serialize};
+
+/// Where the path of the file with the command goes in a template.
+const SCRIPT: &str = "{0}";
+
+/// Programs that quote words as POSIX says, so that values can be filled in for them.
+const POSIX: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "mksh", "busybox"];
+
+/// The shell that runs a command. Where nothing says which, it is bash, or `sh` on a machine without bash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shell {
+    /// bash, which stops at the first failing line and fails with the first failing member of a pipe.
+    Bash,
+    /// `sh`, which stops at the first failing line; a pipe ends as its last member does.
+    Sh,
+    /// A program with its arguments, of which `{0}` is the file that holds the command.
+    Program(String),
+}
+
+impl Shell {
+    /// The words that name a shell, for the schema and for suggestions.
+    pub const WORDS: [&str; 2] = ["bash", "sh"];
+
+    /// Reads a shell as it is written; otherwise what is wrong, and what to write instead.
+    pub fn parse(text: &str) -> Result<Self, (String, String)> {
+        let text = text.trim();
+        match text {
+            "bash" => return Ok(Self::Bash),
+            "sh" => return Ok(Self::Sh),
+            _ => {}
+        }
+        let shown = crate::spec::shown(text);
+        if !text.contains(SCRIPT) {
+            let help = match suggest::nearest(text, Self::WORDS) {
+                Some(meant) if !text.contains(char::is_whitespace) => format!("did you mean `{meant}`?"),
+                _ => format!("write `bash`, `sh`, or a command with `{{0}}` for the script file: `{shown} {{0}}`"),
+            };
+            return Err((format!("`{shown}` is not a shell that Lockgate knows"), help));
+        }
+        if text.contains(['\'', '"', '\\']) {
+            let help = "separate the words with spaces; for anything else, name a program that does it".to_owned();
+            return Err(("quotes and backslashes mean nothing in `shell`".to_owned(), help));
+        }
+        if text.split_whitespace().next().is_some_and(|program| program.contains(SCRIPT)) {
+            let help = "put the program first: `python3 {0}`".to_owned();
+            return Err(("`shell` starts with the script file, and no program runs it".to_owned(), help));
+        }
+        Ok(Self::Program(text.to_owned()))
+    }
+
+    /// As it is written in a workflow file.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Bash => "bash",
+            Self::Sh => "sh",
+            Self::Program(template) => template,
+        }
+    }
+
+    /// The program and its arguments, with the path of the file that holds the command; nothing for a shell that is given the
+    /// command itself.
+    pub fn arguments(&self, script: &str) -> Option<Vec<String>> {
+        match self {
+            Self::Bash | Self::Sh => None,
+            Self::Program(template) => Some(template.split_whitespace().map(|word| word.replace(SCRIPT, script)).collect()),
+        }
+    }
+
+    /// Whether it reads quotes as POSIX says: values can be filled in only for such a shell.
+    pub fn is_posix(&self) -> bool {
+        let is_known = |word: &str| POSIX.contains(&word.rsplit('/').next().unwrap_or(word));
+        match self {
+            Self::Bash | Self::Sh => true,
+            Self::Program(template) => template.split_whitespace().take_while(|word| !word.contains(SCRIPT)).any(is_known),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_is_a_known_word_or_a_command_with_a_script_file() {
+        assert_eq!(Shell::parse("bash"), Ok(Shell::Bash));
+        assert_eq!(Shell::parse(" sh "), Ok(Shell::Sh));
+        let python = Shell::parse("python3 -u {0}").expect("a template");
+        assert_eq!(python.arguments("/tmp/s"), Some(vec!["python3".into(), "-u".into(), "/tmp/s".into()]));
+        assert!(!python.is_posix());
+        for posix in ["bash -x {0}", "/usr/bin/dash {0}", "nix develop -c bash -eo pipefail {0}", "busybox sh {0}"] {
+            assert!(Shell::parse(posix).expect(posix).is_posix(), "{posix}");
+        }
+        for (wrong, help) in [
+            ("bahs", "did you mean `bash`?"),
+            ("zsh -e", "`zsh -e {0}`"),
+            ("python3 'a b' {0}", "separate the words with spaces"),
+            ("{0}", "put the program first"),
+        ] {
+            assert!(Shell::parse(wrong).expect_err(wrong).1.contains(help), "{wrong}: {:?}", Shell::parse(wrong));
+        }
+    }
+}
