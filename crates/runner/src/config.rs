@@ -19,7 +19,7 @@ pub use pipelines::Pipelines;
 
 use lockgate_engine::spec::document::{self, Value};
 use lockgate_engine::spec::problem::Problem;
-use lockgate_engine::spec::workflow::{AgentSetting, Policy};
+use lockgate_engine::spec::workflow::{AgentSetting, Policy, Shell};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::num::NonZeroU32;
@@ -56,6 +56,8 @@ pub struct Config {
     pub policy: Policy,
     /// What holds for all pipelines.
     pub pipelines: Pipelines,
+    /// The shell that runs commands, where a workflow does not say.
+    pub shell: Option<Shell>,
 }
 
 impl Config {
@@ -101,6 +103,7 @@ impl Config {
             "policy",
             "database",
             "pipelines",
+            "shell",
         ];
         for setting in root.fields("the settings", example, &known)? {
             let value = &setting.value;
@@ -115,11 +118,17 @@ impl Config {
                 "logins" => config.logins = logins::read(value)?,
                 "policy" => config.policy = policy::read(value)?,
                 "pipelines" => config.pipelines.set(value)?,
+                "shell" => config.shell = Some(shell(value)?),
                 _ => config.database = Some(DatabaseUrl::of(value)?),
             }
         }
         Ok(config)
     }
+}
+
+fn shell(value: &Value<'_>) -> Result<Shell, Problem> {
+    let text = value.text().ok_or_else(|| value.problem("`shell` must be text", Some("write `bash` or `sh`".to_owned())))?;
+    Shell::parse(text).map_err(|(message, help)| value.problem(message, Some(help)))
 }
 
 /// The text of the file, without waiting for it should it be a pipe; or why it cannot be read, and what to do.

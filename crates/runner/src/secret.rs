@@ -1,9 +1,12 @@
 //! Secrets: where their values come from, and how they are kept out of everything that is written down or shown.
 
+mod forms;
 mod masks;
+mod views;
 
 pub use masks::{Masker, Masks};
 
+use crate::process::default_shell;
 use lockgate_engine::spec::workflow::SecretSource;
 use std::fmt;
 use std::path::Path;
@@ -107,8 +110,10 @@ impl Secret {
 
     async fn from_command(name: &str, command: &str, dir: &Path) -> Result<Self, Unresolved> {
         let failed = |problem: String| Unresolved::CommandFailed { name: name.into(), command: command.into(), problem };
-        let output =
-            Command::new("/bin/sh").args(["-c", command]).current_dir(dir).stdin(Stdio::null()).kill_on_drop(true).output();
+        let shell = default_shell();
+        let mut started = Command::new(&shell.path);
+        started.args(&shell.options).args(["-c", command]).current_dir(dir).stdin(Stdio::null()).kill_on_drop(true);
+        let output = started.output();
         let Output { status, stdout, stderr } = match tokio::time::timeout(PATIENCE, output).await {
             Err(_) => return Err(failed(format!("did not end within {} seconds", PATIENCE.as_secs()))),
             Ok(Err(error)) => return Err(failed(format!("could not be started: {error}"))),

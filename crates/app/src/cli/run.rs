@@ -170,6 +170,7 @@ fn refuse_unfit(arguments: &Arguments, workflow: &Workflow) -> Result<(), Troubl
 pub(crate) fn with_limits(workflow: Workflow, config: &Config) -> Workflow {
     let mut workflow = pipeline::with_settings(workflow, config);
     workflow.follow_policy(&config.policy);
+    workflow.shell = workflow.shell.or_else(|| config.shell.clone());
     Workflow { max_parallel: workflow.max_parallel.or(config.max_parallel.map(NonZeroU32::get)), ..workflow }
 }
 

@@ -5,6 +5,7 @@ use crate::neutral;
 use crate::print::{ERROR, FAINT, GOOD, STRONG, WARNING, styled};
 use crate::progress::{count, first_line};
 use lockgate_engine::run::Status;
+use lockgate_runner::process::shell_text;
 use lockgate_runner::rehearse::{Rehearsed, RehearsedHold, Step, StepKind};
 use std::fmt::Write as _;
 
@@ -18,6 +19,10 @@ pub(crate) fn told(came: &Rehearsed, workflow: &str, feature: Option<&str>) -> S
     let mut text = format!("dry run of {}: nothing is done for real, and nothing is kept\n", styled(STRONG, name));
     for step in &came.steps {
         tell(&mut text, step, &came.holds);
+    }
+    let own = shell_text(None);
+    if came.steps.iter().any(|step| step.shell.as_deref() == Some(&own)) {
+        line(&mut text, format_args!("commands run with `{own}`"));
     }
     end(&mut text, came);
     text
@@ -74,7 +79,7 @@ fn work(text: &mut String, step: &Step, because: &str) {
     let name = if step.kind == StepKind::Gate { format!("gate {address}") } else { address };
     let again = step.attempt.filter(|attempt| *attempt > 1).map(|attempt| format!(" (attempt {attempt})")).unwrap_or_default();
     let does = match (&step.command, step.work) {
-        (Some(command), _) => format!(" runs: {}", first_line(command)),
+        (Some(command), _) => format!(" runs{}: {}", with_shell(step), first_line(command)),
         (None, Some("agent")) if step.prompt.is_some() => format!(" asks {}", asked(step)),
         (None, Some("script")) if step.attempt.is_some() => " is a script".to_owned(),
         (None, Some("pass")) if step.attempt.is_some() => " does nothing".to_owned(),
@@ -104,6 +109,13 @@ fn work(text: &mut String, step: &Step, because: &str) {
     if !step.outputs.is_empty() {
         line(text, format_args!("    writes {}", files(&step.outputs)));
     }
+}
+
+/// Names the shell of a command that is not the machine's own.
+fn with_shell(step: &Step) -> String {
+    let own = shell_text(None);
+    let other = step.shell.as_deref().filter(|shell| *shell != own);
+    other.map(|shell| format!(" with `{}`", neutral::line(shell))).unwrap_or_default()
 }
 
 fn asked(step: &Step) -> String {

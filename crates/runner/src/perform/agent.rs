@@ -152,6 +152,8 @@ fn gather(shared: &Shared, run: &Run, call: TaskCall<'_>, work: &AgentWork, chos
 /// What the process needs, with what the agent's setting adds.
 fn with_setting(shared: &Shared, run: &Run, phase: &Phase, like: Like<'_>, chosen: Option<&Chosen>) -> Prepared {
     let mut prepared = prepare(shared, run, phase, like);
+    // The program of an agent is no command of the workflow: `shell` says nothing about it.
+    prepared.shell = None;
     if let Some(chosen) = chosen {
         for (name, value) in &chosen.setting.env {
             prepared.env.entry(name.clone()).or_insert_with(|| value.clone());
@@ -448,6 +450,7 @@ pub(super) fn think(shared: Arc<Shared>, run: &Run, thinker: &Thinker, number: u
         env: &env,
         secrets: &[],
         timeout: None,
+        shell: None,
         feedback: None,
     };
     let prepared = with_setting(&shared, run, phase, like, chosen.as_ref().ok());

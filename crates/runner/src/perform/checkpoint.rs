@@ -12,7 +12,7 @@ use crate::world::Performed;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockgate_engine::digest::Digest;
-use lockgate_engine::hold::{Scope, Seen, ShownFile};
+use lockgate_engine::hold::{HoldKind, Scope, Seen, ShownFile};
 use lockgate_engine::id::{HoldId, PhaseId, TaskId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{Body, Showing, TaskOutcome};
@@ -180,6 +180,7 @@ pub(super) fn task(shared: Arc<Shared>, run: &Run, call: TaskCall<'_>, checkpoin
 /// Finds out whether a person did what they say.
 pub(super) fn check(shared: Arc<Shared>, run: &Run, hold: &HoldId, revision: u32, stop: Stop) -> BoxFuture<'static, Performed> {
     let (id, found) = (hold.clone(), run.holds.get(hold));
+    let is_login = found.is_some_and(|hold| hold.kind == HoldKind::Authentication);
     let checked = move |failure: Option<Failure>| Performed::from(Body::Checked { hold: id.clone(), revision, failure });
     let check = found.and_then(|hold| Some((hold.terms.check.clone()?, hold.scope.clone())));
     let Some((check, scope)) = check else {
@@ -210,9 +211,14 @@ pub(super) fn check(shared: Arc<Shared>, run: &Run, hold: &HoldId, revision: u32
         env: task.map_or(&no_env, |task| &task.env),
         secrets: task.map_or(&[], |task| &task.secrets),
         timeout: Some(check.timeout.unwrap_or(CHECK_TIME)),
+        shell: None,
         feedback: None,
     };
     let mut prepared = prepare_command(&shared, run, phase, like);
+    // What finds out whether a login works is our own command.
+    if is_login {
+        prepared.shell = None;
+    }
     let renderer = command_renderer(run, phase, &prepared, TaskValues::default(), &[]);
     let tree = match task {
         Some(task) => worktree::wanted(run, &asked_key, task),

@@ -3,17 +3,23 @@
 use super::values::Renderer;
 use super::{Shared, secrets};
 use crate::files::Places;
-use crate::process::{Ended, Grace, How, Job, LogLimits};
+use crate::process::{self, Ended, Grace, How, Job, LogLimits};
 use crate::rehearse::At;
 use crate::root::Step;
 use crate::secret::Secret;
 use lockgate_engine::datum::Datum;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{Failure, FailureKind};
-use lockgate_engine::spec::workflow::{Phase, SecretSource};
+use lockgate_engine::spec::workflow::{Phase, SecretSource, Shell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// The longest value of a variable, in bytes. Linux allows 128 KiB for a name and its value together.
+const LONGEST_VALUE: usize = 120_000;
+
+/// The exit code that shells give for SIGPIPE.
+const CUT_OFF: i32 = 141;
 
 /// What a process needs of the run, taken when its effect begins.
 pub(super) struct Prepared {
@@ -23,11 +29,15 @@ pub(super) struct Prepared {
     pub(super) ours: Vec<(String, String)>,
     pub(super) secrets: Vec<(String, Option<SecretSource>)>,
     pub(super) remove_env: Vec<String>,
+    /// The shell of the command; the machine's own where nothing says which.
+    pub(super) shell: Option<Shell>,
     pub(super) timeout: Option<Duration>,
     pub(super) idle_timeout: Option<Duration>,
     pub(super) lock: PathBuf,
     pub(super) log: PathBuf,
     pub(super) places: Places,
+    /// What a person or a check found with the last attempt; empty when nothing was said.
+    pub(super) feedback: String,
     /// Which work it is, for what may stand in for it.
     pub(super) at: At,
     /// Where it works when it says nothing: the root, or a worktree.
@@ -44,6 +54,8 @@ pub(super) struct Like<'a> {
     pub(super) env: &'a BTreeMap<String, String>,
     pub(super) secrets: &'a [String],
     pub(super) timeout: Option<Duration>,
+    /// The shell that runs it, where it says which.
+    pub(super) shell: Option<&'a Shell>,
     /// What a person found with the last attempt.
     pub(super) feedback: Option<&'a str>,
 }
@@ -58,7 +70,6 @@ pub(super) fn prepare(shared: &Shared, run: &Run, phase: &Phase, like: Like<'_>)
         ("LOCKGATE_TASK", like.name.to_owned()),
         ("LOCKGATE_ATTEMPT", like.attempt.to_string()),
         ("LOCKGATE_OUTPUT_DIR", places.output_path().to_string_lossy().into_owned()),
-        ("LOCKGATE_FEEDBACK", feedback),
     ];
     let source = |name: &String| (name.clone(), run.workflow.secrets.get(name).cloned());
     let iteration = match like.step {
@@ -66,13 +77,15 @@ pub(super) fn prepare(shared: &Shared, run: &Run, phase: &Phase, like: Like<'_>)
         Step::Gate { iteration, .. } => iteration,
     };
     Prepared {
+        feedback,
         at: At { address: like.address.clone(), iteration, attempt: like.attempt },
         address: like.address,
         dir: like.dir.clone(),
         env: like.env.clone(),
         ours: ours.map(|(name, value)| (name.to_owned(), value)).into(),
         secrets: like.secrets.iter().map(source).collect(),
-        remove_env: secrets::variables(&run.workflow),
+        remove_env: secrets::variables(&run.workflow, &shared.config),
+        shell: run.workflow.shell_in(phase, like.shell).cloned(),
         timeout: like.timeout,
         idle_timeout: None,
         lock: shared.root.lock_file(&run.id, like.step, like.attempt),
@@ -113,7 +126,7 @@ impl Prepared {
     ) -> Result<Job, Failure> {
         let mut env = self.ours.clone();
         for (name, template) in &self.env {
-            env.push((name.clone(), renderer.text(template).map_err(start)?));
+            env.push((name.clone(), fitting(name, renderer.text(template).map_err(start)?).map_err(start)?));
         }
         for (name, source) in &self.secrets {
             let secret =
@@ -129,8 +142,10 @@ impl Prepared {
         for folder in folders.into_iter().flatten() {
             std::fs::create_dir_all(&folder).map_err(|error| start(format!("{} cannot be made: {error}", folder.display())))?;
         }
+        env.extend(self.feedback_variables().map_err(start)?);
         Ok(Job {
             command,
+            shell: self.shell.clone(),
             dir,
             env,
             remove_env: self.remove_env.clone(),
@@ -139,10 +154,24 @@ impl Prepared {
             idle_timeout: self.idle_timeout,
             lock: self.lock.clone(),
             log: self.log.clone(),
-            masks: std::sync::Arc::new(shared.masks()),
+            masks: shared.masks(),
             limits: log_limits(shared.config.limits.log_mb.get()),
             grace: Grace::default(),
         })
+    }
+
+    /// What tells a job the feedback: the beginning of it, and a file that holds all of it.
+    fn feedback_variables(&self) -> Result<Vec<(String, String)>, String> {
+        let variable = |name: &str, value: String| (name.to_owned(), value);
+        if self.feedback.is_empty() {
+            return Ok(vec![variable("LOCKGATE_FEEDBACK", String::new())]);
+        }
+        let path = process::write_value_file(&self.lock, &self.feedback)
+            .map_err(|error| format!("the feedback cannot be written to a file: {error}"))?;
+        Ok(vec![
+            variable("LOCKGATE_FEEDBACK", beginning(&self.feedback)),
+            variable("LOCKGATE_FEEDBACK_FILE", path.to_string_lossy().into_owned()),
+        ])
     }
 
     /// Whether everything that a job would need can be filled in; folders may come to be while work is done.
@@ -155,12 +184,33 @@ impl Prepared {
     pub(super) fn ended(&self, shared: &Shared, ended: &Ended) {
         if ended.survivors.is_empty() && !matches!(ended.how, How::NotStarted(_)) {
             // Nothing of it lives, so there is nothing for anybody to end later.
-            let _ = std::fs::remove_file(&self.lock);
+            process::remove_lock(&self.lock);
         }
         if let Some(problem) = &ended.log_error {
             (shared.on_line)(&self.address, &format!("its log is not whole: {problem}"));
         }
     }
+}
+
+/// A value that fits into a variable.
+fn fitting(name: &str, value: String) -> Result<String, String> {
+    match value.len() > LONGEST_VALUE {
+        true => Err(format!(
+            "the value of `{name}` under `env` has {} bytes, and a variable can hold {LONGEST_VALUE}; write it to a file instead",
+            value.len()
+        )),
+        false => Ok(value),
+    }
+}
+
+/// As much of a text as fits into a variable, with a note where that is not all.
+fn beginning(text: &str) -> String {
+    const NOTE: &str = "\n(cut off here; all of it is in the file that LOCKGATE_FEEDBACK_FILE names)";
+    if text.len() <= LONGEST_VALUE {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(LONGEST_VALUE - NOTE.len());
+    format!("{}{NOTE}", &text[..end])
 }
 
 /// What a process says in templates, besides its command.
@@ -189,6 +239,10 @@ fn log_limits(megabytes: u32) -> LogLimits {
 pub(super) fn explain(ended: &Ended) -> Option<(FailureKind, String)> {
     match &ended.how {
         How::Exit(0) => None,
+        How::Exit(CUT_OFF) => {
+            let why = "a command wrote into a pipe that nothing read any more";
+            Some((FailureKind::Exit(CUT_OFF), format!("it ended with exit code {CUT_OFF}: {why}")))
+        }
         How::Exit(code) => Some((FailureKind::Exit(*code), format!("it ended with exit code {code}"))),
         How::Signal(signal) => Some((FailureKind::Signal(*signal), format!("it was ended by signal {signal}"))),
         How::TimedOut(limit) => Some((FailureKind::Timeout, format!("it took longer than {} s", limit.as_secs_f64()))),

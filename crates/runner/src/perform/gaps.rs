@@ -1,7 +1,7 @@
 //! Whether the work of a phase is whole, and what is made from the context in the end.
 
 use super::Shared;
-use super::script::{How, Trouble, collect, evaluate, keep_log, masked, prepare};
+use super::script::{How, Trouble, collect, evaluate, keep_log, mask_json, masked, prepare};
 use super::values::{Renderer, TaskValues};
 use crate::files::write_output;
 use crate::process::Stop;
@@ -105,14 +105,12 @@ async fn criteria_hold(shared: &Shared, criteria: Vec<(String, super::script::Pr
 
 /// Reads what a script returned: `{ status, gaps, action, additionalAgents, message }`.
 fn read(shared: &Shared, json: &str) -> GapsFound {
-    let masks = shared.masks();
     let text = |value: &Value| match value {
-        Value::String(text) => masks.mask_text(text).into_owned(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            masks.mask_text(&value.to_string()).into_owned()
-        }
+        Value::String(text) => text.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
     };
-    let fields = match serde_json::from_str(json) {
+    // All of it is kept: the status, the gaps, and what agents are told.
+    let fields = match serde_json::from_str(&mask_json(json, &shared.masks())) {
         Ok(Value::Object(fields)) => fields,
         Ok(Value::Bool(true)) => return GapsFound::Whole { status: "complete".into(), message: None },
         Ok(Value::Bool(false)) => {
@@ -190,7 +188,7 @@ async fn make(
     let ready = renderer.ready(shared).await?;
     let masks = shared.masks();
     let text = masks.mask_text(&ready.document(&finalization.template)?).into_owned();
-    let output = ready.text(&finalization.output)?;
+    let output = masks.mask_text(&ready.text(&finalization.output)?).into_owned();
     let path = write_output(&places, &output, text.as_bytes()).map_err(|refused| refused.to_string())?;
     let keep = shared.config.limits.output_keep_bytes();
     let (files, values) = collect(places, vec![path], keep, masks).await?;

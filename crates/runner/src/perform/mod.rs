@@ -33,7 +33,7 @@ use lockgate_engine::id::TaskKey;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{Body, TaskOutcome};
 use lockgate_engine::run::effect::Effect;
-use lockgate_engine::run::event::FailureKind;
+use lockgate_engine::run::event::{Failure, FailureKind};
 use lockgate_engine::run::phase::TaskRun;
 use lockgate_engine::spec::workflow::{Phase, Task, Work};
 use lockgate_store::Store;
@@ -125,8 +125,9 @@ impl Performer {
 impl Perform for Performer {
     fn begin(&self, run: &Run, effect: &Effect, stop: Stop) -> BoxFuture<'static, Performed> {
         let shared = self.shared.clone();
-        let performed = self.begin_knowing(run, effect, stop);
-        match shared.secrets.unknown(run).filter(|_| shared.stubs.is_none()) {
+        let masks = shared.masks();
+        let performed = self.begin_knowing(run, effect, stop).map(move |performed| failures_masked(performed, &masks)).boxed();
+        match shared.secrets.unknown(run, &shared.config).filter(|_| shared.stubs.is_none()) {
             None => performed,
             // Nothing is written or shown before every secret that may be in it is known.
             Some(unknown) => async move {
@@ -152,13 +153,61 @@ impl Perform for Performer {
         let ended = tokio::task::spawn_blocking(move || {
             locks.iter().try_for_each(|lock| {
                 crate::process::end_orphans(lock).map_err(|error| error.to_string())?;
-                // What could not be removed is looked at again next time.
-                let _ = std::fs::remove_file(lock);
+                crate::process::remove_lock(lock);
                 Ok(())
             })
         });
         async move { ended.await.map_err(|error| error.to_string())? }.boxed()
     }
+}
+
+/// Masks why something failed and what is noted about a question: these texts come from many places, and some of them repeat what a
+/// program said.
+fn failures_masked(mut performed: Performed, masks: &Masks) -> Performed {
+    let mask = |text: &mut String| *text = masks.mask_text(text).into_owned();
+    let mask_failure = |failure: &mut Failure| {
+        mask(&mut failure.message);
+        mask(&mut failure.tail);
+    };
+    match &mut performed.body {
+        Body::TaskEnded { outcome, .. } => match outcome {
+            TaskOutcome::Failed(failure) => mask_failure(failure),
+            TaskOutcome::Asks(showing) => showing.notes.iter_mut().for_each(mask),
+            TaskOutcome::Again { why, .. } => mask(why),
+            TaskOutcome::Finished { .. }
+            | TaskOutcome::Items(_)
+            | TaskOutcome::Agents(_)
+            | TaskOutcome::Thinks(_)
+            | TaskOutcome::Unauthenticated { .. }
+            | TaskOutcome::HandsOver(_)
+            | TaskOutcome::CommitsMissing(_) => {}
+        },
+        Body::Shown { shown, .. } => shown.notes.iter_mut().for_each(mask),
+        Body::GateEnded { failure, .. } | Body::Checked { failure, .. } => failure.iter_mut().for_each(mask_failure),
+        Body::Thought { text: Err(failure), .. } => mask_failure(failure),
+        Body::Finalized { made: Err(why) } => mask(why),
+        Body::Rechecked { differences, .. } => differences.iter_mut().for_each(mask),
+        Body::Thought { text: Ok(_), .. }
+        | Body::Finalized { made: Ok(_) }
+        | Body::WhenEvaluated { .. }
+        | Body::GapsChecked { .. }
+        | Body::ConditionEvaluated { .. }
+        | Body::Create(_)
+        | Body::TakeOver { .. }
+        | Body::AcceptDefinition { .. }
+        | Body::ChangeAnswer { .. }
+        | Body::TimerDue { .. }
+        | Body::Look
+        | Body::Answer { .. }
+        | Body::GivePresets { .. }
+        | Body::Interrupt { .. }
+        | Body::Cancel { .. }
+        | Body::RetryTask { .. }
+        | Body::SkipTask { .. }
+        | Body::RecordRefusal(_)
+        | Body::Pipeline(_) => {}
+    }
+    performed
 }
 
 /// A task that is to be done.
@@ -182,6 +231,7 @@ impl<'a> TaskCall<'a> {
             env: &self.task.env,
             secrets: &self.task.secrets,
             timeout: self.task.timeout,
+            shell: self.task.shell.as_ref(),
             feedback: self.state.feedback(),
         }
     }
@@ -245,7 +295,7 @@ impl Shared {
     }
 
     /// Masks for every secret that is known by now.
-    fn masks(&self) -> Masks {
+    fn masks(&self) -> Arc<Masks> {
         self.secrets.masks()
     }
 }

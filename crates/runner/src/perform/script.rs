@@ -6,7 +6,7 @@ use crate::files::{Places, collect_outputs};
 use crate::process::Stop;
 use crate::rehearse::{At, Stubs};
 use crate::root::Step;
-use crate::script::{Call, Files, Form, Limits, Returned, ScriptError, StoredPart, Thought};
+use crate::script::{Call, Failed, Files, Form, Limits, Returned, ScriptError, StoredPart, Thought};
 use crate::secret::Masks;
 use crate::world::Performed;
 use futures::FutureExt;
@@ -296,7 +296,7 @@ async fn call(shared: &Shared, prepared: Prepared) -> Result<Returned, Trouble> 
         Some(known) => Some(remembered(shared, known).await.map_err(trouble)?),
     };
     let call = Call { form, source, globals, stored, files, thoughts, limits };
-    shared.evaluator.evaluate(&call).await.map_err(|failed| {
+    evaluate_knowing(shared, call).await.map_err(|failed| {
         let (kind, wants) = match &failed.error {
             ScriptError::Timeout(_) => (FailureKind::Timeout, None),
             ScriptError::Wants { prompt } => (FailureKind::Script, Some(prompt.clone())),
@@ -310,6 +310,21 @@ async fn call(shared: &Shared, prepared: Prepared) -> Result<Returned, Trouble> 
         };
         Trouble { kind, message: in_the_file(&failed.error, line), log: failed.log, wants }
     })
+}
+
+/// Evaluates a call. A prompt that holds a secret is recorded without it, and so it is found again by what is recorded.
+async fn evaluate_knowing(shared: &Shared, mut call: Call) -> Result<Returned, Failed> {
+    loop {
+        let evaluated = shared.evaluator.evaluate(&call).await;
+        let Err(Failed { error: ScriptError::Wants { prompt }, .. }) = &evaluated else { return evaluated };
+        let masks = shared.masks();
+        let recorded = masks.mask_text(prompt);
+        let mut known = call.thoughts.iter_mut().flatten().filter(|_| recorded != *prompt);
+        match known.find(|thought| thought.prompt == recorded) {
+            Some(thought) => thought.prompt = prompt.clone(),
+            None => return evaluated,
+        }
+    }
 }
 
 async fn remembered(shared: &Shared, known: Vec<(Datum, Datum)>) -> Result<Vec<Thought>, String> {
@@ -405,7 +420,7 @@ pub(super) fn mask_json(json: &str, masks: &Masks) -> String {
 pub(super) type Collected = (Vec<OutputFile>, Vec<(Digest, Vec<u8>)>);
 
 /// Makes declared outputs durable and digests them, off the drive loop's thread.
-pub(super) async fn collect(places: Places, paths: Vec<String>, keep: u64, masks: Masks) -> Result<Collected, String> {
+pub(super) async fn collect(places: Places, paths: Vec<String>, keep: u64, masks: Arc<Masks>) -> Result<Collected, String> {
     let work = move || {
         let collected = collect_outputs(&places, &paths, keep, &|bytes| masks.contains(bytes));
         collected.map(|outputs| (outputs.files, outputs.values)).map_err(|missing| missing.to_string())

@@ -1,26 +1,25 @@
 //! The secrets of the runs that this process performs effects for, known before anything of theirs is written or shown.
 
-use crate::config::DATABASE_VARIABLE;
+use crate::config::{Config, DATABASE_VARIABLE};
 use crate::secret::{Masks, Secret};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::run::Run;
 use lockgate_engine::spec::workflow::{SecretSource, Workflow};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// What this process knows of secrets.
 #[derive(Default)]
 pub(super) struct Known {
     inner: Mutex<Inner>,
+    masks: Arc<Masks>,
 }
 
 #[derive(Default)]
 struct Inner {
-    values: BTreeMap<String, Secret>,
     /// Definitions whose every secret has been looked for.
     looked_for: BTreeSet<Digest>,
-    masks: Masks,
 }
 
 /// Secrets to be looked for, and the definition that lists them.
@@ -35,11 +34,11 @@ impl Known {
     }
 
     /// The secrets of a run's workflow, unless they were looked for before.
-    pub(super) fn unknown(&self, run: &Run) -> Option<Unknown> {
+    pub(super) fn unknown(&self, run: &Run, config: &Config) -> Option<Unknown> {
         if self.inner().looked_for.contains(&run.definition) {
             return None;
         }
-        let secrets = listed(&run.workflow).into_iter();
+        let secrets = listed(&run.workflow, config).into_iter();
         let secrets = secrets.map(|name| (name.clone(), run.workflow.secrets.get(&name).cloned())).collect();
         Some(Unknown { definition: run.definition, secrets })
     }
@@ -54,34 +53,30 @@ impl Known {
         self.inner().looked_for.insert(unknown.definition);
     }
 
-    /// Takes in a secret that was resolved for a task.
+    /// Takes in a secret that was resolved for a task. Its earlier values stay masked: they may be anywhere by now.
     pub(super) fn add(&self, secret: Secret) {
-        let mut inner = self.inner();
-        let known = inner.values.get(&secret.name).is_some_and(|known| known.value == secret.value);
-        if !known {
-            inner.values.insert(secret.name.clone(), secret);
-            inner.masks = Masks::new(inner.values.values());
-        }
+        self.masks.add([&secret]);
     }
 
-    /// Masks for every secret that is known.
-    pub(super) fn masks(&self) -> Masks {
-        self.inner().masks.clone()
+    /// Masks for every secret that is known, now and later.
+    pub(super) fn masks(&self) -> Arc<Masks> {
+        self.masks.clone()
     }
 }
 
-/// The names of all secrets that tasks and gates of a workflow list.
-fn listed(workflow: &Workflow) -> BTreeSet<String> {
+/// The names of all secrets that a workflow names for tasks, gates or agents, or that the settings name for agents.
+fn listed(workflow: &Workflow, config: &Config) -> BTreeSet<String> {
     let tasks = workflow.phases.iter().flat_map(|phase| &phase.tasks).flat_map(|task| &task.secrets);
     let gates = workflow.phases.iter().flat_map(|phase| &phase.gates).flat_map(|gate| &gate.secrets);
-    tasks.chain(gates).chain(workflow.secrets.keys()).cloned().collect()
+    let agents = workflow.agents.values().chain(config.agents.values()).flat_map(|agent| &agent.secrets);
+    tasks.chain(gates).chain(agents).chain(workflow.secrets.keys()).cloned().collect()
 }
 
 /// The environment variables that hold a secret of a workflow: no task inherits them, those that list a secret are given it.
-pub(super) fn variables(workflow: &Workflow) -> Vec<String> {
+pub(super) fn variables(workflow: &Workflow, config: &Config) -> Vec<String> {
     let declared = workflow.secrets.values().filter_map(|source| match source {
         SecretSource::Env(variable) => Some(variable.clone()),
         SecretSource::Command(_) => None,
     });
-    declared.chain(listed(workflow)).chain([DATABASE_VARIABLE.to_owned()]).collect()
+    declared.chain(listed(workflow, config)).chain([DATABASE_VARIABLE.to_owned()]).collect()
 }

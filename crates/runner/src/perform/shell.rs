@@ -12,7 +12,8 @@ use lockgate_engine::id::{GateId, PhaseId};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{Body, TaskOutcome};
 use lockgate_engine::run::event::{Failure, FailureKind};
-use lockgate_engine::spec::workflow::Gate;
+use lockgate_engine::spec::workflow::{Gate, Shell};
+use lockgate_engine::template;
 use std::sync::Arc;
 
 pub(super) fn task(
@@ -76,10 +77,11 @@ pub(super) fn gate(
     let Some((phase, gate)) = declared else {
         return futures::future::ready(ended(Some(failure(FailureKind::Start, "the definition has no such gate")))).boxed();
     };
-    let Gate { run: command, dir, env, secrets, timeout, id, .. } = gate;
+    let Gate { run: command, dir, env, secrets, timeout, id, shell, .. } = gate;
     let step = Step::Gate { phase: &phase.id, iteration, gate: id };
     let address = format!("{}/{id}", phase.id);
-    let like = Like { name: id.as_str(), address, step, attempt, dir, env, secrets, timeout: *timeout, feedback: None };
+    let shell = shell.as_ref();
+    let like = Like { name: id.as_str(), address, step, attempt, dir, env, secrets, timeout: *timeout, shell, feedback: None };
     let prepared = prepare(&shared, run, phase, like);
     let values = TaskValues { id: Some((id.as_str(), attempt)), ..TaskValues::default() };
     let renderer = renderer(run, phase, &prepared, values, &[command.as_str()]);
@@ -108,8 +110,21 @@ pub(super) async fn execute(
     command: &str,
     stop: &Stop,
 ) -> Result<(), Failure> {
+    refuse_unquotable(prepared.shell.as_ref(), command).map_err(start)?;
     let command = ready.shell(command).map_err(start)?;
     execute_as_it_is(shared, prepared, ready, command, stop).await
+}
+
+/// A shell that settings name is not known when a workflow is checked, so its commands are looked at here.
+fn refuse_unquotable(shell: Option<&Shell>, command: &str) -> Result<(), String> {
+    let Some(shell) = shell.filter(|shell| !shell.is_posix()) else { return Ok(()) };
+    match template::tags(command).first() {
+        None => Ok(()),
+        Some((path, _)) => Err(format!(
+            "the value of `{path}` cannot be quoted for `{}`; give it a name under `env` and read that variable",
+            shell.text()
+        )),
+    }
 }
 
 /// The same with a command that is filled in already.
@@ -122,7 +137,7 @@ pub(super) async fn execute_as_it_is(
 ) -> Result<(), Failure> {
     if let Some(stubs) = &shared.stubs {
         prepared.fills_in(ready)?;
-        return stubs.command(&prepared.at, command, &prepared.places);
+        return stubs.command(&prepared.at, command, process::shell_text(prepared.shell.as_ref()), &prepared.places);
     }
     let job = prepared.job(shared, ready, command, None).await?;
     let mut on_line = |line: &str| (shared.on_line)(&prepared.address, line);

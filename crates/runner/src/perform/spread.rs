@@ -7,6 +7,7 @@ use super::{Shared, TaskCall, command, failed, shell, worktree};
 use crate::files::{LinesError, look_at_lines};
 use crate::process::Stop;
 use crate::root::Step;
+use crate::secret::Masks;
 use crate::world::Performed;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -79,7 +80,7 @@ pub(super) fn items(
     let (key, attempt) = (call.key.clone(), call.attempt);
     async move {
         let (outcome, values) = match source.list(&shared, &stop).await {
-            Ok(list) => spread_over(&list),
+            Ok(list) => spread_over(&masked_list(&list, &shared.masks())),
             Err(trouble) => troubled(&shared, trouble),
         };
         Performed { body: Body::TaskEnded { key, attempt, outcome, agent: None, commit: None }, values }
@@ -117,6 +118,12 @@ impl Source {
             }
         }
     }
+}
+
+/// Items become parts of addresses, branches and worktrees, so no secret may be in them.
+fn masked_list(list: &Value, masks: &Masks) -> Value {
+    let text = list.to_string();
+    serde_json::from_str(&script::mask_json(&text, masks)).unwrap_or(Value::Null)
 }
 
 fn spread_over(list: &Value) -> script::Came {
@@ -190,7 +197,8 @@ pub(super) fn agents(
         let (outcome, values) = match evaluated {
             Ok(returned) => {
                 keep_log(&shared, &key, &returned.log, &log);
-                let value = serde_json::from_str(&returned.json).unwrap_or(Value::Null);
+                let json = script::mask_json(&returned.json, &shared.masks());
+                let value = serde_json::from_str(&json).unwrap_or(Value::Null);
                 match Subagent::list(&value) {
                     Ok(agents) => (TaskOutcome::Agents(agents), Vec::new()),
                     Err(why) => (failed(FailureKind::Script, why), Vec::new()),

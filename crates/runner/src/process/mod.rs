@@ -2,7 +2,7 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `start` | the first process: session, lock, pipes |
+//! | `start`, `shell` | the first process: session, lock, pipes; the shell that it is |
 //! | `lock` | the lock file that says whether anything of a job lives |
 //! | `source`, `output`, `lines`, `log`, `ring` | what a job prints, on its way to people and files |
 //! | `remains`, `adopted`, `ours` | what a job leaves behind, and whose it is |
@@ -20,6 +20,7 @@ mod ours;
 mod output;
 mod remains;
 mod ring;
+mod shell;
 mod source;
 mod start;
 mod stop;
@@ -31,9 +32,11 @@ pub use log::LogLimits;
 pub use orphans::{Orphans, end_orphans};
 pub use ours::{Ours, spawn_ours};
 pub use output::OnOutput;
+pub use shell::{Program, default_shell, shell_text};
 pub use stop::Stop;
 
 use crate::secret::Masks;
+use lockgate_engine::spec::workflow::Shell;
 use output::Output;
 use rustix::process::Signal;
 use source::Source;
@@ -54,8 +57,10 @@ const KILLS: u32 = 20;
 /// A shell command to run.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// What `sh -c` is given.
+    /// What the shell is given.
     pub command: String,
+    /// The shell; bash where nothing says which, or `sh` on a machine without bash.
+    pub shell: Option<Shell>,
     /// Where it runs.
     pub dir: PathBuf,
     /// Variables that are set, on top of the environment of this process.
@@ -78,6 +83,25 @@ pub struct Job {
     pub masks: Arc<Masks>,
     /// How much of what it prints is kept.
     pub limits: LogLimits,
+}
+
+/// The file that holds a value which is too large for the environment of a job.
+pub fn value_file(lock: &std::path::Path) -> PathBuf {
+    shell::beside(lock, "feedback")
+}
+
+/// Writes that file; nobody else can read it.
+pub fn write_value_file(lock: &std::path::Path, text: &str) -> std::io::Result<PathBuf> {
+    let path = value_file(lock);
+    shell::write_private(&path, text.as_bytes()).map(|()| path)
+}
+
+/// Removes the lock of a job of which nothing lives, and the files beside it.
+pub fn remove_lock(lock: &std::path::Path) {
+    // What could not be removed is looked at again next time.
+    let _ = std::fs::remove_file(lock);
+    let _ = std::fs::remove_file(shell::script_file(lock));
+    let _ = std::fs::remove_file(value_file(lock));
 }
 
 /// How long processes get between the request to end (SIGTERM) and the end (SIGKILL).

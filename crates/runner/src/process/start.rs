@@ -4,14 +4,16 @@ use super::Job;
 use super::lock;
 use super::ours::{self, Ours, Running};
 use super::remains::MARK;
+use super::shell;
 use super::table::{self, FileId};
 use rustix::process::{Signal, kill_process_group};
+use std::borrow::Cow;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::unix::pipe;
@@ -101,8 +103,9 @@ fn spawn(job: &Job, lock_path: &Path, writers: Writers) -> Result<(Child, FileId
         None => Stdio::null(),
         Some(bytes) => input(bytes).map_err(no_stdio)?.into(),
     };
-    let mut command = Command::new("/bin/sh");
-    command.arg("-c").arg(&job.command).current_dir(&job.dir).stdin(stdin);
+    let mut command = shell::command_line(job.shell.as_ref(), &without_nul(&job.command), &shell::script_file(lock_path))
+        .map_err(Refused::Failed)?;
+    command.current_dir(&job.dir).stdin(stdin);
     let output = match writers.output {
         Some(output) => output,
         None => writers.all.try_clone().map_err(no_stdio)?,
@@ -111,13 +114,18 @@ fn spawn(job: &Job, lock_path: &Path, writers: Writers) -> Result<(Child, FileId
     for name in &job.remove_env {
         command.env_remove(name);
     }
-    command.envs(job.env.iter().map(|(name, value)| (name, value))).env(MARK, lock_path);
+    command.envs(job.env.iter().map(|(name, value)| (name, without_nul(value).into_owned()))).env(MARK, lock_path);
     let descriptor = lock.as_raw_fd();
     // SAFETY: `enter_session` only makes system calls that are safe after a fork, and allocates nothing; the descriptor stays
     // open until `spawn` has come back, which is after exec.
     unsafe { command.pre_exec(move || lock::enter_session(descriptor)) };
     let child = command.spawn().map_err(|error| Refused::Failed(why_not_spawned(job, &error)))?;
     Ok((child, file))
+}
+
+/// Neither an argument nor a variable can hold a NUL.
+fn without_nul(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
 }
 
 fn why_not_spawned(job: &Job, error: &io::Error) -> String {
@@ -128,7 +136,7 @@ fn why_not_spawned(job: &Job, error: &io::Error) -> String {
         Some(rustix::io::Errno::TOOBIG) => {
             "the command and its environment are too long for the system; put large values in files".to_owned()
         }
-        _ => format!("the shell could not be started: {error}"),
+        _ => format!("the shell `{}` could not be started: {error}", shell::shell_text(job.shell.as_ref())),
     }
 }
 

@@ -42,7 +42,12 @@ pub struct At {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Deed {
     /// This command, filled in, would be given to a shell.
-    Command(String),
+    Command {
+        /// The command.
+        command: String,
+        /// The shell, as one would type it.
+        shell: String,
+    },
     /// This prompt would go to an agent.
     Prompt {
         /// Who would be asked; nobody where none is configured.
@@ -133,8 +138,8 @@ impl Stubs {
     }
 
     /// Instead of a command.
-    pub(crate) fn command(&self, at: &At, command: String, places: &Places) -> Result<(), Failure> {
-        self.stand_in(at, Deed::Command(command), places).map(drop)
+    pub(crate) fn command(&self, at: &At, command: String, shell: String, places: &Places) -> Result<(), Failure> {
+        self.stand_in(at, Deed::Command { command, shell }, places).map(drop)
     }
 
     /// Instead of an agent: what it says.

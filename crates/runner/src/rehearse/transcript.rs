@@ -33,6 +33,9 @@ pub struct Step {
     /// The command that would be given to a shell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// The shell that would run it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shell: Option<String>,
     /// The agent that would be asked; nothing where none is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
@@ -351,7 +354,7 @@ impl Transcript {
     pub(super) fn fill(&mut self, deeds: Vec<(At, Deed)>) {
         for (at, deed) in deeds {
             let round = at.address.strip_suffix("-until").map(|task| (task.to_owned(), at.iteration, at.attempt));
-            if let (Some(step), Deed::Command(command)) = (round.and_then(|round| self.begun.get(&round)), &deed) {
+            if let (Some(step), Deed::Command { command, .. }) = (round.and_then(|round| self.begun.get(&round)), &deed) {
                 self.steps[*step].until = Some(command.clone());
                 continue;
             }
@@ -366,7 +369,7 @@ impl Transcript {
             let begun = self.begun.get(&(at.address, at.iteration, at.attempt)).copied();
             let Some(step) = begun.or(thought).map(|place| &mut self.steps[place]) else { continue };
             match deed {
-                Deed::Command(command) => step.command = Some(command),
+                Deed::Command { command, shell } => (step.command, step.shell) = (Some(command), Some(shell)),
                 Deed::Prompt { agent, prompt } => (step.agent, step.prompt) = (agent, Some(prompt)),
                 Deed::Script => step.detail = step.detail.take().or(Some("not evaluated: a stub stands in for it".into())),
             }

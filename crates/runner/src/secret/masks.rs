@@ -1,80 +1,152 @@
 //! Masking by value: every form in which a secret may appear is replaced by its name.
 
 use super::Secret;
+use super::forms::forms;
+use super::views::{Seen, View};
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, PoisonError, RwLock};
 
-/// The shortest value that is masked, in characters: shorter ones stand in too much that is no secret.
-const SHORTEST_VALUE: usize = 4;
-/// The shortest line of a value of several lines that is masked on its own, in characters.
-const SHORTEST_LINE: usize = 8;
-/// The shortest piece of base64 that is masked, in characters.
-const SHORTEST_BASE64: usize = 6;
+/// How much of a large file is looked at at a time.
+const PIECE: usize = 64 * 1024;
 
-/// All the texts that must not be shown, with what stands in their place.
-#[derive(Clone, Default)]
+/// All the texts that must not be shown, with what is written in their place. They only ever become more: a secret that has
+/// changed is still a secret where it was written before.
+#[derive(Default)]
 pub struct Masks {
-    finder: Option<AhoCorasick>,
-    patterns: Vec<Pattern>,
+    found: RwLock<Arc<Finder>>,
 }
 
-#[derive(Clone)]
-struct Pattern {
-    text: Vec<u8>,
-    label: Arc<str>,
+/// Finds secrets.
+#[derive(Default)]
+struct Finder {
+    texts: BTreeMap<Vec<u8>, Arc<str>>,
+    search: Option<AhoCorasick>,
+    /// In the order of `texts`, as the search counts them.
+    patterns: Vec<(Vec<u8>, Arc<str>)>,
+}
+
+/// Secrets that were found in a piece of text.
+struct Found {
+    /// Where they are, by where they start, each with its label; they may overlap.
+    ranges: Vec<(Range<usize>, Arc<str>)>,
+    /// How many bytes cannot be part of a secret that continues in what is still to come.
+    certain: usize,
 }
 
 impl fmt::Debug for Masks {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Masks").field("patterns", &self.patterns.len()).finish_non_exhaustive()
+        formatter.debug_struct("Masks").field("patterns", &self.finder().patterns.len()).finish_non_exhaustive()
     }
 }
 
 impl Masks {
-    /// Masks for these secrets: their values, each long line of them, and their base64, URL and JSON forms.
+    /// Masks for these secrets: their values, each long line of them, and their base64, URL, JSON, hexadecimal and shell forms.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
-        let mut texts: BTreeMap<Vec<u8>, Arc<str>> = BTreeMap::new();
+        let masks = Self::default();
+        masks.add(secrets);
+        masks
+    }
+
+    /// Masks these secrets too, also in streams that are being masked already.
+    pub fn add<'a>(&self, secrets: impl IntoIterator<Item = &'a Secret>) {
+        let mut found = self.found.write().unwrap_or_else(PoisonError::into_inner);
+        let mut texts = found.texts.clone();
         for secret in secrets {
             let label: Arc<str> = format!("***{}***", secret.name).into();
             for text in forms(&secret.value) {
                 texts.entry(text).or_insert_with(|| label.clone());
             }
         }
-        if texts.is_empty() {
-            return Self::default();
+        if texts.len() > found.texts.len() {
+            *found = Arc::new(Finder::new(texts));
         }
-        let patterns: Vec<Pattern> = texts.into_iter().map(|(text, label)| Pattern { text, label }).collect();
-        let finder = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .build(patterns.iter().map(|pattern| &pattern.text))
-            .expect("secrets are limited to a length far below what the finder can hold");
-        Self { finder: Some(finder), patterns }
+    }
+
+    fn finder(&self) -> Arc<Finder> {
+        self.found.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The text with every secret replaced.
     pub fn mask_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        if !self.contains(text.as_bytes()) {
+        let finder = self.finder();
+        let found = finder.find(text.as_bytes(), true);
+        if found.ranges.is_empty() {
             return Cow::Borrowed(text);
         }
-        let mut masker = Masker::new(Arc::new(self.clone()));
-        let mut masked = masker.feed(text.as_bytes()).into_owned();
-        masked.extend(masker.finish());
+        let masked = found.masked(text.as_bytes(), &mut 0).unwrap_or_default();
         Cow::Owned(String::from_utf8_lossy(&masked).into_owned())
     }
 
-    /// Whether any secret stands in these bytes, in any of its forms.
+    /// Whether any secret is in these bytes, in any of its forms.
     pub fn contains(&self, bytes: &[u8]) -> bool {
-        self.finder.as_ref().is_some_and(|finder| finder.is_match(bytes))
+        let finder = self.finder();
+        let Some(search) = &finder.search else { return false };
+        if search.is_match(bytes) {
+            return true;
+        }
+        if !View::ALL.iter().filter_map(|view| view.mark()).any(|mark| bytes.contains(&mark)) {
+            return false;
+        }
+        let mut rest = bytes;
+        let mut held: Vec<u8> = Vec::new();
+        loop {
+            let (piece, later) = rest.split_at(rest.len().min(PIECE));
+            held.extend_from_slice(piece);
+            let found = finder.find(&held, later.is_empty());
+            if !found.ranges.is_empty() || later.is_empty() {
+                return !found.ranges.is_empty();
+            }
+            held.drain(..found.certain);
+            rest = later;
+        }
+    }
+}
+
+impl Finder {
+    fn new(texts: BTreeMap<Vec<u8>, Arc<str>>) -> Self {
+        let patterns: Vec<(Vec<u8>, Arc<str>)> = texts.iter().map(|(text, label)| (text.clone(), label.clone())).collect();
+        let search = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(patterns.iter().map(|(text, _)| text))
+            .expect("secrets are limited to a length far below what the finder can hold");
+        Self { texts, search: Some(search), patterns }
     }
 
-    /// How many bytes at the end could be the beginning of a secret that goes on in what is still to come.
+    /// Finds secrets in a piece of text, escaped or not; at the end nothing is uncertain.
+    fn find(&self, bytes: &[u8], is_end: bool) -> Found {
+        let mut found = Found { ranges: Vec::new(), certain: bytes.len() };
+        let Some(search) = &self.search else { return found };
+        let shows_more = |view: &&View| view.mark().is_none_or(|mark| bytes.contains(&mark));
+        let views: Vec<Seen<'_>> = View::ALL.iter().filter(shows_more).map(|view| Seen::of(*view, bytes, is_end)).collect();
+        for seen in &views {
+            let mut from = 0;
+            while let Some(one) = search.find(Input::new(&seen.bytes).range(from..)) {
+                let label = self.patterns[one.pattern().as_usize()].1.clone();
+                found.ranges.push((seen.start(one.start())..seen.end(one.end()), label));
+                from = one.start() + 1;
+            }
+            if !is_end {
+                let unfinished = self.unfinished(&seen.bytes);
+                found.certain = found.certain.min(seen.start(seen.bytes.len() - unfinished));
+            }
+        }
+        // What is held back is read again from its first byte, so no view may have an escape cut there.
+        while let Some(before) = views.iter().map(|seen| seen.boundary(found.certain)).find(|place| *place < found.certain) {
+            found.certain = before;
+        }
+        found.ranges.sort_by_key(|(range, _)| (range.start, usize::MAX - range.end));
+        found
+    }
+
+    /// How many bytes at the end could be the beginning of a secret that continues in what is still to come.
     fn unfinished(&self, bytes: &[u8]) -> usize {
         let Some(&last) = bytes.last() else { return 0 };
         let mut longest = 0;
-        for Pattern { text, .. } in &self.patterns {
+        for (text, _) in &self.patterns {
             for length in (longest + 1..text.len().min(bytes.len() + 1)).rev() {
                 if text[length - 1] == last && bytes.ends_with(&text[..length]) {
                     longest = length;
@@ -83,6 +155,34 @@ impl Masks {
             }
         }
         longest
+    }
+}
+
+impl Found {
+    /// Masks the certain bytes; nothing when they stay as they are. Secrets that overlap become one stretch, so that no remainder of
+    /// the second shows. `covered` is how many of the first bytes have a label already, and then how many of those that follow.
+    fn masked(&self, bytes: &[u8], covered: &mut usize) -> Option<Vec<u8>> {
+        let certain = self.certain;
+        let mut ranges = self.ranges.iter().filter(|(range, _)| range.start < certain).peekable();
+        if ranges.peek().is_none() && *covered == 0 {
+            return None;
+        }
+        let mut masked = Vec::with_capacity(certain);
+        // Everything before `done` was written or is covered by a label.
+        let mut done = std::mem::take(covered);
+        for (range, label) in ranges {
+            if range.start >= done {
+                masked.extend_from_slice(&bytes[done..range.start]);
+                masked.extend_from_slice(label.as_bytes());
+            }
+            done = done.max(range.end);
+        }
+        if done < certain {
+            masked.extend_from_slice(&bytes[done..certain]);
+        } else {
+            *covered = done - certain;
+        }
+        Some(masked)
     }
 }
 
@@ -104,7 +204,8 @@ impl Masker {
 
     /// Takes the next piece and gives what is now certain.
     pub fn feed<'a>(&mut self, piece: &'a [u8]) -> Cow<'a, [u8]> {
-        if self.masks.finder.is_none() {
+        let finder = self.masks.finder();
+        if finder.search.is_none() {
             return Cow::Borrowed(piece);
         }
         let bytes = if self.held.is_empty() {
@@ -114,14 +215,14 @@ impl Masker {
             joined.extend_from_slice(piece);
             Cow::Owned(joined)
         };
-        let certain = bytes.len() - self.masks.unfinished(&bytes);
-        let masked = self.masked(&bytes, certain);
-        self.held = bytes[certain..].to_vec();
+        let found = finder.find(&bytes, false);
+        let masked = found.masked(&bytes, &mut self.covered);
+        self.held = bytes[found.certain..].to_vec();
         match (masked, bytes) {
             (Some(masked), _) => Cow::Owned(masked),
-            (None, Cow::Borrowed(bytes)) => Cow::Borrowed(&bytes[..certain]),
+            (None, Cow::Borrowed(bytes)) => Cow::Borrowed(&bytes[..found.certain]),
             (None, Cow::Owned(mut bytes)) => {
-                bytes.truncate(certain);
+                bytes.truncate(found.certain);
                 Cow::Owned(bytes)
             }
         }
@@ -130,113 +231,14 @@ impl Masker {
     /// Gives what was held back, at the end of the stream.
     pub fn finish(&mut self) -> Vec<u8> {
         let held = std::mem::take(&mut self.held);
-        self.masked(&held, held.len()).unwrap_or(held)
+        let found = self.masks.finder().find(&held, true);
+        found.masked(&held, &mut self.covered).unwrap_or(held)
     }
-
-    /// Masks the first `certain` bytes; nothing when they stay as they are. Secrets that overlap become one stretch, so that no
-    /// remainder of the second shows. Any secret that begins in the certain part also ends in `bytes`, by the choice of `certain`.
-    fn masked(&mut self, bytes: &[u8], certain: usize) -> Option<Vec<u8>> {
-        let finder = self.masks.finder.as_ref()?;
-        let next = |from: usize| finder.find(Input::new(bytes).range(from..)).filter(|found| found.start() < certain);
-        let mut found = next(0);
-        if found.is_none() && self.covered == 0 {
-            return None;
-        }
-        let mut masked = Vec::with_capacity(certain);
-        // Everything before `done` was written or is covered by a label.
-        let mut done = std::mem::take(&mut self.covered);
-        while let Some(one) = found {
-            if one.start() >= done {
-                masked.extend_from_slice(&bytes[done..one.start()]);
-                masked.extend_from_slice(self.masks.patterns[one.pattern().as_usize()].label.as_bytes());
-            }
-            done = done.max(one.end());
-            found = next(one.start() + 1);
-        }
-        if done < certain {
-            masked.extend_from_slice(&bytes[done..certain]);
-        } else {
-            self.covered = done - certain;
-        }
-        Some(masked)
-    }
-}
-
-/// The forms in which a secret value may appear.
-fn forms(value: &str) -> Vec<Vec<u8>> {
-    let mut texts: Vec<String> = Vec::new();
-    for value in [value, value.trim()] {
-        if value.chars().count() < SHORTEST_VALUE {
-            continue;
-        }
-        texts.push(value.to_owned());
-        texts.push(percent_encoded(value, false));
-        texts.push(percent_encoded(value, true));
-        texts.push(percent_encoded(value, true).replace("%20", "+"));
-        if let Ok(quoted) = serde_json::to_string(value) {
-            texts.push(quoted[1..quoted.len() - 1].to_owned());
-        }
-        texts.extend(base64_forms(value.as_bytes()));
-    }
-    let lines = value.lines().map(str::trim).filter(|line| line.chars().count() >= SHORTEST_LINE);
-    texts.extend(lines.map(str::to_owned));
-    texts.into_iter().map(String::into_bytes).collect()
-}
-
-fn percent_encoded(value: &str, upper: bool) -> String {
-    let mut encoded = String::with_capacity(value.len() * 3);
-    for byte in value.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(byte as char),
-            _ if upper => encoded.push_str(&format!("%{byte:02X}")),
-            _ => encoded.push_str(&format!("%{byte:02x}")),
-        }
-    }
-    encoded
-}
-
-/// The value in base64: as itself, wrapped into lines, and as the middle of something longer (`user:password`), where what
-/// surrounds it decides on its first and last characters, so that only the characters between are looked for.
-fn base64_forms(value: &[u8]) -> Vec<String> {
-    const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let mut forms = Vec::new();
-    for alphabet in [STANDARD, URL] {
-        let whole = base64(value, alphabet);
-        for width in [64, 76] {
-            if whole.len() > width {
-                forms.extend(whole.as_bytes().chunks(width).map(|line| String::from_utf8_lossy(line).into_owned()));
-            }
-        }
-        forms.push(format!("{whole}{}", "=".repeat((4 - whole.len() % 4) % 4)));
-        forms.push(whole);
-        for before in 0..3 {
-            let shifted = [&[0; 2][..before], value].concat();
-            let characters = base64(&shifted, alphabet);
-            // A character is decided by the value alone when all its six bits are.
-            let first = (before * 8).div_ceil(6);
-            let end = shifted.len() * 8 / 6;
-            forms.push(characters[first..end].to_owned());
-        }
-    }
-    forms.retain(|form| form.trim_end_matches('=').len() >= SHORTEST_BASE64);
-    forms
-}
-
-/// Base64 without padding.
-fn base64(bytes: &[u8], alphabet: &[u8; 64]) -> String {
-    let mut encoded = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let word = (0..3).fold(0_u32, |word, index| word << 8 | u32::from(group.get(index).copied().unwrap_or(0)));
-        for index in 0..=group.len() {
-            encoded.push(alphabet[(word >> (18 - 6 * index) & 63) as usize] as char);
-        }
-    }
-    encoded
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::forms::standard_base64;
     use super::*;
 
     fn masks(secrets: &[(&str, &str)]) -> Arc<Masks> {
@@ -253,15 +255,6 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_as_others_write_it() {
-        for (plain, encoded) in
-            [("f", "Zg"), ("fo", "Zm8"), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy"), ("\u{3ff}\u{3fe}", "z7/Pvg")]
-        {
-            assert_eq!(base64(plain.as_bytes(), b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"), encoded);
-        }
-    }
-
-    #[test]
     fn a_value_is_masked_in_every_form() {
         let masks = masks(&[("TOKEN", "s3cret/pä ss\"word")]);
         for form in [
@@ -271,6 +264,14 @@ mod tests {
             "s3cret%2Fp%C3%A4+ss%22word",
             "s3cret/pä ss\\\"word",
             "czNjcmV0L3DDpCBzcyJ3b3Jk",
+            "%733cret%2fp%C3%a4+ss%22word",
+            r#"\u0073\u0033cret\/p\u00e4 ss\"word"#,
+            r#"s3cret\/p\303\244\ ss\"word"#,
+            r#"s3cret/pä ss\\\"word"#,
+            "7333637265742f70c3a420737322776f7264",
+            "7333 6372 6574 2F70 C3A4 2073 7322 776F 7264",
+            "73:33:63:72:65:74:2f:70:c3:a4:20:73:73:22:77:6f:72:64",
+            "s3cret&#x2F;p&#228; ss&quot;word",
         ] {
             assert_eq!(masks.mask_text(&format!("<{form}>")), "<***TOKEN***>");
             assert!(masks.contains(form.as_bytes()), "{form}");
@@ -281,10 +282,7 @@ mod tests {
     fn a_value_inside_longer_base64_is_masked() {
         let masks = masks(&[("PASSWORD", "correct-horse")]);
         for around in ["", "u:", "me:", "you:"] {
-            let header = base64(
-                format!("{around}correct-horse!").as_bytes(),
-                b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
-            );
+            let header = standard_base64(&format!("{around}correct-horse!"));
             let masked = masks.mask_text(&header).into_owned();
             assert!(masked.contains("***PASSWORD***"), "{around}: {masked}");
             assert!(masked.replace("***PASSWORD***", "").len() <= 8, "{around}: {masked}");
@@ -331,5 +329,42 @@ mod tests {
             assert!(masker.held.len() < 16);
         }
         assert_eq!(given, "***A***".len());
+    }
+
+    #[test]
+    fn a_quoted_value_is_masked_as_shells_show_it() {
+        let masks = masks(&[("TOKEN", "it's a\tsecret")]);
+        for form in [r"it'\''s a	secret", r#"it'"'"'s a	secret"#, r"it\'s a\tsecret"] {
+            assert_eq!(masks.mask_text(&format!("'{form}'")), "'***TOKEN***'", "{form}");
+        }
+    }
+
+    #[test]
+    fn an_escaped_secret_is_found_wherever_the_stream_was_cut() {
+        let masks = masks(&[("A", "pass/word"), ("B", "33-44-55")]);
+        let text = br"x pass%2Fword y \u0070\u0061ss\/word z pass&#47;word 33-44%2D55 \\ 100% %41";
+        let whole = r"x ***A*** y ***A*** z ***A*** ***B*** \\ 100% %41";
+        for size in 1..=text.len() {
+            assert_eq!(in_pieces(&masks, text, size), whole, "pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn an_earlier_value_stays_masked_and_a_new_one_is_masked_in_a_stream_that_runs() {
+        let masks = masks(&[("TOKEN", "first-value")]);
+        let mut masker = Masker::new(masks.clone());
+        assert_eq!(&*masker.feed(b"first-value "), b"***TOKEN*** ");
+        masks.add(&[Secret { name: "TOKEN".into(), value: "second-value".into() }]);
+        assert_eq!(&*masker.feed(b"first-value second-value."), b"***TOKEN*** ***TOKEN***.");
+    }
+
+    #[test]
+    fn a_secret_in_a_large_file_is_found_across_its_pieces() {
+        let masks = masks(&[("A", "pass/word")]);
+        for at in PIECE - 12..PIECE + 2 {
+            let file = [vec![b'.'; at], b"pass%2fword".to_vec(), vec![b'.'; 10]].concat();
+            assert!(masks.contains(&file), "{at}");
+        }
+        assert!(!masks.contains(&[vec![b'%'; PIECE * 2], b"pass".to_vec()].concat()));
     }
 }

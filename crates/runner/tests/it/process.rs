@@ -2,6 +2,7 @@
 
 mod apart;
 mod left_behind;
+mod shell;
 
 use lockgate_runner::process::{Ended, Grace, How, Job, LogLimits, Stop, become_subreaper, end_orphans, inside, run};
 use lockgate_runner::secret::{Masks, Secret};
@@ -27,6 +28,7 @@ fn alone() -> RwLockWriteGuard<'static, ()> {
 pub(crate) fn job(folder: &Path, command: &str) -> Job {
     Job {
         command: command.into(),
+        shell: None,
         dir: folder.to_owned(),
         env: Vec::new(),
         remove_env: Vec::new(),
@@ -153,7 +155,8 @@ fn what_cannot_start_says_why() {
     let folder = TempDir::new().unwrap();
     let how = run_job(Job { dir: folder.path().join("absent"), ..job(folder.path(), "true") }).0.how;
     assert!(matches!(&how, How::NotStarted(why) if why.contains("absent is not there")), "{how:?}");
-    let how = run_job(job(folder.path(), &"x".repeat(3_000_000))).0.how;
+    let env = (0..40).map(|number| (format!("V{number}"), "x".repeat(100_000))).collect();
+    let how = run_job(Job { env, ..job(folder.path(), "true") }).0.how;
     assert!(matches!(&how, How::NotStarted(why) if why.contains("too long")), "{how:?}");
     // Neither has left the lock held.
     assert_eq!(run_job(job(folder.path(), "true")).0.how, How::Exit(0));
@@ -241,7 +244,7 @@ fn two_hundred_megabytes_stay_within_the_limits() {
     let limits = LogLimits { head: 100_000, tail: 10_000 };
     let mut count = 0_u64;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let flood = "line=$(printf '%01000d' 0); yes \"$line\" | head -c 200000000; echo; echo the end";
+    let flood = "line=$(printf '%01000d' 0); (yes \"$line\" || true) | head -c 200000000; echo; echo the end";
     let secret = Secret { name: "TOKEN".into(), value: "hunter2-hunter2".into() };
     let masks = Arc::new(Masks::new([&secret]));
     let ended = runtime.block_on(run(Job { limits, masks, ..job(folder.path(), flood) }, Stop::new(), &mut |_| count += 1));

@@ -2,6 +2,7 @@
 
 use super::Check;
 use lockgate_engine::time::Timestamp;
+use lockgate_runner::process::default_shell;
 use lockgate_runner::world::{Clock, SystemClock};
 use std::process::{Command, Stdio};
 
@@ -26,11 +27,13 @@ fn first_line(program: &str, arguments: &[&str]) -> Result<String, String> {
 }
 
 fn shell() -> Check {
-    let mend = "tasks and gates run with `sh`: install a POSIX shell and see that PATH leads to it";
-    match first_line("sh", &["-c", "echo works"]) {
-        Ok(line) if line == "works" => Check::fine("shell", "`sh` runs commands"),
-        Ok(line) => Check::wrong("shell", format!("`sh -c 'echo works'` prints {line:?}"), mend),
-        Err(why) => Check::wrong("shell", why, mend),
+    let help = "install bash, or a POSIX shell as /bin/sh";
+    let shell = default_shell();
+    let options = shell.options.iter().map(String::as_str).chain(["-c", "echo works"]).collect::<Vec<_>>();
+    match first_line(&shell.path.to_string_lossy(), &options) {
+        Ok(line) if line == "works" => Check::fine("shell", format!("commands run with `{}`", shell.text())),
+        Ok(line) => Check::wrong("shell", format!("`{} -c 'echo works'` prints {line:?}", shell.text()), help),
+        Err(why) => Check::wrong("shell", why, help),
     }
 }
 

@@ -1,0 +1,135 @@
+//! Which program a command is given to, and with which arguments.
+
+use lockgate_engine::spec::workflow::Shell;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// The longest command that is given as an argument, in bytes; the system allows little more for one argument.
+const LONGEST_ARGUMENT: usize = 100_000;
+
+/// bash reads no startup files, and takes neither options nor functions from its environment (`-p`): a command behaves the same
+/// whoever starts Lockgate.
+const BASH: [&str; 6] = ["--noprofile", "--norc", "-p", "-e", "-o", "pipefail"];
+
+/// A program that runs commands on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What comes before the command.
+    pub options: Vec<String>,
+}
+
+impl Program {
+    /// As one would type it, for people.
+    pub fn text(&self) -> String {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // Startup files are no part of what a command means.
+        let options = self.options.iter().filter(|option| !matches!(option.as_str(), "--noprofile" | "--norc" | "-p"));
+        std::iter::once(&name).chain(options).map(String::as_str).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The program that runs commands where nothing says which: bash, or `sh` on a machine without it.
+pub fn default_shell() -> &'static Program {
+    static FOUND: OnceLock<Program> = OnceLock::new();
+    FOUND.get_or_init(|| match bash() {
+        Some(path) => strict_bash(path),
+        None => sh(sh_knows_pipefail()),
+    })
+}
+
+/// How commands are run that say this of their shell, for people.
+pub fn shell_text(shell: Option<&Shell>) -> String {
+    match shell {
+        None => default_shell().text(),
+        Some(Shell::Bash) => strict_bash("bash".into()).text(),
+        Some(Shell::Sh) => sh(false).text(),
+        Some(Shell::Program(template)) => template.clone(),
+    }
+}
+
+fn bash() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+    let is_program = |path: &Path| path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
+    // A folder that depends on where we stand could hold anything.
+    let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
+    folders.map(|folder| folder.join("bash")).find(|path| is_program(path))
+}
+
+fn strict_bash(path: PathBuf) -> Program {
+    Program { path, options: BASH.map(str::to_owned).into() }
+}
+
+fn sh(pipefail: bool) -> Program {
+    let options: &[&str] = if pipefail { &["-e", "-o", "pipefail"] } else { &["-e"] };
+    Program { path: "/bin/sh".into(), options: options.iter().map(|&option| option.to_owned()).collect() }
+}
+
+fn sh_knows_pipefail() -> bool {
+    let mut asked = Command::new("/bin/sh");
+    asked.args(["-o", "pipefail", "-c", ":"]);
+    asked.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+/// The command line that runs a command. One that is too long for an argument, or whose shell wants a file, goes into `script`.
+pub(super) fn command_line(shell: Option<&Shell>, command: &str, script: &Path) -> Result<Command, String> {
+    if let Some(arguments) = shell.and_then(|shell| shell.arguments(&script.to_string_lossy())) {
+        write(script, command)?;
+        let (program, rest) = arguments.split_first().ok_or("`shell` names no program")?;
+        let mut line = Command::new(program);
+        line.args(rest);
+        return Ok(line);
+    }
+    let program = match shell {
+        Some(Shell::Bash) => bash().map(strict_bash).ok_or("`bash` is not found; install it, or set `shell: sh`")?,
+        Some(Shell::Sh) => sh(false),
+        Some(Shell::Program(_)) | None => default_shell().clone(),
+    };
+    let mut line = Command::new(program.path);
+    line.args(program.options);
+    // bash would hand down its own options in these, so that scripts which it starts would stop at a failing line too.
+    line.env_remove("SHELLOPTS").env_remove("BASHOPTS");
+    if command.len() <= LONGEST_ARGUMENT {
+        line.arg("-c").arg(command);
+    } else {
+        write(script, command)?;
+        line.arg(script);
+    }
+    Ok(line)
+}
+
+/// The file of a command whose shell reads one.
+pub(super) fn script_file(lock: &Path) -> PathBuf {
+    beside(lock, "script")
+}
+
+/// A file that belongs to a job, and goes when its lock does.
+pub(super) fn beside(lock: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(lock);
+    name.push(".");
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+fn write(path: &Path, command: &str) -> Result<(), String> {
+    let line_break = if command.ends_with('\n') { "" } else { "\n" };
+    write_private(path, &[command.as_bytes(), line_break.as_bytes()].concat())
+        .map_err(|error| format!("the script file {} cannot be written: {error}", path.display()))
+}
+
+/// Writes a file that nobody else can read.
+pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // One of an earlier attempt may still be read by its shell.
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(bytes)
+}
