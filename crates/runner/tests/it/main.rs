@@ -9,3 +9,4 @@ mod projection;
 mod refused;
 mod script;
 mod simulation;
+mod two_drivers;

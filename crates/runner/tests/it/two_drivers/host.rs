@@ -1,0 +1,153 @@
+//! Playing a plan: both hosts drive the run whenever they can claim it, until it is complete.
+
+use super::hands::{Hands, HostClock};
+use super::lease_store::{LeaseStore, Server};
+use super::plan::{Plan, QUIET_AFTER, Span};
+use super::watch::{Watch, check_history};
+use lockgate_engine::digest::Digest;
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::command::{Actor, Create};
+use lockgate_engine::run::event::Created;
+use lockgate_engine::run::{Run, Status};
+use lockgate_runner::driver::{DriveError, Driver, Halt};
+use lockgate_runner::world::World;
+use lockgate_store::{Store, StoreError, verify_run};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
+
+/// After this long, a run that could have completed has not.
+const PATIENCE: Duration = Duration::from_secs(1_200);
+
+const RUN: &str = "simulat0";
+
+/// A process that is not polled while its host is frozen.
+struct Freezable<F> {
+    process: Pin<Box<F>>,
+    start: Instant,
+    freezes: Vec<Span>,
+    thaw: Pin<Box<Sleep>>,
+}
+
+impl<F: Future> Future for Freezable<F> {
+    type Output = F::Output;
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let now = self.start.elapsed();
+        if let Some(span) = self.freezes.iter().copied().find(|span| span.has(now)) {
+            let thaw = self.start + span.to;
+            self.thaw.as_mut().reset(thaw);
+            // It wakes this process when it is thawed.
+            let _ = self.thaw.as_mut().poll(context);
+            return Poll::Pending;
+        }
+        self.process.as_mut().poll(context)
+    }
+}
+
+pub(super) async fn play(plan: &Plan) -> Result<(), String> {
+    let (server, plan) = (Server::new(), Arc::new(plan.clone()));
+    let watch = Watch::new(&plan, &server);
+    let seeds = Arc::new(AtomicU64::new(plan.seed.wrapping_mul(1_000_003)));
+    let host = |number: usize| {
+        let host = Host { plan: plan.clone(), server: server.clone(), watch: watch.clone(), seeds: seeds.clone(), number };
+        let thaw = Box::pin(sleep_until(server.start));
+        let freezes = plan.hosts[number].freezes.clone();
+        tokio::spawn(Freezable { process: Box::pin(host.work()), start: server.start, freezes, thaw })
+    };
+    let hosts = [host(0), host(1)];
+    let completed = timeout(QUIET_AFTER + PATIENCE, futures::future::join_all(hosts)).await;
+    if let Some(claim) = watch.broken() {
+        return Err(claim);
+    }
+    for host in completed.map_err(|_| "the run does not complete")? {
+        host.map_err(|error| error.to_string())??;
+    }
+    let run = RunId::from(RUN);
+    let commits = server.disk.commits(&run, 0, usize::MAX).await.map_err(|error| error.to_string())?;
+    check_history(&commits)?;
+    let findings = verify_run(&server.disk, &run).await.map_err(|error| error.to_string())?;
+    match findings {
+        Some(findings) if findings.is_empty() => Ok(()),
+        findings => Err(format!("the history does not verify: {findings:?}")),
+    }
+}
+
+struct Host {
+    plan: Arc<Plan>,
+    server: Arc<Server>,
+    watch: Arc<Watch>,
+    seeds: Arc<AtomicU64>,
+    number: usize,
+}
+
+impl Host {
+    /// Drives the run again and again until it is complete, here or on the other host.
+    async fn work(self) -> Result<(), String> {
+        let planned = &self.plan.hosts[self.number];
+        for process in 0.. {
+            let name = format!("host-{}-{process}", self.number);
+            let store = Arc::new(LeaseStore::new(&self.server, name, planned, self.plan.leases));
+            let hands =
+                Hands { plan: self.plan.clone(), watch: self.watch.clone(), host: self.number, driver: store.driver().clone() };
+            let clock = HostClock { start: self.server.start, apart: planned.apart, seeds: self.seeds.clone() };
+            let world = World { store: store.clone(), perform: Arc::new(hands), clock: Arc::new(clock) };
+            let lived = tokio::select! {
+                biased;
+                () = store.keep_alive() => Ok(false),
+                lived = self.live(world, &store) => lived,
+            };
+            if lived? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// One process. Gives whether the run is complete.
+    async fn live(&self, world: World, store: &LeaseStore) -> Result<bool, String> {
+        // No process claims a run before it has a lease.
+        store.granted().await;
+        loop {
+            if self.watch.broken().is_some() {
+                return Ok(true);
+            }
+            match self.drive(world.clone()).await {
+                Ok(Status::Complete) => return Ok(true),
+                Ok(status) => return Err(format!("the run completes, and is not {status:?}")),
+                Err(DriveError::Refused(_)) => return Ok(true),
+                Err(DriveError::Store(StoreError::NoRun(_)) | DriveError::DrivenBy { .. } | DriveError::TakenOver(_)) => {}
+                Err(DriveError::LeaseLost(_) | DriveError::Store(StoreError::Io(_) | StoreError::OutcomeUnknown(_))) => {}
+                Err(DriveError::Load(lockgate_runner::load::LoadError::Store(StoreError::Io(_)))) => {}
+                Err(error) => return Err(format!("a process ends well or by a fault: {error}")),
+            }
+            sleep(self.plan.hosts[self.number].pause).await;
+            if self.plan.hosts[self.number].restarts {
+                return Ok(false);
+            }
+        }
+    }
+
+    async fn drive(&self, world: World) -> Result<Status, DriveError> {
+        let run = RunId::from(RUN);
+        let known = world.store.load(&run).await?.is_some();
+        let mut driver = match (known, self.number) {
+            (true, _) => Driver::resume(world, &run, Actor::driver(), Box::new(())).await?,
+            (false, 0) => self.create(world, run).await?,
+            (false, _) => return Err(StoreError::NoRun(run).into()),
+        };
+        driver.drive(&Halt::default()).await?;
+        Ok(Run::status(driver.run()))
+    }
+
+    async fn create(&self, world: World, run: RunId) -> Result<Driver, DriveError> {
+        let workflow = self.plan.workflow();
+        let bytes = workflow.to_bytes();
+        let created = Created::new(run, Digest::of(&bytes), "out".into(), world.store.driver().clone());
+        let values = vec![(created.definition, bytes)];
+        let create = Create { created, presets: Vec::new() };
+        Driver::create(world, Actor::driver(), create, Arc::new(workflow), values, false, Box::new(())).await
+    }
+}
