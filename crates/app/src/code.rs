@@ -122,6 +122,8 @@ lockgate_engine::codes! {
         DatabaseLocked = "database-locked",
         /// The database is damaged.
         DatabaseDamaged = "database-damaged",
+        /// Commits that were recorded are missing from the database.
+        CommitsMissing = "commits-missing",
         /// The database or server said something else.
         DatabaseTrouble = "database-trouble",
         /// A later release wrote this.
@@ -194,6 +196,7 @@ impl Code {
             | Self::DatabaseReadOnly
             | Self::DatabaseLocked
             | Self::DatabaseDamaged
+            | Self::CommitsMissing
             | Self::DatabaseTrouble
             | Self::NewerFormat
             | Self::HistoryDamaged

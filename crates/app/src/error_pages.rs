@@ -55,6 +55,7 @@ const PAGES: &[Page] = pages![
     "conflicting-keys",
     "damaged-backup",
     "database-damaged",
+    "commits-missing",
     "database-exists",
     "database-in-use",
     "database-locked",

@@ -58,7 +58,7 @@ impl Project {
         let config = Config::read(&root.config_file())?;
         let store: Arc<dyn Store> = match database(&config) {
             Some(url) => Arc::new(PostgresStore::connect(&url)?),
-            None => Arc::new(in_folder(&root.folder())?),
+            None => Arc::new(warned(in_folder(&root.folder())?)),
         };
         Ok(Self::with(root, config, store))
     }
@@ -138,6 +138,18 @@ impl Project {
             }
         }
     }
+}
+
+/// Warns of what a store lacks that was opened for reading; one that is to be written is not opened then.
+fn warned(store: SqliteStore) -> SqliteStore {
+    for missing in store.missing_at_the_end() {
+        crate::print::warn(format_args!(
+            "run {}: {} recorded, and missing from the database; `lockgate explain commits-missing` says what to do",
+            missing.run,
+            missing.commits()
+        ));
+    }
+    store
 }
 
 /// What evaluates scripts: this program again, as a worker.

@@ -111,12 +111,30 @@ impl From<StoreError> for Trouble {
             StoreError::ReadOnly(_) => Code::DatabaseReadOnly,
             StoreError::Locked(_) => Code::DatabaseLocked,
             StoreError::Corrupt(_) => Code::DatabaseDamaged,
+            StoreError::CommitsMissing { .. } => Code::CommitsMissing,
+            StoreError::Gone(_) => Code::RootMoved,
             StoreError::Newer { .. } => Code::NewerFormat,
             StoreError::OutcomeUnknown(_) => Code::OutcomeUnknown,
             StoreError::Misused(_) => Code::OurMistake,
             StoreError::Io(_) => Code::DatabaseTrouble,
         };
-        Self::new(code, error.to_string())
+        let trouble = Self::new(code, error.to_string());
+        match error {
+            StoreError::CommitsMissing { .. } => trouble
+                .help("restore a backup with `lockgate restore FILE --force`")
+                .help("or accept the loss with `lockgate verify --accept-missing`: work that finished after it runs again"),
+            StoreError::Gone(_) => trouble.help("continue with `lockgate resume` where the project is now"),
+            StoreError::NotThere(_)
+            | StoreError::NoRun(_)
+            | StoreError::Full(_)
+            | StoreError::ReadOnly(_)
+            | StoreError::Locked(_)
+            | StoreError::Corrupt(_)
+            | StoreError::Newer { .. }
+            | StoreError::OutcomeUnknown(_)
+            | StoreError::Misused(_)
+            | StoreError::Io(_) => trouble,
+        }
     }
 }
 

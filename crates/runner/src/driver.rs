@@ -226,6 +226,8 @@ impl Driver {
             lost = claim.lost() => Err(lost),
             paused = self.drive_on(halt) => paused,
         };
+        // What was recorded in a database that is gone is not recorded.
+        let paused = paused.and_then(|paused| Ok(self.world.store.still_there().map(|()| paused)?));
         if paused.is_err() {
             self.end_in_time().await;
         }

@@ -1,6 +1,6 @@
 //! What can go wrong in a store. Each message says what, where, and what to do next.
 
-use crate::store::DriverInfo;
+use crate::store::{DriverInfo, Missing};
 use lockgate_engine::id::RunId;
 use std::path::PathBuf;
 
@@ -29,6 +29,17 @@ pub enum StoreError {
         /// The newest format that this release knows.
         supported: i64,
     },
+    /// Commits that were acknowledged are no longer in the database.
+    #[error("{} lacks what was recorded: {}", path.display(), list(missing))]
+    CommitsMissing {
+        /// The database.
+        path: PathBuf,
+        /// What is missing.
+        missing: Vec<Missing>,
+    },
+    /// The database that is open is no longer at its path.
+    #[error("{} was removed or moved while it was in use, so nothing more can be recorded there", .0.display())]
+    Gone(PathBuf),
     /// There is no database.
     #[error("there is no {}; is this the right folder? `lockgate run` makes one", .0.display())]
     NotThere(PathBuf),
@@ -44,6 +55,12 @@ pub enum StoreError {
     /// Anything else that the operating system or the database said.
     #[error("{0}")]
     Io(String),
+}
+
+/// What is missing, run by run.
+fn list(missing: &[Missing]) -> String {
+    let runs: Vec<String> = missing.iter().map(|missing| format!("{} of run {}", missing.commits(), missing.run)).collect();
+    runs.join(", ")
 }
 
 /// Why an append was not taken.

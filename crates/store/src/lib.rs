@@ -30,7 +30,7 @@ pub use memory::{Fault, MemoryStore};
 pub use postgres::PostgresStore;
 pub use sqlite::{Settings, SqliteStore};
 pub use store::{
-    Append, Cursor, DriverInfo, Fold, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit,
-    StoredRun, StoredValue, Unreferred,
+    Append, Cursor, DriverInfo, Fold, Future, HoldFilter, ListedHold, ListedRun, Loaded, Missing, Orphan, Page, Store,
+    StoredCommit, StoredRun, StoredValue, Unreferred,
 };
 pub use verify::{Finding, verify_run, verify_store};

@@ -220,6 +220,27 @@ pub enum Orphan {
     },
 }
 
+/// Commits of a run that were acknowledged and are no longer stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// The run.
+    pub run: RunId,
+    /// The first of them.
+    pub first: u64,
+    /// The last of them.
+    pub last: u64,
+}
+
+impl Missing {
+    /// How many there are, and which.
+    pub fn commits(&self) -> String {
+        match self.last - self.first {
+            0 => format!("commit {}", self.last),
+            more => format!("{} commits ({} to {})", more + 1, self.first, self.last),
+        }
+    }
+}
+
 /// Keeps histories and what belongs to them; compares versions, hands out claims, and knows no rules.
 ///
 /// A value of this type is one process's hold on the store, with its own driver id. Methods may block for as long as the disk takes.
@@ -297,6 +318,16 @@ pub trait Store: Send + Sync {
 
     /// For verification: what the backend itself finds wrong with its files.
     fn damage(&self) -> Future<'_, Result<Vec<String>, StoreError>>;
+
+    /// For verification: commits that were acknowledged and are no longer stored, where the backend can know of them.
+    fn missing_commits(&self) -> Future<'_, Result<Vec<Missing>, StoreError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    /// Fails when what is open is no longer what is at its path: it was removed or moved.
+    fn still_there(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 
     /// What [`Store::remove_unreferred_values`] would remove.
     fn unreferred_values(&self) -> Future<'_, Result<Unreferred, StoreError>>;

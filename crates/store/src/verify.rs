@@ -1,9 +1,10 @@
 //! Finds what was changed or lost in a store: gaps, commits that do not follow from the one before, values that are not what their digest says.
 //!
-//! What a history cannot show of itself is that its end is missing, unless something else that is stored knows of it.
+//! What a history cannot show of itself is that its end is missing, unless something else that is stored knows of it: a store that has lost commits may
+//! know which were the last.
 
 use crate::error::StoreError;
-use crate::store::{Orphan, Store, StoredRun};
+use crate::store::{Missing, Orphan, Store, StoredRun};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::commit::Sealed;
@@ -95,6 +96,8 @@ pub async fn verify_run(store: &dyn Store, run: &RunId) -> Result<Option<Vec<Fin
             break;
         }
     }
+    let missing = told(store.missing_commits().await, Some(run), "its commits", &mut findings)?.unwrap_or_default();
+    findings.extend(missing.iter().filter(|missing| missing.run == *run).map(missing_end));
     let Some(stored) = stored else { return Ok(Some(findings)) };
     check_end(&stored, chain.version(), &mut findings);
     for digest in &stored.refers_to {
@@ -114,6 +117,8 @@ pub async fn verify_store(store: &dyn Store) -> Result<Vec<Finding>, StoreError>
     for line in told(damage, None, "the database", &mut findings)?.unwrap_or_default() {
         findings.push(Finding::new(None, "the database", line));
     }
+    let missing = told(store.missing_commits().await, None, "the database", &mut findings)?.unwrap_or_default();
+    findings.extend(missing.iter().map(missing_end));
     let ends = check_commits(store, &mut findings).await?;
     check_runs(store, &ends, &mut findings).await?;
     check_values(store, &mut findings).await?;
@@ -138,6 +143,10 @@ fn told<T>(
         }
         Err(other) => Err(other),
     }
+}
+
+fn missing_end(missing: &Missing) -> Finding {
+    Finding::new(Some(&missing.run), missing.commits(), "recorded, and missing from the end of the history")
 }
 
 /// Follows every chain, and gives the version that each ends with.

@@ -18,6 +18,7 @@ use lockgate_runner::driver::{DriveError, Halt, Listener, Paused};
 use lockgate_runner::fleet::{Fleet, Until, Watcher};
 use lockgate_runner::root::Root;
 use lockgate_runner::world::{Clock, SystemClock, World};
+use lockgate_store::StoreError;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -90,7 +91,10 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let teller = Teller { root: project.root.clone(), world: project.world.clone(), writing: writing.clone(), telling };
     let mut fleet = Fleet::new(project.world.clone(), Box::new(teller));
     loop {
-        fleet.drive(until, &halt).await?;
+        match fleet.drive(until, &halt).await {
+            Err(StoreError::Gone(_)) => return Err(root_moved(&project.root)),
+            driven => driven?,
+        }
         let written = std::mem::take(&mut *writing.lock().unwrap_or_else(PoisonError::into_inner));
         for written in written {
             // One that panicked has said so itself.
@@ -107,10 +111,14 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         }
     }
     if moved.is_finished() {
-        let message = format!("{} is no longer where it was, so nothing is driven there any more", project.root.dir().display());
-        return Err(Trouble::new(Code::RootMoved, message).help("`lockgate drive` goes on where it is now"));
+        return Err(root_moved(&project.root));
     }
     Ok(if halt.is_halted() { Exit::by_signal(halt.signal()) } else { Exit::Done })
+}
+
+fn root_moved(root: &Root) -> Trouble {
+    let message = format!("{} is no longer where it was, so nothing is driven there any more", root.dir().display());
+    Trouble::new(Code::RootMoved, message).help("`lockgate drive` goes on where it is now")
 }
 
 /// Ends, and halts the driver, when something else or nothing stands where the state lay.

@@ -114,6 +114,8 @@ async fn restore(file: &Path, aside: &Path, root: &Root) -> Result<Restored, Tro
         return Err(Trouble::new(Code::DatabaseTrouble, format!("the copy of {} could not be closed", file.display())));
     }
     let moved_aside = if present(&root.database_file()).is_empty() { None } else { Some(move_aside(root)?) };
+    // What it says of the database that was there does not hold for the backup.
+    SqliteStore::accept_missing(&root.folder())?;
     put_in_place(&fresh, &root.database_file())?;
     Ok(Restored { runs, unfinished, moved_aside })
 }

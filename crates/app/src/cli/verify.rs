@@ -2,13 +2,15 @@
 
 use crate::code::Code;
 use crate::exit::Exit;
-use crate::open::Project;
+use crate::open::{Project, database};
 use crate::print;
 use crate::trouble::Trouble;
 use crate::{neutral, select};
 use lockgate_engine::id::RunId;
+use lockgate_engine::run::command::Way;
+use lockgate_engine::run::refusal::may_decide;
 use lockgate_runner::verify::{verify_all, verify_one};
-use lockgate_store::Finding;
+use lockgate_store::{Finding, SqliteStore};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -18,6 +20,9 @@ use std::path::Path;
 pub(super) struct Arguments {
     /// The run; all when absent
     run: Option<String>,
+    /// Accepts that commits are missing which were recorded, so that the runs can continue without them
+    #[arg(long, conflicts_with = "run")]
+    accept_missing: bool,
     /// Prints JSON
     #[arg(long)]
     json: bool,
@@ -41,6 +46,9 @@ struct FindingView<'f> {
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     let project = Project::open_to_read(root)?;
+    if arguments.accept_missing {
+        accept_missing(&project)?;
+    }
     let (only, findings) = match &arguments.run {
         None => (None, verify_all(project.store()).await?),
         Some(named) => {
@@ -66,6 +74,15 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let trouble = trouble.help("keep a copy of the database and put back a backup");
     trouble.tell();
     Ok(trouble.exit())
+}
+
+/// A person takes the database as it is, without what was recorded in it before.
+fn accept_missing(project: &Project) -> Result<(), Trouble> {
+    may_decide(&project.actor(Way::Command), project.require_terminal(), "accept that commits are missing")?;
+    if database(&project.config).is_none() {
+        SqliteStore::accept_missing(&project.root.folder())?;
+    }
+    Ok(())
 }
 
 fn verdict<'f>(run: Option<&'f RunId>, findings: &'f [Finding]) -> Verdict<'f> {

@@ -21,6 +21,7 @@ mod leftovers;
 mod lists;
 mod live;
 mod looking;
+mod lost_state;
 mod masking;
 mod modes;
 mod parallel_questions;

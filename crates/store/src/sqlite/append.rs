@@ -35,6 +35,11 @@ impl Remembered {
         }
     }
 
+    /// The number of a run, where it is remembered.
+    pub(super) fn number_of(&self, run: &RunId) -> Option<i64> {
+        self.runs.get(run).map(|(key, _)| *key)
+    }
+
     pub(super) fn forget(&mut self) {
         self.runs.clear();
     }

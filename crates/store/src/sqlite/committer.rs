@@ -1,11 +1,13 @@
 //! Makes one transaction of a batch of requests, on the connection that writes.
 
-use super::append::{self, Broken, Remembered};
+use super::append::{self, Appended, Broken, Remembered};
 use super::bound::Bound;
 use super::drivers::Drivers;
 use super::errors::{explain, is_busy};
+use super::head::{Head, Record};
 use super::log::Log;
 use super::open::Place;
+use super::presence::Presence;
 use super::writer::Request;
 use crate::error::StoreError;
 use rusqlite::hooks::Wal;
@@ -26,17 +28,21 @@ pub(super) struct Committer {
     bound: Bound,
     remembered: Remembered,
     log: Log,
+    head: Head,
+    presence: Arc<Presence>,
 }
 
 impl Committer {
-    pub(super) fn new(place: Place, drivers: Arc<Drivers>, committed: Arc<Notify>) -> Self {
-        let log = Log::new(&place.folder);
-        Self { place, drivers, committed, connection: None, bound: Bound::default(), remembered: Remembered::default(), log }
+    pub(super) fn new(place: Place, drivers: Arc<Drivers>, committed: Arc<Notify>, presence: Arc<Presence>) -> Self {
+        let (log, head) = (Log::new(&place.folder), Head::new(&place));
+        let (bound, remembered) = (Bound::default(), Remembered::default());
+        Self { place, drivers, committed, connection: None, bound, remembered, log, head, presence }
     }
 
     /// Makes the batch durable, each request with what became of it; or fails, and then nothing of it is recorded unless the error says so.
     /// False when another process has the lock and `patient` is not set.
     pub(super) fn commit(&mut self, batch: &mut [Request], patient: bool) -> Result<bool, StoreError> {
+        self.presence.check_sometimes()?;
         if self.connection.is_none() {
             self.connection = Some(self.connect()?);
             self.log.reopened();
@@ -48,11 +54,27 @@ impl Committer {
             self.connection = Some(connection);
         }
         match result {
-            Ok(true) => self.committed.notify_waiters(),
+            Ok(true) => {
+                self.acknowledge(batch);
+                self.committed.notify_waiters();
+            }
             Ok(false) => {}
             Err(_) => self.remembered.forget(),
         }
         result
+    }
+
+    /// Writes down, outside the database, what is durable in it.
+    fn acknowledge(&mut self, batch: &[Request]) {
+        let remembered = &self.remembered;
+        let taken = batch.iter().filter_map(|request| match request {
+            Request::Append(append, Appended::Taken, _) => {
+                let (run_key, commit) = (remembered.number_of(&append.run)?, &append.commit);
+                Some(Record { run: append.run.clone(), run_key, version: commit.version, hash: commit.hash })
+            }
+            Request::Append(..) | Request::Claim(..) => None,
+        });
+        self.head.acknowledge(taken);
     }
 
     fn connect(&self) -> Result<Connection, StoreError> {

@@ -7,6 +7,8 @@
 //! | `schema` | the tables, and the steps between their formats |
 //! | `writer`, `committer` | take what waits, and make one transaction of it |
 //! | `log` | when the write-ahead log is emptied, and room made ahead of it |
+//! | `head` | which commits were acknowledged last, outside the database |
+//! | `presence` | whether the database is still where it was opened |
 //! | `append` | what happens inside such a transaction |
 //! | `bound` | an end to all reading, also of a damaged database |
 //! | `reader`, `lists`, `scan` | read histories, lists, and everything |
@@ -19,9 +21,11 @@ mod bound;
 mod committer;
 mod drivers;
 mod errors;
+mod head;
 mod lists;
 mod log;
 mod open;
+mod presence;
 mod reader;
 mod scan;
 mod schema;
@@ -33,7 +37,7 @@ pub use open::Settings;
 
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::store::{
-    Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit, StoredRun,
+    Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Missing, Orphan, Page, Store, StoredCommit, StoredRun,
     StoredValue, Unreferred, refuse_misuse,
 };
 use committer::Committer;
@@ -44,6 +48,7 @@ use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::index::TimerRow;
 use lockgate_engine::time::Timestamp;
 use open::Place;
+use presence::Presence;
 use reader::Reader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,6 +68,8 @@ pub struct SqliteStore {
     place: Place,
     committed: Arc<Notify>,
     drivers: Arc<Drivers>,
+    presence: Arc<Presence>,
+    missing: Vec<Missing>,
 }
 
 impl SqliteStore {
@@ -89,6 +96,16 @@ impl SqliteStore {
         Self::at(place, false)
     }
 
+    /// What was found to be missing when the store was opened. Only one that was opened for reading can lack anything.
+    pub fn missing_at_the_end(&self) -> &[Missing] {
+        &self.missing
+    }
+
+    /// Takes the store in this folder as it is, whatever was recorded in it before: a person has accepted the loss.
+    pub fn accept_missing(folder: &Path) -> Result<(), StoreError> {
+        head::forget(&Place::new(folder, Settings::default()))
+    }
+
     /// The processes that drive runs of the store in this folder, whatever has become of the database itself.
     pub fn living_drivers(folder: &Path) -> Result<Vec<DriverInfo>, StoreError> {
         Ok(Drivers::new(folder).all_alive()?.into_values().collect())
@@ -96,10 +113,15 @@ impl SqliteStore {
 
     fn at(place: Place, only_to_read: bool) -> Result<Self, StoreError> {
         let reader = Reader::open(place.clone(), only_to_read)?;
+        let missing = head::missing_at_the_end(&place, &reader)?;
+        if !missing.is_empty() && !only_to_read {
+            return Err(StoreError::CommitsMissing { path: place.database, missing });
+        }
+        let presence = Arc::new(Presence::of(place.database.clone()));
         let drivers = Arc::new(Drivers::new(&place.folder));
         let committed = Arc::new(Notify::new());
-        let writer = Writer::new(Committer::new(place.clone(), drivers.clone(), committed.clone()));
-        Ok(Self { writer, reader, place, committed, drivers })
+        let writer = Writer::new(Committer::new(place.clone(), drivers.clone(), committed.clone(), presence.clone()));
+        Ok(Self { writer, reader, place, committed, drivers, presence, missing })
     }
 }
 
@@ -190,6 +212,7 @@ impl Store for SqliteStore {
                 tokio::pin!(committed);
                 // From here on no commit of this process is missed, also one between the look and the wait.
                 committed.as_mut().enable();
+                self.presence.check_sometimes()?;
                 let version = self.reader.data_version()?;
                 if version != since {
                     return Ok(version);
@@ -222,6 +245,14 @@ impl Store for SqliteStore {
 
     fn damage(&self) -> Future<'_, Result<Vec<String>, StoreError>> {
         Box::pin(async move { scan::damage(&self.reader) })
+    }
+
+    fn missing_commits(&self) -> Future<'_, Result<Vec<Missing>, StoreError>> {
+        Box::pin(async move { head::missing(&self.place, &self.reader) })
+    }
+
+    fn still_there(&self) -> Result<(), StoreError> {
+        self.presence.check()
     }
 
     fn unreferred_values(&self) -> Future<'_, Result<Unreferred, StoreError>> {

@@ -4,6 +4,7 @@ mod conformance;
 mod damage;
 mod differential;
 mod faults;
+mod head;
 mod postgres;
 mod processes;
 mod tls;
