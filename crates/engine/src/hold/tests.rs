@@ -1,6 +1,7 @@
 //! What options mean, and what is told about holds.
 
 use super::*;
+use crate::formats::handover::{CurrentTask, Handover, HandoverKind, HandoverStatus};
 use crate::id::GateId;
 use crate::run::budget::BudgetScope;
 use crate::run::command::{Credential, Way};
@@ -52,14 +53,13 @@ fn a_selector_means_a_hold_by_its_id_or_by_what_it_is_about() {
         (Scope::Gaps { phase, iteration: 1 }, Some("build/gap_check"), None),
     ];
     for (scope, meant, also) in scopes {
-        let of_phase = scope.phase().is_some();
+        assert_eq!(scope.phase().map(PhaseId::as_str), meant.map(|_| "build"));
         let hold = Hold { scope, ..hold(HoldKind::Failed, task_options(), None) };
         assert!(hold.is_meant_by("hold0000") && !hold.is_meant_by("hold") && !hold.is_meant_by("elsewhere"));
         for selector in ["build", "build/a", "build/b", "build/lint", "build/gap_check"] {
             let expected = Some(selector) == meant || Some(selector) == also;
             assert_eq!(hold.is_meant_by(selector), expected, "{selector}: {:?}", hold.scope);
         }
-        assert_eq!(of_phase, meant.is_some());
         let addresses = hold.scope.addresses();
         assert_eq!(addresses.last().map(String::as_str), meant.filter(|meant| meant.contains('/')));
     }
@@ -199,4 +199,83 @@ fn options_do_what_they_say_and_ask_for_words_where_these_matter() {
     assert_eq!(told(task_options()), task);
     assert_eq!(told(gate_options(&phase))[..3], task);
     assert_eq!(told(gate_options(&phase))[3], row("repeat", "repeat_phase", true, false));
+}
+
+fn handed_over(kind: HandoverKind, details: &str) -> Handover {
+    Handover {
+        kind,
+        plan: "07-01".into(),
+        done: 0,
+        total: 0,
+        completed: Vec::new(),
+        current: CurrentTask { number: "1".into(), name: "a".into(), status: HandoverStatus::Blocked, blocked_by: String::new() },
+        details: details.to_owned(),
+        awaiting: String::new(),
+    }
+}
+
+#[test]
+fn the_options_that_an_agent_lists_are_offered_by_their_ids() {
+    let details = "Which way?\n\n1. fast-path: The quick one\n2) `slow.path`: **The sure one**\n- third_way: Another\n* [fourth]: One more\n";
+    let options = handover_options(&handed_over(HandoverKind::Decision, details));
+    let told: Vec<(&str, &str)> = options.iter().map(|choice| (choice.id.as_str(), choice.label.as_str())).collect();
+    assert_eq!(
+        told,
+        [
+            ("fast-path", "The quick one"),
+            ("slow.path", "The sure one"),
+            ("third_way", "Another"),
+            ("fourth", "One more"),
+            ("answer", "Answer in words"),
+            ("abort", "Abort"),
+        ]
+    );
+    assert!(options[0].action == Action::Rerun && !options[0].needs_words);
+    assert!(options[4].needs_words && options[4].with_feedback);
+}
+
+#[test]
+fn what_is_not_an_option_of_an_agent_is_not_offered() {
+    let long = "x".repeat(41);
+    for line in [
+        "an id: without a point",
+        "1 one: no sign behind the number",
+        "- two words: is not an id",
+        "- no colon",
+        "- : no id",
+        "- named:",
+        "- abort: ours",
+        "- other: Abort",
+        "- answer: ours",
+        "- 2: a number",
+        "- pros: an advantage",
+        &format!("- {long}: too long"),
+    ] {
+        let options = handover_options(&handed_over(HandoverKind::Decision, line));
+        let ids: Vec<&str> = options.iter().map(|choice| choice.id.as_str()).collect();
+        assert_eq!(ids, ["answer", "abort"], "{line}");
+    }
+    let just_fits = handover_options(&handed_over(HandoverKind::Decision, &format!("- {}: fits", &long[..40])));
+    assert_eq!(just_fits.len(), 3);
+}
+
+#[test]
+fn options_of_an_agent_are_offered_once_and_not_without_end() {
+    let twice = handover_options(&handed_over(HandoverKind::Decision, "- a: one\n- a: two\n- b: three"));
+    assert_eq!(twice.iter().map(|choice| choice.label.as_str()).collect::<Vec<_>>()[..2], ["one", "three"]);
+    let many: String = (0..30).map(|number| format!("- way{number}: x\n")).collect();
+    let options = handover_options(&handed_over(HandoverKind::Decision, &many));
+    assert_eq!(options.len(), 20 + 2);
+}
+
+#[test]
+fn an_agent_that_asks_for_a_verification_or_an_action_gets_words_for_it() {
+    let of = |kind| -> Vec<(String, bool)> {
+        let options = handover_options(&handed_over(kind, ""));
+        options.iter().map(|choice| (choice.id.to_string(), choice.needs_words)).collect()
+    };
+    let expected =
+        |all: &[(&str, bool)]| -> Vec<(String, bool)> { all.iter().map(|(id, needs)| ((*id).to_owned(), *needs)).collect() };
+    assert_eq!(of(HandoverKind::Verify), expected(&[("approved", false), ("issues", true), ("abort", false)]));
+    assert_eq!(of(HandoverKind::Action), expected(&[("done", false), ("abort", false)]));
 }

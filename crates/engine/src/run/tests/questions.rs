@@ -257,6 +257,23 @@ fn people_are_reminded_again_and_again() {
 }
 
 #[test]
+fn a_timer_fires_only_what_it_was_set_for() {
+    let deadline = Some(Deadline { after: Duration::from_secs(60), then: OnDeadline::Escalate(None) });
+    let waits = Waits { deadline, remind: Some(Duration::from_secs(60)), ..Waits::default() };
+    let mut bench = bench(vec![with_waits(decision("db", &[]), waits)]);
+    bench.now += 3_600_000;
+    let stranger = crate::id::TimerId::from("none");
+    assert!(bench.tell(Actor::driver(), Body::TimerDue { timer: stranger }, false).unwrap().is_empty());
+    let remind = bench.hold().terms.remind.clone().unwrap().timer;
+    let events = bench.tell(Actor::driver(), Body::TimerDue { timer: remind }, false).unwrap();
+    assert!(matches!(&events[..], [Event::Reminded { number: 1, .. }]), "{events:?}");
+    let timer = bench.hold().terms.deadline.clone().unwrap().timer;
+    let events = bench.tell(Actor::driver(), Body::TimerDue { timer: timer.clone() }, false).unwrap();
+    assert!(matches!(&events[..], [Event::DeadlinePassed { .. }]), "{events:?}");
+    assert!(bench.tell(Actor::driver(), Body::TimerDue { timer }, false).unwrap().is_empty(), "it has passed already");
+}
+
+#[test]
 fn a_killed_run_finds_its_open_questions_again() {
     let mut bench = bench(vec![task("make", &[]), verify("look", "make", 3), action("mail", &[])]);
     let before: Vec<HoldId> = bench.run.open_holds().iter().map(|hold| hold.id.clone()).collect();
