@@ -177,6 +177,30 @@ pub fn tags(command: &str) -> Vec<(String, Range<usize>)> {
         .collect()
 }
 
+/// What a path of a template needs to be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reference {
+    /// The outputs of a phase, or of one of its tasks.
+    Output {
+        /// The phase.
+        phase: String,
+        /// The task, where one is named.
+        task: Option<String>,
+    },
+    /// The item that a task is done for.
+    Item,
+}
+
+/// What the paths of a template need to be there, with their places.
+pub(crate) fn references(template: &str, escape: Escape) -> Vec<(Reference, Range<usize>)> {
+    pieces(template, escape)
+        .filter_map(|piece| match piece {
+            Ok(Piece::Value(tag)) => tag.path.reference().map(|reference| (reference, tag.span)),
+            Ok(Piece::Text(_)) | Err(_) => None,
+        })
+        .collect()
+}
+
 /// A value that another shell or interpreter reads as code.
 pub(crate) struct ReadTwice {
     /// Its path.

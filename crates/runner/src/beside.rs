@@ -1,10 +1,13 @@
 //! The files beside a workflow file, read from the disk and kept, so that they can be frozen with a run.
 
+use crate::config::Config;
+use crate::root::Root;
 use lockgate_engine::spec::MAX_BYTES;
 use lockgate_engine::spec::beside::Beside;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 /// At most so many files are read.
@@ -82,9 +85,28 @@ impl Beside for Neighbours {
         crate::agent::preset_names().into_iter().map(str::to_owned).collect()
     }
 
+    fn agents(&self) -> Vec<String> {
+        let root = self.folders.first().and_then(|folder| Root::find(folder));
+        let config = root.and_then(|root| Config::read(&root.config_file()).ok());
+        config.map(|config| config.agents.into_keys().collect()).unwrap_or_default()
+    }
+
+    fn missing_program(&self, preset: &str) -> Option<String> {
+        let program = crate::agent::preset(preset).ok()?.program();
+        (!is_on_path(program)).then(|| program.to_owned())
+    }
+
     fn schema_fault(&self, schema: &Value) -> Option<String> {
         jsonschema::validator_for(schema).err().map(|error| error.to_string())
     }
+}
+
+fn is_on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| {
+        let found = folder.join(program).metadata();
+        found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    })
 }
 
 fn text_of(path: &Path) -> Result<String, String> {

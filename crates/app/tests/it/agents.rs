@@ -379,7 +379,7 @@ phases:
     let waiting: Vec<&Value> = first.as_array().unwrap().iter().filter(|run| run["status"] == "waiting").collect();
     assert_eq!(waiting.len(), 2, "{first}");
     let refused = waiting.iter().flat_map(|run| project.events(run["run"].as_str().unwrap(), "attempt_refused")).count();
-    assert_eq!(refused, 1, "the attempt is kept");
+    assert_eq!(refused, 2, "both attempts are recorded, also the one about a hold that does not exist");
 }
 
 #[test]

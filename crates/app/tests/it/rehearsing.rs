@@ -361,3 +361,33 @@ fn the_guide_shows_what_is_really_printed() {
         assert_eq!(project.run(&words).stdout.trim_end(), expected, "{command}");
     }
 }
+
+#[test]
+fn every_kind_of_work_has_its_documented_shape_in_a_dry_run() {
+    let project = Project::with(
+        "
+name: kinds
+execution_mode: adaptive
+agents: { default: ./agent }
+phases:
+  - id: one
+    tasks:
+      - { id: command, run: 'true' }
+      - { id: code, script: 'return 1;' }
+      - { id: nothing, pass: true }
+      - { id: worker, prompt: Do it. }
+      - { id: each, for_each: [a, b], run: 'echo {{item}}' }
+      - { id: look, verify: { built: it } }
+      - { id: choose, decision: { question: Which?, options: [{ id: a, name: A }, { id: b, name: B }] } }
+      - { id: click, action: { needed: the link, check: 'true' } }
+    subagents:
+      adaptive: { script: 'return [];' }
+",
+    );
+    // Output with a shape that is not documented fails where it is printed.
+    let walked = project.json(0, &["run", "flow.yaml", "--dry-run", "--json"]);
+    let steps = walked["steps"].as_array().unwrap();
+    let works: std::collections::BTreeSet<&str> = steps.iter().filter_map(|step| step["work"].as_str()).collect();
+    let expected = ["action", "adaptive", "agent", "decision", "for_each", "pass", "run", "script", "verify"];
+    assert_eq!(works.into_iter().collect::<Vec<_>>(), expected, "{walked}");
+}

@@ -22,6 +22,17 @@ pub trait Beside {
         Vec::new()
     }
 
+    /// The agents that the project's settings declare.
+    fn agents(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The program that a preset starts, where it is known to be missing on this machine.
+    fn missing_program(&self, preset: &str) -> Option<String> {
+        let _ = preset;
+        None
+    }
+
     /// What is wrong with a JSON Schema; nothing when nobody can say.
     fn schema_fault(&self, schema: &Value) -> Option<String> {
         let _ = schema;

@@ -87,6 +87,10 @@ crate::codes! {
         NestedShell = "nested-shell",
         /// A variable that nothing declares.
         UnknownVar = "unknown-var",
+        /// An agent that nothing declares.
+        UnknownAgent = "unknown-agent",
+        /// A program that is not installed.
+        MissingProgram = "missing-program",
         /// A path that leads out of its folder.
         PathOutside = "path-outside",
         /// A name that no environment variable can have, or that is ours.

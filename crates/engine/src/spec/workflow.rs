@@ -519,6 +519,12 @@ impl Phase {
     }
 
     /// What may be answered at its checkpoints, that of the phase and those among its tasks.
+    pub(crate) fn choices(&self) -> impl Iterator<Item = &Choice> {
+        let tasks = self.tasks.iter().filter_map(|task| task.checkpoint());
+        self.checkpoint.iter().chain(tasks).flat_map(|checkpoint| &checkpoint.options)
+    }
+
+    /// The same, to be changed.
     pub(crate) fn choices_mut(&mut self) -> impl Iterator<Item = &mut Choice> {
         let tasks = self.tasks.iter_mut().filter_map(|task| match &mut task.work {
             Work::Checkpoint(checkpoint) => Some(&mut **checkpoint),

@@ -1,5 +1,6 @@
 //! Paths into values: `vars.list[0].name`.
 
+use super::Reference;
 use crate::spec::suggest;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -90,6 +91,22 @@ impl Path {
         match self.segments.as_slice() {
             [vars, name, ..] if vars == "vars" => Some(name),
             [context, vars, name, ..] if context == "context" && vars == "vars" => Some(name),
+            _ => None,
+        }
+    }
+
+    /// What it needs to be there, besides values that are always there.
+    pub(super) fn reference(&self) -> Option<Reference> {
+        let segments = match self.segments.split_first() {
+            Some((context, rest)) if context == "context" => rest,
+            Some(_) | None => &self.segments,
+        };
+        match segments {
+            [outputs, phase, rest @ ..] if outputs == "outputs" && phase != "length" => {
+                let task = rest.first().filter(|task| *task != "length").cloned();
+                Some(Reference::Output { phase: phase.clone(), task })
+            }
+            [item, ..] if item == "item" => Some(Reference::Item),
             _ => None,
         }
     }

@@ -5,6 +5,7 @@ mod documents;
 mod execution_spec;
 mod hostile;
 mod places;
+mod references;
 mod rules;
 mod shape;
 mod shell;

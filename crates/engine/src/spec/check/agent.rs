@@ -90,6 +90,10 @@ impl Checker<'_, '_> {
             }
             None => fields.get("agent").zip(agent.as_deref()).and_then(|(node, agent)| self.prompt_beside(agent, node)),
         };
+        // The type of a subagent that has a document of its own is declared by that.
+        if let (Some(node), Some(agent), None | Some(Prompt::Text(_))) = (fields.get("agent"), &agent, &prompt) {
+            self.read_agent(agent, &node.span);
+        }
         let tools = fields.get("tools").and_then(|node| self.tools(node)).unwrap_or_default();
         let output_schema = fields.get("output_schema").and_then(|node| self.json_schema(node));
         AgentWork {
@@ -160,7 +164,18 @@ impl Checker<'_, '_> {
             let message = format!("there is no preset `{}`", shown(&name));
             self.none_of(ProblemCode::WrongValue, &node.span, message, &name, known.iter().map(String::as_str));
         }
+        self.program_of(&name, node);
         Some(name)
+    }
+
+    /// Warns where the program of a preset is not there: it may be on another machine, where the run begins.
+    fn program_of(&mut self, preset: &str, node: &Node<'_>) {
+        if let Some(program) = self.beside.missing_program(preset) {
+            let message = format!("`{}` is not installed, which the preset `{}` starts", shown(&program), shown(preset));
+            self.report
+                .warning(ProblemCode::MissingProgram, &node.span, message)
+                .help("install it, or see that PATH leads to it");
+        }
     }
 
     /// How agents are started, by name.
@@ -177,6 +192,8 @@ impl Checker<'_, '_> {
     fn agent_setting(&mut self, node: &Node<'_>) -> Option<AgentSetting> {
         if let Content::Scalar(_) = &*node.content {
             let command = self.filled(node, "an agent")?.trim().to_owned();
+            // The bare name of a known program is that program.
+            self.program_of(&command, node);
             return Some(AgentSetting { command: Some(command), ..AgentSetting::default() });
         }
         let fields = self.fields(node, &AGENT)?;

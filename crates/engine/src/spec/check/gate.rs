@@ -43,7 +43,10 @@ impl Checker<'_, '_> {
         let mut gates = Vec::new();
         for node in phase.get("gates").and_then(|node| self.list(node, "`gates`")).unwrap_or_default() {
             let Some(fields) = self.fields(node, &GATE) else { continue };
+            // A gate of a task of a list is asked about each item.
+            self.here.in_list = fields.get("task").is_none().then_some(false);
             let gate = self.gate(&fields, tasks);
+            self.here.in_list = None;
             if let Some(id) = fields.get("id")
                 && let crate::spec::syntax::Content::Scalar(scalar) = &*id.content
                 && let Some(first) = seen.insert(&scalar.text, id.span.start)

@@ -14,6 +14,7 @@ mod phase;
 mod policy;
 mod process;
 mod question;
+mod references;
 mod reuse;
 mod script;
 mod secret;
@@ -44,6 +45,7 @@ pub(crate) use policy::collect;
 #[cfg(test)]
 pub(super) use question::WAIT_KEYS;
 pub(crate) use question::{asks, options as question_options, settle_redo};
+use references::{AgentRead, Here, OutputRead};
 pub(crate) use workflow::SUCCESSOR;
 pub(super) use workflow::{WORKFLOW, workflow};
 
@@ -66,6 +68,11 @@ pub(crate) struct Checker<'s, 'r> {
     used_secrets: BTreeMap<String, SecretSource>,
     /// The shell that runs the commands which are being read, as far as the file says.
     shell: Option<Shell>,
+    /// Where the template stands that is read now.
+    here: Here,
+    outputs_read: Vec<OutputRead>,
+    outputs_known: BTreeSet<(usize, String, Option<String>)>,
+    agents_read: Vec<AgentRead>,
 }
 
 impl<'s, 'r> Checker<'s, 'r> {
@@ -82,6 +89,10 @@ impl<'s, 'r> Checker<'s, 'r> {
             used_agents: BTreeMap::new(),
             used_secrets: BTreeMap::new(),
             shell: None,
+            here: Here::default(),
+            outputs_read: Vec::new(),
+            outputs_known: BTreeSet::new(),
+            agents_read: Vec::new(),
         }
     }
 

@@ -124,17 +124,24 @@ impl Checker<'_, '_> {
     /// One task of a phase.
     pub(super) fn task<'n, 'a>(&mut self, node: &'n Node<'a>) -> Option<RawTask<'n, 'a>> {
         let fields = self.fields(node, &TASK)?;
+        self.here.in_list = Some(fields.get("for_each").is_some());
+        let read = self.task_of(&fields);
+        self.here.in_list = None;
+        read
+    }
+
+    fn task_of<'n, 'a>(&mut self, fields: &Fields<'n, 'a>) -> Option<RawTask<'n, 'a>> {
         let id_node = fields.require(self, "id");
         let id = id_node.and_then(|node| self.id(node, "the id of a task"));
         let name = fields.get("name").and_then(|node| self.text(node, "`name`")).map(str::to_owned);
         fields.get("description").map(|node| self.text(node, "`description`"));
-        let (shell, (work, until)) = self.with_shell(&fields, |checker| (checker.work(&fields), checker.until(&fields)));
+        let (shell, (work, until)) = self.with_shell(fields, |checker| (checker.work(fields), checker.until(fields)));
         let timeout = fields.get("timeout").and_then(|node| self.timeout(node, "`timeout`"));
         let retry = fields.get("retry").and_then(|node| self.retry(node)).unwrap_or_default();
         let on_interrupt = fields.get("on_interrupt").and_then(|node| self.word(node, "`on_interrupt`", &ON_INTERRUPT));
-        let on_fail = self.on_fail(&fields);
+        let on_fail = self.on_fail(fields);
         let outputs = fields.get("outputs").map(|node| self.paths(node, "the output", Roots::Task)).unwrap_or_default();
-        let (env, secrets, dir) = (self.env(&fields), self.secret_names(&fields), self.dir(&fields));
+        let (env, secrets, dir) = (self.env(fields), self.secret_names(fields), self.dir(fields));
         // `needs: []` says something: in a sequential phase it frees the task from the one before it.
         let needs = fields.get("needs");
         // A task without work was told about; as one that does nothing its needs and those of others can still be checked.
@@ -152,20 +159,20 @@ impl Checker<'_, '_> {
             dir,
             when: fields.get("when").and_then(|node| self.expression(node, "`when`")),
             join: fields.get("join").and_then(|node| self.word(node, "`join`", &JOINS)).unwrap_or_default(),
-            for_each: self.for_each(&fields),
+            for_each: self.for_each(fields),
             until,
             continue_on_error: fields
                 .get("continue_on_error")
                 .is_some_and(|node| self.truth(node, "`continue_on_error`") == Some(true)),
-            budget: self.budget(&fields),
-            worktree: self.worktree(&fields),
+            budget: self.budget(fields),
+            worktree: self.worktree(fields),
             commit: fields.get("commit").is_some_and(|node| self.truth(node, "`commit`") == Some(true)),
             shell,
             ..plain
         };
-        self.only_for_commands(&fields, &task);
-        self.only_for_agents(&fields, &task);
-        self.only_for_questions(&fields, &task);
+        self.only_for_commands(fields, &task);
+        self.only_for_agents(fields, &task);
+        self.only_for_questions(fields, &task);
         Some(RawTask { task, id: id_node?, needs })
     }
 

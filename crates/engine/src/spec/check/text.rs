@@ -65,6 +65,7 @@ impl Checker<'_, '_> {
         for (name, span) in template::vars(text, escape) {
             self.read_var(&name, node, &span);
         }
+        self.read_references(node, text, escape);
     }
 
     /// A path that stays where it begins, as far as its letters say.

@@ -7,6 +7,7 @@ use super::fields::{Fields, Format, Key, Shape, words};
 use super::gap::FINALIZATION;
 use super::phase::{Found, PHASE};
 use super::policy::{POLICY, POLICY_ABOUT, collect};
+use super::references::Here;
 use super::reuse::mean_used;
 use super::secret::SOURCE;
 use super::spread::INPUT;
@@ -143,6 +144,7 @@ pub(in crate::spec) fn workflow(
     for (name, source) in std::mem::take(&mut checker.used_secrets) {
         secrets.entry(name).or_insert(source);
     }
+    checker.agents_declared(&agents);
     let prompts = phases.as_ref().map(|phases| checker.prompts(phases)).unwrap_or_default();
     Some(Workflow {
         name: name?.trim().to_owned(),
@@ -222,6 +224,7 @@ impl Checker<'_, '_> {
         let mut phases: Vec<Phase> = Vec::with_capacity(nodes.len());
         let mut used: BTreeMap<String, Vec<PhaseId>> = BTreeMap::new();
         for (here, node) in nodes.iter().enumerate() {
+            self.here = Here { position: Some(phases.len()), in_list: None };
             match self.phase_or_used(node, mode, Order { ids: &ids, here }) {
                 Found::Phase(phase) => phases.extend(phase.map(|phase| *phase)),
                 Found::Used(several) => {
@@ -230,7 +233,9 @@ impl Checker<'_, '_> {
                 }
             }
         }
+        self.here = Here::default();
         mean_used(&mut phases, &used);
+        self.outputs_exist(&phases, &ids);
         Some(phases)
     }
 }

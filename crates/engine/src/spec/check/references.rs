@@ -1,0 +1,178 @@
+//! References that lead nowhere: outputs of tasks that do not exist or have not run yet, `item` outside of a list, agents that
+//! nothing declares. They would fail in the middle of a run, so they are found when the file is read.
+
+use super::Checker;
+use crate::hold::Action;
+use crate::id::PhaseId;
+use crate::spec::code::ProblemCode;
+use crate::spec::problem::shown;
+use crate::spec::suggest;
+use crate::spec::syntax::Node;
+use crate::spec::workflow::{AgentSetting, DEFAULT_AGENT, Phase, Work};
+use crate::template::{self, Escape, Reference};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// So many outputs are told with their place in the text; others with that of the whole text.
+const MOST_PLACED: usize = 200;
+
+/// A place in the file that names the output of a task.
+pub(super) struct OutputRead {
+    phase: String,
+    task: Option<String>,
+    span: Range<usize>,
+    /// How many phases come before the one that reads it.
+    position: usize,
+}
+
+/// A place in the file that names an agent.
+pub(super) struct AgentRead {
+    name: String,
+    span: Range<usize>,
+}
+
+/// Where in a workflow a template stands.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Here {
+    /// How many phases come before this one; nothing outside of phases.
+    pub(super) position: Option<usize>,
+    /// Whether the task is done for each item of a list; nothing outside of tasks and gates.
+    pub(super) in_list: Option<bool>,
+}
+
+impl Checker<'_, '_> {
+    /// Notes which outputs a template reads, and tells of `item` where there is none.
+    pub(super) fn read_references(&mut self, node: &Node<'_>, text: &str, escape: Escape) {
+        for (reference, part) in template::references(text, escape) {
+            match (reference, self.here) {
+                (Reference::Output { phase, task }, Here { position: Some(position), .. }) => {
+                    self.read_output(node, part, OutputRead { phase, task, span: node.span.clone(), position });
+                }
+                (Reference::Item, Here { in_list: Some(false), .. }) => {
+                    let span = self.part_of(node, &part);
+                    let message = "`item` means nothing here: this is not done for each item of a list";
+                    self.error(ProblemCode::BadTemplate, &span, message).help("give the task a list with `for_each`");
+                }
+                (Reference::Output { .. } | Reference::Item, _) => {}
+            }
+        }
+    }
+
+    /// Each output is noted once for each phase that reads it. Finding its place takes as long as the text is, so only so many are placed.
+    fn read_output(&mut self, node: &Node<'_>, part: Range<usize>, read: OutputRead) {
+        let key = (read.position, read.phase.clone(), read.task.clone());
+        if self.outputs_known.contains(&key) {
+            return;
+        }
+        let span = if self.outputs_known.len() < MOST_PLACED { self.part_of(node, &part) } else { read.span };
+        self.outputs_known.insert(key);
+        self.outputs_read.push(OutputRead { span, ..read });
+    }
+
+    /// Notes that a task asks for an agent.
+    pub(super) fn read_agent(&mut self, name: &str, span: &Range<usize>) {
+        self.agents_read.push(AgentRead { name: name.to_owned(), span: span.clone() });
+    }
+
+    /// Tells of outputs that are never there when they are read. `ids` are the phases as the file lists them, also those that could
+    /// not be read.
+    pub(super) fn outputs_exist(&mut self, phases: &[Phase], ids: &[&str]) {
+        // A workflow that is used by another one may read what that one did before.
+        let is_used = self.depth > 0;
+        for read in std::mem::take(&mut self.outputs_read) {
+            let found = phases.iter().enumerate().find(|(_, phase)| phase.id.as_str() == read.phase);
+            match found {
+                None if is_used || ids.contains(&read.phase.as_str()) && !uses(phases, &read.phase) => {}
+                None => self.no_such_phase(phases, &read),
+                Some((at, _)) if at > read.position => self.not_yet_there(phases, &read, at),
+                Some((_, phase)) => self.no_such_output(phase, &read),
+            }
+        }
+    }
+
+    fn no_such_phase(&mut self, phases: &[Phase], read: &OutputRead) {
+        let message = format!("there is no phase `{}` whose outputs could be read", shown(&read.phase));
+        let long = read.task.as_ref().map(|task| format!("{}.{task}", read.phase));
+        let meant = long.filter(|long| phases.iter().any(|phase| phase.id.as_str() == long.as_str()));
+        match meant {
+            Some(long) => {
+                let help = format!("a phase of a used workflow is named in brackets: `outputs['{}']`", shown(&long));
+                self.error(ProblemCode::UnknownPhase, &read.span, message).help(help);
+            }
+            None => {
+                let known = phases.iter().map(|phase| phase.id.as_str());
+                self.none_of(ProblemCode::UnknownPhase, &read.span, message, &read.phase, known);
+            }
+        }
+    }
+
+    fn not_yet_there(&mut self, phases: &[Phase], read: &OutputRead, at: usize) {
+        let named = shown(&read.phase);
+        // Once the run has gone back, the later phase has run.
+        if goes_back(phases, at, read.position) {
+            let message = format!("phase `{named}` comes later, so its outputs are not there before the run goes back");
+            let help = "give the task a `when` that is true only then, or move it behind that phase";
+            self.report.warning(ProblemCode::PhaseOrder, &read.span, message).help(help);
+        } else {
+            let message = format!("phase `{named}` comes later, so its outputs are never there");
+            self.error(ProblemCode::PhaseOrder, &read.span, message)
+                .help("move the task behind that phase, or read an earlier one");
+        }
+    }
+
+    fn no_such_output(&mut self, phase: &Phase, read: &OutputRead) {
+        let Some(task) = &read.task else { return };
+        let chosen_by_script = phase.tasks.iter().any(|task| matches!(task.work, Work::Adaptive(_)));
+        if chosen_by_script || phase.tasks.iter().any(|known| known.id.as_str() == task) {
+            return;
+        }
+        let message = format!("phase `{}` has no task `{}`", shown(phase.id.as_str()), shown(task));
+        let known = phase.tasks.iter().map(|task| task.id.as_str());
+        self.none_of(ProblemCode::UnknownTask, &read.span, message, task, known);
+    }
+
+    /// Warns of agents that neither the file nor the project's settings declare.
+    pub(super) fn agents_declared(&mut self, agents: &BTreeMap<String, AgentSetting>) {
+        let reads = std::mem::take(&mut self.agents_read);
+        if reads.is_empty() || self.depth > 0 {
+            return;
+        }
+        let configured = self.beside.agents();
+        let known = || agents.keys().chain(&configured).map(String::as_str);
+        for read in reads {
+            if read.name == DEFAULT_AGENT || known().any(|name| name == read.name) {
+                continue;
+            }
+            let name = shown(&read.name);
+            // Without any that is declared there is nothing to misspell: which agent works is said when the run begins.
+            let Some(help) = suggest::meant_or_known(&read.name, known()) else { continue };
+            let message = format!("no agent `{name}` is declared, so the default one works");
+            self.report.warning(ProblemCode::UnknownAgent, &read.span, message).help(help);
+        }
+    }
+}
+
+/// Whether a phase that the file lists stands for the phases of another workflow.
+fn uses(phases: &[Phase], id: &str) -> bool {
+    let prefix = format!("{id}.");
+    phases.iter().any(|phase| phase.id.as_str().starts_with(&prefix))
+}
+
+/// Whether the run can go back from this phase or a later one to another phase or before it.
+fn goes_back(phases: &[Phase], from: usize, to: usize) -> bool {
+    let position = |id: &PhaseId| phases.iter().position(|phase| phase.id == *id);
+    let back = |phase: &Phase| {
+        phase.choices().any(|choice| match &choice.action {
+            Action::RepeatPhase(target) => position(target).is_some_and(|target| target <= to),
+            Action::Continue
+            | Action::SkipPhases(_)
+            | Action::Abort
+            | Action::Rerun
+            | Action::CountAsDone
+            | Action::RaiseBudget(_)
+            | Action::Redo(_)
+            | Action::Fail => false,
+        })
+    };
+    phases[from..].iter().any(back)
+}
