@@ -40,7 +40,7 @@ fn becomes_a_workflow(text: &str, tasks: usize) {
         nothing_is_filled_in(&workflow);
     }
     let other = "---\nphase: 01-start\nplan: 03\n---\n<task type=\"auto\"><name>a</name><action>x</action></task>\n";
-    let both = [PlanText { name: "one.md", source: text }, PlanText { name: "other.md", source: other }];
+    let both = [("one.md", text), ("other.md", other)].map(|(name, source)| PlanText { name, source, is_done: false });
     if let Some(workflow) = read_folder("both", &both).workflow {
         assert_eq!(workflow.phases.iter().map(|phase| phase.tasks.len()).sum::<usize>(), tasks + 1);
         nothing_is_filled_in(&workflow);

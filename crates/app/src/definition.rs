@@ -8,7 +8,7 @@ use crate::{line_question, neutral};
 use clap::ValueEnum;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::FrozenFile;
-use lockgate_runner::start::{Frozen, read_workflow};
+use lockgate_runner::start::{DonePlans, Frozen, read_workflow_with};
 
 /// What a run goes on with whose files have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -30,7 +30,9 @@ pub(crate) struct Difference {
 /// What has changed in the files of a run since it began, or since a change was accepted.
 pub(crate) fn difference(project: &Project, run: &Run) -> Option<Difference> {
     let first = run.files.first()?;
-    let file = match read_workflow(&project.root.dir().join(&first.path)) {
+    // A plan of the run stays in it when its summary is written meanwhile.
+    let kept = run.workflow.plans.iter().filter_map(|plan| plan.file.clone()).collect();
+    let file = match read_workflow_with(&project.root.dir().join(&first.path), &DonePlans::Keep(kept)) {
         Ok(file) => file,
         Err(error) => return Some(Difference { files: vec![first.path.clone()], now: Err(error.to_string()) }),
     };

@@ -199,6 +199,9 @@ impl From<FileError> for Trouble {
         let code = match &error {
             FileError::Unreadable { .. } => Code::UnreadableFile,
             FileError::Folder { .. } => Code::NotAFile,
+            FileError::AllDone { .. } => {
+                return Self::new(Code::BadUsage, error.to_string()).help("run them again with `--include-done`");
+            }
             FileError::TooLarge { .. } => Code::FileTooLarge,
             FileError::NotText { .. } => Code::NotText,
         };

@@ -2,7 +2,7 @@
 
 use crate::code::Code;
 use crate::trouble::Trouble;
-use lockgate_runner::start::{FileError, WorkflowFile, read_text, read_workflow};
+use lockgate_runner::start::{DonePlans, FileError, WorkflowFile, read_text, read_workflow_with};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -11,15 +11,20 @@ const LISTED: usize = 8;
 
 /// Reads and checks a workflow file, or the plans of a folder.
 pub(crate) fn read(path: &Path) -> Result<WorkflowFile, Trouble> {
+    read_with(path, &DonePlans::Skip)
+}
+
+/// The same, with a choice of the plans of a directory that are done.
+pub(crate) fn read_with(path: &Path, done: &DonePlans) -> Result<WorkflowFile, Trouble> {
     if path.is_dir() {
-        match read_workflow(path) {
+        match read_workflow_with(path, done) {
             // It holds no plans.
             Err(FileError::Folder { .. }) => {}
             plans => return Ok(plans?),
         }
     }
     is_regular(path)?;
-    Ok(read_workflow(path)?)
+    Ok(read_workflow_with(path, done)?)
 }
 
 /// Reads the text of another file that people name.

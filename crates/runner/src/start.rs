@@ -6,7 +6,7 @@ use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::formats::kind::{self, Format, Told};
 use lockgate_engine::formats::plan;
-use lockgate_engine::formats::plan::workflow::{PlanText, read_folder};
+use lockgate_engine::formats::plan::workflow::{PlanText, read_folder, summary_names};
 use lockgate_engine::id::{DriverId, IdSource, RunId};
 use lockgate_engine::run::command::Create;
 use lockgate_engine::run::event::{Created, FrozenFile, Preset};
@@ -36,6 +36,30 @@ pub struct WorkflowFile {
     pub problems: Vec<Problem>,
     /// The files beside it that belong to it, with their texts.
     pub beside: BTreeMap<PathBuf, String>,
+    /// Plans of a directory that are done and so are not part of it.
+    pub skipped: Vec<String>,
+}
+
+/// Which plans of a directory run although they are done: their summary exists.
+#[derive(Clone, Debug, Default)]
+pub enum DonePlans {
+    /// None of them.
+    #[default]
+    Skip,
+    /// All of them.
+    Include,
+    /// These, by the names of their files: a run that started with them keeps them.
+    Keep(Vec<String>),
+}
+
+impl DonePlans {
+    fn runs(&self, name: &str) -> bool {
+        match self {
+            Self::Skip => false,
+            Self::Include => true,
+            Self::Keep(names) => names.iter().any(|known| known == name),
+        }
+    }
 }
 
 /// Why a file could not be read at all.
@@ -54,6 +78,14 @@ pub enum FileError {
     Folder {
         /// The folder.
         path: PathBuf,
+    },
+    /// All plans in it are done.
+    #[error("all {count} plans in {} are done: each has its summary", path.display())]
+    AllDone {
+        /// The directory.
+        path: PathBuf,
+        /// How many there are.
+        count: usize,
     },
     /// It is larger than any workflow.
     #[error("{} has {bytes} bytes, and a workflow file may have {MAX_BYTES}", path.display())]
@@ -90,8 +122,13 @@ pub fn read_text(path: &Path) -> Result<String, FileError> {
 
 /// Reads and checks a workflow file of any kind, or the plans of a folder.
 pub fn read_workflow(path: &Path) -> Result<WorkflowFile, FileError> {
+    read_workflow_with(path, &DonePlans::Skip)
+}
+
+/// The same, with a choice of the plans of a directory that are done.
+pub fn read_workflow_with(path: &Path, done: &DonePlans) -> Result<WorkflowFile, FileError> {
     if path.is_dir() {
-        return read_plans(path);
+        return read_plans(path, done);
     }
     let source = read_text(path)?;
     let mut neighbours = Neighbours::of(path);
@@ -102,11 +139,12 @@ pub fn read_workflow(path: &Path) -> Result<WorkflowFile, FileError> {
         false => kind::read_beside(&source, &mut neighbours),
     };
     let beside = neighbours.into_read();
-    Ok(WorkflowFile { path: path.to_owned(), format, source, workflow: read.workflow, problems: read.problems, beside })
+    let (path, skipped) = (path.to_owned(), Vec::new());
+    Ok(WorkflowFile { path, format, source, workflow: read.workflow, problems: read.problems, beside, skipped })
 }
 
 /// Reads and checks the plans of a folder; other files there are passed over.
-fn read_plans(folder: &Path) -> Result<WorkflowFile, FileError> {
+fn read_plans(folder: &Path, done: &DonePlans) -> Result<WorkflowFile, FileError> {
     let unreadable = |source| FileError::Unreadable { path: folder.to_owned(), source };
     let mut found: Vec<(String, String)> = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
@@ -126,15 +164,24 @@ fn read_plans(folder: &Path) -> Result<WorkflowFile, FileError> {
         return Err(FileError::Folder { path: folder.to_owned() });
     }
     found.sort();
-    let texts: Vec<PlanText<'_>> = found.iter().map(|(name, source)| PlanText { name, source }).collect();
+    let is_done = |name: &str, source: &str| {
+        !done.runs(name) && summary_names(name, source).iter().any(|summary| folder.join(summary).is_file())
+    };
+    let texts: Vec<PlanText<'_>> =
+        found.iter().map(|(name, source)| PlanText { name, source, is_done: is_done(name, source) }).collect();
+    let skipped: Vec<String> = texts.iter().filter(|plan| plan.is_done).map(|plan| plan.name.to_owned()).collect();
+    if skipped.len() == found.len() {
+        return Err(FileError::AllDone { path: folder.to_owned(), count: skipped.len() });
+    }
     let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let name = absolute.file_name().map_or_else(|| "plans".to_owned(), |name| name.to_string_lossy().into_owned());
     let read = read_folder(&name, &texts);
+    found.retain(|(name, _)| !skipped.contains(name));
     // The folder itself stands for which plans there are.
     let source = found.iter().fold(String::new(), |names, (name, _)| names + name + "\n");
     let beside = found.into_iter().map(|(name, text)| (folder.join(name), text)).collect();
     let (path, format) = (folder.to_owned(), Format::Plan);
-    Ok(WorkflowFile { path, format, source, workflow: read.workflow, problems: read.problems, beside })
+    Ok(WorkflowFile { path, format, source, workflow: read.workflow, problems: read.problems, beside, skipped })
 }
 
 /// What a run begins with, beside its workflow.

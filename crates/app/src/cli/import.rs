@@ -210,6 +210,7 @@ fn without_spec(path: &Path, text: &str) -> WorkflowFile {
         workflow: None,
         problems: Vec::new(),
         beside: BTreeMap::new(),
+        skipped: Vec::new(),
     }
 }
 

@@ -16,7 +16,7 @@ use lockgate_engine::spec::workflow::Workflow;
 use lockgate_runner::agent::Configured;
 use lockgate_runner::config::Config;
 use lockgate_runner::driver::{Driver, Halt, begin_detached};
-use lockgate_runner::start::{Beginning, WorkflowFile, prepare};
+use lockgate_runner::start::{Beginning, DonePlans, WorkflowFile, prepare};
 use lockgate_runner::worktree::git;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -47,6 +47,9 @@ pub(super) struct Arguments {
     /// Commits with git what each task of an agent changed; tasks then follow each other
     #[arg(long)]
     commits: bool,
+    /// Runs the plans of a directory again whose summary exists, instead of skipping them
+    #[arg(long)]
+    include_done: bool,
     /// Begins a new run of a pipeline that has one already; its old state file is kept aside
     #[arg(long)]
     new: bool,
@@ -80,8 +83,13 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
     let vars = variables(&arguments.vars)?;
     let presets = arguments.presets.presets()?;
-    let mut file = workflow_file::read(&arguments.file)?;
+    let done = if arguments.include_done { DonePlans::Include } else { DonePlans::Skip };
+    let mut file = workflow_file::read_with(&arguments.file, &done)?;
     diagnose::tell(&file);
+    if !file.skipped.is_empty() {
+        let names: Vec<String> = file.skipped.iter().map(|name| neutral::line(name).into_owned()).collect();
+        print::note(format_args!("skipped, since a summary exists: {}; --include-done runs them again", names.join(", ")));
+    }
     let Some(mut workflow) = file.workflow.take() else {
         let message = format!("{} is no valid workflow: {}", file.path.display(), diagnose::summary(&file.problems));
         let help = format!("`lockgate validate {} --json` lists what is wrong", file.path.display());

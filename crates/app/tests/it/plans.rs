@@ -263,7 +263,8 @@ fn a_folder_of_plans_runs_wave_by_wave_and_each_plan_has_its_summary() {
     project.write("p/09-02-PLAN.md", small("02", "wave: 1\n"));
     project.write("p/09-02-SUMMARY.md", "---\nphase: 9\nplan: 02\n---\nMine.\n");
     project.write("p/README.md", "# Plans\n");
-    let output = project.run(&["run", "p", "--agent", "echo $LOCKGATE_TASK >> order.txt; cat > /dev/null"]);
+    let agent = "echo $LOCKGATE_TASK >> order.txt; cat > /dev/null";
+    let output = project.run(&["run", "p", "--include-done", "--agent", agent]);
     assert_eq!(output.code, Some(0), "{output:?}");
     let order = project.read("order.txt");
     let (first, last) = order.rsplit_once("09-03-task-1").unwrap();
@@ -393,4 +394,41 @@ fn what_an_agent_asked_of_its_own_accord_is_a_deviation_and_names_its_task() {
     let summary = project.read("09-01-SUMMARY.md");
     assert!(summary.contains("- decision in 09-01, by the agent of task-1 (Do it): "), "{summary}");
     assert!(summary.contains("- task 1 (Do it), of 2 attempts: 1 stopped to ask a person\n"), "{summary}");
+}
+
+fn small_plan(number: &str, depends_on: &str) -> String {
+    format!(
+        "---\nphase: 08-login\nplan: {number}\nautonomous: true\ndepends_on: [{depends_on}]\nmust_haves:\n  artifacts:\n    - path: agent.sh\n---\n\
+         <task type=\"auto\"><name>Work {number}</name><action>Do it.</action><verify><automated>true</automated><automated>test -f agent.sh</automated></verify></task>\n"
+    )
+}
+
+#[test]
+fn plans_whose_summary_exists_are_skipped_unless_asked_for() {
+    let project = Project::new();
+    project.write("agent.sh", "#!/bin/sh\ncat > /dev/null\necho \"$LOCKGATE_TASK\" >> worked.txt\n");
+    project.write("plans/08-01-PLAN.md", small_plan("01", ""));
+    project.write("plans/08-02-PLAN.md", small_plan("02", "'01'"));
+    project.write("plans/08-01-SUMMARY.md", "# Done\n");
+    let output = project.run(&["run", "plans", "--agent", "sh agent.sh"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(output.stderr.contains("skipped, since a summary exists: 08-01-PLAN.md"), "{output:?}");
+    assert_eq!(project.read("worked.txt"), "08-02-task-1\n");
+    let nothing = project.run(&["run", "plans", "--agent", "sh agent.sh"]);
+    assert_eq!(nothing.code, Some(4), "{nothing:?}");
+    assert!(nothing.stderr.contains("all 2 plans in plans are done") && nothing.stderr.contains("--include-done"), "{nothing:?}");
+    assert_eq!(project.run(&["run", "plans", "--include-done", "--agent", "sh agent.sh"]).code, Some(0));
+    assert_eq!(project.read("worked.txt"), "08-02-task-1\n08-01-task-1\n08-02-task-1\n");
+}
+
+#[test]
+fn a_dry_run_of_a_plan_shows_its_checks_as_the_plan_says_them() {
+    let project = Project::new();
+    project.write("08-01-PLAN.md", small_plan("01", ""));
+    let walked = project.run(&["run", "08-01-PLAN.md", "--dry-run"]).stdout;
+    assert!(walked.contains("until this succeeds: true && test -f agent.sh"), "{walked}");
+    assert!(walked.contains("agent.sh is there"), "{walked}");
+    for generated in ["printf", "set -e", "trap", "f='./"] {
+        assert!(!walked.contains(generated), "{generated}: {walked}");
+    }
 }

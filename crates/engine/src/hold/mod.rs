@@ -74,6 +74,9 @@ pub struct Terms {
     pub deadline: Option<Due>,
     /// When people are reminded next, and how long after that again.
     pub remind: Option<Remind>,
+    /// Whether nothing but a person's answer counts.
+    #[serde(default)]
+    pub only_person: bool,
 }
 
 /// Until when a hold waits.

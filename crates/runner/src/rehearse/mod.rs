@@ -151,7 +151,7 @@ pub async fn rehearse(
     let run = driver.run();
     let heard = std::mem::take(&mut *heard.lock().expect("nobody panics while holding this"));
     let mut transcript = heard.transcript;
-    transcript.fill(stubs.deeds());
+    transcript.fill(stubs.deeds(), &transcript::in_words(run));
     let shown = Shown { from: files_in.to_string_lossy().into_owned(), to: output_dir.clone() };
     let cut_short = heard.cut_short.or_else(|| halt.signal().map(|signal| format!("it was stopped by {signal}")));
     Ok(Rehearsed {

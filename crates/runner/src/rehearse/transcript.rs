@@ -351,8 +351,12 @@ impl Transcript {
     }
 
     /// Puts what would have been done to the steps that would have done it.
-    pub(super) fn fill(&mut self, deeds: Vec<(At, Deed)>) {
+    pub(super) fn fill(&mut self, deeds: Vec<(At, Deed)>, in_words: &BTreeMap<String, String>) {
         for (at, deed) in deeds {
+            let deed = match (deed, in_words.get(&at.address)) {
+                (Deed::Command { shell, .. }, Some(words)) => Deed::Command { command: words.clone(), shell },
+                (deed, _) => deed,
+            };
             let round = at.address.strip_suffix("-until").map(|task| (task.to_owned(), at.iteration, at.attempt));
             if let (Some(step), Deed::Command { command, .. }) = (round.and_then(|round| self.begun.get(&round)), &deed) {
                 self.steps[*step].until = Some(command.clone());
@@ -375,6 +379,21 @@ impl Transcript {
             }
         }
     }
+}
+
+/// What checks that Lockgate wrote itself look for, as the plan says it, by address. Their shell code would tell nobody anything.
+pub(super) fn in_words(run: &Run) -> BTreeMap<String, String> {
+    let mut words = BTreeMap::new();
+    for phase in run.workflow.phases.iter().filter(|_| !run.workflow.plans.is_empty()) {
+        for task in &phase.tasks {
+            let checks = task.until.as_ref().map(|until| until.checks.join(" && ")).filter(|checks| !checks.is_empty());
+            words.extend(checks.map(|checks| (format!("{}/{}-until", phase.id, task.id), checks)));
+        }
+        for gate in phase.gates.iter().filter(|gate| gate.title.is_some()) {
+            words.insert(format!("{}/{}", phase.id, gate.id), gate.title().to_owned());
+        }
+    }
+    words
 }
 
 impl RehearsedHold {

@@ -17,7 +17,7 @@ const MAX_BYTES: usize = 1 << 18;
 const MOST_MENDED: usize = 20;
 
 /// The keys that something comes of.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 13] = [
     "phase",
     "plan",
     "type",
@@ -29,6 +29,8 @@ const KEYS: [&str; 11] = [
     "user_setup",
     "must_haves",
     "commits",
+    "gap_ids",
+    "human_verify_mode",
 ];
 
 /// The bytes from the first `---` to the second, and where the plan goes on; nothing when there are none.
@@ -179,6 +181,8 @@ impl Reader<'_, '_> {
                 "files_modified" => read.files_modified = self.list(value),
                 "autonomous" => read.autonomous = self.truth(value, "`autonomous`"),
                 "requirements" => read.requirements = self.list(value),
+                "gap_ids" => read.gap_ids = self.list(value),
+                "human_verify_mode" => read.verify_at_end = self.verify_at_end(value),
                 "user_setup" => {
                     read.user_setup = items(value).iter().map(|item| self.json(item)).collect();
                 }
@@ -193,6 +197,21 @@ impl Reader<'_, '_> {
             }
         }
         read
+    }
+
+    /// Whether verifications wait until the end of the phase. A word that is not known asks where the plan has them.
+    fn verify_at_end(&mut self, value: &Value<'_>) -> bool {
+        let word = self.text(value).unwrap_or_default().trim().to_ascii_lowercase().replace('_', "-");
+        match word.as_str() {
+            "end-of-phase" => true,
+            "mid-flight" | "inline" | "" => false,
+            _ => {
+                let message =
+                    format!("`human_verify_mode` is not `{}`; each verification is asked for where it is", shown(&word));
+                self.warn(value, message, "write `end-of-phase` or `mid-flight`");
+                false
+            }
+        }
     }
 
     fn tell_unknown(&mut self, value: &Value<'_>, key: &str, of: &str, known: &[&str]) {

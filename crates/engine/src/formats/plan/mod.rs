@@ -75,6 +75,10 @@ pub struct Frontmatter {
     pub autonomous: Option<bool>,
     /// The requirements that it serves.
     pub requirements: Vec<String>,
+    /// The gaps that it closes.
+    pub gap_ids: Vec<String>,
+    /// Whether verifications are asked for together, when all else in the phase is done.
+    pub verify_at_end: bool,
     /// What people must set up outside, as it stands there.
     pub user_setup: Vec<Value>,
     /// What must hold when it is done.
@@ -170,6 +174,28 @@ pub enum PlanGate {
     Blocking,
     /// It goes on with a default, which a person may change.
     NonBlocking,
+    /// It waits for a person, and nothing else may answer it.
+    BlockingHuman,
+}
+
+/// How hard it is to undo what a task does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rating {
+    /// It can be undone.
+    Reversible,
+    /// Undoing it costs much.
+    Costly,
+    /// It cannot be undone.
+    OneWay,
+}
+
+/// What a plan says about undoing a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reversibility {
+    /// How hard it is.
+    pub rating: Rating,
+    /// Why.
+    pub text: String,
 }
 
 /// A task of a plan.
@@ -187,6 +213,12 @@ pub struct PlanTask {
     pub gate: PlanGate,
     /// Whether tests come first.
     pub tdd: bool,
+    /// Whether it is the leading slice through everything, on which the other tasks build.
+    pub tracer: bool,
+    /// What must hold before it starts.
+    pub precondition: String,
+    /// How hard it is to undo, where the plan says so.
+    pub reversibility: Option<Reversibility>,
     /// All attributes as they were written.
     pub attributes: Vec<(String, String)>,
     /// Its name, without `Task 3:` before it; made from what it says where it has none.

@@ -5,7 +5,7 @@ mod verify;
 use super::layout::Part;
 use super::tag::{Markup, Tag};
 use super::words::{files, id_from, in_one_line, name_from, unindented, without_number};
-use super::{Place, PlanGate, PlanOption, PlanTask, PlanTaskKind, Section, Verify};
+use super::{Place, PlanGate, PlanOption, PlanTask, PlanTaskKind, Rating, Reversibility, Section, Verify};
 use crate::spec::code::ProblemCode;
 use crate::spec::problem::{Cursor, Report, shown};
 use crate::spec::suggest;
@@ -46,6 +46,8 @@ enum Known {
     Instructions,
     Verification,
     ResumeSignal,
+    Precondition,
+    Reversibility,
 }
 
 impl Known {
@@ -69,13 +71,15 @@ impl Known {
             "instructions" | "what-to-do" | "what_to_do" => Self::Instructions,
             "verification" => Self::Verification,
             "resume-signal" | "resume_signal" => Self::ResumeSignal,
+            "precondition" => Self::Precondition,
+            "reversibility" => Self::Reversibility,
             _ => return None,
         })
     }
 }
 
 /// The parts that are worth a guess.
-const PARTS: [&str; 14] = [
+const PARTS: [&str; 16] = [
     "name",
     "files",
     "read_first",
@@ -90,6 +94,8 @@ const PARTS: [&str; 14] = [
     "options",
     "instructions",
     "resume-signal",
+    "precondition",
+    "reversibility",
 ];
 
 /// Whether a task can have a part of this name.
@@ -131,6 +137,9 @@ pub(super) fn read<'a>(
         written_kind: tag.attribute("type").unwrap_or_default().to_owned(),
         gate: PlanGate::Blocking,
         tdd: tag.attribute("tdd").is_some_and(|tdd| tdd.eq_ignore_ascii_case("true")),
+        tracer: tag.attribute("type").is_some_and(|word| word.eq_ignore_ascii_case("tracer")),
+        precondition: String::new(),
+        reversibility: None,
         attributes: tag.attributes().into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
         name: String::new(),
         files: Vec::new(),
@@ -206,6 +215,18 @@ impl Reader<'_, '_> {
             Known::Instructions => append(&mut task.instructions, &text()),
             Known::Verification => self.verify(part, &mut task.verification),
             Known::ResumeSignal => append(&mut task.resume_signal, &text()),
+            Known::Precondition => append(&mut task.precondition, &text()),
+            Known::Reversibility => {
+                let text = text();
+                let rating = rating(tag, self.report);
+                // Of several, the hardest to undo counts.
+                let before = task.reversibility.take();
+                let harder = before.as_ref().is_some_and(|before| before.rating as u8 > rating as u8);
+                let mut said = before.as_ref().map(|before| before.text.clone()).unwrap_or_default();
+                append(&mut said, &text);
+                let rating = before.filter(|_| harder).map_or(rating, |before| before.rating);
+                task.reversibility = Some(Reversibility { rating, text: said });
+            }
         }
     }
 
@@ -296,7 +317,7 @@ impl Reader<'_, '_> {
 
 /// What a task asks of whom: what it says, else what its parts say. What is not known asks a person.
 fn kind(task: &PlanTask, place: &Range<usize>, report: &mut Report) -> PlanTaskKind {
-    const TYPES: [&str; 4] = ["auto", "checkpoint:human-verify", "checkpoint:decision", "checkpoint:human-action"];
+    const TYPES: [&str; 5] = ["auto", "tracer", "checkpoint:human-verify", "checkpoint:decision", "checkpoint:human-action"];
     let by_parts = if !task.options.is_empty() || !task.decision.is_empty() {
         Some(PlanTaskKind::Decision)
     } else if !task.built.is_empty() || !task.steps.is_empty() {
@@ -308,7 +329,7 @@ fn kind(task: &PlanTask, place: &Range<usize>, report: &mut Report) -> PlanTaskK
     };
     let word = task.written_kind.to_ascii_lowercase().replace('_', "-");
     let told = match word.as_str() {
-        "auto" => return PlanTaskKind::Auto,
+        "auto" | "tracer" => return PlanTaskKind::Auto,
         "checkpoint:human-verify" | "checkpoint:verify" => return PlanTaskKind::Verify,
         "checkpoint:decision" | "checkpoint:human-decision" => return PlanTaskKind::Decision,
         "checkpoint:human-action" | "checkpoint:action" => return PlanTaskKind::Action,
@@ -343,11 +364,29 @@ fn gate(tag: &Tag<'_>, place: &Range<usize>, report: &mut Report) -> PlanGate {
     match gate.to_ascii_lowercase().replace('_', "-").as_str() {
         "blocking" => PlanGate::Blocking,
         "non-blocking" | "nonblocking" => PlanGate::NonBlocking,
+        "blocking-human" => PlanGate::BlockingHuman,
         word => {
             let message = format!("`{}` is not a gate; it waits for a person", shown(gate));
-            let help = suggest::meant_or_known(word, ["blocking", "non-blocking"].into_iter());
+            let help = suggest::meant_or_known(word, ["blocking", "non-blocking", "blocking-human"].into_iter());
             report.warning(ProblemCode::WrongValue, place, message).maybe_help(help);
             PlanGate::Blocking
+        }
+    }
+}
+
+/// How hard it is to undo a task. A word that is not known asks a person first.
+fn rating(tag: &Tag<'_>, report: &mut Report) -> Rating {
+    let written = tag.attribute("rating").unwrap_or_default();
+    let word = written.to_ascii_lowercase().replace('_', "-");
+    match word.as_str() {
+        "reversible" => Rating::Reversible,
+        "costly" => Rating::Costly,
+        "one-way" => Rating::OneWay,
+        _ => {
+            let message = format!("`{}` is not a rating; a person is asked before the task", shown(written));
+            let help = suggest::meant_or_known(&word, ["reversible", "costly", "one-way"].into_iter());
+            report.warning(ProblemCode::WrongValue, &(tag.start..tag.end), message).maybe_help(help);
+            Rating::OneWay
         }
     }
 }

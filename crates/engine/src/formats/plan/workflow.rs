@@ -86,6 +86,7 @@ fn part(workflow: &Workflow, id: String, file: Option<String>, plan: &PlanFile) 
 fn assembled(phase: PhaseId, plans: Vec<(String, &PlanFile, Steps)>) -> Phase {
     let mut made = Phase::new(phase.clone());
     let several = plans.len() > 1;
+    let at_end = plans.iter().all(|(_, plan, _)| plan.frontmatter.verify_at_end);
     let (mut built, mut steps, mut blocking) = (Vec::new(), Vec::new(), false);
     let mut again: Vec<TaskId> = Vec::new();
     for (id, plan, Steps { tasks, gates, owed }) in plans {
@@ -99,6 +100,9 @@ fn assembled(phase: PhaseId, plans: Vec<(String, &PlanFile, Steps)>) -> Phase {
         made.gates.extend(gates);
     }
     let issues = if again.is_empty() { Action::RepeatPhase(phase) } else { Action::Redo(again) };
+    if at_end {
+        crate::spec::collect(&mut made);
+    }
     made.checkpoint = (!steps.is_empty()).then(|| at_the_end(&issues, &built, &steps, blocking));
     made
 }
@@ -163,6 +167,21 @@ fn summary_path(output: &str) -> Option<String> {
     let words = output.split(|sign: char| sign.is_whitespace() || matches!(sign, '`' | '"' | '\'' | '(' | ')' | ','));
     let mut paths = words.map(|word| word.trim_end_matches('.')).filter(|word| word.ends_with("SUMMARY.md"));
     paths.find(|path| shell::is_under_root(path)).map(str::to_owned)
+}
+
+/// The names that the summary of a plan can have: after its file, after its number, and as its `<output>` says.
+pub fn summary_names(file: &str, source: &str) -> Vec<String> {
+    let plan = super::read(source).plan;
+    let stem = file.strip_suffix(".md").unwrap_or(file);
+    let by_file = match stem.strip_suffix("PLAN") {
+        Some(before) => format!("{before}SUMMARY.md"),
+        None => format!("{stem}-SUMMARY.md"),
+    };
+    let by_id = format!("{}-SUMMARY.md", plan_id(&plan.frontmatter, Some(file)));
+    let said = summary_path(&plan.output).and_then(|path| path.rsplit('/').next().map(str::to_owned));
+    let mut names = vec![by_file, by_id];
+    names.extend(said);
+    names
 }
 
 /// Whether Lockgate commits what each task of an agent changed.

@@ -35,7 +35,7 @@ pub(super) fn holds(run: &Run, at: Timestamp, ids: &mut IdSource) -> Option<Vec<
 
 /// An answer in advance was given without seeing anything, so it never answers what was opened again.
 fn preset(run: &Run, hold: &Hold) -> Option<Step> {
-    if hold.revision > 1 {
+    if hold.revision > 1 || hold.terms.only_person {
         return None;
     }
     let given = run.presets.iter().find(|given| hold.is_meant_by(&given.preset.selector))?;
@@ -58,7 +58,7 @@ fn preset(run: &Run, hold: &Hold) -> Option<Step> {
 
 /// What the workflow's policy or a default answers where no person need. What was opened again is for people.
 fn by_itself(run: &Run, hold: &Hold) -> Option<Step> {
-    if hold.revision > 1 {
+    if hold.revision > 1 || hold.terms.only_person {
         return None;
     }
     let rule = match hold.kind {

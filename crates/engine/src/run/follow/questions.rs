@@ -84,7 +84,7 @@ pub(in crate::run) fn ask(
     let tired = scope.phase().and_then(|phase| run.automatic_repeats.get(phase)).is_some_and(|count| *count >= REPEATS_BY_ITSELF);
     let (waits, notes) = if tired { for_a_person(checkpoint) } else { (checkpoint.waits.clone(), None) };
     let notes: Vec<String> = showing.notes.iter().cloned().chain(notes).collect();
-    let blocking = waits.default.is_none();
+    let blocking = waits.default.is_none() || waits.only_person;
     let terms = terms(run, checkpoint, &waits, showing, at, ids);
     Event::HoldOpened(Box::new(HoldOpened {
         hold,
@@ -110,7 +110,7 @@ fn for_a_person(checkpoint: &Checkpoint) -> (Waits, Option<String>) {
         let chosen = checkpoint.options.iter().find(|choice| choice.id == *option);
         chosen.is_some_and(|choice| choice.action.repeats())
     };
-    let Waits { default, deadline, remind } = checkpoint.waits.clone();
+    let Waits { default, deadline, remind, only_person } = checkpoint.waits.clone();
     let default = default.filter(|option| !repeats(option));
     let deadline = deadline.map(|deadline| match &deadline.then {
         OnDeadline::Answer(option) if repeats(option) => Deadline { then: OnDeadline::Escalate(None), ..deadline },
@@ -118,13 +118,13 @@ fn for_a_person(checkpoint: &Checkpoint) -> (Waits, Option<String>) {
     });
     let note =
         format!("this was answered {REPEATS_BY_ITSELF} times in a row without a person and run again, so a person decides");
-    (Waits { default, deadline, remind }, Some(note))
+    (Waits { default, deadline, remind, only_person }, Some(note))
 }
 
 fn terms(
     run: &Run,
     checkpoint: &Checkpoint,
-    Waits { default, deadline, remind }: &Waits,
+    Waits { default, deadline, remind, only_person }: &Waits,
     showing: &Showing,
     at: Timestamp,
     ids: &mut IdSource,
@@ -151,8 +151,9 @@ fn terms(
     Terms {
         check,
         checked: false,
-        default: default.clone(),
-        automatic: rule.filter(|_| showing.automatic).and_then(|_| default.clone().or_else(first)),
+        default: default.clone().filter(|_| !only_person),
+        only_person: *only_person,
+        automatic: rule.filter(|_| showing.automatic && !only_person).and_then(|_| default.clone().or_else(first)),
         deadline: deadline.as_ref().map(|deadline| Due {
             timer: timer(),
             at: at.plus(deadline.after),

@@ -457,3 +457,19 @@ fn issues_without_end_at_the_end_of_a_phase_fail_the_run_and_resuming_asks_again
     bench.work();
     assert_eq!(bench.run.status(), Status::Complete);
 }
+
+#[test]
+fn what_only_a_person_may_answer_is_answered_by_nothing_else() {
+    let waits = Waits { default: Some(OptionId::from("sqlite")), only_person: true, ..Waits::default() };
+    let mut asked = workflow(vec![phase("one", vec![with_waits(decision("db", &[]), waits)])]);
+    asked.policy.decision = Some(Automatic::default());
+    let mut bench = Bench::new(asked);
+    let preset = Preset { selector: "one/db".into(), option: "sqlite".into(), feedback: None };
+    bench.tell(person(), Body::GivePresets { presets: vec![preset] }, true).unwrap();
+    let ask = bench.run.pending()[0].clone();
+    bench.perform(&ask);
+    assert_eq!((bench.run.status(), bench.run.open_holds().len()), (Status::Waiting, 1));
+    assert!(bench.hold().blocking);
+    bench.answer("sqlite", None);
+    assert_eq!(bench.run.status(), Status::Complete);
+}

@@ -112,8 +112,10 @@ impl Checker<'_, '_> {
     }
 }
 
+/// Whether a task is a verification that may be asked for later. One that only a person answers stays where it is.
 fn is_verify(task: &Task) -> bool {
-    matches!(task.checkpoint().and_then(|checkpoint| checkpoint.question.as_ref()), Some(Question::Verify(_)))
+    let checkpoint = task.checkpoint().filter(|checkpoint| !checkpoint.waits.only_person);
+    matches!(checkpoint.and_then(|checkpoint| checkpoint.question.as_ref()), Some(Question::Verify(_)))
 }
 
 /// Puts the verifications of a phase behind all else in it: what needed one needs what that one needed.

@@ -285,7 +285,7 @@ impl Checker<'_, '_> {
             self.error(ProblemCode::MissingKey, span, "`on_deadline` without `deadline`").help("add `deadline: 2h`");
         }
         let deadline = after.map(|after| Deadline { after, then: then.unwrap_or(OnDeadline::Escalate(None)) });
-        Waits { default, deadline, remind }
+        Waits { default, deadline, remind, only_person: false }
     }
 
     /// What runs a phase again without a person does so a few times only.

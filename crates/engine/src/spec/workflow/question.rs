@@ -142,6 +142,9 @@ pub struct Waits {
     pub deadline: Option<Deadline>,
     /// How often people are reminded.
     pub remind: Option<Duration>,
+    /// Whether nothing but a person's answer counts: no policy, no default, no answer in advance.
+    #[serde(default)]
+    pub only_person: bool,
 }
 
 /// How long a question waits, and what happens then.

@@ -17,6 +17,8 @@ pub struct PlanText<'t> {
     pub name: &'t str,
     /// Its text.
     pub source: &'t str,
+    /// Whether it is done, so that it does not run and what depends on it need not wait.
+    pub is_done: bool,
 }
 
 /// A plan among others.
@@ -35,10 +37,12 @@ struct Member<'t> {
 
 /// Reads the plans of a folder as one workflow called `name`, and says everything that is odd about each.
 pub fn read_folder(name: &str, files: &[PlanText<'_>]) -> Read {
-    let mut members: Vec<Member<'_>> = files.iter().map(member).collect();
+    let (done, open): (Vec<&PlanText<'_>>, Vec<&PlanText<'_>>) = files.iter().partition(|file| file.is_done);
+    let done: Vec<String> = done.into_iter().map(|file| member(file).id).collect();
+    let mut members: Vec<Member<'_>> = open.into_iter().map(member).collect();
     members.sort_by(|one, other| one.stage.cmp(&other.stage).then_with(|| by_name(one, other)));
     tell_of_namesakes(&mut members);
-    find_needs(&mut members);
+    find_needs(&mut members, &done);
     settle_waves(&mut members);
     keep_apart(&mut members);
     let waves = waves(&members);
@@ -87,7 +91,7 @@ fn tell_of_namesakes(members: &mut [Member<'_>]) {
 }
 
 /// Finds the plans that each one waits for. Those of other folders are taken for done.
-fn find_needs(members: &mut [Member<'_>]) {
+fn find_needs(members: &mut [Member<'_>], done: &[String]) {
     let ids: Vec<String> = members.iter().map(|member| member.id.clone()).collect();
     for (index, member) in members.iter_mut().enumerate() {
         let span = line_of_key(member, "depends_on");
@@ -103,6 +107,7 @@ fn find_needs(members: &mut [Member<'_>]) {
                     member.report.error(ProblemCode::NeedsCycle, &span, message).help("remove it from `depends_on`");
                 }
                 Some(other) => member.needs.push(other),
+                None if done.iter().any(|id| *id == name || Some(id) == stage.as_ref()) => {}
                 None => elsewhere.push(shown(wanted)),
             }
         }
@@ -235,29 +240,27 @@ fn waves(members: &[Member<'_>]) -> Vec<(PhaseId, Vec<usize>)> {
 }
 
 fn phase_of(phase: &PhaseId, wave: &[usize], members: &mut [Member<'_>]) -> Phase {
-    let mut made = Vec::new();
+    let mut made: Vec<(usize, steps::Steps)> = Vec::new();
     for index in wave.iter().copied() {
         let member = &mut members[index];
         let prefix = format!("{}-", member.id);
-        let mut steps = steps::steps(member.file.source, &member.plan, &member.id, phase, &prefix, &mut member.report);
-        let waits: Vec<TaskId> = members[index]
-            .needs
-            .iter()
-            .filter(|need| wave.contains(need))
-            .filter_map(|need| last_task(&members[*need]))
-            .collect();
-        if let Some(first) = steps.tasks.first_mut() {
+        made.push((index, steps::steps(member.file.source, &member.plan, &member.id, phase, &prefix, &mut member.report)));
+    }
+    // A plan may end with more than its last task: a check once more, or a person who looks.
+    let last = |made: &[(usize, steps::Steps)], plan: usize| {
+        let steps = made.iter().find(|(index, _)| *index == plan).map(|(_, steps)| steps)?;
+        steps.tasks.last().map(|task| task.id.clone())
+    };
+    for position in 0..made.len() {
+        let needs = &members[made[position].0].needs;
+        let waits: Vec<TaskId> = needs.iter().filter_map(|need| last(&made, *need)).collect();
+        if let Some(first) = made[position].1.tasks.first_mut() {
             first.needs.extend(waits);
         }
-        made.push((index, steps));
     }
     let plans = made.into_iter().map(|(index, steps)| (members[index].id.clone(), &members[index].plan, steps)).collect();
     let names: Vec<&str> = wave.iter().map(|index| members[*index].id.as_str()).collect();
     Phase { name: Some(format!("{phase}: {}", names.join(", "))), ..assembled(phase.clone(), plans) }
-}
-
-fn last_task(member: &Member<'_>) -> Option<TaskId> {
-    member.plan.tasks.last().map(|task| TaskId::new(format!("{}-task-{}", member.id, task.number)))
 }
 
 /// The line of the frontmatter that a key stands on; the first line where it has none.

@@ -15,13 +15,17 @@ pub(super) fn gates(plan: &PlanFile, prefix: &str) -> (Vec<Gate>, Vec<String>) {
     let (mut gates, mut unchecked) = (Vec::new(), Vec::new());
     for (number, artifact) in (1..).zip(&must.artifacts) {
         match is_under_root(&artifact.path) {
-            true => gates.push(gate(format!("{prefix}artifact-{number}"), &looks_at(artifact))),
+            true => gates.push(gate(format!("{prefix}artifact-{number}"), &looks_at(artifact), artifact_says(artifact))),
             false => unchecked.push(format!("{}: {}", artifact.path, artifact.provides)),
         }
     }
     for (number, link) in (1..).zip(&must.key_links) {
         match link.pattern.as_deref().filter(|pattern| !pattern.is_empty() && is_file_of(plan, &link.from)) {
-            Some(pattern) => gates.push(gate(format!("{prefix}link-{number}"), &looks_for(link, pattern))),
+            Some(pattern) => gates.push(gate(
+                format!("{prefix}link-{number}"),
+                &looks_for(link, pattern),
+                format!("{} matches {pattern}", link.from),
+            )),
             None => unchecked.push(format!("{} is connected with {} ({})", link.from, link.to, link.via)),
         }
     }
@@ -29,8 +33,21 @@ pub(super) fn gates(plan: &PlanFile, prefix: &str) -> (Vec<Gate>, Vec<String>) {
 }
 
 /// What is wrong may be the plan, so a person decides.
-fn gate(id: String, command: &str) -> Gate {
-    Gate { timeout: Some(LIMIT), on_fail: OnFail::Ask, ..Gate::new(GateId::new(id), literal(command)) }
+fn gate(id: String, command: &str, says: String) -> Gate {
+    let title = Some(says.replace(char::is_control, " "));
+    Gate { timeout: Some(LIMIT), on_fail: OnFail::Ask, title, ..Gate::new(GateId::new(id), literal(command)) }
+}
+
+/// What the plan says about a file, in words.
+fn artifact_says(artifact: &Artifact) -> String {
+    let mut says = format!("{} is there", artifact.path);
+    for text in artifact.contains.iter().filter(|text| !text.is_empty()) {
+        says += &format!(", contains {text}");
+    }
+    if let Some(least) = artifact.min_lines {
+        says += &format!(", has {least} lines or more");
+    }
+    says
 }
 
 fn looks_at(artifact: &Artifact) -> String {

@@ -1,6 +1,6 @@
 //! What an agent is told: all that a plan says about its task, as a document of Markdown.
 
-use super::super::{PlanFile, PlanTask, PlanTaskKind, Section};
+use super::super::{PlanFile, PlanTask, PlanTaskKind, Rating, Section};
 use super::{commits, told};
 use crate::id::PhaseId;
 use crate::template::escaped;
@@ -26,9 +26,29 @@ pub(super) fn prompt(task: &PlanTask, around: &Around<'_>) -> String {
     told += " The tasks before it are done; those after it are not yours.\n";
     section(&mut told, "Objective of the plan", &plan.objective);
     list(&mut told, "Requirements that the plan serves", &plan.frontmatter.requirements);
+    list(&mut told, "Gaps that the plan closes", &plan.frontmatter.gap_ids);
     section(&mut told, "Context", &plan.context);
     for Section { tag, text } in &plan.others {
         section(&mut told, &format!("{} of the plan", heading(tag)), text);
+    }
+    if !task.precondition.is_empty() {
+        let what = format!(
+            "This must hold before you start: {}\n\nCheck it first. If it does not hold, change nothing, stop, and hand over to a person as described at the end.",
+            task.precondition
+        );
+        section(&mut told, "Precondition", &what);
+    }
+    if let Some(undoing) = &task.reversibility {
+        let how = match undoing.rating {
+            Rating::Reversible => "What you do here can be undone.",
+            Rating::Costly => "What you do here is costly to undo, so make sure before you do it.",
+            Rating::OneWay => "What you do here cannot be undone. A person allowed it.",
+        };
+        section(&mut told, "Reversibility", format!("{how} {}", undoing.text).trim());
+    }
+    if task.tracer {
+        let what = "This is the leading slice through everything. Keep it thin and whole: the other tasks build on it, and its checks run once more before they start.";
+        section(&mut told, "Tracer", what);
     }
     list(&mut told, "Files", &task.files);
     section(&mut told, "Read first", &task.read_first);

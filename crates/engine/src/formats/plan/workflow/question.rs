@@ -30,7 +30,7 @@ pub(super) fn checkpoint(source: &str, task: &PlanTask, owed: Vec<String>, repor
     }
     let first = options.first().filter(|choice| !choice.needs_words).map(|choice| choice.id.clone());
     let default = match (task.gate, task.kind) {
-        (PlanGate::Blocking, _) => None,
+        (PlanGate::Blocking | PlanGate::BlockingHuman, _) => None,
         (PlanGate::NonBlocking, PlanTaskKind::Action) => {
             let message = "only a person can do what is needed here, so it waits for a person";
             report
@@ -40,7 +40,29 @@ pub(super) fn checkpoint(source: &str, task: &PlanTask, owed: Vec<String>, repor
         }
         (PlanGate::NonBlocking, PlanTaskKind::Auto | PlanTaskKind::Verify | PlanTaskKind::Decision) => first,
     };
-    asks(question, options, Vec::new(), Waits { default, ..Waits::default() })
+    let only_person = task.gate == PlanGate::BlockingHuman;
+    asks(question, options, Vec::new(), Waits { default, only_person, ..Waits::default() })
+}
+
+/// Whether to start a task that cannot be undone: only a person decides.
+pub(super) fn before_one_way(task: &PlanTask, why: &str) -> Checkpoint {
+    let way = |id: &str, name: &str| Way { id: OptionId::from(id), name: name.to_owned(), pros: None, cons: None };
+    let context = [why, &task.precondition, &task.action].into_iter().filter(|text| !text.is_empty());
+    let context = context.collect::<Vec<_>>().join("\n\n");
+    let decision = Decision {
+        question: escaped(&format!("\"{}\" cannot be undone. Start it?", task.name)),
+        context: told(&context).map(|text| escaped(&text)),
+        options: vec![way("start", "Start the task"), way("abort", "Abort")],
+    };
+    let question = Question::Decision(decision);
+    let mut options = question_options(&question, &Effect::Redo(Vec::new()), None);
+    options.iter_mut().filter(|choice| choice.id.as_str() == "abort").for_each(|choice| choice.action = Effect::Abort);
+    asks(question, options, Vec::new(), Waits { only_person: true, ..Waits::default() })
+}
+
+/// What a person looks at after a task of an agent that must not go on without one.
+pub(super) fn after_work(source: &str, task: &PlanTask, owed: Vec<String>, report: &mut Report) -> Checkpoint {
+    checkpoint(source, &PlanTask { kind: PlanTaskKind::Verify, built: task.name.clone(), ..task.clone() }, owed, report)
 }
 
 fn verify(source: &str, task: &PlanTask, owed: Vec<String>, report: &mut Report) -> Verify {

@@ -1,6 +1,6 @@
 //! The tasks of one plan, its gates, and what a person finds out at its end.
 
-use super::super::{PlanFile, PlanTask, PlanTaskKind};
+use super::super::{PlanFile, PlanGate, PlanTask, PlanTaskKind, Rating};
 use super::prompt::{Around, prompt};
 use super::shell::Pipes;
 use super::{CHECK_LIMIT, commits, line_span, must_haves, question, shell, told};
@@ -53,18 +53,56 @@ pub(super) fn steps(source: &str, plan: &PlanFile, id: &str, phase: &PhaseId, pr
                 Some(question::checkpoint(source, task, found, report))
             }
         };
+        if let Some(undoing) = task.reversibility.as_ref().filter(|undoing| undoing.rating == Rating::OneWay) {
+            let asked = question::before_one_way(task, &undoing.text);
+            let id = extra_id(prefix, task, "start");
+            follow(&mut tasks, format!("Before: {}", task.name), Task::new(id, Work::Checkpoint(Box::new(asked))), None);
+        }
+        let is_work = work.is_none();
         let made = match work {
             Some(checkpoint) => Task::new(task_id(prefix, task), Work::Checkpoint(Box::new(checkpoint))),
             None => agent(plan, task, id, phase, prefix),
         };
-        let needs = tasks.last().map(|before| before.id.clone()).into_iter().collect();
-        tasks.push(Task { name: Some(task.name.clone()), needs, ..made });
-        settle_redo(&mut tasks, index, Vec::new(), None);
+        follow(&mut tasks, task.name.clone(), made, None);
+        if is_work {
+            after_work(source, task, prefix, &mut tasks, &mut owed, report);
+        }
     }
     if last_verify.is_none() {
         owed.steps.extend(of_the_whole(plan, &unchecked));
     }
     Steps { tasks, gates, owed }
+}
+
+/// Adds a task that needs the one before. Issues at a question go back to `again`, else to the nearest work.
+fn follow(tasks: &mut Vec<Task>, name: String, task: Task, again: Option<TaskId>) {
+    let needs = tasks.last().map(|before| before.id.clone()).into_iter().collect();
+    tasks.push(Task { name: Some(name), needs, ..task });
+    let last = tasks.len() - 1;
+    settle_redo(tasks, last, again.into_iter().collect(), None);
+}
+
+/// What comes between a task of an agent and the next one: the checks of a tracer once more, since the others build on it, and a person where
+/// the plan wants one in any case.
+fn after_work(source: &str, task: &PlanTask, prefix: &str, tasks: &mut Vec<Task>, owed: &mut Owed, report: &mut Report) {
+    if task.tracer {
+        for (number, check) in (1..).zip(task.verify.commands.iter().chain(&task.verification.commands)) {
+            let Some(run) = shell::all_of([check.command.as_str()]) else { continue };
+            let id = extra_id(prefix, task, &format!("tracer-{number}"));
+            let again = Task { timeout: Some(CHECK_LIMIT), ..Task::new(id, Work::Run(run)) };
+            follow(tasks, format!("{}: its check once more", task.name), again, None);
+        }
+    }
+    if task.gate == PlanGate::BlockingHuman {
+        let found = std::mem::take(owed).steps;
+        let asked = question::after_work(source, task, found, report);
+        let looked = Task::new(extra_id(prefix, task, "look"), Work::Checkpoint(Box::new(asked)));
+        follow(tasks, format!("{}: a person looks", task.name), looked, Some(task_id(prefix, task)));
+    }
+}
+
+fn extra_id(prefix: &str, task: &PlanTask, what: &str) -> TaskId {
+    TaskId::new(format!("{prefix}task-{}-{what}", task.number))
 }
 
 /// What a person finds out about the plan as a whole.
@@ -100,7 +138,9 @@ fn task_id(prefix: &str, task: &PlanTask) -> TaskId {
 
 /// What the plan says about a task for people, and no command checks.
 fn owe(owed: &mut Owed, task: &PlanTask) {
-    let said = [told(&task.done), told(&task.verify.prose), told(&task.verification.prose)];
+    let costly = task.reversibility.as_ref().filter(|undoing| undoing.rating == Rating::Costly);
+    let costly = costly.map(|undoing| format!("undoing it is costly: {}", undoing.text));
+    let said = [told(&task.done), told(&task.verify.prose), told(&task.verification.prose), costly];
     let steps: Vec<String> = said.into_iter().flatten().map(|text| format!("{}: {text}", task.name)).collect();
     if !steps.is_empty() {
         owed.names.push(task.name.clone());

@@ -4,7 +4,7 @@ use super::*;
 use crate::hold::Action as Effect;
 use crate::id::TaskId;
 use crate::spec::code::ProblemCode;
-use crate::spec::workflow::{Holds, OnFail, Prompt, Task};
+use crate::spec::workflow::{Holds, OnFail, Prompt, Task, Work};
 use serde_json::json;
 
 const PLAN: &str = r#"---
@@ -241,7 +241,7 @@ fn plan(number: &str, head: &str, action: &str) -> String {
 fn folder(plans: &[(&str, &str)]) -> Read {
     let sources: Vec<(String, String)> =
         plans.iter().map(|(number, head)| (format!("08-{number}-PLAN.md"), plan(number, head, "x"))).collect();
-    let texts: Vec<PlanText<'_>> = sources.iter().map(|(name, source)| PlanText { name, source }).collect();
+    let texts: Vec<PlanText<'_>> = sources.iter().map(|(name, source)| PlanText { name, source, is_done: false }).collect();
     read_folder("all", &texts)
 }
 
@@ -308,7 +308,8 @@ fn orders_that_cannot_be_kept_are_errors_with_their_places() {
         told(folder(&[("01", "wave: 1\ndepends_on: [02]\n"), ("02", "wave: 2\n")])).2,
         "plan 08-02, on which this one depends, is in a later wave"
     );
-    let same = [PlanText { name: "a.md", source: &plan("01", "", "x") }, PlanText { name: "b.md", source: &plan("01", "", "x") }];
+    let text = plan("01", "", "x");
+    let same = ["a.md", "b.md"].map(|name| PlanText { name, source: &text, is_done: false });
     assert_eq!(told(read_folder("all", &same)).2, "this is plan 08-01, and so is a.md");
 }
 
@@ -356,4 +357,121 @@ fn what_is_misspelt_is_warned_of_and_a_verification_of_an_agent_is_a_check() {
         ]
     );
     assert_eq!(check(&workflow.phases[0].tasks[0]), "test -e a");
+}
+
+const NEWER: &str = "---
+phase: 08-login
+plan: 01
+gap_ids: [G-1, G-2]
+human_verify_mode: mid-flight
+---
+<tasks>
+<task type=\"tracer\" tdd=\"true\" gate=\"blocking-human\">
+<name>Slice</name>
+<precondition>The tree is clean.</precondition>
+<reversibility rating=\"costly\">Others build on it.</reversibility>
+<read_first>src/a.rs</read_first>
+<behavior>It answers 200.</behavior>
+<action>Build the slice.</action>
+<acceptance_criteria>One route works.</acceptance_criteria>
+<verify><automated>make test</automated></verify>
+<done>It runs.</done>
+</task>
+<task type=\"auto\">
+<name>Drop the table</name>
+<reversibility rating=\"one-way\">The rows are gone.</reversibility>
+<action>Drop it.</action>
+</task>
+<task type=\"checkpoint:decision\" gate=\"blocking-human\">
+<decision>Which?</decision>
+<options><option id=\"a\"><name>A</name></option></options>
+</task>
+</tasks>
+";
+
+#[test]
+fn newer_elements_of_plans_are_understood() {
+    let read = read_workflow(NEWER);
+    assert!(read.problems.is_empty(), "{:?}", read.problems);
+    let workflow = read.workflow.expect("a workflow");
+    let tasks = &workflow.phases[0].tasks;
+    let ids: Vec<&str> = tasks.iter().map(|task| task.id.as_str()).collect();
+    assert_eq!(ids, ["task-1", "task-1-tracer-1", "task-1-look", "task-2-start", "task-2", "task-3"]);
+    for (before, after) in tasks.iter().zip(&tasks[1..]) {
+        assert_eq!(after.needs, std::slice::from_ref(&before.id), "each waits for the one before");
+    }
+    assert_eq!(tasks[1].work, Work::Run("make test".into()), "its check runs once more");
+    let only_person = |index: usize| tasks[index].checkpoint().is_some_and(|checkpoint| checkpoint.waits.only_person);
+    assert!(only_person(2) && only_person(3) && only_person(5));
+    let looks = tasks[2].checkpoint().expect("a question");
+    assert!(looks.options.iter().any(|choice| choice.action == Action::Redo(vec![TaskId::from("task-1")])), "{looks:?}");
+    let Some(Question::Verify(verify)) = &looks.question else { panic!("{looks:?}") };
+    assert!(verify.steps.iter().any(|step| step.contains("undoing it is costly: Others build on it.")), "{verify:?}");
+    let asks = tasks[3].checkpoint().expect("a question");
+    let actions: Vec<&Action> = asks.options.iter().map(|choice| &choice.action).collect();
+    assert_eq!(actions, [&Action::Continue, &Action::Abort]);
+    let Some(Question::Decision(decision)) = &asks.question else { panic!("{asks:?}") };
+    assert!(decision.context.as_deref().unwrap_or_default().contains("The rows are gone."), "{decision:?}");
+    let Prompt::Document(prompt) = &tasks[0].agent().expect("an agent").prompt else { panic!() };
+    for part in [
+        "This must hold before you start: The tree is clean.",
+        "If it does not hold, change nothing, stop, and hand over",
+        "costly to undo",
+        "leading slice",
+        "- G-1",
+        "src/a.rs",
+        "It answers 200.",
+        "Write the tests that fail",
+        "One route works.",
+    ] {
+        assert!(prompt.contains(part), "{part}: {prompt}");
+    }
+}
+
+#[test]
+fn unknown_ratings_gates_and_modes_are_warnings_that_keep_a_person_in_the_loop() {
+    let source = NEWER
+        .replace("one-way", "forever")
+        .replacen("gate=\"blocking-human\"", "gate=\"soft\"", 1)
+        .replace("mid-flight", "someday");
+    let read = read_workflow(&source);
+    let told: Vec<&str> = read.problems.iter().map(|problem| problem.message.as_str()).collect();
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(
+        told.iter().any(|message| message.contains("`forever` is not a rating; a person is asked before the task")),
+        "{told:?}"
+    );
+    let workflow = read.workflow.expect("a workflow");
+    assert!(workflow.phases[0].task("task-2-start").is_some());
+}
+
+#[test]
+fn verifications_wait_until_the_end_where_the_plan_says_so_but_not_those_for_a_person_only() {
+    let checkpoint = |gate: &str| {
+        format!(
+            "<task type=\"checkpoint:human-verify\" {gate}><what-built>x</what-built><how-to-verify>look</how-to-verify></task>\n"
+        )
+    };
+    let auto = "<task type=\"auto\"><name>n</name><action>do</action></task>\n";
+    let (first, second) = (checkpoint("gate=\"blocking\""), checkpoint("gate=\"blocking-human\""));
+    let source = format!("---\nphase: 8\nplan: 01\nhuman_verify_mode: end-of-phase\n---\n{auto}{first}{second}{auto}");
+    let workflow = read_workflow(&source).workflow.expect("a workflow");
+    let needs = |id: &str| workflow.phases[0].task(id).expect("a task").needs.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(needs("task-2"), ["task-1", "task-3", "task-4"], "it is asked for last");
+    assert_eq!(needs("task-4"), ["task-3"], "nobody goes past a person");
+}
+
+#[test]
+fn a_plan_that_is_done_is_left_out_and_what_depends_on_it_need_not_wait() {
+    let (one, two) = (plan("01", "", "x"), plan("02", "depends_on: ['01']\n", "y"));
+    let texts = [
+        PlanText { name: "08-01-PLAN.md", source: &one, is_done: true },
+        PlanText { name: "08-02-PLAN.md", source: &two, is_done: false },
+    ];
+    let read = read_folder("plans", &texts);
+    assert!(read.problems.iter().all(|problem| !problem.message.contains("does not hold")), "{:?}", read.problems);
+    let workflow = read.workflow.expect("a workflow");
+    assert_eq!(workflow.plans.len(), 1);
+    assert!(summary_names("08-01-PLAN.md", &one).contains(&"08-01-SUMMARY.md".to_owned()));
+    assert!(summary_names("PLAN.md", &one).contains(&"SUMMARY.md".to_owned()));
 }
