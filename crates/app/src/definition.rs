@@ -1,6 +1,7 @@
 //! The definition that a run keeps, and what became of its files since.
 
 use crate::code::Code;
+use crate::exit::Exit;
 use crate::open::Project;
 use crate::print;
 use crate::trouble::Trouble;
@@ -8,6 +9,7 @@ use crate::{line_question, neutral};
 use clap::ValueEnum;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::FrozenFile;
+use lockgate_runner::driver::Halt;
 use lockgate_runner::start::{DonePlans, Frozen, read_workflow_with};
 
 /// What a run goes on with whose files have changed.
@@ -25,6 +27,16 @@ pub(crate) struct Difference {
     files: Vec<String>,
     /// What they make; or why they make nothing.
     now: Result<Box<Frozen>, String>,
+}
+
+/// What a run goes on with.
+pub(crate) enum Settled {
+    /// What it has.
+    Kept,
+    /// What the files say now.
+    Accepted(Box<Frozen>),
+    /// Nothing: a signal asked the program to stop while it asked, and it ends so.
+    Halted(Exit),
 }
 
 /// What has changed in the files of a run since it began, or since a change was accepted.
@@ -54,13 +66,14 @@ fn differing(then: &[FrozenFile], now: &[FrozenFile]) -> Vec<String> {
     changed.chain(gone).collect()
 }
 
-/// Says what has changed, and finds out what the run goes on with: as told, else as somebody at the terminal says.
-pub(crate) fn settle(
+/// Says what has changed, and finds out what the run goes on with: as told, else as somebody at the terminal says, who may also be
+/// asked to stop by a signal.
+pub(crate) async fn settle(
     run: &Run,
     difference: Difference,
     told: Option<Changed>,
-    may_ask: bool,
-) -> Result<Option<Box<Frozen>>, Trouble> {
+    may_ask: Option<&Halt>,
+) -> Result<Settled, Trouble> {
     let names: Vec<String> = difference.files.iter().map(|file| neutral::line(file).into_owned()).collect();
     let what = format!("the files of run {} have changed since it began: {}", run.id, names.join(", "));
     let frozen = match difference.now {
@@ -72,20 +85,28 @@ pub(crate) fn settle(
                     Err(Trouble::new(Code::DefinitionChanged, format!("{} cannot be accepted: {why}", names.join(", ")))
                         .help(format!("mend it, or go on with `lockgate resume {} --changed keep`", run.id)))
                 }
-                Some(Changed::Keep) | None => Ok(None),
+                Some(Changed::Keep) | None => Ok(Settled::Kept),
             };
         }
     };
     let chosen = match told {
         Some(chosen) => Some(chosen),
-        None if may_ask && print::somebody_is_there() => ask(&what)?,
-        None => None,
+        None => match may_ask.filter(|_| print::somebody_is_there()) {
+            Some(halt) => match ask(&what, halt).await {
+                None if halt.is_halted() => {
+                    print::say("Nothing was changed.");
+                    return Ok(Settled::Halted(Exit::by_signal(halt.signal())));
+                }
+                chosen => chosen,
+            },
+            None => None,
+        },
     };
     match chosen {
-        Some(Changed::Accept) => Ok(Some(frozen)),
+        Some(Changed::Accept) => Ok(Settled::Accepted(frozen)),
         Some(Changed::Keep) => {
             print::note(format_args!("{what}; the run keeps to what it began with"));
-            Ok(None)
+            Ok(Settled::Kept)
         }
         None => {
             let resume = format!("lockgate resume {}", run.id);
@@ -96,14 +117,14 @@ pub(crate) fn settle(
     }
 }
 
-fn ask(what: &str) -> Result<Option<Changed>, Trouble> {
+async fn ask(what: &str, halt: &Halt) -> Option<Changed> {
     print::say(what);
     print::say("  1. Keep to what it began with\n  2. Accept the changes");
     loop {
-        match line_question::ask("Which? [1] ")?.as_deref().map(str::trim) {
-            None => return Ok(None),
-            Some("" | "1" | "keep") => return Ok(Some(Changed::Keep)),
-            Some("2" | "accept") => return Ok(Some(Changed::Accept)),
+        match line_question::ask_unless_halted("Which? [1] ", halt).await.as_deref().map(str::trim) {
+            None => return None,
+            Some("" | "1" | "keep") => return Some(Changed::Keep),
+            Some("2" | "accept") => return Some(Changed::Accept),
             Some(_) => print::say("type 1 or 2"),
         }
     }

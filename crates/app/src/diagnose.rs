@@ -117,18 +117,20 @@ fn render(text: &mut String, problem: &Problem, source: &Arc<ShownSource>) {
     if source.has_long_lines(&placed.span) {
         *text += &source.excerpt(problem, &placed.span);
     } else if handler.render_report(&mut drawn, &placed).is_ok() {
-        // The first lines repeat the code and the message; the picture begins where the file is named.
-        let picture = drawn.lines().skip_while(|line| !line.contains('[')).filter(|line| !line.trim().is_empty());
-        picture.for_each(|line| {
-            *text += line;
-            text.push('\n');
-        });
+        text.extend(picture(&drawn).map(|line| format!("{line}\n")));
     } else {
         *text += &format!("  {}:{}:{}\n", source.inner.name(), problem.line, problem.column);
     }
     if let Some(help) = &problem.help {
         *text += &format!("  {} {}\n", print::styled(print::HELP, "help:"), neutral::line(help));
     }
+}
+
+/// What is drawn of the place: the first lines repeat the code and the message, and the picture begins where the file is named. Colours
+/// have brackets too.
+fn picture(drawn: &str) -> impl Iterator<Item = &str> {
+    let names_the_file = |line: &&str| anstream::adapter::strip_str(line).to_string().contains("─[");
+    drawn.lines().skip_while(move |line| !names_the_file(line)).filter(|line| !line.trim().is_empty())
 }
 
 /// The text of a file with control characters made visible, and where each of its bytes went.
@@ -264,6 +266,17 @@ mod tests {
         let mut text = String::new();
         render(&mut text, &problem(source, part), &Arc::new(ShownSource::new("flow.yaml", source)));
         anstream::adapter::strip_str(&text).to_string()
+    }
+
+    #[test]
+    fn no_line_repeats_the_code_in_front_of_the_picture_with_or_without_colours() {
+        for (head, place) in [
+            ("  × unknown-key", "   ╭─[flow.yaml:2:3]"),
+            ("  \x1b[31m×\x1b[0m unknown-key", "   ╭─[\x1b[36;1mflow.yaml:2:3\x1b[0m]"),
+        ] {
+            let drawn = format!("unknown-key\n\n{head}\n{place}\n 2 │ x\n   ╰────\n");
+            assert_eq!(picture(&drawn).collect::<Vec<_>>(), [place, " 2 │ x", "   ╰────"]);
+        }
     }
 
     #[test]

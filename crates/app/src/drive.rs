@@ -14,7 +14,7 @@ use lockgate_engine::run::event::FailureKind;
 use lockgate_engine::run::state::End;
 use lockgate_runner::driver::{DriveError, Driver, Halt, Paused, fire_due, next_moment};
 use lockgate_runner::process::{become_subreaper, keep_reaping};
-use lockgate_runner::world::World;
+use lockgate_runner::world::{Clock as _, SystemClock, World};
 use std::pin::{Pin, pin};
 
 /// Makes ready to drive: signals are heard, and what tasks leave behind comes to this process. Must be called inside the runtime.
@@ -218,6 +218,7 @@ pub(crate) fn waiting(run: &Run) -> Exit {
         print::say(format_args!("run {} {} for a person: hold {name}{place}", run.id, styled(WARNING, "waits")));
         let mut text = String::new();
         text.extend(neutral::lines(view.question()).lines().map(|line| format!("    {line}\n")));
+        text.extend(view.deadline_line(SystemClock.now()).map(|line| format!("    {line}\n")));
         text += &shown_text(&view, "    ");
         print::talk(&text);
         print::say("  answer it with one of");

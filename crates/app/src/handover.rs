@@ -2,6 +2,7 @@
 
 use crate::open::Project;
 use crate::trouble::Trouble;
+use crate::view::HoldView;
 use lockgate_engine::formats::completed::CompletedTask;
 use lockgate_engine::formats::continuation::{Answered, Continuation};
 use lockgate_engine::formats::handover::{CurrentTask, Handover, HandoverKind, HandoverStatus};
@@ -11,6 +12,7 @@ use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{Entry, Event};
 use lockgate_engine::run::state::Decision;
 use lockgate_engine::spec::workflow::Phase;
+use lockgate_engine::time::Timestamp;
 use lockgate_runner::load::load;
 use std::collections::BTreeMap;
 
@@ -89,7 +91,7 @@ fn current(run: &Run, hold: Option<&Hold>, decision: Option<&Decision>) -> (Stri
 }
 
 /// The block that says where a run waits.
-pub(crate) fn handover(done: &Done, run: &Run) -> Option<Handover> {
+pub(crate) fn handover(done: &Done, run: &Run, now: Timestamp) -> Option<Handover> {
     let hold = run.open_holds().into_iter().next()?;
     let (number, name) = current(run, Some(hold), None);
     let (kind, status) = match hold.kind {
@@ -117,7 +119,9 @@ pub(crate) fn handover(done: &Done, run: &Run) -> Option<Handover> {
     };
     let notes: String = hold.notes.iter().map(|note| format!("\n{note}")).collect();
     let awaiting = hold.asked.as_ref().map_or_else(|| format!("One of: {}", options.join(", ")), |asked| asked.awaiting());
-    let awaiting = format!("{awaiting}\n\nAnswer with: lockgate answer {}@{} OPTION", hold.id, hold.revision);
+    let view = HoldView::of(hold);
+    let until = view.until.as_ref().map(|until| format!("\n\nDeadline: {}", until.words(now))).unwrap_or_default();
+    let awaiting = format!("{awaiting}{until}\n\nAnswer with one of:\n{}", view.commands(false).join("\n"));
     Some(Handover {
         kind,
         plan: run.feature.clone().unwrap_or_else(|| run.workflow.name.clone()),

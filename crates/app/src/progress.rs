@@ -238,7 +238,7 @@ impl Progress {
             }
             Event::Answered { hold, option, feedback, .. } => {
                 let known = run.holds.get(hold).or_else(|| self.holds.get(hold));
-                let choice = known.and_then(|hold| hold.options.iter().find(|choice| choice.id == *option));
+                let choice = known.and_then(|hold| hold.choice(option));
                 let decided = run.decisions.iter().rev().find(|decision| decision.hold == *hold);
                 let label =
                     choice.map(|choice| choice.label.as_str()).or_else(|| decided.map(|decision| decision.label.as_str()));
@@ -266,7 +266,7 @@ impl Progress {
             }
             Event::DeadlinePassed { hold, then } => {
                 let word = styled(WARNING, "nobody answered in time:");
-                line(text, format_args!("  hold {hold}: {word} {}", then.word()));
+                line(text, format_args!("  hold {hold}: {word} {}", neutral::line(&sentence::at_deadline(then))));
             }
             Event::Reminded { hold, .. } => line(text, format_args!("  hold {hold} {}", styled(WARNING, "still waits"))),
             Event::AnswerChanged { hold, option, .. } => {
@@ -400,7 +400,7 @@ pub(crate) fn by_way(name: &str, way: Way) -> String {
         Way::Driver => "by itself",
         Way::Policy => "without a person",
         Way::Default => "as nobody has to wait",
-        Way::Deadline => "because it passed",
+        Way::Deadline => "as nobody answered in time",
     };
     format!("{} {way}", neutral::line(name))
 }

@@ -181,11 +181,7 @@ impl Sentences {
                 format!("issues were found, so {names} is done again: {}", first_line(issues))
             }
             Event::DeadlinePassed { hold, then } => {
-                let whom = match then {
-                    OnDeadline::Escalate(Some(whom)) => format!(" to {whom}"),
-                    OnDeadline::Escalate(None) | OnDeadline::Answer(_) | OnDeadline::Abort => String::new(),
-                };
-                format!("nobody answered hold {hold} in time: {}{whom}", then.word())
+                format!("nobody answered hold {hold} in time: {}", at_deadline(then))
             }
             Event::Reminded { hold, number, .. } => format!("reminder {number} of hold {hold}"),
             Event::AnswerChanged { hold, option, feedback } => {
@@ -202,11 +198,24 @@ impl Sentences {
     fn opened(&mut self, opened: &HoldOpened) -> String {
         self.options.insert(opened.hold.clone(), opened.options.clone());
         let place = opened.scope.phase().map(|phase| format!(" in phase {phase}")).unwrap_or_default();
-        format!("hold {}@1 ({}{place}) asks: {}", opened.hold, opened.kind.word(), first_line(&opened.prompt))
+        let due = opened.terms.deadline.as_ref();
+        let until =
+            due.map(|due| format!("; without an answer until {}: {}", due.at, at_deadline(&due.then))).unwrap_or_default();
+        format!("hold {}@1 ({}{place}) asks: {}{until}", opened.hold, opened.kind.word(), first_line(&opened.prompt))
     }
 
     fn took(&mut self, address: &str, at: Timestamp) -> String {
         self.began.remove(address).map_or_else(|| "an unknown time".to_owned(), |began| moment::duration(at.since(began)))
+    }
+}
+
+/// What happens when a deadline passes without an answer.
+pub(crate) fn at_deadline(then: &OnDeadline) -> String {
+    match then {
+        OnDeadline::Answer(option) => format!("answered with {:?}", option.as_str()),
+        OnDeadline::Escalate(Some(whom)) => format!("escalated to {whom}"),
+        OnDeadline::Escalate(None) => "escalated".to_owned(),
+        OnDeadline::Abort => "the run aborts".to_owned(),
     }
 }
 

@@ -3,8 +3,10 @@
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::print::{self, ERROR, HELP, styled};
+use crate::view::{lockgate, resume_command};
 use crate::{neutral, view};
 use anstyle::Style;
+use lockgate_engine::id::RunId;
 use lockgate_engine::run::Refusal;
 use lockgate_engine::run::commit::CommitError;
 use lockgate_engine::run::history::HistoryError;
@@ -43,6 +45,31 @@ impl Trouble {
     /// Something of this kind.
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), help: Vec::new(), told: false }
+    }
+
+    /// Why something was refused in a run, with the commands that lead on from there.
+    pub(crate) fn refused_in(run: &RunId, refusal: Refusal) -> Self {
+        let run = run.as_str();
+        let next = if matches!(refusal, Refusal::PhaseVanished { .. } | Refusal::PhaseMoved { .. }) {
+            Some(("keep the definition as it was", resume_command(run, ["--changed", "keep"])))
+        } else if matches!(refusal, Refusal::NotReviewed | Refusal::ReviewsSpent { .. }) {
+            Some(("override it", format!("{} \"…\"", lockgate(["review", run, "--override"]))))
+        } else if matches!(refusal, Refusal::ReviewStands { .. }) {
+            Some(("go on", resume_command(run, [])))
+        } else if let Refusal::NotStarted { address } = &refusal {
+            Some(("skip it", format!("{} --reason \"…\"", lockgate(["skip", run, address]))))
+        } else if matches!(refusal, Refusal::NoPipeline | Refusal::NotUnderWay { .. }) {
+            Some(("see where the run is", lockgate(["status", run])))
+        } else if matches!(refusal, Refusal::StepRunning { .. }) {
+            Some(("cancel the run", lockgate(["cancel", run])))
+        } else {
+            None
+        };
+        let trouble = Self::from(refusal);
+        match next {
+            Some((what, command)) => trouble.help(format!("{what} with `{command}`")),
+            None => trouble,
+        }
     }
 
     /// The same, told on stderr already.
@@ -246,63 +273,69 @@ impl From<Refusal> for Trouble {
     fn from(refusal: Refusal) -> Self {
         let message = refusal.to_string();
         match refusal {
-            Refusal::NotAPerson { .. } => Self::new(Code::NotAPerson, message).help("a person does this from a terminal outside any task"),
-            Refusal::InsideTask { .. } => Self::new(Code::InsideTask, message)
-                .help("a person does this from a terminal outside any task"),
-            Refusal::NoTerminal { .. } => Self::new(Code::NoTerminal, message)
-                .help("a person does this from a terminal"),
+            Refusal::NotAPerson { .. } => {
+                Self::new(Code::NotAPerson, message).help("a person does this from a terminal outside any task")
+            }
+            Refusal::InsideTask { .. } => {
+                Self::new(Code::InsideTask, message).help("a person does this from a terminal outside any task")
+            }
+            Refusal::NoTerminal { .. } => Self::new(Code::NoTerminal, message).help("a person does this from a terminal"),
             Refusal::NoSuchHold { .. } => Self::new(Code::NoSuchHold, message).help("`lockgate inbox` lists the holds that wait"),
             Refusal::RunEnded { .. } => Self::new(Code::HoldClosed, message),
             Refusal::AnswerConflicts { .. } => Self::new(Code::AnswerConflicts, message),
             Refusal::StaleRevision { .. } => Self::new(Code::StaleRevision, message),
             Refusal::AlreadyAnswered { .. } => Self::new(Code::AlreadyAnswered, message),
             Refusal::RevisionNeeded { hold, current } => {
-                let help = format!("look at what it shows with `lockgate why RUN` (`lockgate inbox` names the run), then answer `{hold}@{current}`");
+                let help = format!("look at what it shows, then answer {hold}@{current}; `lockgate inbox` says how");
                 Self::new(Code::RevisionNeeded, message).help(help)
             }
-            Refusal::NoSuchOption { hold, given, options } => {
-                let issues = options.iter().find(|choice| choice.needs_words).map(|choice| {
-                    let report = view::shell_word(&given);
-                    format!("nothing else is an approval; to report issues: lockgate answer {hold} {} --feedback {report}\n", choice.id)
+            Refusal::NoSuchOption { hold, revision, given, options } => {
+                let report = options.iter().find(|choice| choice.needs_words).zip(revision);
+                let issues = report.map(|(choice, revision)| {
+                    let seen = format!("{hold}@{revision}");
+                    let command = view::lockgate(["answer", &seen, choice.id.as_str(), "--feedback", &given]);
+                    format!("nothing else is an approval; to report issues: {command}\n")
                 });
                 let options: Vec<String> = options.iter().enumerate().map(|(at, choice)| view::option_line(at, choice)).collect();
                 let help = format!("{}its options are\n{}", issues.unwrap_or_default(), options.join("\n"));
                 Self::new(Code::NoSuchOption, message).help(help)
             }
-            Refusal::WordsNeeded { .. } => {
-                Self::new(Code::WordsNeeded, message).help("say it with --feedback; the work is done again with these words at hand")
-            }
+            Refusal::WordsNeeded { .. } => Self::new(Code::WordsNeeded, message)
+                .help("say it with --feedback; the work is done again with these words at hand"),
             Refusal::AnswerStands { .. } => Self::new(Code::AnswerStands, message)
                 .help("to go another way, repeat a phase at one of its checkpoints, or begin a new run"),
-            Refusal::ChangeNeedsFork => Self::new(Code::RunEnded, message)
-                .help("begin a new run and give the answer in advance with --answer"),
-            Refusal::NotUnderWay { .. } => Self::new(Code::NotUnderWay, message)
-                .help("only what belongs to the phase under way can be retried or skipped; `lockgate status` shows it"),
-            Refusal::StepRunning { .. } => Self::new(Code::TaskRunning, message)
-                .help("wait until it has ended, or end the run with `lockgate cancel`; `lockgate logs -f` shows what it prints"),
-            Refusal::StepDone { .. } => {
-                Self::new(Code::TaskDone, message).help("what is done runs again only when its phase is repeated, at a checkpoint")
+            Refusal::ChangeNeedsFork => {
+                Self::new(Code::RunEnded, message).help("begin a new run and give the answer in advance with --answer")
             }
+            Refusal::NotUnderWay { .. } => {
+                Self::new(Code::NotUnderWay, message).help("only what belongs to the phase under way can be retried or skipped")
+            }
+            Refusal::StepRunning { .. } => {
+                Self::new(Code::TaskRunning, message).help("wait until it has ended, or cancel the run")
+            }
+            Refusal::StepDone { .. } => Self::new(Code::TaskDone, message)
+                .help("what is done runs again only when its phase is repeated, at a checkpoint"),
             Refusal::NotStarted { .. } => Self::new(Code::NotStarted, message)
-                .help("it starts when what it needs is done; `lockgate skip` lets it count as done without running"),
+                .help("it starts when what it needs is done; skipping it lets it count as done without running"),
             Refusal::AlreadyAsked { .. } => Self::new(Code::AlreadyAsked, message),
-            Refusal::NoReason { .. } => Self::new(Code::NoReason, message).help("say why with --reason; it is kept in the history"),
+            Refusal::NoReason { .. } => {
+                Self::new(Code::NoReason, message).help("say why with --reason; it is kept in the history")
+            }
             Refusal::PhaseVanished { .. } | Refusal::PhaseMoved { .. } => Self::new(Code::DefinitionChanged, message)
-                .help("go on with the definition as it was: `lockgate resume RUN --changed keep`; or begin a new run of the changed one"),
-            Refusal::NoPipeline => Self::new(Code::NoPipeline, message).help("`lockgate status RUN` shows what the run is"),
+                .help("go on with the definition as it was, or begin a new run of the changed one"),
+            Refusal::NoPipeline => Self::new(Code::NoPipeline, message),
             Refusal::NotReviewed => Self::new(Code::ReviewBlocks, message)
-                .help("mend what was found and file another review, or override it: `lockgate review RUN --override REASON`"),
+                .help("mend what was found and file another review, or let a person override it"),
             Refusal::ReviewTooLate => Self::new(Code::ReviewRefused, message),
-            Refusal::ReviewStands { .. } => Self::new(Code::ReviewRefused, message).help("go on with `lockgate resume RUN`"),
+            Refusal::ReviewStands { .. } => Self::new(Code::ReviewRefused, message),
             Refusal::ReviewsSpent { .. } => {
-                Self::new(Code::ReviewRefused, message).help("`lockgate review RUN --override REASON`, from a terminal outside any task")
+                Self::new(Code::ReviewRefused, message).help("a person may override it, from a terminal outside any task")
             }
             Refusal::NoOverrideReason => {
                 Self::new(Code::ReviewRefused, message).help("say why with --override REASON; it stands in the state file")
             }
-            Refusal::NoGatesNamed => {
-                Self::new(Code::ReviewRefused, message).help("name each with --gate NAME=COMMAND; it must pass before the pipeline is complete")
-            }
+            Refusal::NoGatesNamed => Self::new(Code::ReviewRefused, message)
+                .help("name each with --gate NAME=COMMAND; it must pass before the pipeline is complete"),
             Refusal::GateKnown { .. } => Self::new(Code::ReviewRefused, message).help("give the gate of the review another name"),
             Refusal::Ended { .. } => Self::new(Code::RunEnded, message),
         }

@@ -3,7 +3,7 @@
 use crate::neutral;
 use crate::open::Project;
 use crate::print::{self, HELP, styled};
-use crate::view::WorktreeView;
+use crate::view::{WorktreeView, worktree_command};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::state::End;
 use lockgate_engine::spec::workflow::{Workflow, Worktree};
@@ -57,10 +57,9 @@ pub(crate) fn tell(root: &Root, run: &Run) {
     let stays = settle(root, run);
     for worktree in &stays {
         print::say(format_args!("  worktree {}", worktree.line()));
-    }
-    if !stays.is_empty() && run.end == Some(End::Complete) {
-        let task = stays.first().and_then(|worktree| worktree.task.as_deref()).map(|task| format!(" {task}")).unwrap_or_default();
-        let merge = format!("lockgate worktrees merge {}{}", run.id, neutral::line(&task));
-        print::say(format_args!("  take it over: {}", styled(HELP, merge)));
+        if run.end == Some(End::Complete) {
+            let merge = worktree_command("merge", run.id.as_str(), worktree.task.as_deref());
+            print::say(format_args!("  take it over: {}", styled(HELP, neutral::line(&merge))));
+        }
     }
 }

@@ -195,7 +195,7 @@ async fn record(
 
 fn recorded_label(hold: &Hold) -> Option<String> {
     let answer = hold.answers.last()?;
-    hold.options.iter().find(|choice| choice.id == answer.option).map(|choice| choice.label.clone())
+    hold.choice(&answer.option).map(|choice| choice.label.clone())
 }
 
 /// The options of a hold as lists show them, by id and label; also of one that was decided long ago.

@@ -6,6 +6,7 @@ use crate::neutral;
 use crate::open::Project;
 use crate::print;
 use crate::trouble::Trouble;
+use crate::view::lockgate;
 use lockgate_runner::files::size_text;
 use lockgate_store::Page;
 use serde::Serialize;
@@ -50,6 +51,6 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         count => format!("{count} runs"),
     };
     print::data(&format!("{shown}: {runs}, {}\n", size_text(bytes)));
-    print::say(format_args!("`lockgate restore {shown}` brings it back, here or in another folder."));
+    print::say(format_args!("`{}` brings it back, here or in another folder.", lockgate(["restore", &shown])));
     Ok(Exit::Done)
 }

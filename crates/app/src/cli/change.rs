@@ -7,6 +7,7 @@ use crate::open::Project;
 use crate::prompt::{self, Confirmed};
 use crate::select;
 use crate::trouble::Trouble;
+use crate::view::HoldView;
 use crate::{background, neutral, pipeline, print};
 use lockgate_engine::id::{HoldId, IdSource, RunId};
 use lockgate_engine::run::command::{Body, Way};
@@ -57,13 +58,23 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let row = select::hold(project.store(), &named).await?.row;
     let state = load(project.store(), &row.run).await?;
     if state.holds.contains_key(&row.hold) {
-        return Err(Trouble::new(Code::NotStarted, format!("hold {} has no answer yet that could be changed", row.hold))
-            .help(format!("answer it: lockgate answer {} …", row.hold)));
+        let commands = state.holds.get(&row.hold).map(|hold| HoldView::of(hold).commands(false)).unwrap_or_default();
+        let trouble = Trouble::new(Code::NotStarted, format!("hold {} has no answer yet that could be changed", row.hold));
+        return Err(match commands.is_empty() {
+            true => trouble,
+            false => trouble.help(format!("answer it with one of\n{}", commands.join("\n"))),
+        });
     }
     let found = consequences(&state, &row.hold, &arguments.option)?;
-    if !arguments.yes && !confirmed(&state, &found).await? {
+    let confirmed = if arguments.yes { Confirmed::Yes } else { confirm(&state, &found).await? };
+    let declined = match confirmed {
+        Confirmed::Yes => None,
+        Confirmed::No => Some(Exit::Waiting),
+        Confirmed::Interrupted => Some(Exit::Interrupted),
+    };
+    if let Some(exit) = declined {
         print::say("Nothing was changed.");
-        return Ok(Exit::Waiting);
+        return Ok(exit);
     }
     let (run, actor) = (&row.run, project.actor(Way::Command));
     if state.end == Some(End::Complete) {
@@ -147,7 +158,7 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 /// Shows what would be done again, and asks.
-async fn confirmed(state: &Run, found: &Consequences) -> Result<bool, Trouble> {
+async fn confirm(state: &Run, found: &Consequences) -> Result<Confirmed, Trouble> {
     match &found.phase {
         None => print::say("nothing that has begun depends on it"),
         Some(phase) => {
@@ -169,5 +180,5 @@ async fn confirmed(state: &Run, found: &Consequences) -> Result<bool, Trouble> {
             Trouble::new(Code::NoTerminal, "there is nobody here to confirm this").help("add --yes once you have seen it")
         );
     }
-    Ok(prompt::confirm("Change it?", None).await? == Confirmed::Yes)
+    prompt::confirm("Change it?", None).await
 }

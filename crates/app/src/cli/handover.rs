@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::handover::{Done, continuation, handover};
 use crate::open::Project;
 use crate::trouble::Trouble;
-use crate::{print, select};
+use crate::{neutral, print, select};
 use std::path::Path;
 
 /// Prints the CHECKPOINT REACHED block of the question that a run waits at, for whoever orchestrates it
@@ -26,11 +26,11 @@ pub(super) async fn show_handover(root: Option<&Path>, arguments: HandoverArgume
     let project = Project::open_to_read(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let (done, run) = Done::of(&project, &found.row.run).await?;
-    let block = handover(&done, &run).ok_or_else(|| {
+    let block = handover(&done, &run, project.world.clock.now()).ok_or_else(|| {
         Trouble::new(Code::NoSuchHold, format!("run {} waits for nobody", run.id))
             .help(format!("`lockgate why {}` says where it stands", run.id))
     })?;
-    print::data(&block.render());
+    print::data(&neutral::lines(&block.render()));
     Ok(Exit::Done)
 }
 
@@ -42,6 +42,6 @@ pub(super) async fn show_continuation(root: Option<&Path>, arguments: Continuati
         Trouble::new(Code::NoSuchHold, format!("nobody has answered a checkpoint of run {} yet", run.id))
             .help(format!("`lockgate handover {}` shows the one that it waits at", run.id))
     })?;
-    print::data(&block.render());
+    print::data(&neutral::lines(&block.render()));
     Ok(Exit::Done)
 }

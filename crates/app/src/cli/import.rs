@@ -7,6 +7,7 @@ use crate::exit::Exit;
 use crate::open::Project;
 use crate::pipeline::Room;
 use crate::trouble::Trouble;
+use crate::view::{lockgate, resume_command};
 use crate::{diagnose, neutral, pipeline, print, workflow_file};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::formats::kind::Format;
@@ -115,9 +116,9 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     print::say(format_args!("run {} is {prd}, {}", run.id, status.word()));
     let how = match status {
         Lifecycle::Complete => None,
-        Lifecycle::Initialized => Some(""),
-        Lifecycle::Paused | Lifecycle::InProgress => Some(" --continue"),
-        Lifecycle::Failed => Some(" --fixed"),
+        Lifecycle::Initialized => Some(None),
+        Lifecycle::Paused | Lifecycle::InProgress => Some(Some("--continue")),
+        Lifecycle::Failed => Some(Some("--fixed")),
     };
     if let Err(missing) = super::resume::refuse_without_agent(&run, &project.config) {
         print::warn(neutral::line(missing.message()));
@@ -126,7 +127,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         );
     }
     if let Some(how) = how {
-        print::say(format_args!("go on with: lockgate resume {prd}{how}"));
+        print::say(format_args!("go on with: {}", resume_command(&prd, how)));
     }
     if arguments.json {
         print::json(&Made { run: run.id.to_string(), prd, status: status.word(), told, spec });
@@ -171,8 +172,10 @@ fn spec(project: &Project, arguments: &Arguments, state: &StateFile) -> Result<O
         Some(workflow) => Ok(Some((file, workflow))),
         None => {
             let message = format!("{} is no valid EXECUTION-SPEC: {}", path.display(), diagnose::summary(&file.problems));
-            Err(Trouble::new(Code::InvalidWorkflow, message)
-                .help("`lockgate validate` says what is wrong; --spec names another one"))
+            Err(Trouble::new(Code::InvalidWorkflow, message).help(format!(
+                "`{}` says what is wrong; --spec names another one",
+                lockgate(["validate", &path.to_string_lossy()])
+            )))
         }
     }
 }

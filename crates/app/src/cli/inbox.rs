@@ -84,14 +84,14 @@ fn text(line: &Line, goes_on: bool, now: Timestamp) -> String {
     let place = format!("{}{about}{phase}, {}", line.workflow, hold.kind);
     let name = format!("{}@{}", hold.id, hold.revision);
     let mut text = format!(
-        "{}  run {}  {}  {}{}\n  {}\n",
+        "{}  run {}  {}  {}\n  {}\n",
         styled(STRONG, &name),
         line.run,
         neutral::line(&place),
         moment::ago(now, hold.since),
-        hold.until(now),
         progress::first_line(&hold.prompt)
     );
+    text.extend(hold.deadline_line(now).map(|line| format!("  {line}\n")));
     text += &view::shown_text(hold, "  ");
     if hold.text.is_some() {
         let _ = writeln!(text, "  see it whole: {}", styled(HELP, format_args!("lockgate why {}", line.run)));

@@ -10,7 +10,7 @@ use crate::{print, progress, select};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Actor;
-use lockgate_engine::run::event::Entry;
+use lockgate_engine::run::event::{Entry, Event};
 use serde_json::{Map, Value, json};
 use std::ops::Range;
 use std::path::Path;
@@ -154,6 +154,8 @@ fn json_line(seq: u64, entry: &Entry, hash: Digest) -> Value {
 }
 
 fn text_line(seq: u64, entry: &Entry, sentences: &mut Sentences) -> String {
-    let by = entry.actor.as_ref().map(|actor| styled(FAINT, format_args!("  (by {})", progress::by(Some(actor)))));
+    // What a timer does by itself, its sentence says already.
+    let actor = entry.actor.as_ref().filter(|_| !matches!(entry.event, Event::Reminded { .. } | Event::DeadlinePassed { .. }));
+    let by = actor.map(|actor| styled(FAINT, format_args!("  (by {})", progress::by(Some(actor)))));
     format!("{seq:>5}  {}  {}{}\n", styled(FAINT, entry.at), sentences.tell(entry), by.unwrap_or_default())
 }

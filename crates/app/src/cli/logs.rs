@@ -7,6 +7,7 @@ use crate::open::Project;
 use crate::select::{self, StepName};
 use crate::standing::{Changes, standing};
 use crate::trouble::Trouble;
+use crate::view::lockgate;
 use crate::{neutral, print};
 use lockgate_engine::id::{GateId, PhaseId, RunId, StepKey, TaskKey};
 use lockgate_engine::run::Run;
@@ -137,7 +138,7 @@ fn choose<'a>(attempts: &'a [Attempt], step: &StepName, arguments: &Arguments) -
     let address = format!("{}/{}", step.phase(), step.id());
     let Some(last) = attempts.last() else {
         return Err(Trouble::new(Code::NotStarted, format!("{address} has not started, so it has printed nothing"))
-            .help("`lockgate status` shows what runs now"));
+            .help(format!("`{}` shows what runs now", lockgate(["status", &arguments.run]))));
     };
     let iteration = arguments.iteration.unwrap_or(last.iteration);
     let mut same = attempts.iter().rev().filter(|known| known.iteration == iteration);

@@ -2,7 +2,7 @@
 
 use crate::authority::{Authority, Decision};
 use crate::code::Code;
-use crate::definition::{self, Changed};
+use crate::definition::{self, Changed, Settled};
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::pipeline::{self, GoOn, Going};
@@ -12,16 +12,17 @@ use crate::trouble::Trouble;
 use crate::{drive, print, select};
 use lockgate_engine::hold::HoldKind;
 use lockgate_engine::id::{PhaseId, RunId, StepKey, TaskId};
-use lockgate_engine::run::command::{Body, Way};
+use lockgate_engine::run::command::{Actor, Body, Way};
 use lockgate_engine::run::event::Preset;
 use lockgate_engine::run::pipeline::PipelineWish;
 use lockgate_engine::run::state::TaskState;
 use lockgate_engine::run::{Refusal, Run};
 use lockgate_runner::agent::Configured;
 use lockgate_runner::config::Config;
-use lockgate_runner::driver::{DriveError, Driver, accept, detach, submit};
+use lockgate_runner::driver::{DriveError, Driver, Halt, accept, detach, submit};
 use lockgate_runner::load::{load, load_fresh};
 use lockgate_runner::projection::runs_of;
+use lockgate_runner::start::Frozen;
 use lockgate_store::{DriverInfo, ListedRun};
 use std::path::Path;
 
@@ -144,11 +145,14 @@ async fn leave(project: &Project, run: &RunId, presets: Vec<Preset>, how: How) -
         let presets = presets::resolve(presets, &state.workflow, Some(&state))?;
         submit(&project.world, run, actor.clone(), Body::GivePresets { presets }, project.require_terminal()).await?;
     }
-    if let Some(difference) = definition::difference(project, &state)
-        && let Some(frozen) = definition::settle(&state, difference, changed, !json)?
-    {
-        project.may_decide(&actor, run, "accept a changed definition").await?;
-        accept(&project.world, run, actor.clone(), &frozen, project.require_terminal()).await?;
+    if let Some(difference) = definition::difference(project, &state) {
+        // Nothing listens for signals here, so they end the program as they end any other.
+        let halt = Halt::default();
+        match definition::settle(&state, difference, changed, (!json).then_some(&halt)).await? {
+            Settled::Kept => {}
+            Settled::Accepted(frozen) => accept_definition(project, run, &actor, &frozen).await?,
+            Settled::Halted(exit) => return Ok(exit),
+        }
     }
     let claim = Project::open(Some(project.root.dir()))?;
     let detached = detach(&claim.world, run, actor.clone(), project.require_terminal()).await;
@@ -231,13 +235,12 @@ pub(super) async fn go_on(project: &Project, run: &RunId, presets: Vec<Preset>, 
         return Ok(GoneOn::Elsewhere(by));
     }
     // Before it is taken over, since that already tries again what failed.
-    let accepted = match definition::difference(project, state) {
-        None => None,
-        Some(difference) => definition::settle(state, difference, changed, !json)?,
-    };
-    if let Some(frozen) = accepted {
-        project.may_decide(&actor, run, "accept a changed definition").await?;
-        accept(&project.world, run, actor.clone(), &frozen, project.require_terminal()).await?;
+    if let Some(difference) = definition::difference(project, state) {
+        match definition::settle(state, difference, changed, (!json).then_some(&halt)).await? {
+            Settled::Kept => {}
+            Settled::Accepted(frozen) => accept_definition(project, run, &actor, &frozen).await?,
+            Settled::Halted(exit) => return Ok(GoneOn::Here(exit)),
+        }
     }
     let progress = Box::new(Progress::new(json, project.config.notify));
     let resumed = Driver::resume_read(project.world.clone(), read, actor.clone(), progress).await;
@@ -258,12 +261,17 @@ pub(super) async fn go_on(project: &Project, run: &RunId, presets: Vec<Preset>, 
     drive::drive(project, driver, &halt, json).await.map(GoneOn::Here)
 }
 
-async fn rerun_interrupted(
-    project: &Project,
-    driver: &mut Driver,
-    actor: lockgate_engine::run::command::Actor,
-    quietly: bool,
-) -> Result<(), Trouble> {
+/// Lets a run go on with a changed definition.
+async fn accept_definition(project: &Project, run: &RunId, actor: &Actor, frozen: &Frozen) -> Result<(), Trouble> {
+    project.may_decide(actor, run, "accept a changed definition").await?;
+    match accept(&project.world, run, actor.clone(), frozen, project.require_terminal()).await {
+        Ok(_) => Ok(()),
+        Err(DriveError::Refused(refusal)) => Err(Trouble::refused_in(run, refusal)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn rerun_interrupted(project: &Project, driver: &mut Driver, actor: Actor, quietly: bool) -> Result<(), Trouble> {
     if answer_all(project, driver, actor, HoldKind::Interrupted, "rerun").await? == 0 && !quietly {
         print::note(NOTHING_CUT_OFF);
     }
@@ -274,7 +282,7 @@ async fn rerun_interrupted(
 async fn answer_all(
     project: &Project,
     driver: &mut Driver,
-    actor: lockgate_engine::run::command::Actor,
+    actor: Actor,
     kind: HoldKind,
     option: &str,
 ) -> Result<usize, Trouble> {
@@ -327,6 +335,5 @@ pub(super) fn refuse_ended(run: &RunId, status: &str) -> Result<(), Trouble> {
         _ => return Ok(()),
     };
     let message = format!("run {run} is {status}: {why}, so there is nothing to resume");
-    Err(Trouble::new(Code::RunEnded, message)
-        .help(format!("see what it did with `lockgate log {run}`; begin a new one with `lockgate run`")))
+    Err(Trouble::new(Code::RunEnded, message).help(format!("see what it did with `lockgate log {run}`, or begin a new run")))
 }

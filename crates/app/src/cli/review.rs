@@ -6,13 +6,14 @@ use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::trouble::Trouble;
+use crate::view::lockgate;
 use crate::{print, select, sentence};
 use clap::ValueEnum;
 use lockgate_engine::id::GateId;
 use lockgate_engine::run::command::{Body, Way};
 use lockgate_engine::run::pipeline::{PipelineFact, PipelineWish, Review, Verdict};
 use lockgate_engine::spec::workflow::Gate;
-use lockgate_runner::driver::submit;
+use lockgate_runner::driver::{DriveError, submit};
 use serde_json::json;
 use std::path::{Component, Path};
 
@@ -95,7 +96,10 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         gates,
     };
     let body = Body::Pipeline(Box::new(PipelineWish::Review(review)));
-    let now = submit(&project.world, run, actor, body, project.require_terminal()).await?;
+    let now = match submit(&project.world, run, actor, body, project.require_terminal()).await {
+        Err(DriveError::Refused(refusal)) => return Err(Trouble::refused_in(run, refusal)),
+        filed => filed?,
+    };
     let filed = now.pipeline.as_ref().and_then(|known| known.review.clone());
     let Some(filed) = filed else { return Ok(Exit::Done) };
     print::say(sentence::of_pipeline(&PipelineFact::Reviewed(filed.clone())));
@@ -103,7 +107,8 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         tell_who_goes_on(&project, &now).await?;
     } else {
         print::say(format_args!(
-            "nothing begins before another review lets it, or a person: lockgate review {run} --override REASON"
+            "nothing begins before another review lets it, or a person: {} \"…\"",
+            lockgate(["review", run.as_str(), "--override"])
         ));
     }
     if arguments.json {

@@ -9,6 +9,7 @@ use crate::presets::{self, PresetArguments};
 use crate::progress::Progress;
 use crate::rehearsal::{self, Piece, RehearsalView};
 use crate::trouble::Trouble;
+use crate::view::lockgate;
 use crate::{background, diagnose, drive, inputs, neutral, pipeline, print, signals, workflow_file};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Way;
@@ -92,7 +93,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
     let Some(mut workflow) = file.workflow.take() else {
         let message = format!("{} is no valid workflow: {}", file.path.display(), diagnose::summary(&file.problems));
-        let help = format!("`lockgate validate {} --json` lists what is wrong", file.path.display());
+        let help = format!("`{}` lists what is wrong", lockgate(["validate", &file.path.to_string_lossy(), "--json"]));
         return Err(Trouble::new(Code::InvalidWorkflow, message).help(help).told());
     };
     if arguments.commits {

@@ -93,6 +93,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: StepArguments, wish: Wis
             print::say(neutral::line(&refusal.to_string()));
             false
         }
+        Err(DriveError::Refused(refusal)) => return Err(Trouble::refused_in(run, refusal)),
         Err(error) => return Err(error.into()),
     };
     if arguments.resume {

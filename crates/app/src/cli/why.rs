@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::open::Project;
 use crate::print::{self, HELP, STRONG, styled};
 use crate::trouble::Trouble;
-use crate::view::{self, DriverView, HoldView, RunView, StepView};
+use crate::view::{self, DriverView, HoldView, RunView, StepView, lockgate, resume_command};
 use crate::{moment, neutral, select};
 use lockgate_engine::time::Timestamp;
 use serde::Serialize;
@@ -61,7 +61,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let view = view_of(&project, &found.row.run).await?;
     let now = project.world.clock.now();
-    let why = explain(&view, found.row.changed_at, now);
+    let why = explain(&view, found.row.changed_at);
     if arguments.json {
         print::json(&why);
     } else {
@@ -70,11 +70,11 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     Ok(Exit::Done)
 }
 
-fn explain(view: &RunView, changed_at: Timestamp, now: Timestamp) -> Why {
+fn explain(view: &RunView, changed_at: Timestamp) -> Why {
     let run = &view.run;
-    let mut reasons: Vec<Reason> = view.holds.iter().map(|hold| question(hold, view, now)).collect();
-    let fixed = if view.pipeline.as_ref().is_some_and(|pipeline| pipeline.status == "failed") { " --fixed" } else { "" };
-    let resume = vec![format!("lockgate resume {run}{fixed}")];
+    let mut reasons: Vec<Reason> = view.holds.iter().map(|hold| question(hold, view)).collect();
+    let fixed = view.pipeline.as_ref().filter(|pipeline| pipeline.status == "failed").map(|_| "--fixed");
+    let resume = vec![resume_command(run, fixed)];
     let drive = vec!["lockgate drive".to_owned()];
     let reason = |what: &str, who: &str, commands: Vec<String>| Reason::new(what, changed_at, who, commands);
     let unreviewed = view.pipeline.as_ref().is_some_and(|pipeline| pipeline.waits_for_review);
@@ -104,7 +104,7 @@ fn explain(view: &RunView, changed_at: Timestamp, now: Timestamp) -> Why {
         "failed" => {
             let error = view.error.as_deref().unwrap_or("something failed");
             let who = "whoever mends it and resumes it; only what failed is tried again, or counts as done when it is skipped";
-            let skip = failed(view).map(|(address, _)| format!("lockgate skip {run} {address} --reason \"…\" --resume"));
+            let skip = failed(view).map(|(address, _)| format!("{} --reason \"…\" --resume", lockgate(["skip", run, &address])));
             let commands = resume.into_iter().chain(skip.take(MOST_SKIPS)).collect();
             let failures = failed(view).map(|(_, step)| step.clone()).collect();
             reasons.push(Reason { failures, ..reason(error, who, commands) });
@@ -164,7 +164,7 @@ fn failed(view: &RunView) -> impl Iterator<Item = (String, &StepView)> {
 }
 
 /// A hold: it waits for an answer, or has one that has not taken effect yet.
-fn question(hold: &HoldView, view: &RunView, now: Timestamp) -> Reason {
+fn question(hold: &HoldView, view: &RunView) -> Reason {
     let place = hold.phase.as_deref().map(|phase| format!(" in phase {phase}")).unwrap_or_default();
     let name = format!("hold {}@{}{place}", hold.id, hold.revision);
     let process = view.driver.as_ref().map(|driver| format!("process {} on {}", driver.pid, driver.host));
@@ -184,7 +184,7 @@ fn question(hold: &HoldView, view: &RunView, now: Timestamp) -> Reason {
                 Some(text) => format!("\n\n{text}"),
                 None => format!(" {}", hold.prompt),
             };
-            let what = format!("it waits for an answer to {name}{}:{asks}", hold.until(now));
+            let what = format!("it waits for an answer to {name}:{asks}");
             let who = format!("a person{}{also}", can_do(&hold.kind));
             Reason::new(what, hold.since, who, hold.commands(process.is_none() && !view.detached))
         }
@@ -209,6 +209,7 @@ fn text(why: &Why, now: Timestamp) -> String {
             let _ = writeln!(text, "  {line}");
         }
         if let Some(hold) = reason.hold.as_ref().filter(|hold| hold.is_open()) {
+            text.extend(hold.deadline_line(now).map(|line| format!("  {line}\n")));
             text += &view::shown_text(hold, "  ");
         }
         for failure in &reason.failures {

@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::open::Project;
 use crate::print::{self, STRONG, styled};
 use crate::trouble::Trouble;
-use crate::view::{WorktreeView, is_meant};
+use crate::view::{WorktreeView, is_meant, shell_word, worktree_command};
 use crate::{neutral, select};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Run;
@@ -129,7 +129,7 @@ fn not_merged(why: NotMerged, view: &WorktreeView) -> Trouble {
         NotMerged::Uncommitted => {
             let message = format!("{} has changes that are not committed ({}), so it is not merged", view.path, view.holds());
             Trouble::new(Code::UncommittedChanges, message)
-                .help(format!("commit them there (`git -C {} commit`), then merge again", view.path))
+                .help(format!("commit them there (`git -C {} commit`), then merge again", shell_word(&view.path)))
         }
         NotMerged::NoBranch => {
             let message = format!("the root has no branch checked out, so {branch} is not merged");
@@ -137,12 +137,18 @@ fn not_merged(why: NotMerged, view: &WorktreeView) -> Trouble {
         }
         NotMerged::Conflict(files) => {
             let message = format!("{branch} conflicts with what the root has checked out, in: {}", files.join(", "));
-            Trouble::new(Code::MergeConflict, message)
-                .help("nothing has changed: the merge was taken back")
-                .help(format!("merge it yourself with `git merge {branch}`, then `lockgate worktrees remove {}`", view.run))
+            Trouble::new(Code::MergeConflict, message).help("nothing has changed: the merge was taken back").help(format!(
+                "merge it yourself with `git merge {}`, then `{}`",
+                shell_word(branch),
+                command("remove", view)
+            ))
         }
         NotMerged::Git(why) => git_trouble(why),
     }
+}
+
+fn command(what: &str, view: &WorktreeView) -> String {
+    worktree_command(what, &view.run, view.task.as_deref())
 }
 
 async fn remove_one(project: &Project, which: &Which, force: bool) -> Result<Exit, Trouble> {
@@ -155,7 +161,7 @@ async fn remove_one(project: &Project, which: &Which, force: bool) -> Result<Exi
     if kept.has_work() && !force {
         let message = format!("{} holds work that would be lost: {}", view.path, view.holds());
         return Err(Trouble::new(Code::WorkWouldBeLost, message)
-            .help(format!("take it over with `lockgate worktrees merge {}`, or remove it all the same with --force", view.run)));
+            .help(format!("take it over with `{}`, or remove it all the same with --force", command("merge", &view))));
     }
     remove(&project.root, &kept, force).map_err(git_trouble)?;
     print::say(format_args!("{} is removed, and its branch {}", neutral::line(&view.path), neutral::line(&view.branch)));

@@ -4,7 +4,7 @@ use crate::open::Project;
 use crate::prompt::{self, About, Asked, Line};
 use crate::trouble::Trouble;
 use crate::{live, neutral, print, progress};
-use lockgate_engine::hold::{Choice, Hold};
+use lockgate_engine::hold::Hold;
 use lockgate_engine::id::{HoldId, OptionId, RunId};
 use lockgate_engine::run::command::{Actor, Body, Way};
 use lockgate_engine::run::refusal::may_decide;
@@ -96,8 +96,8 @@ impl<'p> Asker<'p> {
 
     /// Records what the person chose; the driver of this process hears of it as of any other answer.
     async fn answer(&self, actor: Actor, hold: &Hold, option: OptionId, feedback: Option<String>) -> Result<(), Trouble> {
-        let chosen = hold.options.iter().find(|choice| choice.id == option);
-        let told = progress::answered(chosen.map_or(option.as_str(), label), Some(&actor), feedback.as_deref());
+        let label = hold.choice(&option).map_or(option.as_str(), |choice| choice.label.as_str());
+        let told = progress::answered(label, Some(&actor), feedback.as_deref());
         let (id, revision) = (hold.id.clone(), Some(hold.revision));
         let body = Body::Answer { hold: id, revision, option: option.to_string(), feedback };
         match submit(&self.world, &self.run, actor, body, self.project.require_terminal()).await {
@@ -125,10 +125,6 @@ impl<'p> Asker<'p> {
     }
 }
 
-fn label(choice: &Choice) -> &str {
-    &choice.label
-}
-
 /// What became of a hold while it was being asked here.
 fn answered_elsewhere(run: &Run, asked: &Hold) -> String {
     let said = |hold: &HoldId, label: &str, by: String, at: String| {
@@ -136,7 +132,7 @@ fn answered_elsewhere(run: &Run, asked: &Hold) -> String {
     };
     if let Some(hold) = run.holds.get(&asked.id) {
         if let Some(answer) = hold.answers.last() {
-            let label = hold.options.iter().find(|choice| choice.id == answer.option).map_or("", |choice| choice.label.as_str());
+            let label = hold.choice(&answer.option).map_or("", |choice| choice.label.as_str());
             return said(&asked.id, label, progress::by(Some(&answer.actor)), answer.at.to_string());
         }
         if hold.revision != asked.revision {

@@ -14,6 +14,14 @@ pub(super) fn layers(needs: &[Vec<usize>]) -> Vec<usize> {
     layers
 }
 
+/// Moves each to a layer below all that it needs, where it is not there already.
+pub(super) fn push_down(layers: &mut [usize], needs: &[Vec<usize>]) {
+    for at in in_order(needs) {
+        let below = needs[at].iter().map(|need| layers[*need] + 1).max().unwrap_or(0);
+        layers[at] = layers[at].max(below);
+    }
+}
+
 /// All tasks, each after what it needs. A circle, which the checks refuse, would be left out.
 fn in_order(needs: &[Vec<usize>]) -> Vec<usize> {
     let mut missing: Vec<usize> = needs.iter().map(Vec::len).collect();

@@ -122,7 +122,11 @@ impl Drawing {
         let about = run.feature.as_deref().map(|feature| format!(" ({})", text(feature))).unwrap_or_default();
         drawing.title = format!("{}{about}, run {}", drawing.title, run.id);
         drawing.run = Some(run.id.to_string());
+        let fill = |text: &str| filled(&one_line(text), &|name| run.feature.clone().filter(|_| name == "feature.name"));
         for (drawn, phase) in drawing.phases.iter_mut().zip(&run.workflow.phases) {
+            if let (Some(drawn), Some(checkpoint)) = (&mut drawn.checkpoint, &phase.checkpoint) {
+                drawn.prompt = fill(&checkpoint.prompt);
+            }
             let added = run.added_gates(phase).iter();
             drawn.gates.extend(added.map(|gate| gate_box(gate, &run.workflow, &BTreeMap::new())));
         }
@@ -142,8 +146,22 @@ impl Drawing {
     }
 }
 
+/// A text of the workflow. What is filled in when it runs is named without the signs that ask for it.
 fn text(text: &str) -> String {
-    neutral::line(text.trim()).into_owned()
+    filled(text.trim(), &|_| None)
+}
+
+/// The same with what is known of a run filled in.
+fn filled(text: &str, known: &dyn Fn(&str) -> Option<String>) -> String {
+    let (mut filled, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once("{{") {
+        let Some((name, behind)) = after.split_once("}}") else { break };
+        let name = name.trim_matches(['{', ' ']);
+        filled += before;
+        filled += &known(name).unwrap_or_else(|| format!("‹{name}›"));
+        rest = behind.strip_prefix('}').unwrap_or(behind);
+    }
+    neutral::line(&(filled + rest)).into_owned()
 }
 
 fn phase_box(phase: &Phase, workflow: &Workflow) -> PhaseBox {
@@ -218,6 +236,10 @@ fn finalization(workflow: &Workflow) -> Option<PhaseBox> {
     Some(PhaseBox { id: FINALIZATION.to_owned(), name, mark: None, iteration: 0, tasks, gates, checkpoint: None })
 }
 
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 fn checkpoint_box(checkpoint: &Checkpoint, workflow: &Workflow) -> CheckpointBox {
     let option = |choice: &Choice| OptionBox {
         label: text(&choice.label),
@@ -235,7 +257,7 @@ fn checkpoint_box(checkpoint: &Checkpoint, workflow: &Workflow) -> CheckpointBox
         },
     };
     CheckpointBox {
-        prompt: text(&checkpoint.prompt.split_whitespace().collect::<Vec<_>>().join(" ")),
+        prompt: text(&one_line(&checkpoint.prompt)),
         conditional: checkpoint.condition.is_some(),
         options: checkpoint.options.iter().map(option).collect(),
         mark: None,

@@ -58,7 +58,9 @@ fn phase_lines(text: &mut String, drawing: &Drawing, phase: &PhaseBox, rail: &st
         row(text, rail, group.2, &list(&names, needs.as_deref()), colour);
     }
     for gate in &phase.gates {
-        row(text, rail, gate.mark, std::slice::from_ref(&gate.label), colour);
+        // One that belongs to a task comes after that one, not after all of them.
+        let task = gate.task.and_then(|task| phase.tasks.get(task)).map(|task| task.id.as_str());
+        row(text, rail, gate.mark, &list(&[&gate.label], task), colour);
     }
     if let Some(checkpoint) = &phase.checkpoint {
         checkpoint_lines(text, drawing, checkpoint, rail, colour);
@@ -221,5 +223,32 @@ mod tests {
         assert!(text.lines().all(|line| line.width() <= WIDTH), "{text}");
         assert!(!text.contains(|character: char| character != '\n' && crate::neutral::steers(character)), "{text:?}");
         assert!(text.lines().count() < 12, "{text}");
+    }
+
+    const OF_A_TASK: &str = "
+name: flow
+phases:
+  - id: build
+    name: Build it
+    tasks: [{ id: make, run: x }, { id: other, run: x }, { id: pack, needs: [make], run: x }]
+    gates: [{ id: lint, task: make, run: x }, { id: tests, run: x }]
+    checkpoint: { prompt: 'Is {{feature.name}} good?' }
+";
+
+    #[test]
+    fn a_gate_of_a_task_follows_that_task_and_a_template_names_what_it_stands_for() {
+        let text = drawn(OF_A_TASK);
+        assert!(text.contains("gate lint ← make\n") && text.contains("gate tests\n"), "{text}");
+        assert!(text.contains("Is ‹feature.name› good?") && !text.contains("{{"), "{text}");
+    }
+
+    #[test]
+    fn the_picture_chains_only_the_gates_of_the_phase_and_keeps_its_spaces() {
+        let read = lockgate_engine::spec::read(OF_A_TASK);
+        let workflow = read.workflow.unwrap_or_else(|| panic!("{:?}", read.problems));
+        let picture = super::super::svg::write(&Drawing::of_workflow(&workflow));
+        // make to lint, and lint to pack.
+        assert_eq!(picture.matches("marker-end").count(), 2, "{picture}");
+        assert!(picture.contains("build<tspan class=\"faint\">\u{a0}·\u{a0}Build it"), "{picture}");
     }
 }

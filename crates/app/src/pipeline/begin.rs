@@ -4,6 +4,7 @@ use crate::code::Code;
 use crate::open::Project;
 use crate::print;
 use crate::trouble::Trouble;
+use crate::view::{lockgate, resume_command};
 use lockgate_engine::formats::execution_spec::with_gate_commands;
 use lockgate_engine::id::{PhaseId, TaskId};
 use lockgate_engine::spec::workflow::{Automatic, OnInterrupt, Phase, Pipeline, Task, Work, Workflow};
@@ -82,8 +83,9 @@ async fn look_for_room(project: &Project, pipeline: &Pipeline, room: Room) -> Re
     if let Some(driven) = runs.iter().find(|run| run.driven) {
         let message = format!("run {} of {prd} is being driven by another process", driven.row.run);
         return Err(Trouble::new(Code::DrivenElsewhere, message).help(format!(
-            "look at it with `lockgate status {prd}`, or end it first with `lockgate cancel {}`",
-            driven.row.run
+            "look at it with `{}`, or end it first with `{}`",
+            lockgate(["status", prd]),
+            lockgate(["cancel", driven.row.run.as_str()])
         )));
     }
     let file = is_there(&project.root, pipeline);
@@ -100,7 +102,7 @@ async fn look_for_room(project: &Project, pipeline: &Pipeline, room: Room) -> Re
         }
         return Ok(());
     }
-    let again = format!("begin a new one, which keeps the old file aside, with --new; go on with `lockgate resume {prd}`");
+    let again = format!("begin a new one, which keeps the old file aside, with --new; go on with `{}`", resume_command(prd, []));
     if let Some(run) = runs.first() {
         let message = format!("{prd} has a run already: {}, which is {}", run.row.run, run.row.status);
         return Err(Trouble::new(Code::PipelineExists, message).help(again));
@@ -110,7 +112,8 @@ async fn look_for_room(project: &Project, pipeline: &Pipeline, room: Room) -> Re
         None => Ok(()),
         Some(file) => {
             let message = format!("{prd} has a state file already, of a run that is not kept here: {}", file.display());
-            let import = format!("make a run of it with `lockgate import {}`, or begin anew with --new", file.display());
+            let import = lockgate(["import", &file.to_string_lossy()]);
+            let import = format!("make a run of it with `{import}`, or begin anew with --new");
             Err(Trouble::new(Code::PipelineExists, message).help(import))
         }
     }

@@ -3,6 +3,7 @@
 use crate::code::Code;
 use crate::open::Project;
 use crate::trouble::Trouble;
+use crate::view::{lockgate, resume_command};
 use crate::{line_question, print};
 use lockgate_engine::formats::pipeline::document::{Document, document};
 use lockgate_engine::formats::pipeline::lifecycle::Lifecycle;
@@ -67,6 +68,14 @@ async fn may_resume_ended(project: &Project, run: &Run) -> Result<(), Trouble> {
     }
 }
 
+/// How a new run of the same pipeline is begun.
+fn begin_anew(run: &Run) -> String {
+    match run.files.first() {
+        Some(spec) => format!("begin a new one with `{}`", lockgate(["run", &spec.path, "--new"])),
+        None => "begin a new one with --new".to_owned(),
+    }
+}
+
 /// Finds out how a pipeline goes on, and shows where it stands.
 pub(crate) async fn go_on(project: &Project, run: &Run, asked: GoOn, may_ask: bool) -> Result<Going, Trouble> {
     let (Some(pipeline), Some(document)) = (run.workflow.pipeline.as_deref(), document(run, None)) else {
@@ -79,13 +88,16 @@ pub(crate) async fn go_on(project: &Project, run: &Run, asked: GoOn, may_ask: bo
     }
     let may_ask = may_ask && print::somebody_is_there();
     if run.waits_for_review() && run.end.is_some() {
-        return Err(Refusal::NotReviewed.into());
+        return Err(Trouble::refused_in(&run.id, Refusal::NotReviewed));
     }
     may_resume_ended(project, run).await?;
     let going = match document.status {
         _ if run.end == Some(End::Complete) => {
-            return Err(Trouble::new(Code::RunEnded, format!("{prd} already complete"))
-                .help(format!("see what it did with `lockgate log {prd}`; begin anew with `lockgate run SPEC --new`")));
+            return Err(Trouble::new(Code::RunEnded, format!("{prd} already complete")).help(format!(
+                "see what it did with `{}`; {}",
+                lockgate(["log", prd]),
+                begin_anew(run)
+            )));
         }
         Lifecycle::Complete | Lifecycle::Initialized => Going::default(),
         Lifecycle::Failed => {
@@ -128,7 +140,7 @@ async fn approved(project: &Project, run: &Run, document: &Document, asked: GoOn
         return project.may_decide(&project.actor(Way::Command), &run.id, "answer a hold").await;
     }
     let message = format!("the file that {prd} was imported from rests after phase {number}; nobody said that it goes on");
-    Err(Trouble::new(Code::ResumeChoice, message).help(format!("let it go on with `lockgate resume {prd} --continue`")))
+    Err(Trouble::new(Code::ResumeChoice, message).help(format!("let it go on with `{}`", resume_command(prd, ["--continue"]))))
 }
 
 fn mended(prd: &str, document: &Document, asked: GoOn, may_ask: bool) -> Result<(), Trouble> {
@@ -151,7 +163,7 @@ fn mended(prd: &str, document: &Document, asked: GoOn, may_ask: bool) -> Result<
         }
     }
     Err(Trouble::new(Code::ResumeChoice, format!("{what}; nobody said that it is mended"))
-        .help(format!("mend it, then go on with `lockgate resume {prd} --fixed`")))
+        .help(format!("mend it, then go on with `{}`", resume_command(prd, ["--fixed"]))))
 }
 
 fn cut_off(prd: &str, run: &Run, document: &Document, asked: GoOn, may_ask: bool) -> Result<Going, Trouble> {
@@ -183,7 +195,9 @@ fn cut_off(prd: &str, run: &Run, document: &Document, asked: GoOn, may_ask: bool
         }
     }
     Err(Trouble::new(Code::ResumeChoice, format!("{what}; nobody said how to go on")).help(format!(
-        "run again only what was cut off: `lockgate resume {prd} --continue`; run its phase again: `lockgate resume {prd} --restart`"
+        "run again only what was cut off: `{}`; run its phase again: `{}`",
+        resume_command(prd, ["--continue"]),
+        resume_command(prd, ["--restart"])
     )))
 }
 

@@ -1,7 +1,7 @@
 //! What people see of a pipeline: phases, workstreams side by side with their state and time, gates, artifacts.
 
 use crate::print::{ERROR, FAINT, HELP, STRONG, WARNING, styled};
-use crate::view::status_style;
+use crate::view::{lockgate, status_style};
 use crate::{moment, neutral};
 use lockgate_engine::formats::pipeline::document::{Document, document};
 use lockgate_engine::id::TaskId;
@@ -260,7 +260,7 @@ pub(crate) fn text(view: &PipelineView, now: Timestamp) -> String {
         text += &format!("  review {verdict} (attempt {}, {p0} P0, {p1} P1){why}\n", review.attempt);
     }
     if view.waits_for_review {
-        let command = format!("lockgate review {} --verdict ship --p0 0 --p1 0", view.prd);
+        let command = lockgate(["review", &view.prd, "--verdict", "ship", "--p0", "0", "--p1", "0"]);
         let waits = styled(WARNING, "nothing begins before a review lets it");
         text += &format!("  {waits}: {}\n", styled(HELP, neutral::line(&command)));
     }

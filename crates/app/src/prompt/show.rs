@@ -9,6 +9,7 @@ use crate::view::{self, FileView, HoldView};
 use anstream::adapter::strip_str;
 use lockgate_engine::hold::{Hold, HoldKind};
 use lockgate_engine::run::Run;
+use lockgate_runner::world::{Clock as _, SystemClock};
 use lockgate_store::Store;
 
 /// So many files are named however small the window is.
@@ -36,15 +37,22 @@ impl Shown {
         let view = HoldView::with_previews(hold, store).await?;
         let mut question = format!("\n{}\n", styled(STRONG, title(run, hold)));
         match &hold.asked {
-            Some(asked) => question += &format!("\n{}\n", neutral::lines(&asked.text())),
+            Some(asked) => question += &format!("{}\n", neutral::lines(asked.prompt().trim_end())),
             None => question += &format!("{}\n", neutral::lines(&hold.prompt)),
         }
         for note in &hold.notes {
             question += &format!("{} {}\n", styled(WARNING, "note:"), view::hanging(note, "      "));
         }
+        question.extend(view.deadline_line(SystemClock.now()).map(|line| format!("{line}\n")));
         let mut options = String::from("\n");
         for (at, choice) in hold.options.iter().enumerate() {
             options += &format!("  {}\n", neutral::line(&view::option_line(at, choice)));
+            let said = hold.asked.iter().flat_map(|asked| asked.pros_and_cons(&choice.id));
+            options.extend(said.map(|said| format!("     {}\n", view::hanging(&said, "     "))));
+        }
+        if let Some(stop) = hold.stop() {
+            let line = format!("{}: {} (Ctrl+C leaves it for later)", stop.id, stop.label);
+            options += &format!("\n  {}\n", styled(FAINT, neutral::line(&line)));
         }
         Ok(Self { question, files: view.files, options })
     }

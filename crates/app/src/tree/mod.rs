@@ -17,7 +17,7 @@ use crate::graph::{Mark, gap_mark};
 use crate::neutral;
 use crate::pipeline::{gate_title, task_title};
 use crate::progress::first_line;
-use crate::view::{AgentView, phase_status, status_word};
+use crate::view::{AgentView, Deadline, phase_status, status_word};
 use lockgate_engine::id::{GateId, StepKey, TaskId};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{Entry, Event};
@@ -45,7 +45,7 @@ pub(crate) struct Tree {
     /// The gap check of the phase under way.
     gap: Option<GapNode>,
     /// The questions that wait.
-    questions: Vec<String>,
+    questions: Vec<(String, Option<Deadline>)>,
     /// When the gates of the phase under way began; the state of the run does not say.
     gates_began: BTreeMap<GateId, Timestamp>,
 }
@@ -263,7 +263,9 @@ impl Tree {
             self.steps = steps;
         }
         self.gap = run.current.as_ref().and_then(|phase| self.gap_check(run, phase));
-        let asked = |hold: &&lockgate_engine::hold::Hold| format!("{}@{}: {}", hold.id, hold.revision, first_line(&hold.prompt));
+        let asked = |hold: &&lockgate_engine::hold::Hold| {
+            (format!("{}@{}: {}", hold.id, hold.revision, first_line(&hold.prompt)), Deadline::of(hold))
+        };
         self.questions = run.open_holds().iter().map(asked).collect();
     }
 

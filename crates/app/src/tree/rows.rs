@@ -7,6 +7,7 @@ use crate::graph::Mark;
 use crate::moment::elapsed;
 use crate::neutral;
 use crate::print::{ERROR, FAINT, STRONG, WARNING, styled};
+use crate::view::Deadline;
 use anstyle::Style;
 use lockgate_engine::time::Timestamp;
 use std::time::Duration;
@@ -138,7 +139,7 @@ impl Tree {
             Others::None => {}
         }
         rows.extend(here.map(|phase| phase_row(phase, now, &self.counts())));
-        rows.extend(self.questions.iter().map(|question| asked(question)));
+        rows.extend(self.questions.iter().map(|(question, until)| asked(question, until.as_ref(), now)));
         let room = most.saturating_sub(rows.len() + shown_after.rows(after.len()));
         let shown = if steps.len() > room { room.saturating_sub(1) } else { steps.len() };
         rows.extend(steps[..shown].iter().map(|step| shown_row(step, now, line_of)));
@@ -228,14 +229,15 @@ fn many(mark: Mark, forms: Vec<String>) -> Row {
     }
 }
 
-fn asked(question: &str) -> Row {
+fn asked(question: &str, until: Option<&Deadline>, now: Timestamp) -> Row {
+    let until = until.map(|until| format!(" ({})", neutral::line(&until.words(now)))).unwrap_or_default();
     let mark = Mark::Asking;
     Row {
         indent: 4,
         sign: (mark.style(), mark.sign()),
         name: Told::words(WARNING, "hold"),
         time: String::new(),
-        beside: Told::words(WARNING, question),
+        beside: Told::words(WARNING, format!("{question}{until}")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The commands that people are told to type, written so that a shell understands them.
+//! The commands that people are told to type, written so that they work when they are pasted into a shell.
 
 /// The command that answers a hold with an option: by its label where that is plain, else by its number. With `resume` it also goes
 /// on with the run, which is for whoever answers when nothing drives it.
@@ -22,10 +22,25 @@ pub(crate) fn run_command(file: &str, feature: Option<&str>) -> String {
     format!("lockgate run {}{feature}", shell_word(file))
 }
 
+/// A command of this program, its words quoted so that sh, bash and zsh take each of them as it is.
+pub(crate) fn lockgate<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
+    words.into_iter().fold("lockgate".to_owned(), |command, word| format!("{command} {}", shell_word(word)))
+}
+
+/// The command that goes on with a run, with flags of its own.
+pub(crate) fn resume_command<'w>(run: &'w str, flags: impl IntoIterator<Item = &'w str>) -> String {
+    lockgate(["resume", run].into_iter().chain(flags))
+}
+
+/// The command that does something with the worktree of a run, or of one of its tasks.
+pub(crate) fn worktree_command(what: &str, run: &str, task: Option<&str>) -> String {
+    lockgate(["worktrees", what, run].into_iter().chain(task))
+}
+
 /// A text as one word of a shell command.
 pub(crate) fn shell_word(text: &str) -> String {
     let plain = |character: char| character.is_alphanumeric() || "-_./@:+".contains(character);
-    if !text.is_empty() && !text.starts_with('-') && text.chars().all(plain) {
+    if !text.is_empty() && text.chars().all(plain) {
         return text.to_owned();
     }
     format!("'{}'", text.replace('\'', "'\\''"))
@@ -51,6 +66,16 @@ mod tests {
         let command = answer_command("abc", 1, (0, "Again"), true, true);
         assert_eq!(command, "lockgate answer abc@1 Again --feedback \"…\" --resume");
         assert_eq!(answer_command("abc", 1, (0, "Again"), false, false), "lockgate answer abc@1 Again");
+    }
+
+    #[test]
+    fn words_of_commands_are_quoted_where_a_shell_would_change_them() {
+        assert_eq!(lockgate(["skip", "abc", "p/try[fast]"]), "lockgate skip abc 'p/try[fast]'");
+        assert_eq!(lockgate(["logs", "abc", "p/try[a b*]"]), "lockgate logs abc 'p/try[a b*]'");
+        assert_eq!(worktree_command("merge", "abc", Some("p/try[~]")), "lockgate worktrees merge abc 'p/try[~]'");
+        assert_eq!(worktree_command("remove", "abc", None), "lockgate worktrees remove abc");
+        assert_eq!(resume_command("abc", ["--changed", "keep"]), "lockgate resume abc --changed keep");
+        assert_eq!(resume_command("=ls", []), "lockgate resume '=ls'");
     }
 
     #[test]

@@ -1,11 +1,16 @@
 //! Holds: the question, what may be answered, the files that it is about, and the answer once there is one.
 
 use super::command::answer_command;
+use super::deadline::{Deadline, OnDeadlineView};
+use crate::neutral;
+use crate::print::{WARNING, styled};
 use crate::trouble::Trouble;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Choice, Hold, ShownFile};
+use lockgate_engine::id::OptionId;
 use lockgate_engine::run::command::{Actor, Credential, Way};
 use lockgate_engine::run::index::HoldRow;
+use lockgate_engine::spec::workflow::OnDeadline;
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::files::{Preview, preview};
 use lockgate_store::Store;
@@ -38,8 +43,16 @@ pub(crate) struct HoldView {
     pub(crate) blocking: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) deadline: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) on_deadline: Option<OnDeadlineView>,
     /// Whether its deadline passed, and it is told louder.
     pub(crate) escalated: bool,
+    /// What stops the run here, where none of the options does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) stop: Option<OptionView>,
+    /// Its deadline, for people.
+    #[serde(skip)]
+    pub(crate) until: Option<Deadline>,
 }
 
 /// What the row of a hold keeps for lists.
@@ -56,7 +69,11 @@ struct Shown {
     #[serde(default)]
     deadline: Option<Timestamp>,
     #[serde(default)]
+    on_deadline: Option<OnDeadline>,
+    #[serde(default)]
     escalated: bool,
+    #[serde(default)]
+    can_stop: bool,
 }
 
 /// Something that may be answered.
@@ -114,6 +131,7 @@ pub(crate) struct FileView {
 impl HoldView {
     /// What a hold looks like, without what is in its files.
     pub(crate) fn of(hold: &Hold) -> Self {
+        let until = Deadline::of(hold);
         Self {
             id: hold.id.to_string(),
             kind: hold.kind.word().to_owned(),
@@ -129,14 +147,21 @@ impl HoldView {
             answer: answer(hold),
             text: hold.asked.as_ref().map(|asked| asked.text()),
             blocking: hold.blocking,
-            deadline: hold.terms.deadline.as_ref().map(|due| due.at),
+            deadline: until.as_ref().map(Deadline::at),
+            on_deadline: until.as_ref().map(Deadline::view),
             escalated: hold.is_escalated(),
+            stop: hold.stop().map(OptionView::of),
+            until,
         }
     }
 
     /// What a hold looks like, as far as its row knows.
     pub(crate) fn listed(row: HoldRow) -> Self {
         let shown: Shown = serde_json::from_str(&row.shown).unwrap_or_default();
+        let label =
+            |id: &OptionId| shown.options.iter().find(|option| option.id == id.as_str()).map(|option| option.label.clone());
+        let due = shown.deadline.zip(shown.on_deadline.clone());
+        let until = due.map(|(at, then)| Deadline::new(at, then, shown.escalated, label));
         Self {
             id: row.hold.to_string(),
             kind: row.kind,
@@ -154,7 +179,10 @@ impl HoldView {
             // What no run waits for is answered in the commit that opens it.
             blocking: true,
             deadline: shown.deadline,
+            on_deadline: until.as_ref().map(Deadline::view),
             escalated: shown.escalated,
+            stop: shown.can_stop.then(OptionView::stop),
+            until,
         }
     }
 
@@ -163,15 +191,10 @@ impl HoldView {
         self.text.as_deref().unwrap_or(&self.prompt)
     }
 
-    /// Until when it waits, for people.
-    pub(crate) fn until(&self, now: Timestamp) -> String {
-        match (self.deadline, self.escalated) {
-            // Nothing watched the clock; what is to happen then happens with whatever is done next.
-            (Some(at), false) if at <= now => format!(", past its deadline of {at}"),
-            (Some(at), false) => format!(", until {at}"),
-            (Some(at), true) => format!(", overdue since {at}"),
-            (None, _) => String::new(),
-        }
+    /// What happens at its deadline, as a line for people, where it waits and has one.
+    pub(crate) fn deadline_line(&self, now: Timestamp) -> Option<String> {
+        let until = self.until.as_ref().filter(|_| self.is_open())?;
+        Some(styled(WARNING, neutral::line(&until.words(now))))
     }
 
     /// What a hold looks like, with the first lines of its files as they were when it was opened.
@@ -204,7 +227,10 @@ impl HoldView {
             let name = if self.text.is_some() { &option.id } else { &option.label };
             answer_command(&self.id, self.revision, (at, name), option.with_feedback, resume)
         };
-        self.options.iter().enumerate().map(command).collect()
+        let mut commands: Vec<String> = self.options.iter().enumerate().map(command).collect();
+        // By its id: it has no number.
+        commands.extend(self.stop.iter().map(|stop| answer_command(&self.id, self.revision, (0, &stop.id), false, resume)));
+        commands
     }
 }
 
@@ -217,6 +243,11 @@ impl OptionView {
             pros: choice.pros.clone(),
             cons: choice.cons.clone(),
         }
+    }
+
+    /// What stops the run at any hold.
+    fn stop() -> Self {
+        Self::of(Hold::stop_choice())
     }
 }
 
@@ -233,7 +264,7 @@ impl FileView {
 
 fn answer(hold: &Hold) -> Option<AnswerView> {
     let answer = hold.answers.last()?;
-    let choice = hold.options.iter().find(|choice| choice.id == answer.option);
+    let choice = hold.choice(&answer.option);
     Some(AnswerView {
         option: answer.option.to_string(),
         label: choice.map_or_else(|| answer.option.to_string(), |choice| choice.label.clone()),

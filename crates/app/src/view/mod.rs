@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`agent`] | agents, their sessions and what they used |
 //! | [`hold`] | questions, their options and files, and answers that have not taken effect |
+//! | [`deadline`] | until when a hold waits, and what happens then |
 //! | [`step`] | tasks and gates, with how they failed and where their logs are |
 //! | [`cancelled`] | who cancelled a run, and why |
 //! | [`command`] | the commands that people are told to type |
@@ -13,6 +14,7 @@
 mod agent;
 mod cancelled;
 mod command;
+mod deadline;
 mod hold;
 mod step;
 mod text;
@@ -20,7 +22,8 @@ mod worktree;
 
 pub(crate) use agent::{AgentView, UsedView};
 pub(crate) use cancelled::CancelledView;
-pub(crate) use command::{run_command, shell_word};
+pub(crate) use command::{lockgate, resume_command, run_command, shell_word, worktree_command};
+pub(crate) use deadline::Deadline;
 pub(crate) use hold::{FileView, HoldView, WhoView, option_line};
 pub(crate) use step::{GapView, StepView};
 pub(crate) use text::{answered, failure_text, file_text, hanging, run_text, shown_text, status_style, tail_text};
@@ -141,7 +144,8 @@ impl RunView {
             worktrees: worktrees::of_run(project, run).await,
             pipeline: PipelineView::of(run, &project.root, driven),
             detached: run.detached,
-            driver: driver.map(DriverView::from),
+            // A process that still has its claim has nothing left to do with it.
+            driver: driver.filter(|_| run.end.is_none()).map(DriverView::from),
             started_at: run.started_at,
             output_dir: run.output_dir.clone(),
             context: context(run, project.store()).await?,

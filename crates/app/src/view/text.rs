@@ -157,7 +157,8 @@ fn hold_text(hold: &HoldView, view: &RunView, now: Timestamp) -> String {
     if let Some(answered) = answered(hold) {
         return format!("{name} {what} is {answered}; {}\n", carried_out(&view.run, driver));
     }
-    let mut text = format!("{name} {what} waits since {} ({}){}\n", hold.since, moment::ago(now, hold.since), hold.until(now));
+    let mut text = format!("{name} {what} waits since {} ({})\n", hold.since, moment::ago(now, hold.since));
+    text.extend(hold.deadline_line(now).map(|line| format!("  {line}\n")));
     text.extend(neutral::lines(hold.question()).lines().map(|line| format!("  {line}\n")));
     text += &shown_text(hold, "  ");
     let commands = hold.commands(driver.is_none() && !view.detached);

@@ -181,3 +181,29 @@ fn the_block_of_a_checkpoint_lists_what_may_be_answered() {
     let block = project.run(&["handover", &project.newest()]).stdout;
     assert!(block.contains("Ship it?\n\nOptions:\n1. continue: Continue\n\n2. abort: Abort\n"), "{block}");
 }
+
+#[test]
+fn blocks_for_agents_hold_no_escapes() {
+    let project = Project::with(
+        "
+name: flow
+phases:
+  - id: build
+    checkpoint: { prompt: \"Good\\e[2J?\", options: [{ label: Go, with_feedback: true, on_select: { action: continue } }] }
+  - id: last
+    checkpoint: { prompt: 'And now?' }
+",
+    );
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
+    let run = project.newest();
+    let handover = project.run(&["handover", &run]).stdout;
+    assert!(handover.contains("Good␛[2J?"), "{handover:?}");
+    let answered =
+        project.run(&["answer", &project.waiting_hold(), "Go", "--feedback", "fine\u{1b}]0;x\u{7}\u{9b}31m", "--resume"]);
+    assert_eq!(answered.code, Some(3), "{answered:?}");
+    let continuation = project.run(&["continuation", &run]).stdout;
+    assert!(continuation.contains("fine␛]0;x␇"), "{continuation:?}");
+    for block in [handover, continuation] {
+        assert!(block.chars().all(|character| character == '\n' || !character.is_control()), "{block:?}");
+    }
+}

@@ -30,6 +30,7 @@ mod pipelines_asked;
 mod pipelines_import;
 mod plans;
 mod postgres;
+mod printed_commands;
 mod project;
 mod prompt;
 mod questions;

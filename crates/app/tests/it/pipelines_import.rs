@@ -152,7 +152,7 @@ fn a_task_imports_nothing_and_lets_nothing_imported_go_on() {
     project.write("fine.json", foreign("paused").to_string());
     project.write(
         "attack.yaml",
-        "name: attack\nphases:\n  - id: act\n    tasks: [{ id: try, run: 'sh attempt.sh > said 2>&1; echo code $? >> said' }]\n",
+        "name: attack\nphases:\n  - id: act\n    tasks: [{ id: try, run: 'sh attempt.sh > said 2>&1 || echo code $? >> said' }]\n",
     );
     let attempt = |command: &str| {
         project.write("attempt.sh", format!("\"$LOCKGATE\" {command}\n"));

@@ -454,7 +454,7 @@ fn words_that_are_no_answer_become_a_report_only_when_they_are_meant() {
     let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
     let shown = terminal.asked();
     assert!(
-        shown.contains("CHECKPOINT: Verification Required") && shown.contains("2. issues: Report issues (with feedback)"),
+        shown.contains("Verification in phase work") && shown.contains("2. issues: Report issues (with feedback)"),
         "{shown}"
     );
     terminal.send("lgtm\r");
@@ -485,4 +485,117 @@ fn a_deadline_closes_the_prompt_that_asks() {
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("was answered elsewhere: \"Continue\" by deadline"), "{said}");
     assert_eq!(project.read("sent"), "sent\n");
+}
+
+const DECISION: &str = "
+name: flow
+phases:
+  - id: build
+    tasks:
+      - id: database
+        decision:
+          question: Which database?
+          context: It stays.
+          options:
+            - { id: sqlite, name: SQLite, pros: simple, cons: one machine }
+            - { id: postgres, name: PostgreSQL }
+";
+
+#[test]
+fn a_decision_is_shown_with_one_heading_and_each_option_once() {
+    let project = Project::with_terminal_required();
+    project.write("flow.yaml", DECISION);
+    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
+    let shown = terminal.asked();
+    let question = &shown[shown.find("Decision in phase build").unwrap()..];
+    for once in ["Which database?", "It stays.", "SQLite", "Pros: simple", "Cons: one machine", "PostgreSQL", "Stop the run"] {
+        assert_eq!(question.matches(once).count(), 1, "{once}: {question}");
+    }
+    for never in ["CHECKPOINT:", "YOUR ACTION", "Select:", "option-id", "---"] {
+        assert!(!question.contains(never), "{never}: {question}");
+    }
+    terminal.send("postgres\r");
+    assert_eq!(terminal.end().1, 0);
+}
+
+#[test]
+fn every_question_at_the_prompt_can_be_answered_by_stopping_the_run() {
+    for asked in ["verify: { built: it }", "decision: { question: Q, options: [{ id: a, name: A }] }", "action: { needed: it }"] {
+        let project = Project::with_terminal_required();
+        project.write("flow.yaml", format!("name: flow\nphases: [{{ id: build, tasks: [{{ id: ask, {asked} }}] }}]\n"));
+        let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
+        let shown = terminal.asked();
+        assert!(shown.contains("abort: Stop the run (Ctrl+C leaves it for later)"), "{shown}");
+        terminal.send("abort\r");
+        let (said, code) = terminal.end();
+        assert_eq!(code, 2, "{said}");
+        assert!(said.contains("was aborted by ") && said.contains(" at the prompt"), "{said}");
+        let run = project.newest();
+        assert_eq!(project.status(&run)["status"], "aborted");
+        assert_eq!(project.events(&run, "answered")[0]["option"], "abort");
+    }
+}
+
+#[test]
+fn the_prompt_says_what_happens_at_the_deadline() {
+    for (then, words) in [
+        ("{ answer: continue }", "answered with \"Continue\" in 1h 59m unless someone answers"),
+        ("{ escalate: ann }", "escalates to ann in 1h 59m unless someone answers"),
+        ("abort", "the run aborts in 1h 59m unless someone answers"),
+    ] {
+        let project = Project::with_terminal_required();
+        let checkpoint = format!("{{ prompt: Good?, deadline: 7199s, on_deadline: {then} }}");
+        project.write("flow.yaml", format!("name: flow\nphases: [{{ id: plan, checkpoint: {checkpoint} }}]\n"));
+        let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
+        let shown = terminal.asked();
+        assert!(shown.contains(words), "{shown}");
+        terminal.send("\x04");
+        let (said, code) = terminal.end();
+        assert_eq!(code, 3, "{said}");
+        assert!(said.contains(words), "also where it says how to answer from elsewhere: {said}");
+    }
+}
+
+#[test]
+fn ctrl_c_and_sigterm_end_the_question_about_changed_files() {
+    let project = project();
+    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
+    terminal.asked();
+    terminal.send("\x03");
+    terminal.end();
+    project.write("flow.yaml", FLOW.replace("cp article.md published", "cp article.md elsewhere"));
+    let run = project.newest();
+    let mut terminal = Terminal::start(&project, &["resume", &run]);
+    terminal.expect("Which? [1] ");
+    terminal.send("\x03");
+    let (said, code) = terminal.end();
+    assert_eq!(code, 130, "{said}");
+    assert!(said.contains("Nothing was changed."), "{said}");
+    let mut terminal = Terminal::start(&project, &["resume", &run]);
+    terminal.expect("Which? [1] ");
+    let pid = rustix::process::Pid::from_raw(terminal.session.pid().as_raw()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let (said, code) = terminal.end();
+    assert_eq!(code, 143, "{said}");
+    assert_eq!(project.status(&run)["status"], "waiting");
+}
+
+#[test]
+fn ctrl_c_at_the_question_whether_to_change_an_answer_ends_with_130() {
+    let project = Project::with_terminal_required();
+    project.write(
+        "flow.yaml",
+        "name: flow\nphases: [{ id: plan, checkpoint: { prompt: Good?, blocking: false, default: continue } }, { id: last, checkpoint: { prompt: Really? } }]\n",
+    );
+    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
+    terminal.asked();
+    terminal.send("\x03");
+    terminal.end();
+    let hold = project.events(&project.newest(), "answered")[0]["hold"].as_str().unwrap().to_owned();
+    let mut terminal = Terminal::start(&project, &["change", &hold, "abort"]);
+    terminal.expect("[y/N]");
+    terminal.send("\x03");
+    let (said, code) = terminal.end();
+    assert_eq!(code, 130, "{said}");
+    assert!(said.contains("Nothing was changed."), "{said}");
 }

@@ -278,7 +278,21 @@ fn tick_fires_what_is_due_and_the_first_durable_answer_wins() {
     project.run(&["tick"]);
     let inbox = project.json(0, &["inbox", "--json"]);
     assert_eq!(inbox[0]["escalated"], true, "{inbox}");
-    assert!(project.run(&["inbox"]).stdout.contains("overdue since"));
+    assert_eq!(inbox[0]["on_deadline"], serde_json::json!({"action": "escalate", "to": "ann"}), "{inbox}");
+    let run = project.newest();
+    for command in [&["inbox"][..], &["why", &run], &["status", &run], &["handover", &run]] {
+        let text = project.run(command).stdout;
+        assert!(text.contains("escalated to ann, overdue since 20"), "{command:?}: {text}");
+    }
+    let log = project.run(&["log", &run]).stdout;
+    assert!(log.contains("in time: escalated to ann") && !log.contains("(by deadline"), "{log}");
+    until("a reminder", || {
+        project.run(&["tick"]);
+        !project.events(&run, "reminded").is_empty()
+    });
+    let log = project.run(&["log", &run]).stdout;
+    let reminder = log.lines().find(|line| line.contains("reminder 1 of hold")).unwrap();
+    assert!(!reminder.contains("(by "), "{reminder}");
     assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]).code, Some(0));
 }
 
@@ -309,6 +323,29 @@ fn an_answer_after_its_deadline_is_refused_although_nothing_fired_the_deadline()
     assert_eq!(project.events(&run, "answered").len(), 1);
     assert_eq!(project.run(&["resume", &run]).code, Some(0));
     assert_eq!(project.read("built.txt"), "built\n");
+}
+
+#[test]
+fn a_deadline_and_what_happens_then_is_shown_wherever_the_hold_is() {
+    for (then, words, json) in [
+        ("{ answer: continue }", "answered with \"Continue\" in 1h 59m unless", r#"{"action": "answer", "option": "continue"}"#),
+        ("{ escalate: ann }", "escalates to ann in 1h 59m unless", r#"{"action": "escalate", "to": "ann"}"#),
+        ("abort", "the run aborts in 1h 59m unless", r#"{"action": "abort"}"#),
+    ] {
+        let checkpoint = format!("{{ prompt: Good?, deadline: 7199s, on_deadline: {then} }}");
+        let project = Project::with(&format!("name: flow\nphases: [{{ id: plan, checkpoint: {checkpoint} }}]\n"));
+        let waits = project.run(&["run", "flow.yaml"]);
+        assert!(waits.code == Some(3) && waits.stderr.contains(words), "{waits:?}");
+        let run = project.newest();
+        for command in [&["inbox"][..], &["why", &run], &["status", &run], &["handover", &run]] {
+            let text = project.run(command).stdout;
+            assert!(text.contains(words), "{command:?}: {text}");
+        }
+        let json: serde_json::Value = serde_json::from_str(json).unwrap();
+        assert_eq!(project.json(0, &["inbox", "--json"])[0]["on_deadline"], json);
+        assert_eq!(project.status(&run)["holds"][0]["on_deadline"], json);
+        assert_eq!(project.json(0, &["why", &run, "--json"])["reasons"][0]["hold"]["on_deadline"], json);
+    }
 }
 
 #[test]

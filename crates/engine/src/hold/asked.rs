@@ -2,8 +2,9 @@
 
 use super::{Choice, HoldKind};
 use crate::formats::handover::{Handover, HandoverKind};
+use crate::id::OptionId;
 use crate::spec::workflow::Question;
-use crate::spec::workflow::question::{Action, Decision, Verify};
+use crate::spec::workflow::question::{Action, Decision, Verify, Way};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
@@ -70,9 +71,10 @@ impl Topic {
 impl Asked {
     /// How people see it: the same text in a terminal and elsewhere.
     pub fn text(&self) -> String {
+        let select = self.select();
         let (title, action) = match self.topic.kind() {
             HoldKind::Verify => ("Verification Required", "Type \"approved\" or describe issues"),
-            HoldKind::Decision => ("Decision Required", "Select: option-id"),
+            HoldKind::Decision => ("Decision Required", select.as_str()),
             HoldKind::Authentication => ("Authentication Required", "Type \"done\" when authenticated"),
             HoldKind::Action
             | HoldKind::Checkpoint
@@ -87,22 +89,54 @@ impl Asked {
             (Some(word), Some((before, after))) => format!("{before}\" (or \"{word}\") {after}"),
             (Some(_), None) | (None, _) => action.to_owned(),
         };
+        format!("CHECKPOINT: {title}\n\n{}\n{}\n---\nYOUR ACTION: {action}\n---\n", self.progress(), self.details())
+    }
+
+    /// The same for a person who is asked for one of the options right below it: without a heading, and without the options.
+    pub fn prompt(&self) -> String {
+        let details = match &self.topic {
+            Topic::Question(Question::Decision(decision)) => self::decision(decision),
+            Topic::Question(Question::Verify(_) | Question::Action(_)) | Topic::Authentication(_) | Topic::Handover(_) => {
+                self.details()
+            }
+        };
+        format!("{}\n{details}", self.progress())
+    }
+
+    /// What speaks for and against an option of a decision.
+    pub fn pros_and_cons(&self, option: &OptionId) -> Vec<String> {
+        let Topic::Question(Question::Decision(decision)) = &self.topic else { return Vec::new() };
+        decision.options.iter().find(|way| way.id == *option).map(pros_and_cons).unwrap_or_default()
+    }
+
+    /// Which words choose an option of a decision.
+    fn select(&self) -> String {
+        match &self.topic {
+            Topic::Question(Question::Decision(decision)) => {
+                let ids: Vec<&str> = decision.options.iter().map(|way| way.id.as_str()).collect();
+                format!("Select: {}", ids.join(" or "))
+            }
+            Topic::Question(Question::Verify(_) | Question::Action(_)) | Topic::Authentication(_) | Topic::Handover(_) => {
+                "Select one of the options, or answer in words".to_owned()
+            }
+        }
+    }
+
+    /// How far the work is, and which task asks.
+    fn progress(&self) -> String {
         let (done, total, task) = match &self.topic {
             // The agent counts the tasks of its own plan.
             Topic::Handover(handover) if handover.total > 0 => (handover.done, handover.total, &handover.current.name),
             Topic::Question(_) | Topic::Authentication(_) | Topic::Handover(_) => (self.done, self.total, &self.task),
         };
-        let mut text = format!("CHECKPOINT: {title}\n\nProgress: {done}/{total} tasks complete\nTask: {task}\n\n");
-        text.push_str(&self.details());
-        let _ = write!(text, "\n---\nYOUR ACTION: {action}\n---\n");
-        text
+        format!("Progress: {done}/{total} tasks complete\nTask: {task}\n")
     }
 
     /// The part between the progress and what is to be done.
     pub fn details(&self) -> String {
         match &self.topic {
             Topic::Question(Question::Verify(verify)) => verification(verify),
-            Topic::Question(Question::Decision(decision)) => self::decision(decision),
+            Topic::Question(Question::Decision(decision)) => with_options(decision),
             Topic::Question(Question::Action(action)) => self::action(action),
             Topic::Authentication(missing) => authentication(missing),
             Topic::Handover(handover) => {
@@ -150,11 +184,13 @@ fn decision(decision: &Decision) -> String {
     if let Some(context) = &decision.context {
         let _ = write!(text, "\nContext: {}\n", context.trim());
     }
-    text.push('\n');
+    text
+}
+
+fn with_options(decision: &Decision) -> String {
     let options =
         decision.options.iter().map(|way| (way.id.as_str(), way.name.as_str(), way.pros.as_deref(), way.cons.as_deref()));
-    text.push_str(&options_text(options));
-    text
+    format!("{}\n{}", self::decision(decision), options_text(options))
 }
 
 /// Options as the protocol lists them. Every further line of a text is indented, so that none looks like another option.
@@ -180,6 +216,11 @@ pub fn offered_text(options: &[Choice]) -> String {
     options_text(
         options.iter().map(|choice| (choice.id.as_str(), choice.label.as_str(), choice.pros.as_deref(), choice.cons.as_deref())),
     )
+}
+
+fn pros_and_cons(way: &Way) -> Vec<String> {
+    let said = [("Pros", &way.pros), ("Cons", &way.cons)];
+    said.into_iter().filter_map(|(label, said)| Some(format!("{label}: {}", said.as_ref()?.trim()))).collect()
 }
 
 fn action(action: &Action) -> String {
@@ -213,8 +254,7 @@ fn numbered(text: &mut String, steps: &[String]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::OptionId;
-    use crate::spec::workflow::question::{Check, Way};
+    use crate::spec::workflow::question::Check;
 
     fn asked(topic: Topic) -> String {
         Asked { task: "Deploy".into(), done: 2, total: 8, topic, signal: None }.text()
@@ -257,8 +297,19 @@ mod tests {
             asked(Topic::Question(Question::Decision(decision))),
             "CHECKPOINT: Decision Required\n\nProgress: 2/8 tasks complete\nTask: Deploy\n\nDecision needed: Which database?\n\n\
              Context: It stays.\n\nOptions:\n1. sqlite: SQLite\n   Pros: simple\n   Cons: one machine\n\n\
-             2. postgres: PostgreSQL\n   Pros: simple\n\n---\nYOUR ACTION: Select: option-id\n---\n"
+             2. postgres: PostgreSQL\n   Pros: simple\n\n---\nYOUR ACTION: Select: sqlite or postgres\n---\n"
         );
+    }
+
+    #[test]
+    fn the_prompt_leaves_headings_and_options_to_the_one_who_asks() {
+        let way = |id: &str| Way { id: OptionId::from(id), name: id.to_uppercase(), pros: Some("cheap".into()), cons: None };
+        let decision = Decision { question: "Which?".into(), context: None, options: vec![way("one"), way("two")] };
+        let topic = Topic::Question(Question::Decision(decision));
+        let asked = Asked { task: "Deploy".into(), done: 2, total: 8, topic, signal: None };
+        assert_eq!(asked.prompt(), "Progress: 2/8 tasks complete\nTask: Deploy\n\nDecision needed: Which?\n");
+        assert_eq!(asked.pros_and_cons(&OptionId::from("two")), ["Pros: cheap"]);
+        assert!(asked.text().contains("YOUR ACTION: Select: one or two\n"), "{}", asked.text());
     }
 
     #[test]

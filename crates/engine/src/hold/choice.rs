@@ -5,6 +5,7 @@ use crate::id::{OptionId, PhaseId, TaskId};
 use crate::run::budget::BudgetScope;
 use crate::spec::workflow::question::Way;
 use serde::{Deserialize, Serialize};
+use std::sync::LazyLock;
 
 /// Something that may be answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,6 +129,10 @@ impl Choice {
 pub(crate) fn plain_words(words: &str) -> String {
     words.trim().trim_matches(['"', '\'', '`', '“', '”']).trim().to_lowercase()
 }
+
+/// Ends the run, apart from what a question itself offers.
+pub(super) static STOP: LazyLock<Choice> =
+    LazyLock::new(|| Choice { signals: vec!["stop".to_owned()], ..Choice::plain("abort", "Stop the run", Action::Abort) });
 
 /// What may be answered where a person verifies: nothing but these two.
 pub fn verify_options(issues: Action, signal: Option<&str>) -> Vec<Choice> {

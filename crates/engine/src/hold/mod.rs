@@ -376,10 +376,26 @@ impl Hold {
         self.kind == HoldKind::Verify && self.chosen().is_some_and(|choice| choice.needs_words)
     }
 
+    /// What stops a run at any hold where none of the options does.
+    pub fn stop_choice() -> &'static Choice {
+        &choice::STOP
+    }
+
+    /// What stops the run here, where none of the options does. It is apart from them and has no number.
+    pub fn stop(&self) -> Option<&Choice> {
+        let stop = Self::stop_choice();
+        let offered = self.options.iter().any(|choice| choice.action == Action::Abort || choice.is_called(stop.id.as_str()));
+        (!offered).then_some(stop)
+    }
+
+    /// What has this id: an option, or what stops the run.
+    pub fn choice(&self, id: &OptionId) -> Option<&Choice> {
+        self.options.iter().chain(self.stop()).find(|choice| choice.id == *id)
+    }
+
     /// The option of the last answer.
     pub fn chosen(&self) -> Option<&Choice> {
-        let answer = self.answers.last()?;
-        self.options.iter().find(|choice| choice.id == answer.option)
+        self.choice(&self.answers.last()?.option)
     }
 
     /// The option that somebody means: by its id, its label or another word for it, or its number. What only resembles them is none.
@@ -387,6 +403,7 @@ impl Hold {
         let named = named.trim();
         let by_id = || self.options.iter().find(|choice| choice.is_called(named));
         let by_number = || named.parse::<usize>().ok().and_then(|number| self.options.get(number.checked_sub(1)?));
-        by_id().or_else(by_number).or_else(|| self.options.iter().find(|choice| choice.is_meant_by(named)))
+        let by_words = || self.options.iter().chain(self.stop()).find(|choice| choice.is_meant_by(named));
+        by_id().or_else(by_number).or_else(by_words)
     }
 }

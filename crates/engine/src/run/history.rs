@@ -8,7 +8,7 @@ use crate::run::commit::{Commit, CommitError, Sealed};
 use crate::run::event::{Created, Entry, Event, Origin};
 use crate::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
 use crate::run::state::{Listed, Run, Status};
-use crate::spec::workflow::Workflow;
+use crate::spec::workflow::{OnDeadline, Workflow};
 use crate::time::Timestamp;
 use serde::Serialize;
 use std::sync::Arc;
@@ -231,8 +231,12 @@ struct Shown<'h> {
     text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     deadline: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_deadline: Option<&'h OnDeadline>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     escalated: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    can_stop: bool,
 }
 
 #[derive(Serialize)]
@@ -281,7 +285,9 @@ fn hold_shown(hold: &Hold) -> String {
         files: hold.files.iter().map(ShownPath::of).collect(),
         text: hold.asked.as_ref().map(|asked| asked.text()),
         deadline: hold.terms.deadline.as_ref().map(|due| due.at),
+        on_deadline: hold.terms.deadline.as_ref().map(|due| &due.then),
         escalated: hold.is_escalated(),
+        can_stop: hold.stop().is_some(),
     };
     serde_json::to_string(&shown).expect("what is shown always has a JSON form")
 }

@@ -98,6 +98,8 @@ pub enum Refusal {
     NoSuchOption {
         /// The hold.
         hold: HoldId,
+        /// The revision that waits, where it was to be answered.
+        revision: Option<u32>,
         /// What was given.
         given: String,
         /// What there is.

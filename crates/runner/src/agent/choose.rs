@@ -41,8 +41,8 @@ impl Configured {
         let wanted = wanted.filter(|name| *name != DEFAULT_AGENT);
         let whose = wanted.map(|name| format!(" for `{name}`")).unwrap_or_default();
         Err(format!(
-            "no agent is configured{whose}; give one with --agent COMMAND, or write `agents: {{ default: claude }}` into the workflow or into \
-             .lockgate/config.yaml ({} are known, any other command gets the prompt on its standard input)",
+            "no agent is configured{whose}; write `agents: {{ default: claude }}` into the workflow or into .lockgate/config.yaml, or begin a \
+             run with --agent COMMAND ({} are known, any other command gets the prompt on its standard input)",
             preset_names().join(", ")
         ))
     }

@@ -48,7 +48,7 @@ pub enum StateFileError {
     },
     /// The file is further than the run.
     #[error(
-        "the state file {} is not written over: {source}; if the file is wrong, move it away and look again with `lockgate status`",
+        "the state file {} is not written over: {source}; if the file is wrong, move it away and look at the run again",
         path.display()
     )]
     Transition {

@@ -3,7 +3,7 @@
 mod place;
 
 use super::terminal::fit;
-use super::{CheckpointBox, Drawing, Mark, PhaseBox, layers};
+use super::{CheckpointBox, Drawing, GateBox, Mark, PhaseBox, layers};
 use place::{Item, Picture, Placed};
 use std::fmt::Write as _;
 use unicode_width::UnicodeWidthStr;
@@ -28,6 +28,9 @@ const LONGEST: usize = 40;
 /// How many letters a line of a prompt has, and how many lines there are.
 const PROMPT: (usize, usize) = (96, 3);
 
+/// Between parts of a heading. Ordinary spaces at the beginning of a part are left out by some programs that show pictures.
+const DOT: &str = "\u{a0}·\u{a0}";
+
 const STYLE: &str = "\
 text{font:13px system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:#1f2933}\
 .m{font:12.5px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace}\
@@ -50,7 +53,7 @@ pub(crate) fn write(drawing: &Drawing) -> String {
     let least = (title.width() as f64 * 9.5).max(LEAST);
     let width = cards.iter().map(|card| card.width).fold(least, f64::max);
     let mut body = String::new();
-    let state = drawing.status.map(|(mark, word)| format!(" · {} {word}", mark.sign())).unwrap_or_default();
+    let state = drawing.status.map(|(mark, word)| format!("{DOT}{} {word}", mark.sign())).unwrap_or_default();
     let _ = writeln!(
         body,
         "<text class=\"title\" x=\"{MARGIN}\" y=\"{}\">{}<tspan class=\"faint\">{}</tspan></text>",
@@ -101,12 +104,12 @@ struct Card {
 fn card(drawing: &Drawing, phase: &PhaseBox) -> Card {
     let mut card = Card { body: String::new(), width: 0.0, height: 30.0 };
     let sign = phase.mark.map(|mark| format!("{} ", mark.sign())).unwrap_or_default();
-    let name = phase.name.as_deref().map(|name| format!(" · {}", fit(name, 60))).unwrap_or_default();
+    let name = phase.name.as_deref().map(|name| format!("{DOT}{}", fit(name, 60))).unwrap_or_default();
     let mut rest = name;
     if phase.iteration > 1 {
-        let _ = write!(rest, " · execution {}", phase.iteration);
+        let _ = write!(rest, "{DOT}execution {}", phase.iteration);
     }
-    rest += &phase.mark.map(|mark| format!(" · {}", mark.word())).unwrap_or_default();
+    rest += &phase.mark.map(|mark| format!("{DOT}{}", mark.word())).unwrap_or_default();
     let id = fit(&phase.id, LONGEST);
     let _ = writeln!(
         card.body,
@@ -118,8 +121,9 @@ fn card(drawing: &Drawing, phase: &PhaseBox) -> Card {
     if !phase.tasks.is_empty() {
         card.add(8.0, tasks(phase));
     }
-    if !phase.gates.is_empty() {
-        let gates = phase.gates.iter().map(|gate| item(&gate.label, LONGEST + 5, gate.mark, "gate")).collect();
+    // Those of single tasks stand among the tasks.
+    let gates: Vec<Item> = phase.gates.iter().filter(|gate| gate.task.is_none()).map(gate_item).collect();
+    if !gates.is_empty() {
         card.add(14.0, place::row(gates, true));
     }
     if let Some(checkpoint) = &phase.checkpoint {
@@ -156,11 +160,26 @@ fn item(label: &str, longest: usize, mark: Option<Mark>, kind: &'static str) -> 
     }
 }
 
+fn gate_item(gate: &GateBox) -> Item {
+    item(&gate.label, LONGEST + 5, gate.mark, "gate")
+}
+
+/// The tasks with the gates that belong to them: such a gate follows its task, and whatever needs the task follows the gate.
 fn tasks(phase: &PhaseBox) -> Picture {
-    let needs: Vec<Vec<usize>> = phase.tasks.iter().map(|task| task.needs.clone()).collect();
+    let mut items: Vec<Item> = phase.tasks.iter().map(|task| item(&task.label, LONGEST, task.mark, "task")).collect();
+    let mut needs: Vec<Vec<usize>> = phase.tasks.iter().map(|task| task.needs.clone()).collect();
+    let mut layers: Vec<usize> = phase.tasks.iter().map(|task| task.layer).collect();
+    for (gate, task) in phase.gates.iter().filter_map(|gate| Some((gate, gate.task?))) {
+        let node = items.len();
+        items.push(gate_item(gate));
+        for needed in needs.iter_mut().filter(|needed| needed.contains(&task)) {
+            needed.push(node);
+        }
+        needs.push(vec![task]);
+        layers.push(0);
+    }
+    layers::push_down(&mut layers, &needs);
     let needs = layers::reduced(&needs);
-    let items: Vec<Item> = phase.tasks.iter().map(|task| item(&task.label, LONGEST, task.mark, "task")).collect();
-    let layers: Vec<usize> = phase.tasks.iter().map(|task| task.layer).collect();
     let is_chain = needs.iter().enumerate().all(|(at, needs)| if at == 0 { needs.is_empty() } else { *needs == [at - 1] });
     if is_chain {
         place::row(items, true)

@@ -342,7 +342,7 @@ fn response(hold: &Hold) -> Option<Response> {
 
 /// What an answer to a task's question is to tasks after it.
 pub(in crate::run) fn said(hold: &Hold, answer: &Answer) -> Datum {
-    let choice = hold.options.iter().find(|choice| choice.id == answer.option);
+    let choice = hold.choice(&answer.option);
     let mut said = serde_json::json!({"option": answer.option, "label": choice.map(|choice| &choice.label)});
     if let Some(feedback) = answer.feedback.as_ref().filter(|feedback| !feedback.is_empty()) {
         said["feedback"] = feedback.as_str().into();

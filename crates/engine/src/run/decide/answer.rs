@@ -43,6 +43,7 @@ pub(super) fn answer(
     let Some(hold) = run.holds.get(id) else { return Err(gone(run, id, option, feedback.as_deref())) };
     let choice = hold.option(option).ok_or_else(|| Refusal::NoSuchOption {
         hold: id.clone(),
+        revision: Some(hold.revision),
         given: option.to_owned(),
         options: hold.options.clone(),
     })?;
@@ -73,7 +74,7 @@ fn answered_before(hold: &crate::hold::Hold, choice: &crate::hold::Choice, feedb
     if recorded.option == choice.id && (feedback.is_none() || feedback == recorded.feedback.as_deref()) {
         return Refusal::AlreadyAnswered { by, at };
     }
-    let label = hold.options.iter().find(|known| known.id == recorded.option).map(|known| known.label.clone());
+    let label = hold.choice(&recorded.option).map(|known| known.label.clone());
     Refusal::AnswerConflicts { recorded: label.unwrap_or_default(), given: choice.label.clone(), by, at }
 }
 

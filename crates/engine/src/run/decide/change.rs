@@ -95,6 +95,7 @@ fn changeable<'r>(run: &'r Run, hold: &HoldId) -> Result<(&'r Decision, &'r Hold
 fn chosen<'h>(question: &'h Hold, option: &str) -> Result<&'h Choice, Refusal> {
     question.option(option).ok_or_else(|| Refusal::NoSuchOption {
         hold: question.id.clone(),
+        revision: None,
         given: option.to_owned(),
         options: question.options.clone(),
     })

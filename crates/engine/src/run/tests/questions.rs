@@ -65,6 +65,35 @@ fn a_verification_takes_approved_or_issues_and_nothing_else() {
 }
 
 #[test]
+fn every_question_can_be_answered_by_stopping_the_run() {
+    for asked in [verify("look", "make", 3), decision("look", &["make"]), action("look", &["make"])] {
+        for word in ["abort", "Stop the run", "stop"] {
+            let mut bench = bench(vec![task("make", &[]), asked.clone(), task("ship", &["look"])]);
+            let options = bench.hold().options.len();
+            assert!(bench.hold().options.iter().all(|choice| choice.action != Action::Abort), "it is apart from the options");
+            assert!(bench.hold().option(&(options + 1).to_string()).is_none(), "it has no number");
+            bench.answer(word, None);
+            assert_eq!(bench.run.status(), Status::Aborted, "{word}");
+            let decided = bench.run.decisions.last().unwrap();
+            assert_eq!((decided.label.as_str(), decided.action.as_str()), ("Stop the run", "abort"));
+            assert_eq!(decided.actor.name, person().name, "it is this person who stopped it");
+            assert_eq!(bench.started(), ["one/make", "one/look"]);
+        }
+    }
+}
+
+#[test]
+fn an_option_that_is_called_abort_keeps_its_meaning() {
+    let way = |id: &str| Path { id: OptionId::from(id), name: id.to_uppercase(), pros: None, cons: None };
+    let options = vec![way("merge"), way("abort"), way("stop")];
+    let asked = Decision { question: "Which?".into(), context: None, options: options.clone() };
+    let mut bench = bench(vec![question("look", &[], Question::Decision(asked), decision_options(&options))]);
+    assert!(bench.hold().stop().is_none());
+    bench.answer("abort", None);
+    assert_ne!(bench.run.status(), Status::Aborted);
+}
+
+#[test]
 fn issues_make_a_new_attempt_with_them_at_hand_and_then_the_question_again() {
     let mut bench = bench(vec![task("make", &[]), verify("look", "make", 3)]);
     bench.answer("issues", Some("the button is off"));
