@@ -214,58 +214,32 @@ fn handed_over(kind: HandoverKind, details: &str) -> Handover {
     }
 }
 
-#[test]
-fn the_options_that_an_agent_lists_are_offered_by_their_ids() {
-    let details = "Which way?\n\n1. fast-path: The quick one\n2) `slow.path`: **The sure one**\n- third_way: Another\n* [fourth]: One more\n";
+fn decided(details: &str) -> Vec<(String, String)> {
     let options = handover_options(&handed_over(HandoverKind::Decision, details));
+    options.iter().map(|choice| (choice.id.to_string(), choice.label.clone())).collect()
+}
+
+#[test]
+fn the_options_that_an_agent_lists_come_before_our_own() {
+    let options = handover_options(&handed_over(HandoverKind::Decision, "1. fast: The quick one\n2. sure: The sure one\n"));
     let told: Vec<(&str, &str)> = options.iter().map(|choice| (choice.id.as_str(), choice.label.as_str())).collect();
-    assert_eq!(
-        told,
-        [
-            ("fast-path", "The quick one"),
-            ("slow.path", "The sure one"),
-            ("third_way", "Another"),
-            ("fourth", "One more"),
-            ("answer", "Answer in words"),
-            ("abort", "Abort"),
-        ]
-    );
+    let expected = [("fast", "The quick one"), ("sure", "The sure one"), ("answer", "Answer in words"), ("abort", "Abort")];
+    assert_eq!(told, expected);
     assert!(options[0].action == Action::Rerun && !options[0].needs_words);
-    assert!(options[4].needs_words && options[4].with_feedback);
+    assert!(options[2].needs_words && options[2].with_feedback && options[2].action == Action::Rerun);
+    assert_eq!(options[3].action, Action::Abort);
 }
 
 #[test]
-fn what_is_not_an_option_of_an_agent_is_not_offered() {
-    let long = "x".repeat(41);
-    for line in [
-        "an id: without a point",
-        "1 one: no sign behind the number",
-        "- two words: is not an id",
-        "- no colon",
-        "- : no id",
-        "- named:",
-        "- abort: ours",
-        "- other: Abort",
-        "- answer: ours",
-        "- 2: a number",
-        "- pros: an advantage",
-        &format!("- {long}: too long"),
-    ] {
-        let options = handover_options(&handed_over(HandoverKind::Decision, line));
-        let ids: Vec<&str> = options.iter().map(|choice| choice.id.as_str()).collect();
-        assert_eq!(ids, ["answer", "abort"], "{line}");
-    }
-    let just_fits = handover_options(&handed_over(HandoverKind::Decision, &format!("- {}: fits", &long[..40])));
-    assert_eq!(just_fits.len(), 3);
-}
-
-#[test]
-fn options_of_an_agent_are_offered_once_and_not_without_end() {
-    let twice = handover_options(&handed_over(HandoverKind::Decision, "- a: one\n- a: two\n- b: three"));
-    assert_eq!(twice.iter().map(|choice| choice.label.as_str()).collect::<Vec<_>>()[..2], ["one", "three"]);
-    let many: String = (0..30).map(|number| format!("- way{number}: x\n")).collect();
-    let options = handover_options(&handed_over(HandoverKind::Decision, &many));
-    assert_eq!(options.len(), 20 + 2);
+fn an_option_of_an_agent_never_takes_the_place_of_ours() {
+    let told = decided("1. abort: Leave it\n2. other: Abort\n");
+    assert_eq!(told[0], ("option-abort".to_owned(), "Leave it".to_owned()));
+    assert_eq!(told[1], ("other".to_owned(), "Abort (option of the agent)".to_owned()));
+    assert_eq!(told[3], ("abort".to_owned(), "Abort".to_owned()));
+    let told = decided("1. abort: Leave it\n2. option-abort: Another\n");
+    assert_eq!(told[0].0, "option-1", "an id that is free");
+    let told = decided("1. abort: Leave it\n2. option-abort: Another\n3. option-1: One more\n");
+    assert_eq!(told[0].0, "agent-option-1");
 }
 
 #[test]

@@ -291,15 +291,17 @@ fn a_timer_fires_only_what_it_was_set_for() {
     let waits = Waits { deadline, remind: Some(Duration::from_secs(60)), ..Waits::default() };
     let mut bench = bench(vec![with_waits(decision("db", &[]), waits)]);
     bench.now += 3_600_000;
-    let stranger = crate::id::TimerId::from("none");
-    assert!(bench.tell(Actor::driver(), Body::TimerDue { timer: stranger }, false).unwrap().is_empty());
-    let remind = bench.hold().terms.remind.clone().unwrap().timer;
-    let events = bench.tell(Actor::driver(), Body::TimerDue { timer: remind }, false).unwrap();
-    assert!(matches!(&events[..], [Event::Reminded { number: 1, .. }]), "{events:?}");
-    let timer = bench.hold().terms.deadline.clone().unwrap().timer;
-    let events = bench.tell(Actor::driver(), Body::TimerDue { timer: timer.clone() }, false).unwrap();
-    assert!(matches!(&events[..], [Event::DeadlinePassed { .. }]), "{events:?}");
-    assert!(bench.tell(Actor::driver(), Body::TimerDue { timer }, false).unwrap().is_empty(), "it has passed already");
+    let due = |bench: &Bench, timer: &crate::id::TimerId| {
+        let body = Body::TimerDue { timer: timer.clone() };
+        crate::run::decide(&bench.run, &command(Actor::driver(), body, bench.now, false)).unwrap()
+    };
+    assert_eq!(due(&bench, &crate::id::TimerId::from("none")), []);
+    let (remind, timer) = (bench.hold().terms.remind.clone().unwrap().timer, bench.hold().terms.deadline.clone().unwrap().timer);
+    assert!(matches!(&due(&bench, &remind)[..], [Event::Reminded { number: 1, .. }]));
+    assert!(matches!(&due(&bench, &timer)[..], [Event::DeadlinePassed { .. }]));
+    bench.tell(Actor::driver(), Body::Look, false).unwrap();
+    assert!(bench.hold().is_escalated());
+    assert_eq!(due(&bench, &timer), [], "it has passed already");
 }
 
 #[test]
