@@ -258,9 +258,12 @@ impl Progress {
                 line(text, format_args!("  {} {word} after {took}, {progress}", address(key)));
             }
             Event::CheckPassed { .. } => line(text, format_args!("  {}", styled(GOOD, "its check passed"))),
-            Event::RedoAsked { keys, issues, .. } => {
+            Event::RedoAsked { keys, issues, stale, .. } => {
                 for key in keys {
                     line(text, format_args!("  {} {}", address(key), styled(WARNING, "is done again, with the issues found")));
+                }
+                for key in stale {
+                    line(text, format_args!("  {} {}", address(key), styled(WARNING, "depends on it and follows again")));
                 }
                 indented(text, "issues: ", issues);
             }

@@ -9,6 +9,7 @@ use lockgate_engine::run::Run;
 use lockgate_runner::load::load;
 use lockgate_runner::projection::runs_of;
 use lockgate_store::{ListedHold, ListedRun, Store};
+use std::collections::BTreeSet;
 
 /// How many matches an error lists.
 const LISTED: usize = 10;
@@ -107,6 +108,16 @@ pub(crate) async fn hold(store: &dyn Store, named: &HoldName) -> Result<ListedHo
             .help("`lockgate inbox` lists those that wait")),
         1 => Ok(found.swap_remove(0)),
         _ => Err(ambiguous("hold", &named.id, found.iter().map(describe_hold))),
+    }
+}
+
+/// The one of some names that somebody means who may have shortened it; nothing when there is none.
+pub(crate) fn one_of<'n>(kind: &str, named: &str, names: impl Iterator<Item = &'n str>) -> Result<Option<String>, Trouble> {
+    let found: BTreeSet<&str> = names.filter(|name| !named.is_empty() && name.starts_with(named)).collect();
+    match found.len() {
+        0 | 1 => Ok(found.first().map(|name| (*name).to_owned())),
+        _ if found.contains(named) => Ok(Some(named.to_owned())),
+        _ => Err(ambiguous(kind, named, found.iter().map(|name| (*name).to_owned()))),
     }
 }
 

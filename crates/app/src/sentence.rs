@@ -176,8 +176,9 @@ impl Sentences {
                 handover.total
             ),
             Event::CheckPassed { hold } => format!("the check of hold {hold} passed"),
-            Event::RedoAsked { keys, issues, .. } => {
-                let names = listed(keys.iter().map(TaskKey::address));
+            Event::RedoAsked { keys, issues, stale, .. } => {
+                let again: Vec<String> = keys.iter().chain(stale).map(TaskKey::address).collect();
+                let names = listed(again.into_iter());
                 format!("issues were found, so {names} is done again: {}", first_line(issues))
             }
             Event::DeadlinePassed { hold, then } => {

@@ -7,9 +7,9 @@ use crate::view::{lockgate, resume_command};
 use crate::{neutral, view};
 use anstyle::Style;
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::Refusal;
 use lockgate_engine::run::commit::CommitError;
 use lockgate_engine::run::history::HistoryError;
+use lockgate_engine::run::{Instead, Refusal};
 use lockgate_runner::config::ConfigError;
 use lockgate_runner::driver::DriveError;
 use lockgate_runner::load::LoadError;
@@ -282,6 +282,13 @@ impl From<Refusal> for Trouble {
             Refusal::NoTerminal { .. } => Self::new(Code::NoTerminal, message).help("a person does this from a terminal"),
             Refusal::NoSuchHold { .. } => Self::new(Code::NoSuchHold, message).help("`lockgate inbox` lists the holds that wait"),
             Refusal::RunEnded { .. } => Self::new(Code::HoldClosed, message),
+            Refusal::HoldVoided { now, .. } | Refusal::AnswerSuperseded { now, .. } => {
+                let trouble = Self::new(Code::HoldClosed, message);
+                match now {
+                    Some(Instead::Open(_)) => trouble.help("`lockgate inbox` shows it with the commands that answer it"),
+                    Some(Instead::Answered(_)) | None => trouble,
+                }
+            }
             Refusal::AnswerConflicts { .. } => Self::new(Code::AnswerConflicts, message),
             Refusal::StaleRevision { .. } => Self::new(Code::StaleRevision, message),
             Refusal::AlreadyAnswered { .. } => Self::new(Code::AlreadyAnswered, message),

@@ -13,7 +13,7 @@ use lockgate_engine::hold::{Hold, HoldState};
 use lockgate_engine::id::{HoldId, RunId};
 use lockgate_engine::run::command::{Body, Way};
 use lockgate_engine::run::index::HoldRow;
-use lockgate_engine::run::{Refusal, Run, Status};
+use lockgate_engine::run::{Instead, Refusal, Run, Status};
 use lockgate_runner::driver::{DriveError, submit};
 use lockgate_runner::load::load;
 use lockgate_store::DriverInfo;
@@ -254,13 +254,18 @@ async fn refused(project: &Project, row: &HoldRow, revision: Option<u32>, option
             let help = format!("see what it shows with `lockgate why {}`, then answer {hold}@{current}", row.run);
             Err(Trouble::new(Code::RevisionNeeded, refusal.to_string()).help(help))
         }
-        Refusal::RunEnded { .. } | Refusal::AnswerConflicts { .. } => {
+        Refusal::RunEnded { .. }
+        | Refusal::AnswerConflicts { .. }
+        | Refusal::HoldVoided { now: None | Some(Instead::Answered(_)), .. }
+        | Refusal::AnswerSuperseded { now: None | Some(Instead::Answered(_)), .. } => {
             Err(Trouble::from(refusal).help(format!("see what became of it with `lockgate log {}`", row.run)))
         }
         Refusal::NotAPerson { .. }
         | Refusal::InsideTask { .. }
         | Refusal::NoTerminal { .. }
         | Refusal::NoSuchHold { .. }
+        | Refusal::HoldVoided { .. }
+        | Refusal::AnswerSuperseded { .. }
         | Refusal::NoSuchOption { .. }
         | Refusal::WordsNeeded { .. }
         | Refusal::AnswerStands { .. }

@@ -5,7 +5,7 @@ use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::prompt::{self, Confirmed};
-use crate::select;
+use crate::select::{self, HoldName};
 use crate::trouble::Trouble;
 use crate::view::HoldView;
 use crate::{background, neutral, pipeline, print};
@@ -27,6 +27,9 @@ pub(super) struct Arguments {
     /// What is said with it
     #[arg(long, value_name = "TEXT")]
     feedback: Option<String>,
+    /// The run, where a fork has the answer from the run that it was made from; else the run that asked
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
     /// Does not ask whether to do it
     #[arg(long)]
     yes: bool,
@@ -43,6 +46,7 @@ struct ChangedView {
     phase: Option<String>,
     tasks: Vec<String>,
     phases: Vec<String>,
+    skipped: Vec<String>,
     void_answers: usize,
 }
 
@@ -55,17 +59,16 @@ impl Arguments {
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     let named = select::hold_name(&arguments.hold)?;
     let project = Project::open(root)?;
-    let row = select::hold(project.store(), &named).await?.row;
-    let state = load(project.store(), &row.run).await?;
-    if state.holds.contains_key(&row.hold) {
-        let commands = state.holds.get(&row.hold).map(|hold| HoldView::of(hold).commands(false)).unwrap_or_default();
-        let trouble = Trouble::new(Code::NotStarted, format!("hold {} has no answer yet that could be changed", row.hold));
+    let (state, hold) = meant(&project, &named, arguments.run.as_deref()).await?;
+    if let Some(open) = state.holds.get(&hold) {
+        let commands = HoldView::of(open).commands(false);
+        let trouble = Trouble::new(Code::NotStarted, format!("hold {hold} has no answer yet that could be changed"));
         return Err(match commands.is_empty() {
             true => trouble,
             false => trouble.help(format!("answer it with one of\n{}", commands.join("\n"))),
         });
     }
-    let found = consequences(&state, &row.hold, &arguments.option)?;
+    let found = consequences(&state, &hold, &arguments.option)?;
     let confirmed = if arguments.yes { Confirmed::Yes } else { confirm(&state, &found).await? };
     let declined = match confirmed {
         Confirmed::Yes => None,
@@ -76,21 +79,34 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         print::say("Nothing was changed.");
         return Ok(exit);
     }
-    let (run, actor) = (&row.run, project.actor(Way::Command));
+    let (run, actor) = (&state.id, project.actor(Way::Command));
     if state.end == Some(End::Complete) {
-        return fork(&project, &state, &row.hold, &arguments, found).await;
+        return fork(&project, &state, &hold, &arguments, found).await;
     }
-    let body =
-        Body::ChangeAnswer { hold: row.hold.clone(), option: arguments.option.clone(), feedback: arguments.feedback.clone() };
+    let body = Body::ChangeAnswer { hold: hold.clone(), option: arguments.option.clone(), feedback: arguments.feedback.clone() };
     let now = submit(&project.world, run, actor, body, project.require_terminal()).await?;
-    print::say(format_args!("the answer to hold {} is changed", row.hold));
+    print::say(format_args!("the answer to hold {hold} is changed"));
     if now.detached {
         let _ = background::see_to(&project, run).await?;
     } else if project.store().driver_of(run).await?.is_none() && now.end.is_none() {
         print::say(format_args!("  go on: lockgate resume {run}"));
     }
-    tell_json(&arguments, &row.hold, run, &found);
+    tell_json(&arguments, &hold, run, &found);
     Ok(Exit::Done)
+}
+
+/// The run and the hold that are meant. A fork has answers whose holds belong to the run that it was made from.
+async fn meant(project: &Project, named: &HoldName, run: Option<&str>) -> Result<(Run, HoldId), Trouble> {
+    let store = project.store();
+    let Some(run) = run else {
+        let row = select::hold(store, named).await?.row;
+        return Ok((load(store, &row.run).await?, row.hold));
+    };
+    let state = load(store, &select::run_or_ended(store, run).await?.row.run).await?;
+    let known = state.decisions.iter().map(|decision| &decision.hold).chain(state.holds.keys());
+    let hold =
+        select::one_of("hold", &named.id, known.map(HoldId::as_str))?.map_or_else(|| HoldId::new(named.id.as_str()), HoldId::new);
+    Ok((state, hold))
 }
 
 fn tell_json(arguments: &Arguments, hold: &HoldId, run: &RunId, found: &Consequences) {
@@ -101,6 +117,7 @@ fn tell_json(arguments: &Arguments, hold: &HoldId, run: &RunId, found: &Conseque
             phase: found.phase.as_ref().map(ToString::to_string),
             tasks: found.tasks.iter().map(ToString::to_string).collect(),
             phases: found.phases.iter().map(ToString::to_string).collect(),
+            skipped: found.skipped.iter().map(ToString::to_string).collect(),
             void_answers: found.answers,
         });
     }
@@ -171,6 +188,9 @@ async fn confirm(state: &Run, found: &Consequences) -> Result<Confirmed, Trouble
                 print::say(format_args!("  all of phase {}", neutral::line(phase.as_str())));
             }
         }
+    }
+    for phase in &found.skipped {
+        print::say(format_args!("phase {} is skipped", neutral::line(phase.as_str())));
     }
     if found.answers > 0 {
         print::say(format_args!("{} later answers no longer count", found.answers));

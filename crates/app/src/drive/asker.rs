@@ -108,6 +108,8 @@ impl<'p> Asker<'p> {
                 | Refusal::AnswerConflicts { .. }
                 | Refusal::StaleRevision { .. }
                 | Refusal::RunEnded { .. }
+                | Refusal::HoldVoided { .. }
+                | Refusal::AnswerSuperseded { .. }
                 | Refusal::NoSuchHold { .. }),
             )) => print::note(neutral::line(&refusal.to_string())),
             Err(error) => return Err(error.into()),

@@ -36,6 +36,8 @@ impl<'a> Asking<'a> {
         let hold = self.about.hold;
         let options = &hold.options;
         let question = hint::question(hold);
+        // What was answered before is what the arrows come to first; it takes a person to choose it again.
+        let previous = hold.previous_choice().and_then(|choice| options.iter().position(|known| known.id == choice.id));
         // In a narrow window the question stands above the line, which can be drawn anew only while it takes one row.
         let label = |width: usize| if line::fits(&question, width) { question.as_str() } else { "> " };
         self.hints();
@@ -66,6 +68,10 @@ impl<'a> Asking<'a> {
                     above = false;
                 }
                 Key::Redraw | Key::Editor => {}
+                Key::Up | Key::Down if at.is_none() && previous.is_some() => {
+                    line.set(previous.map_or("", |at| &options[at].label));
+                    at = previous;
+                }
                 Key::Up => {
                     let up = at.unwrap_or(0).checked_sub(1).unwrap_or(options.len() - 1);
                     line.set(&options[up].label);

@@ -44,9 +44,12 @@ impl Shown {
             question += &format!("{} {}\n", styled(WARNING, "note:"), view::hanging(note, "      "));
         }
         question.extend(view.deadline_line(SystemClock.now()).map(|line| format!("{line}\n")));
+        question.extend(view::previously(&view).map(|line| format!("{line}\n")));
         let mut options = String::from("\n");
         for (at, choice) in hold.options.iter().enumerate() {
-            options += &format!("  {}\n", neutral::line(&view::option_line(at, choice)));
+            let before = hold.previous_choice().is_some_and(|previous| previous.id == choice.id);
+            let before = if before { " (previous answer)" } else { "" };
+            options += &format!("  {}{before}\n", neutral::line(&view::option_line(at, choice)));
             let said = hold.asked.iter().flat_map(|asked| asked.pros_and_cons(&choice.id));
             options.extend(said.map(|said| format!("     {}\n", view::hanging(&said, "     "))));
         }

@@ -164,6 +164,7 @@ mod tests {
             quorum: 1,
             asked: None,
             terms: Default::default(),
+            previous: None,
         }))
     }
 

@@ -4,12 +4,12 @@ use super::clock::Clock;
 use super::{Asked, AttemptDone, FileMade, GapCheck, PhaseDone, Produced, Summary, TaskDone, Without};
 use crate::view::{AgentView, CancelledView, UsedView, WhoView};
 use lockgate_engine::hold::{Choice, Topic};
-use lockgate_engine::id::{GateId, HoldId, PhaseId, TaskKey};
+use lockgate_engine::id::{GateId, HoldId, PhaseId, TaskId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::agent::AgentReport;
 use lockgate_engine::run::command::Actor;
 use lockgate_engine::run::event::{Entry, Event, GapsChecked, HoldOpened, OutputFile, PlannedTask};
-use lockgate_engine::run::state::End;
+use lockgate_engine::run::state::{End, TaskState};
 use lockgate_engine::time::Timestamp;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,6 +30,12 @@ pub(crate) struct Collector {
     clock: Clock,
     ended: Option<Timestamp>,
     cancelled: Option<CancelledView>,
+    /// Tasks that stay as they ended when the next phase is planned.
+    carry: Vec<TaskId>,
+    /// Such tasks that ended before this history began.
+    from_parent: Vec<TaskKey>,
+    /// Questions that were put before this history began, and whose answer was changed in it.
+    inherited: Vec<HoldId>,
 }
 
 impl Collector {
@@ -42,7 +48,10 @@ impl Collector {
             Event::PhaseStarted { phase, iteration, feedback } => {
                 self.begin(phase, *iteration, "under_way", feedback.clone(), at)
             }
-            Event::TasksPlanned { phase, iteration, tasks } => self.plan(phase, *iteration, tasks),
+            Event::TasksPlanned { phase, iteration, tasks } => {
+                self.plan(phase, *iteration, tasks);
+                self.carried(phase, *iteration);
+            }
             Event::TaskStarted { key, attempt, .. } => self.task(key, |task| start(task, *attempt, at)),
             Event::TaskFinished { key, outputs, agent, commit, .. } => {
                 self.left(key, outputs);
@@ -91,7 +100,10 @@ impl Collector {
             Event::HoldReopened { hold, revision, .. } => self.reopen(hold, *revision, at),
             Event::HoldVoided { hold, .. } => self.close(hold, "void", at),
             Event::PhaseCompleted { phase, iteration } => self.leave(phase, Some(*iteration), "complete", at),
-            Event::PhaseRepeated { from, .. } => self.leave(from, None, "repeated", at),
+            Event::PhaseRepeated { from, carry, .. } => {
+                self.leave(from, None, "repeated", at);
+                self.carry.clone_from(carry);
+            }
             Event::Thought { agent, thinker, .. } => {
                 if let Some(report) = agent.as_deref() {
                     self.used.add(report.usage);
@@ -130,13 +142,15 @@ impl Collector {
             | Event::Pipeline(_)
             | Event::DefinitionAccepted { .. } => {}
             Event::HandedOver { key, agent, .. } => self.end(key, "handed_over", None, agent.as_deref(), at),
-            Event::RedoAsked { keys, by, .. } => {
-                keys.iter().chain([by]).for_each(|key| self.task(key, |task| task.status = "waiting"));
+            Event::RedoAsked { keys, by, stale, .. } => {
+                keys.iter().chain(stale).chain([by]).for_each(|key| self.task(key, |task| task.status = "waiting"));
             }
             Event::AnswerChanged { hold, option, feedback } => {
                 let actor = entry.actor.as_deref().cloned().unwrap_or_else(Actor::driver);
-                let revision = self.options.get(hold).map_or(1, |(index, _, _)| self.decisions[*index].revision);
-                self.answer(hold, option.as_str(), feedback.as_deref(), revision, actor, at);
+                match self.options.get(hold).map(|(index, _, _)| self.decisions[*index].revision) {
+                    Some(revision) => self.answer(hold, option.as_str(), feedback.as_deref(), revision, actor, at),
+                    None => self.inherited.push(hold.clone()),
+                }
             }
         }
     }
@@ -154,6 +168,35 @@ impl Collector {
             let parent = planned.parent.as_ref().map(ToString::to_string);
             self.task(&key, |task| task.parent = parent);
         }
+    }
+
+    /// Tasks that stay as they ended when their phase runs again: nothing more happens to them.
+    fn carried(&mut self, phase: &PhaseId, iteration: u32) {
+        for task in std::mem::take(&mut self.carry) {
+            let before = self.phases.iter().rev().filter(|known| known.id == phase.as_str() && known.iteration != iteration);
+            let known = before.flat_map(|known| &known.tasks).find(|known| known.id == task.as_str());
+            let known = known.map(|known| (known.status, known.reason.clone()));
+            let key = TaskKey { phase: phase.clone(), iteration, task, item: None };
+            if known.is_none() {
+                self.from_parent.push(key.clone());
+            }
+            self.task(&key, |task| (task.status, task.reason) = known.unwrap_or(("done", None)));
+        }
+    }
+
+    /// What only the run that this one was forked from has seen: how carried tasks ended, and which questions were put.
+    fn inherit(&mut self, run: &Run) {
+        for key in std::mem::take(&mut self.from_parent) {
+            let now = run.task_run(&key).map(|task| &task.state);
+            let ended = run.not_done.get(&key.phase).and_then(|known| known.iter().find(|known| known.task == key.task));
+            if let Some(state) = now.or(ended.map(|known| &known.state)) {
+                self.task(&key, |task| (task.status, task.reason) = (state.word(), why(state)));
+            }
+        }
+        // They were put before anything that this history tells.
+        let inherited = std::mem::take(&mut self.inherited);
+        let put: Vec<Asked> = inherited.iter().filter_map(|hold| changed_answer(run, hold)).collect();
+        self.decisions.splice(0..0, put);
     }
 
     /// Changes a task, which is one of the last execution of its phase.
@@ -282,6 +325,7 @@ impl Collector {
                 asked.waited_ms += millis(until.since(*since));
             }
         }
+        self.inherit(run);
         Summary {
             run: run.id.to_string(),
             workflow: run.workflow.name.clone(),
@@ -316,6 +360,47 @@ impl TaskDone {
         let (attempts, used) = (Vec::new(), UsedView::default());
         Self { id, parent: None, status: "waiting", reason: None, took_ms: 0, attempts, used, commit: None, commits: Vec::new() }
     }
+}
+
+/// Why a task that ended before this history began is not done.
+fn why(state: &TaskState) -> Option<String> {
+    match state {
+        TaskState::LeftOut { reason, .. } => Some(reason.clone()),
+        TaskState::Tolerated(failure) => Some(failure.message.clone()),
+        TaskState::Waiting
+        | TaskState::Running
+        | TaskState::Backoff { .. }
+        | TaskState::Interrupted
+        | TaskState::Failed(_)
+        | TaskState::Done
+        | TaskState::Skipped
+        | TaskState::Spread
+        | TaskState::Held => None,
+    }
+}
+
+/// The answer that was changed to a question which another run had put.
+fn changed_answer(run: &Run, hold: &HoldId) -> Option<Asked> {
+    let decision = run.decisions.iter().rfind(|decision| decision.hold == *hold && decision.superseded.is_none())?;
+    let put = run.decisions.iter().rev().filter(|known| known.hold == *hold).find_map(|known| known.changeable.as_deref())?;
+    Some(Asked {
+        hold: hold.to_string(),
+        kind: put.kind.word(),
+        phase: put.scope.phase().map(ToString::to_string),
+        tasks: put.scope.addresses(),
+        title: put.asked.as_ref().map(|asked| asked.task.clone()),
+        agent: None,
+        login: None,
+        question: put.prompt.clone(),
+        state: "answered",
+        answer: Some(decision.label.clone()),
+        feedback: decision.feedback.clone().filter(|feedback| !feedback.is_empty()),
+        by: Some(WhoView::of(&decision.actor)),
+        opened_at: put.opened_at,
+        answered_at: Some(decision.at),
+        waited_ms: 0,
+        revision: decision.revision,
+    })
 }
 
 /// What was under way when its driver died, or when the run was cancelled, was cut off, although that is not recorded of it.

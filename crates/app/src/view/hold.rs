@@ -6,7 +6,7 @@ use crate::neutral;
 use crate::print::{WARNING, styled};
 use crate::trouble::Trouble;
 use lockgate_engine::digest::Digest;
-use lockgate_engine::hold::{Choice, Hold, ShownFile};
+use lockgate_engine::hold::{Answer, Choice, Hold, ShownFile};
 use lockgate_engine::id::OptionId;
 use lockgate_engine::run::command::{Actor, Credential, Way};
 use lockgate_engine::run::index::HoldRow;
@@ -36,6 +36,9 @@ pub(crate) struct HoldView {
     pub(crate) since: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) answer: Option<AnswerView>,
+    /// What was answered when the same question was asked before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) previous_answer: Option<AnswerView>,
     /// The whole question as people see it, where it is more than the prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<String>,
@@ -144,7 +147,8 @@ impl HoldView {
             files: hold.files.iter().map(FileView::of).collect(),
             revision: hold.revision,
             since: hold.since,
-            answer: answer(hold),
+            answer: hold.answers.last().map(|answer| AnswerView::of(hold, answer)),
+            previous_answer: hold.previous.as_deref().map(|answer| AnswerView::of(hold, answer)),
             text: hold.asked.as_ref().map(|asked| asked.text()),
             blocking: hold.blocking,
             deadline: until.as_ref().map(Deadline::at),
@@ -175,6 +179,7 @@ impl HoldView {
             revision: row.revision,
             since: row.since,
             answer: None,
+            previous_answer: None,
             text: shown.text,
             // What no run waits for is answered in the commit that opens it.
             blocking: true,
@@ -262,16 +267,17 @@ impl FileView {
     }
 }
 
-fn answer(hold: &Hold) -> Option<AnswerView> {
-    let answer = hold.answers.last()?;
-    let choice = hold.choice(&answer.option);
-    Some(AnswerView {
-        option: answer.option.to_string(),
-        label: choice.map_or_else(|| answer.option.to_string(), |choice| choice.label.clone()),
-        feedback: answer.feedback.clone(),
-        by: WhoView::of(&answer.actor),
-        at: answer.at,
-    })
+impl AnswerView {
+    fn of(hold: &Hold, answer: &Answer) -> Self {
+        let choice = hold.choice(&answer.option);
+        Self {
+            option: answer.option.to_string(),
+            label: choice.map_or_else(|| answer.option.to_string(), |choice| choice.label.clone()),
+            feedback: answer.feedback.clone(),
+            by: WhoView::of(&answer.actor),
+            at: answer.at,
+        }
+    }
 }
 
 /// An option in a list: with its id where that is more than its label in another form.

@@ -24,9 +24,9 @@ pub(crate) use agent::{AgentView, UsedView};
 pub(crate) use cancelled::CancelledView;
 pub(crate) use command::{lockgate, resume_command, run_command, shell_word, worktree_command};
 pub(crate) use deadline::Deadline;
-pub(crate) use hold::{FileView, HoldView, WhoView, option_line};
+pub(crate) use hold::{AnswerView, FileView, HoldView, WhoView, option_line};
 pub(crate) use step::{GapView, StepView};
-pub(crate) use text::{answered, failure_text, file_text, hanging, run_text, shown_text, status_style, tail_text};
+pub(crate) use text::{answered, failure_text, file_text, hanging, previously, run_text, shown_text, status_style, tail_text};
 pub(crate) use worktree::{WorktreeView, is_meant};
 
 use crate::open::Project;

@@ -1,6 +1,6 @@
 //! Runs, steps and holds as text for people.
 
-use super::{DriverView, FileView, GapView, HoldView, RunView, StepView};
+use super::{AnswerView, DriverView, FileView, GapView, HoldView, RunView, StepView};
 use crate::graph::{Mark, tally};
 use crate::print::{ERROR, FAINT, GOOD, HELP, STRONG, WARNING, styled};
 use crate::{moment, neutral, progress};
@@ -168,11 +168,19 @@ fn hold_text(hold: &HoldView, view: &RunView, now: Timestamp) -> String {
 
 /// What was answered to a hold, by whom and when.
 pub(crate) fn answered(hold: &HoldView) -> Option<String> {
-    let answer = hold.answer.as_ref()?;
+    hold.answer.as_ref().map(answer_text)
+}
+
+/// What was answered when the same question was asked before.
+pub(crate) fn previously(hold: &HoldView) -> Option<String> {
+    hold.previous_answer.as_ref().map(|answer| format!("when this was asked before, it was {}", answer_text(answer)))
+}
+
+fn answer_text(answer: &AnswerView) -> String {
     let by = progress::by_way(&answer.by.name, answer.by.way);
     let feedback = answer.feedback.as_deref().filter(|feedback| !feedback.is_empty());
     let feedback = feedback.map(|feedback| format!(" (feedback: {})", progress::first_line(feedback))).unwrap_or_default();
-    Some(format!("answered {:?}{feedback} by {by} at {}", neutral::line(&answer.label), answer.at))
+    format!("answered {:?}{feedback} by {by} at {}", neutral::line(&answer.label), answer.at)
 }
 
 fn carried_out(run: &str, driver: Option<&DriverView>) -> String {
@@ -188,6 +196,7 @@ pub(crate) fn shown_text(hold: &HoldView, indent: &str) -> String {
     for note in &hold.notes {
         text.extend(neutral::lines(note).lines().map(|line| format!("{indent}{} {line}\n", styled(WARNING, "!"))));
     }
+    text.extend(previously(hold).map(|line| format!("{indent}{line}\n")));
     text.extend(hold.files.iter().map(|file| file_text(file, indent)));
     text
 }

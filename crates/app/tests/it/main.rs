@@ -36,6 +36,7 @@ mod prompt;
 mod questions;
 mod reading;
 mod rehearsing;
+mod rework;
 mod screen;
 mod seen;
 mod self_approval;

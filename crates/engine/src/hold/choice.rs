@@ -25,11 +25,14 @@ pub struct Choice {
     #[serde(default)]
     pub needs_words: bool,
     /// What speaks for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub pros: Option<String>,
     /// What speaks against it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub cons: Option<String>,
+    /// Where it repeats a phase that uses another workflow: all phases that came from that, so that none of them stays skipped.
+    #[serde(default)]
+    pub restores: Vec<PhaseId>,
 }
 
 /// What choosing an option does.
@@ -107,6 +110,7 @@ impl Choice {
             needs_words: false,
             pros: None,
             cons: None,
+            restores: Vec::new(),
         }
     }
 

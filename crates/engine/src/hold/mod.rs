@@ -57,6 +57,9 @@ pub struct Hold {
     /// What is so only where a hold does more than wait for a person.
     #[serde(default)]
     pub terms: Terms,
+    /// What was answered when the same question was asked before; offered again, and never taken for an answer.
+    #[serde(default)]
+    pub previous: Option<Box<Answer>>,
 }
 
 /// How a hold is checked, and what may answer it besides a person.
@@ -391,6 +394,12 @@ impl Hold {
     /// What has this id: an option, or what stops the run.
     pub fn choice(&self, id: &OptionId) -> Option<&Choice> {
         self.options.iter().chain(self.stop()).find(|choice| choice.id == *id)
+    }
+
+    /// The option that was chosen when the same question was asked before.
+    pub fn previous_choice(&self) -> Option<&Choice> {
+        let previous = self.previous.as_ref()?;
+        self.options.iter().find(|choice| choice.id == previous.option)
     }
 
     /// The option of the last answer.

@@ -35,6 +35,7 @@ fn hold(kind: HoldKind, options: Vec<Choice>, chosen: Option<&str>) -> Hold {
         since: at,
         asked: None,
         terms: Terms::default(),
+        previous: None,
     }
 }
 

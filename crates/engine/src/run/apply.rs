@@ -1,24 +1,26 @@
 //! Folding events into the state. Nothing is decided here: what an event says is so.
 
 mod holds;
+mod rework;
 mod work;
 
 pub(super) use holds::said;
 
 use crate::digest::Digest;
-use crate::hold::{Answer, HoldState};
-use crate::id::{HoldId, PhaseId, TaskKey};
+use crate::hold::Answer;
+use crate::id::{HoldId, PhaseId, TaskId, TaskKey};
 use crate::run::agent::AgentReport;
 use crate::run::command::Actor;
 use crate::run::event::{AttemptReason, ConditionOutcome, Created, Entry, Event, FailureKind, Origin};
 use crate::run::phase::PhaseRun;
 use crate::run::pipeline::{PipelineFact, PipelineRun};
 use crate::run::state::{
-    End, GapRun, GapState, GateRun, GateState, GivenPreset, Listed, NewTimer, REFUSED_ATTEMPTS_KEPT, Run, Sessions, Status,
-    TaskState, Thought, Touched,
+    End, EndedTask, GapRun, GapState, GateRun, GateState, GivenPreset, InARow, Listed, NewTimer, REFUSED_ATTEMPTS_KEPT, Run,
+    Sessions, Status, TaskState, Thought, Touched,
 };
 use crate::spec::workflow::{GapAction, OnInterrupt, Workflow};
 use crate::time::Timestamp;
+use rework::Redo;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -73,10 +75,12 @@ impl Run {
             item_outputs: BTreeMap::new(),
             finalized: None,
             carry: Vec::new(),
-            automatic_in_a_row: 0,
+            automatic_in_a_row: InARow::default(),
             pipeline: None,
             phase_issues: 0,
             parent: None,
+            not_done: BTreeMap::new(),
+            voided: Vec::new(),
             offered: None,
             touched: Touched::default(),
         };
@@ -181,6 +185,10 @@ impl Run {
                 self.agent_reported(key, agent.as_deref(), at)?;
                 self.task(key, at, |task| {
                     task.failures = task.failures.saturating_add(1);
+                    // Whatever tries it again has all its rounds again.
+                    if failure.kind == FailureKind::Until {
+                        task.rounds = 0;
+                    }
                     TaskState::Failed(failure.clone())
                 })?;
             }
@@ -196,6 +204,7 @@ impl Run {
             Event::TaskInterrupted { key, .. } => self.task_interrupted(key, at)?,
             Event::TaskSkipped { key, .. } => {
                 self.goes_on();
+                self.awaits_nothing(key)?;
                 self.task(key, at, |task| {
                     task.hold = None;
                     TaskState::Skipped
@@ -232,12 +241,11 @@ impl Run {
                 self.hold_reopened(hold, *revision, files, differences, at)?;
             }
             Event::HoldSettled { hold } => self.hold_settled(hold, at)?,
-            Event::HoldVoided { hold, .. } => {
-                let hold = self.close(hold, HoldState::Void)?;
-                self.no_longer_asked(&hold.id);
-            }
+            Event::HoldVoided { hold, reason } => self.voided(hold, reason, at)?,
             Event::CheckPassed { hold } => self.hold(hold)?.terms.checked = true,
-            Event::RedoAsked { keys, by, issues } => self.redo_asked(keys, by, issues, at)?,
+            Event::RedoAsked { keys, by, issues, stale, after } => {
+                self.redo_asked(&Redo { keys, by, issues, stale, after }, at)?;
+            }
             Event::HandedOver { key, handover, agent, .. } => {
                 self.agent_reported(key, agent.as_deref(), at)?;
                 self.handed_over(key, handover, at)?;
@@ -258,18 +266,23 @@ impl Run {
                 }
             }
             Event::PhaseCompleted { phase, .. } => {
-                self.position = self.phase_under_way()?.position + 1;
+                let left = self.phase_under_way()?;
+                let (position, not_done) = (left.position + 1, left.not_done());
+                self.position = position;
                 self.current = None;
+                self.not_done.insert(phase.clone(), not_done);
+                self.not_done.retain(|_, tasks| !tasks.is_empty());
                 self.repeats_by_itself = 0;
                 self.automatic_repeats.remove(phase);
                 self.gap_rounds = 0;
                 self.phase_issues = 0;
                 self.completed.push(phase.clone());
             }
-            Event::PhaseRepeated { target, feedback, by_itself, gaps, carry, .. } => {
+            Event::PhaseRepeated { target, feedback, by_itself, gaps, carry, restores, .. } => {
                 self.goes_on();
+                self.skip_list.retain(|skipped| !restores.contains(skipped));
+                self.carry = carry.iter().map(|task| self.as_it_ended(target, task)).collect();
                 self.phase_repeated(target, feedback.clone(), *by_itself, *gaps)?;
-                self.carry = carry.clone();
             }
             Event::PhasesSkipListed { phases } => {
                 for phase in phases {
@@ -299,6 +312,7 @@ impl Run {
             }
             Event::RetryAsked { key } => {
                 self.goes_on();
+                self.awaits_nothing(key)?;
                 self.task(key, at, |task| {
                     task.failures = 0;
                     task.hold = None;
@@ -446,6 +460,14 @@ impl Run {
         self.skip_list.retain(|skipped| skipped != target);
         self.completed.retain(|done| workflow.position(done.as_str()).is_some_and(|at| at < position));
         Ok(())
+    }
+
+    /// How a task of a phase ended, so that it stays so when the phase runs again.
+    fn as_it_ended(&self, phase: &PhaseId, task: &TaskId) -> EndedTask {
+        let now = self.current.as_ref().filter(|current| current.id == *phase).and_then(|current| current.whole(task));
+        let before = self.not_done.get(phase.as_str()).and_then(|known| known.iter().find(|known| known.task == *task));
+        let state = now.map(|task| &task.state).or(before.map(|known| &known.state));
+        EndedTask { task: task.clone(), state: state.cloned().unwrap_or(TaskState::Done) }
     }
 
     fn task_interrupted(&mut self, key: &TaskKey, at: Timestamp) -> Result<(), Misfit> {

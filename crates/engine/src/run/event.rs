@@ -13,7 +13,7 @@ pub use work::{
 use crate::datum::Datum;
 use crate::digest::Digest;
 use crate::formats::handover::Handover;
-use crate::hold::{Asked, Choice, HoldKind, Scope, ShownFile, Terms};
+use crate::hold::{Answer, Asked, Choice, HoldKind, Scope, ShownFile, Terms};
 use crate::id::{CommandId, DriverId, GateId, HoldId, OptionId, PhaseId, TaskId, TaskKey, TimerId};
 use crate::run::agent::AgentReport;
 use crate::run::budget::BudgetScope;
@@ -269,9 +269,12 @@ pub enum Event {
         /// Whether a gap check asked for it.
         #[serde(default)]
         gaps: bool,
-        /// Tasks of the phase that stay done.
+        /// Tasks of the phase that stay as they ended.
         #[serde(default)]
         carry: Vec<TaskId>,
+        /// Later phases that are no longer passed over, because they came from the same workflow file as the target.
+        #[serde(default)]
+        restores: Vec<PhaseId>,
     },
     /// Phases were put on the skip list.
     PhasesSkipListed {
@@ -430,6 +433,12 @@ pub enum Event {
         by: TaskKey,
         /// What was found.
         issues: String,
+        /// What was built on these tasks and is done again after them; questions among it are asked again.
+        #[serde(default)]
+        stale: Vec<TaskKey>,
+        /// What must have ended before the question is asked again.
+        #[serde(default)]
+        after: Vec<TaskId>,
     },
     /// Nobody had answered in time.
     DeadlinePassed {
@@ -500,6 +509,9 @@ pub struct HoldOpened {
     /// How it is checked, and what may answer it besides a person.
     #[serde(default)]
     pub terms: Terms,
+    /// What was answered when the same question was asked before.
+    #[serde(default)]
+    pub previous: Option<Box<Answer>>,
 }
 
 /// An attempt to do what one may not do.

@@ -3,6 +3,7 @@
 mod answers;
 mod imported;
 mod questions;
+mod rework;
 mod tasks;
 
 pub(super) use answers::{needs_second_look, settle};
@@ -108,6 +109,7 @@ fn gaps(run: &Run, phase: &PhaseRun, ids: &mut IdSource) -> Vec<Event> {
                 by_itself: true,
                 gaps: true,
                 carry: Vec::new(),
+                restores: Vec::new(),
             });
             events
         }

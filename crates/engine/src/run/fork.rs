@@ -95,6 +95,8 @@ impl Run {
             completed: base.completed,
             iteration_counts: base.iteration_counts,
             skip_list: base.skip_list,
+            not_done: base.not_done,
+            voided: base.voided,
             position: base.position,
             subagents_spawned: base.subagents_spawned,
             gap_checks: base.gap_checks,

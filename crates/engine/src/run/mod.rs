@@ -24,5 +24,5 @@ mod tests;
 
 pub use decide::{Consequences, consequences, create, decide, fire_deadlines, handle};
 pub use fork::{Fork, ForkAs, fork};
-pub use refusal::Refusal;
+pub use refusal::{Instead, Refusal};
 pub use state::{End, Run, Status};

@@ -1,6 +1,7 @@
 //! The phase under way: its tasks, its gates and its checkpoint, and which tasks can start.
 
 mod gates;
+mod rework;
 mod stored;
 
 use crate::datum::Datum;
@@ -8,7 +9,7 @@ use crate::formats::handover::Handover;
 use crate::id::{HoldId, PhaseId, TaskId, TaskKey};
 use crate::run::agent::AgentReport;
 use crate::run::event::{AttemptReason, PlannedTask, SessionStart, Thinker};
-use crate::run::state::{CheckpointRun, GapRun, GapState, GateRun, TaskState, Thought};
+use crate::run::state::{CheckpointRun, EndedTask, GapRun, GapState, GateRun, TaskState, Thought};
 use crate::spec::workflow::{Join, Phase, Task};
 use crate::time::Timestamp;
 use gates::GateLookup;
@@ -105,6 +106,12 @@ pub struct Exchange {
     /// What a person found, and no attempt since has been taken for well done.
     #[serde(default)]
     pub issues: Option<String>,
+    /// Work that is done again, and that must have ended before this task starts again.
+    #[serde(default)]
+    pub after: Vec<TaskId>,
+    /// Whether it counts as done when its turn comes, because a person said so before it had ever run.
+    #[serde(default)]
+    pub skipped: bool,
 }
 
 /// What a person said at a checkpoint that an agent had reached.
@@ -120,13 +127,6 @@ impl TaskRun {
     /// What was said between it and people, to be added to.
     pub(super) fn exchange_mut(&mut self) -> &mut Exchange {
         self.exchange.get_or_insert_default()
-    }
-
-    /// A person found something with its last attempt.
-    pub(super) fn found_by_person(&mut self, issues: &str) {
-        let exchange = self.exchange_mut();
-        exchange.issues = Some(issues.to_owned());
-        exchange.feedback = Some(issues.to_owned());
     }
 
     /// A check found something with its last attempt. What a person found before that still counts.
@@ -205,6 +205,10 @@ struct Links {
     bad: usize,
     /// How many of those that it became have not ended.
     children: usize,
+    /// How much of the rework that it waits for has not ended.
+    rework: usize,
+    /// Tasks that wait until this one was done again.
+    awaited_by: Vec<usize>,
 }
 
 /// How a task ended, as far as those matter that need it.
@@ -253,13 +257,34 @@ impl PhaseRun {
 
     /// Adds tasks to what this execution does.
     pub(super) fn plan(&mut self, phase: &Phase, planned: &[PlannedTask]) {
-        self.tasks.extend(planned.iter().map(TaskRun::planned));
+        let known = self.known_items(planned);
+        for planned in planned {
+            match planned.item.as_ref().and_then(|item| known.get(&(planned.task.clone(), item.clone()))) {
+                Some(index) => self.tasks[*index].listed_again(planned),
+                None => self.tasks.push(TaskRun::planned(planned)),
+            }
+        }
         self.look_up(phase);
     }
 
-    /// Goes on with another definition: what has not begun follows it, what has begun stays.
+    /// Whether another definition lacks a task that has not ended, so that nothing is known of how to do it.
+    pub(super) fn is_lost(&self, index: usize, phase: &Phase) -> bool {
+        let root = &self.tasks[self.parent(index).unwrap_or(index)];
+        let known = root.spec.is_some() || phase.task(root.task.as_str()).is_some();
+        !known && ended(&root.state).is_none()
+    }
+
+    /// Goes on with another definition: what it lacks is forgotten unless it has ended, and what is new in it is done.
     pub(super) fn plan_anew(&mut self, phase: &Phase, added: Vec<GateRun>) {
-        self.tasks.retain(|task| task.attempts > 0 || task.spec.is_some() || phase.task(task.task.as_str()).is_some());
+        let lost: Vec<bool> = (0..self.tasks.len()).map(|index| self.is_lost(index, phase)).collect();
+        let mut lost = lost.into_iter();
+        self.tasks.retain(|_| !lost.next().unwrap_or(false));
+        if self.checkpoint.hold.is_none() {
+            self.checkpoint.condition = None;
+        }
+        if self.gap.hold.is_none() && matches!(self.gap.state, GapState::Open { .. }) {
+            self.gap = GapRun::default();
+        }
         let new = phase.tasks.iter().filter(|task| !self.tasks.iter().any(|known| known.task == task.id));
         let new: Vec<PlannedTask> = new.map(|task| PlannedTask::declared(task.id.clone())).collect();
         self.gates = phase
@@ -271,6 +296,8 @@ impl PhaseRun {
             .chain(added)
             .collect();
         self.plan(phase, &new);
+        self.drop_circles();
+        self.look_up(phase);
     }
 
     /// Makes the lookup anew, after the tasks were planned or the state was loaded.
@@ -301,7 +328,15 @@ impl PhaseRun {
                 lookup.links[index].missing += 1;
             }
         }
-        lookup.ready = (0..self.tasks.len()).filter(|index| lookup.links[*index].missing == 0).collect();
+        for index in 0..self.tasks.len() {
+            let after = self.tasks[index].exchange.as_ref().map(|exchange| &exchange.after);
+            for awaited in after.into_iter().flatten().filter_map(&whole) {
+                lookup.links[awaited].awaited_by.push(index);
+                lookup.links[index].rework += 1;
+            }
+        }
+        let at_rest = |links: &Links| links.missing == 0 && links.rework == 0;
+        lookup.ready = (0..self.tasks.len()).filter(|index| at_rest(&lookup.links[*index])).collect();
         lookup.gates = GateLookup::of(&self.gates, phase, &whole);
         self.lookup = lookup;
         let waiting = vec![TaskState::Waiting; self.tasks.len()];
@@ -312,10 +347,25 @@ impl PhaseRun {
         }
     }
 
-    /// Tasks that stay done when a phase runs again.
-    pub(super) fn carry(&mut self, carried: &[TaskId]) {
-        let indexes: Vec<usize> = (0..self.tasks.len()).filter(|index| carried.contains(&self.tasks[*index].task)).collect();
-        indexes.into_iter().for_each(|index| self.set(index, TaskState::Done));
+    /// Tasks that stay as they ended when a phase runs again.
+    pub(super) fn carry(&mut self, carried: &[EndedTask]) {
+        for EndedTask { task, state } in carried {
+            if let Some(index) = self.tasks.iter().position(|known| known.task == *task && known.item.is_none()) {
+                self.set(index, state.clone());
+            }
+        }
+    }
+
+    /// The task of this id, not one of those that it became.
+    pub(super) fn whole(&self, task: &TaskId) -> Option<&TaskRun> {
+        self.tasks.iter().find(|known| known.task == *task && known.item.is_none())
+    }
+
+    /// Its tasks that have ended in another way than by being done.
+    pub(super) fn not_done(&self) -> Vec<EndedTask> {
+        let whole = self.tasks.iter().filter(|task| task.item.is_none() && task.parent.is_none());
+        let other = whole.filter(|task| task.state != TaskState::Done);
+        other.map(|task| EndedTask { task: task.task.clone(), state: task.state.clone() }).collect()
     }
 
     /// Puts a task into a state, and lets those start that only waited for it.
@@ -362,18 +412,32 @@ impl PhaseRun {
             links.missing = links.missing + one(now.is_none()) - one(before.is_none());
             links.good = links.good + one(now == Some(Ended::Well)) - one(before == Some(Ended::Well));
             links.bad = links.bad + one(now == Some(Ended::Badly)) - one(before == Some(Ended::Badly));
-            self.lookup.ready.remove(&dependent);
-            if self.tasks[dependent].state == TaskState::Waiting {
-                self.if_ready(dependent);
-            }
+            self.look_whether_ready(dependent);
+        }
+        for waiting in self.lookup.links[index].awaited_by.clone() {
+            let links = &mut self.lookup.links[waiting];
+            links.rework = links.rework + one(now.is_none()) - one(before.is_none());
+            self.look_whether_ready(waiting);
+        }
+    }
+
+    fn look_whether_ready(&mut self, index: usize) {
+        self.lookup.ready.remove(&index);
+        if self.tasks[index].state == TaskState::Waiting {
+            self.if_ready(index);
         }
     }
 
     fn if_ready(&mut self, index: usize) {
         let links = &self.lookup.links[index];
-        if links.missing == 0 || (links.any && links.good > 0) {
+        if links.rework == 0 && (links.missing == 0 || (links.any && links.good > 0)) {
             self.lookup.ready.insert(index);
         }
+    }
+
+    /// Whether a task can start now.
+    pub(super) fn is_ready(&self, index: usize) -> bool {
+        self.lookup.ready.contains(&index)
     }
 
     /// Whether a task that could start is left out, because too little of what it needs is done.
@@ -461,8 +525,7 @@ impl PhaseRun {
 
     /// Whether a task has ended, with all that it became, and the run goes on from it.
     pub(super) fn has_ended(&self, task: &TaskId) -> bool {
-        let whole = self.tasks.iter().find(|known| known.task == *task && known.item.is_none());
-        whole.is_some_and(|known| ended(&known.state).is_some())
+        self.whole(task).is_some_and(|known| ended(&known.state).is_some())
     }
 
     /// The tasks that one became.

@@ -1,9 +1,9 @@
 //! Refusals: what the rules say no to. They are results, not errors; nothing has changed when one comes back.
 
-use crate::hold::Choice;
-use crate::id::{GateId, HoldId, PhaseId};
+use crate::hold::{Choice, Scope};
+use crate::id::{GateId, HoldId, PhaseId, TaskKey};
 use crate::run::command::{Actor, Credential};
-use crate::run::state::Decision;
+use crate::run::state::{Decision, Run, Superseded};
 use crate::time::Timestamp;
 
 /// Why a command was refused.
@@ -48,6 +48,30 @@ pub enum Refusal {
     NoSuchHold {
         /// What was named.
         hold: HoldId,
+    },
+    /// The question was taken back.
+    #[error("hold {hold} was taken back at {at}: {reason}{}", instead(.now))]
+    HoldVoided {
+        /// The hold.
+        hold: HoldId,
+        /// Why.
+        reason: String,
+        /// When.
+        at: Timestamp,
+        /// What took its place.
+        now: Option<Instead>,
+    },
+    /// The answer no longer counts, because an earlier one was changed.
+    #[error("the answer to hold {hold} no longer counts: the answer to hold {by} was changed at {at}{}", instead(.now))]
+    AnswerSuperseded {
+        /// The hold.
+        hold: HoldId,
+        /// The hold whose answer was changed.
+        by: HoldId,
+        /// When.
+        at: Timestamp,
+        /// What took its place.
+        now: Option<Instead>,
     },
     /// The hold no longer matters.
     #[error("hold {hold} no longer waits: the run has ended")]
@@ -203,12 +227,63 @@ pub enum Refusal {
     },
 }
 
+/// What took the place of a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Instead {
+    /// The same is asked in this hold, which is open.
+    Open(HoldId),
+    /// The same was asked in this hold, which has its answer.
+    Answered(HoldId),
+}
+
+fn instead(now: &Option<Instead>) -> String {
+    match now {
+        Some(Instead::Open(hold)) => format!("; hold {hold} asks the same now"),
+        Some(Instead::Answered(hold)) => format!("; hold {hold} asked the same later and has its answer"),
+        None => String::new(),
+    }
+}
+
+/// Why there is no open hold of this id: it was taken back, or its answer no longer counts, or it never was.
+pub(super) fn gone(run: &Run, hold: &HoldId) -> Refusal {
+    if let Some(voided) = run.voided.iter().rfind(|voided| voided.hold == *hold) {
+        let now = took_its_place(run, hold, &voided.scope);
+        return Refusal::HoldVoided { hold: hold.clone(), reason: voided.reason.clone(), at: voided.at, now };
+    }
+    let decision = run.decisions.iter().rfind(|decision| decision.hold == *hold);
+    match decision.and_then(|decision| decision.superseded.as_ref().map(|superseded| (decision, superseded))) {
+        Some((decision, Superseded { by, at })) => {
+            let scope = match (&decision.task, &decision.phase) {
+                (Some(task), _) => Scope::Tasks(vec![task.clone()]),
+                (None, Some(phase)) => Scope::Phase { phase: phase.clone(), iteration: 0 },
+                (None, None) => Scope::Run,
+            };
+            let now = took_its_place(run, hold, &scope);
+            Refusal::AnswerSuperseded { hold: hold.clone(), by: by.clone(), at: *at, now }
+        }
+        None => Refusal::NoSuchHold { hold: hold.clone() },
+    }
+}
+
+/// The hold that asks the same as one that is gone: about the same tasks or gate of a phase, in whatever execution of it.
+fn took_its_place(run: &Run, gone: &HoldId, scope: &Scope) -> Option<Instead> {
+    let same = |other: &Scope| other.phase() == scope.phase() && other.addresses() == scope.addresses();
+    let open = run.open_holds().into_iter().rfind(|hold| same(&hold.scope)).map(|hold| Instead::Open(hold.id.clone()));
+    let about = |decision: &&Decision| {
+        let addresses: Vec<String> = decision.task.iter().map(TaskKey::address).collect();
+        decision.phase.as_ref() == scope.phase() && addresses == scope.addresses() && !decision.void && decision.hold != *gone
+    };
+    open.or_else(|| run.decisions.iter().rfind(about).map(|decision| Instead::Answered(decision.hold.clone())))
+}
+
 impl Refusal {
     /// Whether it is about who asks, so that the attempt is kept in the history; else it is about what was asked.
     pub fn is_about_who_asks(&self) -> bool {
         match self {
             Self::NotAPerson { .. } | Self::InsideTask { .. } | Self::NoTerminal { .. } => true,
             Self::NoSuchHold { .. }
+            | Self::HoldVoided { .. }
+            | Self::AnswerSuperseded { .. }
             | Self::RunEnded { .. }
             | Self::AlreadyAnswered { .. }
             | Self::AnswerConflicts { .. }

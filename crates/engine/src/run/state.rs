@@ -6,7 +6,7 @@ pub use steps::{CheckpointRun, GapRun, GapState, GateRun, GateState, TaskState, 
 
 use crate::datum::Datum;
 use crate::digest::Digest;
-use crate::hold::{Hold, HoldKind, HoldState};
+use crate::hold::{Hold, HoldKind, HoldState, Scope};
 use crate::id::{DriverId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey, TimerId};
 use crate::run::agent::Usage;
 use crate::run::budget::{BudgetScope, Spent};
@@ -115,12 +115,12 @@ pub struct Run {
     /// The file that was made from the context in the end.
     #[serde(default)]
     pub finalized: Option<OutputFile>,
-    /// Tasks that stay done when the next phase starts.
+    /// Tasks that stay as they ended when the next phase starts.
     #[serde(default)]
-    pub carry: Vec<TaskId>,
-    /// How many questions in a row were answered without a person.
+    pub carry: Vec<EndedTask>,
+    /// How many questions of each kind in a row policy answered without a person.
     #[serde(default)]
-    pub automatic_in_a_row: u32,
+    pub automatic_in_a_row: InARow,
     /// What it knows beyond phases and tasks, where it is a pipeline.
     #[serde(default)]
     pub pipeline: Option<Box<PipelineRun>>,
@@ -130,6 +130,12 @@ pub struct Run {
     /// The run that it was forked from.
     #[serde(default)]
     pub parent: Option<RunId>,
+    /// Tasks of phases that were completed which are not simply done, and how they ended.
+    #[serde(default)]
+    pub not_done: BTreeMap<PhaseId, Vec<EndedTask>>,
+    /// Questions that were taken back.
+    #[serde(default)]
+    pub voided: Vec<VoidedHold>,
     /// A definition that the next event may name.
     #[serde(skip)]
     pub(super) offered: Option<(Digest, Arc<Workflow>)>,
@@ -288,9 +294,104 @@ pub struct Decision {
     /// The question, where no person answered it, so that one may change the answer.
     #[serde(default)]
     pub changeable: Option<Box<Hold>>,
-    /// Whether it no longer counts, because an earlier answer was changed.
+    /// Whether it no longer counts, because it or an earlier answer was changed.
     #[serde(default)]
     pub void: bool,
+    /// The answer that was changed so that this one no longer counts.
+    #[serde(default)]
+    pub superseded: Option<Superseded>,
+    /// Further phases that were taken off the skip list with the target.
+    #[serde(default)]
+    pub restores: Vec<PhaseId>,
+}
+
+/// Why a decision no longer counts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Superseded {
+    /// The hold whose answer was changed.
+    pub by: HoldId,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A question that was taken back before its answer took effect.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VoidedHold {
+    /// The hold.
+    pub hold: HoldId,
+    /// What it was about.
+    pub scope: Scope,
+    /// Why.
+    pub reason: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// The phases that are passed over by some answers, in their order: those that were listed and not gone back to since.
+pub(super) fn skip_list_of(decisions: &[Decision]) -> Vec<PhaseId> {
+    let mut listed: Vec<PhaseId> = Vec::new();
+    for decision in decisions.iter().filter(|decision| !decision.void) {
+        listed.retain(|phase| Some(phase) != decision.target.as_ref() && !decision.restores.contains(phase));
+        for phase in &decision.skipped {
+            if !listed.contains(phase) {
+                listed.push(phase.clone());
+            }
+        }
+    }
+    listed
+}
+
+/// How a task ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndedTask {
+    /// The task.
+    pub task: TaskId,
+    /// How.
+    pub state: TaskState,
+}
+
+/// How many questions of each kind in a row policy answered without a person. Kinds that it never answers have no count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InARow {
+    checkpoint: u32,
+    verify: u32,
+    decision: u32,
+}
+
+impl InARow {
+    /// How many of this kind.
+    pub fn of(mut self, kind: HoldKind) -> u32 {
+        self.count(kind).copied().unwrap_or(0)
+    }
+
+    /// One more of this kind was answered by policy.
+    pub(super) fn add(&mut self, kind: HoldKind) {
+        if let Some(count) = self.count(kind) {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// A person answered one of this kind.
+    pub(super) fn reset(&mut self, kind: HoldKind) {
+        if let Some(count) = self.count(kind) {
+            *count = 0;
+        }
+    }
+
+    fn count(&mut self, kind: HoldKind) -> Option<&mut u32> {
+        match kind {
+            HoldKind::Checkpoint => Some(&mut self.checkpoint),
+            HoldKind::Verify => Some(&mut self.verify),
+            HoldKind::Decision => Some(&mut self.decision),
+            HoldKind::Action
+            | HoldKind::Interrupted
+            | HoldKind::Failed
+            | HoldKind::Gaps
+            | HoldKind::Budget
+            | HoldKind::Authentication
+            | HoldKind::Handover => None,
+        }
+    }
 }
 
 /// An answer in advance and who gave it.

@@ -518,6 +518,20 @@ impl Phase {
         self.tasks.iter().find(|candidate| candidate.id.as_str() == task)
     }
 
+    /// Some of its tasks, and all that need them, directly or not.
+    pub(crate) fn with_dependents(&self, mut tasks: Vec<TaskId>) -> Vec<TaskId> {
+        let mut open = tasks.clone();
+        while let Some(task) = open.pop() {
+            for dependent in self.tasks.iter().filter(|candidate| candidate.needs.contains(&task)) {
+                if !tasks.contains(&dependent.id) {
+                    tasks.push(dependent.id.clone());
+                    open.push(dependent.id.clone());
+                }
+            }
+        }
+        tasks
+    }
+
     /// What may be answered at its checkpoints, that of the phase and those among its tasks.
     pub(crate) fn choices(&self) -> impl Iterator<Item = &Choice> {
         let tasks = self.tasks.iter().filter_map(|task| task.checkpoint());

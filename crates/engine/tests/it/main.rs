@@ -6,6 +6,7 @@ mod execution_spec;
 mod hostile;
 mod places;
 mod references;
+mod reuse;
 mod rules;
 mod shape;
 mod shell;

@@ -9,7 +9,7 @@ use crate::id::{HoldId, TaskKey, TimerId};
 use crate::run::command::Way;
 use crate::run::event::{AttemptReason, HoldOpened};
 use crate::run::phase::Response;
-use crate::run::state::{Decision, NewTimer, Run, TaskState};
+use crate::run::state::{Decision, NewTimer, Run, Superseded, TaskState, skip_list_of};
 use crate::time::Timestamp;
 
 impl Run {
@@ -59,6 +59,7 @@ impl Run {
             since: at,
             asked: opened.asked.clone(),
             terms: opened.terms.clone(),
+            previous: opened.previous.clone(),
         };
         self.wait_for_moments(&hold);
         self.holds.insert(opened.hold.clone(), hold);
@@ -86,13 +87,14 @@ impl Run {
     }
 
     pub(super) fn answered(&mut self, hold: &HoldId, answer: Answer) -> Result<(), Misfit> {
+        let kind = self.hold(hold)?.kind;
         match answer.actor.way {
             Way::Preset => {
                 self.preset_used(hold);
-                self.automatic_in_a_row = 0;
+                self.automatic_in_a_row.reset(kind);
             }
-            Way::Policy => self.automatic_in_a_row = self.automatic_in_a_row.saturating_add(1),
-            Way::Prompt | Way::Command => self.automatic_in_a_row = 0,
+            Way::Policy => self.automatic_in_a_row.add(kind),
+            Way::Prompt | Way::Command => self.automatic_in_a_row.reset(kind),
             Way::Driver | Way::Default | Way::Deadline => {}
         }
         let hold = self.hold(hold)?;
@@ -157,36 +159,6 @@ impl Run {
         }
     }
 
-    /// Work is done again with what a person found, and the question after it.
-    pub(super) fn redo_asked(&mut self, keys: &[TaskKey], by: &TaskKey, issues: &str, at: Timestamp) -> Result<(), Misfit> {
-        self.task(by, at, |task| {
-            task.hold = None;
-            task.next_reason = AttemptReason::Feedback;
-            task.exchange_mut().rounds += 1;
-            TaskState::Waiting
-        })?;
-        for key in keys {
-            let phase = self.phase_under_way()?;
-            let index = phase.find(key).ok_or_else(|| Misfit(format!("there is no task {}", key.address())))?;
-            // What a task became is done again one by one; the task itself waits for them.
-            let children = phase.children(index);
-            let again: Vec<TaskKey> = children.iter().map(|child| phase.key(*child)).collect();
-            if !again.is_empty() {
-                self.task(key, at, |_| TaskState::Spread)?;
-            }
-            for key in if again.is_empty() { std::slice::from_ref(key) } else { &again } {
-                self.task(key, at, |task| {
-                    task.failures = 0;
-                    task.hold = None;
-                    task.next_reason = AttemptReason::Feedback;
-                    task.found_by_person(issues);
-                    TaskState::Waiting
-                })?;
-            }
-        }
-        Ok(())
-    }
-
     /// What an agent has done so far is kept with what those before it had done.
     pub(super) fn handed_over(&mut self, key: &TaskKey, handover: &Handover, at: Timestamp) -> Result<(), Misfit> {
         self.task(key, at, |task| {
@@ -231,7 +203,11 @@ impl Run {
         let at = at.ok_or_else(|| Misfit(format!("hold {hold} was never answered")))?;
         let changeable = self.decisions[at].changeable.clone();
         let mut changed = *changeable.ok_or_else(|| Misfit(format!("the answer to hold {hold} stands")))?;
-        self.decisions[at..].iter_mut().for_each(|decision| decision.void = true);
+        for decision in self.decisions[at..].iter_mut().filter(|decision| !decision.void) {
+            decision.void = true;
+            decision.superseded = Some(Superseded { by: hold.clone(), at: answer.at });
+        }
+        self.skip_list = skip_list_of(&self.decisions[..at]);
         if let Scope::Tasks(keys) = &changed.scope
             && let Some(key) = keys.first().cloned()
         {
@@ -385,5 +361,7 @@ fn decision(hold: &Hold) -> Option<Decision> {
         },
         changeable: answer.actor.way.is_automatic().then(|| Box::new(hold.clone())),
         void: false,
+        superseded: None,
+        restores: choice.restores.clone(),
     })
 }

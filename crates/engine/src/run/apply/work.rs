@@ -36,6 +36,7 @@ impl Run {
         session: Option<SessionStart>,
         at: Timestamp,
     ) -> Result<(), Misfit> {
+        self.awaits_nothing(key)?;
         let spreads = self.declared(key).is_some_and(|task| task.for_each.is_some()) && key.item.is_none();
         if attempt == 1 && key.task.as_str() != MAIN_TASK && !spreads {
             self.subagents_spawned = self.subagents_spawned.saturating_add(1);
@@ -160,6 +161,12 @@ impl Run {
         };
         let before = self.position;
         self.position = next.ok_or_else(|| Misfit("the accepted definition lacks a phase that the run has reached".into()))?;
+        self.skip_list.retain(|phase| workflow.phase(phase.as_str()).is_some());
+        if let Some(phase) = &self.current {
+            let lost = phase.running().filter(|index| phase.is_lost(*index, &workflow.phases[self.position]));
+            let timers = lost.filter_map(|index| phase.tasks[index].state.next_try()).map(|(timer, _)| timer.clone());
+            self.touched.timers_gone.extend(timers);
+        }
         if let Some(phase) = &mut self.current {
             phase.position = self.position;
             let added = phase.gates.iter().filter(|gate| self.workflow.phases[before].gate(gate.gate.as_str()).is_none());

@@ -6,8 +6,8 @@ use crate::id::{HoldId, IdSource, PhaseId, TaskKey, TimerId};
 use crate::run::command::{Command, Showing, Way};
 use crate::run::event::{Event, Failure};
 use crate::run::follow;
-use crate::run::refusal::{Refusal, may_decide, settled_before};
-use crate::run::state::{Decision, Run};
+use crate::run::refusal::{self, Refusal, may_decide, settled_before};
+use crate::run::state::{Decision, End, Run};
 use crate::spec::workflow::OnDeadline;
 use crate::time::Timestamp;
 
@@ -80,10 +80,11 @@ fn answered_before(hold: &crate::hold::Hold, choice: &crate::hold::Choice, feedb
 
 fn gone(run: &Run, id: &HoldId, option: &str, feedback: Option<&str>) -> Refusal {
     let decision: Option<&Decision> = run.decisions.iter().rev().find(|decision| decision.hold == *id);
-    match decision {
-        Some(decision) => settled_before(decision, option, feedback),
-        None if run.end.is_some() => Refusal::RunEnded { hold: id.clone() },
-        None => Refusal::NoSuchHold { hold: id.clone() },
+    match (decision, &run.end) {
+        (Some(decision), _) if !decision.void => settled_before(decision, option, feedback),
+        // What was taken back with the run is told with its end.
+        (None, Some(End::Aborted | End::Cancelled)) => Refusal::RunEnded { hold: id.clone() },
+        (Some(_) | None, _) => refusal::gone(run, id),
     }
 }
 

@@ -5,23 +5,27 @@ use crate::hold::{Action, Choice, Hold, Scope};
 use crate::id::{HoldId, PhaseId, TaskId, TaskKey};
 use crate::run::command::Command;
 use crate::run::event::Event;
-use crate::run::refusal::{Refusal, may_decide};
-use crate::run::state::{Decision, End, Run};
+use crate::run::refusal::{Refusal, gone, may_decide};
+use crate::run::state::{Decision, End, Run, skip_list_of};
 use crate::spec::workflow::Phase;
 
 /// What is done again when an answer is changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Consequences {
-    /// The phase that the run goes back to; nothing is done again when absent.
+    /// The first phase that runs; nothing is done again when absent.
     pub phase: Option<PhaseId>,
-    /// Tasks of that phase that stay done.
+    /// Tasks of that phase that stay as they ended.
     pub carried: Vec<TaskId>,
     /// The tasks of that phase that are done again.
     pub tasks: Vec<TaskId>,
     /// The phases after it that had begun.
     pub phases: Vec<PhaseId>,
+    /// The phases that are passed over from now on, and were not before.
+    pub skipped: Vec<PhaseId>,
     /// How many answers since then no longer count.
     pub answers: usize,
+    /// The place that the run goes back to; what is skipped there is passed over again.
+    target: Option<usize>,
 }
 
 /// What would be done again if the answer to a hold became this option.
@@ -63,8 +67,8 @@ pub(super) fn change(run: &Run, hold: &HoldId, option: &str, feedback: Option<St
             events.push(Event::Aborted { hold: hold.clone() });
             return Ok(events);
         }
-        Action::SkipPhases(phases) => events.push(Event::PhasesSkipListed { phases: phases.clone() }),
         Action::Continue
+        | Action::SkipPhases(_)
         | Action::RepeatPhase(_)
         | Action::Rerun
         | Action::CountAsDone
@@ -72,19 +76,49 @@ pub(super) fn change(run: &Run, hold: &HoldId, option: &str, feedback: Option<St
         | Action::Redo(_)
         | Action::Fail => {}
     }
-    let Consequences { phase, carried, .. } = consequences_of(run, decision, question, choice);
-    if let Some(target) = phase {
+    let Consequences { target, carried, .. } = consequences_of(run, decision, question, choice);
+    if let Some(target) = target.map(|target| run.workflow.phases[target].id.clone()) {
         events.extend(void_others(run, None, "an answer before it was changed"));
         let from = from.unwrap_or_else(|| target.clone());
-        events.push(Event::PhaseRepeated { from, target, feedback, by_itself: false, gaps: false, carry: carried });
+        let (by_itself, gaps, carry, restores) = (false, false, carried, choice.restores.clone());
+        events.push(Event::PhaseRepeated { from, target, feedback, by_itself, gaps, carry, restores });
+    }
+    // Going back takes its target off the list, so what is skipped by the answers that still count is listed after that.
+    let phases = skip_list(run, decision, choice);
+    if !phases.is_empty() {
+        events.push(Event::PhasesSkipListed { phases });
     }
     Ok(events)
+}
+
+/// The phases that are skipped once an answer is changed: by the answers before it, and by the new one.
+fn skip_list(run: &Run, decision: &Decision, choice: &Choice) -> Vec<PhaseId> {
+    let mut listed = skip_list_of(&run.decisions[..place(run, decision)]);
+    match &choice.action {
+        Action::SkipPhases(phases) => {
+            listed.extend(phases.iter().filter(|phase| !listed.contains(phase)).cloned().collect::<Vec<_>>())
+        }
+        Action::RepeatPhase(target) => listed.retain(|phase| phase != target && !choice.restores.contains(phase)),
+        Action::Continue
+        | Action::Abort
+        | Action::Rerun
+        | Action::CountAsDone
+        | Action::RaiseBudget(_)
+        | Action::Redo(_)
+        | Action::Fail => {}
+    }
+    listed
+}
+
+/// The place of a decision among all of them.
+fn place(run: &Run, decision: &Decision) -> usize {
+    run.decisions.iter().position(|known| std::ptr::eq(known, decision)).unwrap_or(run.decisions.len())
 }
 
 /// The answer to a hold, and the question, where a person may still change it.
 fn changeable<'r>(run: &'r Run, hold: &HoldId) -> Result<(&'r Decision, &'r Hold), Refusal> {
     let decision = run.decisions.iter().rfind(|decision| decision.hold == *hold && !decision.void);
-    let decision = decision.ok_or_else(|| Refusal::NoSuchHold { hold: hold.clone() })?;
+    let decision = decision.ok_or_else(|| gone(run, hold))?;
     let question = decision.changeable.as_deref().ok_or_else(|| Refusal::AnswerStands { by: decision.actor.clone() })?;
     match &run.end {
         Some(end @ (End::Aborted | End::Cancelled)) => Err(Refusal::Ended { status: super::status_word(end) }),
@@ -102,41 +136,50 @@ fn chosen<'h>(question: &'h Hold, option: &str) -> Result<&'h Choice, Refusal> {
 }
 
 fn consequences_of(run: &Run, decision: &Decision, question: &Hold, choice: &Choice) -> Consequences {
-    let at = run.decisions.iter().position(|known| std::ptr::eq(known, decision)).unwrap_or(run.decisions.len());
-    let answers = run.decisions.iter().skip(at + 1).filter(|later| !later.void).count();
-    let begun = |phase: &Phase| run.iteration_counts.contains_key(phase.id.as_str());
+    let answers = run.decisions.iter().skip(place(run, decision) + 1).filter(|later| !later.void).count();
+    let begun = |phase: &&Phase| run.iteration_counts.contains_key(phase.id.as_str());
     let phases = &run.workflow.phases;
     let here = question.scope.phase().and_then(|phase| run.workflow.position(phase.as_str()));
-    let mut found = Consequences { phase: None, carried: Vec::new(), tasks: Vec::new(), phases: Vec::new(), answers };
-    let target = match (&choice.action, &question.scope, here) {
-        (Action::RepeatPhase(target), _, _) => run.workflow.position(target.as_str()),
-        (action, Scope::Tasks(keys), Some(here)) => {
-            let again = reached(&phases[here], keys, action);
-            if again.is_empty() {
-                Some(here + 1).filter(|next| phases.get(*next).is_some_and(begun))
-            } else {
-                let all = phases[here].tasks.iter().map(|task| task.id.clone());
-                // What has not ended yet is done in the new execution, as it would have been in this one.
-                (found.tasks, found.carried) = all.partition(|task| again.contains(task) || !has_ended(run, here, task));
-                Some(here)
-            }
-        }
+    let (target, carried) = match (&choice.action, &question.scope, here) {
+        (Action::RepeatPhase(target), _, _) => (run.workflow.position(target.as_str()), Vec::new()),
+        (action, Scope::Tasks(keys), Some(here)) => match reached(&phases[here], keys, action) {
+            again if again.is_empty() => (next_after(run, here), Vec::new()),
+            again => (Some(here), untouched(run, here, &again)),
+        },
         (Action::Redo(again), Scope::Phase { .. }, Some(here)) => {
-            let all = phases[here].tasks.iter().map(|task| task.id.clone());
-            (found.tasks, found.carried) = all.partition(|task| again.contains(task));
-            Some(here)
+            (Some(here), untouched(run, here, &phases[here].with_dependents(again.clone())))
         }
-        (_, _, Some(here)) => Some(here + 1).filter(|next| phases.get(*next).is_some_and(begun)),
-        (_, _, None) => None,
+        (_, _, Some(here)) => (next_after(run, here), Vec::new()),
+        (_, _, None) => (None, Vec::new()),
     };
-    if let Some(target) = target {
-        found.phase = Some(phases[target].id.clone());
-        if found.tasks.is_empty() {
-            found.tasks = phases[target].tasks.iter().map(|task| task.id.clone()).collect();
-        }
-        found.phases = phases[target + 1..].iter().filter(|phase| begun(phase)).map(|phase| phase.id.clone()).collect();
+    let listed = skip_list(run, decision, choice);
+    let is_skipped = |phase: &&Phase| listed.contains(&phase.id);
+    let from_there = || phases[target.unwrap_or(phases.len())..].iter();
+    let mut again = from_there().filter(|phase| !is_skipped(phase));
+    let first = again.next();
+    let tasks = first.into_iter().flat_map(|phase| &phase.tasks).map(|task| task.id.clone());
+    let ids = |found: &mut dyn Iterator<Item = &Phase>| found.map(|phase| phase.id.clone()).collect();
+    Consequences {
+        phase: first.map(|phase| phase.id.clone()),
+        tasks: tasks.filter(|task| !carried.contains(task)).collect(),
+        carried,
+        phases: ids(&mut again.filter(begun)),
+        skipped: ids(&mut from_there().filter(|phase| is_skipped(phase) && !run.skip_list.contains(&phase.id))),
+        answers,
+        target,
     }
-    found
+}
+
+/// The phase after one that the run has left, or where it is about to run or pass over what comes next.
+fn next_after(run: &Run, here: usize) -> Option<usize> {
+    let moved_on = run.position > here + 1 || run.current.as_ref().is_some_and(|phase| phase.position > here);
+    Some(here + 1).filter(|next| moved_on && *next < run.workflow.phases.len())
+}
+
+/// The tasks of a phase that stay as they ended. What has not ended yet is done in the new execution, as it would have been in this one.
+fn untouched(run: &Run, here: usize, again: &[TaskId]) -> Vec<TaskId> {
+    let all = run.workflow.phases[here].tasks.iter().map(|task| task.id.clone());
+    all.filter(|task| !again.contains(task) && has_ended(run, here, task)).collect()
 }
 
 /// Whether a task has ended; all of a phase that the run has left have.
@@ -149,8 +192,9 @@ fn has_ended(run: &Run, here: usize, task: &TaskId) -> bool {
 
 /// The tasks of a phase that depend on a question, by their needs; with issues, also what is done again because of them.
 fn reached(phase: &Phase, asked: &[TaskKey], action: &Action) -> Vec<TaskId> {
-    let mut again: Vec<TaskId> = match action {
-        Action::Redo(tasks) => tasks.iter().cloned().chain(asked.iter().map(|key| key.task.clone())).collect(),
+    let asked: Vec<TaskId> = asked.iter().map(|key| key.task.clone()).collect();
+    match action {
+        Action::Redo(tasks) => phase.with_dependents(tasks.iter().chain(&asked).cloned().collect()),
         Action::Continue
         | Action::RepeatPhase(_)
         | Action::SkipPhases(_)
@@ -158,17 +202,10 @@ fn reached(phase: &Phase, asked: &[TaskKey], action: &Action) -> Vec<TaskId> {
         | Action::Rerun
         | Action::CountAsDone
         | Action::RaiseBudget(_)
-        | Action::Fail => Vec::new(),
-    };
-    let mut from: Vec<TaskId> = asked.iter().map(|key| key.task.clone()).chain(again.iter().cloned()).collect();
-    while let Some(task) = from.pop() {
-        let dependents = phase.tasks.iter().filter(|candidate| candidate.needs.contains(&task));
-        for dependent in dependents {
-            if !again.contains(&dependent.id) {
-                again.push(dependent.id.clone());
-                from.push(dependent.id.clone());
-            }
+        | Action::Fail => {
+            let mut again = phase.with_dependents(asked.clone());
+            again.retain(|task| !asked.contains(task));
+            again
         }
     }
-    again
 }

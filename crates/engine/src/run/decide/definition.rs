@@ -1,12 +1,16 @@
 //! Going on with a definition whose files have changed.
 
 use crate::digest::Digest;
+use crate::hold::{Hold, HoldState, Scope, Topic};
+use crate::id::TaskKey;
 use crate::run::event::{Event, FrozenFile};
+use crate::run::phase::PhaseRun;
 use crate::run::refusal::Refusal;
 use crate::run::state::{End, Run};
-use crate::spec::workflow::Workflow;
+use crate::spec::workflow::{Phase, Workflow};
 
-/// A person accepts a changed definition. What the run has reached must still be in it.
+/// A person accepts a changed definition. What the run has reached must still be in it. Questions that lost their subject, or that are
+/// put in other words now, are taken back; those that still have to be put are put anew.
 pub(super) fn accept(run: &Run, definition: Digest, workflow: &Workflow, files: &[FrozenFile]) -> Result<Vec<Event>, Refusal> {
     match &run.end {
         Some(end @ (End::Complete | End::Aborted | End::Cancelled)) => {
@@ -24,5 +28,70 @@ pub(super) fn accept(run: &Run, definition: Digest, workflow: &Workflow, files: 
     if let Some((phase, _)) = moved {
         return Err(Refusal::PhaseMoved { phase: phase.clone() });
     }
-    Ok(vec![Event::DefinitionAccepted { definition, files: files.to_vec() }])
+    let mut events = lost_questions(run, workflow);
+    events.push(Event::DefinitionAccepted { definition, files: files.to_vec() });
+    Ok(events)
 }
+
+/// The questions of the phase under way that the changed definition no longer puts, or not in these words.
+fn lost_questions(run: &Run, workflow: &Workflow) -> Vec<Event> {
+    let Some(phase) = &run.current else { return Vec::new() };
+    let Some(new) = workflow.phase(phase.id.as_str()) else { return Vec::new() };
+    let change = Change { phase, old: &run.workflow.phases[phase.position], new };
+    let open = run.holds.values().filter(|hold| matches!(hold.state, HoldState::Open | HoldState::Checking));
+    let lost = open.filter_map(|hold| Some(Event::HoldVoided { hold: hold.id.clone(), reason: change.reason(hold)? }));
+    lost.collect()
+}
+
+/// The phase under way, as it was declared and as it is now.
+struct Change<'r> {
+    phase: &'r PhaseRun,
+    old: &'r Phase,
+    new: &'r Phase,
+}
+
+impl Change<'_> {
+    /// Why a question cannot stay as it is.
+    fn reason(&self, hold: &Hold) -> Option<String> {
+        match &hold.scope {
+            Scope::Run => None,
+            Scope::Tasks(keys) => self.lost_task(keys).or_else(|| self.other_question(hold, keys)),
+            Scope::Gate { gate, .. } => {
+                let declared = |phase: &Phase| phase.gate(gate.as_str()).is_some();
+                let gone = declared(self.old) && !declared(self.new);
+                gone.then(|| format!("the changed definition has no gate {gate}"))
+            }
+            Scope::Phase { .. } if self.new.checkpoint.is_none() => {
+                Some("the changed definition has no checkpoint here".to_owned())
+            }
+            Scope::Phase { .. } if self.new.checkpoint != self.old.checkpoint => Some(OTHER_WORDS.to_owned()),
+            Scope::Phase { .. } | Scope::Gaps { .. } if self.has_new_work() => {
+                Some("the changed definition has more to do before it".to_owned())
+            }
+            Scope::Gaps { .. } if self.new.gap_check.is_none() => Some("the changed definition has no gap check here".to_owned()),
+            Scope::Phase { .. } | Scope::Gaps { .. } => None,
+        }
+    }
+
+    fn lost_task(&self, keys: &[TaskKey]) -> Option<String> {
+        let gone = keys.iter().find(|key| self.phase.find(key).is_some_and(|index| self.phase.is_lost(index, self.new)))?;
+        Some(format!("the changed definition has no task {}", gone.task))
+    }
+
+    /// Whether a question of the definition is put in other words, or no longer put.
+    fn other_question(&self, hold: &Hold, keys: &[TaskKey]) -> Option<String> {
+        let by_agent = matches!(hold.asked.as_ref().map(|asked| &asked.topic), Some(Topic::Handover(_)));
+        if !hold.kind.is_put() || by_agent {
+            return None;
+        }
+        let asks = |phase: &Phase| keys.first().and_then(|key| phase.task(key.task.as_str())?.checkpoint().cloned());
+        (asks(self.old) != asks(self.new)).then(|| OTHER_WORDS.to_owned())
+    }
+
+    fn has_new_work(&self) -> bool {
+        let task = self.new.tasks.iter().any(|task| self.old.task(task.id.as_str()).is_none());
+        task || self.new.gates.iter().any(|gate| self.old.gate(gate.id.as_str()).is_none())
+    }
+}
+
+const OTHER_WORDS: &str = "the changed definition asks something else here";

@@ -1,7 +1,8 @@
 //! Taking a run over, stopping in the middle, and ending it for good.
 
+use super::work::next_try;
 use crate::hold::HoldState;
-use crate::id::DriverId;
+use crate::id::{DriverId, IdSource};
 use crate::run::command::Command;
 use crate::run::event::{Event, Failure, FailureKind};
 use crate::run::refusal::{Refusal, may_decide, outside_tasks};
@@ -28,27 +29,28 @@ pub(super) fn take_over(run: &Run, driver: &DriverId, detached: bool, command: &
                 return Err(Refusal::NotReviewed);
             }
             // Resuming a failed run tries again what failed, and that is for people to say.
-            outside_tasks(actor, "retry a failed run")?;
+            outside_tasks(&command.actor, "retry a failed run")?;
         }
         None => {}
     }
     let mut events = vec![Event::Resumed { driver: driver.clone(), detached }];
-    events.extend(cut_off(run));
+    events.extend(cut_off(run, command));
     Ok(events)
 }
 
 /// The process that drives is being stopped: what was under way has been ended.
-pub(super) fn interrupt(run: &Run, signal: &str) -> Vec<Event> {
+pub(super) fn interrupt(run: &Run, signal: &str, command: &Command) -> Vec<Event> {
     if run.end.is_some() || run.stopping {
         return Vec::new();
     }
     let mut events = vec![Event::Interrupted { signal: signal.to_owned() }];
-    events.extend(cut_off(run));
+    events.extend(cut_off(run, command));
     events
 }
 
-fn cut_off(run: &Run) -> Vec<Event> {
+fn cut_off(run: &Run, command: &Command) -> Vec<Event> {
     let Some(phase) = &run.current else { return Vec::new() };
+    let mut ids = IdSource::new(command.seed);
     let mut events = Vec::new();
     for index in phase.running() {
         let task = &phase.tasks[index];
@@ -62,6 +64,7 @@ fn cut_off(run: &Run) -> Vec<Event> {
             let message = "cut off before it finished, and on_interrupt is fail".to_owned();
             let failure = Failure { kind: FailureKind::Interrupted, message, tail: String::new() };
             events.push(Event::TaskFailed { key, attempt, failure, agent: None });
+            events.extend(next_try(run, index, command.at, &mut ids));
         }
     }
     events

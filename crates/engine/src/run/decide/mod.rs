@@ -150,7 +150,7 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
             may_decide(&command.actor, command.require_terminal, "answer in advance")?;
             Ok(vec![Event::PresetsGiven { presets: presets.clone() }])
         }
-        Body::Interrupt { signal } => Ok(end::interrupt(run, signal)),
+        Body::Interrupt { signal } => Ok(end::interrupt(run, signal, command)),
         Body::Cancel { reason } => {
             may_decide(&command.actor, command.require_terminal, "cancel a run")?;
             end::cancel(run, reason.clone())

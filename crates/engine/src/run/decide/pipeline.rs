@@ -115,6 +115,7 @@ fn restart(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
     let Some(phase) = &run.current else { return Ok(Vec::new()) };
     let mut events = void_others(run, None, "the phase runs again");
     let (from, target) = (phase.id.clone(), phase.id.clone());
-    events.push(Event::PhaseRepeated { from, target, feedback: None, by_itself: false, gaps: false, carry: Vec::new() });
+    let (carry, restores) = (Vec::new(), Vec::new());
+    events.push(Event::PhaseRepeated { from, target, feedback: None, by_itself: false, gaps: false, carry, restores });
     Ok(events)
 }

@@ -11,8 +11,11 @@ use std::collections::BTreeSet;
 
 /// A task's `when` was evaluated: it may start, or is left out. What cannot be evaluated is a failure, never a consent.
 pub(super) fn when_evaluated(run: &Run, key: &TaskKey, outcome: &ConditionOutcome) -> Vec<Event> {
-    let Some(task) = run.task_run(key) else { return Vec::new() };
-    if task.state != TaskState::Waiting || task.admitted {
+    let Some(phase) = &run.current else { return Vec::new() };
+    let Some(index) = phase.find(key) else { return Vec::new() };
+    let task = &phase.tasks[index];
+    // What it needs may be done again since, and then it is asked again after that.
+    if task.state != TaskState::Waiting || task.admitted || !phase.is_ready(index) {
         return Vec::new();
     }
     let key = key.clone();

@@ -89,15 +89,22 @@ pub(in crate::run) fn failed(
     let (key, task) = (phase.key(index), &phase.tasks[index]);
     let mut events = vec![Event::TaskFailed { key: key.clone(), attempt: task.attempts, failure: failure.clone(), agent }];
     let declared = phase.declared(&run.workflow.phases[phase.position], index);
-    let retry = declared.map_or_else(Retry::default, |task| task.retry);
-    let failures = task.failures + 1;
-    if failures < retry.attempts {
-        let due = at.plus(backoff(retry.backoff, failures));
-        events.push(Event::RetryScheduled { key, timer: TimerId::new(ids.next_id()), due });
+    if let Some(scheduled) = next_try(run, index, at, ids) {
+        events.push(scheduled);
     } else if declared.is_none_or(|task| task.on_fail != OnFail::Ask && !task.continue_on_error) {
         events.extend(stop_the_others(run, Some(index), &phase.key(index).address()));
     }
     events
+}
+
+/// The next try of a task whose present attempt fails, where its `retry` allows one.
+pub(super) fn next_try(run: &Run, index: usize, at: Timestamp, ids: &mut IdSource) -> Option<Event> {
+    let phase = run.current.as_ref()?;
+    let declared = phase.declared(&run.workflow.phases[phase.position], index);
+    let retry = declared.map_or_else(Retry::default, |task| task.retry);
+    let failures = phase.tasks[index].failures + 1;
+    let due = at.plus(backoff(retry.backoff, failures));
+    (failures < retry.attempts).then(|| Event::RetryScheduled { key: phase.key(index), timer: TimerId::new(ids.next_id()), due })
 }
 
 /// How long to wait after so many failures: doubled each time.

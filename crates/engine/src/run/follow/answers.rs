@@ -1,16 +1,15 @@
 //! What answers do, and what answers in the place of a person.
 
+use super::rework::{redo, rounds, some_again, too_often};
 use super::{Step, steps};
 use crate::hold::{Action, Hold, HoldKind, HoldState, Scope, Topic};
-use crate::id::{IdSource, PhaseId, TaskId, TaskKey};
+use crate::id::{IdSource, TaskKey};
 use crate::run::apply::said;
 use crate::run::command::{Actor, Way};
 use crate::run::decide::{failed, void_others};
 use crate::run::event::{Event, Failure, FailureKind};
-use crate::run::phase::PhaseRun;
 use crate::run::state::Run;
-use crate::spec::workflow::question::DEFAULT_ROUNDS;
-use crate::spec::workflow::{Automatic, Checkpoint, Question};
+use crate::spec::workflow::Automatic;
 use crate::time::Timestamp;
 
 /// Answers in advance are used, and answers that need no second look take effect.
@@ -80,7 +79,7 @@ fn by_itself(run: &Run, hold: &Hold) -> Option<Step> {
             && !decision.actor.way.is_automatic()
     };
     let for_people = !hold.notes.is_empty() || run.decisions.iter().any(|decision| by_person(&decision));
-    let in_a_row = |rule: &Automatic| rule.at_most.is_none_or(|most| run.automatic_in_a_row < most);
+    let in_a_row = |rule: &Automatic| rule.at_most.is_none_or(|most| run.automatic_in_a_row.of(hold.kind) < most);
     let allowed = !for_people && rule.is_some_and(in_a_row);
     let (option, actor) = match (&hold.terms.automatic, &hold.terms.default) {
         (Some(option), _) if allowed => (option, Actor::automatic("policy", Way::Policy)),
@@ -127,6 +126,7 @@ pub(in crate::run) fn settle(run: &Run, hold: &Hold, at: Timestamp, ids: &mut Id
                 by_itself: false,
                 gaps: false,
                 carry: Vec::new(),
+                restores: choice.restores.clone(),
             });
         }
         Action::Abort => {
@@ -166,60 +166,6 @@ fn task_answered(run: &Run, hold: &Hold) -> Option<Event> {
     let key = keys.first()?.clone();
     let attempt = run.task_run(&key)?.attempts;
     Some(Event::TaskFinished { key, attempt, result: Some(said(hold, answer)), outputs: Vec::new(), agent: None, commit: None })
-}
-
-/// A person found issues at the end of a phase: some of its tasks are done again, and then it is asked again.
-fn some_again(run: &Run, phase: &PhaseId, tasks: &[TaskId], feedback: Option<String>) -> Event {
-    let all = run.workflow.phase(phase.as_str()).into_iter().flat_map(|phase| &phase.tasks);
-    let carry = all.map(|task| task.id.clone()).filter(|task| !tasks.contains(task)).collect();
-    Event::PhaseRepeated { from: phase.clone(), target: phase.clone(), feedback, by_itself: false, gaps: false, carry }
-}
-
-/// How often work is done again because of what a person found.
-fn rounds(checkpoint: Option<&Checkpoint>) -> u32 {
-    match checkpoint.and_then(|checkpoint| checkpoint.question.as_ref()) {
-        Some(Question::Verify(verify)) => verify.rounds,
-        Some(Question::Decision(_) | Question::Action(_)) | None => DEFAULT_ROUNDS,
-    }
-}
-
-fn too_often(rounds: u32, issues: &str) -> String {
-    format!("a person found issues after the work was done again {rounds} times: {issues}")
-}
-
-/// A person found issues: the work is done again, unless it was done again as often as it may be.
-fn redo(run: &Run, hold: &Hold, tasks: &[TaskId], issues: String) -> Vec<Event> {
-    let Scope::Tasks(keys) = &hold.scope else { return Vec::new() };
-    let (Some(by), Some(phase)) = (keys.first(), &run.current) else { return Vec::new() };
-    let Some(task) = run.task_run(by) else { return Vec::new() };
-    let rounds = task.exchange.as_ref().map_or(0, |exchange| exchange.rounds);
-    if rounds >= self::rounds(run.declared(by).and_then(|task| task.checkpoint())) {
-        let message = too_often(rounds, &issues);
-        let failure = Failure { kind: FailureKind::Issues, message, tail: String::new() };
-        return vec![Event::TaskFailed { key: by.clone(), attempt: task.attempts, failure, agent: None }];
-    }
-    let whole = |index: &usize| phase.tasks[*index].item.is_none() && tasks.contains(&phase.tasks[*index].task);
-    let named: Vec<usize> = (0..phase.tasks.len()).filter(whole).collect();
-    let stale = phase.dependents(&named);
-    let own = phase.find(by);
-    let again: Vec<usize> = stale.into_iter().filter(|index| Some(*index) != own && is_stale(run, phase, *index)).collect();
-    // A question about work that is done again is asked again with it.
-    let asked = again.iter().filter_map(|index| run.holds.get(phase.tasks[*index].hold.as_ref()?));
-    let open = asked.filter(|hold| matches!(hold.state, HoldState::Open | HoldState::Checking));
-    let reason = "what it is about is done again";
-    let mut events: Vec<Event> =
-        open.map(|hold| Event::HoldVoided { hold: hold.id.clone(), reason: reason.to_owned() }).collect();
-    let keys = named.into_iter().chain(again).map(|index| phase.key(index)).collect();
-    events.push(Event::RedoAsked { keys, by: by.clone(), issues });
-    events
-}
-
-/// Whether a task has begun that depends on work which is done again. What a person decided or did stays so.
-fn is_stale(run: &Run, phase: &PhaseRun, index: usize) -> bool {
-    let declared = phase.declared(&run.workflow.phases[phase.position], index);
-    let question = declared.and_then(|task| task.checkpoint()).and_then(|checkpoint| checkpoint.question.as_ref());
-    let stays = matches!(question, Some(Question::Decision(_) | Question::Action(_)));
-    phase.tasks[index].attempts > 0 && phase.tasks[index].item.is_none() && !stays
 }
 
 /// What a question was about has failed after all: a person said so.

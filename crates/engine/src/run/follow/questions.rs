@@ -1,15 +1,16 @@
 //! Questions: those of the workflow, and those that come up by themselves: what was cut off, what failed, what is missing.
 
+use super::rework::person_answered;
 use crate::formats::handover::Handover;
 use crate::hold::{
-    Action, Asked, Authentication, Choice, Due, HoldKind, Remind, Scope, Terms, Topic, authentication_options, budget_options,
-    commit_options, gap_options, handover_options, task_options,
+    Action, Answer, Asked, Authentication, Choice, Due, HoldKind, Remind, Scope, Terms, Topic, authentication_options,
+    budget_options, commit_options, gap_options, handover_options, task_options,
 };
 use crate::id::{HoldId, IdSource, OptionId, PhaseId, TaskKey, TimerId};
 use crate::run::budget::BudgetScope;
 use crate::run::command::Showing;
 use crate::run::event::{Event, Failure, HoldOpened};
-use crate::run::state::Run;
+use crate::run::state::{Decision, Run};
 use crate::spec::workflow::question::REPEATS_BY_ITSELF;
 use crate::spec::workflow::{Check, Checkpoint, Deadline, OnDeadline, Question, Waits};
 use crate::time::Timestamp;
@@ -64,6 +65,7 @@ fn question(kind: HoldKind, scope: Scope, prompt: String, notes: Vec<String>, op
         quorum: 1,
         asked: None,
         terms: Terms::default(),
+        previous: None,
     }))
 }
 
@@ -84,8 +86,16 @@ pub(in crate::run) fn ask(
     let tired = scope.phase().and_then(|phase| run.automatic_repeats.get(phase)).is_some_and(|count| *count >= REPEATS_BY_ITSELF);
     let (waits, notes) = if tired { for_a_person(checkpoint) } else { (checkpoint.waits.clone(), None) };
     let notes: Vec<String> = showing.notes.iter().cloned().chain(notes).collect();
-    let blocking = waits.default.is_none() || waits.only_person;
-    let terms = terms(run, checkpoint, &waits, showing, at, ids);
+    let mut terms = terms(run, checkpoint, &waits, showing, at, ids);
+    let asked_before = match &scope {
+        Scope::Tasks(keys) => keys.first(),
+        Scope::Run | Scope::Phase { .. } | Scope::Gate { .. } | Scope::Gaps { .. } => None,
+    };
+    // Where a person has answered, no default takes the place of what they said.
+    if asked_before.is_some_and(|key| person_answered(run, key)) {
+        terms.default = None;
+    }
+    let previous = asked_before.and_then(|key| previous(run, key, checkpoint));
     Event::HoldOpened(Box::new(HoldOpened {
         hold,
         kind: HoldKind::of(showing.question.as_ref()),
@@ -93,13 +103,14 @@ pub(in crate::run) fn ask(
         files: showing.files.clone(),
         options: checkpoint.options.clone(),
         notes,
-        blocking,
+        blocking: terms.default.is_none(),
         quorum: 1,
         asked: showing.question.clone().map(|question| {
             let signal = checkpoint.options.iter().find_map(|choice| choice.signals.first().cloned());
             Box::new(Asked { signal, ..asked(run, title, Topic::Question(question)) })
         }),
         terms,
+        previous,
         scope,
     }))
 }
@@ -110,7 +121,7 @@ fn for_a_person(checkpoint: &Checkpoint) -> (Waits, Option<String>) {
         let chosen = checkpoint.options.iter().find(|choice| choice.id == *option);
         chosen.is_some_and(|choice| choice.action.repeats())
     };
-    let Waits { default, deadline, remind, only_person } = checkpoint.waits.clone();
+    let Waits { default, deadline, remind, only_person, proposed } = checkpoint.waits.clone();
     let default = default.filter(|option| !repeats(option));
     let deadline = deadline.map(|deadline| match &deadline.then {
         OnDeadline::Answer(option) if repeats(option) => Deadline { then: OnDeadline::Escalate(None), ..deadline },
@@ -118,13 +129,22 @@ fn for_a_person(checkpoint: &Checkpoint) -> (Waits, Option<String>) {
     });
     let note =
         format!("this was answered {REPEATS_BY_ITSELF} times in a row without a person and run again, so a person decides");
-    (Waits { default, deadline, remind, only_person }, Some(note))
+    (Waits { default, deadline, remind, only_person, proposed }, Some(note))
+}
+
+/// What was answered when a task asked the same before.
+fn previous(run: &Run, key: &TaskKey, checkpoint: &Checkpoint) -> Option<Box<Answer>> {
+    let of_key = |decision: &&Decision| decision.task.as_ref().is_some_and(|task| task.address() == key.address());
+    let decision = run.decisions.iter().filter(of_key).rfind(|decision| decision.checkpoint)?;
+    checkpoint.options.iter().find(|choice| choice.id == decision.option)?;
+    let (option, feedback, actor) = (decision.option.clone(), decision.feedback.clone(), decision.actor.clone());
+    Some(Box::new(Answer { option, feedback, actor, at: decision.at }))
 }
 
 fn terms(
     run: &Run,
     checkpoint: &Checkpoint,
-    Waits { default, deadline, remind, only_person }: &Waits,
+    Waits { default, deadline, remind, only_person, proposed }: &Waits,
     showing: &Showing,
     at: Timestamp,
     ids: &mut IdSource,
@@ -143,6 +163,9 @@ fn terms(
         | HoldKind::Handover => None,
     };
     let first = || checkpoint.options.iter().find(|choice| choice.action == Action::Continue).map(|choice| choice.id.clone());
+    // Policy stands in for a person who lets the run go on: it never repeats or ends anything.
+    let declared = proposed.as_ref().or(default.as_ref());
+    let declared = declared.filter(|id| checkpoint.options.iter().any(|choice| choice.id == **id && choice.action.goes_on()));
     let check = match &showing.question {
         Some(Question::Action(action)) => action.check.clone(),
         Some(Question::Verify(_) | Question::Decision(_)) | None => None,
@@ -153,7 +176,7 @@ fn terms(
         checked: false,
         default: default.clone().filter(|_| !only_person),
         only_person: *only_person,
-        automatic: rule.filter(|_| showing.automatic && !only_person).and_then(|_| default.clone().or_else(first)),
+        automatic: rule.filter(|_| showing.automatic && !only_person).and_then(|_| declared.cloned().or_else(first)),
         deadline: deadline.as_ref().map(|deadline| Due {
             timer: timer(),
             at: at.plus(deadline.after),
@@ -186,6 +209,7 @@ pub(in crate::run) fn ask_for_login(
         quorum: 1,
         asked: Some(Box::new(asked(run, title, Topic::Authentication(missing.clone())))),
         terms: Terms::default(),
+        previous: None,
     };
     opened.terms.check = probe.cloned();
     Event::HoldOpened(Box::new(opened))
@@ -239,9 +263,10 @@ fn about_handover(
 ) -> Event {
     let title = run.declared(key).map(|task| task.title().to_owned());
     let asked = topic.map(|topic| Box::new(asked(run, title, topic)));
-    let (files, terms) = (Vec::new(), Terms::default());
+    let (files, terms, previous) = (Vec::new(), Terms::default(), None);
     let (hold, scope) = (HoldId::new(ids.next_id()), Scope::Tasks(vec![key.clone()]));
-    let opened = HoldOpened { hold, kind, scope, prompt, files, options, notes, blocking: true, quorum: 1, asked, terms };
+    let opened =
+        HoldOpened { hold, kind, scope, prompt, files, options, notes, blocking: true, quorum: 1, asked, terms, previous };
     Event::HoldOpened(Box::new(opened))
 }
 

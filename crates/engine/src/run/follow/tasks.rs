@@ -142,6 +142,11 @@ fn start_ready(run: &Run, phase: &PhaseRun, declared: &Phase, ids: &mut IdSource
             events.push(start(run, phase, None, index, ids));
             continue;
         };
+        if phase.tasks[index].stays_skipped() {
+            let reason = "a person let it count as done before it ran".to_owned();
+            events.push(Event::TaskSkipped { key: phase.key(index), reason });
+            continue;
+        }
         match verdict(run, phase, task, index) {
             Verdict::LeftOut => events.push(left_out(phase, task, index)),
             Verdict::Wait => {}
@@ -252,10 +257,11 @@ pub(super) fn failed_for_good(
             events.push(Event::PhaseRepeated {
                 from: phase.id.clone(),
                 target: phase.id.clone(),
-                feedback: Some(message),
+                feedback: Some(with_output(message, failure)),
                 by_itself: true,
                 gaps: false,
                 carry: Vec::new(),
+                restores: Vec::new(),
             });
             events
         }
@@ -264,6 +270,12 @@ pub(super) fn failed_for_good(
             vec![ask_about_failed(scope, &what, failure, options, ids)]
         }
     }
+}
+
+/// What failed with the last lines that it printed, for those who do the work again.
+fn with_output(message: String, failure: &Failure) -> String {
+    let tail = failure.tail.trim_end();
+    if tail.is_empty() { message } else { format!("{message}\n\n{tail}") }
 }
 
 /// Whether it is a gate of the whole phase, and not of one of its tasks.

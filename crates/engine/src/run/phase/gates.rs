@@ -1,7 +1,7 @@
 //! Gates of the phase under way: those that belong to a task run as soon as it is done, beside other tasks; the others when all are.
 
 use super::{Ended, PhaseRun, ended};
-use crate::id::TaskId;
+use crate::id::{GateId, TaskId};
 use crate::run::state::{GateRun, GateState, TaskState};
 use crate::spec::workflow::Phase;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,6 +48,20 @@ impl PhaseRun {
     /// Where the task stands that a gate belongs to.
     pub fn gated_task(&self, gate: usize) -> Option<usize> {
         self.lookup.gates.task_of.get(gate).copied().flatten()
+    }
+
+    /// Where the task stands that the gate of this id belongs to.
+    pub(in crate::run) fn task_gated_by(&self, gate: &GateId) -> Option<usize> {
+        self.gated_task(self.gates.iter().position(|known| known.gate == *gate)?)
+    }
+
+    /// The gates of a task run again, whatever they had found: what they looked at is done again.
+    pub(in crate::run) fn gates_again(&mut self, task: usize) {
+        let gates: Vec<usize> = self.gates_of(task).collect();
+        for gate in gates {
+            self.gates[gate].hold = None;
+            self.set_gate(gate, GateState::Waiting);
+        }
     }
 
     /// Puts a gate into a state, and lets those tasks start that only waited for it.

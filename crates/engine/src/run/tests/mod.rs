@@ -3,13 +3,17 @@
 mod agents;
 mod answers;
 mod automatic_answers;
+mod changes;
+mod definitions;
 mod failures;
 mod gates;
 mod people;
 mod phases;
 mod pipelines;
+mod policy;
 mod questions;
 mod recovery;
+mod rework;
 mod second_look;
 mod spread;
 mod stored;
@@ -215,6 +219,28 @@ impl Bench {
             option: option.into(),
             feedback: feedback.map(Into::into),
         }
+    }
+
+    /// Answers the open hold of one task.
+    pub(super) fn answer_task(&mut self, address: &str, option: &str, feedback: Option<&str>) -> Vec<Event> {
+        let open = self.run.open_holds();
+        let asked = open.iter().find(|hold| hold.scope.addresses() == [address]).expect("its question is open");
+        let (hold, revision, feedback) = (asked.id.clone(), Some(asked.revision), feedback.map(Into::into));
+        let option = option.into();
+        self.tell(person(), Body::Answer { hold, revision, option, feedback }, true).unwrap()
+    }
+
+    /// The addresses of the tasks that open holds ask about.
+    pub(super) fn asked(&self) -> Vec<String> {
+        let mut asked: Vec<String> = self.run.open_holds().iter().flat_map(|hold| hold.scope.addresses()).collect();
+        asked.sort();
+        asked
+    }
+
+    /// The effect of a task that runs.
+    pub(super) fn effect_of(&self, address: &str) -> Effect {
+        let is_meant = |effect: &Effect| matches!(effect, Effect::Task { key, .. } if key.address() == address);
+        self.run.pending().into_iter().find(is_meant).expect("the task runs")
     }
 
     pub(super) fn started(&self) -> Vec<String> {

@@ -126,7 +126,7 @@ fn a_retry_takes_back_the_question_about_the_task() {
     assert_eq!((&rows.holds[0].hold, rows.holds[0].state), (&hold, HoldState::Void));
     assert_eq!(rows.run.unwrap().status, "running");
     let late = Body::Answer { hold, revision: Some(1), option: "rerun".into(), feedback: None };
-    assert!(matches!(bench.tell(person(), late, false), Err(Refusal::NoSuchHold { .. })));
+    assert!(matches!(bench.tell(person(), late, false), Err(Refusal::HoldVoided { .. })));
     bench.outcome(Body::Look);
     bench.fail("one/a");
     assert_eq!(bench.hold().kind, HoldKind::Failed, "it can be asked about again");

@@ -9,31 +9,31 @@ use crate::run::event::AttemptReason;
 use crate::spec::workflow::question::{Action as Needed, Decision, Verify, Way as Path};
 use std::time::Duration;
 
-fn question(id: &str, needs: &[&str], question: Question, options: Vec<Choice>) -> Task {
+pub(super) fn question(id: &str, needs: &[&str], question: Question, options: Vec<Choice>) -> Task {
     let checkpoint = Checkpoint { question: Some(question), ..checkpoint(options).unwrap() };
     Task { work: Work::Checkpoint(Box::new(checkpoint)), ..task(id, needs) }
 }
 
-fn verify(id: &str, of: &str, rounds: u32) -> Task {
+pub(super) fn verify(id: &str, of: &str, rounds: u32) -> Task {
     let redo = vec![TaskId::from(of)];
     let asked = Verify { built: "it".into(), redo: redo.clone(), rounds, ..Verify::default() };
     question(id, &[of], Question::Verify(asked), verify_options(Action::Redo(redo), Some("ship it")))
 }
 
-fn decision(id: &str, needs: &[&str]) -> Task {
+pub(super) fn decision(id: &str, needs: &[&str]) -> Task {
     let way = |id: &str| Path { id: OptionId::from(id), name: id.to_uppercase(), pros: None, cons: None };
     let options = vec![way("sqlite"), way("postgres")];
     let asked = Decision { question: "Which?".into(), context: None, options: options.clone() };
     question(id, needs, Question::Decision(asked), decision_options(&options))
 }
 
-fn action(id: &str, needs: &[&str]) -> Task {
+pub(super) fn action(id: &str, needs: &[&str]) -> Task {
     let check = Some(Check { run: "test -f clicked".into(), timeout: None, told: None });
     let asked = Needed { needed: "the link".into(), check, ..Needed::default() };
     question(id, needs, Question::Action(asked), action_options(None))
 }
 
-fn with_waits(mut task: Task, waits: Waits) -> Task {
+pub(super) fn with_waits(mut task: Task, waits: Waits) -> Task {
     if let Work::Checkpoint(checkpoint) = &mut task.work {
         checkpoint.waits = waits;
     }

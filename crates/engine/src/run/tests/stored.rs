@@ -118,3 +118,16 @@ fn no_name_of_a_variable_changes_what_is_stored() {
     assert_eq!(Workflow::from_bytes(&definition.to_bytes()).unwrap(), definition);
     assert_eq!(serde_json::from_str::<serde_json::Value>(&value.to_string()).unwrap(), value);
 }
+
+#[test]
+fn an_option_keeps_each_of_its_fields_in_the_stored_form() {
+    let option = Choice {
+        cons: Some("slow".into()),
+        restores: vec![PhaseId::from("p.one")],
+        ..choice("Again", Action::RepeatPhase(PhaseId::from("p.one")))
+    };
+    let mut one = phase("one", Vec::new());
+    one.checkpoint = checkpoint(vec![choice("Continue", Action::Continue), option]);
+    let asked = workflow(vec![one]);
+    assert_eq!(Workflow::from_bytes(&asked.to_bytes()).unwrap(), asked);
+}

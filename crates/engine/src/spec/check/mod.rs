@@ -73,6 +73,8 @@ pub(crate) struct Checker<'s, 'r> {
     outputs_read: Vec<OutputRead>,
     outputs_known: BTreeSet<(usize, String, Option<String>)>,
     agents_read: Vec<AgentRead>,
+    /// The keys that stand at the top of this file.
+    own_keys: BTreeSet<String>,
 }
 
 impl<'s, 'r> Checker<'s, 'r> {
@@ -93,6 +95,7 @@ impl<'s, 'r> Checker<'s, 'r> {
             outputs_read: Vec::new(),
             outputs_known: BTreeSet::new(),
             agents_read: Vec::new(),
+            own_keys: BTreeSet::new(),
         }
     }
 

@@ -278,7 +278,7 @@ impl Checker<'_, '_> {
     }
 }
 
-fn id_of<'n, 'a>(phase: &'n Node<'a>) -> Option<(&'n Node<'a>, &'n str)> {
+pub(super) fn id_of<'n, 'a>(phase: &'n Node<'a>) -> Option<(&'n Node<'a>, &'n str)> {
     use crate::spec::syntax::Content;
     let Content::Map(entries) = &*phase.content else { return None };
     let id = &entries.iter().find(|entry| entry.key == "id")?.value;

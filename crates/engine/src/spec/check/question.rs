@@ -125,7 +125,7 @@ static ON_DEADLINE: Format = Format {
 
 pub(super) const BLOCKING_ABOUT: &str =
     "Whether the run waits for the answer. With `false` it goes on with `default`, which a person may change later.";
-pub(super) const DEFAULT_ABOUT: &str = "With `blocking: false`: the option with which the run goes on; the first when absent.";
+pub(super) const DEFAULT_ABOUT: &str = "The option with which the run goes on with `blocking: false`, and the answer that `policy` gives where it may; the first option that goes on when absent.";
 pub(super) const DEADLINE_ABOUT: &str = "How long it waits at most: `30m`, `2h`, `PT8H`.";
 pub(super) const REMIND_ABOUT: &str = "How often people are reminded while it waits.";
 pub(super) const ON_DEADLINE_ABOUT: &str =
@@ -262,16 +262,16 @@ impl Checker<'_, '_> {
         let person_only = matches!(question, Some(Question::Action(_)));
         let blocking = fields.get("blocking").and_then(|node| self.truth(node, "`blocking`")).unwrap_or(true);
         let named = fields.get("default").and_then(|node| self.one_of(node, "`default`", options));
-        if let Some(span) = fields.key("default").filter(|_| blocking) {
-            let message = "`default` is the answer with which a run goes on at once, and this checkpoint waits";
-            self.report.warning(ProblemCode::UnusedKey, span, message).help("add `blocking: false`, or use `on_deadline`");
+        if let Some(span) = fields.key("default").filter(|_| blocking && person_only) {
+            let message = "only a person can say that this was done, so `default` is never used";
+            self.report.warning(ProblemCode::UnusedKey, span, message).help("remove it");
         }
         if let Some(span) = fields.key("blocking").filter(|_| !blocking && person_only) {
             let message = "only a person can do what is needed here, so there is no going on without";
             self.error(ProblemCode::ConflictingKeys, span, message).help("remove `blocking: false`");
         }
         let first = || options.iter().find(|choice| choice.action == Effect::Continue).map(|choice| choice.id.clone());
-        let default = if blocking { None } else { named.or_else(first) };
+        let default = if blocking { None } else { named.clone().or_else(first) };
         if let Some(node) = fields.get("default").filter(|_| !blocking) {
             self.warn_of_repeats(node, default.as_ref(), options);
         }
@@ -285,7 +285,7 @@ impl Checker<'_, '_> {
             self.error(ProblemCode::MissingKey, span, "`on_deadline` without `deadline`").help("add `deadline: 2h`");
         }
         let deadline = after.map(|after| Deadline { after, then: then.unwrap_or(OnDeadline::Escalate(None)) });
-        Waits { default, deadline, remind, only_person: false }
+        Waits { default, deadline, remind, only_person: false, proposed: named }
     }
 
     /// What runs a phase again without a person does so a few times only.

@@ -2,12 +2,13 @@
 
 use super::Checker;
 use super::fields::Fields;
+use super::phase::id_of;
 use crate::hold::Action;
 use crate::id::PhaseId;
 use crate::spec::code::ProblemCode;
 use crate::spec::problem::{Severity, shown};
 use crate::spec::syntax::{Content, Node};
-use crate::spec::workflow::{Mode, Phase, Workflow};
+use crate::spec::workflow::{Budget, Mode, Phase, Policy, Workflow, Worktree};
 use crate::spec::{beside, read_used, scalar};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +28,7 @@ impl Checker<'_, '_> {
         }
         let path = self.filled(node, "`use`")?.trim().to_owned();
         let used = self.used_workflow(node, &path)?;
+        self.decided_here(&used, node, &path);
         let vars = self.handed(fields, &used, node);
         for (name, setting) in used.agents {
             self.used_agents.entry(name).or_insert(setting);
@@ -75,6 +77,42 @@ impl Checker<'_, '_> {
         read.workflow
     }
 
+    /// Some keys are about a run as a whole, and a run has one of each: the file that is run must say them.
+    fn decided_here(&mut self, used: &Workflow, node: &Node<'_>, path: &str) {
+        let says = [
+            ("worktree", used.worktree != Worktree::default()),
+            ("max_parallel", used.max_parallel.is_some()),
+            ("finalization", used.finalization.is_some()),
+            ("policy", used.policy != Policy::default()),
+            ("budget", used.budget != Budget::default()),
+            ("output_dir", used.output_dir.is_some()),
+        ];
+        for (key, said) in says {
+            if !said || self.own_keys.contains(key) {
+                continue;
+            }
+            let message = format!("`{}` says `{key}`, which counts only in the file that is run", shown(path));
+            let help = format!("say `{key}` in this file, which then decides, or remove it from `{}`", shown(path));
+            self.error(ProblemCode::UnusedKey, &node.span, message).help(help);
+        }
+    }
+
+    /// Phases of used workflows must not be called as others are: all are named by their ids.
+    pub(super) fn collisions(&mut self, nodes: &[Node<'_>], listed: &[(usize, Vec<PhaseId>)]) {
+        let at = |here: usize| id_of(&nodes[here]).map_or(0..0, |(id, _)| id.span.clone());
+        let mut first: BTreeMap<&PhaseId, usize> = BTreeMap::new();
+        for (here, ids) in listed {
+            for id in ids {
+                let Some(before) = first.insert(id, *here).filter(|before| before != here) else { continue };
+                let names = |place: usize| id_of(&nodes[place]).map(|(_, name)| name);
+                // Two phases of the file itself that are called the same were told before.
+                if names(before) != names(*here) {
+                    self.repeated("phase", &at(*here), id.as_str(), at(before).start);
+                }
+            }
+        }
+    }
+
     /// The values that the used workflow sees: its own, and those that it is handed.
     fn handed(&mut self, fields: &Fields<'_, '_>, used: &Workflow, node: &Node<'_>) -> BTreeMap<String, Value> {
         let mut vars = used.vars.clone();
@@ -120,6 +158,7 @@ fn renamed(mut phase: Phase, id: &str, own_mode: Mode, mode: Mode, vars: &BTreeM
     phase.vars = handed;
     phase.execution_mode = phase.execution_mode.or((own_mode != mode).then_some(own_mode));
     for choice in phase.choices_mut() {
+        choice.restores.iter_mut().for_each(|phase| *phase = long(phase));
         match &mut choice.action {
             Action::RepeatPhase(target) => *target = long(target),
             Action::SkipPhases(phases) => phases.iter_mut().for_each(|phase| *phase = long(phase)),
@@ -143,8 +182,9 @@ pub(super) fn mean_used(phases: &mut [Phase], used: &BTreeMap<String, Vec<PhaseI
     for choice in phases.iter_mut().flat_map(Phase::choices_mut) {
         match &mut choice.action {
             Action::RepeatPhase(target) => {
-                if let Some(first) = used.get(target.as_str()).and_then(|phases| phases.first()) {
+                if let Some(all @ [first, ..]) = used.get(target.as_str()).map(Vec::as_slice) {
                     *target = first.clone();
+                    choice.restores = all.to_vec();
                 }
             }
             Action::SkipPhases(phases) => {

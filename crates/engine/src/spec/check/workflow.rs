@@ -114,6 +114,8 @@ pub(in crate::spec) fn workflow(
         return None;
     }
     let fields = checker.fields(root, &WORKFLOW)?;
+    checker.own_keys =
+        WORKFLOW.known.iter().map(|key| key.name).filter(|key| fields.key(key).is_some()).map(str::to_owned).collect();
     let name = fields.require(&mut checker, "name").and_then(|node| checker.filled(node, "`name`"));
     let text = |checker: &mut Checker<'_, '_>, key: &str| {
         fields.get(key).and_then(|node| checker.text(node, &format!("`{key}`"))).map(str::to_owned)
@@ -223,17 +225,21 @@ impl Checker<'_, '_> {
         let ids = self.phase_ids(nodes);
         let mut phases: Vec<Phase> = Vec::with_capacity(nodes.len());
         let mut used: BTreeMap<String, Vec<PhaseId>> = BTreeMap::new();
+        let mut listed: Vec<(usize, Vec<PhaseId>)> = Vec::new();
         for (here, node) in nodes.iter().enumerate() {
             self.here = Here { position: Some(phases.len()), in_list: None };
-            match self.phase_or_used(node, mode, Order { ids: &ids, here }) {
-                Found::Phase(phase) => phases.extend(phase.map(|phase| *phase)),
+            let found: Vec<Phase> = match self.phase_or_used(node, mode, Order { ids: &ids, here }) {
+                Found::Phase(phase) => phase.map(|phase| *phase).into_iter().collect(),
                 Found::Used(several) => {
                     used.insert(ids[here].to_owned(), several.iter().map(|phase| phase.id.clone()).collect());
-                    phases.extend(several);
+                    several
                 }
-            }
+            };
+            listed.push((here, found.iter().map(|phase| phase.id.clone()).collect()));
+            phases.extend(found);
         }
         self.here = Here::default();
+        self.collisions(nodes, &listed);
         mean_used(&mut phases, &used);
         self.outputs_exist(&phases, &ids);
         Some(phases)

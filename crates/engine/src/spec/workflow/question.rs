@@ -145,6 +145,9 @@ pub struct Waits {
     /// Whether nothing but a person's answer counts: no policy, no default, no answer in advance.
     #[serde(default)]
     pub only_person: bool,
+    /// The answer that policy gives where it may; the first that goes on when absent.
+    #[serde(default)]
+    pub proposed: Option<OptionId>,
 }
 
 /// How long a question waits, and what happens then.
@@ -182,11 +185,11 @@ impl OnDeadline {
 /// Which questions may be answered without a person, and when verifications are asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
-    /// Plain checkpoints take their first option that goes on.
+    /// Plain checkpoints take their default, or else their first option that goes on.
     pub checkpoint: Option<Automatic>,
     /// Verifications are approved.
     pub verify: Option<Automatic>,
-    /// Decisions take their first option.
+    /// Decisions take their default, or else their first option.
     pub decision: Option<Automatic>,
     /// Whether verifications are asked for together, at the end of their phase.
     pub collect_phase: bool,

@@ -1,0 +1,104 @@
+//! Folding what is done again because a person found issues, and questions that no longer matter.
+
+use super::Misfit;
+use crate::hold::HoldState;
+use crate::id::{HoldId, TaskId, TaskKey};
+use crate::run::event::AttemptReason;
+use crate::run::state::{Run, TaskState, VoidedHold};
+use crate::time::Timestamp;
+
+/// What is done again, as an event says it.
+pub(super) struct Redo<'e> {
+    pub(super) keys: &'e [TaskKey],
+    pub(super) by: &'e TaskKey,
+    pub(super) issues: &'e str,
+    pub(super) stale: &'e [TaskKey],
+    pub(super) after: &'e [TaskId],
+}
+
+impl Run {
+    /// Work is done again with what a person found, then what was built on it, and then the question is asked again.
+    pub(super) fn redo_asked(&mut self, redo: &Redo<'_>, at: Timestamp) -> Result<(), Misfit> {
+        self.task(redo.by, at, |task| {
+            task.hold = None;
+            task.next_reason = AttemptReason::Feedback;
+            let exchange = task.exchange_mut();
+            exchange.rounds += 1;
+            exchange.after = redo.after.to_vec();
+            TaskState::Waiting
+        })?;
+        redo.keys.iter().try_for_each(|key| self.again_with_issues(key, redo.issues, at))?;
+        redo.stale.iter().try_for_each(|key| self.stale(key, redo.issues, at))?;
+        let again: Vec<TaskId> = redo.keys.iter().chain(redo.stale).map(|key| key.task.clone()).collect();
+        let workflow = self.workflow.clone();
+        let phase = self.phase_under_way()?;
+        let declared = workflow.phases.get(phase.position).ok_or_else(|| Misfit("no such phase".into()))?;
+        phase.await_rework(declared, &again);
+        phase.look_up(declared);
+        Ok(())
+    }
+
+    /// What a task became is done again one by one; the task itself waits for them.
+    fn again_with_issues(&mut self, key: &TaskKey, issues: &str, at: Timestamp) -> Result<(), Misfit> {
+        let children = self.taken_back(key)?;
+        if !children.is_empty() {
+            self.task(key, at, |_| TaskState::Spread)?;
+        }
+        for key in if children.is_empty() { std::slice::from_ref(key) } else { &children } {
+            self.task(key, at, |task| {
+                task.again(Some(issues));
+                TaskState::Waiting
+            })?;
+        }
+        Ok(())
+    }
+
+    /// A task was built on what is done again. What it became depends on that too, so its list is made again.
+    fn stale(&mut self, key: &TaskKey, issues: &str, at: Timestamp) -> Result<(), Misfit> {
+        let asks = self.declared(key).is_some_and(|task| task.checkpoint().is_some());
+        let issues = Some(issues).filter(|_| !asks);
+        for child in self.taken_back(key)? {
+            self.task(&child, at, |task| {
+                task.again(issues);
+                TaskState::LeftOut { reason: "what its list is made from is done again".to_owned(), failed: false }
+            })?;
+        }
+        self.task(key, at, |task| {
+            task.stale(issues);
+            TaskState::Waiting
+        })
+    }
+
+    /// What a task became; its gates look again at what it will have done.
+    fn taken_back(&mut self, key: &TaskKey) -> Result<Vec<TaskKey>, Misfit> {
+        let phase = self.phase_under_way()?;
+        let index = phase.find(key).ok_or_else(|| Misfit(format!("there is no task {}", key.address())))?;
+        phase.gates_again(index);
+        Ok(phase.children(index).into_iter().map(|child| phase.key(child)).collect())
+    }
+
+    /// A task starts or was dealt with, so that it no longer waits for what is done again.
+    pub(super) fn awaits_nothing(&mut self, key: &TaskKey) -> Result<(), Misfit> {
+        let phase = self.phase_under_way()?;
+        let index = phase.find(key).ok_or_else(|| Misfit(format!("there is no task {}", key.address())))?;
+        phase.awaits_nothing(index);
+        Ok(())
+    }
+
+    /// A question no longer matters. What waited for its answer goes on, and asks again where it still has to.
+    pub(super) fn voided(&mut self, hold: &HoldId, reason: &str, at: Timestamp) -> Result<(), Misfit> {
+        let hold = self.close(hold, HoldState::Void)?;
+        self.voided.push(VoidedHold { hold: hold.id.clone(), scope: hold.scope.clone(), reason: reason.to_owned(), at });
+        let waiting: Vec<TaskKey> = self.current.iter().flat_map(|phase| phase.asked_about(&hold.id)).collect();
+        for key in waiting {
+            if self.task_run(&key).is_some_and(|task| task.state == TaskState::Held) {
+                self.task(&key, at, |_| TaskState::Waiting)?;
+            }
+        }
+        self.no_longer_asked(&hold.id);
+        if let Some(phase) = self.current.as_mut().filter(|phase| phase.checkpoint.hold.as_ref() == Some(&hold.id)) {
+            phase.checkpoint.hold = None;
+        }
+        Ok(())
+    }
+}

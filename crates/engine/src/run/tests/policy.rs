@@ -1,0 +1,110 @@
+//! Answers without a person, and what tries again by itself.
+
+use super::questions::{decision, verify};
+use super::*;
+use crate::hold::HoldKind;
+use crate::run::Status;
+use crate::run::state::TaskState;
+use std::time::Duration;
+
+#[test]
+fn policy_counts_each_kind_of_question_for_itself() {
+    let tasks = vec![
+        task("make", &[]),
+        verify("look", "make", 3),
+        Task { needs: vec![TaskId::from("look")], ..decision("db", &[]) },
+        Task { needs: vec![TaskId::from("db")], ..decision("cache", &[]) },
+        Task { needs: vec![TaskId::from("cache")], ..verify("again", "make", 3) },
+    ];
+    let mut asked = workflow(vec![phase("one", tasks)]);
+    asked.policy.verify = Some(Automatic { when: None, at_most: Some(2) });
+    asked.policy.decision = Some(Automatic { when: None, at_most: Some(1) });
+    let mut bench = Bench::new(asked);
+    bench.work();
+    assert_eq!((bench.hold().kind, bench.asked()), (HoldKind::Decision, vec!["one/cache".to_owned()]));
+    bench.answer("sqlite", None);
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Complete, "only one verification was approved before the second");
+}
+
+#[test]
+fn policy_takes_the_declared_default_and_never_one_that_does_not_go_on() {
+    let proposing = |option: &str| Waits { proposed: Some(OptionId::from(option)), ..Waits::default() };
+    let mut one = phase("one", vec![super::questions::with_waits(decision("db", &[]), proposing("postgres"))]);
+    let options = vec![choice("Continue", Action::Continue), choice("Again", Action::RepeatPhase(PhaseId::from("one")))];
+    one.checkpoint = Some(Checkpoint { waits: proposing("again"), ..checkpoint(options).unwrap() });
+    let mut asked = workflow(vec![one]);
+    asked.policy.decision = Some(Automatic::default());
+    asked.policy.checkpoint = Some(Automatic::default());
+    let mut bench = Bench::new(asked);
+    bench.perform(&bench.run.pending()[0].clone());
+    let shown = Showing { automatic: true, ..Showing::default() };
+    bench.outcome(Body::Shown { phase: PhaseId::from("one"), iteration: 1, shown: Box::new(shown) });
+    let taken: Vec<(&str, Way)> =
+        bench.run.decisions.iter().map(|decision| (decision.option.as_str(), decision.actor.way)).collect();
+    assert_eq!(taken, [("postgres", Way::Policy), ("continue", Way::Policy)]);
+    assert_eq!(bench.run.status(), Status::Complete);
+}
+
+#[test]
+fn an_interrupted_attempt_that_fails_uses_retry() {
+    for stops in [true, false] {
+        let mut shaky = task("shaky", &[]);
+        shaky.on_interrupt = OnInterrupt::Fail;
+        shaky.retry = Retry { attempts: 2, backoff: Duration::from_secs(1) };
+        let mut bench = Bench::new(workflow(vec![phase("one", vec![shaky])]));
+        if stops {
+            bench.tell(Actor::driver(), Body::Interrupt { signal: "SIGTERM".into() }, true).unwrap();
+        }
+        let take_over = Body::TakeOver { driver: DriverId::from("d2"), detached: false };
+        bench.tell(person(), take_over.clone(), true).unwrap();
+        let state = bench.run.task_run(&key("one", 1, "shaky")).unwrap().state.clone();
+        assert!(matches!(state, TaskState::Backoff { .. } | TaskState::Running), "{state:?}");
+        let wake = bench.run.pending().into_iter().find(|effect| matches!(effect, Effect::Wake { .. }));
+        wake.into_iter().for_each(|effect| drop(bench.perform(&effect)));
+        assert_eq!(bench.run.pending(), [Effect::Task { key: key("one", 1, "shaky"), attempt: 2 }]);
+        bench.tell(person(), take_over, true).unwrap();
+        assert_eq!(bench.run.status(), Status::Failed, "the attempts are used up");
+    }
+}
+
+#[test]
+fn each_retry_after_an_until_limit_has_all_its_rounds() {
+    let mut polish = task("polish", &[]);
+    polish.until = Some(Until { holds: Holds::Run("test -f done".into()), limit: 3, timeout: None, checks: Vec::new() });
+    polish.retry = Retry { attempts: 2, backoff: Duration::from_secs(1) };
+    let mut bench = Bench::new(workflow(vec![phase("one", vec![polish])]));
+    let mut rounds = 0;
+    while bench.run.status() == Status::Running {
+        match bench.run.pending().into_iter().next().expect("something is to be done") {
+            Effect::Task { key, attempt } => {
+                rounds += 1;
+                let outcome = TaskOutcome::Again { result: None, outputs: Vec::new(), why: "not yet".into() };
+                bench.outcome(Body::TaskEnded { key, attempt, outcome, agent: None, commit: None });
+            }
+            other => drop(bench.perform(&other)),
+        }
+    }
+    assert_eq!(rounds, 6, "three for each try");
+    let failed = bench.entries.iter().filter_map(|entry| match &entry.event {
+        Event::TaskFailed { failure, attempt, .. } => Some((*attempt, failure.message.clone())),
+        _ => None,
+    });
+    let told: Vec<(u32, String)> = failed.collect();
+    assert_eq!(told.iter().map(|(attempt, _)| *attempt).collect::<Vec<_>>(), [3, 6]);
+    assert!(told.iter().all(|(_, message)| message.contains("after 3 rounds")), "{told:?}");
+}
+
+#[test]
+fn a_phase_that_repeats_because_of_a_gate_is_told_what_the_gate_printed() {
+    let mut one = phase("one", vec![task("make", &[])]);
+    one.gates = vec![Gate { on_fail: OnFail::Repeat, ..gate("tests") }];
+    let mut bench = Bench::new(workflow(vec![one]));
+    bench.perform(&bench.effect_of("one/make"));
+    let failure = Failure { tail: "assertion failed: left == right\n".into(), ..broken() };
+    let (phase, gate) = (PhaseId::from("one"), GateId::from("tests"));
+    bench.outcome(Body::GateEnded { phase, iteration: 1, gate, attempt: 1, failure: Some(failure) });
+    let feedback = bench.run.current.as_ref().and_then(|phase| phase.feedback.clone()).unwrap();
+    assert!(feedback.contains("one/tests failed: it broke"), "{feedback}");
+    assert!(feedback.contains("assertion failed: left == right"), "{feedback}");
+}

@@ -1,0 +1,274 @@
+//! Rework: what is done again when a person finds issues, and what waits for it.
+
+use super::questions::{action, decision, verify, with_waits};
+use super::*;
+use crate::hold::verify_options;
+use crate::run::Status;
+use crate::run::state::TaskState;
+use crate::spec::workflow::question::Verify;
+use std::time::Duration;
+
+/// `look` verifies `build`, and needs these tasks.
+fn look(needs: &[&str]) -> Task {
+    Task { needs: needs.iter().map(|need| TaskId::from(*need)).collect(), ..verify("look", "build", 3) }
+}
+
+fn bench(tasks: Vec<Task>) -> Bench {
+    let mut bench = Bench::new(workflow(vec![phase("one", tasks)]));
+    bench.work();
+    bench
+}
+
+fn state(bench: &Bench, task: &str) -> TaskState {
+    bench.run.task_run(&key("one", 1, task)).unwrap().state.clone()
+}
+
+/// What was folded is what a process that reads it from the store would have.
+fn reloads(bench: &Bench) {
+    let mut read = Run::from_bytes(&bench.run.to_bytes()).unwrap();
+    read.attach(bench.run.workflow.clone()).unwrap();
+    assert_eq!(read.current, bench.run.current);
+}
+
+#[test]
+fn a_verification_opens_again_only_after_the_decision_between_was_asked_again() {
+    let tasks = vec![task("build", &[]), decision("mid", &["build"]), look(&["mid"]), task("ship", &["look"])];
+    let mut bench = bench(tasks);
+    bench.answer_task("one/mid", "postgres", None);
+    bench.work();
+    bench.answer_task("one/look", "issues", Some("the colour is wrong"));
+    reloads(&bench);
+    assert!(bench.run.open_holds().is_empty(), "build is being done again");
+    assert_eq!(bench.effect_of("one/build"), Effect::Task { key: key("one", 1, "build"), attempt: 2 });
+    bench.work();
+    assert_eq!(bench.asked(), ["one/mid"], "the decision comes first");
+    let hold = bench.hold();
+    assert_eq!(hold.previous_choice().map(|choice| choice.id.as_str()), Some("postgres"), "the earlier answer is offered");
+    assert!(hold.blocking && hold.answers.is_empty(), "and not taken");
+    assert!(hold.notes.is_empty());
+    bench.answer_task("one/mid", "sqlite", None);
+    bench.work();
+    assert_eq!(bench.asked(), ["one/look"]);
+    assert_eq!(bench.hold().previous.as_ref().and_then(|answer| answer.feedback.as_deref()), Some("the colour is wrong"));
+    assert!(!bench.started().contains(&"one/ship".to_owned()));
+    bench.answer_task("one/look", "approved", None);
+    bench.work();
+    assert_eq!(bench.started(), ["one/build", "one/mid", "one/look", "one/build", "one/mid", "one/look", "one/ship"]);
+    assert_eq!(bench.run.status(), Status::Complete);
+}
+
+#[test]
+fn an_action_between_is_asked_and_checked_again() {
+    let mut bench = bench(vec![task("build", &[]), action("mail", &["build"]), look(&["mail"])]);
+    bench.answer_task("one/mail", "done", None);
+    bench.work();
+    bench.answer_task("one/look", "issues", Some("no"));
+    bench.work();
+    assert_eq!(bench.asked(), ["one/mail"]);
+    bench.answer_task("one/mail", "done", None);
+    assert!(matches!(bench.run.pending()[..], [Effect::Check { .. }]));
+    bench.work();
+    assert_eq!(bench.asked(), ["one/look"]);
+}
+
+#[test]
+fn the_question_waits_for_rework_that_it_does_not_need() {
+    let redo = vec![TaskId::from("build"), TaskId::from("docs")];
+    let mut asks = look(&["build"]);
+    if let Work::Checkpoint(checkpoint) = &mut asks.work {
+        checkpoint.options = verify_options(Action::Redo(redo), None);
+    }
+    let mut bench = bench(vec![task("build", &[]), task("docs", &[]), asks, task("ship", &["look"])]);
+    bench.answer_task("one/look", "issues", Some("both"));
+    bench.perform(&bench.effect_of("one/build"));
+    assert!(bench.run.pending().iter().all(|effect| *effect == Effect::Task { key: key("one", 1, "docs"), attempt: 2 }));
+    reloads(&bench);
+    bench.work();
+    assert_eq!(bench.asked(), ["one/look"]);
+    reloads(&bench);
+}
+
+#[test]
+fn one_need_of_several_does_not_let_the_question_open_early() {
+    let any = Task { join: Join::Any, ..look(&["build", "other"]) };
+    let between = Task { join: Join::Any, ..task("pack", &["build", "other"]) };
+    let mut bench = bench(vec![task("build", &[]), task("other", &[]), between, any]);
+    bench.answer_task("one/look", "issues", Some("no"));
+    assert_eq!(bench.run.pending(), [Effect::Task { key: key("one", 1, "build"), attempt: 2 }]);
+    bench.work();
+    let again = bench.started().split_off(4);
+    assert_eq!(again, ["one/build", "one/pack", "one/look"]);
+}
+
+#[test]
+fn parallel_branches_are_done_again_wherever_they_stand() {
+    let mut tolerated = task("tolerated", &["build"]);
+    tolerated.continue_on_error = true;
+    let mut backoff = task("backoff", &["build"]);
+    backoff.retry = Retry { attempts: 3, backoff: Duration::from_secs(60) };
+    let mut asks = task("asks", &["build"]);
+    asks.on_fail = OnFail::Ask;
+    let tasks = vec![
+        task("build", &[]),
+        task("done", &["build"]),
+        tolerated,
+        task("needs-tolerated", &["tolerated"]),
+        task("running", &["build"]),
+        backoff,
+        asks,
+        verify("other", "build", 3),
+        look(&["build"]),
+    ];
+    let mut bench = Bench::new(workflow(vec![phase("one", tasks)]));
+    bench.perform(&bench.effect_of("one/build"));
+    bench.perform(&bench.effect_of("one/done"));
+    bench.fail("one/tolerated");
+    bench.fail("one/backoff");
+    bench.fail("one/asks");
+    bench.perform(&bench.effect_of("one/other"));
+    bench.perform(&bench.effect_of("one/look"));
+    assert_eq!(bench.asked(), ["one/asks", "one/look", "one/other"]);
+    assert!(matches!(state(&bench, "needs-tolerated"), TaskState::LeftOut { .. }));
+    let before = bench.started().len();
+    bench.answer_task("one/look", "issues", Some("no"));
+    reloads(&bench);
+    assert_eq!(bench.run.pending(), [Effect::Task { key: key("one", 1, "build"), attempt: 2 }], "nothing else goes on");
+    assert!(bench.run.open_holds().is_empty(), "what was asked about the old work no longer matters");
+    bench.work();
+    let again: BTreeSet<String> = bench.started().split_off(before).into_iter().collect();
+    let all = ["asks", "backoff", "build", "done", "look", "needs-tolerated", "other", "running", "tolerated"];
+    assert_eq!(again.into_iter().collect::<Vec<_>>(), all.map(|task| format!("one/{task}")));
+    assert_eq!(bench.asked(), ["one/look", "one/other"], "both are asked again, neither waits for the other");
+}
+
+#[test]
+fn gates_of_redone_tasks_run_again() {
+    let of = |id: &str, task: &str| Gate { task: Some(TaskId::from(task)), ..gate(id) };
+    let mut one = phase("one", vec![task("build", &[]), task("pack", &["build"]), look(&["pack"])]);
+    one.gates = vec![of("tests", "build"), of("size", "pack")];
+    let mut bench = Bench::new(workflow(vec![one]));
+    bench.work();
+    bench.answer_task("one/look", "issues", Some("no"));
+    bench.perform(&bench.effect_of("one/build"));
+    assert!(matches!(&bench.run.pending()[..], [Effect::Gate { attempt: 2, .. }]), "{:?}", bench.run.pending());
+    bench.work();
+    assert_eq!(bench.asked(), ["one/look"]);
+    assert_eq!(bench.run.current.as_ref().unwrap().gates.iter().map(|gate| gate.attempts).collect::<Vec<_>>(), [2, 2]);
+}
+
+#[test]
+fn a_list_that_depends_on_redone_work_is_made_again() {
+    let mut each = task("each", &["build"]);
+    each.for_each = Some(ForEach { over: Over::List(Vec::new()), max_parallel: None });
+    let mut bench = Bench::new(workflow(vec![phase("one", vec![task("build", &[]), each, look(&["each"])])]));
+    let spread = |bench: &mut Bench, attempt: u32, names: &[&str]| {
+        let item = |name: &&str| crate::run::command::Item { key: (*name).into(), value: Datum::Inline("1".into()) };
+        let outcome = TaskOutcome::Items(names.iter().map(item).collect());
+        bench.outcome(Body::TaskEnded { key: key("one", 1, "each"), attempt, outcome, agent: None, commit: None })
+    };
+    bench.perform(&bench.effect_of("one/build"));
+    spread(&mut bench, 1, &["a", "b"]);
+    bench.work();
+    bench.answer_task("one/look", "issues", Some("no"));
+    reloads(&bench);
+    bench.perform(&bench.effect_of("one/build"));
+    assert_eq!(bench.run.pending(), [Effect::Task { key: key("one", 1, "each"), attempt: 2 }]);
+    spread(&mut bench, 2, &["b", "c"]);
+    let item = |name: &str, attempt| {
+        let key = TaskKey { item: Some(name.into()), ..key("one", 1, "each") };
+        Effect::Task { key, attempt }
+    };
+    assert_eq!(bench.run.pending(), [item("b", 2), item("c", 1)], "no attempt has the number of an earlier one");
+    bench.work();
+    assert_eq!(bench.asked(), ["one/look"]);
+    reloads(&bench);
+}
+
+#[test]
+fn a_task_skipped_before_it_ran_stays_skipped_and_still_waits_for_the_rework() {
+    let tasks = vec![task("build", &[]), task("lint", &["build"]), look(&["lint"]), task("ship", &["look"])];
+    let mut bench = Bench::new(workflow(vec![phase("one", tasks)]));
+    for skipped in ["lint", "ship"] {
+        let step = crate::id::StepKey::Task(key("one", 1, skipped));
+        bench.tell(person(), Body::SkipTask { step, reason: "not today".into(), cut_off: None }, true).unwrap();
+    }
+    bench.work();
+    bench.answer_task("one/look", "issues", Some("no"));
+    assert_eq!(bench.run.pending(), [Effect::Task { key: key("one", 1, "build"), attempt: 2 }]);
+    assert!(bench.run.open_holds().is_empty());
+    bench.work();
+    assert_eq!(bench.asked(), ["one/look"]);
+    bench.answer_task("one/look", "approved", None);
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Complete);
+    assert!(!bench.started().iter().any(|task| task == "one/lint" || task == "one/ship"));
+}
+
+#[test]
+fn a_default_does_not_replace_what_a_person_decided_before_the_rework() {
+    let waits = Waits { default: Some(OptionId::from("sqlite")), ..Waits::default() };
+    let tasks = vec![task("build", &[]), with_waits(decision("mid", &["build"]), waits), look(&["mid"])];
+    let mut bench = bench(tasks);
+    assert_eq!(bench.run.decisions[0].actor.way, Way::Default);
+    bench.answer_task("one/look", "issues", Some("no"));
+    bench.work();
+    assert_eq!(bench.run.decisions[2].actor.way, Way::Default, "nobody has decided, so nobody is asked");
+    let hold = bench.run.decisions[2].hold.clone();
+    bench.tell(person(), Body::ChangeAnswer { hold, option: "postgres".into(), feedback: None }, true).unwrap();
+    bench.work();
+    bench.answer_task("one/look", "issues", Some("still not"));
+    bench.work();
+    assert_eq!(bench.asked(), ["one/mid"], "a person decided");
+    assert_eq!(bench.hold().previous_choice().map(|choice| choice.id.as_str()), Some("postgres"));
+    assert!(bench.hold().blocking);
+}
+
+#[test]
+fn issues_at_the_end_of_a_phase_redo_what_was_built_on_the_work() {
+    let asked = Verify { built: "it".into(), rounds: 3, ..Verify::default() };
+    let options = verify_options(Action::Redo(vec![TaskId::from("build")]), None);
+    let mut one = phase("one", vec![task("docs", &[]), task("build", &[]), task("pack", &["build"])]);
+    one.checkpoint = Some(Checkpoint { question: Some(Question::Verify(asked)), ..checkpoint(options).unwrap() });
+    let mut bench = Bench::new(workflow(vec![one]));
+    bench.work();
+    bench.answer("issues", Some("too small"));
+    bench.work();
+    assert_eq!(bench.started(), ["one/docs", "one/build", "one/pack", "one/build", "one/pack"]);
+}
+
+#[test]
+fn a_second_report_while_work_is_redone_adds_to_the_first() {
+    let mut second = verify("second", "build", 3);
+    second.needs = vec![TaskId::from("docs")];
+    let mut bench = bench(vec![task("build", &[]), task("docs", &[]), look(&["build"]), second]);
+    bench.answer_task("one/look", "issues", Some("too slow"));
+    bench.answer_task("one/second", "issues", Some("too big"));
+    let build = bench.run.task_run(&key("one", 1, "build")).unwrap();
+    assert_eq!((build.attempts, build.feedback()), (3, Some("too slow\n\ntoo big")));
+    bench.work();
+    assert_eq!(bench.asked(), ["one/look", "one/second"]);
+    bench.answer_task("one/look", "issues", Some("red"));
+    assert_eq!(bench.run.task_run(&key("one", 1, "build")).unwrap().feedback(), Some("red"), "what was dealt with is over");
+}
+
+#[test]
+fn questions_that_redo_each_others_work_never_block_each_other() {
+    let mut first = verify("first", "late", 3);
+    first.needs = vec![TaskId::from("build")];
+    let mut second = verify("second", "last", 3);
+    second.needs = vec![TaskId::from("build")];
+    let tasks = vec![task("build", &[]), first, second, task("late", &["second"]), task("last", &["first"])];
+    let mut bench = bench(tasks);
+    bench.answer_task("one/first", "issues", Some("a"));
+    bench.work();
+    assert_eq!(bench.asked(), ["one/second"], "the first waits for work that needs the second");
+    bench.answer_task("one/second", "issues", Some("b"));
+    bench.work();
+    assert_eq!(bench.asked(), ["one/second"], "the second cannot wait for what needs the first");
+    bench.answer_task("one/second", "approved", None);
+    bench.work();
+    assert_eq!(bench.asked(), ["one/first"]);
+    bench.answer_task("one/first", "approved", None);
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Complete);
+}

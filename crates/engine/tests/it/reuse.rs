@@ -1,0 +1,100 @@
+//! Phases that use another workflow file: their ids, and the keys that count only in the file that is run.
+
+use super::lines;
+use lockgate_engine::hold::Action;
+use lockgate_engine::id::PhaseId;
+use lockgate_engine::spec::beside::Beside;
+use lockgate_engine::spec::read_beside;
+
+/// One file lies beside the workflow: `s.yaml`.
+struct Used(String);
+
+impl Beside for Used {
+    fn read(&mut self, path: &str) -> Result<Option<String>, String> {
+        Ok((path == "s.yaml").then(|| self.0.clone()))
+    }
+
+    fn list(&mut self, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+const TWO: &str =
+    "name: s\nphases:\n  - { id: one, tasks: [{ id: a, run: 'true' }] }\n  - { id: two, tasks: [{ id: b, run: 'true' }] }\n";
+
+fn told(source: &str, used: &str) -> Vec<String> {
+    lines(read_beside(source, &mut Used(used.to_owned())))
+}
+
+#[test]
+fn a_used_phase_must_not_be_called_as_another_one() {
+    let own = "  - { id: p.one, tasks: [{ id: c, run: 'true' }] }\n";
+    let used = "  - { id: p, use: s.yaml }\n";
+    assert_eq!(
+        told(&format!("name: x\nphases:\n{used}{own}"), TWO),
+        ["4:11 duplicate-id: there are two phases called `p.one` (the first one is on line 3; rename one of them)"]
+    );
+    assert_eq!(
+        told(&format!("name: x\nphases:\n{own}{used}"), TWO),
+        ["4:11 duplicate-id: there are two phases called `p.one` (the first one is on line 3; rename one of them)"]
+    );
+    assert_eq!(told(&format!("name: x\nphases:\n{used}{used}"), TWO).len(), 1, "two of the same id are told once");
+    assert_eq!(told(&format!("name: x\nphases:\n{used}  - {{ id: q, use: s.yaml }}\n"), TWO), [] as [&str; 0]);
+}
+
+#[test]
+fn keys_about_a_whole_run_must_be_said_in_the_file_that_is_run() {
+    let says = [
+        ("worktree", "worktree: true"),
+        ("max_parallel", "max_parallel: 2"),
+        ("finalization", "finalization: { template: t.md, output: o.md }"),
+        ("policy", "policy: { verify: auto }"),
+        ("budget", "budget: { max_cost: 1 }"),
+        ("output_dir", "output_dir: out"),
+    ];
+    for (key, line) in says {
+        let used = |path: &str| match path {
+            "s.yaml" => Some(format!("{TWO}{line}\n")),
+            "t.md" | "templates/t.md" => Some("done".to_owned()),
+            _ => None,
+        };
+        struct Files<F>(F);
+        impl<F: Fn(&str) -> Option<String>> Beside for Files<F> {
+            fn read(&mut self, path: &str) -> Result<Option<String>, String> {
+                Ok((self.0)(path))
+            }
+            fn list(&mut self, _: &str) -> Vec<String> {
+                Vec::new()
+            }
+        }
+        let source = "name: x\nphases:\n  - { id: p, use: s.yaml }\n";
+        let told = lines(read_beside(source, &mut Files(used)));
+        let help = format!("(say `{key}` in this file, which then decides, or remove it from `s.yaml`)");
+        let expected = format!("3:19 unused-key: `s.yaml` says `{key}`, which counts only in the file that is run {help}");
+        assert_eq!(told, [expected]);
+        let decided = lines(read_beside(&format!("{source}{line}\n"), &mut Files(used)));
+        assert_eq!(decided, [] as [&str; 0], "{key}");
+    }
+}
+
+#[test]
+fn repeating_a_phase_that_uses_a_workflow_means_all_of_its_phases() {
+    let source = "
+name: x
+phases:
+  - id: first
+    checkpoint:
+      prompt: Skip?
+      options: [{ label: Skip, on_select: { action: skip_phases, phases: p } }, { label: Continue }]
+  - { id: p, use: s.yaml }
+  - id: last
+    checkpoint:
+      prompt: Again?
+      options: [{ label: Again, on_select: { action: repeat_phase, target: p } }, { label: Continue }]
+";
+    let read = read_beside(source, &mut Used(TWO.to_owned())).workflow.expect("a workflow");
+    let both = [PhaseId::from("p.one"), PhaseId::from("p.two")];
+    let option = |phase: &str| read.phase(phase).unwrap().checkpoint.as_ref().unwrap().options[0].clone();
+    assert_eq!(option("first").action, Action::SkipPhases(both.to_vec()));
+    assert_eq!((option("last").action, option("last").restores), (Action::RepeatPhase(both[0].clone()), both.to_vec()));
+}
