@@ -2,7 +2,7 @@
 
 use crate::error::StoreError;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -46,6 +46,6 @@ impl Presence {
     }
 }
 
-fn identity(database: &PathBuf) -> Option<(u64, u64)> {
+fn identity(database: &Path) -> Option<(u64, u64)> {
     database.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
