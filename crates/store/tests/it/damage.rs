@@ -167,7 +167,11 @@ async fn findings_say_which_run_where_and_what() {
     assert_eq!(all, of_run);
     assert_eq!(told(&all), format!("Some(\"aaaa\") value {digest}: the run refers to it, and it is missing"));
     let (all, _) = found_after("DELETE FROM commits WHERE key > 0x200000000").await;
-    assert_eq!(told(&all), "Some(\"bbbb\") its history: it has no commits");
+    assert_eq!(
+        told(&all),
+        "Some(\"bbbb\") 3 commits (1 to 3): recorded, and missing from the end of the history\n\
+         Some(\"bbbb\") its history: it has no commits"
+    );
     let (all, _) = found_after("UPDATE commits SET hash = x'00' WHERE key = 0x100000001").await;
     assert!(told(&all).contains("the commits: "), "{}", told(&all));
 }
