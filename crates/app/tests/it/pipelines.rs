@@ -382,7 +382,7 @@ name: reviewer
 phases:
   - id: look
     tasks:
-      - { id: overrides, run: '"$LOCKGATE" review PRD-009 --override "I say so"; test $? = 3' }
+      - { id: overrides, run: '"$LOCKGATE" review PRD-009 --override "I say so" || test $? = 3' }
       - { id: files, needs: [overrides], run: '"$LOCKGATE" review PRD-009 --verdict ship' }
 "#,
     );

@@ -74,17 +74,26 @@ pub(super) fn pipes(command: &str) -> Pipes {
 
 /// A command whose pipes fail only when something went wrong in them.
 ///
-/// `head` reads to the end: otherwise a command that prints more than is wanted would be killed, and so have failed. What never
-/// ends by itself is meant to be killed.
+/// `head` and `grep -q` read to the end: otherwise a command that prints more than is wanted would be killed, and so have failed.
+/// What never ends by itself is meant to be killed.
 fn with_its_pipes(command: &str) -> String {
     const HEAD: &str = "head() { s=0; command head \"$@\" || s=$?; \
 for a do case $a in -*|[0-9]*) ;; *) return $s ;; esac; done; cat >/dev/null; return $s; }";
+    const GREP: &str = "grep() { s=0; command grep \"$@\" || s=$?; \
+case \" $* \" in *' -q'*|*' -'[!-]*q*|*' --quiet'*|*' --silent'*) if test -p /dev/stdin; then cat >/dev/null; fi ;; esac; return $s; }";
     const LAST_ONLY: &str = "(set +o pipefail) 2>/dev/null && set +o pipefail";
-    match pipes(command) {
-        Pipes::ShortenOnly | Pipes::Mixed(_) if command.contains("head") => format!("{HEAD}\n{command}"),
-        Pipes::Plain | Pipes::ShortenOnly | Pipes::Mixed(_) => command.to_owned(),
-        Pipes::Endless(_) => format!("{LAST_ONLY}\n{command}"),
+    let is_piped_into = |program: &str| command.split('|').skip(1).any(|member| member.trim_start().starts_with(program));
+    let mut lines = Vec::new();
+    if is_piped_into("grep") {
+        lines.push(GREP);
     }
+    match pipes(command) {
+        Pipes::Endless(_) => lines = vec![LAST_ONLY],
+        Pipes::Plain | Pipes::ShortenOnly | Pipes::Mixed(_) if is_piped_into("head") => lines.push(HEAD),
+        Pipes::Plain | Pipes::ShortenOnly | Pipes::Mixed(_) => {}
+    }
+    lines.push(command);
+    lines.join("\n")
 }
 
 /// A command in which nothing is filled in.
@@ -156,6 +165,10 @@ mod tests {
             ("seq 1 100000 | grep 1 | head -1", true),
             ("false | grep -c x | head -1", false),
             ("yes | head -1", true),
+            ("seq 1 1000000 | grep -q 1", true),
+            ("seq 1 1000000 | grep -q x", false),
+            ("(seq 1 1000000; false) | grep --quiet 1", false),
+            ("(seq 1 1000000; true) |grep -cq 1 && grep -q root /etc/passwd", true),
         ] {
             let run = all_of([command]).expect("a command");
             let output = std::process::Command::new("bash").args(["-eo", "pipefail", "-c", &run]).output().expect("a shell");
