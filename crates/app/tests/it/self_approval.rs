@@ -13,7 +13,7 @@ fn tried(attempt: &str) -> (Project, String, String) {
     project.write("attempt.sh", attempt);
     project.write(
         "attack.yaml",
-        "name: attack\nphases:\n  - id: act\n    tasks: [{ id: try, run: 'sh attempt.sh > said 2>&1; true' }]\n",
+        "name: attack\nphases:\n  - id: act\n    tasks: [{ id: try, run: 'sh attempt.sh > said 2>&1 || true' }]\n",
     );
     let output = project.run(&["run", "attack.yaml"]);
     assert_eq!(output.code, Some(0), "{output:?}");
@@ -210,7 +210,7 @@ fn a_task_that_resumes_a_failed_run_is_refused_and_the_attempt_is_recorded() {
     let project = Project::with("name: fails\nphases: [{ id: a, tasks: [{ id: t, run: 'exit 1' }] }]\n");
     assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(1));
     let failed = project.newest();
-    let attempt = format!("\"$LOCKGATE\" resume {failed}; \"$LOCKGATE\" resume {failed} --detach; true");
+    let attempt = format!("\"$LOCKGATE\" resume {failed} || true; \"$LOCKGATE\" resume {failed} --detach || true");
     project.write(
         "attack.yaml",
         format!("name: attack\nphases:\n  - id: act\n    tasks:\n      - id: try\n        run: '{attempt}'\n"),

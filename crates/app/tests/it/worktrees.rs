@@ -166,7 +166,7 @@ fn a_task_may_neither_merge_nor_remove_a_worktree() {
     let (project, run) = waiting(&flow(COMMITS));
     assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]).code, Some(0));
     let tries = format!(
-        "\"$LOCKGATE\" --root {root} worktrees merge {run} 2>> {root}/told; \"$LOCKGATE\" --root {root} worktrees remove {run} --force 2>> {root}/told; true",
+        "\"$LOCKGATE\" --root {root} worktrees merge {run} 2>> {root}/told || true; \"$LOCKGATE\" --root {root} worktrees remove {run} --force 2>> {root}/told || true",
         root = project.root().display()
     );
     project.write("tries.yaml", format!("name: tries\nphases: [{{ id: a, tasks: [{{ id: t, run: {tries:?} }}] }}]\n"));
