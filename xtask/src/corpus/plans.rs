@@ -140,8 +140,12 @@ mod tests {
 
     #[test]
     fn a_task_that_was_dropped_is_a_failure() {
-        let task = |kind: &str| json!({"kind": kind});
-        let read = |kinds: &[&str]| json!({"format": "plan", "tasks": kinds.iter().map(|kind| task(kind)).collect::<Vec<_>>(), "problems": []});
+        let task = |(at, kind): (usize, &&str)| json!({"id": format!("task-{}", at + 1), "kind": kind});
+        let read = |kinds: &[&str]| {
+            let around = json!({"id": "task-1-start", "kind": "checkpoint:decision"});
+            let tasks: Vec<Value> = kinds.iter().enumerate().map(task).chain([around]).collect();
+            json!({"format": "plan", "tasks": tasks, "problems": []})
+        };
         let source = "<task type=\"auto\">\n<task type=\"checkpoint:decision\">\n";
         assert_eq!(compared(source, &read(&["agent", "checkpoint:decision"])).map(|(tasks, _)| tasks), Ok(2));
         assert!(compared(source, &read(&["agent"])).is_err());

@@ -127,8 +127,10 @@ fn variables_are_set_and_removed() {
     // PATH stands for any variable of this process.
     let path = std::env::var("PATH").unwrap();
     let show = "echo \"[$PATH][$GIVEN][$BOTH]\"";
-    let bare =
-        Job { remove_env: vec!["PATH".into(), "BOTH".into()], ..job(folder.path(), "/usr/bin/env | /bin/grep -c ^PATH= || true") };
+    let bare = Job {
+        remove_env: vec!["PATH".into(), "BOTH".into()],
+        ..job(folder.path(), "/usr/bin/env | /bin/grep -c ^PATH= || true")
+    };
     assert_eq!(run_job(bare).1.last().map(String::as_str), Some("0"));
     let given = Job {
         env: vec![("GIVEN".into(), "a b'\"$c".into()), ("BOTH".into(), "set".into())],
