@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 /// The sections of the requirements, and how many each has.
-const SECTIONS: &[(char, u32)] = &[('A', 13), ('B', 10), ('C', 8), ('D', 8), ('E', 12), ('F', 12)];
+const SECTIONS: &[(char, u32)] = &[('A', 16), ('B', 10), ('C', 8), ('D', 9), ('E', 12), ('F', 13), ('G', 5)];
 
 /// Checks the table against the names of all tests that were built.
 pub(crate) fn check(tests: &[String]) -> Report {
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_missing_row_a_second_row_and_an_unknown_id_are_found() {
-        let text = table("").replace("| F12 | open | |\n", "| F11 | open | |\n| G1 | open | |\n");
+        let text = table("").replace("| F12 | open | |\n", "| F11 | open | |\n| H1 | open | |\n");
         assert_eq!(problems(&text, &[]).len(), 3);
     }
 }
