@@ -40,8 +40,11 @@ pub(super) fn digest(base: &Dir, git: &Below, most: Most, linked: Linked<'_>) ->
         true => line(base, git, most.bytes, &mut left)?.unwrap_or_default(),
         false => String::new(),
     };
-    for below in walk(&dir, most.things, &|path| !is_left_out(path))? {
-        if is_left_out(&below.path) {
+    // Without a HEAD, git takes it for no repository, and everything in it counts whatever its name is.
+    let is_repository = dir.is_file("HEAD");
+    let left_out = |path: &Path| is_repository && is_left_out(path);
+    for below in walk(&dir, most.things, &|path| !left_out(path))? {
+        if left_out(&below.path) {
             continue;
         }
         if let Some(what) = line(&dir, &below, most.bytes, &mut left)? {

@@ -164,6 +164,15 @@ fn commits_branches_and_hooks_of_a_nested_repository_are_bound() {
 }
 
 #[test]
+fn everything_in_a_folder_that_is_only_named_like_a_repository_is_bound() {
+    let project = Project::new();
+    project.write("shown/.git/objects/run.sh", "echo good");
+    let before = listing(&project, "shown");
+    project.write("shown/.git/objects/run.sh", "echo evil");
+    assert_ne!(listing(&project, "shown"), before);
+}
+
+#[test]
 fn the_commit_of_a_submodule_is_bound() {
     let project = Project::new();
     repository(&project, "elsewhere");
