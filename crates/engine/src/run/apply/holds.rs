@@ -148,9 +148,9 @@ impl Run {
         Ok(())
     }
 
-    /// Answers without a person that run a phase again are counted until a person answers, or the phase is done.
+    /// Answers without a person that run a phase again are counted until a person answers the same question, or the phase is done.
     fn count_automatic_repeats(&mut self, hold: &Hold) {
-        let (Some(phase), Some(answer)) = (hold.scope.phase(), hold.answers.last()) else { return };
+        let (Scope::Phase { phase, .. }, Some(answer)) = (&hold.scope, hold.answers.last()) else { return };
         if !answer.actor.way.is_automatic() {
             self.automatic_repeats.remove(phase);
         } else if hold.chosen().is_some_and(|choice| choice.action.repeats()) {

@@ -83,7 +83,10 @@ pub(in crate::run) fn ask(
         Scope::Run | Scope::Phase { .. } | Scope::Gate { .. } | Scope::Gaps { .. } => None,
     };
     let hold = HoldId::new(ids.next_id());
-    let tired = scope.phase().and_then(|phase| run.automatic_repeats.get(phase)).is_some_and(|count| *count >= REPEATS_BY_ITSELF);
+    let tired = match &scope {
+        Scope::Phase { phase, .. } => run.automatic_repeats.get(phase).is_some_and(|count| *count >= REPEATS_BY_ITSELF),
+        Scope::Run | Scope::Tasks(_) | Scope::Gate { .. } | Scope::Gaps { .. } => false,
+    };
     let (waits, notes) = if tired { for_a_person(checkpoint) } else { (checkpoint.waits.clone(), None) };
     let notes: Vec<String> = showing.notes.iter().cloned().chain(notes).collect();
     let mut terms = terms(run, checkpoint, &waits, showing, at, ids);

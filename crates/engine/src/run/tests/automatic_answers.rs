@@ -83,6 +83,30 @@ fn a_default_that_runs_a_phase_again_does_so_a_few_times_and_then_a_person_is_as
 }
 
 #[test]
+fn a_default_that_runs_a_phase_again_stops_although_a_person_answers_another_question_meanwhile() {
+    let ways = vec![choice("Left", Action::Continue), choice("Right", Action::Continue)];
+    let asks = Task { work: Work::Checkpoint(Box::new(checkpoint(ways).unwrap())), ..task("asks", &[]) };
+    let options = vec![choice("Go", Action::Continue), choice("Again", Action::RepeatPhase(PhaseId::from("one")))];
+    let waits = Waits { default: Some(OptionId::from("again")), ..Waits::default() };
+    let mut one = phase("one", vec![asks]);
+    one.checkpoint = Some(Checkpoint { waits, ..checkpoint(options).unwrap() });
+    let mut bench = Bench::new(workflow(vec![one]));
+    for _ in 0..4 {
+        let pending = bench.run.pending().into_iter().find_map(|effect| match effect {
+            Effect::Task { key, attempt } => Some((key, attempt)),
+            _ => None,
+        });
+        let (key, attempt) = pending.expect("the question is to be asked");
+        let outcome = TaskOutcome::Asks(Box::default());
+        bench.outcome(Body::TaskEnded { key, attempt, outcome, agent: None, commit: None });
+        bench.answer("Left", None);
+        bench.perform(&Effect::Show { phase: PhaseId::from("one"), iteration: bench.run.iteration_counts["one"] });
+    }
+    assert_eq!(bench.run.status(), Status::Waiting);
+    assert!(bench.hold().notes[0].contains("without a person"));
+}
+
+#[test]
 fn a_deadline_that_runs_a_phase_again_does_so_a_few_times_and_then_a_person_is_asked() {
     let then = OnDeadline::Answer(OptionId::from("again"));
     let waits = Waits { deadline: Some(Deadline { after: Duration::from_secs(60), then }), ..Waits::default() };

@@ -1,21 +1,29 @@
 //! Playing a plan: one process after another drives the run until it ends, and then the claims are checked.
 
-use super::claims::{check, same_run, state_file_is_right};
+use super::claims::{Moment, Order, check, same_run, state_file_is_right};
+use super::coverage::{Fact, facts, of_state};
+use super::liveness::{Counting, POLLS};
+use super::people;
 use super::plan::Plan;
 use super::world::{Hands, Outside, SimulatedClock};
 use lockgate_engine::digest::Digest;
-use lockgate_engine::hold::HoldKind;
-use lockgate_engine::id::RunId;
-use lockgate_engine::run::command::{Actor, Body, Create, Credential, Way};
-use lockgate_engine::run::event::Created;
-use lockgate_engine::run::{Refusal, Run, Status};
-use lockgate_runner::driver::{DriveError, Driver, Halt, Paused, submit};
+use lockgate_engine::id::{CommandId, RunId};
+use lockgate_engine::run::command::{Actor, Body, Command, Create, Credential, Way};
+use lockgate_engine::run::event::{Created, Event};
+use lockgate_engine::run::{Run, Status, handle};
+use lockgate_engine::time::Timestamp;
+use lockgate_runner::driver::{DriveError, Driver, Halt, Paused};
 use lockgate_runner::load::load;
 use lockgate_runner::world::World;
-use lockgate_store::{MemoryStore, Store, StoreError, verify_run};
+use lockgate_store::{Append, MemoryStore, Store, StoreError, verify_run};
+use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// Longer than anything in a plan takes by the clock of the runtime, which runs only while nothing else can.
+const NOTHING_COMES: Duration = Duration::from_secs(86_400);
 
 /// A process: lives so many polls, then is dropped where it stands.
 struct Mortal<F> {
@@ -23,6 +31,7 @@ struct Mortal<F> {
     left: Option<u32>,
     /// Asked when its time has come, instead of dropping it.
     halt: Option<Halt>,
+    polls: u32,
 }
 
 impl<F: Future + Unpin> Future for Mortal<F> {
@@ -39,6 +48,8 @@ impl<F: Future + Unpin> Future for Mortal<F> {
             Some(left) => *left -= 1,
             None => {}
         }
+        self.polls += 1;
+        assert!(self.polls < POLLS, "a process ends or waits: it was polled {POLLS} times");
         match Pin::new(&mut self.process).poll(context) {
             Poll::Ready(output) => Poll::Ready(Some(output)),
             Poll::Pending => Poll::Pending,
@@ -46,12 +57,13 @@ impl<F: Future + Unpin> Future for Mortal<F> {
     }
 }
 
-pub(super) fn play(plan: &Plan) -> Result<(), String> {
+/// Plays a plan; gives what occurred in it.
+pub(super) fn play(plan: &Plan) -> Result<BTreeSet<Fact>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(play_on(plan))
 }
 
-async fn play_on(plan: &Plan) -> Result<(), String> {
+async fn play_on(plan: &Plan) -> Result<BTreeSet<Fact>, String> {
     let outside = Outside::new(plan);
     let disk = MemoryStore::new();
     let run = RunId::from("simulat0");
@@ -59,13 +71,18 @@ async fn play_on(plan: &Plan) -> Result<(), String> {
     for process in 0..200 {
         let store = disk.another_process();
         *outside.store.lock().unwrap() = Some(store.clone());
+        outside.turns.lock().unwrap().start();
         let hands = Hands { outside: outside.clone(), process };
         let clock = SimulatedClock(outside.clone());
         let world = World { store: Arc::new(store), perform: Arc::new(hands), clock: Arc::new(clock) };
         let halt = Halt::default();
-        let living = Box::pin(live(world, outside.clone(), run.clone(), halt.clone()));
+        let living = Box::pin(live(world, outside.clone(), run.clone(), process, halt.clone()));
         let halt = (plan.halts && process % 2 == 0).then_some(halt);
-        let lived = Mortal { process: living, left: lives.next(), halt }.await;
+        let mortal = Mortal { process: living, left: lives.next(), halt, polls: 0 };
+        let Ok(lived) = tokio::time::timeout(NOTHING_COMES, mortal).await else {
+            let stuck = load(&disk, &run).await.map(|run| format!("{:?} with {:?}", run.status(), run.pending()));
+            return Err(format!("a process ends or waits: nothing comes any more, {stuck:?}"));
+        };
         // The last clone of its store goes with a process, and with it its claim.
         *outside.store.lock().unwrap() = None;
         match lived {
@@ -78,11 +95,12 @@ async fn play_on(plan: &Plan) -> Result<(), String> {
     Err("every run ends".into())
 }
 
-/// One process: begins or resumes the run, drives it, answers what it asks. Gives whether the run has ended.
-async fn live(world: World, outside: Arc<Outside>, run: RunId, halt: Halt) -> Result<bool, DriveError> {
+/// One process: starts or resumes the run, drives it, answers what it asks. Gives whether the run has ended.
+async fn live(world: World, outside: Arc<Outside>, run: RunId, process: u32, halt: Halt) -> Result<bool, DriveError> {
     let known = world.store.load(&run).await?.is_some();
     let mut driver = if known {
-        match Driver::resume(world, &run, person(), Box::new(())).await {
+        change_definition(&world, &outside, &run, process).await?;
+        match Driver::resume(world, &run, person(), Box::new(Counting(outside.clone()))).await {
             Err(DriveError::Refused(_)) => return Ok(true),
             driver => driver?,
         }
@@ -94,60 +112,44 @@ async fn live(world: World, outside: Arc<Outside>, run: RunId, halt: Halt) -> Re
             Paused::Ended if driver.run().status() == Status::Failed => return Ok(false),
             Paused::Ended => return Ok(true),
             Paused::Interrupted => return Ok(false),
-            Paused::Waiting => answer(&mut driver, &outside).await?,
+            Paused::Waiting => people::turn(&mut driver, &outside).await?,
         }
     }
 }
 
-async fn begin(world: World, outside: &Outside, run: RunId) -> Result<Driver, DriveError> {
+async fn begin(world: World, outside: &Arc<Outside>, run: RunId) -> Result<Driver, DriveError> {
     let workflow = outside.plan.workflow();
     let bytes = workflow.to_bytes();
     let created = Created::new(run, Digest::of(&bytes), "out".into(), world.store.driver().clone());
     let values = vec![(created.definition, bytes)];
     let create = Create { created, presets: outside.plan.presets() };
-    Driver::create(world, person(), create, Arc::new(workflow), values, true, Box::new(())).await
+    let listener = Box::new(Counting(outside.clone()));
+    Driver::create(world, person(), create, Arc::new(workflow), values, true, listener).await
 }
 
-/// A person answers the oldest hold: once in a while with a repeat, once in a while after somebody changed the file.
-async fn answer(driver: &mut Driver, outside: &Outside) -> Result<(), DriveError> {
-    let hold = driver.run().open_holds()[0].clone();
-    let turn = driver.run().decisions.len() + driver.run().version as usize;
-    if turn.is_multiple_of(5) && hold.revision == 1 {
-        outside.file.lock().unwrap().push(b'!');
+/// The files of the definition have changed since the last process, and whoever resumes the run accepts that.
+async fn change_definition(world: &World, outside: &Outside, run: &RunId, process: u32) -> Result<(), DriveError> {
+    let Some(changes) = (process as usize).checked_sub(1).map(|before| before + 1) else { return Ok(()) };
+    if changes > outside.plan.changes.len() {
+        return Ok(());
     }
-    let option = match hold.kind {
-        HoldKind::Checkpoint if turn.is_multiple_of(4) && driver.run().version < 60 => "redo",
-        HoldKind::Checkpoint => "continue",
-        HoldKind::Interrupted => "rerun",
-        HoldKind::Failed => "count-as-done",
-        HoldKind::Gaps => "continue",
-        HoldKind::Budget => "go-on",
-        HoldKind::Verify => "approved",
-        HoldKind::Decision => "1",
-        HoldKind::Action | HoldKind::Authentication => "done",
-        HoldKind::Handover => "go-on",
-    };
-    let revision = Some(hold.revision);
-    let body = Body::Answer { hold: hold.id.clone(), revision, option: option.into(), feedback: None };
-    if turn % 3 == 1 {
-        // Somebody answers at another process; this one sees it when it looks, or collides with it.
-        let another = outside.store.lock().unwrap().as_ref().map(MemoryStore::another_process);
-        let store: Arc<dyn Store> = Arc::new(another.expect("a process lives"));
-        let world = World { store, ..driver.world().clone() };
-        submit(&world, &driver.run().id, person(), body.clone(), true).await?;
-    }
-    if turn % 3 != 1 || turn.is_multiple_of(2) {
-        match driver.submit(person(), body, true).await {
-            Ok(()) | Err(DriveError::Refused(Refusal::AlreadyAnswered { .. })) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let mut watch = outside.watch.lock().unwrap();
-    watch.confirmed.push((hold.id, hold.revision, option.into()));
+    let workflow = outside.plan.workflow_after(changes);
+    let (bytes, mut state) = (workflow.to_bytes(), load(&*world.store, run).await?);
+    let (definition, expected) = (Digest::of(&bytes), state.version);
+    let body = Body::AcceptDefinition { definition, workflow: Arc::new(workflow), files: Vec::new() };
+    let id = Some(CommandId::new(format!("accept{changes}")));
+    let (at, seed) = (world.clock.now(), world.clock.seed());
+    let command = Command { id, actor: person(), at, seed, driving: false, require_terminal: true, body };
+    let Ok(entries) = handle(&mut state, &command) else { return Ok(()) };
+    let (_, commit, index) = state.seal(entries);
+    let values = vec![(definition, bytes)];
+    let append = Append { run: run.clone(), expected, epoch: None, claim: None, commit, values, index, fold: None };
+    // A store that fails leaves the definition as it was.
+    let _ = world.store.append(append).await;
     Ok(())
 }
 
-fn person() -> Actor {
+pub(super) fn person() -> Actor {
     Actor {
         credential: Credential::Person,
         name: "ada".into(),
@@ -158,20 +160,46 @@ fn person() -> Actor {
     }
 }
 
-async fn claims(disk: &MemoryStore, outside: &Outside, run: &RunId) -> Result<(), String> {
+async fn claims(disk: &MemoryStore, outside: &Outside, run: &RunId) -> Result<BTreeSet<Fact>, String> {
+    let plan = &outside.plan;
     let commits = disk.commits(run, 0, usize::MAX).await.map_err(|error| error.to_string())?;
-    let workflow = outside.plan.workflow();
-    check(&outside.watch.lock().unwrap(), &commits, &workflow)?;
     let findings = verify_run(disk, run).await.map_err(|error| error.to_string())?;
     if findings.as_ref().is_none_or(|findings| !findings.is_empty()) {
         return Err(format!("the history verifies: {findings:?}"));
     }
-    let (mut replayed, _) = Run::first(&commits[0], Arc::new(workflow)).map_err(|error| error.to_string())?;
+    let (mut replayed, _) = Run::first(&commits[0], Arc::new(plan.workflow())).map_err(|error| error.to_string())?;
     let mut said = state_file_is_right(&replayed, None)?;
-    for commit in &commits[1..] {
+    let opened = |at: usize| commits[at].open().expect("it was written").entries;
+    let mut history = vec![Moment { entries: opened(0), workflow: replayed.workflow.clone(), had_failed: false }];
+    let mut order = Order::default();
+    order.check(&replayed)?;
+    let mut shown: BTreeSet<Fact> = of_state(&history[0].entries, &replayed).into_iter().collect();
+    for (at, commit) in commits.iter().enumerate().skip(1) {
+        let entries = opened(at);
+        let (workflow, had_failed) = (replayed.workflow.clone(), replayed.status() == Status::Failed);
+        for entry in &entries {
+            if let Event::DefinitionAccepted { definition, .. } = &entry.event {
+                let changed = (1..=plan.changes.len()).map(|changes| plan.workflow_after(changes));
+                let meant = changed.into_iter().find(|workflow| Digest::of(&workflow.to_bytes()) == *definition);
+                replayed.offer(*definition, Arc::new(meant.expect("it was planned")));
+            }
+        }
         replayed.apply_commit(commit).map_err(|error| error.to_string())?;
         said = state_file_is_right(&replayed, said)?;
+        order.check(&replayed)?;
+        shown.extend(of_state(&entries, &replayed));
+        history.push(Moment { entries, workflow, had_failed });
+    }
+    let watch = outside.watch.lock().unwrap();
+    check(&watch, &history)?;
+    let mut facts = facts(&history, &watch);
+    facts.extend(shown);
+    drop(watch);
+    let timers = disk.timers(Timestamp::from_millis(i64::MAX), 10).await.map_err(|error| error.to_string())?;
+    if !timers.is_empty() || !replayed.open_holds().is_empty() {
+        return Err(format!("nothing waits once a run has ended: {timers:?}, {:?}", replayed.open_holds()));
     }
     let loaded = load(disk, run).await.map_err(|error| error.to_string())?;
-    same_run(&loaded, &replayed)
+    same_run(&loaded, &replayed)?;
+    Ok(facts)
 }

@@ -1,7 +1,8 @@
 //! A world for the drive loop: work that takes a number of polls, a clock that only moves when it is read or slept on.
 
 use super::claims::Watch;
-use super::plan::{Plan, PlannedFault, TASKS};
+use super::liveness::Turns;
+use super::plan::{Plan, PlannedFault};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockgate_engine::datum::Datum;
@@ -9,11 +10,11 @@ use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Seen, ShownFile};
 use lockgate_engine::id::TaskKey;
 use lockgate_engine::run::Run;
-use lockgate_engine::run::command::{Body, GapsFound, Item, TaskOutcome};
+use lockgate_engine::run::command::{Body, GapsFound, Item, Showing, TaskOutcome};
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind, OutputFile};
 use lockgate_engine::run::pipeline::PipelineWish;
-use lockgate_engine::spec::workflow::Over;
+use lockgate_engine::spec::workflow::{Checkpoint, Over};
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::world::{Clock, Perform, Performed, Stop};
 use lockgate_store::{Fault, MemoryStore};
@@ -47,6 +48,8 @@ pub(super) struct Outside {
     seeds: AtomicU64,
     pub(super) file: Mutex<Vec<u8>>,
     pub(super) watch: Mutex<Watch>,
+    /// What the loop of the process that lives now does.
+    pub(super) turns: Mutex<Turns>,
     /// The store of the process that lives now.
     pub(super) store: Mutex<Option<MemoryStore>>,
 }
@@ -60,8 +63,21 @@ impl Outside {
             seeds: AtomicU64::new(plan.seed.wrapping_mul(1_000_003)),
             file: Mutex::new(b"plan".to_vec()),
             watch: Mutex::new(Watch::default()),
+            turns: Mutex::new(Turns::default()),
             store: Mutex::new(None),
         })
+    }
+
+    /// Lets time pass until a moment.
+    pub(super) fn pass_until(&self, moment: Timestamp) {
+        self.now.fetch_max(moment.as_millis(), Ordering::Relaxed);
+    }
+
+    /// A question, ready to be shown.
+    fn showing(&self, checkpoint: &Checkpoint) -> Showing {
+        let files = if checkpoint.show_files.is_empty() { Vec::new() } else { self.shown() };
+        let automatic = self.plan.policy.is_some();
+        Showing { prompt: "?".into(), question: checkpoint.question.clone(), files, notes: Vec::new(), automatic }
     }
 
     fn shown(&self) -> Vec<ShownFile> {
@@ -87,11 +103,16 @@ impl Clock for SimulatedClock {
         Timestamp::from_millis(self.0.now.fetch_add(1 + jump, Ordering::Relaxed) + 1 + jump)
     }
 
-    fn sleep_until(&self, due: Timestamp, _: Option<Duration>) -> BoxFuture<'static, ()> {
+    fn sleep_until(&self, due: Timestamp, longest: Option<Duration>) -> BoxFuture<'static, ()> {
         let outside = self.0.clone();
+        outside.turns.lock().unwrap().waits(due);
         async move {
             GiveWay(2).await;
-            outside.now.fetch_max(due.as_millis(), Ordering::Relaxed);
+            // A backoff lasts no longer than it should, whatever the clock on the wall says meanwhile.
+            let longest = longest.map(|longest| outside.now.load(Ordering::Relaxed) + longest.as_millis() as i64);
+            let over = longest.map_or(due.as_millis(), |longest| longest.min(due.as_millis()));
+            outside.pass_until(Timestamp::from_millis(over));
+            outside.turns.lock().unwrap().comes(due);
         }
         .boxed()
     }
@@ -125,45 +146,15 @@ impl Drop for Working {
 impl Perform for Hands {
     fn begin(&self, run: &Run, effect: &Effect, stop: Stop) -> BoxFuture<'static, Performed> {
         let outside = self.outside.clone();
+        outside.turns.lock().unwrap().performs(format!("{effect:?}"));
         match effect.clone() {
-            Effect::Task { key, attempt } => {
-                outside.watch.lock().unwrap().began(&key, attempt, self.process);
-                let task = run.declared(&key).unwrap();
-                let items = task.for_each.as_ref().filter(|_| key.item.is_none()).map(|list| list.over.clone());
-                let working = Working { outside: outside.clone(), key: key.clone() };
-                let phase = &outside.plan.phases[run.workflow.position(key.phase.as_str()).unwrap()];
-                // Whom a gap check called works like the first task.
-                let number = key.task.as_str()[1..].parse::<usize>().unwrap_or(0) % TASKS;
-                let planned = phase.tasks[number].clone();
-                async move {
-                    let _working = working;
-                    let stopped = tokio::select! {
-                        biased;
-                        () = GiveWay(planned.takes) => false,
-                        () = stop.stopped() => true,
-                    };
-                    if stopped {
-                        // It does not listen at once.
-                        GiveWay(planned.ends_in).await;
-                    }
-                    let failed = stopped || (attempt <= planned.fails && key.iteration == 1);
-                    let failure = Failure { kind: FailureKind::Exit(1), message: "planned".into(), tail: String::new() };
-                    let outcome = match (failed, items) {
-                        (true, _) => TaskOutcome::Failed(failure),
-                        (false, Some(Over::List(items))) => TaskOutcome::Items(items.iter().map(item).collect()),
-                        (false, _) => TaskOutcome::Finished { result: None, outputs: Vec::new() },
-                    };
-                    Body::TaskEnded { key, attempt, outcome, agent: None, commit: None }.into()
-                }
-                .boxed()
-            }
+            Effect::Task { key, attempt } => self.work(run, key, attempt, stop),
             Effect::Gate { phase, iteration, gate, attempt } => {
-                let position = run.workflow.position(phase.as_str()).unwrap();
-                let fails = outside.plan.phases[position].gate_fails && attempt == 1 && iteration == 1;
-                let failure = Failure { kind: FailureKind::Exit(1), message: "planned".into(), tail: String::new() };
+                let planned = outside.plan.phases.get(run.workflow.position(phase.as_str()).unwrap());
+                let fails = planned.is_some_and(|phase| phase.gate_fails) && attempt == 1 && iteration == 1;
                 async move {
                     GiveWay(1).await;
-                    Body::GateEnded { phase, iteration, gate, attempt, failure: fails.then_some(failure) }.into()
+                    Body::GateEnded { phase, iteration, gate, attempt, failure: fails.then(planned_failure) }.into()
                 }
                 .boxed()
             }
@@ -176,17 +167,15 @@ impl Perform for Hands {
                 }
                 .boxed()
             }
-            Effect::Show { phase, iteration } => async move {
-                GiveWay(1).await;
-                let files = outside.shown();
-                Body::Shown {
-                    phase,
-                    iteration,
-                    shown: Box::new(lockgate_engine::run::command::Showing { prompt: "?".into(), files, ..Default::default() }),
+            Effect::Show { phase, iteration } => {
+                let checkpoint = run.workflow.phase(phase.as_str()).and_then(|phase| phase.checkpoint.clone()).unwrap();
+                async move {
+                    GiveWay(1).await;
+                    let shown = Box::new(outside.showing(&checkpoint));
+                    Body::Shown { phase, iteration, shown }.into()
                 }
-                .into()
+                .boxed()
             }
-            .boxed(),
             Effect::Recheck { hold, revision } => async move {
                 GiveWay(1).await;
                 Body::Rechecked { hold, revision, files: outside.shown(), differences: vec!["changed".into()] }.into()
@@ -223,7 +212,9 @@ impl Perform for Hands {
             }
             .boxed(),
             Effect::Check { hold, revision } => {
-                futures::future::ready(Body::Checked { hold, revision, failure: None }.into()).boxed()
+                // A person says too early that it is done, now and then.
+                let failure = (revision == 1 && outside.plan.seed.is_multiple_of(2)).then(planned_failure);
+                futures::future::ready(Body::Checked { hold, revision, failure }.into()).boxed()
             }
             Effect::Artifacts { key } => {
                 let found = PipelineWish::ArtifactsFound { key, paths: vec!["made.txt".into()], missing: Vec::new() };
@@ -244,6 +235,46 @@ impl Perform for Hands {
         }
         .boxed()
     }
+}
+
+impl Hands {
+    /// An attempt of a task: it is seen to start and end, and comes to what was planned.
+    fn work(&self, run: &Run, key: TaskKey, attempt: u32, stop: Stop) -> BoxFuture<'static, Performed> {
+        let outside = self.outside.clone();
+        outside.watch.lock().unwrap().began(&key, attempt, self.process);
+        let task = run.declared(&key).unwrap();
+        let items = task.for_each.as_ref().filter(|_| key.item.is_none()).map(|list| list.over.clone());
+        let asked = task.checkpoint().cloned();
+        let working = Working { outside: outside.clone(), key: key.clone() };
+        let planned = outside.plan.task(run.workflow.position(key.phase.as_str()).unwrap(), &key.task);
+        async move {
+            let _working = working;
+            let stopped = tokio::select! {
+                biased;
+                () = GiveWay(planned.takes) => false,
+                () = stop.stopped() => true,
+            };
+            if stopped {
+                // It does not listen at once.
+                GiveWay(planned.ends_in).await;
+            }
+            let failed = stopped || (attempt <= planned.fails && key.iteration <= planned.fails_in);
+            let again = planned.until.is_some_and(|(_, rounds)| attempt <= rounds && key.iteration == 1);
+            let outcome = match (failed, items, asked) {
+                (true, _, _) => TaskOutcome::Failed(planned_failure()),
+                (false, Some(Over::List(items)), _) => TaskOutcome::Items(items.iter().map(item).collect()),
+                (false, _, Some(asked)) => TaskOutcome::Asks(Box::new(outside.showing(&asked))),
+                (false, _, None) if again => TaskOutcome::Again { result: None, outputs: Vec::new(), why: "once more".into() },
+                (false, _, None) => TaskOutcome::Finished { result: None, outputs: Vec::new() },
+            };
+            Body::TaskEnded { key, attempt, outcome, agent: None, commit: None }.into()
+        }
+        .boxed()
+    }
+}
+
+fn planned_failure() -> Failure {
+    Failure { kind: FailureKind::Exit(1), message: "planned".into(), tail: String::new() }
 }
 
 fn item(value: &Value) -> Item {

@@ -1,15 +1,20 @@
 //! The claims, and who watches over them while a plan is played.
 
+mod answers;
+mod order;
+
+pub(super) use order::Order;
+
 use lockgate_engine::formats::pipeline::check::check as check_file;
 use lockgate_engine::formats::pipeline::document::{Document, document};
 use lockgate_engine::formats::pipeline::written::written;
 use lockgate_engine::hold::HoldState;
 use lockgate_engine::id::{HoldId, TaskId, TaskKey};
 use lockgate_engine::run::Run;
-use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::event::{Entry, Event};
 use lockgate_engine::spec::workflow::{Join, Phase, Workflow};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Sees work begin and end, from outside the processes.
 #[derive(Debug, Default)]
@@ -18,6 +23,8 @@ pub(super) struct Watch {
     under_way: BTreeSet<String>,
     began: Vec<(TaskKey, u32, u32)>,
     overlaps: Vec<TaskKey>,
+    /// How many answers came after their deadline and were refused.
+    pub(super) late: u32,
     /// Answers that were confirmed to whoever gave them.
     pub(super) confirmed: Vec<(HoldId, u32, String)>,
 }
@@ -35,15 +42,24 @@ impl Watch {
     }
 }
 
+/// A commit, and the definition that counted before it.
+pub(super) struct Moment {
+    pub(super) entries: Vec<Entry>,
+    pub(super) workflow: Arc<Workflow>,
+    /// Whether the run had failed before it.
+    pub(super) had_failed: bool,
+}
+
 /// All claims over the whole history of a run.
-pub(super) fn check(watch: &Watch, commits: &[Sealed], workflow: &Workflow) -> Result<(), String> {
-    let entries: Vec<Entry> = commits.iter().flat_map(|commit| commit.open().expect("it was written").entries).collect();
+pub(super) fn check(watch: &Watch, history: &[Moment]) -> Result<(), String> {
+    let entries: Vec<Entry> = history.iter().flat_map(|moment| moment.entries.iter().cloned()).collect();
     no_task_runs_beside_itself(watch)?;
     nothing_begins_before_it_is_recorded(watch, &entries)?;
     finished_work_never_runs_again(&entries)?;
     every_answer_survives(watch, &entries)?;
-    nothing_starts_before_the_gates_of_what_it_needs(&entries, workflow)?;
-    no_phase_before_its_gate(&entries, workflow)
+    nothing_starts_before_the_gates_of_what_it_needs(history)?;
+    no_phase_before_its_gate(history)?;
+    answers::check(&entries)
 }
 
 fn no_task_runs_beside_itself(watch: &Watch) -> Result<(), String> {
@@ -81,6 +97,11 @@ fn finished_work_never_runs_again(entries: &[Entry]) -> Result<(), String> {
             Event::TaskFinished { key, .. } if !finished.insert(key.clone()) => {
                 return Err(format!("finished_work_never_runs_again: {} finished twice", key.address()));
             }
+            Event::RedoAsked { keys, by, stale, .. } => {
+                let again: Vec<&TaskKey> = keys.iter().chain(stale).chain([by]).collect();
+                let redone = |known: &TaskKey| again.iter().any(|key| key.task == known.task && key.iteration == known.iteration);
+                finished.retain(|known| !redone(known));
+            }
             Event::TaskStarted { key, .. } if finished.contains(key) => {
                 return Err(format!("finished_work_never_runs_again: {} started after it had finished", key.address()));
             }
@@ -109,10 +130,10 @@ fn every_answer_survives(watch: &Watch, entries: &[Entry]) -> Result<(), String>
 }
 
 /// A task that needs another one starts only after the gates of that one have passed.
-fn nothing_starts_before_the_gates_of_what_it_needs(entries: &[Entry], workflow: &Workflow) -> Result<(), String> {
+fn nothing_starts_before_the_gates_of_what_it_needs(history: &[Moment]) -> Result<(), String> {
     let mut passed = BTreeSet::new();
     let mut well = BTreeSet::new();
-    for entry in entries {
+    for (entry, workflow) in with_workflow(history) {
         match &entry.event {
             Event::GatePassed { phase, iteration, gate, .. } | Event::GateWaived { phase, iteration, gate, .. } => {
                 passed.insert((phase.clone(), *iteration, gate.clone()));
@@ -139,20 +160,32 @@ fn nothing_starts_before_the_gates_of_what_it_needs(entries: &[Entry], workflow:
     Ok(())
 }
 
+/// All events, each with the definition that it was decided on.
+fn with_workflow(history: &[Moment]) -> impl Iterator<Item = (&Entry, &Workflow)> {
+    history.iter().flat_map(|moment| moment.entries.iter().map(|entry| (entry, &*moment.workflow)))
+}
+
 fn task_needs(phase: &Phase, task: &str, needed: &TaskId) -> bool {
     phase.task(task).is_some_and(|task| task.needs.contains(needed))
 }
 
 /// A phase is completed only after its gates have passed and its checkpoint, if it has one, was settled.
-fn no_phase_before_its_gate(entries: &[Entry], workflow: &Workflow) -> Result<(), String> {
+fn no_phase_before_its_gate(history: &[Moment]) -> Result<(), String> {
     let mut passed = BTreeSet::new();
     let mut settled = BTreeSet::new();
     let mut opened = BTreeMap::new();
     let mut left_out = BTreeSet::new();
-    for entry in entries {
+    let mut carried: Vec<TaskId> = Vec::new();
+    for (entry, workflow) in with_workflow(history) {
         match &entry.event {
             Event::TaskLeftOut { key, .. } | Event::FailureTolerated { key } => {
-                left_out.insert((key.phase.clone(), key.iteration, key.task.clone()));
+                left_out.insert((key.phase.clone(), key.task.clone()));
+            }
+            Event::PhaseRepeated { carry, .. } => carried.clone_from(carry),
+            Event::PhaseStarted { phase, .. } => {
+                // What is carried into the next execution stays as it ended.
+                left_out.retain(|(of, task)| of != phase || carried.contains(task));
+                carried.clear();
             }
             Event::GatePassed { phase, iteration, gate, .. } | Event::GateWaived { phase, iteration, gate, .. } => {
                 passed.insert((phase.clone(), *iteration, gate.clone()));
@@ -166,7 +199,7 @@ fn no_phase_before_its_gate(entries: &[Entry], workflow: &Workflow) -> Result<()
             Event::PhaseCompleted { phase, iteration } => {
                 let declared = workflow.phase(phase.as_str()).expect("the phase is declared");
                 let mut asked = declared.gates.iter().filter(|gate| match &gate.task {
-                    Some(task) => !left_out.contains(&(phase.clone(), *iteration, task.clone())),
+                    Some(task) => !left_out.contains(&(phase.clone(), task.clone())),
                     None => true,
                 });
                 let missing = asked.find(|gate| !passed.contains(&(phase.clone(), *iteration, gate.id.clone())));

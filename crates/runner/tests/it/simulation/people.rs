@@ -1,0 +1,168 @@
+//! What people do while a plan is played: they answer, too late now and then, change answers, skip and retry.
+
+use super::play::person;
+use super::world::Outside;
+use lockgate_engine::hold::{Action, Choice, Hold};
+use lockgate_engine::id::StepKey;
+use lockgate_engine::run::command::Body;
+use lockgate_engine::run::{Refusal, Run};
+use lockgate_engine::spec::workflow::OnDeadline;
+use lockgate_runner::driver::{DriveError, Driver, fire_due, submit};
+use lockgate_runner::world::World;
+use lockgate_store::{MemoryStore, Store};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use std::sync::Arc;
+
+/// From this version on, people only do what brings the run to its end.
+const PATIENCE: u64 = 35;
+
+/// The run waits for people, and one of them does something.
+pub(super) async fn turn(driver: &mut Driver, outside: &Outside) -> Result<(), DriveError> {
+    let run = driver.run();
+    let asked = outside.turns.lock().unwrap().asks();
+    let mut random = SmallRng::seed_from_u64(outside.plan.seed.wrapping_mul(1_000_003).wrapping_add(asked));
+    let playful = run.version < PATIENCE;
+    let holds = run.open_holds();
+    let hold = holds[random.random_range(0..holds.len())].clone();
+    let mood = random.random_range(0..12);
+    if mood < 2
+        && playful
+        && let Some(body) = changed_answer(run, &mut random)
+    {
+        return may_be_refused(driver, body).await;
+    }
+    if mood == 2
+        && playful
+        && let Some(body) = about_a_task(run, &mut random)
+    {
+        return may_be_refused(driver, body).await;
+    }
+    if (3..6).contains(&mood)
+        && let Some(due) = hold.terms.deadline.as_ref().filter(|due| !due.over)
+    {
+        outside.pass_until(due.at);
+        return match random.random_range(0..3) {
+            // Nothing watches the clock; whoever comes next finds that the deadline has passed.
+            0 => Ok(()),
+            1 => fire_due(driver.world(), |_| true).await.map(drop),
+            _ => late(driver, outside, &hold).await,
+        };
+    }
+    if mood == 6
+        && let Some(remind) = &hold.terms.remind
+    {
+        outside.pass_until(remind.at);
+        fire_due(driver.world(), |_| true).await?;
+    }
+    answer(driver, outside, &hold, playful, &mut random).await
+}
+
+/// An answer that comes after its deadline: it is refused unless the deadline only told others.
+async fn late(driver: &mut Driver, outside: &Outside, hold: &Hold) -> Result<(), DriveError> {
+    let option = onward(&hold.options).id.to_string();
+    let body = Body::Answer {
+        hold: hold.id.clone(),
+        revision: Some(hold.revision),
+        option: option.clone(),
+        feedback: Some("late".into()),
+    };
+    let then = hold.terms.deadline.as_ref().map(|due| due.then.clone());
+    match (driver.submit(person(), body, true).await, then) {
+        (Ok(()), Some(OnDeadline::Escalate(_))) => {
+            outside.watch.lock().unwrap().confirmed.push((hold.id.clone(), hold.revision, option));
+            Ok(())
+        }
+        (Err(DriveError::Refused(_)), _) => {
+            outside.watch.lock().unwrap().late += 1;
+            Ok(())
+        }
+        (Err(error), _) => Err(error),
+        (Ok(()), then) => panic!("a late answer is refused; the deadline was {then:?}"),
+    }
+}
+
+/// A person answers, once in a while after the file that they saw was changed, or at another process.
+async fn answer(
+    driver: &mut Driver,
+    outside: &Outside,
+    hold: &Hold,
+    playful: bool,
+    random: &mut SmallRng,
+) -> Result<(), DriveError> {
+    if random.random_range(0..5) == 0 && hold.revision == 1 {
+        outside.file.lock().unwrap().push(b'!');
+    }
+    let choice = if playful { any(&hold.options, random) } else { onward(&hold.options) };
+    let option = choice.id.to_string();
+    let feedback = (choice.needs_words || choice.with_feedback).then(|| "again".to_owned());
+    let body = Body::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option: option.clone(), feedback };
+    let elsewhere = random.random_range(0..3) == 0;
+    if elsewhere {
+        // Somebody answers at another process; this one sees it when it looks, or collides with it.
+        let another = outside.store.lock().unwrap().as_ref().map(MemoryStore::another_process);
+        let store: Arc<dyn Store> = Arc::new(another.expect("a process lives"));
+        let world = World { store, ..driver.world().clone() };
+        if !answered(submit(&world, &driver.run().id, person(), body.clone(), true).await.map(drop))? {
+            return Ok(());
+        }
+    }
+    if (!elsewhere || random.random()) && !answered(driver.submit(person(), body, true).await)? {
+        return Ok(());
+    }
+    outside.watch.lock().unwrap().confirmed.push((hold.id.clone(), hold.revision, option));
+    Ok(())
+}
+
+/// Whether an answer is recorded: this one, or the same one before it. A deadline may have come first.
+fn answered(submitted: Result<(), DriveError>) -> Result<bool, DriveError> {
+    match submitted {
+        Ok(()) | Err(DriveError::Refused(Refusal::AlreadyAnswered { .. })) => Ok(true),
+        Err(DriveError::Refused(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Anything that may be answered; rarely what ends the run.
+fn any<'o>(options: &'o [Choice], random: &mut SmallRng) -> &'o Choice {
+    let choice = &options[random.random_range(0..options.len())];
+    if choice.action == Action::Abort && random.random_range(0..6) > 0 { onward(options) } else { choice }
+}
+
+/// What brings the run to its end soonest.
+fn onward(options: &[Choice]) -> &Choice {
+    let rank = |choice: &&Choice| match choice.action {
+        Action::Continue => 0,
+        Action::CountAsDone => 1,
+        Action::RaiseBudget(_) | Action::SkipPhases(_) => 2,
+        Action::Rerun => 3,
+        Action::RepeatPhase(_) | Action::Redo(_) | Action::Fail | Action::Abort => 4,
+    };
+    options.iter().min_by_key(rank).expect("something can be answered")
+}
+
+/// Another answer in the place of one that no person gave.
+fn changed_answer(run: &Run, random: &mut SmallRng) -> Option<Body> {
+    let given: Vec<_> = run.decisions.iter().filter(|decision| !decision.void).collect();
+    let given: Vec<_> = given.into_iter().filter_map(|decision| Some((decision, decision.changeable.as_deref()?))).collect();
+    let (decision, question) = given.get(random.random_range(0..given.len().max(1)))?;
+    let option = question.options[random.random_range(0..question.options.len())].id.to_string();
+    Some(Body::ChangeAnswer { hold: decision.hold.clone(), option, feedback: Some("changed".into()) })
+}
+
+/// A new attempt of a task of the present phase, or none at all any more.
+fn about_a_task(run: &Run, random: &mut SmallRng) -> Option<Body> {
+    let phase = run.current.as_ref()?;
+    let step = StepKey::Task(phase.key(random.random_range(0..phase.tasks.len())));
+    Some(match random.random() {
+        true => Body::RetryTask { step, cut_off: None },
+        false => Body::SkipTask { step, reason: "enough".into(), cut_off: None },
+    })
+}
+
+async fn may_be_refused(driver: &mut Driver, body: Body) -> Result<(), DriveError> {
+    match driver.submit(person(), body, true).await {
+        Ok(()) | Err(DriveError::Refused(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
