@@ -179,8 +179,8 @@ async fn claims(disk: &MemoryStore, outside: &Outside, run: &RunId) -> Result<BT
         let (workflow, had_failed) = (replayed.workflow.clone(), replayed.status() == Status::Failed);
         for entry in &entries {
             if let Event::DefinitionAccepted { definition, .. } = &entry.event {
-                let changed = (1..=plan.changes.len()).map(|changes| plan.workflow_after(changes));
-                let meant = changed.into_iter().find(|workflow| Digest::of(&workflow.to_bytes()) == *definition);
+                let mut changed = (1..=plan.changes.len()).map(|changes| plan.workflow_after(changes));
+                let meant = changed.find(|workflow| Digest::of(&workflow.to_bytes()) == *definition);
                 replayed.offer(*definition, Arc::new(meant.expect("it was planned")));
             }
         }
