@@ -190,11 +190,12 @@ async fn claims(disk: &MemoryStore, outside: &Outside, run: &RunId) -> Result<BT
         shown.extend(of_state(&entries, &replayed));
         history.push(Moment { entries, workflow, had_failed });
     }
-    let watch = outside.watch.lock().unwrap();
-    check(&watch, &history)?;
-    let mut facts = facts(&history, &watch);
+    let mut facts = {
+        let watch = outside.watch.lock().unwrap();
+        check(&watch, &history)?;
+        facts(&history, &watch)
+    };
     facts.extend(shown);
-    drop(watch);
     let timers = disk.timers(Timestamp::from_millis(i64::MAX), 10).await.map_err(|error| error.to_string())?;
     if !timers.is_empty() || !replayed.open_holds().is_empty() {
         return Err(format!("nothing waits once a run has ended: {timers:?}, {:?}", replayed.open_holds()));
