@@ -8,7 +8,6 @@ mod tasks;
 
 pub(super) use answers::{needs_second_look, settle};
 pub(super) use questions::{ask, ask_about_commits, ask_about_interrupted, ask_for_agent, ask_for_login};
-pub(super) use tasks::must_evaluate;
 
 use crate::hold::Scope;
 use crate::id::IdSource;

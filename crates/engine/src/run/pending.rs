@@ -7,6 +7,9 @@ use crate::run::follow;
 use crate::run::phase::PhaseRun;
 use crate::run::state::{GapState, Run, Status, TaskState};
 
+/// The `when` of so many tasks is evaluated at once.
+const EVALUATED_AT_ONCE: usize = 64;
+
 impl Run {
     /// The effects that should be under way now. What is under way and not in this list must be ended.
     pub fn pending(&self) -> Vec<Effect> {
@@ -19,12 +22,7 @@ impl Run {
             effects.extend(self.finalize_effect());
             return effects;
         };
-        let declared = &self.workflow.phases[phase.position];
-        let conditional = |index: &usize| {
-            let task = phase.declared(declared, *index);
-            task.is_some_and(|task| !phase.lacks(*index, task.join) && follow::must_evaluate(phase, task, *index))
-        };
-        effects.extend(phase.ready().filter(conditional).map(|index| Effect::When { key: phase.key(index) }));
+        effects.extend(phase.undecided().take(EVALUATED_AT_ONCE).map(|index| Effect::When { key: phase.key(index) }));
         for index in phase.running() {
             let task = &phase.tasks[index];
             match &task.state {

@@ -1,6 +1,7 @@
 //! The phase under way: its tasks, its gates and its checkpoint, and which tasks can start.
 
 mod gates;
+mod ready;
 mod rework;
 mod stored;
 
@@ -13,6 +14,7 @@ use crate::run::state::{CheckpointRun, EndedTask, GapRun, GapState, GateRun, Tas
 use crate::spec::workflow::{Join, Phase, Task};
 use crate::time::Timestamp;
 use gates::GateLookup;
+use ready::Ready;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use stored::StoredTaskRun;
@@ -180,10 +182,11 @@ impl TaskRun {
 /// Which tasks stand where, so that no step looks at all of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Lookup {
-    by_name: BTreeMap<TaskId, Vec<usize>>,
+    /// By name and item.
+    by_name: BTreeMap<TaskId, BTreeMap<Option<String>, usize>>,
     declared: Vec<Option<usize>>,
     links: Vec<Links>,
-    ready: BTreeSet<usize>,
+    ready: Ready,
     running: BTreeSet<usize>,
     troubled: BTreeSet<usize>,
     spread: BTreeSet<usize>,
@@ -196,7 +199,10 @@ struct Lookup {
 struct Links {
     dependents: Vec<usize>,
     parent: Option<usize>,
-    any: bool,
+    /// How much of what it needs must have ended, and how.
+    join: Join,
+    /// Whether it has a `when` of its own. A task for each item of a list is asked about item by item.
+    conditional: bool,
     /// How many of the tasks that it needs have not ended.
     missing: usize,
     /// How many of them are done.
@@ -306,15 +312,12 @@ impl PhaseRun {
             phase.tasks.iter().enumerate().map(|(index, task)| (task.id.as_str(), index)).collect();
         let mut lookup = Lookup { unfinished: self.tasks.len(), ..Lookup::default() };
         for (index, task) in self.tasks.iter().enumerate() {
-            lookup.by_name.entry(task.task.clone()).or_default().push(index);
+            lookup.by_name.entry(task.task.clone()).or_default().entry(task.item.clone()).or_insert(index);
             lookup.declared.push(declared.get(task.task.as_str()).copied());
         }
         lookup.links = vec![Links::default(); self.tasks.len()];
         // What a task became stands behind it in its own name; others need the task itself.
-        let whole = |name: &TaskId| {
-            let known = lookup.by_name.get(name.as_str()).into_iter().flatten();
-            known.copied().find(|index| self.tasks[*index].item.is_none())
-        };
+        let whole = |name: &TaskId| lookup.by_name.get(name.as_str())?.get(&None).copied();
         for index in 0..self.tasks.len() {
             let task = &self.tasks[index];
             if let Some(parent) = task.parent.as_ref().and_then(&whole) {
@@ -322,7 +325,10 @@ impl PhaseRun {
                 lookup.links[parent].children += 1;
             }
             let Some(spec) = task.spec.as_deref().or(lookup.declared[index].map(|at| &phase.tasks[at])) else { continue };
-            lookup.links[index].any = spec.join == Join::Any && !spec.needs.is_empty();
+            if !spec.needs.is_empty() {
+                lookup.links[index].join = spec.join;
+            }
+            lookup.links[index].conditional = spec.when.is_some() && (spec.for_each.is_none() || task.item.is_some());
             for need in spec.needs.iter().filter_map(&whole) {
                 lookup.links[need].dependents.push(index);
                 lookup.links[index].missing += 1;
@@ -335,8 +341,6 @@ impl PhaseRun {
                 lookup.links[index].rework += 1;
             }
         }
-        let at_rest = |links: &Links| links.missing == 0 && links.rework == 0;
-        lookup.ready = (0..self.tasks.len()).filter(|index| at_rest(&lookup.links[*index])).collect();
         lookup.gates = GateLookup::of(&self.gates, phase, &whole);
         self.lookup = lookup;
         let waiting = vec![TaskState::Waiting; self.tasks.len()];
@@ -374,7 +378,8 @@ impl PhaseRun {
         self.tasks[index].state = state;
         self.gates_follow(index);
         let now = self.ending(index);
-        for set in [&mut self.lookup.ready, &mut self.lookup.running, &mut self.lookup.troubled, &mut self.lookup.spread] {
+        self.lookup.ready.remove(index, self.lookup.links[index].parent);
+        for set in [&mut self.lookup.running, &mut self.lookup.troubled, &mut self.lookup.spread] {
             set.remove(&index);
         }
         match &self.tasks[index].state {
@@ -422,7 +427,7 @@ impl PhaseRun {
     }
 
     fn look_whether_ready(&mut self, index: usize) {
-        self.lookup.ready.remove(&index);
+        self.lookup.ready.remove(index, self.lookup.links[index].parent);
         if self.tasks[index].state == TaskState::Waiting {
             self.if_ready(index);
         }
@@ -430,22 +435,23 @@ impl PhaseRun {
 
     fn if_ready(&mut self, index: usize) {
         let links = &self.lookup.links[index];
-        if links.rework == 0 && (links.missing == 0 || (links.any && links.good > 0)) {
-            self.lookup.ready.insert(index);
+        if links.rework > 0 || (links.missing > 0 && (links.join != Join::Any || links.good == 0)) {
+            return;
+        }
+        let task = &self.tasks[index];
+        if links.conditional && !task.admitted && !task.stays_skipped() && !self.lacks(index) {
+            self.lookup.ready.insert_undecided(index);
+        } else {
+            self.lookup.ready.insert(index, links.parent);
         }
     }
 
-    /// Whether a task can start now.
-    pub(super) fn is_ready(&self, index: usize) -> bool {
-        self.lookup.ready.contains(&index)
-    }
-
     /// Whether a task that could start is left out, because too little of what it needs is done.
-    pub(super) fn lacks(&self, index: usize, join: Join) -> bool {
+    pub(super) fn lacks(&self, index: usize) -> bool {
         let links = &self.lookup.links[index];
-        match join {
+        match links.join {
             Join::All => links.bad > 0,
-            Join::Any => links.any && links.good == 0,
+            Join::Any => links.good == 0,
             Join::Done => false,
         }
     }
@@ -476,8 +482,7 @@ impl PhaseRun {
         if key.phase != self.id || key.iteration != self.iteration {
             return None;
         }
-        let mut candidates = self.lookup.by_name.get(key.task.as_str())?.iter();
-        candidates.find(|index| self.tasks[**index].item == key.item).copied()
+        self.lookup.by_name.get(key.task.as_str())?.get(&key.item).copied()
     }
 
     /// The key of a task.
@@ -496,11 +501,6 @@ impl PhaseRun {
         let mut asked = self.thoughts.iter().filter(|thought| thought.thinker == *thinker);
         let number = asked.clone().count() as u32;
         asked.next_back().filter(|thought| thought.text.is_none()).map(|thought| (number, thought))
-    }
-
-    /// Tasks that can start now, in the order of the file.
-    pub fn ready(&self) -> impl Iterator<Item = usize> + '_ {
-        self.lookup.ready.iter().copied()
     }
 
     /// Tasks that run or wait for their next try.
@@ -549,7 +549,6 @@ impl PhaseRun {
         whole.filter(|(task, _)| ended(&task.state).is_some()).count()
     }
 
-    /// Whether all tasks are done.
     /// Whether all tasks are done, and the gates that belong to them have passed.
     pub fn tasks_done(&self) -> bool {
         self.lookup.unfinished == 0

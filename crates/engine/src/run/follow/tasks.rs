@@ -98,29 +98,19 @@ fn gathered(phase: &PhaseRun, index: usize) -> Event {
 /// What becomes of a task that is ready.
 enum Verdict {
     Start,
-    /// Its `when` must be evaluated first.
-    Wait,
     LeftOut,
     /// A person must say whether more may be used.
     Ask(BudgetScope, String),
 }
 
 fn verdict(run: &Run, phase: &PhaseRun, task: &Task, index: usize) -> Verdict {
-    if phase.lacks(index, task.join) {
+    if phase.lacks(index) {
         return Verdict::LeftOut;
-    }
-    if must_evaluate(phase, task, index) {
-        return Verdict::Wait;
     }
     match run.exhausted(&phase.id, task) {
         Some((scope, why)) => Verdict::Ask(scope, why),
         None => Verdict::Start,
     }
-}
-
-/// Whether a task's `when` must be evaluated before it may start. A task for each item of a list is asked about item by item.
-pub(in crate::run) fn must_evaluate(phase: &PhaseRun, task: &Task, index: usize) -> bool {
-    task.when.is_some() && !phase.tasks[index].admitted && !spreads(phase, task, index)
 }
 
 /// Whether what a task does is to become several tasks.
@@ -137,7 +127,10 @@ fn start_ready(run: &Run, phase: &PhaseRun, declared: &Phase, ids: &mut IdSource
     let mut rooms = Rooms::default();
     let mut events = Vec::new();
     let mut held: Vec<(TaskKey, BudgetScope, String)> = Vec::new();
-    for index in phase.ready() {
+    let mut queue = phase.queue();
+    while free > 0
+        && let Some(index) = queue.next()
+    {
         let Some(task) = phase.declared(declared, index) else {
             events.push(start(run, phase, None, index, ids));
             continue;
@@ -149,9 +142,8 @@ fn start_ready(run: &Run, phase: &PhaseRun, declared: &Phase, ids: &mut IdSource
         }
         match verdict(run, phase, task, index) {
             Verdict::LeftOut => events.push(left_out(phase, task, index)),
-            Verdict::Wait => {}
             Verdict::Ask(scope, why) => held.push((phase.key(index), scope, why)),
-            Verdict::Start if free == 0 || !rooms.take(phase, declared, index) => {}
+            Verdict::Start if !rooms.take(phase, declared, index) => queue.leave_list(),
             Verdict::Start => {
                 free -= 1;
                 events.push(start(run, phase, Some(task), index, ids));

@@ -58,7 +58,8 @@ impl PhaseRun {
     pub(super) fn known_items(&self, planned: &[PlannedTask]) -> BTreeMap<(TaskId, String), usize> {
         let relisted = planned.iter().find(|planned| planned.item.is_some()).map(|planned| &planned.task);
         let known = relisted.and_then(|task| self.lookup.by_name.get(task)).into_iter().flatten();
-        let with_item = |index: &usize| Some(((self.tasks[*index].task.clone(), self.tasks[*index].item.clone()?), *index));
+        let with_item =
+            |(item, index): (&Option<String>, &usize)| Some(((self.tasks[*index].task.clone(), item.clone()?), *index));
         known.filter_map(with_item).collect()
     }
 

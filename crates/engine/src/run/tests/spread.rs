@@ -181,3 +181,23 @@ fn nobody_but_a_person_accepts_a_changed_definition() {
     let agent = Actor { credential: Credential::Agent, ..person() };
     assert!(matches!(bench.tell(agent, body, false), Err(Refusal::NotAPerson { .. })));
 }
+
+/// Where each step looked at all items, this would take many minutes.
+#[test]
+fn a_list_may_be_very_long() {
+    let names: Vec<String> = (0..50_000).map(|number| format!("item-{number:05}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let conditional = Task { when: condition(), ..each("e", None) };
+    for (list, max_parallel) in [(each("e", Some(3)), None), (each("e", None), Some(3)), (conditional, Some(3))] {
+        let definition = Workflow { max_parallel, ..workflow(vec![phase("one", vec![list])]) };
+        let mut bench = Bench::new(definition);
+        end(&mut bench, "one/e", items(&names));
+        while bench.run.end.is_none() {
+            for effect in bench.run.pending() {
+                bench.perform(&effect);
+            }
+        }
+        assert_eq!(bench.run.subagents_spawned, 50_000);
+        assert!(bench.run.current.is_none(), "all of them are done");
+    }
+}
