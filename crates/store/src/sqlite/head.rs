@@ -93,7 +93,7 @@ impl Head {
     }
 }
 
-/// Empties the head: what it claims is about another database, or a person has accepted the loss. The file stays, because another process may have it open.
+/// Empties the head: a backup was put in the place of the database, or a person has accepted the loss. The file stays, because another process may have it open.
 pub(super) fn forget(place: &Place) -> Result<(), StoreError> {
     match File::options().write(true).open(path(place)).and_then(|file| file.set_len(0)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(explain_system(&error, &path(place))),
@@ -104,7 +104,9 @@ pub(super) fn forget(place: &Place) -> Result<(), StoreError> {
 /// What is missing, where the last commit of all is: a log that lost its end lost that one first. Cheap, because it is done whenever a store is opened.
 pub(super) fn missing_at_the_end(place: &Place, reader: &Reader) -> Result<Vec<Missing>, StoreError> {
     // The head first: what it claims is in the database then, whatever others commit meanwhile.
-    let Some(last) = File::open(path(place)).ok().and_then(|file| read_at(&file, 0)) else { return Ok(Vec::new()) };
+    let Ok(file) = File::open(path(place)) else { return Ok(Vec::new()) };
+    // Where the first record is damaged, those of the runs may be whole.
+    let Some(last) = read_at(&file, 0) else { return missing(place, reader) };
     // What cannot be read is told by whoever reads it.
     match reader.read(|view| is_there(view, &last)).unwrap_or(true) {
         true => Ok(Vec::new()),

@@ -2,7 +2,6 @@
 
 use super::bound::Bound;
 use super::errors::{corrupt, explain, explain_system, is_busy};
-use super::head;
 use super::schema::{APPLICATION_ID, FORMAT, STEPS, migrate};
 use super::unwritable::{self, Source};
 use crate::error::StoreError;
@@ -52,8 +51,6 @@ impl Place {
         if self.database.try_exists().map_err(|error| explain_system(&error, &self.database))? {
             return Ok(());
         }
-        // What it claims is about a database that is gone.
-        head::forget(self)?;
         let parent = self.folder.parent().filter(|parent| !self.folder.exists() && parent.exists()).map(Path::to_owned);
         fs::create_dir_all(&self.folder).map_err(|error| explain_system(&error, &self.folder))?;
         let fresh = self.folder.join(format!("lockgate.db.new-{:016x}", rand::random::<u64>()));

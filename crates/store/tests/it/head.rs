@@ -110,11 +110,26 @@ async fn a_head_that_is_older_or_torn_or_missing_raises_no_alarm() {
 }
 
 #[tokio::test]
-async fn a_new_database_knows_nothing_of_the_one_that_was_there() {
+async fn a_deleted_log_is_told_although_the_first_record_of_the_head_is_damaged() {
+    let folder = killed().await;
+    fs::remove_file(folder.path().join("lockgate.db-wal")).unwrap();
+    let head = folder.path().join("lockgate.db-head");
+    let mut bytes = fs::read(&head).unwrap();
+    bytes[0] ^= 1;
+    fs::write(&head, bytes).unwrap();
+    assert_eq!(refused(folder.path()).len(), 2);
+}
+
+#[tokio::test]
+async fn a_deleted_database_is_not_replaced_by_an_empty_one_without_a_word() {
     let folder = killed().await;
     for file in ["lockgate.db", "lockgate.db-wal"] {
         fs::remove_file(folder.path().join(file)).unwrap();
     }
+    let opened = SqliteStore::open(folder.path());
+    let Err(StoreError::CommitsMissing { missing, .. }) = opened else { panic!("{opened:?}") };
+    assert_eq!(missing.len(), 2);
+    SqliteStore::accept_missing(folder.path()).unwrap();
     let store = SqliteStore::open(folder.path()).unwrap();
     assert_eq!(verify_store(&store).await, Ok(Vec::new()));
 }
