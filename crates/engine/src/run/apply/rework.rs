@@ -25,7 +25,11 @@ impl Run {
             let exchange = task.exchange_mut();
             exchange.rounds += 1;
             exchange.after = redo.after.to_vec();
-            TaskState::Waiting
+            match &task.state {
+                // Other issues make its list again, and it is asked again only if it is still in it.
+                left_out @ TaskState::LeftOut { .. } => left_out.clone(),
+                _ => TaskState::Waiting,
+            }
         })?;
         redo.keys.iter().try_for_each(|key| self.again_with_issues(key, redo.issues, at))?;
         redo.stale.iter().try_for_each(|key| self.stale(key, redo.issues, at))?;

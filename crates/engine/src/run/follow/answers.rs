@@ -12,24 +12,26 @@ use crate::run::state::Run;
 use crate::spec::workflow::Automatic;
 use crate::time::Timestamp;
 
-/// Answers in advance are used, and answers that need no second look take effect.
+/// Answers that need no second look take effect, and answers in advance are used.
 pub(super) fn holds(run: &Run, at: Timestamp, ids: &mut IdSource) -> Option<Vec<Step>> {
-    for hold in run.holds.values() {
-        match hold.state {
-            HoldState::Open => {
-                if let Some(step) = preset(run, hold).or_else(|| by_itself(run, hold)) {
-                    return Some(vec![step]);
-                }
-            }
-            HoldState::Checking => {
-                if !hold.needs_check() && !needs_second_look(hold) {
-                    return Some(steps(settle(run, hold, at, ids)));
-                }
-            }
-            HoldState::Settled | HoldState::Void => {}
-        }
+    if let Some(events) = recorded(run, at, ids) {
+        return Some(steps(events));
     }
-    None
+    let mut open = run.holds.values().filter(|hold| hold.state == HoldState::Open);
+    open.find_map(|hold| preset(run, hold).or_else(|| by_itself(run, hold))).map(|step| vec![step])
+}
+
+/// What the next recorded answer does. Answers that repeat work come last, because they take back the questions about that work: the
+/// answers to those must have taken effect by then.
+pub(in crate::run) fn recorded(run: &Run, at: Timestamp, ids: &mut IdSource) -> Option<Vec<Event>> {
+    let repeats = |hold: &&Hold| hold.chosen().is_some_and(|choice| choice.action.repeats());
+    let hold = run.holds.values().filter(|hold| takes_effect_at_once(hold)).min_by_key(repeats)?;
+    Some(settle(run, hold, at, ids))
+}
+
+/// Whether an answer is recorded that nothing outside has to confirm.
+pub(in crate::run) fn takes_effect_at_once(hold: &Hold) -> bool {
+    hold.state == HoldState::Checking && !hold.needs_check() && !needs_second_look(hold)
 }
 
 /// An answer in advance was given without seeing anything, so it never answers what was opened again.

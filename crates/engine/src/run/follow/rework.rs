@@ -1,5 +1,6 @@
 //! Rework: a person found issues, so work is done again, and with it everything that was built on it.
 
+use super::answers::takes_effect_at_once;
 use crate::hold::{Hold, HoldState, Scope};
 use crate::id::{PhaseId, TaskId, TaskKey};
 use crate::run::event::{Event, Failure, FailureKind};
@@ -77,7 +78,8 @@ impl Rework {
         Self { named, stale }
     }
 
-    /// The open questions about work that is done again: their answers would be about what no longer is.
+    /// The open questions about work that is done again: their answers would be about what no longer is. Issues that were reported at
+    /// another question are not lost: they take effect next.
     fn lost_questions(&self, run: &Run, phase: &PhaseRun, asking: &Hold) -> impl Iterator<Item = Event> {
         let again = |index: usize| {
             let root = phase.parent(index).unwrap_or(index);
@@ -85,6 +87,7 @@ impl Rework {
         };
         let is_lost = |hold: &&Hold| {
             let open = matches!(hold.state, HoldState::Open | HoldState::Checking) && hold.id != asking.id;
+            let open = open && !takes_effect_at_once(hold);
             open && match &hold.scope {
                 Scope::Tasks(keys) => {
                     let waiting = phase.asked_about(&hold.id);

@@ -223,11 +223,26 @@ impl Bench {
 
     /// Answers the open hold of one task.
     pub(super) fn answer_task(&mut self, address: &str, option: &str, feedback: Option<&str>) -> Vec<Event> {
+        let body = self.answer_task_body(address, option, feedback);
+        self.tell(person(), body, true).unwrap()
+    }
+
+    /// Records an answer to the open hold of one task while no process drives the run.
+    pub(super) fn record_answer(&mut self, address: &str, option: &str, feedback: Option<&str>) {
+        let body = self.answer_task_body(address, option, feedback);
+        self.tell(person(), body, false).unwrap();
+    }
+
+    fn answer_task_body(&self, address: &str, option: &str, feedback: Option<&str>) -> Body {
         let open = self.run.open_holds();
         let asked = open.iter().find(|hold| hold.scope.addresses() == [address]).expect("its question is open");
         let (hold, revision, feedback) = (asked.id.clone(), Some(asked.revision), feedback.map(Into::into));
-        let option = option.into();
-        self.tell(person(), Body::Answer { hold, revision, option, feedback }, true).unwrap()
+        Body::Answer { hold, revision, option: option.into(), feedback }
+    }
+
+    /// A process starts to drive the run.
+    pub(super) fn take_over(&mut self) -> Vec<Event> {
+        self.tell(person(), Body::TakeOver { driver: DriverId::from("d2"), detached: false }, true).unwrap()
     }
 
     /// The addresses of the tasks that open holds ask about.

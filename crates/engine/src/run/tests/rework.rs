@@ -156,29 +156,34 @@ fn gates_of_redone_tasks_run_again() {
     assert_eq!(bench.run.current.as_ref().unwrap().gates.iter().map(|gate| gate.attempts).collect::<Vec<_>>(), [2, 2]);
 }
 
+fn each(needs: &[&str]) -> Task {
+    Task { for_each: Some(ForEach { over: Over::List(Vec::new()), max_parallel: None }), ..task("each", needs) }
+}
+
+/// The list of `each` was computed.
+fn list(bench: &mut Bench, attempt: u32, names: &[&str]) {
+    let item = |name: &&str| crate::run::command::Item { key: (*name).into(), value: Datum::Inline("1".into()) };
+    let outcome = TaskOutcome::Items(names.iter().map(item).collect());
+    bench.outcome(Body::TaskEnded { key: key("one", 1, "each"), attempt, outcome, agent: None, commit: None });
+}
+
+fn item(name: &str) -> TaskKey {
+    TaskKey { item: Some(name.into()), ..key("one", 1, "each") }
+}
+
 #[test]
 fn a_list_that_depends_on_redone_work_is_made_again() {
-    let mut each = task("each", &["build"]);
-    each.for_each = Some(ForEach { over: Over::List(Vec::new()), max_parallel: None });
-    let mut bench = Bench::new(workflow(vec![phase("one", vec![task("build", &[]), each, look(&["each"])])]));
-    let spread = |bench: &mut Bench, attempt: u32, names: &[&str]| {
-        let item = |name: &&str| crate::run::command::Item { key: (*name).into(), value: Datum::Inline("1".into()) };
-        let outcome = TaskOutcome::Items(names.iter().map(item).collect());
-        bench.outcome(Body::TaskEnded { key: key("one", 1, "each"), attempt, outcome, agent: None, commit: None })
-    };
+    let mut bench = Bench::new(workflow(vec![phase("one", vec![task("build", &[]), each(&["build"]), look(&["each"])])]));
     bench.perform(&bench.effect_of("one/build"));
-    spread(&mut bench, 1, &["a", "b"]);
+    list(&mut bench, 1, &["a", "b"]);
     bench.work();
     bench.answer_task("one/look", "issues", Some("no"));
     reloads(&bench);
     bench.perform(&bench.effect_of("one/build"));
     assert_eq!(bench.run.pending(), [Effect::Task { key: key("one", 1, "each"), attempt: 2 }]);
-    spread(&mut bench, 2, &["b", "c"]);
-    let item = |name: &str, attempt| {
-        let key = TaskKey { item: Some(name.into()), ..key("one", 1, "each") };
-        Effect::Task { key, attempt }
-    };
-    assert_eq!(bench.run.pending(), [item("b", 2), item("c", 1)], "no attempt has the number of an earlier one");
+    list(&mut bench, 2, &["b", "c"]);
+    let again = [Effect::Task { key: item("b"), attempt: 2 }, Effect::Task { key: item("c"), attempt: 1 }];
+    assert_eq!(bench.run.pending(), again, "no attempt has the number of an earlier one");
     bench.work();
     assert_eq!(bench.asked(), ["one/look"]);
     reloads(&bench);
@@ -249,6 +254,108 @@ fn a_second_report_while_work_is_redone_adds_to_the_first() {
     assert_eq!(bench.asked(), ["one/look", "one/second"]);
     bench.answer_task("one/look", "issues", Some("red"));
     assert_eq!(bench.run.task_run(&key("one", 1, "build")).unwrap().feedback(), Some("red"), "what was dealt with is over");
+}
+
+/// The tasks that are asked to be redone, with the question that asks for it.
+fn redone(bench: &Bench) -> Vec<(String, Vec<String>)> {
+    let redone = bench.entries.iter().filter_map(|entry| match &entry.event {
+        Event::RedoAsked { by, keys, .. } => Some((by.address(), keys.iter().map(TaskKey::address).collect())),
+        _ => None,
+    });
+    redone.collect()
+}
+
+/// Two runs whose last two questions are asked in either order: which answer takes effect first depends on the ids of their holds.
+fn in_both_orders(tasks: Vec<Task>) -> [Bench; 2] {
+    let mut swapped = tasks.clone();
+    let last = tasks.len() - 1;
+    swapped.swap(last - 1, last);
+    [bench(tasks), bench(swapped)]
+}
+
+#[test]
+fn issues_recorded_at_two_questions_before_a_process_drives_the_run_are_both_redone() {
+    let second = Task { needs: vec![TaskId::from("build"), TaskId::from("docs")], ..verify("second", "docs", 3) };
+    for mut bench in in_both_orders(vec![task("build", &[]), task("docs", &[]), look(&["build", "docs"]), second]) {
+        bench.record_answer("one/look", "issues", Some("too slow"));
+        bench.record_answer("one/second", "issues", Some("a typo"));
+        bench.take_over();
+        reloads(&bench);
+        let mut asked = redone(&bench);
+        asked.sort();
+        let of = |by: &str, task: &str| (format!("one/{by}"), vec![format!("one/{task}")]);
+        assert_eq!(asked, [of("look", "build"), of("second", "docs")]);
+        let feedback = |task: &str| bench.run.task_run(&key("one", 1, task)).unwrap().feedback().map(str::to_owned);
+        assert_eq!(feedback("build").as_deref(), Some("too slow"));
+        assert_eq!(feedback("docs").as_deref(), Some("a typo"));
+        assert_eq!(bench.run.pending().len(), 2, "both are done again, and nothing else starts");
+        assert!(bench.run.open_holds().is_empty());
+        bench.work();
+        assert_eq!(bench.asked(), ["one/look", "one/second"]);
+        bench.answer_task("one/look", "approved", None);
+        bench.answer_task("one/second", "approved", None);
+        assert_eq!(bench.run.status(), Status::Complete);
+    }
+}
+
+#[test]
+fn issues_recorded_at_two_questions_about_the_same_task_reach_one_attempt_of_it() {
+    for mut bench in in_both_orders(vec![task("build", &[]), look(&["build"]), verify("second", "build", 3)]) {
+        bench.record_answer("one/look", "issues", Some("too slow"));
+        bench.record_answer("one/second", "issues", Some("too big"));
+        bench.take_over();
+        let build = bench.run.task_run(&key("one", 1, "build")).unwrap();
+        let feedback = build.feedback().unwrap();
+        assert!(feedback.contains("too slow") && feedback.contains("too big"), "{feedback}");
+        assert_eq!(build.attempts, 2);
+        bench.work();
+        assert_eq!(bench.asked(), ["one/look", "one/second"]);
+    }
+}
+
+#[test]
+fn issues_recorded_at_an_item_of_a_list_count_although_the_list_is_made_again() {
+    let mut asks = verify("each", "docs", 3);
+    asks.needs = vec![TaskId::from("build")];
+    asks.for_each = each(&[]).for_each;
+    let mut bench = Bench::new(workflow(vec![phase("one", vec![task("build", &[]), task("docs", &[]), asks, look(&["build"])])]));
+    bench.perform(&bench.effect_of("one/build"));
+    bench.perform(&bench.effect_of("one/docs"));
+    list(&mut bench, 1, &["a", "b"]);
+    bench.work();
+    bench.record_answer("one/look", "issues", Some("too slow"));
+    bench.record_answer("one/each[a]", "issues", Some("a typo"));
+    bench.take_over();
+    reloads(&bench);
+    let pending: Vec<Effect> = ["build", "docs"].map(|task| Effect::Task { key: key("one", 1, task), attempt: 2 }).into();
+    assert_eq!(bench.run.pending(), pending);
+    bench.perform(&pending[1]);
+    assert_eq!(bench.run.pending(), pending[..1], "no item is asked before its list is made again");
+    bench.perform(&pending[0]);
+    list(&mut bench, 2, &["a"]);
+    bench.work();
+    assert_eq!(bench.asked(), ["one/each[a]", "one/look"]);
+}
+
+#[test]
+fn other_recorded_answers_take_effect_before_issues_take_their_questions_back() {
+    let tasks = || vec![task("build", &[]), decision("mid", &["build"]), look(&["build"])];
+    for mut bench in in_both_orders(tasks()) {
+        bench.record_answer("one/look", "issues", Some("too slow"));
+        bench.record_answer("one/mid", "postgres", None);
+        bench.take_over();
+        bench.work();
+        assert_eq!(bench.asked(), ["one/look", "one/mid"]);
+        let open = bench.run.open_holds();
+        let mid = open.iter().find(|hold| hold.scope.addresses() == ["one/mid"]).unwrap();
+        assert_eq!(mid.previous_choice().map(|choice| choice.id.as_str()), Some("postgres"), "the answer is offered again");
+    }
+    for mut bench in in_both_orders(tasks()) {
+        bench.record_answer("one/look", "issues", Some("too slow"));
+        bench.record_answer("one/mid", "abort", None);
+        bench.take_over();
+        assert_eq!(bench.run.status(), Status::Aborted);
+    }
 }
 
 #[test]
