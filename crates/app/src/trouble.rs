@@ -52,6 +52,8 @@ impl Trouble {
         let run = run.as_str();
         let next = if matches!(refusal, Refusal::PhaseVanished { .. } | Refusal::PhaseMoved { .. }) {
             Some(("keep the definition as it was", resume_command(run, ["--changed", "keep"])))
+        } else if matches!(refusal, Refusal::AnswerUnchecked { .. }) {
+            Some(("let the answer take effect first", resume_command(run, ["--changed", "keep"])))
         } else if matches!(refusal, Refusal::NotReviewed | Refusal::ReviewsSpent { .. }) {
             Some(("override it", format!("{} \"…\"", lockgate(["review", run, "--override"]))))
         } else if matches!(refusal, Refusal::ReviewStands { .. }) {
@@ -328,6 +330,7 @@ impl From<Refusal> for Trouble {
             Refusal::NoReason { .. } => {
                 Self::new(Code::NoReason, message).help("say why with --reason; it is kept in the history")
             }
+            Refusal::AnswerUnchecked { .. } => Self::new(Code::DefinitionChanged, message),
             Refusal::PhaseVanished { .. } | Refusal::PhaseMoved { .. } => Self::new(Code::DefinitionChanged, message)
                 .help("go on with the definition as it was, or begin a new run of the changed one"),
             Refusal::NoPipeline => Self::new(Code::NoPipeline, message),

@@ -273,6 +273,7 @@ async fn refused(project: &Project, row: &HoldRow, revision: Option<u32>, option
         | Refusal::NotUnderWay { .. }
         | Refusal::PhaseVanished { .. }
         | Refusal::PhaseMoved { .. }
+        | Refusal::AnswerUnchecked { .. }
         | Refusal::StepRunning { .. }
         | Refusal::StepDone { .. }
         | Refusal::NotStarted { .. }

@@ -6,7 +6,7 @@ mod questions;
 mod rework;
 mod tasks;
 
-pub(super) use answers::{needs_second_look, settle};
+pub(super) use answers::{needs_second_look, recorded, settle, takes_effect_at_once};
 pub(super) use questions::{ask, ask_about_commits, ask_about_interrupted, ask_for_agent, ask_for_login};
 
 use crate::hold::Scope;

@@ -43,6 +43,12 @@ pub enum Refusal {
         /// The phase.
         phase: PhaseId,
     },
+    /// A changed definition would take back a question whose answer has still to be checked.
+    #[error("hold {hold} has an answer that has not taken effect yet, and the changed definition does not ask its question")]
+    AnswerUnchecked {
+        /// The hold.
+        hold: HoldId,
+    },
     /// There is no such hold in this run.
     #[error("there is no hold {hold} in this run")]
     NoSuchHold {
@@ -301,6 +307,7 @@ impl Refusal {
             | Self::NoReason { .. }
             | Self::PhaseVanished { .. }
             | Self::PhaseMoved { .. }
+            | Self::AnswerUnchecked { .. }
             | Self::NoPipeline
             | Self::NotReviewed
             | Self::ReviewTooLate

@@ -4,6 +4,7 @@ use crate::digest::Digest;
 use crate::hold::{Hold, HoldState, Scope, Topic};
 use crate::id::TaskKey;
 use crate::run::event::{Event, FrozenFile};
+use crate::run::follow;
 use crate::run::phase::PhaseRun;
 use crate::run::refusal::Refusal;
 use crate::run::state::{End, Run};
@@ -28,19 +29,26 @@ pub(super) fn accept(run: &Run, definition: Digest, workflow: &Workflow, files: 
     if let Some((phase, _)) = moved {
         return Err(Refusal::PhaseMoved { phase: phase.clone() });
     }
-    let mut events = lost_questions(run, workflow);
+    let mut events = lost_questions(run, workflow)?;
     events.push(Event::DefinitionAccepted { definition, files: files.to_vec() });
     Ok(events)
 }
 
-/// The questions of the phase under way that the changed definition no longer puts, or not in these words.
-fn lost_questions(run: &Run, workflow: &Workflow) -> Vec<Event> {
-    let Some(phase) = &run.current else { return Vec::new() };
-    let Some(new) = workflow.phase(phase.id.as_str()) else { return Vec::new() };
+/// The questions of the phase under way that the changed definition no longer puts, or not in these words. An answer that is recorded
+/// counts: it takes effect before the definition changes, or the definition is refused until it has.
+fn lost_questions(run: &Run, workflow: &Workflow) -> Result<Vec<Event>, Refusal> {
+    let Some(phase) = &run.current else { return Ok(Vec::new()) };
+    let Some(new) = workflow.phase(phase.id.as_str()) else { return Ok(Vec::new()) };
     let change = Change { phase, old: &run.workflow.phases[phase.position], new };
-    let open = run.holds.values().filter(|hold| matches!(hold.state, HoldState::Open | HoldState::Checking));
-    let lost = open.filter_map(|hold| Some(Event::HoldVoided { hold: hold.id.clone(), reason: change.reason(hold)? }));
-    lost.collect()
+    let mut lost = Vec::new();
+    for hold in run.holds.values().filter(|hold| !follow::takes_effect_at_once(hold)) {
+        match (hold.state, change.reason(hold)) {
+            (HoldState::Open, Some(reason)) => lost.push(Event::HoldVoided { hold: hold.id.clone(), reason }),
+            (HoldState::Checking, Some(_)) => return Err(Refusal::AnswerUnchecked { hold: hold.id.clone() }),
+            (HoldState::Open | HoldState::Checking, None) | (HoldState::Settled | HoldState::Void, _) => {}
+        }
+    }
+    Ok(lost)
 }
 
 /// The phase under way, as it was declared and as it is now.

@@ -22,6 +22,7 @@ use crate::run::follow::{self, Step};
 use crate::run::refusal::{Refusal, may_decide};
 use crate::run::state::{End, Run, keeps_refused_attempt};
 use crate::spec::workflow::Workflow;
+use crate::time::Timestamp;
 use std::sync::Arc;
 
 /// Begins a run: its state and its first events.
@@ -52,11 +53,14 @@ pub fn create(command: &Command, workflow: Arc<Workflow>) -> Result<(Run, Vec<En
 /// Carries out a command: decides, folds what was decided into the state and, for whoever drives, lets follow what follows.
 /// The state is then ahead of the store by these events; if they cannot be stored, it must be loaded anew.
 pub fn handle(run: &mut Run, command: &Command) -> Result<Vec<Entry>, Refusal> {
-    let events = decide(run, command)?;
+    let mut events = decide(run, command)?;
+    let mut entries: Vec<Entry> = Vec::with_capacity(events.len() + 1);
     if let Body::AcceptDefinition { definition, workflow, .. } = &command.body {
+        apply_answers(run, command, &mut entries);
+        // Nothing is left to accept where an answer has ended the run.
+        events = decide(run, command).unwrap_or_default();
         run.offer(*definition, workflow.clone());
     }
-    let mut entries: Vec<Entry> = Vec::with_capacity(events.len() + 1);
     for event in events {
         let entry = entry(command, event);
         apply(run, &entry);
@@ -168,11 +172,28 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
 }
 
 fn follow(run: &mut Run, command: &Command, entries: &mut Vec<Entry>) {
+    follow_with(run, command, entries, follow::next);
+}
+
+/// Recorded answers take effect under the definition that they were given to, whether or not a process drives the run.
+fn apply_answers(run: &mut Run, command: &Command, entries: &mut Vec<Entry>) {
+    follow_with(run, command, entries, |run, at, ids| {
+        follow::recorded(run, at, ids).into_iter().flatten().map(Step::from).collect()
+    });
+}
+
+/// Applies steps until there are none.
+fn follow_with(
+    run: &mut Run,
+    command: &Command,
+    entries: &mut Vec<Entry>,
+    next: impl Fn(&Run, Timestamp, &mut IdSource) -> Vec<Step>,
+) {
     let mut ids = IdSource::new(command.seed);
     // Direct events may have used ids of this seed; those that follow must differ.
     ids.skip_to(entries.len() as u32 + 1_000);
     loop {
-        let steps = follow::next(run, command.at, &mut ids);
+        let steps = next(run, command.at, &mut ids);
         if steps.is_empty() {
             return;
         }

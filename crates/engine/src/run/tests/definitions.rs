@@ -1,15 +1,15 @@
 //! Definitions that change while a run is under way: what they lack is taken back, what they add is done.
 
-use super::questions::{decision, with_waits};
+use super::questions::{decision, verify, with_waits};
 use super::*;
+use crate::hold::ShownFile;
 use crate::run::Status;
 use std::time::Duration;
 
 fn accept(bench: &mut Bench, now: Workflow) -> Vec<Event> {
     let body = Body::AcceptDefinition { definition: Digest::of(b"changed"), workflow: Arc::new(now), files: Vec::new() };
     let mut events = bench.tell(person(), body, false).unwrap();
-    let take_over = Body::TakeOver { driver: DriverId::from("d2"), detached: false };
-    events.extend(bench.tell(person(), take_over, true).unwrap());
+    events.extend(bench.take_over());
     bench.work();
     events
 }
@@ -142,4 +142,76 @@ fn a_question_among_tasks_follows_the_changed_definition() {
     reworded.answer("sqlite", None);
     reworded.work();
     assert_eq!(reworded.run.status(), Status::Complete);
+}
+
+/// A run with an answer that no process has applied yet, at a checkpoint that offers to skip phase `two`.
+fn answered_checkpoint(option: &str, files: Vec<ShownFile>) -> Bench {
+    let mut before = with_checkpoint(None, vec![task("a", &[])]);
+    let skip = Action::SkipPhases(vec![PhaseId::from("two")]);
+    before.phases[0].checkpoint = checkpoint(vec![choice("Continue", Action::Continue), choice("Skip", skip)]);
+    before.phases.push(phase("three", vec![task("last", &[])]));
+    let mut bench = Bench::new(before);
+    bench.perform(&bench.effect_of("one/a"));
+    let shown = Box::new(Showing { prompt: "Go on?".into(), files, ..Showing::default() });
+    bench.outcome(Body::Shown { phase: PhaseId::from("one"), iteration: 1, shown });
+    bench.outcome(Body::Interrupt { signal: "SIGINT".into() });
+    let body = bench.answer_body(option, None);
+    bench.tell(person(), body, false).unwrap();
+    bench
+}
+
+fn without_checkpoint() -> Body {
+    let mut now = with_checkpoint(None, vec![task("a", &[])]);
+    now.phases.push(phase("three", vec![task("last", &[])]));
+    Body::AcceptDefinition { definition: Digest::of(b"changed"), workflow: Arc::new(now), files: Vec::new() }
+}
+
+#[test]
+fn a_recorded_stop_counts_although_the_changed_definition_lacks_its_checkpoint() {
+    let mut bench = answered_checkpoint("abort", Vec::new());
+    let events = bench.tell(person(), without_checkpoint(), false).unwrap();
+    assert_eq!(bench.run.status(), Status::Aborted);
+    assert!(!events.iter().any(|event| matches!(event, Event::DefinitionAccepted { .. })), "{events:?}");
+    assert_eq!(bench.run.decisions.len(), 1);
+}
+
+#[test]
+fn a_recorded_skip_counts_although_the_changed_definition_lacks_its_checkpoint() {
+    let mut bench = answered_checkpoint("skip", Vec::new());
+    bench.tell(person(), without_checkpoint(), false).unwrap();
+    bench.take_over();
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Complete);
+    assert_eq!(bench.started(), ["one/a", "three/last"]);
+}
+
+#[test]
+fn recorded_issues_are_redone_although_the_changed_definition_lacks_their_question() {
+    let mut bench = Bench::new(workflow(vec![phase("one", vec![task("build", &[]), verify("look", "build", 3)])]));
+    bench.work();
+    bench.record_answer("one/look", "issues", Some("too slow"));
+    accept(&mut bench, workflow(vec![phase("one", vec![task("build", &[])])]));
+    assert_eq!(bench.started(), ["one/build", "one/look", "one/build"]);
+    assert_eq!(bench.run.task_run(&key("one", 1, "build")), None, "the phase is complete");
+    assert_eq!(bench.run.status(), Status::Complete);
+}
+
+#[test]
+fn a_changed_definition_is_refused_until_a_recorded_answer_has_been_checked() {
+    let file = || ShownFile::new("a.md", crate::hold::Seen::Absent);
+    let mut bench = answered_checkpoint("skip", vec![file()]);
+    let hold = bench.run.holds.keys().next().unwrap().clone();
+    assert_eq!(bench.tell(person(), without_checkpoint(), false), Err(Refusal::AnswerUnchecked { hold: hold.clone() }));
+    let mut unchanged = (*bench.run.workflow).clone();
+    unchanged.phases[2].tasks.push(task("more", &[]));
+    accept(&mut bench, unchanged);
+    assert_eq!(bench.started(), ["one/a", "three/last", "three/more"], "elsewhere the definition may change");
+    let mut bench = answered_checkpoint("skip", vec![file()]);
+    bench.take_over();
+    let changed = vec![ShownFile::new("a.md", crate::hold::Seen::Unreadable("it is locked".into()))];
+    bench.outcome(Body::Rechecked { hold, revision: 1, files: changed, differences: Vec::new() });
+    bench.tell(person(), without_checkpoint(), false).unwrap();
+    bench.tell(person(), Body::Look, true).unwrap();
+    bench.work();
+    assert_eq!(bench.started(), ["one/a", "two/after", "three/last"], "an answer that did not hold is not kept");
 }
