@@ -134,12 +134,7 @@ impl Run {
                     TaskState::Waiting
                 })?;
             }
-            Event::TaskSpread { key, tasks, .. } => {
-                self.task(key, at, |_| TaskState::Spread)?;
-                // An earlier execution's results are not this one's.
-                drop(self.item_outputs.get_mut(key.phase.as_str()).and_then(|known| known.remove(key.task.as_str())));
-                self.plan(tasks)?;
-            }
+            Event::TaskSpread { key, tasks, .. } => self.spread(key, tasks, at)?,
             Event::TaskAdmitted { key } => self.task(key, at, |task| {
                 task.admitted = true;
                 TaskState::Waiting

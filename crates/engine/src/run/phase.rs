@@ -461,13 +461,13 @@ impl PhaseRun {
         self.lookup.spread.iter().copied().filter(|index| self.lookup.links[*index].children == 0)
     }
 
-    /// How many of the tasks that a task became failed, and how many there are.
+    /// How many of the tasks that a task became failed, and how many there are, apart from those that were left out.
     pub(super) fn children_failed(&self, parent: usize) -> (usize, usize) {
-        let children = (0..self.tasks.len()).filter(|index| self.lookup.links[*index].parent == Some(parent));
         let (mut bad, mut all) = (0, 0);
-        for index in children {
-            all += 1;
-            bad += usize::from(ended(&self.tasks[index].state) == Some(Ended::Badly));
+        for index in self.children(parent) {
+            let ending = ended(&self.tasks[index].state);
+            all += usize::from(ending != Some(Ended::LeftOut));
+            bad += usize::from(ending == Some(Ended::Badly));
         }
         (bad, all)
     }

@@ -3,7 +3,8 @@
 use super::Misfit;
 use crate::hold::HoldState;
 use crate::id::{HoldId, TaskId, TaskKey};
-use crate::run::event::AttemptReason;
+use crate::run::event::{AttemptReason, PlannedTask};
+use crate::run::phase::TaskRun;
 use crate::run::state::{Run, TaskState, VoidedHold};
 use crate::time::Timestamp;
 
@@ -42,31 +43,47 @@ impl Run {
         Ok(())
     }
 
-    /// What a task became is done again one by one; the task itself waits for them.
+    /// A list is made again. The agents that a script named are done again one by one, and the task itself waits for them.
     fn again_with_issues(&mut self, key: &TaskKey, issues: &str, at: Timestamp) -> Result<(), Misfit> {
         let children = self.taken_back(key)?;
-        if !children.is_empty() {
+        let again = |task: &mut TaskRun| {
+            task.again(Some(issues));
+            TaskState::Waiting
+        };
+        if self.declared(key).is_some_and(|task| task.for_each.is_some()) {
+            self.list_again(&children, Some(issues), at)?;
+        } else if !children.is_empty() {
             self.task(key, at, |_| TaskState::Spread)?;
+            return children.iter().try_for_each(|child| self.task(child, at, again));
         }
-        for key in if children.is_empty() { std::slice::from_ref(key) } else { &children } {
-            self.task(key, at, |task| {
-                task.again(Some(issues));
-                TaskState::Waiting
-            })?;
-        }
-        Ok(())
+        self.task(key, at, again)
+    }
+
+    /// What a task became waits until its list has been made again, and runs only if it is still in it.
+    fn list_again(&mut self, children: &[TaskKey], issues: Option<&str>, at: Timestamp) -> Result<(), Misfit> {
+        children.iter().try_for_each(|child| {
+            self.task(child, at, |task| {
+                task.again(issues);
+                TaskState::LeftOut { reason: "its list is made again".to_owned(), failed: false }
+            })
+        })
+    }
+
+    /// A task becomes several. What it became before and is no longer in its list is left out.
+    pub(super) fn spread(&mut self, key: &TaskKey, tasks: &[PlannedTask], at: Timestamp) -> Result<(), Misfit> {
+        self.task(key, at, |_| TaskState::Spread)?;
+        self.phase_under_way()?.drop_items(key);
+        // An earlier execution's results are not this one's.
+        drop(self.item_outputs.get_mut(key.phase.as_str()).and_then(|known| known.remove(key.task.as_str())));
+        self.plan(tasks)
     }
 
     /// A task was built on what is done again. What it became depends on that too, so its list is made again.
     fn stale(&mut self, key: &TaskKey, issues: &str, at: Timestamp) -> Result<(), Misfit> {
         let asks = self.declared(key).is_some_and(|task| task.checkpoint().is_some());
         let issues = Some(issues).filter(|_| !asks);
-        for child in self.taken_back(key)? {
-            self.task(&child, at, |task| {
-                task.again(issues);
-                TaskState::LeftOut { reason: "what its list is made from is done again".to_owned(), failed: false }
-            })?;
-        }
+        let children = self.taken_back(key)?;
+        self.list_again(&children, issues, at)?;
         self.task(key, at, |task| {
             task.stale(issues);
             TaskState::Waiting

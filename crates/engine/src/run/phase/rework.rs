@@ -1,7 +1,7 @@
 //! Tasks of the phase under way that are done again because a person found issues.
 
-use super::{Links, PhaseRun, TaskRun, ended};
-use crate::id::TaskId;
+use super::{Ended, Links, PhaseRun, TaskRun, ended};
+use crate::id::{TaskId, TaskKey};
 use crate::run::event::{AttemptReason, PlannedTask};
 use crate::run::state::TaskState;
 use crate::spec::workflow::{Join, Phase};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 impl TaskRun {
     /// It is done again with what a person found. What was found before and has not been dealt with yet still counts.
     pub(in crate::run) fn again(&mut self, issues: Option<&str>) {
-        let unfinished = ended(&self.state).is_none();
+        let dealt_with = ended(&self.state) == Some(Ended::Well);
         self.failures = 0;
         self.rounds = 0;
         self.hold = None;
@@ -19,7 +19,7 @@ impl TaskRun {
         }
         let Some(issues) = issues.filter(|_| self.attempts > 0) else { return };
         let exchange = self.exchange_mut();
-        let before = exchange.issues.take().filter(|before| unfinished && before != issues);
+        let before = exchange.issues.take().filter(|before| !dealt_with && before != issues);
         let all = before.map_or_else(|| issues.to_owned(), |before| format!("{before}\n\n{issues}"));
         exchange.feedback = Some(all.clone());
         exchange.issues = Some(all);
@@ -52,6 +52,13 @@ impl PhaseRun {
     /// Whether it is a task of its own, and not one of several that a task became.
     pub(in crate::run) fn is_whole(&self, index: usize) -> bool {
         self.tasks[index].item.is_none() && self.parent(index).is_none()
+    }
+
+    /// The list of a task was made again: until they are found in it, its former items are left out. The lookup is made anew after this.
+    pub(in crate::run) fn drop_items(&mut self, key: &TaskKey) {
+        for index in self.find(key).map(|parent| self.children(parent)).unwrap_or_default() {
+            self.tasks[index].state = TaskState::LeftOut { reason: "it is no longer in the list".to_owned(), failed: false };
+        }
     }
 
     /// The tasks for items of a list that are there already, where the list is made once more.

@@ -190,6 +190,48 @@ fn a_list_that_depends_on_redone_work_is_made_again() {
 }
 
 #[test]
+fn the_list_of_a_redone_task_is_made_again() {
+    let tasks = vec![each(&[]), verify("look", "each", 3), verify("second", "each", 3)];
+    let mut bench = Bench::new(workflow(vec![phase("one", tasks)]));
+    list(&mut bench, 1, &["a", "b"]);
+    bench.work();
+    bench.record_answer("one/look", "issues", Some("too slow"));
+    bench.record_answer("one/second", "issues", Some("too big"));
+    bench.take_over();
+    reloads(&bench);
+    assert_eq!(bench.run.pending(), [Effect::Task { key: key("one", 1, "each"), attempt: 2 }]);
+    list(&mut bench, 2, &["b", "c"]);
+    reloads(&bench);
+    let again = [Effect::Task { key: item("b"), attempt: 2 }, Effect::Task { key: item("c"), attempt: 1 }];
+    assert_eq!(bench.run.pending(), again, "a is no longer in the list");
+    let feedback = |name: &str| bench.run.task_run(&item(name)).unwrap().feedback().map(str::to_owned);
+    assert!(feedback("b").is_some_and(|said| said.contains("too slow") && said.contains("too big")), "{:?}", feedback("b"));
+    bench.perform(&again[1]);
+    let failed = bench.fail("one/each[b]");
+    assert!(failed.iter().any(|event| matches!(event, Event::Failed { .. })), "{failed:?}");
+    bench.take_over();
+    bench.work();
+    assert_eq!(bench.asked(), ["one/look", "one/second"]);
+    assert_eq!(bench.started().iter().filter(|task| *task == "one/each[a]").count(), 1);
+}
+
+#[test]
+fn items_that_are_no_longer_in_a_list_do_not_count() {
+    let tolerant = Task { continue_on_error: true, ..each(&[]) };
+    let mut bench = Bench::new(workflow(vec![phase("one", vec![tolerant, verify("look", "each", 3)])]));
+    list(&mut bench, 1, &["a", "b"]);
+    bench.work();
+    bench.answer_task("one/look", "issues", Some("no"));
+    list(&mut bench, 2, &["b", "c"]);
+    let gone = bench.run.task_run(&item("a")).unwrap().state.clone();
+    assert_eq!(gone, TaskState::LeftOut { reason: "it is no longer in the list".into(), failed: false });
+    bench.fail("one/each[b]");
+    bench.perform(&bench.effect_of("one/each[c]"));
+    let said = |event: &Event| matches!(event, Event::TaskFailed { failure, .. } if failure.message == "1 of its 2 tasks failed");
+    assert!(bench.has(said));
+}
+
+#[test]
 fn a_task_skipped_before_it_ran_stays_skipped_and_still_waits_for_the_rework() {
     let tasks = vec![task("build", &[]), task("lint", &["build"]), look(&["lint"]), task("ship", &["look"])];
     let mut bench = Bench::new(workflow(vec![phase("one", tasks)]));
