@@ -34,11 +34,11 @@ impl Run {
         })?;
         redo.keys.iter().try_for_each(|key| self.again_with_issues(key, redo.issues, at))?;
         redo.stale.iter().try_for_each(|key| self.stale(key, redo.issues, at))?;
-        let again: Vec<TaskId> = redo.keys.iter().chain(redo.stale).map(|key| key.task.clone()).collect();
+        let ids = |keys: &[TaskKey]| keys.iter().map(|key| key.task.clone()).collect::<Vec<TaskId>>();
         let workflow = self.workflow.clone();
         let phase = self.phase_under_way()?;
         let declared = workflow.phases.get(phase.position).ok_or_else(|| Misfit("no such phase".into()))?;
-        phase.await_rework(declared, &again);
+        phase.await_rework(declared, redo.by, &ids(redo.keys), &ids(redo.stale));
         phase.look_up(declared);
         Ok(())
     }

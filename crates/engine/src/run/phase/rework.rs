@@ -70,16 +70,23 @@ impl PhaseRun {
         known.filter_map(with_item).collect()
     }
 
-    /// Tasks of which one need is enough wait for all that is done again of what they need.
-    pub(in crate::run) fn await_rework(&mut self, phase: &Phase, again: &[TaskId]) {
-        for index in 0..self.tasks.len() {
-            if !again.contains(&self.tasks[index].task) {
+    /// Tasks of which one need is enough wait for all that is done again of what they need, and for the question that asked for it.
+    /// Only the tasks that it names do not wait for the question itself: it wants them done.
+    pub(in crate::run) fn await_rework(&mut self, phase: &Phase, by: &TaskKey, named: &[TaskId], stale: &[TaskId]) {
+        let asking = self.find(by);
+        for index in (0..self.tasks.len()).filter(|index| Some(*index) != asking) {
+            let task = &self.tasks[index];
+            let is_named = named.contains(&task.task);
+            if !is_named && !stale.contains(&task.task) && task.state != TaskState::Waiting {
                 continue;
             }
             let Some(declared) = self.declared(phase, index).filter(|task| task.join == Join::Any) else { continue };
-            let after: Vec<TaskId> = declared.needs.iter().filter(|need| again.contains(need)).cloned().collect();
-            if !after.is_empty() {
-                self.tasks[index].exchange_mut().after = after;
+            let is_redone = |need: &&TaskId| named.contains(need) || stale.contains(need) || (**need == by.task && !is_named);
+            let redone: Vec<TaskId> = declared.needs.iter().filter(is_redone).cloned().collect();
+            if !redone.is_empty() {
+                let after = &mut self.tasks[index].exchange_mut().after;
+                after.retain(|task| !redone.contains(task));
+                after.extend(redone);
             }
         }
     }

@@ -101,6 +101,31 @@ fn one_need_of_several_does_not_let_the_question_open_early() {
 }
 
 #[test]
+fn a_task_that_needs_any_of_several_waits_while_a_question_among_them_has_its_work_redone() {
+    let any = |id: &str, needs: &[&str]| Task { join: Join::Any, ..task(id, needs) };
+    let tasks = || {
+        let other = vec![task("build", &[]), look(&["build"]), task("other", &[]), task("late", &[])];
+        other.into_iter().chain([any("early", &["look", "other"]), any("ship", &["look", "late"])]).collect::<Vec<_>>()
+    };
+    let mut bench = Bench::new(workflow(vec![phase("one", tasks())]));
+    for task in ["build", "look", "other", "early"] {
+        bench.perform(&bench.effect_of(&format!("one/{task}")));
+    }
+    assert_eq!((state(&bench, "early"), state(&bench, "ship")), (TaskState::Done, TaskState::Waiting));
+    bench.answer_task("one/look", "issues", Some("no"));
+    bench.perform(&bench.effect_of("one/late"));
+    reloads(&bench);
+    assert_eq!(bench.run.pending(), [Effect::Task { key: key("one", 1, "build"), attempt: 2 }], "both wait for the rework");
+    bench.work();
+    assert_eq!(bench.asked(), ["one/look"]);
+    assert_eq!((state(&bench, "early"), state(&bench, "ship")), (TaskState::Waiting, TaskState::Waiting));
+    bench.answer_task("one/look", "approved", None);
+    bench.work();
+    assert_eq!(bench.started().split_off(5), ["one/build", "one/look", "one/early", "one/ship"]);
+    assert_eq!(bench.run.status(), Status::Complete);
+}
+
+#[test]
 fn parallel_branches_are_done_again_wherever_they_stand() {
     let mut tolerated = task("tolerated", &["build"]);
     tolerated.continue_on_error = true;
