@@ -2,7 +2,7 @@
 
 use crate::progress::{again, asker, count, first_line, used};
 use crate::{moment, neutral};
-use lockgate_engine::hold::Choice;
+use lockgate_engine::hold::{Choice, Due};
 use lockgate_engine::id::{HoldId, PhaseId, TaskKey};
 use lockgate_engine::run::event::{AttemptReason, ConditionOutcome, Entry, Event, Failure, HoldOpened};
 use lockgate_engine::run::pipeline::PipelineFact;
@@ -140,10 +140,11 @@ impl Sentences {
                 let label = label.unwrap_or(option.as_str());
                 format!("hold {hold}@{revision} was answered {label:?}{}", with_feedback(feedback.as_deref()))
             }
-            Event::HoldReopened { hold, revision, differences, by_check, .. } => {
+            Event::HoldReopened { hold, revision, differences, by_check, deadline, .. } => {
                 let changed = listed(differences.iter().map(|difference| first_line(difference)));
                 let why = if *by_check { "its check failed" } else { "what was shown has changed" };
-                format!("hold {hold}@{revision} was opened again, because {why}: {changed}")
+                let until = until(deadline.as_deref());
+                format!("hold {hold}@{revision} was opened again, because {why}: {changed}{until}")
             }
             Event::HoldSettled { hold } => format!("the answer to hold {hold} took effect"),
             Event::HoldVoided { hold, reason } => format!("hold {hold} no longer matters: {reason}"),
@@ -199,15 +200,18 @@ impl Sentences {
     fn opened(&mut self, opened: &HoldOpened) -> String {
         self.options.insert(opened.hold.clone(), opened.options.clone());
         let place = opened.scope.phase().map(|phase| format!(" in phase {phase}")).unwrap_or_default();
-        let due = opened.terms.deadline.as_ref();
-        let until =
-            due.map(|due| format!("; without an answer until {}: {}", due.at, at_deadline(&due.then))).unwrap_or_default();
+        let until = until(opened.terms.deadline.as_ref());
         format!("hold {}@1 ({}{place}) asks: {}{until}", opened.hold, opened.kind.word(), first_line(&opened.prompt))
     }
 
     fn took(&mut self, address: &str, at: Timestamp) -> String {
         self.began.remove(address).map_or_else(|| "an unknown time".to_owned(), |began| moment::duration(at.since(began)))
     }
+}
+
+/// Until when a hold waits, where it has a deadline, and what happens then.
+fn until(due: Option<&Due>) -> String {
+    due.map(|due| format!("; without an answer until {}: {}", due.at, at_deadline(&due.then))).unwrap_or_default()
 }
 
 /// What happens when a deadline passes without an answer.

@@ -232,8 +232,9 @@ impl Run {
                 let actor = entry.actor.as_deref().cloned().unwrap_or_else(Actor::driver);
                 self.answered(hold, Answer { option: option.clone(), feedback: feedback.clone(), actor, at })?;
             }
-            Event::HoldReopened { hold, revision, files, differences, .. } => {
-                self.hold_reopened(hold, *revision, files, differences, at)?;
+            Event::HoldReopened { hold, revision, files, differences, deadline, remind, .. } => {
+                let renewed = (deadline.as_deref(), remind.as_deref());
+                self.hold_reopened((hold, *revision), files, differences, renewed, at)?;
             }
             Event::HoldSettled { hold } => self.hold_settled(hold, at)?,
             Event::HoldVoided { hold, reason } => self.voided(hold, reason, at)?,

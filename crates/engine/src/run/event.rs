@@ -13,7 +13,7 @@ pub use work::{
 use crate::datum::Datum;
 use crate::digest::Digest;
 use crate::formats::handover::Handover;
-use crate::hold::{Answer, Asked, Choice, HoldKind, Scope, ShownFile, Terms};
+use crate::hold::{Answer, Asked, Choice, Due, HoldKind, Remind, Scope, ShownFile, Terms};
 use crate::id::{CommandId, DriverId, GateId, HoldId, OptionId, PhaseId, TaskId, TaskKey, TimerId};
 use crate::run::agent::AgentReport;
 use crate::run::budget::BudgetScope;
@@ -234,6 +234,12 @@ pub enum Event {
         /// Whether it waits again because its check failed, not because something changed.
         #[serde(default)]
         by_check: bool,
+        /// Its new deadline, where it has one. Histories from before deadlines were renewed lack it: the old one stays.
+        #[serde(default)]
+        deadline: Option<Box<Due>>,
+        /// Its next reminder, where it has reminders; the same applies.
+        #[serde(default)]
+        remind: Option<Box<Remind>>,
     },
     /// An answer took effect.
     HoldSettled {

@@ -4,7 +4,7 @@ use super::Misfit;
 use crate::datum::Datum;
 use crate::formats::completed::CompletedTask;
 use crate::formats::handover::Handover;
-use crate::hold::{Action, Answer, Hold, HoldKind, HoldState, Scope, ShownFile, Topic};
+use crate::hold::{Action, Answer, Due, Hold, HoldKind, HoldState, Remind, Scope, ShownFile, Topic};
 use crate::id::{HoldId, TaskKey, TimerId};
 use crate::run::command::Way;
 use crate::run::event::{AttemptReason, HoldOpened};
@@ -109,10 +109,10 @@ impl Run {
 
     pub(super) fn hold_reopened(
         &mut self,
-        hold: &HoldId,
-        revision: u32,
+        (hold, revision): (&HoldId, u32),
         files: &[ShownFile],
         differences: &[String],
+        (deadline, remind): (Option<&Due>, Option<&Remind>),
         at: Timestamp,
     ) -> Result<(), Misfit> {
         self.refer_to_files(files);
@@ -123,9 +123,11 @@ impl Run {
         hold.notes = condition.into_iter().chain(differences.iter().cloned()).collect();
         hold.answers.clear();
         hold.state = HoldState::Open;
-        // What was opened again is answered by nobody but a person, so the run waits for one.
+        // No default and no policy answers what was opened again, so the run waits for it.
         hold.blocking = true;
         hold.since = at;
+        hold.terms.deadline = deadline.cloned().or(hold.terms.deadline.take());
+        hold.terms.remind = remind.cloned().or(hold.terms.remind.take());
         let hold = hold.clone();
         self.wait_for_moments(&hold);
         self.touched.holds.push(hold.id);

@@ -1,7 +1,7 @@
 //! Opening checkpoints, answering holds, and looking again before an answer takes effect.
 
 use super::void_others;
-use crate::hold::{Hold, HoldState, Scope, ShownFile};
+use crate::hold::{Due, Hold, HoldState, Remind, Scope, ShownFile, Terms};
 use crate::id::{HoldId, IdSource, PhaseId, TaskKey, TimerId};
 use crate::run::command::{Command, Showing, Way};
 use crate::run::event::{Event, Failure};
@@ -105,17 +105,45 @@ pub(super) fn rechecked(
     if unchanged {
         return follow::settle(run, hold, at, ids);
     }
-    vec![Event::HoldReopened {
-        hold: id.clone(),
-        revision: revision + 1,
+    vec![reopened(hold, files, differences.to_vec(), false, at, ids)]
+}
+
+/// The next revision of a hold. No one has seen it yet, so it gets as much time as the revision before it had.
+fn reopened(
+    hold: &Hold,
+    files: &[ShownFile],
+    differences: Vec<String>,
+    by_check: bool,
+    at: Timestamp,
+    ids: &mut IdSource,
+) -> Event {
+    let mut timer = || TimerId::new(ids.next_id());
+    let Terms { deadline, remind, .. } = &hold.terms;
+    Event::HoldReopened {
+        hold: hold.id.clone(),
+        revision: hold.revision + 1,
         files: files.to_vec(),
-        differences: differences.to_vec(),
-        by_check: false,
-    }]
+        differences,
+        by_check,
+        deadline: deadline.as_ref().map(|due| {
+            let at = at.plus(due.at.since(hold.since));
+            Box::new(Due { timer: timer(), at, then: due.then.clone(), over: false })
+        }),
+        remind: remind.as_ref().map(|remind| {
+            let every = remind.every;
+            Box::new(Remind { timer: timer(), at: at.plus(every), every, sent: 0 })
+        }),
+    }
 }
 
 /// It was found out whether a person did what they say: if not, the question waits on and says why.
-pub(super) fn checked(run: &Run, id: &HoldId, revision: u32, failure: Option<&Failure>) -> Vec<Event> {
+pub(super) fn checked(
+    run: &Run,
+    (id, revision): (&HoldId, u32),
+    failure: Option<&Failure>,
+    at: Timestamp,
+    ids: &mut IdSource,
+) -> Vec<Event> {
     let Some(hold) = run.holds.get(id) else { return Vec::new() };
     let expected = hold.state == HoldState::Checking && hold.revision == revision && hold.needs_check();
     if !expected || run.end.is_some() || run.stopping {
@@ -125,7 +153,7 @@ pub(super) fn checked(run: &Run, id: &HoldId, revision: u32, failure: Option<&Fa
     let command = hold.terms.check.as_ref().map(|check| check.shown().to_owned()).unwrap_or_default();
     let mut differences = vec![format!("it is not done yet: `{command}` failed: {}", failure.message)];
     differences.extend(Some(failure.tail.trim_end().to_owned()).filter(|tail| !tail.is_empty()));
-    vec![Event::HoldReopened { hold: id.clone(), revision: revision + 1, files: hold.files.clone(), differences, by_check: true }]
+    vec![reopened(hold, &hold.files, differences, true, at, ids)]
 }
 
 /// A backoff is over, or a moment has come that a question waited for. Whatever was answered before stands.

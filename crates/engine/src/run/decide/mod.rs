@@ -140,7 +140,10 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
             let mut ids = IdSource::new(command.seed);
             Ok(answer::rechecked(run, (hold, *revision), files, differences, command.at, &mut ids))
         }
-        Body::Checked { hold, revision, failure } => Ok(answer::checked(run, hold, *revision, failure.as_ref())),
+        Body::Checked { hold, revision, failure } => {
+            let mut ids = IdSource::new(command.seed);
+            Ok(answer::checked(run, (hold, *revision), failure.as_ref(), command.at, &mut ids))
+        }
         Body::TimerDue { timer } => Ok(answer::timer_due(run, timer, command.at, &mut IdSource::new(command.seed))),
         Body::Look => Ok(Vec::new()),
         Body::ChangeAnswer { hold, option, feedback } => {

@@ -4,6 +4,7 @@ use super::*;
 use crate::hold::{HoldState, Seen, ShownFile, SymbolicLink};
 use crate::run::Status;
 use crate::spec::workflow::question::{self, Question};
+use std::time::Duration;
 
 fn seen(bytes: &[u8], mode: u32) -> Seen {
     Seen::File { digest: Digest::of(bytes), bytes: bytes.len() as u64, mode }
@@ -15,15 +16,21 @@ fn file(path: &str, bytes: &[u8]) -> ShownFile {
 
 /// A run whose checkpoint shows two files, and has been answered.
 fn answered() -> (Bench, HoldId) {
+    let (mut bench, hold) = shown(Waits::default());
+    bench.answer("Continue", None);
+    (bench, hold)
+}
+
+/// A run whose checkpoint shows two files, and waits for an answer.
+fn shown(waits: Waits) -> (Bench, HoldId) {
     let mut first = phase("plan", vec![task("draft", &[])]);
-    first.checkpoint = checkpoint(vec![choice("Continue", Action::Continue)]);
+    first.checkpoint = Some(Checkpoint { waits, ..checkpoint(vec![choice("Continue", Action::Continue)]).unwrap() });
     let mut bench = Bench::new(workflow(vec![first, phase("build", vec![task("make", &[])])]));
     bench.perform(&bench.run.pending()[0].clone());
     let files = vec![file("a.md", b"one"), file("b.md", b"two")];
     let shown = Box::new(Showing { prompt: "Good?".into(), files, ..Showing::default() });
     bench.outcome(Body::Shown { phase: PhaseId::from("plan"), iteration: 1, shown });
     let hold = bench.hold().id.clone();
-    bench.answer("Continue", None);
     (bench, hold)
 }
 
@@ -55,7 +62,9 @@ fn approval_is_voided_by_any_difference_in_what_was_shown() {
                 revision: 2,
                 files,
                 differences: vec!["something".into()],
-                by_check: false
+                by_check: false,
+                deadline: None,
+                remind: None,
             }],
             "{what}"
         );
@@ -98,11 +107,15 @@ fn a_second_look_changes_nothing_once_the_run_stops_or_has_ended() {
 
 /// A run that asks a person to do something which is checked, with the answer given.
 fn done_by_a_person() -> (Bench, HoldId) {
+    done_by_a_person_in(Waits::default())
+}
+
+fn done_by_a_person_in(waits: Waits) -> (Bench, HoldId) {
     let check = question::Check { run: "test -f done".into(), timeout: None, told: None };
     let action = question::Action { needed: "the link".into(), check: Some(check), ..question::Action::default() };
     let mut first = phase("plan", vec![task("draft", &[])]);
     let asked = checkpoint(crate::hold::action_options(None)).unwrap();
-    first.checkpoint = Some(Checkpoint { question: Some(Question::Action(action)), ..asked });
+    first.checkpoint = Some(Checkpoint { question: Some(Question::Action(action)), waits, ..asked });
     let mut bench = Bench::new(workflow(vec![first, phase("build", vec![task("make", &[])])]));
     bench.work();
     let hold = bench.hold().id.clone();
@@ -178,4 +191,80 @@ fn a_checkpoint_opens_once_and_only_for_the_execution_it_was_made_ready_for() {
     let mut bench = waiting();
     bench.tell(person(), Body::Cancel { reason: None }, true).unwrap();
     assert!(bench.outcome(shown("plan", 1)).is_empty());
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+const MINUTES_50: i64 = 3_000_000;
+
+fn waits_an_hour(then: OnDeadline) -> Waits {
+    let deadline = Some(Deadline { after: HOUR, then });
+    Waits { deadline, remind: Some(Duration::from_secs(600)), ..Waits::default() }
+}
+
+#[test]
+fn a_reopened_hold_gets_its_deadline_and_reminders_anew() {
+    let (mut bench, hold) = shown(waits_an_hour(OnDeadline::Abort));
+    let old = bench.hold().terms.clone();
+    bench.now += MINUTES_50;
+    bench.answer("Continue", None);
+    bench.outcome(rechecked(&hold, 1, Vec::new()));
+    let reopened_at = bench.hold().since;
+    let (due, remind) = (bench.hold().terms.deadline.clone().unwrap(), bench.hold().terms.remind.clone().unwrap());
+    assert_eq!((due.at, due.over), (reopened_at.plus(HOUR), false));
+    assert_eq!((remind.at, remind.sent), (reopened_at.plus(Duration::from_secs(600)), 0));
+
+    let (old, old_remind) = (old.deadline.unwrap(), old.remind.unwrap());
+    let (_, _, rows) = bench.run.seal(Vec::new());
+    let timers: Vec<_> = rows.timers.iter().map(|row| (&row.timer, row.due, row.kind.as_str())).collect();
+    assert_eq!(timers, [(&due.timer, due.at, "deadline"), (&remind.timer, remind.at, "remind")]);
+    assert!(rows.timers_gone.contains(&old.timer) && rows.timers_gone.contains(&old_remind.timer));
+
+    bench.now = old.at.as_millis();
+    assert_eq!(bench.outcome(Body::TimerDue { timer: old.timer }), [], "the old deadline is gone");
+    assert_eq!(bench.run.status(), Status::Waiting);
+    bench.now = due.at.as_millis();
+    bench.outcome(Body::TimerDue { timer: due.timer });
+    assert_eq!(bench.run.status(), Status::Aborted);
+}
+
+#[test]
+fn a_deadline_answers_again_when_its_own_answer_was_voided_by_a_change() {
+    let (mut bench, hold) = shown(waits_an_hour(OnDeadline::Answer(OptionId::from("continue"))));
+    let changed = || vec![file("a.md", b"other")];
+    bench.now += HOUR.as_millis() as i64;
+    bench.outcome(Body::Look);
+    bench.outcome(rechecked(&hold, 1, changed()));
+    assert_eq!(bench.hold().revision, 2);
+    bench.now += MINUTES_50;
+    bench.outcome(Body::Look);
+    assert_eq!(bench.hold().revision, 2, "it is not due yet");
+    bench.now += HOUR.as_millis() as i64;
+    bench.outcome(Body::Look);
+    bench.outcome(rechecked(&hold, 2, changed()));
+    assert_eq!(bench.started(), ["plan/draft", "build/make"]);
+}
+
+#[test]
+fn a_failed_check_renews_the_deadline() {
+    let (mut bench, hold) = done_by_a_person_in(waits_an_hour(OnDeadline::Abort));
+    bench.now += MINUTES_50;
+    bench.outcome(checked(&hold, 1, Some(broken())));
+    assert_eq!(bench.hold().terms.deadline.as_ref().unwrap().at, bench.hold().since.plus(HOUR));
+}
+
+#[test]
+fn a_reopening_from_before_deadlines_were_renewed_still_loads() {
+    #[derive(serde::Serialize)]
+    enum Before {
+        #[serde(rename = "hold_reopened")]
+        HoldReopened { hold: HoldId, revision: u32, files: Vec<ShownFile>, differences: Vec<String>, by_check: bool },
+    }
+    let (mut bench, hold) = shown(waits_an_hour(OnDeadline::Abort));
+    let due = bench.hold().terms.deadline.clone();
+    bench.answer("Continue", None);
+    let before =
+        Before::HoldReopened { hold, revision: 2, files: Vec::new(), differences: vec!["something".into()], by_check: false };
+    let event: Event = rmp_serde::from_slice(&rmp_serde::to_vec(&before).unwrap()).unwrap();
+    bench.run.apply(&Entry { at: Timestamp::from_millis(bench.now), actor: None, cause: None, event }).unwrap();
+    assert_eq!(bench.hold().terms.deadline, due, "its deadline is what that history says");
 }

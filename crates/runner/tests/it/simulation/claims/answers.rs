@@ -33,6 +33,9 @@ fn a_late_answer_loses(entries: &[Entry]) -> Result<(), String> {
             Event::HoldOpened(opened) => {
                 due.extend(opened.terms.deadline.as_ref().map(|deadline| (opened.hold.clone(), deadline.at)));
             }
+            Event::HoldReopened { hold, deadline, .. } => {
+                due.extend(deadline.as_ref().map(|deadline| (hold.clone(), deadline.at)));
+            }
             Event::DeadlinePassed { hold, .. } => drop(due.remove(hold)),
             Event::Answered { hold, .. } => {
                 let automatic = entry.actor.as_ref().is_some_and(|actor| actor.way.is_automatic());
