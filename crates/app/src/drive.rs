@@ -7,14 +7,15 @@ use crate::exit::Exit;
 use crate::open::Project;
 use crate::print::{self, ERROR, GOOD, HELP, STRONG, WARNING, styled};
 use crate::trouble::Trouble;
-use crate::view::{HoldView, RunView, hanging, run_command, shown_text};
-use crate::{live, neutral, plans, progress, signals, worktrees};
+use crate::view::{Aborted, HoldView, RunView, hanging, run_command, shown_text};
+use crate::{live, neutral, plans, signals, worktrees};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::FailureKind;
 use lockgate_engine::run::state::End;
 use lockgate_runner::driver::{DriveError, Driver, Halt, Paused, fire_due, next_moment};
 use lockgate_runner::process::{become_subreaper, keep_reaping};
 use lockgate_runner::world::{Clock as _, SystemClock, World};
+use lockgate_store::Store;
 use std::pin::{Pin, pin};
 
 /// Makes ready to drive: signals are heard, and what tasks leave behind comes to this process. Must be called inside the runtime.
@@ -48,7 +49,7 @@ pub(crate) async fn drive(project: &Project, mut driver: Driver, halt: &Halt, js
             return Err(trouble.told());
         }
         Ok(Paused::Ended) => {
-            let exit = ended(driver.run());
+            let exit = ended(project.store(), driver.run()).await?;
             worktrees::tell(&project.root, driver.run());
             plans::tell_summaries(project, driver.run()).await;
             exit
@@ -158,7 +159,7 @@ async fn next_timer(world: &World, run: &Run) {
 }
 
 /// Tells how a run ended.
-pub(crate) fn ended(run: &Run) -> Exit {
+pub(crate) async fn ended(store: &dyn Store, run: &Run) -> Result<Exit, Trouble> {
     let status = run.status();
     let id = styled(STRONG, &run.id);
     match &run.end {
@@ -178,14 +179,13 @@ pub(crate) fn ended(run: &Run) -> Exit {
             }
         }
         Some(End::Aborted) => {
-            let decision = run.decisions.last();
-            let by = decision.map(|decision| format!(" by {}", progress::by(Some(&decision.actor)))).unwrap_or_default();
-            print::say(format_args!("run {id} was {}{by}", styled(ERROR, "aborted")));
+            let why = Aborted::of(store, run).await?.map(|aborted| aborted.words()).unwrap_or_default();
+            print::say(format_args!("run {id} was {}{why}", styled(ERROR, "aborted")));
         }
         Some(End::Cancelled) => print::say(format_args!("run {id} was {}", styled(ERROR, "cancelled"))),
         None => {}
     }
-    Exit::of(status)
+    Ok(Exit::of(status))
 }
 
 /// Whether something failed that only another workflow file would mend: a script, a template, or outputs that are not there.

@@ -72,7 +72,7 @@ pub(super) async fn run(root: Option<&Path>, mut arguments: Arguments) -> Result
         return Ok(Exit::Done);
     }
     let now = select::run(project.store(), run.as_str()).await?;
-    if resume::refuse_ended(run, &now.row.status).is_err() {
+    if resume::has_ended(&now.row.status) {
         print::note(format_args!("run {run} is {} already", now.row.status));
         if arguments.json {
             print::json(&super::status::view_of(&project, run).await?);

@@ -9,6 +9,7 @@ use crate::pipeline::{self, GoOn, Going};
 use crate::presets::{self, PresetArguments};
 use crate::progress::Progress;
 use crate::trouble::Trouble;
+use crate::view::Aborted;
 use crate::{drive, print, select};
 use lockgate_engine::hold::HoldKind;
 use lockgate_engine::id::{PhaseId, RunId, StepKey, TaskId};
@@ -81,7 +82,9 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let found = meant(&project, &arguments.run).await?;
     let going = match of_pipeline(&project, &found, &arguments).await? {
         None => {
-            refuse_ended(&found.row.run, &found.row.status)?;
+            if has_ended(&found.row.status) {
+                return Err(already_ended(&project, &found.row.run, &found.row.status).await?);
+            }
             Going::default()
         }
         Some((going, answer)) => {
@@ -164,7 +167,7 @@ async fn leave(project: &Project, run: &RunId, presets: Vec<Preset>, how: How) -
     // The claim on the run ends with the store that made it; whoever drives in the background makes a new one.
     drop(claim);
     if let Err(DriveError::Refused(refusal)) = detached {
-        return Err(project.refuse(&actor, run, RETRY_FAILED, None, refusal).await);
+        return Err(refused(project, &actor, run, refusal).await?);
     }
     detached?;
     answered?;
@@ -246,7 +249,7 @@ pub(super) async fn go_on(project: &Project, run: &RunId, presets: Vec<Preset>, 
     let resumed = Driver::resume_read(project.world.clone(), read, actor.clone(), progress).await;
     let mut driver = match resumed {
         Err(DriveError::DrivenBy { by, .. }) => return Ok(GoneOn::Elsewhere(by)),
-        Err(DriveError::Refused(refusal)) => return Err(project.refuse(&actor, run, RETRY_FAILED, None, refusal).await),
+        Err(DriveError::Refused(refusal)) => return Err(refused(project, &actor, run, refusal).await?),
         resumed => resumed?,
     };
     if !presets.is_empty() {
@@ -326,14 +329,31 @@ async fn of_pipeline(
     Ok(Some((going, answer)))
 }
 
+/// Whether a run with this status has ended for good.
+pub(super) fn has_ended(status: &str) -> bool {
+    matches!(status, "complete" | "aborted" | "cancelled")
+}
+
 /// A run that has ended for good is not resumed.
-pub(super) fn refuse_ended(run: &RunId, status: &str) -> Result<(), Trouble> {
+async fn already_ended(project: &Project, run: &RunId, status: &str) -> Result<Trouble, Trouble> {
     let why = match status {
-        "complete" => "all its phases are done",
-        "aborted" => "a person ended it at a checkpoint",
-        "cancelled" => "somebody cancelled it",
-        _ => return Ok(()),
+        "complete" => ": all its phases are done".to_owned(),
+        "aborted" => {
+            let state = load(project.store(), run).await?;
+            let aborted = Aborted::of(project.store(), &state).await?;
+            aborted.map(|aborted| format!(": {}", aborted.why())).unwrap_or_default()
+        }
+        "cancelled" => ": somebody cancelled it".to_owned(),
+        _ => String::new(),
     };
-    let message = format!("run {run} is {status}: {why}, so there is nothing to resume");
-    Err(Trouble::new(Code::RunEnded, message).help(format!("see what it did with `lockgate log {run}`, or begin a new run")))
+    let message = format!("run {run} is {status}{why}, so there is nothing to resume");
+    Ok(Trouble::new(Code::RunEnded, message).help(format!("see what it did with `lockgate log {run}`, or begin a new run")))
+}
+
+/// Why a run cannot be resumed. Where a deadline has just aborted it, that says more than that it has ended.
+async fn refused(project: &Project, actor: &Actor, run: &RunId, refusal: Refusal) -> Result<Trouble, Trouble> {
+    match refusal {
+        Refusal::Ended { status } => already_ended(project, run, status).await,
+        refusal => Ok(project.refuse(actor, run, RETRY_FAILED, None, refusal).await),
+    }
 }

@@ -122,7 +122,7 @@ async fn until_seen(project: &Project, recorded: &Run) -> Result<(), Trouble> {
 /// Goes on with the run, unless the process that drives it does: then what was asked is done.
 async fn go_on(project: &Project, run: &RunId, json: bool) -> Result<Exit, Trouble> {
     let now = select::run(project.store(), run.as_str()).await?.row.status;
-    let exit = if resume::refuse_ended(run, &now).is_err() {
+    let exit = if resume::has_ended(&now) {
         print::note(format_args!("run {run} is {now} already"));
         if now == "complete" { Exit::Done } else { Exit::Aborted }
     } else {

@@ -52,7 +52,9 @@ async fn until_it_stands_still(project: &Project, run: &RunId) -> Result<Exit, T
         if now.has_ended() || now.is_waiting() || now.is_interrupted() {
             let state = load(project.store(), run).await?;
             match state.status() {
-                Status::Complete | Status::Failed | Status::Aborted | Status::Cancelled => return Ok(drive::ended(&state)),
+                Status::Complete | Status::Failed | Status::Aborted | Status::Cancelled => {
+                    return drive::ended(project.store(), &state).await;
+                }
                 Status::Waiting => return Ok(drive::waiting(&state)),
                 Status::Running if now.is_interrupted() => {
                     drive::told_to_stop(&state);

@@ -70,7 +70,7 @@ async fn as_json(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Tr
             told = Some(view);
         }
         if now.has_ended() {
-            return Ok(drive::ended(&load(project.store(), run).await?));
+            return drive::ended(project.store(), &load(project.store(), run).await?).await;
         }
         tokio::select! {
             changed = changes.next() => changed?,
@@ -99,7 +99,7 @@ async fn as_lines(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, T
             return Ok(Exit::Done);
         }
         if now.has_ended() {
-            return Ok(drive::ended(&state));
+            return drive::ended(project.store(), &state).await;
         }
         if now.is_interrupted() && !told {
             print::note(format_args!("nothing drives run {run}; it goes on with `lockgate resume {run}`"));
@@ -138,7 +138,7 @@ async fn as_tree(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Tr
         }
         if now.has_ended() {
             drop(progress);
-            return Ok(drive::ended(&state));
+            return drive::ended(project.store(), &state).await;
         }
         let key = async {
             match &mut terminal {

@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::open::Project;
 use crate::print::{self, HELP, STRONG, styled};
 use crate::trouble::Trouble;
-use crate::view::{self, DriverView, HoldView, RunView, StepView, lockgate, resume_command};
+use crate::view::{self, Aborted, DriverView, HoldView, RunView, StepView, lockgate, resume_command};
 use crate::{moment, neutral, select};
 use lockgate_engine::time::Timestamp;
 use serde::Serialize;
@@ -118,13 +118,11 @@ fn explain(view: &RunView, changed_at: Timestamp) -> Why {
             reasons.push(reason(what, "whoever resumes it", vec![format!("lockgate resume {run}{how}")]));
         }
         "aborted" | "cancelled" if view.pipeline.is_some() => {
-            let what = format!(
-                "a person {} it; its file says that it is paused",
-                if view.status == "aborted" { "aborted" } else { "cancelled" }
-            );
+            let ended = if view.status == "aborted" { aborted(view) } else { "a person cancelled it".to_owned() };
+            let what = format!("{ended}; its file says that it is paused");
             reasons.push(reason(&what, "a person who resumes it", vec![format!("lockgate resume {run}")]));
         }
-        "aborted" => reasons.push(reason("a person aborted it", "nobody; begin a new run", Vec::new())),
+        "aborted" => reasons.push(reason(&aborted(view), "nobody; begin a new run", Vec::new())),
         "cancelled" => {
             let what = view.cancelled.as_ref().map(|cancelled| format!("it was cancelled {}", cancelled.words()));
             let since = view.cancelled.as_ref().map_or(changed_at, |cancelled| cancelled.at);
@@ -134,6 +132,10 @@ fn explain(view: &RunView, changed_at: Timestamp) -> Why {
         _ => {}
     }
     Why { run: run.clone(), status: view.status, reasons }
+}
+
+fn aborted(view: &RunView) -> String {
+    view.aborted.as_ref().map_or_else(|| "it was aborted".to_owned(), Aborted::why)
 }
 
 fn under_way(view: &RunView, driver: &DriverView, since: Timestamp) -> Reason {

@@ -6,11 +6,13 @@
 //! | [`hold`] | questions, their options and files, and answers that have not taken effect |
 //! | [`deadline`] | until when a hold waits, and what happens then |
 //! | [`step`] | tasks and gates, with how they failed and where their logs are |
+//! | [`aborted`] | who or what aborted a run |
 //! | [`cancelled`] | who cancelled a run, and why |
 //! | [`command`] | the commands that people are told to type |
 //! | [`worktree`] | git worktrees and what would be lost with them |
 //! | [`text`] | all of it as text |
 
+mod aborted;
 mod agent;
 mod cancelled;
 mod command;
@@ -20,6 +22,7 @@ mod step;
 mod text;
 mod worktree;
 
+pub(crate) use aborted::Aborted;
 pub(crate) use agent::{AgentView, UsedView};
 pub(crate) use cancelled::CancelledView;
 pub(crate) use command::{lockgate, resume_command, run_command, shell_word, worktree_command};
@@ -55,6 +58,9 @@ pub(crate) struct RunView {
     /// How it was cancelled, where it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cancelled: Option<CancelledView>,
+    /// How it was aborted, where it was, for people.
+    #[serde(skip)]
+    pub(crate) aborted: Option<Aborted>,
     pub(crate) current_phase: Option<String>,
     pub(crate) phases: Vec<PhaseView>,
     pub(crate) tasks: Vec<StepView>,
@@ -134,6 +140,7 @@ impl RunView {
                 Some(End::Complete | End::Aborted | End::Cancelled) | None => None,
             },
             cancelled: CancelledView::of(project.store(), run).await?,
+            aborted: Aborted::of(project.store(), run).await?,
             current_phase: current.map(|phase| phase.id.to_string()),
             phases: phases(run, status),
             tasks: current.map(|phase| step::tasks(run, phase, &project.root, driven)).unwrap_or_default(),

@@ -314,6 +314,28 @@ fn resume_fires_a_deadline_that_has_passed() {
 }
 
 #[test]
+fn an_abort_by_a_deadline_is_reported_as_such() {
+    for then in ["abort", "{ answer: abort }"] {
+        let project = with_deadline(then);
+        let (run, hold) = (project.newest(), project.waiting_hold());
+        let hold = hold.split('@').next().unwrap();
+        let late = project.run(&["resume", &run]);
+        let why = project.run(&["why", &run]).stdout;
+        let resumed = project.run(&["resume", &run]);
+        let waited = project.run(&["wait", &run]);
+        assert_eq!((resumed.code, waited.code), (Some(4), Some(2)), "{then}: {resumed:?} {waited:?}");
+        for told in [&late.stderr, &why, &resumed.stderr, &waited.stderr] {
+            assert!(told.contains(&format!("no one answered hold {hold} before its deadline")), "{then}: {told}");
+            assert!(!told.contains("a person"), "{then}: {told}");
+        }
+    }
+    let project = waits_until("1h", "abort");
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Abort", "--resume"]).code, Some(2));
+    let why = project.run(&["why", &project.newest()]).stdout;
+    assert!(why.contains("a person aborted it"), "{why}");
+}
+
+#[test]
 fn an_answer_after_its_deadline_is_refused_although_nothing_fired_the_deadline() {
     let project = with_deadline("{ answer: continue }");
     let (run, hold) = (project.newest(), project.waiting_hold());
