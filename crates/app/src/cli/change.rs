@@ -86,7 +86,9 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let body = Body::ChangeAnswer { hold: hold.clone(), option: arguments.option.clone(), feedback: arguments.feedback.clone() };
     let now = submit(&project.world, run, actor, body, project.require_terminal()).await?;
     print::say(format_args!("the answer to hold {hold} is changed"));
-    if now.detached {
+    if found.aborts {
+        print::say(format_args!("run {run} is aborted"));
+    } else if now.detached {
         let _ = background::see_to(&project, run).await?;
     } else if project.store().driver_of(run).await?.is_none() && now.end.is_none() {
         print::say(format_args!("  go on: lockgate resume {run}"));
@@ -144,11 +146,17 @@ async fn fork(
     let body = Body::ChangeAnswer { hold: hold.clone(), option, feedback };
     let actor = project.actor(Way::Command);
     let run = fork_with(&project.world, parent, own, actor, body, project.require_terminal()).await?;
-    print::say(format_args!(
-        "run {} is complete and stays as it is; run {} goes on from it with the changed answer",
-        parent.id, run.id
-    ));
-    print::say(format_args!("  go on: lockgate resume {}", run.id));
+    let (parent, fork) = (&parent.id, &run.id);
+    if found.aborts {
+        print::say(format_args!(
+            "run {parent} is complete and stays as it is; run {fork} is its fork, aborted by the changed answer"
+        ));
+    } else {
+        print::say(format_args!(
+            "run {parent} is complete and stays as it is; run {fork} goes on from it with the changed answer"
+        ));
+        print::say(format_args!("  go on: lockgate resume {fork}"));
+    }
     pipeline::hand_over(project, &run).await?;
     tell_json(arguments, hold, &run.id, &found);
     Ok(Exit::Done)
@@ -177,6 +185,10 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
 /// Shows what would be done again, and asks.
 async fn confirm(state: &Run, found: &Consequences) -> Result<Confirmed, Trouble> {
     match &found.phase {
+        None if found.aborts && state.end == Some(End::Complete) => {
+            print::say(format_args!("run {} stays as it is; a fork of it is created and aborted, and nothing is run", state.id));
+        }
+        None if found.aborts => print::say(format_args!("run {} is aborted", state.id)),
         None => print::say("nothing that has begun depends on it"),
         Some(phase) => {
             let phase = neutral::line(phase.as_str()).into_owned();

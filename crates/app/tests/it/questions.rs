@@ -411,6 +411,44 @@ phases:
 }
 
 #[test]
+fn changing_an_answer_to_abort_says_that_the_run_is_aborted() {
+    let flow = "
+name: stop
+phases:
+  - id: plan
+    tasks:
+      - id: way
+        decision: { question: Which?, options: [{ id: a }, { id: b }] }
+        blocking: false
+  - id: build
+    checkpoint: { prompt: Good? }
+    tasks: [{ id: make, pass: true }]
+";
+    let project = Project::with(flow);
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
+    let run = project.newest();
+    let hold = project.events(&run, "answered")[0]["hold"].as_str().unwrap().to_owned();
+    let changed = project.run(&["change", &hold, "abort", "--yes"]);
+    assert_eq!(changed.code, Some(0), "{changed:?}");
+    assert!(changed.stderr.contains(&format!("run {run} is aborted")), "{changed:?}");
+
+    let project = Project::with(&flow.replace("    checkpoint: { prompt: Good? }\n", ""));
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(0));
+    let run = project.newest();
+    let hold = project.events(&run, "answered")[0]["hold"].as_str().unwrap().to_owned();
+    let unconfirmed = project.run(&["change", &hold, "abort"]).stderr;
+    assert!(!unconfirmed.contains("done again") && unconfirmed.contains("aborted"), "{unconfirmed}");
+    let changed = project.run(&["change", &hold, "abort", "--yes", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&changed.stdout).unwrap();
+    assert_eq!((&json["phase"], &json["tasks"]), (&serde_json::Value::Null, &serde_json::json!([])), "nothing is done again");
+    let fork = json["run"].as_str().unwrap();
+    assert_eq!(project.status(fork)["status"], "aborted");
+    assert!(changed.stderr.contains(&format!("run {fork}")) && changed.stderr.contains("aborted"), "{changed:?}");
+    assert!(!changed.stderr.contains("goes on") && !changed.stderr.contains("resume"), "{changed:?}");
+    assert_eq!(project.status(&run)["status"], "complete");
+}
+
+#[test]
 fn changing_an_answer_of_a_complete_run_makes_a_fork_that_goes_on_from_it() {
     let project = Project::with(
         "

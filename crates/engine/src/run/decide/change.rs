@@ -24,6 +24,8 @@ pub struct Consequences {
     pub skipped: Vec<PhaseId>,
     /// How many answers since then no longer count.
     pub answers: usize,
+    /// Whether the new answer aborts the run, so that nothing is done again.
+    pub aborts: bool,
     /// The place that the run goes back to; what is skipped there is passed over again.
     target: Option<usize>,
 }
@@ -141,6 +143,7 @@ fn consequences_of(run: &Run, decision: &Decision, question: &Hold, choice: &Cho
     let phases = &run.workflow.phases;
     let here = question.scope.phase().and_then(|phase| run.workflow.position(phase.as_str()));
     let (target, carried) = match (&choice.action, &question.scope, here) {
+        (Action::Abort, _, _) => (None, Vec::new()),
         (Action::RepeatPhase(target), _, _) => (run.workflow.position(target.as_str()), Vec::new()),
         (action, Scope::Tasks(keys), Some(here)) => match reached(&phases[here], keys, action) {
             again if again.is_empty() => (next_after(run, here), Vec::new()),
@@ -166,6 +169,7 @@ fn consequences_of(run: &Run, decision: &Decision, question: &Hold, choice: &Cho
         phases: ids(&mut again.filter(begun)),
         skipped: ids(&mut from_there().filter(|phase| is_skipped(phase) && !run.skip_list.contains(&phase.id))),
         answers,
+        aborts: choice.action == Action::Abort,
         target,
     }
 }
