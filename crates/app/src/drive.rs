@@ -218,11 +218,12 @@ pub(crate) fn waiting(run: &Run) -> Exit {
         print::say(format_args!("run {} {} for a person: hold {name}{place}", run.id, styled(WARNING, "waits")));
         let mut text = String::new();
         text.extend(neutral::lines(view.question()).lines().map(|line| format!("    {line}\n")));
-        text.extend(view.deadline_line(SystemClock.now()).map(|line| format!("    {line}\n")));
+        let now = SystemClock.now();
+        text.extend(view.deadline_line(now).map(|line| format!("    {line}\n")));
         text += &shown_text(&view, "    ");
         print::talk(&text);
-        print::say("  answer it with one of");
-        for command in view.commands(!run.detached) {
+        print::say(if view.is_overdue(now) { "  no answer counts any more; continue with" } else { "  answer it with one of" });
+        for command in view.next_commands(run.id.as_str(), !run.detached, now) {
             print::say(format_args!("    {}", styled(HELP, neutral::line(&command))));
         }
     }

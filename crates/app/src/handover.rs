@@ -121,7 +121,9 @@ pub(crate) fn handover(done: &Done, run: &Run, now: Timestamp) -> Option<Handove
     let awaiting = hold.asked.as_ref().map_or_else(|| format!("One of: {}", options.join(", ")), |asked| asked.awaiting());
     let view = HoldView::of(hold);
     let until = view.until.as_ref().map(|until| format!("\n\nDeadline: {}", until.words(now))).unwrap_or_default();
-    let awaiting = format!("{awaiting}{until}\n\nAnswer with one of:\n{}", view.commands(false).join("\n"));
+    let how = if view.is_overdue(now) { "No answer counts any more. Fire the deadline with:" } else { "Answer with one of:" };
+    let commands = view.next_commands(run.id.as_str(), false, now).join("\n");
+    let awaiting = format!("{awaiting}{until}\n\n{how}\n{commands}");
     Some(Handover {
         kind,
         plan: run.feature.clone().unwrap_or_else(|| run.workflow.name.clone()),

@@ -61,11 +61,15 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let project = Project::open(root)?;
     let (state, hold) = meant(&project, &named, arguments.run.as_deref()).await?;
     if let Some(open) = state.holds.get(&hold) {
-        let commands = HoldView::of(open).commands(false);
+        let (view, now) = (HoldView::of(open), project.world.clock.now());
+        let commands = view.next_commands(state.id.as_str(), false, now).join("\n");
         let trouble = Trouble::new(Code::NotStarted, format!("hold {hold} has no answer yet that could be changed"));
         return Err(match commands.is_empty() {
             true => trouble,
-            false => trouble.help(format!("answer it with one of\n{}", commands.join("\n"))),
+            false if view.is_overdue(now) => {
+                trouble.help(format!("its deadline has passed and decides; fire it with\n{commands}"))
+            }
+            false => trouble.help(format!("answer it with one of\n{commands}")),
         });
     }
     let found = consequences(&state, &hold, &arguments.option)?;

@@ -99,7 +99,7 @@ fn text(line: &Line, goes_on: bool, now: Timestamp) -> String {
     if !hold.files.is_empty() {
         let _ = writeln!(text, "  see them: {}", styled(HELP, format_args!("lockgate why {}", line.run)));
     }
-    for command in hold.commands(!goes_on) {
+    for command in hold.next_commands(line.run.as_str(), !goes_on, now) {
         let _ = writeln!(text, "  {}", styled(HELP, neutral::line(&command)));
     }
     text

@@ -61,7 +61,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let view = view_of(&project, &found.row.run).await?;
     let now = project.world.clock.now();
-    let why = explain(&view, found.row.changed_at);
+    let why = explain(&view, found.row.changed_at, now);
     if arguments.json {
         print::json(&why);
     } else {
@@ -70,9 +70,9 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     Ok(Exit::Done)
 }
 
-fn explain(view: &RunView, changed_at: Timestamp) -> Why {
+fn explain(view: &RunView, changed_at: Timestamp, now: Timestamp) -> Why {
     let run = &view.run;
-    let mut reasons: Vec<Reason> = view.holds.iter().map(|hold| question(hold, view)).collect();
+    let mut reasons: Vec<Reason> = view.holds.iter().map(|hold| question(hold, view, now)).collect();
     let fixed = view.pipeline.as_ref().filter(|pipeline| pipeline.status == "failed").map(|_| "--fixed");
     let resume = vec![resume_command(run, fixed)];
     let drive = vec!["lockgate drive".to_owned()];
@@ -166,7 +166,7 @@ fn failed(view: &RunView) -> impl Iterator<Item = (String, &StepView)> {
 }
 
 /// A hold: it waits for an answer, or has one that has not taken effect yet.
-fn question(hold: &HoldView, view: &RunView) -> Reason {
+fn question(hold: &HoldView, view: &RunView, now: Timestamp) -> Reason {
     let place = hold.phase.as_deref().map(|phase| format!(" in phase {phase}")).unwrap_or_default();
     let name = format!("hold {}@{}{place}", hold.id, hold.revision);
     let process = view.driver.as_ref().map(|driver| format!("process {} on {}", driver.pid, driver.host));
@@ -186,9 +186,16 @@ fn question(hold: &HoldView, view: &RunView) -> Reason {
                 Some(text) => format!("\n\n{text}"),
                 None => format!(" {}", hold.prompt),
             };
-            let what = format!("it waits for an answer to {name}:{asks}");
-            let who = format!("a person{}{also}", can_do(&hold.kind));
-            Reason::new(what, hold.since, who, hold.commands(process.is_none() && !view.detached))
+            let commands = hold.next_commands(&view.run, process.is_none() && !view.detached, now);
+            if hold.is_overdue(now) {
+                let what = format!("no answer to {name} counts any more, because its deadline has passed:{asks}");
+                let who = process.map_or_else(|| "whoever fires the deadline".to_owned(), |by| format!("{by}, which drives it"));
+                Reason::new(what, hold.since, who, commands)
+            } else {
+                let what = format!("it waits for an answer to {name}:{asks}");
+                let who = format!("a person{}{also}", can_do(&hold.kind));
+                Reason::new(what, hold.since, who, commands)
+            }
         }
     };
     let since = hold.answer.as_ref().map_or(reason.since, |answer| answer.at);

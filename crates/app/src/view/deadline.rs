@@ -45,6 +45,19 @@ impl Deadline {
         Self { at, then, label, escalated }
     }
 
+    /// Whether it has passed and decides, although nothing has fired it yet: an answer would fire it first, and be refused.
+    pub(super) fn decides(&self, now: Timestamp) -> bool {
+        match self.then {
+            OnDeadline::Answer(_) | OnDeadline::Abort => self.at <= now,
+            OnDeadline::Escalate(_) => false,
+        }
+    }
+
+    /// Whether the run can continue once it has passed.
+    pub(super) fn continues(&self) -> bool {
+        self.then != OnDeadline::Abort
+    }
+
     /// When it is.
     pub(super) fn at(&self) -> Timestamp {
         self.at

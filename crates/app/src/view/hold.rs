@@ -1,6 +1,6 @@
 //! Holds: the question, what may be answered, the files that it is about, and the answer once there is one.
 
-use super::command::answer_command;
+use super::command::{answer_command, lockgate, resume_command};
 use super::deadline::{Deadline, OnDeadlineView};
 use crate::neutral;
 use crate::print::{WARNING, styled};
@@ -220,6 +220,21 @@ impl HoldView {
     /// Whether it waits for an answer.
     pub(crate) fn is_open(&self) -> bool {
         self.state == "open"
+    }
+
+    /// Whether it still waits although its deadline has passed, which decides in place of any answer.
+    pub(crate) fn is_overdue(&self, now: Timestamp) -> bool {
+        self.is_open() && self.until.as_ref().is_some_and(|until| until.decides(now))
+    }
+
+    /// The commands that move its run: those that answer it or, where it is overdue, the one that fires its deadline.
+    pub(crate) fn next_commands(&self, run: &str, resume: bool, now: Timestamp) -> Vec<String> {
+        let continues = self.until.as_ref().is_some_and(Deadline::continues);
+        match self.is_overdue(now) {
+            true if resume && continues => vec![resume_command(run, None)],
+            true => vec![lockgate(["tick"])],
+            false => self.commands(resume),
+        }
     }
 
     /// The commands that answer it, one for each option; none where it has its answer.

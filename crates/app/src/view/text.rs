@@ -161,7 +161,7 @@ fn hold_text(hold: &HoldView, view: &RunView, now: Timestamp) -> String {
     text.extend(hold.deadline_line(now).map(|line| format!("  {line}\n")));
     text.extend(neutral::lines(hold.question()).lines().map(|line| format!("  {line}\n")));
     text += &shown_text(hold, "  ");
-    let commands = hold.commands(driver.is_none() && !view.detached);
+    let commands = hold.next_commands(&view.run, driver.is_none() && !view.detached, now);
     text.extend(commands.iter().map(|command| format!("  {}\n", styled(HELP, neutral::line(command)))));
     text
 }

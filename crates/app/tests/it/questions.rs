@@ -336,6 +336,30 @@ fn an_abort_by_a_deadline_is_reported_as_such() {
 }
 
 #[test]
+fn a_hold_past_its_deadline_offers_only_what_still_works() {
+    for (then, works) in [("{ answer: continue }", "lockgate resume RUN"), ("abort", "lockgate tick")] {
+        let project = with_deadline(then);
+        let run = project.newest();
+        let works = works.replace("RUN", &run);
+        for command in [&["inbox"][..], &["why", &run], &["status", &run]] {
+            let text = project.run(command).stdout;
+            assert!(text.contains("past its deadline"), "{then}: {command:?}: {text}");
+            assert!(text.contains(&works) && !text.contains("lockgate answer"), "{then}: {command:?}: {text}");
+        }
+        let handover = project.run(&["handover", &run]).stdout;
+        assert!(handover.contains("lockgate tick") && !handover.contains("lockgate answer"), "{then}: {handover}");
+        let reason = project.json(0, &["why", &run, "--json"])["reasons"][0].clone();
+        assert_eq!(reason["commands"], serde_json::json!([works]), "{reason}");
+        let hold = project.waiting_hold();
+        let refused = project.run(&["change", &hold, "Continue", "--yes"]);
+        assert!(!refused.stderr.contains("lockgate answer"), "{refused:?}");
+    }
+    let project = with_deadline("escalate");
+    let why = project.run(&["why", &project.newest()]).stdout;
+    assert!(why.contains("past its deadline") && why.contains("lockgate answer"), "a late answer counts: {why}");
+}
+
+#[test]
 fn an_answer_after_its_deadline_is_refused_although_nothing_fired_the_deadline() {
     let project = with_deadline("{ answer: continue }");
     let (run, hold) = (project.newest(), project.waiting_hold());
