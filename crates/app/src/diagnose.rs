@@ -4,6 +4,7 @@ use crate::trouble::heading;
 use crate::view::shell_word;
 use crate::{neutral, print};
 use lockgate_engine::spec::problem::{Problem, Severity};
+use lockgate_engine::words::counted;
 use lockgate_runner::start::WorkflowFile;
 use miette::{
     Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, NamedSource, SourceCode, SourceSpan,
@@ -76,8 +77,8 @@ fn rest(name: &str, problems: &[Problem], chosen: &[bool]) -> String {
     let command = neutral::line(&format!("lockgate validate {} --json", shell_word(name))).into_owned();
     let listed = problems.iter().filter(|problem| problem.untold == 0).count();
     let lists = if listed == problems.len() { "them all".to_owned() } else { format!("{listed} of all") };
-    let word = if left == 1 { "problem" } else { "problems" };
-    format!("… and {left} more {word} ({} lists {lists})\n", print::styled(print::HELP, command))
+    let left = counted(left, "more problem");
+    format!("… and {left} ({} lists {lists})\n", print::styled(print::HELP, command))
 }
 
 /// How many problems of each kind there are.
@@ -90,17 +91,13 @@ pub(crate) fn summary<'p>(problems: impl IntoIterator<Item = &'p Problem>) -> St
             (count, _) => untold += count,
         }
     }
-    let words = |count: usize, word: &str| match count {
-        1 => format!("1 {word}"),
-        count => format!("{count} {word}s"),
-    };
     let told = match (errors, warnings) {
         (0, 0) => "fine".to_owned(),
-        (0, warnings) => words(warnings, "warning"),
-        (errors, 0) => words(errors, "error"),
-        (errors, warnings) => format!("{}, {}", words(errors, "error"), words(warnings, "warning")),
+        (0, warnings) => counted(warnings, "warning"),
+        (errors, 0) => counted(errors, "error"),
+        (errors, warnings) => format!("{}, {}", counted(errors, "error"), counted(warnings, "warning")),
     };
-    if untold == 0 { told } else { format!("{told} and {}", words(untold, "more problem")) }
+    if untold == 0 { told } else { format!("{told} and {}", counted(untold, "more problem")) }
 }
 
 fn render(text: &mut String, problem: &Problem, source: &Arc<ShownSource>) {

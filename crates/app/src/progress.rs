@@ -12,6 +12,7 @@ use lockgate_engine::run::command::{Actor, Way};
 use lockgate_engine::run::event::{AttemptReason, ConditionOutcome, Entry, Event, Failure, Thinker};
 use lockgate_engine::run::state::TaskState;
 use lockgate_engine::time::Timestamp;
+use lockgate_engine::words::counted;
 use lockgate_runner::config::Notify;
 use lockgate_runner::driver::Listener;
 use std::collections::BTreeMap;
@@ -133,7 +134,7 @@ impl Progress {
                 line(text, format_args!("  {} done in {took}, and once more: its `until` does not hold yet", address(key)));
             }
             Event::TaskSpread { key, tasks, .. } => {
-                line(text, format_args!("  {} becomes {}", address(key), count(tasks.len(), "task")));
+                line(text, format_args!("  {} becomes {}", address(key), counted(tasks.len(), "task")));
             }
             Event::TaskAdmitted { .. } | Event::TasksHeld { .. } | Event::RetryDue { .. } => {}
             Event::TaskLeftOut { key, reason, .. } => {
@@ -354,7 +355,7 @@ pub(crate) fn again(reason: AttemptReason, attempt: u32) -> String {
 
 /// What an agent used, as far as it said so.
 pub(crate) fn used(report: &AgentReport) -> String {
-    let tokens = report.usage.tokens().map(|tokens| format!("{tokens} tokens"));
+    let tokens = report.usage.tokens().map(|tokens| counted(tokens, "token"));
     let cost = report.usage.cost_micros.map(|micros| format!("${:.2}", micros as f64 / 1_000_000.0));
     let parts: Vec<String> = tokens.into_iter().chain(cost).collect();
     if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
@@ -366,11 +367,6 @@ pub(crate) fn asker(thinker: &Thinker) -> String {
         Thinker::Task(key) => key.address(),
         Thinker::Gaps { phase, .. } => format!("{phase}/{GAP_CHECK}"),
     }
-}
-
-/// So many of something.
-pub(crate) fn count(number: usize, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
 fn name(phase: &PhaseId) -> String {

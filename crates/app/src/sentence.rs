@@ -1,6 +1,6 @@
 //! The events of a history as plain sentences, one each.
 
-use crate::progress::{again, asker, count, first_line, used};
+use crate::progress::{again, asker, first_line, used};
 use crate::{moment, neutral};
 use lockgate_engine::hold::{Choice, Due};
 use lockgate_engine::id::{HoldId, PhaseId, TaskKey};
@@ -8,6 +8,7 @@ use lockgate_engine::run::event::{AttemptReason, ConditionOutcome, Entry, Event,
 use lockgate_engine::run::pipeline::PipelineFact;
 use lockgate_engine::spec::workflow::OnDeadline;
 use lockgate_engine::time::Timestamp;
+use lockgate_engine::words::counted;
 use std::collections::BTreeMap;
 
 /// How many names a sentence lists.
@@ -66,7 +67,7 @@ impl Sentences {
             }
             Event::TaskSpread { key, tasks, .. } => {
                 let names = tasks.iter().map(|task| task.item.clone().unwrap_or_else(|| task.task.to_string()));
-                format!("task {} became {}: {}", key.address(), count(tasks.len(), "task"), listed(names))
+                format!("task {} became {}: {}", key.address(), counted(tasks.len(), "task"), listed(names))
             }
             Event::TaskAdmitted { key } => format!("the condition of task {} is met", key.address()),
             Event::TaskLeftOut { key, reason, .. } => format!("task {} was left out: {reason}", key.address()),
@@ -179,8 +180,9 @@ impl Sentences {
             Event::CheckPassed { hold } => format!("the check of hold {hold} passed"),
             Event::RedoAsked { keys, issues, stale, .. } => {
                 let again: Vec<String> = keys.iter().chain(stale).map(TaskKey::address).collect();
+                let verb = if again.len() == 1 { "is" } else { "are" };
                 let names = listed(again.into_iter());
-                format!("issues were found, so {names} is done again: {}", first_line(issues))
+                format!("issues were found, so {names} {verb} done again: {}", first_line(issues))
             }
             Event::DeadlinePassed { hold, then } => {
                 format!("nobody answered hold {hold} in time: {}", at_deadline(then))

@@ -12,7 +12,7 @@
 //! | [`formats`] | text forms from elsewhere: plans, blocks with which agents hand over |
 //! | [`formats`] | text forms at the edge: state files of pipelines, places in the output of tools |
 //! | [`hold`] | questions that wait, options, answers |
-//! | [`id`], [`time`], [`digest`], [`datum`], [`code`] | the small things that all of these are made of |
+//! | [`id`], [`time`], [`digest`], [`datum`], [`code`], [`words`] | the small things that all of these are made of |
 
 pub mod code;
 pub mod datum;
@@ -24,3 +24,4 @@ pub mod run;
 pub mod spec;
 pub mod template;
 pub mod time;
+pub mod words;

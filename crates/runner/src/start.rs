@@ -80,7 +80,7 @@ pub enum FileError {
         path: PathBuf,
     },
     /// All plans in it are done.
-    #[error("all {count} plans in {} are done: each has its summary", path.display())]
+    #[error("{}", all_done(path, *.count))]
     AllDone {
         /// The directory.
         path: PathBuf,
@@ -101,6 +101,13 @@ pub enum FileError {
         /// The file.
         path: PathBuf,
     },
+}
+
+fn all_done(path: &Path, count: usize) -> String {
+    match count {
+        1 => format!("the only plan in {} is done: it has its summary", path.display()),
+        _ => format!("all {count} plans in {} are done: each has its summary", path.display()),
+    }
 }
 
 /// Reads a text that is no longer than a workflow file may be.

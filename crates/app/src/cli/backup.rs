@@ -7,6 +7,7 @@ use crate::open::Project;
 use crate::print;
 use crate::trouble::Trouble;
 use crate::view::lockgate;
+use lockgate_engine::words::counted;
 use lockgate_runner::files::size_text;
 use lockgate_store::Page;
 use serde::Serialize;
@@ -46,10 +47,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         print::json(&Written { file, runs, bytes });
         return Ok(Exit::Done);
     }
-    let runs = match runs {
-        1 => "1 run".to_owned(),
-        count => format!("{count} runs"),
-    };
+    let runs = counted(runs, "run");
     print::data(&format!("{shown}: {runs}, {}\n", size_text(bytes)));
     print::say(format_args!("`{}` brings it back, here or in another folder.", lockgate(["restore", &shown])));
     Ok(Exit::Done)

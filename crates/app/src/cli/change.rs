@@ -12,6 +12,7 @@ use crate::{background, neutral, pipeline, print};
 use lockgate_engine::id::{HoldId, IdSource, RunId};
 use lockgate_engine::run::command::{Body, Way};
 use lockgate_engine::run::{Consequences, End, ForkAs, Run, consequences};
+use lockgate_engine::words::counted;
 use lockgate_runner::driver::{fork_with, submit};
 use lockgate_runner::load::load;
 use serde::Serialize;
@@ -209,7 +210,8 @@ async fn confirm(state: &Run, found: &Consequences) -> Result<Confirmed, Trouble
         print::say(format_args!("phase {} is skipped", neutral::line(phase.as_str())));
     }
     if found.answers > 0 {
-        print::say(format_args!("{} later answers no longer count", found.answers));
+        let verb = if found.answers == 1 { "counts" } else { "count" };
+        print::say(format_args!("{} no longer {verb}", counted(found.answers, "later answer")));
     }
     if !print::somebody_is_there() {
         return Err(

@@ -8,6 +8,7 @@ use lockgate_engine::formats::json::{JsonError, place};
 use lockgate_engine::formats::pipeline::check::check;
 use lockgate_engine::formats::pipeline::rule::Finding;
 use lockgate_engine::spec::workflow::Workflow;
+use lockgate_engine::words::counted;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -108,8 +109,7 @@ fn told(line: &FileLine) -> String {
     }
     match line.findings.len() {
         0 => text += &format!("{file}: clean\n"),
-        1 => text += &format!("{file}: 1 finding\n"),
-        count => text += &format!("{file}: {count} findings\n"),
+        count => text += &format!("{file}: {}\n", counted(count, "finding")),
     }
     text
 }

@@ -8,6 +8,7 @@ use crate::neutral;
 use crate::open::Project;
 use crate::print::{self, FAINT, styled};
 use crate::trouble::Trouble;
+use lockgate_engine::words::counted;
 use lockgate_runner::files::size_text;
 use lockgate_store::Unreferred;
 use serde::Serialize;
@@ -155,8 +156,8 @@ fn text(found: &Found, values: Unreferred, root: &Path, dry_run: bool) -> String
         total += bytes;
     }
     if values.count > 0 {
-        let what = if values.count == 1 { "value" } else { "values" };
-        let _ = writeln!(text, "{word} {} stored {what} without reference, {}", values.count, size_text(values.bytes));
+        let what = counted(values.count, "stored value");
+        let _ = writeln!(text, "{word} {what} without reference, {}", size_text(values.bytes));
     }
     if text.is_empty() {
         return "there is nothing to remove\n".to_owned();

@@ -7,6 +7,7 @@ use crate::neutral;
 use crate::open::{current_folder, database};
 use crate::print;
 use crate::trouble::Trouble;
+use lockgate_engine::words::counted;
 use lockgate_runner::config::Config;
 use lockgate_runner::root::Root;
 use lockgate_runner::verify::verify_all;
@@ -87,7 +88,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     if let Some(moved) = moved_aside {
         print::note(format_args!("what was there is now {}", neutral::line(&moved.to_string_lossy())));
     }
-    print::data(&format!("restored {runs} {}, {unfinished} unfinished\n", if runs == 1 { "run" } else { "runs" }));
+    print::data(&format!("restored {}, {unfinished} unfinished\n", counted(runs, "run")));
     print::say("What happened after the backup was made is not in it: look at `lockgate runs` before you resume anything.");
     Ok(Exit::Done)
 }

@@ -8,6 +8,7 @@ use crate::rehearsal::{self, Piece};
 use crate::trouble::{Trouble, TroubleView};
 use crate::{diagnose, inputs, neutral, signals, workflow_file};
 use lockgate_engine::spec::workflow::Workflow;
+use lockgate_engine::words::counted;
 use lockgate_runner::config::Config;
 use lockgate_runner::driver::Halt;
 use lockgate_runner::rehearse::{Case, Cases, Place, Rehearsed, StepKind, read_cases};
@@ -97,11 +98,7 @@ fn conclude(files: Vec<FileView>, json: bool) -> Exit {
     } else {
         let failures = format!("{failed} failed");
         let failures = if failed > 0 { styled(ERROR, failures) } else { failures };
-        let unusable = if unusable > 0 {
-            format!(", {} could not be used", crate::progress::count(unusable, "file"))
-        } else {
-            String::new()
-        };
+        let unusable = if unusable > 0 { format!(", {} could not be used", counted(unusable, "file")) } else { String::new() };
         print::data(&format!("{passed} passed, {failures}{unusable}\n"));
     }
     match (unusable, failed) {

@@ -9,6 +9,7 @@ use crate::{neutral, select};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Way;
 use lockgate_engine::run::refusal::may_decide;
+use lockgate_engine::words::counted;
 use lockgate_runner::verify::{verify_all, verify_one};
 use lockgate_store::{Finding, SqliteStore};
 use serde::Serialize;
@@ -69,8 +70,8 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         return Ok(Exit::Done);
     }
     let count = findings.len();
-    let found = if count == 1 { "1 thing is".to_owned() } else { format!("{count} things are") };
-    let trouble = Trouble::new(Code::NotAsWritten, format!("{found} not as they were written"));
+    let verb = if count == 1 { "is not as it was" } else { "are not as they were" };
+    let trouble = Trouble::new(Code::NotAsWritten, format!("{} {verb} written", counted(count, "thing")));
     let trouble = trouble.help("keep a copy of the database and put back a backup");
     trouble.tell();
     Ok(trouble.exit())

@@ -2,7 +2,6 @@
 
 use super::{CheckpointBox, Drawing, PhaseBox, TaskBox};
 use crate::print::{ERROR, FAINT, GOOD, HELP, WARNING};
-use crate::progress::count;
 use crate::view::phase_status;
 use crate::{moment, neutral};
 use anstyle::Style;
@@ -12,6 +11,7 @@ use lockgate_engine::run::event::ConditionOutcome;
 use lockgate_engine::run::phase::PhaseRun;
 use lockgate_engine::run::state::{GapState, GateState, TaskState};
 use lockgate_engine::spec::workflow::GapAction;
+use lockgate_engine::words::counted;
 use std::collections::BTreeMap;
 
 /// Where something stands. In the order of what deserves a look: of several, the last one is shown.
@@ -196,7 +196,7 @@ fn tell_what_they_left(drawn: &mut PhaseBox, run: &Run) {
     for task in drawn.tasks.iter_mut().filter(|task| task.mark == Some(Mark::Done)) {
         let worked = known.worked.get(task.id.as_str()).and_then(|worked| Some(worked.ended?.since(worked.began)));
         let time = worked.map(moment::duration);
-        let files = known.artifacts.get(task.id.as_str()).map(|paths| count(paths.len(), "file"));
+        let files = known.artifacts.get(task.id.as_str()).map(|paths| counted(paths.len(), "file"));
         let told: Vec<String> = time.into_iter().chain(files).collect();
         if !told.is_empty() {
             task.label = format!("{} ({})", task.label, told.join("; "));

@@ -9,6 +9,7 @@ use crate::view::{self, FileView, HoldView};
 use anstream::adapter::strip_str;
 use lockgate_engine::hold::{Hold, HoldKind};
 use lockgate_engine::run::Run;
+use lockgate_engine::words::counted;
 use lockgate_runner::world::{Clock as _, SystemClock};
 use lockgate_store::Store;
 
@@ -86,7 +87,7 @@ impl Shown {
         let (named, left) = self.files.split_at(count.min(self.files.len()));
         let mut text: String = named.iter().map(|file| cut(file, 0, 0)).collect();
         if !left.is_empty() {
-            text += &format!("{INDENT}{}\n", styled(FAINT, format_args!("… and {} more files", left.len())));
+            text += &format!("{INDENT}{}\n", styled(FAINT, format_args!("… and {}", counted(left.len(), "more file"))));
         }
         if text.is_empty() { text } else { format!("\n{text}") }
     }

@@ -3,8 +3,9 @@
 use super::unused_answers;
 use crate::neutral;
 use crate::print::{ERROR, FAINT, GOOD, STRONG, WARNING, styled};
-use crate::progress::{count, first_line};
+use crate::progress::first_line;
 use lockgate_engine::run::Status;
+use lockgate_engine::words::counted;
 use lockgate_runner::process::shell_text;
 use lockgate_runner::rehearse::{Rehearsed, RehearsedHold, Step, StepKind};
 use std::fmt::Write as _;
@@ -90,8 +91,8 @@ fn work(text: &mut String, step: &Step, because: &str) {
         Some("failed") => format!("\n    {}{because}", styled(ERROR, "fails")),
         Some("again") => format!("\n    {}{because}", styled(FAINT, "once more")),
         Some("spread") => {
-            let tasks = step.detail.as_deref().and_then(|count| count.parse().ok()).unwrap_or_default();
-            format!(" becomes {}", count(tasks, "task"))
+            let tasks: usize = step.detail.as_deref().and_then(|count| count.parse().ok()).unwrap_or_default();
+            format!(" becomes {}", counted(tasks, "task"))
         }
         Some("counts_as_done") => format!(" {}", styled(WARNING, "counts as done, as answered")),
         Some("counts_as_passed") => format!(" {}", styled(WARNING, "counts as passed, as answered")),

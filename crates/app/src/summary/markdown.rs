@@ -3,6 +3,7 @@
 use super::{Asked, GapCheck, PhaseDone, Summary, TaskDone, Without};
 use crate::view::UsedView;
 use crate::{moment, neutral, progress};
+use lockgate_engine::words::counted;
 use lockgate_runner::files::size_text;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -251,7 +252,7 @@ fn ended<'s>(summary: &'s Summary, gate: &Asked) -> Option<&'s str> {
 }
 
 fn used(used: &UsedView) -> String {
-    let calls = progress::count(used.calls as usize, "call");
+    let calls = counted(used.calls, "call");
     format!("{calls} of agents; tokens: {}; cost: {}.", used.tokens_text(), used.cost_text())
 }
 

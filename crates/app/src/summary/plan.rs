@@ -4,6 +4,7 @@ use super::markdown::{asked, authentication_gates, plain, section, took, words};
 use super::{Asked, Summary, TaskDone};
 use lockgate_engine::run::Run;
 use lockgate_engine::spec::workflow::PlanPart;
+use lockgate_engine::words::counted;
 use std::fmt::Write as _;
 
 /// What the second line of such a file says, with the run: without it somebody else wrote the file.
@@ -120,6 +121,6 @@ fn deviation(number: usize, name: &str, task: &TaskDone, by_agent: bool) -> Opti
         let why = task.reason.as_deref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();
         said.push(format!("{}{why}", words(task.status)));
     }
-    let attempts = task.attempts.len();
-    (!said.is_empty()).then(|| format!("task {number} ({name}), of {attempts} attempts: {}", said.join(", ")))
+    let attempts = counted(task.attempts.len(), "attempt");
+    (!said.is_empty()).then(|| format!("task {number} ({name}), of {attempts}: {}", said.join(", ")))
 }

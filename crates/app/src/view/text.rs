@@ -6,6 +6,7 @@ use crate::print::{ERROR, FAINT, GOOD, HELP, STRONG, WARNING, styled};
 use crate::{moment, neutral, progress};
 use anstyle::Style;
 use lockgate_engine::time::Timestamp;
+use lockgate_engine::words::counted;
 use std::collections::BTreeMap;
 
 /// How many of the last lines of a failed step are shown.
@@ -102,7 +103,8 @@ fn tasks(tasks: &[StepView]) -> String {
             text.extend(step(item, "").lines().map(|line| format!("  {line}\n")));
         }
         if more > 0 {
-            text += &format!("      {}\n", styled(FAINT, format_args!("… and {more} more that are not done")));
+            let verb = if more == 1 { "is" } else { "are" };
+            text += &format!("      {}\n", styled(FAINT, format_args!("… and {more} more that {verb} not done")));
         }
     }
     text
@@ -210,7 +212,7 @@ pub(crate) fn file_text(file: &FileView, indent: &str) -> String {
     let line = |line: &String| format!("{indent}{bar} {}\n", neutral::line(&line.replace('\t', "    ")));
     text.extend(preview.lines.iter().map(line));
     if preview.more > 0 {
-        text += &format!("{indent}{bar} {}\n", styled(FAINT, format_args!("… and {} more lines", preview.more)));
+        text += &format!("{indent}{bar} {}\n", styled(FAINT, format_args!("… and {}", counted(preview.more, "more line"))));
     }
     text
 }

@@ -1,8 +1,9 @@
 //! Git worktrees of a run: where they lie, on which branch, and what would be lost with them.
 
-use crate::{neutral, progress};
+use crate::neutral;
 use lockgate_engine::id::{PhaseId, RunId, TaskId, TaskKey};
 use lockgate_engine::spec::workflow::Workflow;
+use lockgate_engine::words::counted;
 use lockgate_runner::root::Root;
 use lockgate_runner::worktree::{Kept, Tree};
 use serde::Serialize;
@@ -48,11 +49,11 @@ impl WorktreeView {
 
     /// What would be lost with it.
     pub(crate) fn holds(&self) -> String {
-        let commits = (self.commits > 0).then(|| progress::count(self.commits as usize, "commit"));
+        let commits = (self.commits > 0).then(|| counted(self.commits, "commit"));
         let uncommitted = match self.uncommitted {
             None => Some("git cannot say what was not committed".to_owned()),
             Some(0) => None,
-            Some(files) => Some(progress::count(files as usize, "uncommitted file")),
+            Some(files) => Some(counted(files, "uncommitted file")),
         };
         let parts: Vec<String> = commits.into_iter().chain(uncommitted).collect();
         if parts.is_empty() { "no work of its own".to_owned() } else { parts.join(", ") }

@@ -5,6 +5,7 @@ use super::preview::text_of;
 use super::size::size_text;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Seen, ShownFile, SymbolicLink};
+use lockgate_engine::words::counted;
 use similar::TextDiff;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -116,7 +117,7 @@ fn content_difference(old: &ShownFile, new: &ShownFile, (was, is): (&Digest, &Di
     let text = unified.context_radius(3).header(&format!("{path} (as shown)"), &format!("{path} (now)")).to_string();
     let mut lines = vec![format!("{path} changed ({sizes})")];
     lines.extend(text.lines().map(|line| shortened(line, CHARACTERS_OF_A_LINE)));
-    capped(lines, "lines")
+    capped(lines, "more line")
 }
 
 fn listing_difference(path: &str, was: &str, is: &str) -> String {
@@ -131,8 +132,8 @@ fn listing_difference(path: &str, was: &str, is: &str) -> String {
     });
     let mut lines = vec![String::new()];
     lines.extend(changes.map(|line| shortened(&line, CHARACTERS_OF_A_LINE)));
-    lines[0] = format!("{path}/ changed: {}", counted(lines.len() - 1, "thing in it"));
-    capped(lines, "changes")
+    lines[0] = format!("{path}/ changed: {} in it", counted(lines.len() - 1, "thing"));
+    capped(lines, "more change")
 }
 
 /// At most so many lines, and how many are missing.
@@ -141,7 +142,7 @@ fn capped(mut lines: Vec<String>, what: &str) -> String {
     if lines.len() - 1 > LINES_OF_A_FILE {
         let missing = lines.len() - 1 - LINES_OF_A_FILE;
         lines.truncate(1 + LINES_OF_A_FILE);
-        lines.push(format!("… {missing} more {what}"));
+        lines.push(format!("… {}", counted(missing, what)));
     }
     lines.join("\n")
 }
@@ -150,7 +151,7 @@ fn capped(mut lines: Vec<String>, what: &str) -> String {
 pub(super) fn shortened(line: &str, most: usize) -> String {
     match line.char_indices().nth(most) {
         None => line.to_owned(),
-        Some((end, _)) => format!("{}… ({} more characters)", &line[..end], line[end..].chars().count()),
+        Some((end, _)) => format!("{}… ({})", &line[..end], counted(line[end..].chars().count(), "more character")),
     }
 }
 
@@ -165,16 +166,8 @@ fn words(seen: &Seen) -> String {
         Seen::Absent => "not there".to_owned(),
         Seen::File { bytes, .. } => format!("a file of {}", size_text(*bytes)),
         Seen::Directory { files, .. } => {
-            format!("a folder with {}", counted(usize::try_from(*files).unwrap_or(usize::MAX), "file"))
+            format!("a folder with {}", counted(*files, "file"))
         }
         Seen::Unreadable(why) => format!("unreadable ({why})"),
-    }
-}
-
-pub(super) fn counted(count: usize, thing: &str) -> String {
-    match (count, thing.split_once(' ')) {
-        (1, _) => format!("1 {thing}"),
-        (_, Some((noun, rest))) => format!("{count} {noun}s {rest}"),
-        (_, None) => format!("{count} {thing}s"),
     }
 }

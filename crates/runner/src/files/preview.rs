@@ -1,9 +1,10 @@
 //! Size and first lines of a file, for people who decide about it.
 
-use super::differences::{counted, shortened};
+use super::differences::shortened;
 use super::listing::{Line, parse};
 use super::size::size_text;
 use lockgate_engine::hold::{Seen, ShownFile};
+use lockgate_engine::words::counted;
 
 /// How many characters of one line are shown.
 const CHARACTERS_OF_A_LINE: usize = 200;
@@ -33,7 +34,7 @@ pub fn preview(file: &ShownFile, bytes: Option<&[u8]>, lines: usize) -> Preview 
             Some(Some(text)) => first(size_text(*size), text.lines().map(str::to_owned), lines),
         },
         Seen::Directory { files, .. } => {
-            let count = counted(usize::try_from(*files).unwrap_or(usize::MAX), "file");
+            let count = counted(*files, "file");
             let size = format!("folder with {count}{}", peculiar(file));
             match bytes.and_then(text_of) {
                 None => bare(format!("{size}, not shown: {not_kept}")),

@@ -23,6 +23,7 @@ use lockgate_engine::run::agent::{AgentReport, Usage};
 use lockgate_engine::run::command::{Body, TaskOutcome};
 use lockgate_engine::run::event::{Failure, FailureKind, SessionStart, Thinker};
 use lockgate_engine::spec::workflow::{AgentWork, MAX_ASKS, Phase, Tools};
+use lockgate_engine::words::counted;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -235,7 +236,8 @@ impl Work {
                         continue;
                     }
                     Answer::Wrong(why) => {
-                        let message = format!("its answer does not fit `output_schema` after {} asks: {why}", report.asks);
+                        let message =
+                            format!("its answer does not fit `output_schema` after {}: {why}", counted(report.asks, "ask"));
                         return Err(Failure { kind: FailureKind::Agent, message, tail: said.unwrap_or_default() });
                     }
                 }

@@ -1,6 +1,7 @@
 //! The log file of a job: its beginning and its end, however much it prints.
 
 use super::ring::Ring;
+use lockgate_engine::words::counted;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
@@ -63,7 +64,7 @@ impl Log {
             }
             let left_out = self.beyond - last.len() as u64;
             let line_break = if self.at_line_start { "" } else { "\n" };
-            self.put(format!("{line_break}… {left_out} bytes left out …\n").as_bytes());
+            self.put(format!("{line_break}… {} left out …\n", counted(left_out, "byte")).as_bytes());
         }
         self.put(last);
         (cut, self.error)

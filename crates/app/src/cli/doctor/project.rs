@@ -3,6 +3,7 @@
 use super::Check;
 use crate::{leftovers, open};
 use lockgate_engine::time::Timestamp;
+use lockgate_engine::words::counted;
 use lockgate_runner::config::Config;
 use lockgate_runner::files::size_text;
 use lockgate_runner::root::Root;
@@ -75,7 +76,11 @@ fn room(root: &Root) -> Check {
             if left < LITTLE_ROOM {
                 Check::wrong("disk", format!("only {} are left", size_text(left)), "free some space; `lockgate gc` may help")
             } else if no_names {
-                Check::wrong("disk", format!("only {} more files fit", disk.f_favail), "remove files that nobody needs")
+                Check::wrong(
+                    "disk",
+                    format!("only {} fit", counted(disk.f_favail, "more file")),
+                    "remove files that nobody needs",
+                )
             } else {
                 Check::fine("disk", format!("{} are left", size_text(left)))
             }
@@ -137,7 +142,7 @@ async fn database(root: &Root) -> Vec<Check> {
     }
     let size = || root.database_file().metadata().map(|metadata| metadata.len()).unwrap_or(0);
     let place = if elsewhere.is_some() { "in PostgreSQL".to_owned() } else { size_text(size()) };
-    let told = format!("{} {}, {place}", runs.len(), if runs.len() == 1 { "run" } else { "runs" });
+    let told = format!("{}, {place}", counted(runs.len(), "run"));
     let mut checks = vec![Check::fine("database", told)];
     checks.extend(clock_went_back(&runs, SystemClock.now()));
     checks.push(interrupted(&runs));
@@ -159,14 +164,18 @@ fn interrupted(runs: &[ListedRun]) -> Check {
     let stopped: Vec<&ListedRun> = runs.iter().filter(|run| run.row.status == "running" && !run.driven).collect();
     let driven = runs.iter().filter(|run| run.driven).count();
     let Some(first) = stopped.first() else {
-        return Check::fine("drivers", format!("{driven} of the runs are driven, none was interrupted"));
+        return Check::fine("drivers", format!("{} driven, none was interrupted", are(driven, "run")));
     };
     let found = format!("{} interrupted: {}", were(stopped.len(), "run"), named(&stopped));
     Check::wrong("drivers", found, format!("`lockgate resume {}` goes on where it stopped", first.row.run))
 }
 
+fn are(count: usize, word: &str) -> String {
+    format!("{} {}", counted(count, word), if count == 1 { "is" } else { "are" })
+}
+
 fn were(count: usize, word: &str) -> String {
-    if count == 1 { format!("1 {word} was") } else { format!("{count} {word}s were") }
+    format!("{} {}", counted(count, word), if count == 1 { "was" } else { "were" })
 }
 
 fn named(runs: &[&ListedRun]) -> String {

@@ -8,6 +8,7 @@ use crate::formats::json::{self, Content, JsonError, Placed};
 use crate::run::pipeline::{FileError, Review, Verdict};
 use crate::spec::problem::shown;
 use crate::spec::suggest;
+use crate::words::counted;
 use std::collections::BTreeSet;
 use workstreams::{Lists, meaning};
 
@@ -181,7 +182,7 @@ impl Reader<'_> {
             artifacts.push((entry.key.clone(), paths));
         }
         if leniently > 0 {
-            self.tell(format!("{leniently} values of `artifacts` are no lists of texts"));
+            self.tell(format!("`artifacts` has {} other than a list of texts", counted(leniently, "value")));
         } else if !matches!(value.content, Content::Map(_)) {
             self.tell(format!("`artifacts` is {}, and says nothing by workstream", value.kind()));
         }

@@ -8,6 +8,7 @@ use crate::run::phase::PhaseRun;
 use crate::run::state::{Run, TaskState};
 use crate::spec::workflow::question::DEFAULT_ROUNDS;
 use crate::spec::workflow::{Checkpoint, Phase, Question};
+use crate::words::counted;
 use std::collections::BTreeSet;
 
 /// A person found issues at the end of a phase: some of its tasks are done again with what depends on them, and then it is asked again.
@@ -32,7 +33,7 @@ pub(super) fn rounds(checkpoint: Option<&Checkpoint>) -> u32 {
 }
 
 pub(super) fn too_often(rounds: u32, issues: &str) -> String {
-    format!("a person found issues after the work was done again {rounds} times: {issues}")
+    format!("a person found issues after the work was done again {}: {issues}", counted(rounds, "time"))
 }
 
 /// A person found issues: the work is done again, unless it was done again as often as it may be.

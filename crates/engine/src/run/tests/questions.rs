@@ -481,6 +481,7 @@ fn issues_without_end_at_the_end_of_a_phase_fail_the_run_and_resuming_asks_again
     shows(&mut bench);
     bench.answer("issues", Some("second"));
     assert_eq!(bench.run.status(), Status::Failed);
+    assert!(bench.has(|event| matches!(event, Event::Failed { message } if message.contains("done again 1 time: second"))));
     assert_eq!(bench.started(), ["one/make", "one/make"]);
     bench.tell(person(), Body::TakeOver { driver: DriverId::from("d2"), detached: false }, true).unwrap();
     bench.work();

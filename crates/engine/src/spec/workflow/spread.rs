@@ -1,6 +1,7 @@
 //! What a workflow says about tasks that become several, may be left out, or go round.
 
 use super::Script;
+use crate::words::counted;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
@@ -60,12 +61,13 @@ impl Until {
     /// What is told when the last round has ended; `why` is what the command printed.
     pub fn given_up(&self, why: &str) -> String {
         let is_it = |check: &&String| why.contains(&format!("{CHECK_FAILED}{check}"));
+        let rounds = counted(self.limit, "round");
         match self.checks.as_slice() {
-            [] => format!("`until` did not hold after {} rounds", self.limit),
-            [one] => format!("its check did not succeed after {} rounds: {one}", self.limit),
+            [] => format!("`until` did not hold after {rounds}"),
+            [one] => format!("its check did not succeed after {rounds}: {one}"),
             several => {
                 let which = several.iter().find(is_it).map_or_else(|| several.join("; "), Clone::clone);
-                format!("one of its checks did not succeed after {} rounds: {which}", self.limit)
+                format!("one of its checks did not succeed after {rounds}: {which}")
             }
         }
     }

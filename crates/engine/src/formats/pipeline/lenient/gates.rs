@@ -3,6 +3,7 @@
 use super::Reader;
 use super::workstreams::id_of;
 use crate::formats::json::{Content, Placed};
+use crate::words::counted;
 
 impl Reader<'_> {
     pub(super) fn gates(&mut self) -> (Vec<String>, Vec<String>) {
@@ -67,7 +68,7 @@ impl Reader<'_> {
             gates.push(entry.key.clone());
         }
         if leniently > 0 {
-            self.tell(format!("{leniently} entries of `{key}` are written in another way"));
+            self.tell(format!("`{key}` has {} written in another way", counted(leniently, "value")));
         }
         gates
     }

@@ -4,6 +4,7 @@ use super::Reader;
 use crate::formats::json::{Content, Placed};
 use crate::formats::pipeline::lifecycle::Lifecycle;
 use crate::spec::suggest;
+use crate::words::counted;
 use std::collections::BTreeSet;
 
 /// Every workstream in one list.
@@ -75,7 +76,7 @@ impl Reader<'_> {
             Content::Null | Content::Truth(_) | Content::Number(_) => leniently = true,
         }
         if leniently {
-            self.tell(format!("`{key}` is no list of texts; {} workstreams were found in it", ids.len()));
+            self.tell(format!("`{key}` is no list of texts; found in it: {}", counted(ids.len(), "workstream")));
         }
         ids
     }
@@ -98,7 +99,7 @@ impl Reader<'_> {
             found += usize::from(lists.add(id, status.and_then(meaning).unwrap_or(Lifecycle::Initialized)));
         }
         if found > 0 {
-            self.tell(format!("where {found} workstreams stand was taken from `workstreams`"));
+            self.tell(format!("the status of {} was taken from `workstreams`", counted(found, "workstream")));
         }
     }
 
@@ -122,7 +123,7 @@ impl Reader<'_> {
             }
         }
         if found > 0 {
-            self.tell(format!("where {found} workstreams stand was taken from the phases"));
+            self.tell(format!("the status of {} was taken from the phases", counted(found, "workstream")));
         }
     }
 }

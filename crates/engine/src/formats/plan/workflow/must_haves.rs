@@ -4,6 +4,7 @@ use super::super::{Artifact, KeyLink, PlanFile};
 use super::shell::{is_under_root, literal, quoted};
 use crate::id::GateId;
 use crate::spec::workflow::{Gate, OnFail};
+use crate::words::counted;
 use std::time::Duration;
 
 /// How long looking at one file may take.
@@ -45,7 +46,7 @@ fn artifact_says(artifact: &Artifact) -> String {
         says += &format!(", contains {text}");
     }
     if let Some(least) = artifact.min_lines {
-        says += &format!(", has {least} lines or more");
+        says += &format!(", has {} or more", counted(least, "line"));
     }
     says
 }
@@ -61,7 +62,7 @@ fn looks_at(artifact: &Artifact) -> String {
     if let Some(least) = artifact.min_lines {
         // A last line without an end counts too.
         let enough = format!("test \"$(grep -c '' <\"$f\")\" -ge {least}");
-        command += &or_say(&enough, &format!("{} has fewer than {least} lines", artifact.path));
+        command += &or_say(&enough, &format!("{} has fewer than {}", artifact.path, counted(least, "line")));
     }
     command
 }
