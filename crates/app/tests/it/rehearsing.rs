@@ -69,7 +69,7 @@ phase ship
   ship/push runs: touch PUSHED
   checkpoint is passed over: its condition is not met
 in the end summary.md is written
-commands run with `bash -e -o pipefail`
+commands run with `bash -e -o pipefail -O inherit_errexit`
 the run would end complete
 path: plan → build → ship
 files in .lockgate/runs/dry-run/out: linux.bin, list.txt, mac.bin, plan.md, summary.md

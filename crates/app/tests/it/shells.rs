@@ -1,6 +1,7 @@
 //! The shell of commands: gates, tasks and checks stop at the first failing line and the first failing member of a pipe. A14.
 
 use crate::project::{Output, Project, without_terminal};
+use std::os::unix::fs::PermissionsExt as _;
 
 fn run_flow(tasks_and_gates: &str) -> (Project, Output) {
     let project = Project::with(&format!("name: shells\nphases:\n  - id: p\n{tasks_and_gates}"));
@@ -28,6 +29,33 @@ fn tasks_and_their_checks_stop_at_the_first_failing_line() {
     let (_, until) = run_flow("    tasks: [{ id: t, run: 'true', until: { run: \"false | cat\", limit: 1 } }]\n");
     assert_eq!(until.code, Some(1), "{until:?}");
     assert!(until.stderr.contains("`until` did not hold"), "{until:?}");
+}
+
+#[test]
+fn a_failing_command_inside_a_substitution_stops_the_command() {
+    for shell in ["", "        shell: bash\n"] {
+        let run = "|\n          x=$(false; echo hi)\n          echo fine";
+        let (_, output) = run_flow(&format!("    gates:\n      - id: g\n        run: {run}\n{shell}"));
+        assert_eq!(output.code, Some(1), "{shell}: {output:?}");
+    }
+}
+
+#[test]
+fn an_older_bash_runs_commands_without_the_option_that_it_does_not_know() {
+    let project = Project::with("name: shells\nphases: [{ id: p, gates: [{ id: g, run: 'echo fine > out.txt' }] }]\n");
+    std::fs::create_dir(project.path("bin")).unwrap();
+    let older = "#!/bin/bash\nfor option; do [ \"$option\" != inherit_errexit ] || exit 2; done\nexec /bin/bash \"$@\"\n";
+    project.write("bin/bash", older);
+    std::fs::set_permissions(project.path("bin/bash"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = project.command(arguments);
+        without_terminal(&mut command);
+        command.env("PATH", format!("{}:/usr/bin:/bin", project.path("bin").display())).output().unwrap()
+    };
+    let dry = String::from_utf8(run(&["run", "flow.yaml", "--dry-run"]).stdout).unwrap();
+    assert!(dry.contains("commands run with `bash -e -o pipefail`\n"), "{dry}");
+    let output = run(&["run", "flow.yaml"]);
+    assert_eq!((output.status.code(), project.read("out.txt").as_str()), (Some(0), "fine\n"), "{output:?}");
 }
 
 #[test]

@@ -16,6 +16,10 @@ const LONGEST_ARGUMENT: usize = 100_000;
 /// whoever starts Lockgate.
 const BASH: [&str; 6] = ["--noprofile", "--norc", "-p", "-e", "-o", "pipefail"];
 
+/// With it, a failing command stops a command substitution too. bash knows it since 4.4; an older one, such as that of macOS, would
+/// refuse to start.
+const INHERIT_ERREXIT: [&str; 2] = ["-O", "inherit_errexit"];
+
 /// A program that runs commands on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
@@ -40,7 +44,7 @@ pub fn default_shell() -> &'static Program {
     static FOUND: OnceLock<Program> = OnceLock::new();
     FOUND.get_or_init(|| match bash() {
         Some(path) => strict_bash(path),
-        None => sh(sh_knows_pipefail()),
+        None => sh(accepts(Path::new("/bin/sh"), &["-o", "pipefail"])),
     })
 }
 
@@ -48,7 +52,7 @@ pub fn default_shell() -> &'static Program {
 pub fn shell_text(shell: Option<&Shell>) -> String {
     match shell {
         None => default_shell().text(),
-        Some(Shell::Bash) => strict_bash("bash".into()).text(),
+        Some(Shell::Bash) => strict_bash(bash().unwrap_or_else(|| "bash".into())).text(),
         Some(Shell::Sh) => sh(false).text(),
         Some(Shell::Program(template)) => template.clone(),
     }
@@ -63,7 +67,10 @@ fn bash() -> Option<PathBuf> {
 }
 
 fn strict_bash(path: PathBuf) -> Program {
-    Program { path, options: BASH.map(str::to_owned).into() }
+    static INHERITS: OnceLock<bool> = OnceLock::new();
+    let inherits = *INHERITS.get_or_init(|| accepts(&path, &INHERIT_ERREXIT));
+    let options = BASH.iter().chain(INHERIT_ERREXIT.iter().filter(|_| inherits));
+    Program { options: options.map(|&option| option.to_owned()).collect(), path }
 }
 
 fn sh(pipefail: bool) -> Program {
@@ -71,9 +78,10 @@ fn sh(pipefail: bool) -> Program {
     Program { path: "/bin/sh".into(), options: options.iter().map(|&option| option.to_owned()).collect() }
 }
 
-fn sh_knows_pipefail() -> bool {
-    let mut asked = Command::new("/bin/sh");
-    asked.args(["-o", "pipefail", "-c", ":"]);
+/// Whether a shell starts with these options.
+fn accepts(shell: &Path, options: &[&str]) -> bool {
+    let mut asked = Command::new(shell);
+    asked.args(options).args(["-c", ":"]).env_remove("BASH_ENV");
     asked.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
