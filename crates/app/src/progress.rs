@@ -136,7 +136,7 @@ impl Progress {
             Event::TaskSpread { key, tasks, .. } => {
                 line(text, format_args!("  {} becomes {}", address(key), counted(tasks.len(), "task")));
             }
-            Event::TaskAdmitted { .. } | Event::TasksHeld { .. } | Event::RetryDue { .. } => {}
+            Event::TaskAdmitted { .. } | Event::TasksHeld { .. } | Event::RetryDue { .. } | Event::SessionNamed { .. } => {}
             Event::TaskLeftOut { key, reason, .. } => {
                 let word = styled(FAINT, "left out:");
                 line(text, format_args!("  {} {word} {}", address(key), neutral::line(reason)));

@@ -102,6 +102,7 @@ impl Sentences {
             }
             Event::RetryScheduled { key, due, .. } => format!("task {} will be tried again at {due}", key.address()),
             Event::RetryDue { key } => format!("the backoff of task {} is over", key.address()),
+            Event::SessionNamed { key, session, .. } => format!("the agent of task {} works in session {session}", key.address()),
             Event::TaskInterrupted { key, .. } => format!("task {} was cut off", key.address()),
             Event::TaskStopped { key, reason, .. } => format!("task {} was ended, because {reason}", key.address()),
             Event::TaskSkipped { key, reason } => format!("task {} counts as done: {reason}", key.address()),

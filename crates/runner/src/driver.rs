@@ -16,6 +16,7 @@ pub use error::DriveError;
 pub use halt::Halt;
 pub use moments::{Fired, fire_due, next_moment};
 use submit::carry_out;
+pub(crate) use submit::record;
 pub use submit::{accept, submit};
 
 use crate::load::{Fresh, catch_up, load, load_fresh};
@@ -32,7 +33,7 @@ use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::Entry;
 use lockgate_engine::run::{Run, Status, create, handle};
 use lockgate_engine::spec::workflow::Workflow;
-use lockgate_store::{Append, AppendError, ClaimError, StoreError};
+use lockgate_store::{Append, AppendError, ClaimError, Store, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -451,7 +452,7 @@ impl Driver {
             Ok(()) => {}
             Err(AppendError::Fenced) => return Err(DriveError::TakenOver(run)),
             Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => {
-                let taken = was_taken(&self.world, &run, expected, hash).await?;
+                let taken = was_taken(&*self.world.store, &run, expected, hash).await?;
                 self.read_again().await?;
                 match taken {
                     Some(true) => {}
@@ -550,7 +551,8 @@ async fn append_first(
     let append = Append { run: run.id.clone(), expected: 0, epoch: None, claim, commit, values, index, fold: None };
     match world.store.append(append).await {
         Ok(()) => Ok(heard.entries),
-        Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => match was_taken(world, &run.id, 0, hash).await? {
+        Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => match was_taken(&*world.store, &run.id, 0, hash).await?
+        {
             Some(true) => Ok(heard.entries),
             Some(false) | None => Err(error.into()),
         },
@@ -560,8 +562,8 @@ async fn append_first(
 }
 
 /// Whether a commit whose outcome is unknown was taken, or another one in its place; neither when the history ends before it.
-async fn was_taken(world: &World, run: &RunId, expected: u64, hash: Digest) -> Result<Option<bool>, StoreError> {
-    let next = world.store.commits(run, expected, 1).await?;
+async fn was_taken(store: &dyn Store, run: &RunId, expected: u64, hash: Digest) -> Result<Option<bool>, StoreError> {
+    let next = store.commits(run, expected, 1).await?;
     Ok(next.first().map(|commit| commit.hash == hash))
 }
 

@@ -238,6 +238,7 @@ fn about(event: &Event, step: &StepName) -> Option<(u32, u32, &'static str)> {
         | Event::TasksPlanned { .. }
         | Event::RetryScheduled { .. }
         | Event::RetryDue { .. }
+        | Event::SessionNamed { .. }
         | Event::TaskSkipped { .. }
         | Event::GateWaived { .. }
         | Event::ConditionEvaluated { .. }

@@ -114,6 +114,7 @@ impl Clock {
             | Event::PhaseSkipped { .. }
             | Event::TasksPlanned { .. }
             | Event::RetryDue { .. }
+            | Event::SessionNamed { .. }
             | Event::ConditionEvaluated { .. }
             | Event::HoldSettled { .. }
             | Event::AttemptRefused(_)

@@ -128,6 +128,7 @@ impl Collector {
             | Event::Interrupted { .. }
             | Event::RetryScheduled { .. }
             | Event::RetryDue { .. }
+            | Event::SessionNamed { .. }
             | Event::ConditionEvaluated { .. }
             | Event::HoldSettled { .. }
             | Event::AttemptRefused(_)

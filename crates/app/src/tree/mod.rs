@@ -165,6 +165,7 @@ impl Tree {
             | Event::TaskFailed { key, .. }
             | Event::RetryScheduled { key, .. }
             | Event::RetryDue { key }
+            | Event::SessionNamed { key, .. }
             | Event::TaskInterrupted { key, .. }
             | Event::TaskStopped { key, .. }
             | Event::TaskSkipped { key, .. }

@@ -422,3 +422,71 @@ echo done
         |task: &str, attempt: u32| project.read(&format!("asked-{task}-{attempt}")).contains("was cut off before it ended");
     assert_eq!([told("first", 1), told("first", 2), told("second", 1)], [false, true, false]);
 }
+
+/// Says its arguments; the first attempt names its session, unless it is told not to, and does not end.
+const SLOW_CODEX: &str = r#"#!/bin/sh
+cat > /dev/null
+echo "$LOCKGATE_ATTEMPT $*" >> arguments.txt
+if [ "$LOCKGATE_ATTEMPT" = 1 ] && [ -e unnamed ]; then touch at-work; sleep 600; fi
+echo '{"type":"thread.started","thread_id":"t-1"}'
+if [ "$LOCKGATE_ATTEMPT" = 1 ]; then touch at-work; sleep 600; fi
+if [ "$LOCKGATE_ATTEMPT" = 2 ] && [ -e unnamed ]; then exit 1; fi
+echo '{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}'
+"#;
+
+fn killed_at_work(project: &Project) -> String {
+    let child = project.start(&["run", "flow.yaml"]);
+    until("the agent is at work", || project.path("at-work").exists());
+    if !project.path("unnamed").exists() {
+        until("its session is recorded", || project.events(&project.newest(), "session_named").len() == 1);
+    }
+    signal(&child, Signal::KILL);
+    finish(child);
+    project.newest()
+}
+
+const RESUMED: &str = "
+name: flow
+agents: { default: { preset: codex, command: ./codex.sh } }
+phases: [{ id: work, tasks: [{ id: one, prompt: go, session: resume, retry: 1 }] }]
+";
+
+#[test]
+fn a_session_that_an_agent_named_before_the_process_was_killed_is_resumed() {
+    let project = project(RESUMED, &[("codex.sh", SLOW_CODEX)]);
+    let run = killed_at_work(&project);
+    let named = project.events(&run, "session_named");
+    assert_eq!((&named[0]["session"], &named[0]["attempt"]), (&json!("t-1"), &json!(1)), "{named:?}");
+    ended(&project.run(&["resume", &run, "--rerun"]), 0);
+    assert!(project.read("arguments.txt").contains("2 exec --json resume t-1"), "{}", project.read("arguments.txt"));
+}
+
+#[test]
+fn a_session_that_no_agent_named_is_never_resumed() {
+    let project = project(RESUMED, &[("codex.sh", SLOW_CODEX)]);
+    project.write("unnamed", "");
+    let run = killed_at_work(&project);
+    ended(&project.run(&["resume", &run, "--rerun"]), 4);
+    ended(&project.run(&["resume", &run]), 0);
+    let arguments = project.read("arguments.txt");
+    let attempts: Vec<&str> = arguments.lines().collect();
+    assert!(!attempts[1].contains("resume"), "nobody named a session: {arguments}");
+    assert!(attempts[2].contains("resume t-1"), "the second attempt named one: {arguments}");
+}
+
+#[test]
+fn tools_that_an_agent_was_denied_are_told() {
+    let denied = r#"#!/bin/sh
+cat > /dev/null
+echo '{"type":"result","subtype":"success","is_error":false,"result":"I could not","session_id":"s-1","permission_denials":[{"tool_name":"Write"}]}'
+"#;
+    let flow = "
+name: flow
+agents: { default: { preset: claude, command: ./claude.sh } }
+phases: [{ id: work, tasks: [{ id: one, prompt: go }] }]
+";
+    let project = project(flow, &[("claude.sh", denied)]);
+    ended(&project.run(&["run", "flow.yaml"]), 0);
+    let summary = project.run(&["summary", &project.newest()]);
+    assert!(summary.stdout.contains("the agent of work/one was not permitted to use Write"), "{}", summary.stdout);
+}

@@ -27,6 +27,9 @@ pub struct AgentReport {
     /// What it says the whole session used, where it speaks of that and not of the attempt.
     #[serde(default)]
     pub session_usage: Option<Usage>,
+    /// Tools that it asked for and was not permitted.
+    #[serde(default)]
+    pub denied: Vec<String>,
 }
 
 /// What an agent used. What it does not say is unknown, which is not zero.

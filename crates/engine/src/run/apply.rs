@@ -196,6 +196,7 @@ impl Run {
                 })?;
             }
             Event::RetryDue { key } => self.task(key, at, |_| TaskState::Waiting)?,
+            Event::SessionNamed { key, session, dir, .. } => self.session_named(key, session, dir.clone()),
             Event::TaskInterrupted { key, .. } => self.task_interrupted(key, at)?,
             Event::TaskSkipped { key, .. } => {
                 self.goes_on();
@@ -424,7 +425,7 @@ impl Run {
     }
 
     /// Something that people should know, once.
-    fn warn(&mut self, warning: String) {
+    pub(super) fn warn(&mut self, warning: String) {
         if !self.warnings.contains(&warning) {
             self.warnings.push(warning);
         }

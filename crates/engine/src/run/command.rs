@@ -141,6 +141,17 @@ pub enum Body {
         /// The commit that holds what it changed, where it was to be committed.
         commit: Option<String>,
     },
+    /// The agent of a task that runs named the session that it works in.
+    SessionNamed {
+        /// Which task.
+        key: TaskKey,
+        /// Which attempt.
+        attempt: u32,
+        /// The session.
+        session: String,
+        /// The folder that it began in, relative to the root.
+        dir: Option<String>,
+    },
     /// A task's `when` was evaluated.
     WhenEvaluated {
         /// Which task.

@@ -138,6 +138,17 @@ pub enum Event {
         /// Which task.
         key: TaskKey,
     },
+    /// The agent of a task named the session that it works in, so that it can be resumed whatever becomes of this attempt.
+    SessionNamed {
+        /// Which task.
+        key: TaskKey,
+        /// Which attempt.
+        attempt: u32,
+        /// The session.
+        session: String,
+        /// The folder that it began in, relative to the root.
+        dir: Option<String>,
+    },
     /// An attempt of a task was cut off.
     TaskInterrupted {
         /// Which task.

@@ -53,6 +53,14 @@ impl Reader {
         }
     }
 
+    /// The session, once it was named.
+    pub fn session(&self) -> Option<&str> {
+        match &self.form {
+            Form::Plain(_) => None,
+            Form::Objects(objects) => objects.facts.told.session.as_deref(),
+        }
+    }
+
     /// What was told.
     pub fn finish(mut self) -> Told {
         self.feed(&[], &mut |_| {});

@@ -4,13 +4,13 @@ use super::{DriveError, sent, was_taken};
 use crate::load::load;
 use crate::projection::bring_up;
 use crate::start::Frozen;
-use crate::world::World;
+use crate::world::{Clock, SystemClock, World};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{RunId, TimerId};
 use lockgate_engine::run::command::{Actor, Body, Command};
 use lockgate_engine::run::event::Entry;
 use lockgate_engine::run::{Refusal, Run, fire_deadlines, handle};
-use lockgate_store::{Append, AppendError, StoreError};
+use lockgate_store::{Append, AppendError, Store, StoreError};
 
 /// Carries out a command on a run that this process does not drive: an answer, a cancellation.
 pub async fn submit(world: &World, run: &RunId, actor: Actor, body: Body, require_terminal: bool) -> Result<Run, DriveError> {
@@ -62,11 +62,13 @@ pub(super) fn carry_out(run: &mut Run, command: &Command) -> (Vec<Entry>, Option
     }
 }
 
-fn submitted(run: Run, recorded: bool, refusal: Option<Refusal>) -> Result<Submitted, DriveError> {
-    match refusal {
-        Some(refusal) => Err(refusal.into()),
-        None => Ok(Submitted { run, recorded }),
-    }
+/// Records what something that runs says about itself. Whoever drives the run reads it like what anybody else committed.
+pub(crate) async fn record(store: &dyn Store, run: &RunId, body: Body) -> Result<(), DriveError> {
+    let clock = SystemClock;
+    let (at, seed) = (clock.now(), clock.seed());
+    let command = Command { id: None, actor: Actor::driver(), at, seed, driving: false, require_terminal: false, body };
+    commit(store, run, &command, &[]).await?;
+    Ok(())
 }
 
 async fn submit_with(
@@ -75,27 +77,41 @@ async fn submit_with(
     command: &Command,
     values: &[(Digest, Vec<u8>)],
 ) -> Result<Submitted, DriveError> {
+    let (submitted, refusal) = commit(&*world.store, run, command, values).await?;
+    if submitted.recorded {
+        // What cannot be written now, whoever drives the run or looks at it next writes, and tells.
+        let _ = bring_up(world, &submitted.run).await;
+    }
+    match refusal {
+        Some(refusal) => Err(refusal.into()),
+        None => Ok(submitted),
+    }
+}
+
+/// Carries out a command on the newest state, as often as somebody else is faster.
+async fn commit(
+    store: &dyn Store,
+    run: &RunId,
+    command: &Command,
+    values: &[(Digest, Vec<u8>)],
+) -> Result<(Submitted, Option<Refusal>), DriveError> {
     loop {
-        let mut state = load(&*world.store, run).await?;
+        let mut state = load(store, run).await?;
         let expected = state.version;
         let (entries, refusal) = carry_out(&mut state, command);
         if entries.is_empty() {
-            return submitted(state, false, refusal);
+            return Ok((Submitted { run: state, recorded: false }, refusal));
         }
         let (_, commit, index) = state.seal(entries);
         let append =
             Append { run: run.clone(), expected, epoch: None, claim: None, commit, values: values.to_vec(), index, fold: None };
         let hash = append.commit.hash;
-        match world.store.append(append).await {
-            Ok(()) => {
-                // What cannot be written now, whoever drives the run or looks at it next writes, and tells.
-                let _ = bring_up(world, &state).await;
-                return submitted(state, true, refusal);
-            }
+        match store.append(append).await {
+            Ok(()) => return Ok((Submitted { run: state, recorded: true }, refusal)),
             Err(AppendError::Conflict) => {}
             Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => {
-                match was_taken(world, run, expected, hash).await? {
-                    Some(true) => return submitted(state, true, refusal),
+                match was_taken(store, run, expected, hash).await? {
+                    Some(true) => return Ok((Submitted { run: state, recorded: true }, refusal)),
                     Some(false) => {}
                     None => return Err(error.into()),
                 }

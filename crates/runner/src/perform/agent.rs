@@ -6,6 +6,7 @@ use super::prompt::Around;
 use super::values::{Ready, Renderer, TaskValues};
 use super::{Shared, TaskCall, handover, login, script, worktree};
 use crate::agent::{Ability, Ask, Chosen, Configured, Reader, SessionAsk, Told, call};
+use crate::driver::record;
 use crate::files::{Places, make_output_folder, output_place, read_output, write_output};
 use crate::process::{self, Ended, Stop};
 use crate::rehearse::{Asked, Stubs};
@@ -17,7 +18,7 @@ use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::formats::handover::Handover;
 use lockgate_engine::hold::GAP_CHECK;
-use lockgate_engine::id::TaskId;
+use lockgate_engine::id::{RunId, TaskId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::agent::{AgentReport, Usage};
 use lockgate_engine::run::command::{Body, TaskOutcome};
@@ -29,6 +30,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
+use tokio::sync::mpsc;
 
 /// Larger files are not read as answers.
 const MOST_ANSWER: u64 = 4 * 1024 * 1024;
@@ -59,6 +61,15 @@ struct Limits {
     used_before: Option<Usage>,
     /// Whether the program itself named that session.
     named: bool,
+    /// Whose session it is, where it is recorded.
+    attempt: Option<Attempt>,
+}
+
+/// An attempt of a task.
+struct Attempt {
+    run: RunId,
+    key: TaskKey,
+    number: u32,
 }
 
 /// So much of a command is kept in the record.
@@ -136,6 +147,7 @@ fn gather(shared: &Shared, run: &Run, call: TaskCall<'_>, work: &AgentWork, chos
             session: call.state.session.clone(),
             tools: work.tools.clone(),
             cost_micros: run.cost_left(&call.key.phase, call.task),
+            attempt: Some(Attempt { run: run.id.clone(), key: call.key.clone(), number: call.attempt }),
             named: call.state.session.as_ref().is_some_and(|session| run.session_known(&session.id).is_some()),
             by_budget: time_left.is_some() && timeout == time_left,
             used_before: call
@@ -354,10 +366,8 @@ async fn ask(
         (shared.on_line)(&prepared.address, "this agent cannot go on in a session, so it begins a new one");
     }
     let session = match &limits.session {
-        // An id that the program never named can only be gone on with where we could choose it.
-        Some(session) if session.resume && can(Ability::Resume) && (limits.named || can(Ability::ChooseSession)) => {
-            SessionAsk::Resume { id: &session.id }
-        }
+        // A session that the program never named does not exist, even where we chose its id.
+        Some(session) if session.resume && can(Ability::Resume) && limits.named => SessionAsk::Resume { id: &session.id },
         Some(session) if !session.resume => SessionAsk::Fresh { id: &session.id },
         Some(_) | None => SessionAsk::Fresh { id: &fresh },
     };
@@ -381,7 +391,21 @@ async fn ask(
     let mut reader = Reader::new(chosen.preset);
     let address = prepared.address.clone();
     let mut on_line = |line: &str| (shared.on_line)(&address, line);
-    let ended = process::run_reading(job, stop.clone(), &mut on_line, &mut |bytes, on_line| reader.feed(bytes, on_line)).await;
+    let (tell, named) = mpsc::unbounded_channel();
+    let mut last = None;
+    let reading = async {
+        let mut on_output = |bytes: &[u8], on_line: &mut dyn FnMut(&str)| {
+            reader.feed(bytes, on_line);
+            if let Some(id) = reader.session().filter(|id| last.as_deref() != Some(*id)) {
+                last = Some(id.to_owned());
+                let _ = tell.send(id.to_owned());
+            }
+        };
+        let ended = process::run_reading(job, stop.clone(), &mut on_line, &mut on_output).await;
+        drop(tell);
+        ended
+    };
+    let (ended, ()) = tokio::join!(reading, record_sessions(shared, limits.attempt.as_ref(), report.dir.as_deref(), named));
     prepared.ended(shared, &ended);
     let told = reader.finish();
     report.asks += 1;
@@ -390,8 +414,11 @@ async fn ask(
     let before = report.session_usage.or(limits.used_before).filter(|_| resumed && whole_session);
     report.session_usage = whole_session.then_some(told.usage);
     report.usage = report.usage.plus(before.map_or(told.usage, |before| told.usage.minus(before)));
-    report.session = told.session.clone().or(invocation.session).or(report.session.take());
+    report.session = told.session.clone().or(invocation.session.filter(|_| resumed)).or(report.session.take());
     report.model = told.model.clone().or(report.model.take());
+    for tool in told.denied.iter().filter(|tool| !report.denied.contains(tool)).cloned().collect::<Vec<_>>() {
+        report.denied.push(shared.masks().mask_text(&tool).into_owned());
+    }
     report.version = told.version.clone().or(report.version.take());
     // A program that was told its limit ends by itself when it has reached it.
     let left = limits.cost_micros.filter(|_| can(Ability::LimitCost));
@@ -401,6 +428,22 @@ async fn ask(
         false => failed,
     })?;
     Ok(told)
+}
+
+/// Records each session that an agent names while it works, so that a later attempt can continue in it even after a crash.
+async fn record_sessions(
+    shared: &Shared,
+    attempt: Option<&Attempt>,
+    dir: Option<&str>,
+    mut named: mpsc::UnboundedReceiver<String>,
+) {
+    while let Some(session) = named.recv().await {
+        let Some(Attempt { run, key, number }) = attempt else { continue };
+        let body = Body::SessionNamed { key: key.clone(), attempt: *number, session, dir: dir.map(str::to_owned) };
+        if let Err(error) = record(&*shared.store, run, body).await {
+            (shared.on_line)(&key.address(), &format!("its session could not be recorded: {error}"));
+        }
+    }
 }
 
 fn went_well(shared: &Shared, ended: Ended, told: &Told, limits: &Limits) -> Result<(), Failure> {
@@ -494,6 +537,7 @@ async fn thought(
         by_budget: false,
         used_before: None,
         named: false,
+        attempt: None,
     };
     let prompt = prompt.as_str().unwrap_or_default();
     let told = match &shared.stubs {

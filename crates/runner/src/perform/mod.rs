@@ -189,6 +189,7 @@ fn failures_masked(mut performed: Performed, masks: &Masks) -> Performed {
         Body::Rechecked { differences, .. } => differences.iter_mut().for_each(mask),
         Body::Thought { text: Ok(_), .. }
         | Body::Finalized { made: Ok(_) }
+        | Body::SessionNamed { .. }
         | Body::WhenEvaluated { .. }
         | Body::GapsChecked { .. }
         | Body::ConditionEvaluated { .. }

@@ -240,6 +240,7 @@ impl Transcript {
             | Event::Interrupted { .. }
             | Event::RetryScheduled { .. }
             | Event::RetryDue { .. }
+            | Event::SessionNamed { .. }
             | Event::TaskInterrupted { .. }
             | Event::HoldReopened { .. }
             | Event::HoldSettled { .. }

@@ -42,7 +42,8 @@ impl Run {
             self.subagents_spawned = self.subagents_spawned.saturating_add(1);
         }
         if let Some(session) = &session {
-            let known = SessionKnown { id: session.id.clone(), dir: None, confirmed: session.resume, usage: None };
+            // An id that its program never named does not become one by being asked for again.
+            let known = SessionKnown { id: session.id.clone(), dir: None, confirmed: false, usage: None };
             let before = self.session_known(&session.id).cloned();
             let known = before.filter(|_| session.resume).unwrap_or(known);
             self.sessions.by_task.insert(session_address(key), known);
@@ -88,6 +89,9 @@ impl Run {
         let began = self.task_run(key).and_then(|task| task.since).unwrap_or(at);
         let worked = u64::try_from(at.since(began).as_millis()).unwrap_or(u64::MAX);
         self.spend(&key.phase, &key.task, report, worked);
+        if !report.denied.is_empty() {
+            self.warn(format!("the agent of {} was not permitted to use {}", key.address(), report.denied.join(", ")));
+        }
         if let Some(id) = &report.session {
             let known = SessionKnown { id: id.clone(), dir: report.dir.clone(), confirmed: true, usage: report.session_usage };
             self.sessions.by_task.insert(session_address(key), known.clone());
@@ -175,6 +179,13 @@ impl Run {
         }
         (self.definition, self.files, self.workflow) = (definition, files.to_vec(), workflow);
         Ok(())
+    }
+
+    /// An agent named its session. Others continue in it only once its attempt has ended.
+    pub(super) fn session_named(&mut self, key: &TaskKey, session: &str, dir: Option<String>) {
+        let usage = self.session_known(session).and_then(|known| known.usage);
+        let known = SessionKnown { id: session.to_owned(), dir, confirmed: true, usage };
+        self.sessions.by_task.insert(session_address(key), known);
     }
 
     /// What is known of a session.

@@ -95,6 +95,7 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
         Body::TakeOver { driver, detached } => end::take_over(run, driver, *detached, command),
         Body::TaskEnded { .. }
         | Body::GateEnded { .. }
+        | Body::SessionNamed { .. }
         | Body::WhenEvaluated { .. }
         | Body::GapsChecked { .. }
         | Body::Thought { .. }
@@ -110,6 +111,9 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
                 *kept = commit.clone();
             }
             Ok(events)
+        }
+        Body::SessionNamed { key, attempt, session, dir } => {
+            Ok(work::session_named(run, (key, *attempt), session, dir.as_deref()))
         }
         Body::WhenEvaluated { key, outcome } => Ok(spread::when_evaluated(run, key, outcome)),
         Body::GapsChecked { phase, iteration, round, found } => Ok(gaps::checked(run, (phase, *iteration), *round, found)),

@@ -76,6 +76,16 @@ pub(super) fn task_ended(
     }
 }
 
+/// The agent of the attempt that is under way named its session; the last name counts.
+pub(super) fn session_named(run: &Run, (key, attempt): (&TaskKey, u32), session: &str, dir: Option<&str>) -> Vec<Event> {
+    let under_way = run.task_run(key).is_some_and(|task| task.state == TaskState::Running && task.attempts == attempt);
+    let known = run.session_to_resume(key, None, false).is_some_and(|known| known.id == session && known.confirmed);
+    if !under_way || known {
+        return Vec::new();
+    }
+    vec![Event::SessionNamed { key: key.clone(), attempt, session: session.to_owned(), dir: dir.map(str::to_owned) }]
+}
+
 /// An attempt failed: it is tried again after a while, or this was the last try.
 pub(in crate::run) fn failed(
     run: &Run,

@@ -127,3 +127,30 @@ fn a_thought_that_fails_fails_the_task_that_wanted_it() {
     bench.outcome(Body::Thought { thinker, text: Err(broken()), agent: None });
     assert_eq!(bench.run.status(), Status::Failed);
 }
+
+#[test]
+fn a_session_that_its_agent_named_is_resumed_by_the_next_attempt_and_no_other() {
+    let work = Task { on_interrupt: OnInterrupt::Rerun, ..agent_task("a", &[], Session::Resume) };
+    let mut bench = Bench::new(workflow(vec![phase("one", vec![work])]));
+    let cut_off = |bench: &mut Bench| {
+        let take_over = Body::TakeOver { driver: DriverId::from("other"), detached: false };
+        bench.tell(person(), take_over, true).unwrap();
+        bench.run.task_run(&key("one", 1, "a")).unwrap().session.clone().unwrap()
+    };
+    for attempt in [2, 3] {
+        let session = cut_off(&mut bench);
+        assert!(bench.run.session_known(&session.id).is_none(), "nobody named it before attempt {attempt}");
+    }
+    let named = |attempt, session: &str| Body::SessionNamed {
+        key: key("one", 1, "a"),
+        attempt,
+        session: session.into(),
+        dir: Some("sub".into()),
+    };
+    assert_eq!(bench.outcome(named(2, "s-late")), [], "that attempt is over");
+    assert_eq!(bench.outcome(named(3, "s-1")).len(), 1);
+    assert_eq!(bench.outcome(named(3, "s-1")), [], "it is known");
+    let resumed = cut_off(&mut bench);
+    assert_eq!((resumed.id.as_str(), resumed.resume), ("s-1", true));
+    assert!(bench.run.session_known("s-1").is_some_and(|known| known.dir.as_deref() == Some("sub")));
+}
