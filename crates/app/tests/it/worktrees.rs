@@ -221,3 +221,17 @@ fn what_a_task_is_done_for_is_looked_at_where_it_works() {
     let (project, run) = waiting(flow);
     assert_eq!(project.read(&format!("{}/made.txt", folder(&run))), "x\nx\n");
 }
+
+#[test]
+fn a_commit_of_the_first_task_is_made_in_its_worktree_and_not_in_the_root() {
+    let flow = "name: trees\nworktree: true\nphases:\n  - id: work\n    tasks:\n      \
+         - { id: change, commit: true, run: 'echo mine > mine.txt; echo theirs > \"$(git rev-parse --git-common-dir)/../theirs.txt\"' }\n    \
+         checkpoint: { prompt: Good? }\n";
+    let (project, run) = waiting(flow);
+    assert_eq!(project.read("theirs.txt"), "theirs\n");
+    assert_eq!(git(&project, "", &["log", "--format=%s", "main"]), "first\n", "the root's branch is left alone");
+    assert_eq!(git(&project, "", &["status", "--porcelain", "theirs.txt"]), "?? theirs.txt\n");
+    let changed = git(&project, "", &["diff", "--name-only", "main", &format!("lockgate/{run}")]);
+    assert_eq!(changed, "mine.txt\n");
+    assert_eq!(git(&project, &folder(&run), &["status", "--porcelain"]), "");
+}

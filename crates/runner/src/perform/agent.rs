@@ -97,8 +97,10 @@ pub(super) fn task(
                 if !missing.is_empty() && shared.stubs.is_none() {
                     return ending.end(TaskOutcome::CommitsMissing(missing), Vec::new(), None).await;
                 }
-                ending.begin().await;
-                work.carry_out(&shared, &mut report, &stop).await
+                match ending.begin().await {
+                    Err(failure) => Err(failure),
+                    Ok(()) => work.carry_out(&shared, &mut report, &stop).await,
+                }
             }
         };
         let attempted = report.command.clone().unwrap_or_default();

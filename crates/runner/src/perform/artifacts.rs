@@ -28,9 +28,9 @@ pub(super) fn look(shared: Arc<Shared>, run: &Run, key: &TaskKey) -> BoxFuture<'
     let tree = task.and_then(|task| worktree::wanted(run, key, task));
     let key = key.clone();
     async move {
-        let found = tokio::task::spawn_blocking(move || {
-            let base = worktree::base(&shared, tree);
-            find(&base, &patterns)
+        let found = tokio::task::spawn_blocking(move || match worktree::existing(&shared, tree) {
+            Some(base) => find(&base, &patterns),
+            None => (Vec::new(), patterns),
         });
         // What cannot be looked at was not left behind, as far as anybody can tell.
         let (paths, missing) = found.await.unwrap_or_default();

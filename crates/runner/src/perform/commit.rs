@@ -10,35 +10,38 @@ use std::time::SystemTime;
 
 /// What is committed, and where; taken when the task begins.
 pub(super) struct Commit {
-    dir: PathBuf,
     message: String,
     /// Whether what is left uncommitted is committed; else only what the agent committed is seen.
     makes: bool,
-    /// Where the branch stood when the work began.
-    before: Option<String>,
-    /// What was uncommitted then, so that what somebody else changed stays theirs.
-    others: BTreeMap<String, Stamp>,
+    /// Unknown until the task starts: its worktree may not exist before.
+    start: Option<Start>,
+}
+
+/// Where a task works, and what was there when it started.
+struct Start {
+    dir: PathBuf,
+    /// The commit that was checked out.
+    head: Option<String>,
+    /// What was uncommitted, so that the changes of others stay theirs.
+    uncommitted: BTreeMap<String, Stamp>,
 }
 
 /// What a file was at a moment; nothing where it was not there.
 type Stamp = Option<(SystemTime, u64)>;
 
 impl Commit {
-    pub(super) fn new(dir: &Path, key: &TaskKey, title: &str, makes: bool) -> Self {
-        let message = format!("{}: {title}", key.address());
-        Self { dir: dir.to_owned(), message, makes, before: None, others: BTreeMap::new() }
+    pub(super) fn new(key: &TaskKey, title: &str, makes: bool) -> Self {
+        Self { message: format!("{}: {title}", key.address()), makes, start: None }
     }
 
-    /// Looks where the branch stands, and what is uncommitted, before the work begins.
-    pub(super) async fn look(&mut self) {
-        let (dir, makes) = (self.dir.clone(), self.makes);
+    /// Notes what is checked out and what is uncommitted in the directory that the task works in, before it starts.
+    pub(super) async fn look(&mut self, dir: PathBuf) {
+        let makes = self.makes;
         let looked = tokio::task::spawn_blocking(move || {
-            let others = if makes { uncommitted(&dir).unwrap_or_default() } else { BTreeMap::new() };
-            (head(&dir), others)
+            let uncommitted = if makes { uncommitted(&dir).unwrap_or_default() } else { BTreeMap::new() };
+            Start { head: head(&dir), uncommitted, dir }
         });
-        if let Ok((before, others)) = looked.await {
-            (self.before, self.others) = (before, others);
-        }
+        self.start = looked.await.ok();
     }
 
     /// Commits what the task changed; gives the commit, or nothing where it changed nothing. What was uncommitted before and is as it was
@@ -46,7 +49,10 @@ impl Commit {
     pub(super) async fn make(self, shared: &Shared) -> Result<Option<String>, String> {
         // Tasks that end together share an index.
         let _alone = shared.committing.lock().await;
-        let Self { dir, message, makes, before, others } = self;
+        let Self { message, makes, start } = self;
+        let Some(Start { dir, head: before, uncommitted: others }) = start else {
+            return Err("the directory was not checked when the task started".into());
+        };
         let made = tokio::task::spawn_blocking(move || {
             let by_itself = || head(&dir).filter(|now| before.as_ref().is_some_and(|before| before != now));
             if !makes {

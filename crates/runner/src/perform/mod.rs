@@ -270,8 +270,15 @@ fn begin_task(shared: Arc<Shared>, run: &Run, key: &TaskKey, attempt: u32, stop:
             futures::future::ready(ended(key, attempt, outcome)).boxed()
         }
         Work::Pass => {
-            let ending = call.ending(&shared, run, stop);
-            async move { ending.end(TaskOutcome::Finished { result: None, outputs: Vec::new() }, Vec::new(), None).await }.boxed()
+            let mut ending = call.ending(&shared, run, stop);
+            async move {
+                let outcome = match ending.begin().await {
+                    Ok(()) => TaskOutcome::Finished { result: None, outputs: Vec::new() },
+                    Err(failure) => TaskOutcome::Failed(failure),
+                };
+                ending.end(outcome, Vec::new(), None).await
+            }
+            .boxed()
         }
         Work::Script(source) => script::task(shared, run, call, source, stop),
         Work::Adaptive(source) => spread::agents(shared, run, call, source, stop),

@@ -109,8 +109,10 @@ pub(super) fn task(
     let custom = run.workflow.output_dir.is_some();
     let mut ending = call.ending(&shared, run, stop.clone());
     async move {
-        ending.begin().await;
         let (outcome, values) = 'outcome: {
+            if let Err(failure) = ending.begin().await {
+                break 'outcome (TaskOutcome::Failed(failure), Vec::new());
+            }
             if custom && let Err(message) = stays_inside(&places) {
                 break 'outcome (failed(FailureKind::Start, message), Vec::new());
             }

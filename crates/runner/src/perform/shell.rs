@@ -32,7 +32,7 @@ pub(super) fn task(
     async move {
         let outcome = async {
             worktree::enter(&shared, &mut prepared, tree).await?;
-            ending.begin().await;
+            ending.begin().await?;
             let ready = renderer.ready(&shared).await.map_err(start)?;
             let outputs = ready.texts(&outputs).map_err(start)?;
             execute(&shared, &prepared, &ready, &command, &stop).await?;

@@ -232,7 +232,7 @@ pub(super) struct Ending {
     key: TaskKey,
     attempt: u32,
     until: Option<Until>,
-    commit: Option<Commit>,
+    commit: Option<(Commit, Option<worktree::Wanted>)>,
     stop: Stop,
 }
 
@@ -279,16 +279,18 @@ impl Ending {
         let is_seen = call.task.agent().is_some() && !run.workflow.plans.is_empty();
         let commit = (call.task.commit || is_seen).then(|| {
             let tree = worktree::wanted(run, call.key, call.task);
-            Commit::new(&worktree::folder(&shared, tree), call.key, call.task.title(), call.task.commit)
+            (Commit::new(call.key, call.task.title(), call.task.commit), tree)
         });
         Self { shared, key: call.key.clone(), attempt: call.attempt, until, commit, stop }
     }
 
-    /// Looks at what must be known before the work begins.
-    pub(super) async fn begin(&mut self) {
-        if let Some(commit) = self.commit.as_mut().filter(|_| self.shared.stubs.is_none()) {
-            commit.look().await;
+    /// Notes what must be known before the work starts, in the directory where it happens.
+    pub(super) async fn begin(&mut self) -> Result<(), Failure> {
+        if let Some((commit, tree)) = self.commit.as_mut().filter(|_| self.shared.stubs.is_none()) {
+            let dir = worktree::directory(&self.shared, tree.take()).await?;
+            commit.look(dir).await;
         }
+        Ok(())
     }
 
     /// Tells what the attempt came to.
@@ -310,7 +312,7 @@ impl Ending {
             (outcome, _) => outcome,
         };
         let (outcome, commit) = match (outcome, commit.filter(|_| shared.stubs.is_none())) {
-            (outcome @ TaskOutcome::Finished { .. }, Some(commit)) => match commit.make(&shared).await {
+            (outcome @ TaskOutcome::Finished { .. }, Some((commit, _))) => match commit.make(&shared).await {
                 Ok(made) => (outcome, made),
                 Err(why) => (failed(FailureKind::Output, format!("what it changed cannot be committed: {why}")), None),
             },

@@ -49,12 +49,6 @@ pub(super) fn shown(shared: &Shared, tree: Option<Wanted>, places: &Places, path
     meant
 }
 
-/// The folder that work happens in: the worktree where there is one, else the root.
-pub(super) fn folder(shared: &Shared, tree: Option<Wanted>) -> PathBuf {
-    let place = tree.and_then(|wanted| worktree::place(&shared.root, &wanted.tree));
-    place.unwrap_or_else(|| shared.root.dir().to_owned())
-}
-
 /// The worktree that a task works in.
 pub(super) fn wanted(run: &Run, key: &TaskKey, task: &Task) -> Option<Wanted> {
     let of_run = of_run(run);
@@ -64,15 +58,19 @@ pub(super) fn wanted(run: &Run, key: &TaskKey, task: &Task) -> Option<Wanted> {
     }
 }
 
-/// Where something works, as far as its worktree is there.
-pub(super) fn base(shared: &Shared, wanted: Option<Wanted>) -> std::path::PathBuf {
-    let tree = wanted.filter(|_| shared.stubs.is_none()).and_then(|wanted| worktree::place(&shared.root, &wanted.tree));
-    tree.unwrap_or_else(|| shared.root.dir().to_owned())
+/// The directory that something worked in: the root, or its worktree. Nothing if the worktree is missing: the root is no substitute.
+pub(super) fn existing(shared: &Shared, wanted: Option<Wanted>) -> Option<PathBuf> {
+    match wanted.filter(|_| shared.stubs.is_none()) {
+        None => Some(shared.root.dir().to_owned()),
+        Some(wanted) => worktree::place(&shared.root, &wanted.tree),
+    }
 }
 
-/// Makes the worktree where it is not there yet, and lets the work happen in it.
-pub(super) async fn enter(shared: &Shared, prepared: &mut Prepared, wanted: Option<Wanted>) -> Result<(), Failure> {
-    let Some(Wanted { tree, from }) = wanted.filter(|_| shared.stubs.is_none()) else { return Ok(()) };
+/// The directory that something works in: the root, or its worktree, which is created if it does not exist yet.
+pub(super) async fn directory(shared: &Shared, wanted: Option<Wanted>) -> Result<PathBuf, Failure> {
+    let Some(Wanted { tree, from }) = wanted.filter(|_| shared.stubs.is_none()) else {
+        return Ok(shared.root.dir().to_owned());
+    };
     let root = shared.root.clone();
     let made = tokio::task::spawn_blocking(move || {
         if let Some(from) = &from {
@@ -80,7 +78,13 @@ pub(super) async fn enter(shared: &Shared, prepared: &mut Prepared, wanted: Opti
         }
         worktree::make(&root, &tree, from.as_ref())
     });
-    let base = made.await.map_err(|error| start(error.to_string()))?.map_err(start)?;
+    made.await.map_err(|error| start(error.to_string()))?.map_err(start)
+}
+
+/// Creates the worktree if it does not exist yet, and makes the work happen in it.
+pub(super) async fn enter(shared: &Shared, prepared: &mut Prepared, wanted: Option<Wanted>) -> Result<(), Failure> {
+    let Some(wanted) = wanted.filter(|_| shared.stubs.is_none()) else { return Ok(()) };
+    let base = directory(shared, Some(wanted)).await?;
     prepared.ours.push(("LOCKGATE_WORKTREE".to_owned(), base.to_string_lossy().into_owned()));
     prepared.base = base;
     Ok(())
