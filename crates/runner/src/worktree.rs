@@ -29,13 +29,18 @@ impl Tree {
         Self { name: run.to_string() }
     }
 
-    /// That of a task, the same for all its attempts and for all executions of its phase.
+    /// That of a task, the same for all its attempts and for all executions of its phase. Shortened ids can be the same for several
+    /// tasks, so the digests of the whole ids tell them apart. The name for an item starts with that of its task.
     pub fn of_task(run: &RunId, key: &TaskKey) -> Self {
         let plain = |text: &str| -> String {
-            text.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' }).take(60).collect()
+            text.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' }).take(40).collect()
         };
-        let item = key.item.as_deref().map(|item| format!("-{}-{:08x}", plain(item), short_digest(item))).unwrap_or_default();
-        Self { name: format!("{run}-{}-{}{item}", plain(key.phase.as_str()), plain(key.task.as_str())) }
+        let (phase, task) = (key.phase.as_str(), key.task.as_str());
+        let mut name = format!("{run}-{}-{}-{}", plain(phase), plain(task), short_digest(&format!("{phase}/{task}")));
+        if let Some(item) = &key.item {
+            name += &format!("-{}-{}", plain(item), short_digest(item));
+        }
+        Self { name }
     }
 
     /// Its branch.
@@ -49,9 +54,9 @@ impl Tree {
     }
 }
 
-fn short_digest(text: &str) -> u32 {
-    let hash = blake3::hash(text.as_bytes());
-    u32::from_be_bytes([hash.as_bytes()[0], hash.as_bytes()[1], hash.as_bytes()[2], hash.as_bytes()[3]])
+/// Enough of a digest that no two tasks or items of a run share one.
+fn short_digest(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex().chars().take(12).collect()
 }
 
 /// Git refuses to make two worktrees at once.

@@ -235,3 +235,39 @@ fn a_commit_of_the_first_task_is_made_in_its_worktree_and_not_in_the_root() {
     assert_eq!(changed, "mine.txt\n");
     assert_eq!(git(&project, &folder(&run), &["status", "--porcelain"]), "");
 }
+
+#[test]
+fn tasks_with_similar_names_have_different_worktrees() {
+    let long = "x".repeat(60);
+    let task = |id: &str| format!("      - {{ id: {id}, worktree: true, run: 'test ! -e taken; touch taken' }}\n");
+    let phase =
+        |id: &str, tasks: &[&str]| format!("  - id: {id}\n    tasks:\n{}", tasks.iter().map(|id| task(id)).collect::<String>());
+    let (one, two) = (format!("{long}1"), format!("{long}2"));
+    let phases = [
+        phase("a", &["b.c", "b_c"]),
+        phase("z", &["b-c"]),
+        phase("z-b", &["c"]),
+        phase("long", &[&one, &two]),
+        "  - id: list\n    tasks:\n      - { id: each, worktree: true, for_each: [c, 'c!', c_], run: 'test ! -e taken; touch taken' }\n"
+            .to_owned(),
+    ];
+    let project = project(&format!("name: trees\nphases:\n{}", phases.concat()));
+    let ended = project.run(&["run", "flow.yaml", "trees"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let run = project.newest();
+    let listed = || -> std::collections::BTreeSet<String> {
+        let trees = project.json(0, &["worktrees", &run, "--json"]);
+        trees.as_array().unwrap().iter().map(|tree| tree["task"].as_str().unwrap().to_owned()).collect()
+    };
+    let mut expected: std::collections::BTreeSet<String> =
+        ["a/b.c", "a/b_c", "z/b-c", "z-b/c", "list/each[c]", "list/each[c_]"].map(str::to_owned).into();
+    expected.extend([format!("long/{one}"), format!("long/{two}")]);
+    assert_eq!(listed(), expected);
+    assert_eq!(branches(&project).lines().count(), 9);
+    for task in ["z/b-c", "a/b.c", "list/each[c]"] {
+        let removed = project.run(&["worktrees", "remove", &run, task, "--force"]);
+        assert_eq!(removed.code, Some(0), "{removed:?}");
+        expected.remove(task);
+        assert_eq!(listed(), expected);
+    }
+}
