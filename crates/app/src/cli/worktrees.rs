@@ -47,7 +47,7 @@ enum Act {
 struct Which {
     /// The run: its id, a beginning of it, or a feature's name
     run: String,
-    /// The task that works in it: PHASE/TASK, TASK, or as it is listed; that of the run itself when absent
+    /// The task that works in it: PHASE/TASK, TASK, or as it is listed; only the run's own worktree when absent
     task: Option<String>,
 }
 
@@ -185,12 +185,15 @@ async fn find(project: &Project, which: &Which) -> Result<(Run, Kept, WorktreeVi
         None => kept.part().is_none(),
         Some(task) => is_meant(task, kept, view, Some(&state.workflow)),
     };
-    let only = viewed.len() == 1 && which.task.is_none();
-    let mut fitting: Vec<(Kept, WorktreeView)> = viewed.into_iter().filter(|one| only || meant(one)).collect();
+    let mut fitting: Vec<(Kept, WorktreeView)> = viewed.into_iter().filter(meant).collect();
     match (fitting.pop(), fitting.is_empty()) {
         (Some((kept, view)), true) => Ok((state, kept, view)),
         (found, _) => {
-            let of = which.task.as_deref().map(|task| format!(" of {task}")).unwrap_or_default();
+            let of = match &which.task {
+                Some(task) => format!(" of {task}"),
+                None if listed.is_empty() => String::new(),
+                None => " of its own; name the task whose worktree you mean".to_owned(),
+            };
             let (code, message) = match found {
                 None => (Code::NoSuchWorktree, format!("run {} has no worktree{of}", state.id)),
                 Some(_) => (Code::AmbiguousName, format!("run {} has several worktrees{of}", state.id)),

@@ -271,3 +271,19 @@ fn tasks_with_similar_names_have_different_worktrees() {
         assert_eq!(listed(), expected);
     }
 }
+
+#[test]
+fn without_a_task_only_the_worktree_of_the_run_is_merged_or_removed() {
+    let flow = "name: trees\nphases:\n  - id: work\n    tasks:\n      \
+         - { id: own, worktree: true, run: 'echo own > own.txt; git add own.txt; git commit -qm own' }\n";
+    let project = project(flow);
+    assert_eq!(project.run(&["run", "flow.yaml", "trees"]).code, Some(0));
+    let run = project.newest();
+    for arguments in [&["worktrees", "remove", &run, "--force"][..], &["worktrees", "merge", &run]] {
+        let refused = project.run(arguments);
+        assert_eq!(refused.code, Some(4), "{refused:?}");
+        assert!(refused.stderr.contains("error[no-such-worktree]") && refused.stderr.contains("of work/own"), "{refused:?}");
+    }
+    assert_eq!(project.json(0, &["worktrees", &run, "--json"])[0]["commits"], 1);
+    assert_eq!(git(&project, "", &["log", "--format=%s", "main"]), "first\n");
+}
