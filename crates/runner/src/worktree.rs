@@ -86,9 +86,32 @@ pub fn make(root: &Root, tree: &Tree, from: Option<&Tree>) -> Result<PathBuf, St
         } else {
             git(root.dir(), &["worktree", "add", "-b", &branch, &path, &start])
         };
-        made.map_err(|why| format!("the worktree {path} cannot be made: {why}"))?;
+        if let Err(why) = made {
+            // Git removes what it could not complete. Only a failing hook leaves the worktree behind, and must run again next time.
+            let why = if folder.join(".git").exists() {
+                discard(root, &folder)?;
+                format!("the post-checkout hook of the repository failed: {why}")
+            } else {
+                why
+            };
+            return Err(format!("the worktree {path} cannot be created: {why}"));
+        }
     }
     Ok(folder.join(prefix.trim()))
+}
+
+/// Removes a worktree that no task has worked in. Its branch stays.
+fn discard(root: &Root, folder: &Path) -> Result<(), String> {
+    // Given twice, it also removes what git itself locked while it was creating it.
+    let removed = git(root.dir(), &["worktree", "remove", "--force", "--force", &folder.to_string_lossy()]);
+    match std::fs::remove_dir_all(folder) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => {
+            let why = removed.err().unwrap_or_else(|| error.to_string());
+            Err(format!("the incomplete worktree {} cannot be removed: {why}", folder.display()))
+        }
+    }
 }
 
 /// The folder in a worktree that stands for the root, where the worktree is there.
@@ -101,7 +124,7 @@ pub fn place(root: &Root, tree: &Tree) -> Option<PathBuf> {
     Some(folder.join(prefix.trim()))
 }
 
-/// Calls git in a folder; gives what it printed, or the last line that it complained with.
+/// Calls git in a directory; gives what it printed, or its complaint in one line.
 pub fn git(dir: &Path, arguments: &[&str]) -> Result<String, String> {
     git_with(dir, arguments, "")
 }
@@ -130,6 +153,46 @@ pub fn git_with(dir: &Path, arguments: &[&str], input: &str) -> Result<String, S
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
     }
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    Err(complaint.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("git failed").trim().to_owned())
+    Err(complaint(&String::from_utf8_lossy(&output.stderr)))
+}
+
+/// Lines of git that report progress; a complaint can come before or after them.
+const PROGRESS: [&str; 8] = [
+    "Preparing worktree",
+    "HEAD is now at",
+    "Updating files:",
+    "Checking out files:",
+    "Filtering content:",
+    "Switched to",
+    "Auto-merging",
+    "hint:",
+];
+
+/// More lines of a complaint are left out.
+const COMPLAINT_LINES: usize = 20;
+
+/// What git and its hooks complained about, in one line and without progress.
+fn complaint(stderr: &str) -> String {
+    let lines = stderr.split(['\n', '\r']).map(str::trim);
+    let matter: Vec<&str> =
+        lines.filter(|line| !line.is_empty() && !PROGRESS.iter().any(|progress| line.starts_with(progress))).collect();
+    match matter.len() {
+        0 => "git failed and did not say why".to_owned(),
+        count if count > COMPLAINT_LINES => format!("{}; …", matter[..COMPLAINT_LINES].join("; ")),
+        _ => matter.join("; "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_complaint_is_all_that_git_says_except_for_progress() {
+        let said = "Preparing worktree (new branch 'x')\nUpdating files:  50% (1/2)\rUpdating files: 100% (2/2), done.\n\
+            error: external filter 'f' failed 1\nfatal: a.txt: smudge filter f failed\nHEAD is now at 1234567 first\n";
+        assert_eq!(complaint(said), "error: external filter 'f' failed 1; fatal: a.txt: smudge filter f failed");
+        assert_eq!(complaint("Preparing worktree (checking out 'x')\n"), "git failed and did not say why");
+        assert_eq!(complaint(&"x\n".repeat(30)), format!("{}; …", ["x"; 20].join("; ")));
+    }
 }

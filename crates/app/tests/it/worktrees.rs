@@ -287,3 +287,26 @@ fn without_a_task_only_the_worktree_of_the_run_is_merged_or_removed() {
     assert_eq!(project.json(0, &["worktrees", &run, "--json"])[0]["commits"], 1);
     assert_eq!(git(&project, "", &["log", "--format=%s", "main"]), "first\n");
 }
+
+/// Writes an executable script.
+fn script(project: &Project, name: &str, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    project.write(name, format!("#!/bin/sh\n{text}\n"));
+    std::fs::set_permissions(project.path(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_failing_hook_is_named_with_its_complaint_and_runs_again() {
+    const HOOK: &str = ".git/hooks/post-checkout";
+    let project = project(&flow("test -f prepared"));
+    script(&project, HOOK, "echo the license server is unreachable >&2\necho ask Ada >&2\nexit 3");
+    let failed = project.run(&["run", "flow.yaml", "trees"]);
+    let run = project.newest();
+    let message = project.events(&run, "task_failed")[0]["failure"]["message"].as_str().unwrap_or_default().to_owned();
+    assert!(message.contains("post-checkout") && !message.contains("Preparing worktree"), "{message}: {failed:?}");
+    assert!(message.contains("the license server is unreachable") && message.contains("ask Ada"), "{message}");
+    script(&project, HOOK, "touch prepared");
+    let resumed = project.run(&["resume", &run]);
+    assert_eq!(resumed.code, Some(3), "{resumed:?}");
+    assert!(project.path(&folder(&run)).join("prepared").is_file());
+}
