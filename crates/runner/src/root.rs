@@ -140,6 +140,11 @@ impl Root {
         self.run_folder(run).join("locks").join(format!("{}.{attempt}.lock", step.file_name()))
     }
 
+    /// What git holds locked while it creates a worktree of a run.
+    pub fn worktree_lock(&self, run: &RunId, name: &str) -> PathBuf {
+        self.run_folder(run).join("locks").join(format!("worktree.{}.lock", file_name(name)))
+    }
+
     /// The locks that attempts of a run hold, or held when Lockgate was killed.
     pub fn lock_files(&self, run: &RunId) -> Vec<PathBuf> {
         let Ok(entries) = std::fs::read_dir(self.run_folder(run).join("locks")) else { return Vec::new() };

@@ -4,10 +4,11 @@ mod kept;
 
 pub use kept::{Kept, NotMerged, kept, merge, remove, tidy};
 
+use crate::process::run_locked;
 use crate::root::Root;
 use lockgate_engine::id::{RunId, TaskKey};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 
 /// The folder beside Lockgate's state that holds worktrees.
@@ -52,6 +53,26 @@ impl Tree {
     pub fn folder(&self, root: &Root) -> PathBuf {
         root.folder().join(FOLDER).join(&self.name)
     }
+
+    /// The run that it belongs to.
+    pub fn run(&self) -> RunId {
+        RunId::new(self.name.split('-').next().unwrap_or_default())
+    }
+
+    /// A file that exists while the worktree is being created. One that is left over says that the worktree is incomplete.
+    fn creating(&self, root: &Root) -> PathBuf {
+        root.folder().join(FOLDER).join(format!("{}.creating", self.name))
+    }
+
+    /// Whether its creation was started and never completed, so that nothing has worked in it.
+    fn is_incomplete(&self, root: &Root) -> bool {
+        self.creating(root).symlink_metadata().is_ok()
+    }
+
+    /// Whether it is complete and can be worked in.
+    fn is_ready(&self, root: &Root) -> bool {
+        self.folder(root).join(".git").exists() && !self.is_incomplete(root)
+    }
 }
 
 /// Enough of a digest that no two tasks or items of a run share one.
@@ -69,7 +90,7 @@ pub fn make(root: &Root, tree: &Tree, from: Option<&Tree>) -> Result<PathBuf, St
     let prefix = git(root.dir(), &["rev-parse", "--show-prefix"])
         .map_err(|why| format!("a worktree needs a git repository at {}: {why}", root.dir().display()))?;
     let folder = tree.folder(root);
-    if !folder.join(".git").exists() {
+    if !tree.is_ready(root) {
         let start = from.map_or_else(|| "HEAD".to_owned(), Tree::branch);
         if git(root.dir(), &["rev-parse", "--verify", "--quiet", &format!("{start}^{{commit}}")]).is_err() {
             return Err("a worktree needs a commit to begin with, and this repository has none; commit something first".into());
@@ -77,15 +98,25 @@ pub fn make(root: &Root, tree: &Tree, from: Option<&Tree>) -> Result<PathBuf, St
         if let Some(parent) = folder.parent() {
             std::fs::create_dir_all(parent).map_err(|error| format!("{} cannot be made: {error}", parent.display()))?;
         }
+        if tree.is_incomplete(root) {
+            discard(root, &folder)?;
+        }
         // A folder that was removed by hand is forgotten first.
         git(root.dir(), &["worktree", "prune"])?;
         let (path, branch) = (folder.to_string_lossy().into_owned(), tree.branch());
+        if folder.symlink_metadata().is_ok() && std::fs::remove_dir(&folder).is_err() {
+            return Err(format!("{path} exists and is not a git worktree; move it away, then try again"));
+        }
+        let unwritable = |error: std::io::Error| format!("the worktree {path} cannot be created: {error}");
+        mark_as_creating(&tree.creating(root)).map_err(unwritable)?;
         let known = git(root.dir(), &["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")]).is_ok();
-        let made = if known {
-            git(root.dir(), &["worktree", "add", &path, &branch])
-        } else {
-            git(root.dir(), &["worktree", "add", "-b", &branch, &path, &start])
+        let mut command = git_command(root.dir());
+        match known {
+            true => command.args(["worktree", "add", &path, &branch]),
+            false => command.args(["worktree", "add", "-b", &branch, &path, &start]),
         };
+        let made = run_locked(command, &root.worktree_lock(&tree.run(), &tree.name)).map_err(|error| error.to_string());
+        let made = made.and_then(outcome);
         if let Err(why) = made {
             // Git removes what it could not complete. Only a failing hook leaves the worktree behind, and must run again next time.
             let why = if folder.join(".git").exists() {
@@ -94,10 +125,20 @@ pub fn make(root: &Root, tree: &Tree, from: Option<&Tree>) -> Result<PathBuf, St
             } else {
                 why
             };
+            if folder.symlink_metadata().is_err() {
+                std::fs::remove_file(tree.creating(root)).map_err(unwritable)?;
+            }
             return Err(format!("the worktree {path} cannot be created: {why}"));
         }
+        std::fs::remove_file(tree.creating(root)).map_err(unwritable)?;
     }
     Ok(folder.join(prefix.trim()))
+}
+
+/// Notes durably that a worktree is being created, before any of it exists.
+fn mark_as_creating(path: &Path) -> std::io::Result<()> {
+    std::fs::File::create(path)?.sync_all()?;
+    path.parent().map_or(Ok(()), |parent| std::fs::File::open(parent)?.sync_all())
 }
 
 /// Removes a worktree that no task has worked in. Its branch stays.
@@ -116,12 +157,11 @@ fn discard(root: &Root, folder: &Path) -> Result<(), String> {
 
 /// The folder in a worktree that stands for the root, where the worktree is there.
 pub fn place(root: &Root, tree: &Tree) -> Option<PathBuf> {
-    let folder = tree.folder(root);
-    if !folder.join(".git").exists() {
+    if !tree.is_ready(root) {
         return None;
     }
     let prefix = git(root.dir(), &["rev-parse", "--show-prefix"]).ok()?;
-    Some(folder.join(prefix.trim()))
+    Some(tree.folder(root).join(prefix.trim()))
 }
 
 /// Calls git in a directory; gives what it printed, or its complaint in one line.
@@ -132,13 +172,8 @@ pub fn git(dir: &Path, arguments: &[&str]) -> Result<String, String> {
 /// The same, with something for git to read.
 pub fn git_with(dir: &Path, arguments: &[&str], input: &str) -> Result<String, String> {
     use std::io::Write as _;
-    let mut child = Command::new("git")
+    let mut child = git_command(dir)
         .args(arguments)
-        .current_dir(dir)
-        .env("GIT_TERMINAL_PROMPT", "0")
-        .env_remove("GIT_DIR")
-        .env_remove("GIT_WORK_TREE")
-        .env_remove("GIT_INDEX_FILE")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -150,6 +185,19 @@ pub fn git_with(dir: &Path, arguments: &[&str], input: &str) -> Result<String, S
     let writing = std::thread::spawn(move || drop(stdin.as_mut().map(|stdin| stdin.write_all(input.as_bytes()))));
     let output = child.wait_with_output().map_err(|error| format!("git cannot be waited for: {error}"))?;
     let _ = writing.join();
+    outcome(output)
+}
+
+/// Git in a directory, whatever the environment says of other repositories.
+fn git_command(dir: &Path) -> Command {
+    let mut command = Command::new("git");
+    command.current_dir(dir).env("GIT_TERMINAL_PROMPT", "0");
+    command.env_remove("GIT_DIR").env_remove("GIT_WORK_TREE").env_remove("GIT_INDEX_FILE");
+    command
+}
+
+/// What git printed, or its complaint where it failed.
+fn outcome(output: Output) -> Result<String, String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
     }

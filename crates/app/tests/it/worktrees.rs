@@ -310,3 +310,50 @@ fn a_failing_hook_is_named_with_its_complaint_and_runs_again() {
     assert_eq!(resumed.code, Some(3), "{resumed:?}");
     assert!(project.path(&folder(&run)).join("prepared").is_file());
 }
+
+/// A driver is killed while git checks out a new worktree; the first process that `slow` starts takes long.
+fn is_made_again_after_a_kill(prepare: impl FnOnce(&Project, &str)) {
+    let project =
+        project(&flow("cat a.txt b.txt code.txt z.txt prepared; echo made > made.txt; git add made.txt; git commit -qm made"));
+    for name in ["a.txt", "b.txt", "z.txt", "prepared"] {
+        project.write(name, name);
+    }
+    let state = project.root().join(".lockgate").to_string_lossy().into_owned();
+    let slow = format!("if mkdir {state}/slow 2> {state}/null; then echo $$ > {state}/pid; sleep 20; fi");
+    prepare(&project, &slow);
+    git(&project, "", &["add", "-A"]);
+    git(&project, "", &["commit", "--quiet", "-m", "more"]);
+    let driver = project.start(&["run", "flow.yaml", "trees"]);
+    crate::project::until("git checks out", || project.read(".lockgate/pid").ends_with('\n'));
+    crate::project::signal(&driver, rustix::process::Signal::KILL);
+    crate::project::finish(driver);
+    let run = project.newest();
+    let resumed = project.run(&["resume", &run, "--rerun"]);
+    assert_eq!(resumed.code, Some(3), "{resumed:?}");
+    assert!(!crate::project::lives(&project.read(".lockgate/pid")), "nothing works beside the new attempt");
+    assert_eq!(git(&project, &folder(&run), &["status", "--porcelain"]), "");
+    let changed = git(&project, "", &["diff", "--name-only", "main", &format!("lockgate/{run}")]);
+    assert_eq!(changed, "made.txt\n");
+    let ended = project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(git(&project, "", &["worktree", "list"]).lines().count(), 2);
+}
+
+#[test]
+fn a_worktree_whose_checkout_was_cut_off_is_made_again() {
+    is_made_again_after_a_kill(|project, slow| {
+        project.write(".gitattributes", "*.txt filter=slow\n");
+        script(project, ".lockgate/smudge", &format!("{slow}\ncat"));
+        let smudge = project.root().join(".lockgate/smudge");
+        git(project, "", &["config", "filter.slow.smudge", &smudge.to_string_lossy()]);
+    });
+}
+
+#[test]
+fn a_worktree_whose_hook_was_cut_off_is_made_again() {
+    is_made_again_after_a_kill(|project, slow| {
+        std::fs::remove_file(project.path("prepared")).unwrap();
+        project.write(".gitignore", ".lockgate/\nprepared\n");
+        script(project, ".git/hooks/post-checkout", &format!("{slow}\ntouch prepared"));
+    });
+}

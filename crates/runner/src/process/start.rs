@@ -123,6 +123,29 @@ fn spawn(job: &Job, lock_path: &Path, writers: Writers) -> Result<(Child, FileId
     Ok((child, file))
 }
 
+/// Runs a program to its end in a session of its own, holding a lock like a job: if this process is killed meanwhile, whoever takes over
+/// ends the program by its lock. Blocks, and ends everything that the program leaves running.
+pub fn run_locked(mut command: std::process::Command, lock_path: &Path) -> io::Result<std::process::Output> {
+    let lock_path = std::path::absolute(lock_path)?;
+    super::end_orphans(&lock_path)?;
+    let spawn = || {
+        let lock = lock::take(&lock_path)?.ok_or_else(|| io::Error::other(format!("{} is locked", lock_path.display())))?;
+        lock::clear(&lock)?;
+        let file = FileId::of(&lock.metadata()?);
+        let descriptor = lock.as_raw_fd();
+        command.env(MARK, &lock_path).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // SAFETY: as for the first process of a job.
+        unsafe { command.pre_exec(move || lock::enter_session(descriptor)) };
+        Ok::<_, io::Error>((command.spawn()?, file))
+    };
+    let (child, ours, _) = ours::spawn_job(spawn, lock_path.clone().into_os_string())?;
+    let output = child.wait_with_output();
+    drop(ours);
+    super::end_orphans(&lock_path)?;
+    super::remove_lock(&lock_path);
+    output
+}
+
 /// Neither an argument nor a variable can hold a NUL.
 fn without_nul(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }

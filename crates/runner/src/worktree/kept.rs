@@ -32,7 +32,7 @@ impl Kept {
 
     /// The id of its run.
     pub fn run(&self) -> RunId {
-        RunId::new(self.tree.name.split('-').next().unwrap_or_default())
+        self.tree.run()
     }
 
     /// What tells it apart from the others of its run; nothing where it is that of the run itself.
@@ -75,6 +75,8 @@ fn look(root: &Root, name: String, branches: &BTreeMap<String, String>) -> Kept 
     let commits = own_commits(root.dir(), tip.iter().chain(&head).map(String::as_str), of_run.map(String::as_str));
     let uncommitted = match (has_folder, folder.join(".git").exists()) {
         (false, _) => Some(0),
+        // Files that were not checked out yet are not changes.
+        (true, _) if tree.is_incomplete(root) => Some(0),
         (true, true) => changes(&folder, "normal").ok().map(|changes| changes.len() as u64),
         // No worktree any more: git would speak of the repository around it.
         (true, false) => None,
@@ -146,7 +148,10 @@ pub fn merge(root: &Root, kept: &Kept) -> Result<String, NotMerged> {
 pub fn remove(root: &Root, kept: &Kept, even_with_work: bool) -> Result<(), String> {
     let _alone = super::MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let path = kept.folder.to_string_lossy().into_owned();
-    if kept.has_folder {
+    if kept.tree.is_incomplete(root) {
+        super::discard(root, &kept.folder)?;
+        std::fs::remove_file(kept.tree.creating(root)).map_err(|error| format!("{path} cannot be removed: {error}"))?;
+    } else if kept.has_folder {
         let force: &[&str] = if even_with_work { &["--force"] } else { &[] };
         let removed = git(root.dir(), &[&["worktree", "remove"], force, &[path.as_str()]].concat());
         match removed {
