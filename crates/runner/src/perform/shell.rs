@@ -85,7 +85,7 @@ pub(super) fn gate(
     let prepared = prepare(&shared, run, phase, like);
     let values = TaskValues { id: Some((id.as_str(), attempt)), ..TaskValues::default() };
     let renderer = renderer(run, phase, &prepared, values, &[command.as_str()]);
-    let (tree, command) = (worktree::of_run(run), command.clone());
+    let (tree, command) = (worktree::of_gate(run, phase, iteration, gate), command.clone());
     async move { ended(gate_once(&shared, prepared, renderer, tree, &command, &stop).await.err()) }.boxed()
 }
 

@@ -7,7 +7,7 @@ use crate::worktree::{self, Tree};
 use lockgate_engine::id::TaskKey;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::Failure;
-use lockgate_engine::spec::workflow::{Task, Worktree};
+use lockgate_engine::spec::workflow::{Gate, Phase, Task, Worktree};
 use std::path::{Path, PathBuf};
 
 /// The worktree that something works in, and the one that it branches off from.
@@ -55,6 +55,19 @@ pub(super) fn wanted(run: &Run, key: &TaskKey, task: &Task) -> Option<Wanted> {
     match task.worktree {
         Worktree::No => of_run,
         Worktree::Own => Some(Wanted { tree: Tree::of_task(&run.id, key), from: of_run.map(|wanted| wanted.tree) }),
+    }
+}
+
+/// The worktree that a gate judges: that of the task it belongs to, else that of the run. The items of a list have one each, so a gate of
+/// all of them judges that of the run.
+pub(super) fn of_gate(run: &Run, phase: &Phase, iteration: u32, gate: &Gate) -> Option<Wanted> {
+    let task = gate.task.as_ref().and_then(|id| phase.task(id.as_str())).filter(|task| task.for_each.is_none());
+    match task {
+        None => of_run(run),
+        Some(task) => {
+            let key = TaskKey { phase: phase.id.clone(), iteration, task: task.id.clone(), item: None };
+            wanted(run, &key, task)
+        }
     }
 }
 

@@ -10,3 +10,4 @@ mod refused;
 mod script;
 mod simulation;
 mod two_drivers;
+mod worktrees;

@@ -30,7 +30,7 @@ fn command(mark: &str) -> WorkerCommand {
     }
 }
 
-fn evaluator() -> Evaluator {
+pub(crate) fn evaluator() -> Evaluator {
     Evaluator::new(command("1"))
 }
 
