@@ -1,7 +1,9 @@
 //! Git worktrees of runs and tasks: where they lie, on which branch, and how they come into being.
 
+mod forked;
 mod kept;
 
+pub use forked::Branched;
 pub use kept::{Kept, NotMerged, kept, merge, remove, tidy};
 
 use crate::process::run_locked;

@@ -1,5 +1,6 @@
 //! `lockgate change`: change an answer that no person gave.
 
+use super::worktrees::git_trouble;
 use crate::authority::{Authority, Decision};
 use crate::code::Code;
 use crate::exit::Exit;
@@ -8,13 +9,14 @@ use crate::prompt::{self, Confirmed};
 use crate::select::{self, HoldName};
 use crate::trouble::Trouble;
 use crate::view::HoldView;
-use crate::{background, neutral, pipeline, print};
+use crate::{background, neutral, pipeline, print, worktrees};
 use lockgate_engine::id::{HoldId, IdSource, RunId};
 use lockgate_engine::run::command::{Body, Way};
 use lockgate_engine::run::{Consequences, End, ForkAs, Run, consequences};
 use lockgate_engine::words::counted;
 use lockgate_runner::driver::{fork_with, submit};
 use lockgate_runner::load::load;
+use lockgate_runner::worktree::Branched;
 use serde::Serialize;
 use std::path::Path;
 
@@ -146,12 +148,21 @@ async fn fork(
         let message = format!("the outputs of run {} cannot be copied to {}: {error}", parent.id, to.display());
         Trouble::new(Code::Unwritable, message)
     })?;
+    let branched = match worktrees::uses(&parent.workflow) && !found.aborts {
+        true => Branched::create(&project.root, &parent.id, &run).map_err(git_trouble)?,
+        false => Branched::default(),
+    };
     let own = ForkAs { run, output_dir, driver: project.store().driver().clone() };
     let (option, feedback) = (arguments.option.clone(), arguments.feedback.clone());
     let body = Body::ChangeAnswer { hold: hold.clone(), option, feedback };
     let actor = project.actor(Way::Command);
-    let run = fork_with(&project.world, parent, own, actor, body, project.require_terminal()).await?;
+    let forked = fork_with(&project.world, parent, own, actor, body, project.require_terminal()).await;
+    let run = forked.inspect_err(|_| branched.remove(&project.root))?;
     let (parent, fork) = (&parent.id, &run.id);
+    for kept in &branched.uncommitted {
+        let path = kept.folder.strip_prefix(project.root.dir()).unwrap_or(&kept.folder).to_string_lossy();
+        print::note(format_args!("{} has uncommitted changes, which run {fork} does not have", neutral::line(&path)));
+    }
     if found.aborts {
         print::say(format_args!(
             "run {parent} is complete and stays as it is; run {fork} is its fork, aborted by the changed answer"

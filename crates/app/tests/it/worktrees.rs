@@ -357,3 +357,30 @@ fn a_worktree_whose_hook_was_cut_off_is_made_again() {
         script(project, ".git/hooks/post-checkout", &format!("{slow}\ntouch prepared"));
     });
 }
+
+#[test]
+fn a_fork_starts_from_the_work_of_the_run_that_it_continues() {
+    let flow = "name: trees\nworktree: true\nphases:\n  - id: base\n    tasks:\n      \
+         - { id: base, run: 'echo base > base.txt; git add base.txt; git commit -qm base' }\n      \
+         - { id: own, worktree: true, run: 'echo own > own.txt; git add own.txt; git commit -qm own' }\n  \
+         - id: plan\n    tasks:\n      \
+         - { id: database, blocking: false, decision: { question: Which?, options: [{ id: sqlite }, { id: postgres }] } }\n      \
+         - { id: build, needs: [database], run: 'cat base.txt; echo {{outputs.plan.database.option}} > built.txt; git add built.txt; git commit -qm built' }\n";
+    let project = project(flow);
+    assert_eq!(project.run(&["run", "flow.yaml", "trees"]).code, Some(0));
+    let parent = project.newest();
+    let hold = project.events(&parent, "answered")[0]["hold"].as_str().unwrap().to_owned();
+    let changed = project.json(0, &["change", &hold, "postgres", "--yes", "--json"]);
+    let fork = changed["run"].as_str().unwrap();
+    assert_ne!(fork, parent);
+    git(&project, &folder(&parent), &["commit", "--quiet", "--allow-empty", "-m", "later"]);
+    let resumed = project.run(&["resume", fork]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    assert_eq!(project.read(&format!("{}/base.txt", folder(fork))), "base\n");
+    assert_eq!(project.read(&format!("{}/built.txt", folder(fork))), "postgres\n");
+    assert_eq!(project.read(&format!("{}/built.txt", folder(&parent))), "sqlite\n");
+    let subjects = git(&project, "", &["log", "--format=%s", &format!("main..lockgate/{fork}")]);
+    assert_eq!(subjects, "built\nbuilt\nbase\n", "what came after the fork is not in it");
+    let trees = project.json(0, &["worktrees", fork, "--json"]);
+    assert_eq!((&trees[1]["task"], &trees[1]["commits"]), (&"base/own".into(), &1.into()), "{trees:#}");
+}

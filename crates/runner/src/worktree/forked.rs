@@ -1,0 +1,48 @@
+//! Branches of a fork: it continues from the work of another run, so its worktrees start where those of that run are.
+
+use super::{Kept, Tree, git, kept};
+use crate::root::Root;
+use lockgate_engine::id::RunId;
+
+/// The branches that a fork starts from, and the worktrees whose uncommitted changes it does not get.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Branched {
+    branches: Vec<(Tree, String)>,
+    /// Worktrees of the other run with changes that are not committed.
+    pub uncommitted: Vec<Kept>,
+}
+
+impl Branched {
+    /// Creates a branch of the fork at the tip of each branch of the other run, so that later commits there do not change the fork. The
+    /// worktrees are created when something works in them.
+    pub fn create(root: &Root, parent: &RunId, fork: &RunId) -> Result<Self, String> {
+        let mut branched = Self::default();
+        for kept in kept(root, Some(parent))? {
+            let Some(tip) = kept.tip.clone() else { continue };
+            let part = kept.part().map(|part| format!("-{part}")).unwrap_or_default();
+            let tree = Tree { name: format!("{fork}{part}") };
+            // The empty old value says that it must not exist.
+            if let Err(why) = git(root.dir(), &["update-ref", &reference(&tree), &tip, ""]) {
+                branched.remove(root);
+                return Err(why);
+            }
+            branched.branches.push((tree, tip));
+            if kept.uncommitted != Some(0) {
+                branched.uncommitted.push(kept);
+            }
+        }
+        Ok(branched)
+    }
+
+    /// Removes the branches again, for a fork that was not created.
+    pub fn remove(&self, root: &Root) {
+        for (tree, tip) in &self.branches {
+            // One that stays holds no commit that the other run does not have.
+            let _ = git(root.dir(), &["update-ref", "-d", &reference(tree), tip]);
+        }
+    }
+}
+
+fn reference(tree: &Tree) -> String {
+    format!("refs/heads/{}", tree.branch())
+}
