@@ -349,10 +349,9 @@ impl PipelineRun {
         };
         let bare = title.split(" (").next().unwrap_or(title);
         let says = |list: &[String], name: &str| list.iter().any(|known| known == name);
-        let alone = title == bare || !says(&imported.gates_pending, title);
         // The gate of one workstream that the file has as passed and as pending is not believed to have passed. A bare name may stand for several.
         let pending = title != bare && says(&imported.gates_pending, title);
-        done && !pending && (says(&imported.gates_passed, title) || (alone && says(&imported.gates_passed, bare)))
+        done && !pending && (says(&imported.gates_passed, title) || says(&imported.gates_passed, bare))
     }
 
     /// Whether a workstream was done before the run was imported.

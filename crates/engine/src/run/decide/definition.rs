@@ -23,11 +23,10 @@ pub(super) fn accept(run: &Run, definition: Digest, workflow: &Workflow, files: 
     if let Some(gone) = reached.into_iter().find(|phase| workflow.phase(phase.as_str()).is_none()) {
         return Err(Refusal::PhaseVanished { phase: gone.clone() });
     }
-    let places: Vec<usize> = run.completed.iter().filter_map(|phase| workflow.position(phase.as_str())).collect();
     let here = run.current.as_ref().and_then(|phase| workflow.position(phase.id.as_str()));
-    let moved = run.completed.iter().zip(&places).find(|(_, place)| here.is_some_and(|here| **place > here));
-    if let Some((phase, _)) = moved {
-        return Err(Refusal::PhaseMoved { phase: phase.clone() });
+    let ahead = here.map_or(&[][..], |here| &workflow.phases[here..]);
+    if let Some(moved) = ahead.iter().find(|phase| run.completed.contains(&phase.id)) {
+        return Err(Refusal::PhaseMoved { phase: moved.id.clone() });
     }
     let mut events = lost_questions(run, workflow)?;
     events.push(Event::DefinitionAccepted { definition, files: files.to_vec() });

@@ -51,7 +51,7 @@ impl TaskRun {
 impl PhaseRun {
     /// Whether it is a task of its own, and not one of several that a task became.
     pub(in crate::run) fn is_whole(&self, index: usize) -> bool {
-        self.tasks[index].item.is_none() && self.parent(index).is_none()
+        self.parent(index).is_none()
     }
 
     /// The list of a task was made again: until they are found in it, its former items are left out. The lookup is made anew after this.

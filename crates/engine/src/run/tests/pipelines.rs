@@ -8,7 +8,7 @@ use crate::run::pipeline::{Fix, Imported, Notes, PipelineFact, Review, Verdict};
 use crate::run::{Status, pipeline::FileError};
 
 /// Two phases: WS1 with a gate of its own; WS2 and WS3 side by side, and a gate of the phase.
-fn pipeline() -> Workflow {
+pub(super) fn pipeline() -> Workflow {
     let own = Gate { task: Some(TaskId::from("WS1")), title: Some("schema (WS1)".into()), ..gate("schema") };
     let one = Phase {
         gates: vec![own],
@@ -40,7 +40,7 @@ fn pipeline() -> Workflow {
     }
 }
 
-fn said(bench: &Bench) -> Document {
+pub(super) fn said(bench: &Bench) -> Document {
     document(&bench.run, None).expect("it is a pipeline")
 }
 
@@ -71,12 +71,12 @@ fn looks(bench: &mut Bench) {
     }
 }
 
-fn review(verdict: Verdict) -> Review {
+pub(super) fn review(verdict: Verdict) -> Review {
     let gates = if verdict == Verdict::ShipWithGates { vec![gate("rls")] } else { Vec::new() };
     Review { verdict, p0: 1, p1: 2, attempt: 0, findings: None, override_reason: Some("we must".into()), gates }
 }
 
-fn file(bench: &mut Bench, review: Review) -> Result<Vec<Event>, Refusal> {
+pub(super) fn file(bench: &mut Bench, review: Review) -> Result<Vec<Event>, Refusal> {
     bench.tell(person(), Body::Pipeline(Box::new(PipelineWish::Review(review))), true)
 }
 
@@ -381,7 +381,7 @@ fn the_phase_that_was_cut_off_can_run_again_from_its_beginning() {
     assert_eq!(lists(&bench), expected("complete", 2, "WS1 WS2 WS3", "", ""));
 }
 
-fn imported(status: Lifecycle) -> Imported {
+pub(super) fn imported(status: Lifecycle) -> Imported {
     let names = |names: &[&str]| names.iter().map(|name| TaskId::from(*name)).collect::<Vec<_>>();
     Imported {
         file: FrozenFile { path: "PRD-009.json".into(), digest: Digest::of(b"file") },
@@ -405,6 +405,10 @@ fn import(status: Lifecycle) -> Bench {
 }
 
 fn import_of(imported: Imported) -> Bench {
+    import_into(pipeline(), imported)
+}
+
+pub(super) fn import_into(definition: Workflow, imported: Imported) -> Bench {
     let mut bench = Bench { run: Bench::new(pipeline()).run, entries: Vec::new(), now: 0 };
     let created = Created {
         origin: Origin::Imported(Box::new(imported)),
@@ -413,7 +417,7 @@ fn import_of(imported: Imported) -> Bench {
     };
     let body = Create { created, presets: Vec::new() };
     let command = command(person(), Body::Create(Box::new(body)), 0, false);
-    (bench.run, bench.entries) = create(&command, Arc::new(pipeline())).unwrap();
+    (bench.run, bench.entries) = create(&command, Arc::new(definition)).unwrap();
     bench
 }
 

@@ -1,0 +1,167 @@
+//! Pipelines: reviews and the gates they add, notes, and what an imported file says about gates.
+
+use super::pipelines::{file, import_into, imported, pipeline, review, said};
+use super::*;
+use crate::formats::pipeline::lifecycle::Lifecycle;
+use crate::run::Status;
+use crate::run::pipeline::{Fix, Imported, Notes, Review, Verdict};
+
+fn reviewed() -> Workflow {
+    let mut definition = pipeline();
+    definition.pipeline.as_mut().unwrap().review = true;
+    definition
+}
+
+fn wish(bench: &mut Bench, wish: PipelineWish) -> Vec<Event> {
+    bench.tell(person(), Body::Pipeline(Box::new(wish)), true).unwrap()
+}
+
+fn asking(verdict: Verdict, gates: Vec<Gate>) -> Review {
+    Review { gates, ..review(verdict) }
+}
+
+#[test]
+fn a_later_review_may_name_a_gate_again_and_add_others() {
+    let mut bench = Bench::new(reviewed());
+    file(&mut bench, asking(Verdict::DoNotShip, vec![gate("rls")])).unwrap();
+    let other = Gate { run: "false".into(), ..gate("rls") };
+    let refused = file(&mut bench, asking(Verdict::ShipWithGates, vec![other])).unwrap_err();
+    assert_eq!(refused, Refusal::GateKnown { gate: GateId::from("rls") }, "one name stands for one gate");
+    let twice = file(&mut bench, asking(Verdict::ShipWithGates, vec![gate("audit"), gate("audit")])).unwrap_err();
+    assert_eq!(twice, Refusal::GateKnown { gate: GateId::from("audit") });
+    file(&mut bench, asking(Verdict::ShipWithGates, vec![gate("rls"), gate("audit")])).unwrap();
+    let last = bench.run.workflow.phases[1].clone();
+    let added: Vec<&str> = bench.run.added_gates(&last).iter().map(|gate| gate.id.as_str()).collect();
+    assert_eq!(added, ["rls", "audit"]);
+    for name in ["rls", "audit", "tests"] {
+        assert_eq!(bench.run.gate_of(&last, name).map(|gate| gate.id.as_str()), Some(name));
+    }
+    assert!(bench.run.gate_of(&last, "nowhere").is_none());
+}
+
+#[test]
+fn a_review_names_no_gate_that_the_pipeline_has_by_id_or_by_title() {
+    let mut definition = reviewed();
+    definition.phases[1].gates.push(Gate { title: Some("lint (WS2)".into()), ..gate("gate-7") });
+    let mut bench = Bench::new(definition);
+    for name in ["gate-7", "lint", "schema", "tests"] {
+        let refused = file(&mut bench, asking(Verdict::ShipWithGates, vec![gate(name)])).unwrap_err();
+        assert_eq!(refused, Refusal::GateKnown { gate: GateId::from(name) });
+    }
+}
+
+#[test]
+fn a_review_comes_too_late_once_the_pipeline_has_started() {
+    let mut definition = pipeline();
+    definition.finalization = Some(Finalization { template: "done".into(), output: "final.md".into() });
+    let mut bench = Bench::new(definition.clone());
+    assert_eq!(file(&mut bench, review(Verdict::Ship)).unwrap_err(), Refusal::ReviewTooLate);
+    let asks_for_review = |definition: &Workflow| {
+        let mut now = definition.clone();
+        now.pipeline.as_mut().unwrap().review = true;
+        Body::AcceptDefinition { definition: Digest::of(b"changed"), workflow: Arc::new(now), files: Vec::new() }
+    };
+    bench.tell(person(), asks_for_review(&definition), true).unwrap();
+    assert!(!bench.run.waits_for_review(), "its first phase runs");
+    bench.work();
+    bench.answer("Continue", None);
+    while bench.run.pending() != [Effect::Finalize] {
+        bench.perform(&bench.run.pending()[0].clone());
+    }
+    bench.outcome(Body::Finalized { made: Err("no space left".into()) });
+    assert!(!bench.run.waits_for_review(), "all its phases are done");
+    assert_eq!(file(&mut bench, review(Verdict::DoNotShip)).unwrap_err(), Refusal::ReviewTooLate);
+    bench.take_over();
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Complete);
+}
+
+#[test]
+fn a_note_is_recorded_unless_it_says_nothing() {
+    let mut bench = Bench::new(pipeline());
+    assert_eq!(wish(&mut bench, PipelineWish::Note(Notes::default())), []);
+    let fix = |file: &str| Fix { file: file.into(), change: "x".into() };
+    let notes = [
+        Notes { eslint_fixes: vec![fix("a.ts")], ..Notes::default() },
+        Notes { cleanup_done: vec!["tidied".into()], ..Notes::default() },
+        Notes { key_fixes: vec![fix("b.ts")], ..Notes::default() },
+    ];
+    for note in notes {
+        assert_eq!(wish(&mut bench, PipelineWish::Note(note)).len(), 1);
+    }
+    let known = said(&bench).notes;
+    assert_eq!(
+        known,
+        Notes { eslint_fixes: vec![fix("a.ts")], cleanup_done: vec!["tidied".into()], key_fixes: vec![fix("b.ts")] }
+    );
+}
+
+#[test]
+fn artifacts_count_only_for_a_workstream_that_is_done_and_only_once() {
+    let mut bench = Bench::new(pipeline());
+    let found = |path: &str| {
+        let (key, paths) = (key("phase-1", 1, "WS1"), vec![path.to_owned()]);
+        PipelineWish::ArtifactsFound { key, paths, missing: Vec::new() }
+    };
+    assert_eq!(wish(&mut bench, found("early.sql")), []);
+    bench.perform(&bench.effect_of("phase-1/WS1"));
+    assert_eq!(wish(&mut bench, found("a.sql")).len(), 1);
+    assert_eq!(wish(&mut bench, found("late.sql")), []);
+    bench.work();
+    assert_eq!(said(&bench).artifacts, [("WS1".to_owned(), vec!["a.sql".to_owned()])]);
+}
+
+#[test]
+fn an_imported_phase_is_complete_only_if_all_its_gates_had_passed() {
+    let resumed = |definition: Workflow, passed: &[&str]| {
+        let gates_passed = passed.iter().map(|gate| (*gate).to_owned()).collect();
+        let mut bench =
+            import_into(definition, Imported { gates_passed, gates_pending: Vec::new(), ..imported(Lifecycle::Paused) });
+        bench.take_over();
+        bench.work();
+        bench
+    };
+    let passed =
+        |bench: &Bench, id: &str| bench.has(|event| matches!(event, Event::GatePassed { gate, .. } if gate.as_str() == id));
+    let bench = resumed(pipeline(), &["schema"]);
+    assert_eq!((passed(&bench, "schema"), bench.run.status()), (false, Status::Complete));
+    let bench = resumed(pipeline(), &[]);
+    assert!(passed(&bench, "schema"), "its work is done, and its gate has not passed");
+    assert_eq!(bench.run.current.as_ref().unwrap().id.as_str(), "phase-1", "a person must approve");
+    let by_hand = |phase: &str| {
+        let mut definition = pipeline();
+        definition.pipeline.as_mut().unwrap().by_hand =
+            vec![GateByHand { title: "audit".into(), phase: PhaseId::from(phase), criteria: None, convention: None, task: None }];
+        definition
+    };
+    let bench = resumed(by_hand("phase-1"), &["schema"]);
+    assert_eq!(bench.run.current.as_ref().unwrap().id.as_str(), "phase-1", "a person has not audited it");
+    let bench = resumed(by_hand("phase-1"), &["schema", "audit"]);
+    assert_eq!(bench.run.status(), Status::Complete);
+    let bench = resumed(by_hand("phase-2"), &["schema"]);
+    assert!(bench.run.completed.contains(&PhaseId::from("phase-1")), "the audit is for another phase");
+}
+
+#[test]
+fn a_gate_of_a_phase_without_workstreams_had_passed_only_if_nothing_was_left() {
+    let ids = |names: &[&str]| names.iter().map(|name| TaskId::from(*name)).collect::<Vec<_>>();
+    let passed = |in_progress: &[&str], pending: &[&str]| {
+        let (in_progress, pending) = (ids(in_progress), ids(pending));
+        let bench = import_into(pipeline(), Imported { in_progress, pending, ..imported(Lifecycle::Paused) });
+        bench.run.pipeline.as_ref().unwrap().had_passed("schema", None, &[])
+    };
+    assert!(passed(&[], &[]));
+    assert!(!passed(&["WS2"], &[]));
+    assert!(!passed(&[], &["WS2"]));
+}
+
+#[test]
+fn a_fork_of_an_imported_pipeline_does_not_rest_and_looks_for_nothing_of_its_parent() {
+    let mut parent = import_into(pipeline(), imported(Lifecycle::Paused)).run;
+    parent.pipeline.as_mut().unwrap().unlooked.insert(key("phase-1", 1, "WS1"));
+    assert!(parent.rests_as_imported());
+    let at = Timestamp::from_millis(5000);
+    let forked = parent.pipeline.clone().unwrap().carried_on(at);
+    assert!(forked.unlooked.is_empty() && forked.moved && !forked.resting);
+    assert_eq!((forked.changed_at, &forked.artifacts), (at, &parent.pipeline.as_ref().unwrap().artifacts));
+}
