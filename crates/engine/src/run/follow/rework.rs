@@ -48,7 +48,7 @@ pub(super) fn redo(run: &Run, hold: &Hold, tasks: &[TaskId], issues: String) -> 
         return vec![Event::TaskFailed { key: by.clone(), attempt: task.attempts, failure, agent: None }];
     }
     let rework = Rework::of(phase, tasks, own);
-    let mut events: Vec<Event> = rework.lost_questions(run, phase, hold).collect();
+    let mut events: Vec<Event> = rework.lost_questions(run, phase).collect();
     let keys = |places: &BTreeSet<usize>| places.iter().map(|index| phase.key(*index)).collect();
     events.push(Event::RedoAsked {
         keys: keys(&rework.named),
@@ -80,15 +80,14 @@ impl Rework {
     }
 
     /// The open questions about work that is done again: their answers would be about what no longer is. Issues that were reported at
-    /// another question are not lost: they take effect next.
-    fn lost_questions(&self, run: &Run, phase: &PhaseRun, asking: &Hold) -> impl Iterator<Item = Event> {
+    /// another question are not lost: they take effect next. Those that are taking effect now are not lost either.
+    fn lost_questions(&self, run: &Run, phase: &PhaseRun) -> impl Iterator<Item = Event> {
         let again = |index: usize| {
             let root = phase.parent(index).unwrap_or(index);
             [index, root].iter().any(|index| self.named.contains(index) || self.stale.contains(index))
         };
         let is_lost = |hold: &&Hold| {
-            let open = matches!(hold.state, HoldState::Open | HoldState::Checking) && hold.id != asking.id;
-            let open = open && !takes_effect_at_once(hold);
+            let open = matches!(hold.state, HoldState::Open | HoldState::Checking) && !takes_effect_at_once(hold);
             open && match &hold.scope {
                 Scope::Tasks(keys) => {
                     let waiting = phase.asked_about(&hold.id);
