@@ -303,12 +303,13 @@ mod tests {
 
     #[test]
     fn the_prompt_leaves_headings_and_options_to_the_one_who_asks() {
-        let way = |id: &str| Way { id: OptionId::from(id), name: id.to_uppercase(), pros: Some("cheap".into()), cons: None };
+        let way =
+            |id: &str| Way { id: OptionId::from(id), name: id.to_uppercase(), pros: Some(format!("{id} is cheap")), cons: None };
         let decision = Decision { question: "Which?".into(), context: None, options: vec![way("one"), way("two")] };
         let topic = Topic::Question(Question::Decision(decision));
         let asked = Asked { task: "Deploy".into(), done: 2, total: 8, topic, signal: None };
         assert_eq!(asked.prompt(), "Progress: 2/8 tasks complete\nTask: Deploy\n\nDecision needed: Which?\n");
-        assert_eq!(asked.pros_and_cons(&OptionId::from("two")), ["Pros: cheap"]);
+        assert_eq!(asked.pros_and_cons(&OptionId::from("two")), ["Pros: two is cheap"]);
         assert!(asked.text().contains("YOUR ACTION: Select: one or two\n"), "{}", asked.text());
     }
 

@@ -254,3 +254,75 @@ fn an_agent_that_asks_for_a_verification_or_an_action_gets_words_for_it() {
     assert_eq!(of(HandoverKind::Verify), expected(&[("approved", false), ("issues", true), ("abort", false)]));
     assert_eq!(of(HandoverKind::Action), expected(&[("done", false), ("abort", false)]));
 }
+
+fn asked(topic: Topic) -> Asked {
+    Asked { task: "Deploy".into(), done: 2, total: 8, topic, signal: None }
+}
+
+#[test]
+fn an_agent_that_counts_the_tasks_of_its_plan_is_shown_with_its_own_progress() {
+    let counted = |done, total| {
+        let handover = Handover { done, total, ..handed_over(HandoverKind::Verify, "Look at it.") };
+        asked(Topic::Handover(Box::new(handover))).prompt()
+    };
+    assert_eq!(counted(1, 3), "Progress: 1/3 tasks complete\nTask: a\n\nLook at it.\n");
+    assert_eq!(counted(0, 0), "Progress: 2/8 tasks complete\nTask: Deploy\n\nLook at it.\n", "it counted nothing");
+}
+
+#[test]
+fn what_an_agent_waits_for_is_shown_where_it_says_so() {
+    let details = |awaiting: &str| {
+        let handover = Handover { awaiting: awaiting.into(), ..handed_over(HandoverKind::Action, " Log in. ") };
+        asked(Topic::Handover(Box::new(handover))).details()
+    };
+    assert_eq!(details("the token\n"), "Log in.\n\nAwaiting: the token\n");
+    assert_eq!(details(" "), "Log in.\n");
+}
+
+#[test]
+fn each_question_says_what_a_person_has_to_give() {
+    use crate::spec::workflow::question::{Action, Decision, Verify, Way};
+    let way = |id: &str| Way { id: OptionId::from(id), name: id.to_uppercase(), pros: None, cons: None };
+    let decision = Decision { question: "Which?".into(), context: None, options: vec![way("one"), way("two")] };
+    let action = |needed: &str| Question::Action(Action { needed: needed.into(), ..Action::default() });
+    let awaiting = |question: Question| asked(Topic::Question(question)).awaiting();
+    assert_eq!(awaiting(Question::Verify(Verify::default())), "\"approved\", or the issues found");
+    assert_eq!(awaiting(Question::Decision(decision)), "One of: one, two");
+    assert_eq!(awaiting(action("Click the link")), "Click the link. Then \"done\".");
+    assert_eq!(awaiting(action("Click the link! ")), "Click the link! Then \"done\".");
+    let handover = Handover { awaiting: "the token".into(), ..handed_over(HandoverKind::Action, "") };
+    assert_eq!(asked(Topic::Handover(Box::new(handover))).awaiting(), "the token");
+}
+
+#[test]
+fn what_a_hold_offers_is_listed_with_what_speaks_for_and_against_it() {
+    let fast = Choice { pros: Some("quick".into()), cons: Some("risky".into()), ..Choice::plain("a", "Fast", Action::Continue) };
+    let listed = offered_text(&[fast, Choice::plain("b", "Sure", Action::Continue)]);
+    assert_eq!(listed, "Options:\n1. a: Fast\n   Pros: quick\n   Cons: risky\n\n2. b: Sure\n");
+}
+
+#[test]
+fn only_repeating_a_phase_or_its_tasks_counts_as_running_it_again() {
+    let phase = PhaseId::from("a");
+    assert!(Action::RepeatPhase(phase.clone()).repeats() && Action::Redo(Vec::new()).repeats());
+    let others = [
+        Action::Continue,
+        Action::SkipPhases(vec![phase]),
+        Action::Abort,
+        Action::Rerun,
+        Action::CountAsDone,
+        Action::RaiseBudget(BudgetScope::Run),
+        Action::Fail,
+    ];
+    for action in others {
+        assert!(!action.repeats(), "{action:?}");
+    }
+}
+
+#[test]
+fn the_word_stop_stops_the_run_at_any_hold() {
+    let hold = hold(HoldKind::Decision, vec![Choice::plain("a", "A", Action::Continue)], None);
+    for word in ["stop", "abort", "Stop the run"] {
+        assert_eq!(hold.option(word).map(|choice| &choice.action), Some(&Action::Abort), "{word}");
+    }
+}
