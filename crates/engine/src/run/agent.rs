@@ -83,6 +83,8 @@ mod tests {
         assert_eq!(Usage::NOTHING.plus(known), known);
         assert_eq!(known.tokens(), Some(3));
         assert_eq!(known.plus(Usage::default()), Usage::default());
+        assert_eq!(known.plus(known).minus(known), known);
+        assert_eq!(known.minus(Usage::default()), Usage::default());
         assert_eq!(Usage { input_tokens: Some(1), ..Usage::default() }.tokens(), None);
     }
 }

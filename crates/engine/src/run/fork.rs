@@ -70,23 +70,12 @@ impl Run {
     /// The state of a run that goes on from another one: what was done stays done, and nothing has ended.
     pub(super) fn forked(created: &Created, workflow: Arc<Workflow>, base: Self, at: Timestamp) -> Self {
         let begun = Self::begin(created, workflow, at);
-        let parent = match &created.origin {
-            Origin::Forked(forked) => Some(forked.parent.clone()),
-            Origin::New | Origin::Imported(_) => None,
+        let (parent, state) = match &created.origin {
+            Origin::Forked(forked) => (Some(forked.parent.clone()), Some(forked.state)),
+            Origin::New | Origin::Imported(_) => (None, None),
         };
-        let state = match &created.origin {
-            Origin::Forked(forked) => Some(forked.state),
-            Origin::New | Origin::Imported(_) => None,
-        };
+        // Open questions, presets, warnings and how the parent ended stay with the parent.
         let mut run = Self {
-            current: None,
-            holds: BTreeMap::new(),
-            presets: Vec::new(),
-            warnings: Vec::new(),
-            refused_attempts: 0,
-            stopping: false,
-            end: None,
-            finalized: None,
             parent,
             outputs: base.outputs,
             item_outputs: base.item_outputs,

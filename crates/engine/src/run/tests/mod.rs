@@ -3,6 +3,7 @@
 mod agents;
 mod answers;
 mod automatic_answers;
+mod budgets;
 mod changes;
 mod conditions;
 mod context;
@@ -12,6 +13,7 @@ mod fail_fast;
 mod failures;
 mod finalization;
 mod gaps;
+mod forks;
 mod gates;
 mod lookup;
 mod people;

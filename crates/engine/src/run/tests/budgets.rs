@@ -1,0 +1,93 @@
+//! Budgets: when a person is asked, about what, and how much an agent may still use.
+
+use super::*;
+use crate::hold::HoldKind;
+use crate::run::Status;
+use crate::run::agent::{AgentReport, Usage};
+use std::time::Duration;
+
+fn agent_task(id: &str, needs: &[&str]) -> Task {
+    let needs = needs.iter().map(|need| TaskId::from(*need)).collect();
+    Task { needs, ..Task::new(TaskId::from(id), Work::Agent(Box::default())) }
+}
+
+/// One phase with three agents, one after the other.
+fn agents() -> Workflow {
+    workflow(vec![phase("one", vec![agent_task("a", &[]), agent_task("b", &["a"]), agent_task("c", &["b"])])])
+}
+
+fn used(cost: Option<u64>, tokens: Option<u64>) -> Usage {
+    Usage { cost_micros: cost, input_tokens: tokens, output_tokens: Some(0) }
+}
+
+/// The agent that runs ends well after so many milliseconds.
+fn end(bench: &mut Bench, usage: Usage, milliseconds: i64) {
+    let Some(Effect::Task { key, attempt }) = bench.run.pending().into_iter().next() else { panic!("no task runs") };
+    // Every command takes a second on this bench.
+    bench.now += milliseconds - 1000;
+    let agent = Some(Box::new(AgentReport { usage, asks: 1, ..AgentReport::default() }));
+    let outcome = TaskOutcome::Finished { result: None, outputs: Vec::new() };
+    bench.outcome(Body::TaskEnded { key, attempt, outcome, agent, commit: None });
+}
+
+#[test]
+fn a_budget_of_tokens_allows_work_until_all_of_them_are_used() {
+    let mut bench = Bench::new(Workflow { budget: Budget { max_tokens: Some(4), ..Budget::default() }, ..agents() });
+    end(&mut bench, used(None, Some(3)), 1000);
+    assert_eq!(bench.run.status(), Status::Running, "one token is left, and nothing limits the cost");
+    end(&mut bench, used(None, Some(1)), 1000);
+    assert_eq!(bench.hold().kind, HoldKind::Budget);
+    assert_eq!(bench.hold().notes, ["4 of 4 tokens are used"]);
+    let prompt = "The budget of this run allows nothing more by itself. May one/c go on with as much again?";
+    assert_eq!(bench.hold().prompt, prompt);
+}
+
+#[test]
+fn tokens_that_no_one_counted_are_asked_about_once() {
+    let mut bench = Bench::new(Workflow { budget: Budget { max_tokens: Some(4), ..Budget::default() }, ..agents() });
+    end(&mut bench, used(Some(1), None), 1000);
+    assert_eq!(bench.hold().notes, ["the number of tokens of one attempt is not known"]);
+    bench.answer("go-on", None);
+    end(&mut bench, used(Some(1), Some(1)), 1000);
+    assert_eq!(bench.started(), ["one/a", "one/b", "one/c"], "a person has accepted the attempt that is not known");
+}
+
+#[test]
+fn several_attempts_of_unknown_cost_are_counted() {
+    let mut bench = Bench::new(Workflow { budget: Budget { max_cost_micros: Some(9), ..Budget::default() }, ..agents() });
+    end(&mut bench, used(None, Some(1)), 1000);
+    bench.answer("go-on", None);
+    end(&mut bench, used(None, Some(1)), 1000);
+    assert_eq!(bench.hold().notes, ["the cost of 2 attempts is not known"]);
+}
+
+#[test]
+fn a_budget_of_time_is_told_in_minutes() {
+    let mut asked = agents();
+    asked.phases[0].budget = Budget { max_time: Some(Duration::from_secs(90)), ..Budget::default() };
+    let mut bench = Bench::new(asked);
+    end(&mut bench, used(None, None), 89_999);
+    assert_eq!(bench.run.status(), Status::Running, "a millisecond is left");
+    end(&mut bench, used(None, None), 10_001);
+    assert_eq!(bench.hold().notes, ["agents worked 1.67 of 1.5 minutes"]);
+    assert!(bench.hold().prompt.starts_with("The budget of phase one allows"), "{}", bench.hold().prompt);
+}
+
+#[test]
+fn an_agent_may_use_the_least_that_any_of_its_budgets_leaves() {
+    let seconds = |seconds| Some(Duration::from_secs(seconds));
+    let mut limited = agents();
+    limited.budget = Budget { max_cost_micros: Some(100), max_time: seconds(60), ..Budget::default() };
+    limited.phases[0].tasks[1].budget = Budget { max_cost_micros: Some(30), max_time: seconds(30), ..Budget::default() };
+    let mut bench = Bench::new(limited.clone());
+    let one = PhaseId::from("one");
+    let left = |bench: &Bench, index: usize| {
+        let task = &bench.run.workflow.phases[0].tasks[index];
+        (bench.run.cost_left(&one, task), bench.run.time_left(&one, task))
+    };
+    assert_eq!(left(&bench, 0), (Some(100), seconds(60)));
+    assert_eq!(left(&bench, 1), (Some(30), seconds(30)));
+    end(&mut bench, used(Some(80), None), 40_000);
+    assert_eq!(left(&bench, 1), (Some(20), seconds(20)), "the run has less left than the task alone");
+    assert_eq!(left(&Bench::new(agents()), 0), (None, None), "nothing is limited");
+}
