@@ -30,7 +30,7 @@ pub struct Run {
     /// Digest of the definition that is frozen with it.
     pub definition: Digest,
     /// The definition itself; a stored value, so not part of the folded state.
-    #[serde(skip, default = "no_workflow")]
+    #[serde(skip)]
     pub workflow: Arc<Workflow>,
     /// The files that the definition was made from.
     pub files: Vec<FrozenFile>,
@@ -142,10 +142,6 @@ pub struct Run {
     /// What the commit that is being made changes in the index.
     #[serde(skip)]
     pub(super) touched: Touched,
-}
-
-fn no_workflow() -> Arc<Workflow> {
-    Arc::new(Workflow::default())
 }
 
 /// So many refused attempts are recorded one by one; a task that tries again and again must not fill the history. Of those that

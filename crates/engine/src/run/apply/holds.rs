@@ -258,20 +258,10 @@ impl Run {
     fn again(&mut self, hold: &Hold, at: Timestamp) -> Result<(), Misfit> {
         let by_agent =
             hold.kind == HoldKind::Handover || matches!(hold.asked.as_ref().map(|asked| &asked.topic), Some(Topic::Handover(_)));
-        let reason = match hold.kind {
-            HoldKind::Authentication => Some(AttemptReason::Auth),
-            HoldKind::Verify | HoldKind::Decision | HoldKind::Action | HoldKind::Handover if by_agent => {
-                Some(AttemptReason::Answered)
-            }
-            HoldKind::Checkpoint
-            | HoldKind::Interrupted
-            | HoldKind::Failed
-            | HoldKind::Gaps
-            | HoldKind::Budget
-            | HoldKind::Verify
-            | HoldKind::Decision
-            | HoldKind::Action
-            | HoldKind::Handover => None,
+        let reason = match (by_agent, hold.kind == HoldKind::Authentication) {
+            (true, _) => Some(AttemptReason::Answered),
+            (false, true) => Some(AttemptReason::Auth),
+            (false, false) => None,
         };
         match &hold.scope {
             Scope::Run | Scope::Phase { .. } | Scope::Gaps { .. } => Ok(()),

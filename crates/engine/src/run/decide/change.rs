@@ -177,7 +177,7 @@ fn consequences_of(run: &Run, decision: &Decision, question: &Hold, choice: &Cho
 /// The phase after one that the run has left, or where it is about to run or pass over what comes next.
 fn next_after(run: &Run, here: usize) -> Option<usize> {
     let moved_on = run.position > here + 1 || run.current.as_ref().is_some_and(|phase| phase.position > here);
-    Some(here + 1).filter(|next| moved_on && *next < run.workflow.phases.len())
+    moved_on.then_some(here + 1)
 }
 
 /// The tasks of a phase that stay as they ended. What has not ended yet is done in the new execution, as it would have been in this one.

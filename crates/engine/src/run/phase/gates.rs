@@ -97,11 +97,11 @@ impl PhaseRun {
         for set in [&mut lookup.running, &mut lookup.ready, &mut lookup.failed] {
             set.remove(&gate);
         }
-        match &self.gates[gate].state {
-            GateState::Running => drop(lookup.running.insert(gate)),
-            GateState::Waiting if due => drop(lookup.ready.insert(gate)),
-            GateState::Failed(_) if due => drop(lookup.failed.insert(gate)),
-            GateState::Waiting | GateState::Failed(_) | GateState::Passed | GateState::Waived => {}
+        match (&self.gates[gate].state, due) {
+            (GateState::Running, _) => drop(lookup.running.insert(gate)),
+            (GateState::Waiting, true) => drop(lookup.ready.insert(gate)),
+            (GateState::Failed(_), true) => drop(lookup.failed.insert(gate)),
+            (GateState::Waiting | GateState::Failed(_), false) | (GateState::Passed | GateState::Waived, _) => {}
         }
     }
 

@@ -91,3 +91,53 @@ fn an_agent_may_use_the_least_that_any_of_its_budgets_leaves() {
     assert_eq!(left(&bench, 1), (Some(20), seconds(20)), "the run has less left than the task alone");
     assert_eq!(left(&Bench::new(agents()), 0), (None, None), "nothing is limited");
 }
+
+/// An agent, and so many that wait for it; all under a budget that the first one uses up.
+fn used_up_for(waiting: usize) -> Bench {
+    let mut tasks = vec![agent_task("a", &[])];
+    tasks.extend((1..=waiting).map(|number| agent_task(&format!("w{number}"), &["a"])));
+    let budget = Budget { max_cost_micros: Some(10), ..Budget::default() };
+    let mut bench = Bench::new(Workflow { budget, ..workflow(vec![phase("one", tasks)]) });
+    end(&mut bench, used(Some(10), None), 1000);
+    bench
+}
+
+#[test]
+fn a_question_about_a_budget_names_eight_tasks_and_counts_the_others() {
+    let names = "one/w1, one/w2, one/w3, one/w4, one/w5, one/w6, one/w7, one/w8";
+    let asks = |bench: &Bench| bench.hold().prompt.split_once("May ").unwrap().1.to_owned();
+    assert_eq!(asks(&used_up_for(8)), format!("{names} go on with as much again?"));
+    assert_eq!(asks(&used_up_for(9)), format!("{names}, 1 more go on with as much again?"));
+}
+
+#[test]
+fn skipping_one_of_several_tasks_that_lack_budget_asks_about_the_others_again() {
+    let mut bench = used_up_for(2);
+    let step = crate::id::StepKey::Task(key("one", 1, "w1"));
+    bench.tell(person(), Body::SkipTask { step, reason: "not needed".into(), cut_off: None }, true).unwrap();
+    assert_eq!((bench.hold().kind, bench.asked()), (HoldKind::Budget, vec!["one/w2".to_owned()]));
+    bench.answer("go-on", None);
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Complete);
+    assert_eq!(bench.started(), ["one/a", "one/w2"]);
+}
+
+#[test]
+fn counting_as_done_means_every_task_that_waits_for_the_budget() {
+    let tasks = vec![agent_task("a", &[]), task("x", &[]), agent_task("b", &["a"]), agent_task("late", &["x"])];
+    let budget = Budget { max_cost_micros: Some(10), ..Budget::default() };
+    let mut bench = Bench::new(Workflow { budget, ..workflow(vec![phase("one", tasks)]) });
+    end(&mut bench, used(Some(10), None), 1000);
+    bench.perform(&bench.effect_of("one/x"));
+    assert_eq!(bench.asked(), ["one/b"], "the question was there before `late` came to wait for its answer");
+    let events = bench.answer("count-as-done", None);
+    let skipped: Vec<String> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::TaskSkipped { key, .. } => Some(key.address()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(skipped, ["one/b", "one/late"], "each of them once");
+    assert_eq!(bench.run.status(), Status::Complete);
+}

@@ -7,24 +7,24 @@ use crate::run::Status;
 use crate::run::event::AttemptReason;
 use std::time::Duration;
 
-fn retry(task: &str) -> Body {
+pub(super) fn retry(task: &str) -> Body {
     Body::RetryTask { step: StepKey::Task(key("one", 1, task)), cut_off: None }
 }
 
-fn skip(task: &str) -> Body {
+pub(super) fn skip(task: &str) -> Body {
     Body::SkipTask { step: StepKey::Task(key("one", 1, task)), reason: "done by hand".into(), cut_off: None }
 }
 
-fn the_gate(gate: &str) -> StepKey {
+pub(super) fn the_gate(gate: &str) -> StepKey {
     StepKey::Gate { phase: PhaseId::from("one"), iteration: 1, gate: GateId::from(gate) }
 }
 
-fn take_over(bench: &mut Bench) {
+pub(super) fn take_over(bench: &mut Bench) {
     bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
 }
 
 /// `a` and `b` side by side, `c` after `a`.
-fn three(change: impl FnOnce(&mut Phase)) -> Bench {
+pub(super) fn three(change: impl FnOnce(&mut Phase)) -> Bench {
     let mut one = phase("one", vec![task("a", &[]), task("b", &[]), task("c", &["a"])]);
     change(&mut one);
     Bench::new(workflow(vec![one, phase("two", vec![task("later", &[])])]))
@@ -49,7 +49,7 @@ fn asked() -> Bench {
 }
 
 /// A run that failed at its gate `test`, which stands between two others.
-fn failed_gate(on_fail: OnFail) -> Bench {
+pub(super) fn failed_gate(on_fail: OnFail) -> Bench {
     let mut bench = three(|one| {
         one.gates = vec![gate("lint"), Gate { on_fail, ..gate("test") }, gate("ship")];
     });

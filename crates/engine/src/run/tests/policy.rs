@@ -108,3 +108,45 @@ fn a_phase_that_repeats_because_of_a_gate_is_told_what_the_gate_printed() {
     assert!(feedback.contains("one/tests failed: it broke"), "{feedback}");
     assert!(feedback.contains("assertion failed: left == right"), "{feedback}");
 }
+
+/// A phase that asks at its end.
+fn asking(id: &str, options: Vec<Choice>) -> Phase {
+    Phase { checkpoint: checkpoint(options), ..phase(id, vec![task("work", &[])]) }
+}
+
+fn shown(bench: &mut Bench, automatic: bool) {
+    bench.perform(&bench.run.pending()[0].clone());
+    let current = bench.run.current.as_ref().unwrap();
+    let (phase, iteration) = (current.id.clone(), current.iteration);
+    let shown = Box::new(Showing { prompt: "Go on?".into(), automatic, ..Showing::default() });
+    bench.outcome(Body::Shown { phase, iteration, shown });
+}
+
+#[test]
+fn policy_answers_again_what_only_policy_has_answered() {
+    let back = choice("Back", Action::RepeatPhase(PhaseId::from("one")));
+    let mut asked = workflow(vec![asking("one", vec![choice("Go", Action::Continue)]), asking("two", vec![back])]);
+    asked.policy.checkpoint = Some(Automatic::default());
+    let mut bench = Bench::new(asked);
+    shown(&mut bench, true);
+    shown(&mut bench, false);
+    assert_eq!(bench.hold().scope.phase(), Some(&PhaseId::from("two")), "what does not qualify waits for a person");
+    bench.answer("back", None);
+    shown(&mut bench, true);
+    let ways: Vec<Way> = bench.run.decisions.iter().map(|decision| decision.actor.way).collect();
+    assert_eq!(ways, [Way::Policy, Way::Command, Way::Policy], "a person answered another question, not this one");
+}
+
+#[test]
+fn an_answer_of_a_person_lets_policy_answer_as_often_again() {
+    let after = |id: &str, need: &str| Task { needs: vec![TaskId::from(need)], ..decision(id, &[]) };
+    let tasks = vec![decision("one", &[]), after("two", "one"), after("three", "two"), after("four", "three")];
+    let mut asked = workflow(vec![phase("one", tasks)]);
+    asked.policy.decision = Some(Automatic { when: None, at_most: Some(1) });
+    let mut bench = Bench::new(asked);
+    bench.work();
+    assert_eq!(bench.asked(), ["one/two"]);
+    bench.answer("sqlite", None);
+    bench.work();
+    assert_eq!(bench.asked(), ["one/four"], "policy answered the third");
+}
