@@ -18,6 +18,8 @@ mod forks;
 mod gate_retries;
 mod gates;
 mod lookup;
+mod handovers;
+mod hold_rows;
 mod people;
 mod phases;
 mod pipeline_reviews;
