@@ -473,9 +473,9 @@ impl Run {
         let index = phase.find(key).ok_or_else(|| Misfit(format!("there is no task {}", key.address())))?;
         let declared = phase.declared(&workflow.phases[phase.position], index);
         let on_interrupt = declared.map_or(OnInterrupt::Ask, |task| task.on_interrupt);
-        if let Some(work) = declared.and_then(|task| task.agent()) {
+        if declared.and_then(|task| task.agent()).is_some() {
             // What it had used by then nobody said, which is not zero.
-            let unsaid = AgentReport { agent: work.agent.clone().unwrap_or_default(), ..AgentReport::default() };
+            let unsaid = AgentReport::default();
             let worked =
                 phase.tasks[index].since.map_or(0, |since| u64::try_from(at.since(since).as_millis()).unwrap_or(u64::MAX));
             self.spend(&key.phase, &key.task, &unsaid, worked);

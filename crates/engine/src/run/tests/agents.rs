@@ -153,4 +153,28 @@ fn a_session_that_its_agent_named_is_resumed_by_the_next_attempt_and_no_other() 
     let resumed = cut_off(&mut bench);
     assert_eq!((resumed.id.as_str(), resumed.resume), ("s-1", true));
     assert!(bench.run.session_known("s-1").is_some_and(|known| known.dir.as_deref() == Some("sub")));
+fn what_a_budget_cut_off_continues_in_its_session() {
+    let mut definition = workflow(vec![phase("one", vec![agent_task("a", &[], Session::Fresh)])]);
+    definition.phases[0].tasks[0].retry = Retry { attempts: 2, ..Retry::default() };
+    definition.phases[0].tasks[0].budget = Budget { max_time: Some(std::time::Duration::from_secs(1)), ..Budget::default() };
+    let mut bench = Bench::new(definition);
+    let cut = Failure { kind: FailureKind::Budget, message: "too long".into(), tail: String::new() };
+    let mut said = report(Some(0), "first").unwrap();
+    said.dir = Some("work".into());
+    end(&mut bench, TaskOutcome::Failed(cut), Some(said));
+    let session = |bench: &Bench| {
+        let run = bench.run.task_run(&key("one", 1, "a")).unwrap();
+        run.session.as_ref().map(|session| (session.id.clone(), session.resume)).unwrap()
+    };
+    bench.answer("go-on", None);
+    assert_eq!(session(&bench), ("first".to_owned(), true));
+    let known = bench.run.session_known("first").expect("the agent named it");
+    assert_eq!(known.dir.as_deref(), Some("work"), "what is known of a session is kept when it is resumed");
+    bench.run.sessions.by_task.values_mut().for_each(|known| known.confirmed = false);
+    bench.run.sessions.by_agent.clear();
+    assert_eq!(bench.run.session_known("first"), None, "an agent was only asked to use this id");
+    assert_eq!(bench.run.session_known("other"), None);
+    end(&mut bench, TaskOutcome::Failed(broken()), report(Some(0), "first"));
+    bench.answer("go-on", None);
+    assert!(!session(&bench).1, "a retry starts afresh");
 }

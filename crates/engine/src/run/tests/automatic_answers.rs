@@ -138,3 +138,32 @@ fn a_question_that_was_answered_by_default_and_opened_again_is_waited_for() {
     bench.outcome(Body::Rechecked { hold, revision, files: vec![file(b"after")], differences: vec!["changed".into()] });
     assert_eq!(bench.run.status(), Status::Waiting, "a person is needed, so the run waits for one");
 }
+
+#[test]
+fn a_deadline_that_lets_the_run_go_on_is_kept_when_a_default_has_repeated_too_often() {
+    let then = OnDeadline::Answer(OptionId::from("go"));
+    let deadline = Some(Deadline { after: Duration::from_secs(60), then });
+    let mut bench = repeating(Waits { default: Some(OptionId::from("again")), deadline, ..Waits::default() }, "two");
+    bench.work();
+    assert_eq!((bench.run.status(), bench.run.iteration_counts["two"]), (Status::Waiting, 4));
+    bench.now += 60_000;
+    bench.outcome(Body::Look);
+    bench.work();
+    assert_eq!(bench.run.status(), Status::Complete);
+}
+
+#[test]
+fn a_question_that_is_asked_again_offers_what_was_answered_before() {
+    let mut look = super::questions::verify("look", "make", 3);
+    look.needs = vec![TaskId::from("click")];
+    let tasks = vec![task("make", &[]), super::questions::action("click", &["make"]), look];
+    let mut bench = Bench::new(workflow(vec![phase("one", tasks)]));
+    bench.work();
+    assert_eq!(bench.hold().previous_choice(), None);
+    bench.answer("done", None);
+    bench.work();
+    bench.answer("issues", Some("too slow"));
+    bench.work();
+    assert_eq!(bench.asked(), ["one/click"]);
+    assert_eq!(bench.hold().previous_choice().map(|choice| choice.id.as_str()), Some("done"));
+}

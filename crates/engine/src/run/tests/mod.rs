@@ -19,6 +19,7 @@ mod gate_retries;
 mod gates;
 mod handovers;
 mod hold_rows;
+mod late_outcomes;
 mod lookup;
 mod pending_reads;
 mod people;

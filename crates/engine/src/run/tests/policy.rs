@@ -125,7 +125,8 @@ fn shown(bench: &mut Bench, automatic: bool) {
 #[test]
 fn policy_answers_again_what_only_policy_has_answered() {
     let back = choice("Back", Action::RepeatPhase(PhaseId::from("one")));
-    let mut asked = workflow(vec![asking("one", vec![choice("Go", Action::Continue)]), asking("two", vec![back])]);
+    let go = || choice("Go", Action::Continue);
+    let mut asked = workflow(vec![asking("one", vec![go()]), asking("two", vec![go(), back])]);
     asked.policy.checkpoint = Some(Automatic::default());
     let mut bench = Bench::new(asked);
     shown(&mut bench, true);
