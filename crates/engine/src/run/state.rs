@@ -446,7 +446,7 @@ impl Run {
     }
 
     fn waits_for_people(&self) -> bool {
-        let asked = self.holds.values().any(|hold| hold.blocking && hold.state == HoldState::Open);
+        let asked = self.holds.values().filter(|hold| hold.blocking).any(|hold| hold.state == HoldState::Open);
         let settling = self.holds.values().any(|hold| hold.state == HoldState::Checking);
         asked && !settling && self.current.as_ref().is_none_or(|phase| phase.is_still())
     }

@@ -65,7 +65,7 @@ fn a_gate_that_is_asked_about_runs_again_when_its_task_is_done_again() {
     let gated = |id: &str| Gate { task: Some(TaskId::from(id)), on_fail: OnFail::Ask, ..gate("lint") };
     let mut look = super::questions::verify("look", "make", 3);
     look.needs = vec![TaskId::from("draft")];
-    let tasks = vec![task("draft", &[]), task("make", &[]), look, task("other", &["make"])];
+    let tasks = vec![task("draft", &[]), task("docs", &[]), task("make", &[]), look, task("other", &["make"])];
     let mut bench = Bench::new(workflow(vec![Phase { gates: vec![gated("make")], ..phase("one", tasks) }]));
     while let Some(effect) = bench.run.pending().into_iter().find(|effect| !matches!(effect, Effect::Gate { .. })) {
         bench.perform(&effect);
@@ -85,4 +85,37 @@ fn a_gate_that_is_asked_about_runs_again_when_its_task_is_done_again() {
     bench.answer("approved", None);
     bench.work();
     assert_eq!(bench.run.status(), crate::run::Status::Complete);
+}
+
+#[test]
+fn a_gate_that_looks_at_work_which_is_to_be_done_again_is_ended() {
+    let mut look = super::questions::verify("look", "make", 3);
+    look.needs = vec![TaskId::from("draft")];
+    let tasks = vec![task("draft", &[]), task("make", &[]), look, task("slow", &[])];
+    let lint = Gate { task: Some(TaskId::from("make")), ..gate("lint") };
+    let one = Phase { gates: vec![lint], ..phase("one", tasks) };
+    let mut bench = Bench::new(Workflow { max_parallel: Some(1), ..workflow(vec![one]) });
+    for address in ["one/draft", "one/make", "one/look"] {
+        bench.perform(&bench.effect_of(address));
+    }
+    let checks = |bench: &Bench| bench.run.pending().iter().any(|effect| matches!(effect, Effect::Gate { .. }));
+    assert!(checks(&bench), "the gate of `make` runs while `slow` takes the only place");
+    bench.answer_task("one/look", "issues", Some("wrong colour"));
+    assert!(!checks(&bench), "it would find out something about work that no longer counts");
+}
+
+#[test]
+fn a_gate_that_ends_after_its_run_has_stopped_or_ended_changes_nothing() {
+    let ended = || {
+        let (phase, gate) = (PhaseId::from("one"), GateId::from("test"));
+        Body::GateEnded { phase, iteration: 1, gate, attempt: 1, failure: None }
+    };
+    let mut bench = at_a_gate();
+    bench.outcome(Body::Interrupt { signal: "SIGTERM".into() });
+    assert_eq!(bench.outcome(ended()), []);
+    assert_eq!(bench.outcome(Body::Interrupt { signal: "SIGTERM".into() }), [], "it is being stopped already");
+    let mut bench = at_a_gate();
+    bench.tell(person(), Body::Cancel { reason: None }, true).unwrap();
+    assert_eq!(bench.outcome(ended()), []);
+    assert_eq!(bench.outcome(Body::Interrupt { signal: "SIGTERM".into() }), []);
 }

@@ -86,12 +86,17 @@ fn an_agent_is_told_the_answer_in_the_words_that_it_can_use() {
 fn what_agents_completed_is_kept_over_several_handovers() {
     let mut bench = asking(handover(HandoverKind::Verify, "Look."));
     bench.answer("approved", None);
-    let completed = vec![completed("1", "schema", "bbb"), completed("1", "seeds", "ccc"), completed("2", "schema", "ddd")];
-    let next = Handover { completed: completed.clone(), ..handover(HandoverKind::Verify, "Again.") };
-    end(&mut bench, TaskOutcome::HandsOver(Box::new(next)));
+    let same = Handover { completed: vec![completed("1", "schema", "bbb")], ..handover(HandoverKind::Verify, "Again.") };
+    end(&mut bench, TaskOutcome::HandsOver(Box::new(same)));
     let known = |bench: &Bench| exchange(bench).handover.as_ref().unwrap().completed.clone();
-    assert_eq!(known(&bench), completed, "the same task is listed once, as it was named last");
+    assert_eq!(known(&bench), [completed("1", "schema", "bbb")], "the same task is listed once, as it was named last");
     assert_eq!(exchange(&bench).response, None, "the last answer was for the last question");
+    bench.answer("approved", None);
+    let others = vec![completed("1", "seeds", "ccc"), completed("2", "schema", "ddd")];
+    let next = Handover { completed: others.clone(), ..handover(HandoverKind::Verify, "Again.") };
+    end(&mut bench, TaskOutcome::HandsOver(Box::new(next)));
+    let completed = [vec![completed("1", "schema", "bbb")], others].concat();
+    assert_eq!(known(&bench), completed, "another number or another name is another task");
     bench.answer("approved", None);
     let last = Handover { completed: Vec::new(), ..handover(HandoverKind::Verify, "Once more.") };
     end(&mut bench, TaskOutcome::HandsOver(Box::new(last)));
