@@ -52,11 +52,11 @@ fn exchange(bench: &Bench) -> &Exchange {
 fn told(kind: HandoverKind, details: &str, option: &str, words: Option<&str>) -> Response {
     let mut bench = asking(handover(kind, details));
     bench.answer(option, words);
-    let reasons = bench.entries.iter().filter_map(|entry| match &entry.event {
+    let mut reasons = bench.entries.iter().filter_map(|entry| match &entry.event {
         Event::TaskStarted { reason, .. } => Some(*reason),
         _ => None,
     });
-    assert_eq!(reasons.last(), Some(AttemptReason::Answered), "it continues because of the answer");
+    assert_eq!(reasons.next_back(), Some(AttemptReason::Answered), "it continues because of the answer");
     exchange(&bench).response.clone().expect("it is told what a person said")
 }
 
