@@ -153,6 +153,9 @@ fn a_session_that_its_agent_named_is_resumed_by_the_next_attempt_and_no_other() 
     let resumed = cut_off(&mut bench);
     assert_eq!((resumed.id.as_str(), resumed.resume), ("s-1", true));
     assert!(bench.run.session_known("s-1").is_some_and(|known| known.dir.as_deref() == Some("sub")));
+}
+
+#[test]
 fn what_a_budget_cut_off_continues_in_its_session() {
     let mut definition = workflow(vec![phase("one", vec![agent_task("a", &[], Session::Fresh)])]);
     definition.phases[0].tasks[0].retry = Retry { attempts: 2, ..Retry::default() };
