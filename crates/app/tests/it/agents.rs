@@ -102,7 +102,7 @@ phases:
         finished[0]["agent"],
         json!({
             "agent": "default", "preset": "claude", "model": "m-1", "session": "s-1", "dir": "", "asks": 1,
-            "command": finished[0]["agent"]["command"],
+            "command": finished[0]["agent"]["command"], "denied": [],
             "usage": {"cost_micros": 600_000, "input_tokens": 100, "output_tokens": 20},
         }),
         "{}",
@@ -466,7 +466,7 @@ fn a_session_that_no_agent_named_is_never_resumed() {
     let project = project(RESUMED, &[("codex.sh", SLOW_CODEX)]);
     project.write("unnamed", "");
     let run = killed_at_work(&project);
-    ended(&project.run(&["resume", &run, "--rerun"]), 4);
+    ended(&project.run(&["resume", &run, "--rerun"]), 1);
     ended(&project.run(&["resume", &run]), 0);
     let arguments = project.read("arguments.txt");
     let attempts: Vec<&str> = arguments.lines().collect();

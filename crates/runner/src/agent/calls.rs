@@ -117,7 +117,11 @@ fn a_value_cannot_become_an_option() {
 fn a_prompt_can_be_an_argument_unless_it_is_too_long() {
     let setting = Setting { prompt_by: PromptBy::Argument, ..Setting::default() };
     let invocation = call(&setting, preset("copilot").ok(), &ask("it's $(me)")).unwrap();
-    assert!(invocation.command.ends_with("--prompt 'it'\\''s $(me)'") && invocation.stdin.is_none());
+    assert!(invocation.command.ends_with(" '--prompt=it'\\''s $(me)'") && invocation.stdin.is_none());
+    for name in ["copilot", "gemini"] {
+        let invocation = call(&setting, preset(name).ok(), &ask("- do this")).unwrap();
+        assert!(invocation.command.ends_with(" '--prompt=- do this'"), "no option: {}", invocation.command);
+    }
     let error = call(&setting, preset("copilot").ok(), &ask(&"x".repeat(200_000))).unwrap_err();
     assert!(error.contains("too long for an argument"), "{error}");
     assert!(call(&setting, preset("copilot").ok(), &ask("a\0b")).is_err());

@@ -53,6 +53,18 @@ fn claude() {
 }
 
 #[test]
+fn claude_that_counts_over_resumes_is_counted_once_and_a_deferred_tool_is_no_end() {
+    let since =
+        r#""model_usage_since_last_result":{"big":{"inputTokens":10,"outputTokens":20,"cacheReadInputTokens":5,"costUSD":0.25}}"#;
+    let all = r#""total_cost_usd":7.5,"modelUsage":{"big":{"inputTokens":1000,"outputTokens":2000,"costUSD":7.5}}"#;
+    let line = |rest: &str| format!(r#"{{"type":"result","subtype":"success","is_error":false,{rest},{all},{since}}}"#);
+    let (told, _) = read("claude", &line(r#""result":"yes""#));
+    assert_eq!((told.usage, told.error), (usage(Some(250_000), 15, 20), None));
+    let (told, _) = read("claude", &line(r#""result":"","stop_reason":"tool_deferred""#));
+    assert_eq!(told.error.as_deref(), Some("tool_deferred"));
+}
+
+#[test]
 fn claude_of_other_versions() {
     // With usage by model, which counts subagents too; with an older name for the cost.
     let (told, _) = read(
