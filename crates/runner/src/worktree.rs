@@ -6,7 +6,7 @@ mod kept;
 pub use forked::Branched;
 pub use kept::{Kept, NotMerged, kept, merge, remove, tidy};
 
-use crate::process::run_locked;
+use crate::process::{OF_ANOTHER_REPOSITORY, run_locked};
 use crate::root::Root;
 use lockgate_engine::id::{RunId, TaskKey};
 use std::path::{Path, PathBuf};
@@ -194,7 +194,9 @@ pub fn git_with(dir: &Path, arguments: &[&str], input: &str) -> Result<String, S
 fn git_command(dir: &Path) -> Command {
     let mut command = Command::new("git");
     command.current_dir(dir).env("GIT_TERMINAL_PROMPT", "0");
-    command.env_remove("GIT_DIR").env_remove("GIT_WORK_TREE").env_remove("GIT_INDEX_FILE");
+    for name in OF_ANOTHER_REPOSITORY {
+        command.env_remove(name);
+    }
     command
 }
 

@@ -47,7 +47,7 @@ enum Act {
 struct Which {
     /// The run: its id, a beginning of it, or a feature's name
     run: String,
-    /// The task that works in it: PHASE/TASK, TASK, or as it is listed; only the run's own worktree when absent
+    /// The task whose worktree you mean: PHASE/TASK, TASK, or its listed name; without it, the run's own worktree
     task: Option<String>,
 }
 
@@ -134,6 +134,13 @@ fn not_merged(why: NotMerged, view: &WorktreeView) -> Trouble {
         NotMerged::NoBranch => {
             let message = format!("the root has no branch checked out, so {branch} is not merged");
             Trouble::new(Code::GitTrouble, message).help("check out the branch that is to have it (`git switch BRANCH`)")
+        }
+        NotMerged::OtherHead => {
+            let message = format!("{} has something other than its branch {branch} checked out, so it is not merged", view.path);
+            let switch = format!("git -C {} switch {}", shell_word(&view.path), shell_word(branch));
+            Trouble::new(Code::GitTrouble, message).help(format!(
+                "put the commits that you want on the branch (`{switch}`, then `git merge COMMIT` there), then merge again"
+            ))
         }
         NotMerged::Conflict(files) => {
             let message = format!("{branch} conflicts with what the root has checked out, in: {}", files.join(", "));

@@ -384,3 +384,38 @@ fn a_fork_starts_from_the_work_of_the_run_that_it_continues() {
     let trees = project.json(0, &["worktrees", fork, "--json"]);
     assert_eq!((&trees[1]["task"], &trees[1]["commits"]), (&"base/own".into(), &1.into()), "{trees:#}");
 }
+
+#[test]
+fn what_the_environment_says_of_another_repository_reaches_no_task() {
+    let flow = "name: trees\nworktree: true\nphases:\n  - id: base\n    tasks:\n      \
+         - { id: base, run: 'echo base > base.txt; git add -A; git commit -qm task' }\n";
+    let project = project(flow);
+    project.write("private.txt", "mine\n");
+    let before = git(&project, "", &["rev-parse", "main"]);
+    let root = project.root();
+    let mut command = project.command(&["run", "flow.yaml", "trees"]);
+    command.env("GIT_DIR", root.join(".git")).env("GIT_WORK_TREE", &root).env("GIT_INDEX_FILE", root.join(".git/index"));
+    let output = command.stdin(std::process::Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(git(&project, "", &["rev-parse", "main"]), before, "nothing is committed on the user's branch");
+    let run = project.newest();
+    assert_eq!(git(&project, "", &["diff", "--name-only", "main", &format!("lockgate/{run}")]), "base.txt\n");
+}
+
+#[test]
+fn commits_on_no_branch_are_not_reported_as_merged() {
+    let flow = "name: trees\nworktree: true\nphases:\n  - id: base\n    tasks:\n      \
+         - { id: base, run: 'git checkout -q --detach; echo base > base.txt; git add base.txt; git commit -qm base' }\n";
+    let project = project(flow);
+    assert_eq!(project.run(&["run", "flow.yaml", "trees"]).code, Some(0));
+    let run = project.newest();
+    let merged = project.run(&["worktrees", "merge", &run]);
+    assert_eq!(merged.code, Some(1), "{merged:?}");
+    assert!(merged.stderr.contains(&format!("something other than its branch lockgate/{run} checked out")), "{}", merged.stderr);
+    let path = folder(&run);
+    let commit = git(&project, &path, &["rev-parse", "HEAD"]);
+    git(&project, &path, &["switch", "--quiet", &format!("lockgate/{run}")]);
+    git(&project, &path, &["merge", "--quiet", commit.trim()]);
+    assert_eq!(project.run(&["worktrees", "merge", &run]).code, Some(0));
+    assert_eq!(project.read("base.txt"), "base\n");
+}

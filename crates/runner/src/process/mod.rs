@@ -33,6 +33,7 @@ pub use orphans::{Orphans, end_orphans};
 pub use ours::{Ours, spawn_ours};
 pub use output::OnOutput;
 pub use shell::{Program, default_shell, shell_text};
+pub(crate) use start::OF_ANOTHER_REPOSITORY;
 pub use start::run_locked;
 pub use stop::Stop;
 

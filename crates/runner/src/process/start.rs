@@ -92,6 +92,21 @@ pub(super) async fn start(job: &Job, apart: bool) -> Result<(Leader, Printing), 
     }
 }
 
+/// What git tells its hooks about the repository that they belong to. Whoever starts Lockgate in a hook must not have its tasks work in
+/// that repository: they work in the one around their directory.
+pub(crate) const OF_ANOTHER_REPOSITORY: [&str; 10] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_PREFIX",
+    "GIT_GRAFT_FILE",
+    "GIT_SHALLOW_FILE",
+];
+
 fn spawn(job: &Job, lock_path: &Path, writers: Writers) -> Result<(Child, FileId), Refused> {
     let no_lock = |error: io::Error| Refused::Failed(format!("the lock {} cannot be used: {error}", lock_path.display()));
     let lock = lock::take(lock_path).map_err(no_lock)?.ok_or(Refused::LockHeld)?;
@@ -111,7 +126,7 @@ fn spawn(job: &Job, lock_path: &Path, writers: Writers) -> Result<(Child, FileId
         None => writers.all.try_clone().map_err(no_stdio)?,
     };
     command.stderr(writers.all).stdout(output);
-    for name in &job.remove_env {
+    for name in OF_ANOTHER_REPOSITORY.into_iter().chain(job.remove_env.iter().map(String::as_str)) {
         command.env_remove(name);
     }
     command.envs(job.env.iter().map(|(name, value)| (name, without_nul(value).into_owned()))).env(MARK, lock_path);

@@ -113,6 +113,8 @@ pub enum NotMerged {
     Uncommitted,
     /// The root has no branch checked out that could take it.
     NoBranch,
+    /// The worktree has something else checked out than its branch, so that commits may be on no branch.
+    OtherHead,
     /// Both changed the same; all is as it was.
     Conflict(Vec<String>),
     /// Git said something else.
@@ -130,6 +132,10 @@ pub fn merge(root: &Root, kept: &Kept) -> Result<String, NotMerged> {
     }
     if kept.uncommitted != Some(0) {
         return Err(NotMerged::Uncommitted);
+    }
+    let checked_out = git(&kept.folder, &["symbolic-ref", "--quiet", "--short", "HEAD"]).ok();
+    if kept.has_folder && checked_out.as_ref() != Some(&kept.tree.branch()) {
+        return Err(NotMerged::OtherHead);
     }
     let merged = git(dir, &["merge", "--no-edit", &kept.tree.branch()]);
     let Err(why) = merged else { return Ok(into) };
