@@ -121,7 +121,11 @@ pub(crate) fn handover(done: &Done, run: &Run, now: Timestamp) -> Option<Handove
     let awaiting = hold.asked.as_ref().map_or_else(|| format!("One of: {}", options.join(", ")), |asked| asked.awaiting());
     let view = HoldView::of(hold);
     let until = view.until.as_ref().map(|until| format!("\n\nDeadline: {}", until.words(now))).unwrap_or_default();
-    let how = if view.is_overdue(now) { "No answer counts any more. Fire the deadline with:" } else { "Answer with one of:" };
+    let how = if view.is_overdue(now) {
+        "The deadline has passed, so answers are no longer accepted. Fire it with:"
+    } else {
+        "Answer with one of:"
+    };
     let commands = view.next_commands(run.id.as_str(), false, now).join("\n");
     let awaiting = format!("{awaiting}{until}\n\n{how}\n{commands}");
     Some(Handover {

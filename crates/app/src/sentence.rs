@@ -214,7 +214,7 @@ impl Sentences {
 
 /// Until when a hold waits, where it has a deadline, and what happens then.
 fn until(due: Option<&Due>) -> String {
-    due.map(|due| format!("; without an answer until {}: {}", due.at, at_deadline(&due.then))).unwrap_or_default()
+    due.map(|due| format!("; if no one answers by {}: {}", due.at, at_deadline(&due.then))).unwrap_or_default()
 }
 
 /// What happens when a deadline passes without an answer.

@@ -53,7 +53,7 @@ impl Trouble {
         let next = if matches!(refusal, Refusal::PhaseVanished { .. } | Refusal::PhaseMoved { .. }) {
             Some(("keep the definition as it was", resume_command(run, ["--changed", "keep"])))
         } else if matches!(refusal, Refusal::AnswerUnchecked { .. }) {
-            Some(("let the answer take effect first", resume_command(run, ["--changed", "keep"])))
+            Some(("apply the answer first", resume_command(run, ["--changed", "keep"])))
         } else if matches!(refusal, Refusal::NotReviewed | Refusal::ReviewsSpent { .. }) {
             Some(("override it", format!("{} \"…\"", lockgate(["review", run, "--override"]))))
         } else if matches!(refusal, Refusal::ReviewStands { .. }) {

@@ -346,7 +346,7 @@ async fn already_ended(project: &Project, run: &RunId, status: &str) -> Result<T
         "cancelled" => ": somebody cancelled it".to_owned(),
         _ => String::new(),
     };
-    let message = format!("run {run} is {status}{why}, so there is nothing to resume");
+    let message = format!("run {run} is {status}{why}; there is nothing to resume");
     Ok(Trouble::new(Code::RunEnded, message).help(format!("see what it did with `lockgate log {run}`, or begin a new run")))
 }
 

@@ -188,8 +188,9 @@ fn question(hold: &HoldView, view: &RunView, now: Timestamp) -> Reason {
             };
             let commands = hold.next_commands(&view.run, process.is_none() && !view.detached, now);
             if hold.is_overdue(now) {
-                let what = format!("no answer to {name} counts any more, because its deadline has passed:{asks}");
-                let who = process.map_or_else(|| "whoever fires the deadline".to_owned(), |by| format!("{by}, which drives it"));
+                let what = format!("{name} no longer takes answers because its deadline has passed:{asks}");
+                let who = process
+                    .map_or_else(|| "the next command that fires the deadline".to_owned(), |by| format!("{by}, which drives it"));
                 Reason::new(what, hold.since, who, commands)
             } else {
                 let what = format!("it waits for an answer to {name}:{asks}");

@@ -45,8 +45,8 @@ impl Aborted {
     /// Why it was aborted, as a clause.
     pub(crate) fn why(&self) -> String {
         match self.way() {
-            Some(Way::Deadline) => format!("no one answered hold {} before its deadline, which aborted it", self.hold),
-            Some(Way::Policy | Way::Default) => format!("the answer that hold {} got without a person aborted it", self.hold),
+            Some(Way::Deadline) => format!("no one answered hold {} before its deadline, so the run was aborted", self.hold),
+            Some(Way::Policy | Way::Default) => format!("an automatic answer to hold {} aborted it", self.hold),
             Some(Way::Prompt | Way::Command | Way::Preset | Way::Driver) | None => "a person aborted it".to_owned(),
         }
     }

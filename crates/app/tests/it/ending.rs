@@ -89,7 +89,7 @@ fn an_ended_run_is_not_resumed() {
 exit 4
 --- stdout
 --- stderr
-error[run-ended]: run [RUN] is complete: all its phases are done, so there is nothing to resume
+error[run-ended]: run [RUN] is complete: all its phases are done; there is nothing to resume
 help: see what it did with `lockgate log [RUN]`, or begin a new run
 
 "#]]

@@ -44,7 +44,9 @@ pub enum Refusal {
         phase: PhaseId,
     },
     /// A changed definition would take back a question whose answer has still to be checked.
-    #[error("hold {hold} has an answer that has not taken effect yet, and the changed definition does not ask its question")]
+    #[error(
+        "the answer to hold {hold} has not taken effect yet, and the changed definition no longer asks this question in the same way"
+    )]
     AnswerUnchecked {
         /// The hold.
         hold: HoldId,

@@ -78,8 +78,8 @@ fn room(root: &Root) -> Check {
             } else if no_names {
                 Check::wrong(
                     "disk",
-                    format!("only {} fit", counted(disk.f_favail, "more file")),
-                    "remove files that nobody needs",
+                    format!("there is room for only {}", counted(disk.f_favail, "more file")),
+                    "remove files that you no longer need",
                 )
             } else {
                 Check::fine("disk", format!("{} are left", size_text(left)))

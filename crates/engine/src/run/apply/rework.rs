@@ -64,7 +64,7 @@ impl Run {
         children.iter().try_for_each(|child| {
             self.task(child, at, |task| {
                 task.again(issues);
-                TaskState::LeftOut { reason: "its list is made again".to_owned(), failed: false }
+                TaskState::LeftOut { reason: "its list is computed again".to_owned(), failed: false }
             })
         })
     }
