@@ -151,3 +151,11 @@ fn what_an_answer_skipped_is_forgotten_with_it_when_a_later_answer_is_changed() 
     assert_eq!(change(&mut bench, "two", "on"), ["three", "four"]);
     assert_eq!(bench.run.skip_list, []);
 }
+
+#[test]
+fn only_an_answer_that_aborts_is_said_to_abort() {
+    let options = vec![choice("Go", Action::Continue), choice("On", Action::Continue), choice("Stop", Action::Abort)];
+    let bench = worked(vec![asking("one", Some("go"), options), asking("two", None, go_or_on())]);
+    let hold = &bench.run.decisions[0].hold;
+    assert_eq!(["on", "stop"].map(|option| consequences(&bench.run, hold, option).unwrap().aborts), [false, true]);
+}
