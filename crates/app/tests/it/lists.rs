@@ -89,12 +89,13 @@ fn an_item_is_named_like_any_task_and_items_that_failed_count_for_what_needs_the
 #[test]
 fn a_killed_run_resumes_with_exactly_the_items_that_are_missing() {
     let project = Project::with(&tasks(
-        "      - id: each\n        for_each: { script: 'return Array.from({ length: 12 }, (_, n) => n)', max_parallel: 3 }\n        on_interrupt: rerun\n        env: { N: '{{item}}' }\n        run: '{ test \"$N\" -lt 5 || test -e go || sleep 60; } && echo \"$N\" >> done.txt'\n",
+        "      - id: each\n        for_each: { script: 'return Array.from({ length: 12 }, (_, n) => n)', max_parallel: 3 }\n        on_interrupt: rerun\n        env: { N: '{{item}}' }\n        run: '{ test \"$N\" -lt 5 || test -e go || { touch \"at-$N\"; sleep 60; }; } && echo \"$N\" >> done.txt'\n",
     ));
     // When what was left running is ended, its `sleep` may go before its shell, which must not go on then as if all were well.
     let mut child = project.start(&["run", "flow.yaml"]);
     until("five items are done", || project.path("done.txt").exists() && project.read("done.txt").lines().count() == 5);
     until("they are recorded", || items(&project, "task_finished").len() == 5);
+    until("the next three are at work", || (5..8).all(|n| project.path(&format!("at-{n}")).exists()));
     signal(&child, rustix::process::Signal::KILL);
     child.wait().unwrap();
     project.write("go", "");
