@@ -132,3 +132,12 @@ fn issues_that_a_task_reports_do_not_count_against_the_question_of_its_phase() {
     bench.answer("issues", Some("too slow"));
     assert_eq!(bench.run.phase_issues, 0);
 }
+
+#[test]
+fn a_row_shows_what_is_asked_and_what_can_be_answered() {
+    let (bench, rows) = opened(OnDeadline::Abort, vec![file("a.md", b"one")]);
+    let row = rows.holds.iter().find(|row| row.hold == bench.hold().id).expect("the hold has a row");
+    let shown: serde_json::Value = serde_json::from_str(&row.shown).expect("it is JSON");
+    assert_eq!((&shown["phase"], &shown["files"][0]["path"]), (&"one".into(), &"a.md".into()), "{shown}");
+    assert_eq!(shown["options"].as_array().map(Vec::len), Some(bench.hold().options.len()), "{shown}");
+}
