@@ -168,6 +168,33 @@ impl HoldKind {
             Self::Interrupted | Self::Failed | Self::Gaps | Self::Budget | Self::Authentication | Self::Handover => false,
         }
     }
+
+    /// The policy that may answer it; none where only a person may.
+    pub fn policy(self) -> Option<PolicyKind> {
+        match self {
+            Self::Checkpoint => Some(PolicyKind::Checkpoint),
+            Self::Verify => Some(PolicyKind::Verify),
+            Self::Decision => Some(PolicyKind::Decision),
+            Self::Action
+            | Self::Interrupted
+            | Self::Failed
+            | Self::Gaps
+            | Self::Budget
+            | Self::Authentication
+            | Self::Handover => None,
+        }
+    }
+}
+
+/// The questions that a policy may answer without a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicyKind {
+    /// Plain checkpoints.
+    Checkpoint,
+    /// Verifications.
+    Verify,
+    /// Decisions.
+    Decision,
 }
 
 /// What a hold is about.

@@ -6,7 +6,7 @@ pub use steps::{CheckpointRun, GapRun, GapState, GateRun, GateState, TaskState, 
 
 use crate::datum::Datum;
 use crate::digest::Digest;
-use crate::hold::{Hold, HoldKind, HoldState, Scope};
+use crate::hold::{Hold, HoldKind, HoldState, PolicyKind, Scope};
 use crate::id::{DriverId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey, TimerId};
 use crate::run::agent::Usage;
 use crate::run::budget::{BudgetScope, Spent};
@@ -346,7 +346,7 @@ pub struct EndedTask {
     pub state: TaskState,
 }
 
-/// How many questions of each kind in a row policy answered without a person. Kinds that it never answers have no count.
+/// How many questions of each kind in a row policy answered without a person.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InARow {
     checkpoint: u32,
@@ -356,36 +356,26 @@ pub struct InARow {
 
 impl InARow {
     /// How many of this kind.
-    pub fn of(mut self, kind: HoldKind) -> u32 {
-        self.count(kind).copied().unwrap_or(0)
+    pub fn of(mut self, kind: PolicyKind) -> u32 {
+        *self.count(kind)
     }
 
     /// One more of this kind was answered by policy.
-    pub(super) fn add(&mut self, kind: HoldKind) {
-        if let Some(count) = self.count(kind) {
-            *count = count.saturating_add(1);
-        }
+    pub(super) fn add(&mut self, kind: PolicyKind) {
+        let count = self.count(kind);
+        *count = count.saturating_add(1);
     }
 
     /// A person answered one of this kind.
-    pub(super) fn reset(&mut self, kind: HoldKind) {
-        if let Some(count) = self.count(kind) {
-            *count = 0;
-        }
+    pub(super) fn reset(&mut self, kind: PolicyKind) {
+        *self.count(kind) = 0;
     }
 
-    fn count(&mut self, kind: HoldKind) -> Option<&mut u32> {
+    fn count(&mut self, kind: PolicyKind) -> &mut u32 {
         match kind {
-            HoldKind::Checkpoint => Some(&mut self.checkpoint),
-            HoldKind::Verify => Some(&mut self.verify),
-            HoldKind::Decision => Some(&mut self.decision),
-            HoldKind::Action
-            | HoldKind::Interrupted
-            | HoldKind::Failed
-            | HoldKind::Gaps
-            | HoldKind::Budget
-            | HoldKind::Authentication
-            | HoldKind::Handover => None,
+            PolicyKind::Checkpoint => &mut self.checkpoint,
+            PolicyKind::Verify => &mut self.verify,
+            PolicyKind::Decision => &mut self.decision,
         }
     }
 }

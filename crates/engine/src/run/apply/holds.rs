@@ -87,15 +87,15 @@ impl Run {
     }
 
     pub(super) fn answered(&mut self, hold: &HoldId, answer: Answer) -> Result<(), Misfit> {
-        let kind = self.hold(hold)?.kind;
-        match answer.actor.way {
-            Way::Preset => {
-                self.preset_used(hold);
-                self.automatic_in_a_row.reset(kind);
+        if answer.actor.way == Way::Preset {
+            self.preset_used(hold);
+        }
+        if let Some(kind) = self.hold(hold)?.kind.policy() {
+            match answer.actor.way {
+                Way::Policy => self.automatic_in_a_row.add(kind),
+                Way::Prompt | Way::Command | Way::Preset => self.automatic_in_a_row.reset(kind),
+                Way::Driver | Way::Default | Way::Deadline => {}
             }
-            Way::Policy => self.automatic_in_a_row.add(kind),
-            Way::Prompt | Way::Command => self.automatic_in_a_row.reset(kind),
-            Way::Driver | Way::Default | Way::Deadline => {}
         }
         let hold = self.hold(hold)?;
         hold.answers.push(answer);

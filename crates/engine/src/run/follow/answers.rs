@@ -62,18 +62,7 @@ fn by_itself(run: &Run, hold: &Hold) -> Option<Step> {
     if hold.revision > 1 || hold.terms.only_person {
         return None;
     }
-    let rule = match hold.kind {
-        HoldKind::Checkpoint => run.workflow.policy.checkpoint.as_ref(),
-        HoldKind::Verify => run.workflow.policy.verify.as_ref(),
-        HoldKind::Decision => run.workflow.policy.decision.as_ref(),
-        HoldKind::Action
-        | HoldKind::Interrupted
-        | HoldKind::Failed
-        | HoldKind::Gaps
-        | HoldKind::Budget
-        | HoldKind::Authentication
-        | HoldKind::Handover => return None,
-    };
+    let kind = hold.kind.policy()?;
     // What must be said with a question is said to a person; and where a person has answered before, they are asked again.
     let by_person = |decision: &&crate::run::state::Decision| {
         decision.task.as_ref().map(TaskKey::address) == hold.scope.addresses().first().cloned()
@@ -81,8 +70,8 @@ fn by_itself(run: &Run, hold: &Hold) -> Option<Step> {
             && !decision.actor.way.is_automatic()
     };
     let for_people = !hold.notes.is_empty() || run.decisions.iter().any(|decision| by_person(&decision));
-    let in_a_row = |rule: &Automatic| rule.at_most.is_none_or(|most| run.automatic_in_a_row.of(hold.kind) < most);
-    let allowed = !for_people && rule.is_some_and(in_a_row);
+    let in_a_row = |rule: &Automatic| rule.at_most.is_none_or(|most| run.automatic_in_a_row.of(kind) < most);
+    let allowed = !for_people && run.workflow.policy.rule(kind).is_some_and(in_a_row);
     let (option, actor) = match (&hold.terms.automatic, &hold.terms.default) {
         (Some(option), _) if allowed => (option, Actor::automatic("policy", Way::Policy)),
         (_, Some(option)) => (option, Actor::automatic("default", Way::Default)),

@@ -152,19 +152,7 @@ fn terms(
     at: Timestamp,
     ids: &mut IdSource,
 ) -> Terms {
-    let policy = &run.workflow.policy;
-    let rule = match HoldKind::of(checkpoint.question.as_ref()) {
-        HoldKind::Checkpoint => policy.checkpoint.as_ref(),
-        HoldKind::Verify => policy.verify.as_ref(),
-        HoldKind::Decision => policy.decision.as_ref(),
-        HoldKind::Action
-        | HoldKind::Interrupted
-        | HoldKind::Failed
-        | HoldKind::Gaps
-        | HoldKind::Budget
-        | HoldKind::Authentication
-        | HoldKind::Handover => None,
-    };
+    let rule = HoldKind::of(checkpoint.question.as_ref()).policy().and_then(|kind| run.workflow.policy.rule(kind));
     let first = || checkpoint.options.iter().find(|choice| choice.action == Action::Continue).map(|choice| choice.id.clone());
     // Policy stands in for a person who lets the run go on: it never repeats or ends anything.
     let declared = proposed.as_ref().or(default.as_ref());

@@ -49,7 +49,7 @@ fn a_fork_keeps_what_its_parent_did_and_used() {
     run.spent.push((BudgetScope::Run, Spent { tokens: 7, ..Spent::default() }));
     let session = SessionKnown { id: "s".into(), dir: None, confirmed: true, usage: None };
     run.sessions.by_agent.insert("claude".into(), session);
-    run.automatic_in_a_row.add(crate::hold::HoldKind::Checkpoint);
+    run.automatic_in_a_row.add(crate::hold::PolicyKind::Checkpoint);
     let fork = forked(&parent).run;
     let parent = parent.run;
     assert_eq!(fork.parent, Some(parent.id));

@@ -1,6 +1,7 @@
 //! The questions that a checkpoint can put, by their kind; how long it waits; and who may answer in a person's place.
 
 use super::Script;
+use crate::hold::PolicyKind;
 use crate::id::{OptionId, TaskId};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -193,6 +194,17 @@ pub struct Policy {
     pub decision: Option<Automatic>,
     /// Whether verifications are asked for together, at the end of their phase.
     pub collect_phase: bool,
+}
+
+impl Policy {
+    /// When questions of a kind may be answered without a person; never when absent.
+    pub fn rule(&self, kind: PolicyKind) -> Option<&Automatic> {
+        match kind {
+            PolicyKind::Checkpoint => self.checkpoint.as_ref(),
+            PolicyKind::Verify => self.verify.as_ref(),
+            PolicyKind::Decision => self.decision.as_ref(),
+        }
+    }
 }
 
 /// When a question may be answered without a person.
