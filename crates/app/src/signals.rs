@@ -4,11 +4,38 @@ use crate::code::Code;
 use crate::live;
 use crate::trouble::Trouble;
 use lockgate_runner::driver::Halt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Whether a program has the terminal that Ctrl+C is meant for.
-static IS_LENT: AtomicBool = AtomicBool::new(false);
+/// Whom Ctrl+C is meant for.
+static FOREGROUND: Mutex<Foreground> = Mutex::new(Foreground::Us);
+
+/// How long after a program gave the terminal back its last Ctrl+C may still be on its way here. The terminal itself sends none by then:
+/// at the prompt, Ctrl+C is a key.
+const LATE_INTERRUPT: Duration = Duration::from_millis(500);
+
+#[derive(Clone, Copy)]
+enum Foreground {
+    Us,
+    AnotherProgram,
+    UsSince(Instant),
+}
+
+impl Foreground {
+    fn set(self) {
+        *FOREGROUND.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = self;
+    }
+
+    /// Whether a SIGINT that arrives now was meant for this process.
+    fn takes_interrupts() -> bool {
+        match *FOREGROUND.lock().unwrap_or_else(std::sync::PoisonError::into_inner) {
+            Self::Us => true,
+            Self::AnotherProgram => false,
+            Self::UsSince(since) => since.elapsed() > LATE_INTERRUPT,
+        }
+    }
+}
 
 /// Halts the driver when a signal asks for it. Must be called inside the runtime.
 pub(crate) fn listen(halt: &Halt) -> Result<(), Trouble> {
@@ -25,7 +52,7 @@ pub(crate) fn listen(halt: &Halt) -> Result<(), Trouble> {
         loop {
             let name = tokio::select! {
                 Some(()) = interrupt.recv() => {
-                    if IS_LENT.load(Ordering::Relaxed) {
+                    if !Foreground::takes_interrupts() {
                         continue;
                     }
                     "SIGINT"
@@ -68,14 +95,14 @@ pub(crate) struct Lent {
 
 /// Leaves Ctrl+C to another program on the same terminal. Must be called inside the runtime.
 pub(crate) fn lend() -> Lent {
-    IS_LENT.store(true, Ordering::Relaxed);
+    Foreground::AnotherProgram.set();
     // Where nobody listens for it, it would end this process.
     Lent { _interrupt: signal(SignalKind::interrupt()).ok() }
 }
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        IS_LENT.store(false, Ordering::Relaxed);
+        Foreground::UsSince(Instant::now()).set();
     }
 }
 

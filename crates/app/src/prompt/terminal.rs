@@ -92,8 +92,8 @@ impl Terminal {
         self.release();
         let lent = signals::lend();
         let ended = until_it_ends(command, input, halt).await;
-        drop(lent);
         self.retake();
+        drop(lent);
         ended
     }
 

@@ -1,9 +1,9 @@
 //! The prompt at a real terminal.
 
-use crate::project::{PATIENCE, Project, until, user};
+use crate::project::{PATIENCE, Project};
 use expectrl::{Eof, Session, WaitStatus};
 
-const FLOW: &str = "
+pub(crate) const FLOW: &str = "
 name: flow
 phases:
   - id: review
@@ -20,7 +20,7 @@ phases:
 ";
 
 /// A project with the settings that everybody has, so that the terminal itself is what makes a person.
-fn project() -> Project {
+pub(crate) fn project() -> Project {
     let project = Project::with_terminal_required();
     project.write("flow.yaml", FLOW);
     project.write("article.md", "first line\nsecond \u{1b}[31mline\n");
@@ -28,12 +28,12 @@ fn project() -> Project {
 }
 
 /// The program at a terminal of its own.
-struct Terminal {
-    session: Session,
+pub(crate) struct Terminal {
+    pub(crate) session: Session,
 }
 
 impl Terminal {
-    fn start(project: &Project, arguments: &[&str]) -> Self {
+    pub(crate) fn start(project: &Project, arguments: &[&str]) -> Self {
         let mut command = project.command(arguments);
         command.env("TERM", "xterm-256color").env("NO_COLOR", "1");
         let mut session = Session::spawn(command).unwrap();
@@ -42,7 +42,7 @@ impl Terminal {
     }
 
     /// The same, after a command has set the terminal up.
-    fn start_in(project: &Project, arguments: &[&str], setting_up: &str) -> Self {
+    pub(crate) fn start_in(project: &Project, arguments: &[&str], setting_up: &str) -> Self {
         let mut command = std::process::Command::new("sh");
         // Whoever makes the terminal sets its size a little later; what is set up here must come after that.
         let script = format!("read -r _ && {setting_up} && exec \"$LOCKGATE\" {}", arguments.join(" "));
@@ -55,22 +55,22 @@ impl Terminal {
     }
 
     /// Waits for a text, and gives all that came before it.
-    fn expect(&mut self, text: &str) -> String {
+    pub(crate) fn expect(&mut self, text: &str) -> String {
         let found = self.session.expect(text).unwrap_or_else(|error| panic!("waiting for {text:?}: {error}"));
         String::from_utf8_lossy(found.before()).into_owned()
     }
 
     /// Waits for the question.
-    fn asked(&mut self) -> String {
+    pub(crate) fn asked(&mut self) -> String {
         self.expect("then Enter: ")
     }
 
-    fn send(&mut self, keys: &str) {
+    pub(crate) fn send(&mut self, keys: &str) {
         self.session.send(keys).unwrap();
     }
 
     /// Waits for the end; gives the last of what was said, and the exit code.
-    fn end(mut self) -> (String, i32) {
+    pub(crate) fn end(mut self) -> (String, i32) {
         let said = self.session.expect(Eof).unwrap();
         let said = String::from_utf8_lossy(said.as_bytes()).into_owned();
         match self.session.wait().unwrap() {
@@ -217,51 +217,6 @@ fn in_a_narrow_window_every_drawing_of_the_line_keeps_to_one_row() {
 }
 
 #[test]
-fn ctrl_c_at_the_prompt_ends_with_130_and_says_how_to_go_on() {
-    let project = project();
-    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
-    terminal.asked();
-    terminal.send("\x03");
-    let (said, code) = terminal.end();
-    assert_eq!(code, 130, "{said}");
-    let run = project.newest();
-    assert!(said.contains(&format!("lockgate resume {run}")), "{said}");
-    assert_eq!(project.status(&run)["status"], "waiting");
-    let mut terminal = Terminal::start(&project, &["resume", &run]);
-    terminal.asked();
-    terminal.send("1\r");
-    assert_eq!(terminal.end().1, 0);
-    assert_eq!(project.read("ran"), "feedback: \n", "finished work is not repeated");
-}
-
-#[test]
-fn a_prompt_closes_when_the_hold_is_answered_elsewhere_and_says_who_answered_what() {
-    let project = project();
-    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
-    terminal.asked();
-    let hold = project.waiting_hold();
-    let mut elsewhere = Terminal::start(&project, &["answer", &hold, "Publish"]);
-    elsewhere.expect("is answered: \"Publish\"");
-    assert_eq!(elsewhere.end().1, 0);
-    let (said, code) = terminal.end();
-    assert_eq!(code, 0, "{said}");
-    assert!(said.contains(&format!("was answered elsewhere: \"Publish\" by {} by command at 20", user())), "{said}");
-    assert!(project.path("published").exists());
-}
-
-#[test]
-fn a_prompt_closes_when_the_run_is_cancelled_elsewhere() {
-    let project = project();
-    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
-    terminal.asked();
-    let elsewhere = Terminal::start(&project, &["cancel", &project.newest()]);
-    assert_eq!(elsewhere.end().1, 0);
-    let (said, code) = terminal.end();
-    assert_eq!(code, 2, "{said}");
-    assert!(said.contains("was cancelled"), "{said}");
-}
-
-#[test]
 fn an_approval_of_a_file_that_changed_while_it_was_shown_asks_again() {
     let project = project();
     let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
@@ -275,47 +230,6 @@ fn an_approval_of_a_file_that_changed_while_it_was_shown_asks_again() {
     terminal.send("1\r");
     assert_eq!(terminal.end().1, 0);
     assert_eq!(project.read("published"), "first line\nsomething else\n");
-}
-
-#[test]
-fn a_signal_at_the_prompt_ends_the_program_and_leaves_the_terminal_as_it_was() {
-    let project = project();
-    let mut command = std::process::Command::new("sh");
-    let script =
-        "before=$(stty -g); \"$LOCKGATE\" run flow.yaml; code=$?; test \"$before\" = \"$(stty -g)\" && echo same; exit $code";
-    command.args(["-c", script]).current_dir(project.root()).env("LOCKGATE", crate::project::program()).env("TERM", "xterm");
-    let mut session = Session::spawn(command).unwrap();
-    session.set_expect_timeout(Some(PATIENCE));
-    let mut terminal = Terminal { session };
-    terminal.asked();
-    let driver = project.status(&project.newest())["driver"]["pid"].as_i64().unwrap();
-    let pid = rustix::process::Pid::from_raw(i32::try_from(driver).unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    let (said, code) = terminal.end();
-    assert_eq!(code, 143, "{said}");
-    assert!(said.contains("same"), "{said}");
-}
-
-#[test]
-fn ctrl_d_means_that_nobody_is_there() {
-    let project = project();
-    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
-    terminal.asked();
-    terminal.send("\x04");
-    let (said, code) = terminal.end();
-    assert_eq!(code, 3, "{said}");
-    assert!(said.contains("--resume"), "{said}");
-}
-
-#[test]
-fn a_terminal_that_goes_away_ends_the_program() {
-    let project = project();
-    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
-    terminal.asked();
-    let run = project.newest();
-    drop(terminal);
-    until("the end of the program", || project.status(&run).get("driver").is_none());
-    assert_eq!(project.status(&run)["status"], "waiting");
 }
 
 #[test]
@@ -393,18 +307,6 @@ fn answers_in_advance_are_believed_at_a_terminal() {
 }
 
 #[test]
-fn ctrl_c_while_tasks_work_ends_them() {
-    let project = project();
-    project.write("flow.yaml", "name: slow\nphases: [{ id: a, tasks: [{ id: t, run: 'touch began; sleep 1000' }] }]\n");
-    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
-    until("the task", || project.path("began").exists());
-    terminal.send("\x03");
-    let (said, code) = terminal.end();
-    assert_eq!(code, 130, "{said}");
-    assert!(said.contains("its state is saved"), "{said}");
-}
-
-#[test]
 fn an_input_that_is_missing_is_asked_for_until_it_fits() {
     let project = Project::with_terminal_required();
     project.write(
@@ -472,22 +374,7 @@ fn words_that_are_no_answer_become_a_report_only_when_they_are_meant() {
     assert_eq!(project.read("ran"), "made \nmade too small\n");
 }
 
-#[test]
-fn a_deadline_closes_the_prompt_that_asks() {
-    let project = Project::with_terminal_required();
-    project.write(
-        "flow.yaml",
-        "name: flow\nphases:\n  - id: plan\n    checkpoint: { prompt: Good?, deadline: 1500ms, remind: 1s, on_deadline: { answer: continue } }\n  - id: send\n    tasks: [{ id: send, run: 'echo sent > sent' }]\n",
-    );
-    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
-    terminal.asked();
-    let (said, code) = terminal.end();
-    assert_eq!(code, 0, "{said}");
-    assert!(said.contains("was answered elsewhere: \"Continue\" by deadline"), "{said}");
-    assert_eq!(project.read("sent"), "sent\n");
-}
-
-const DECISION: &str = "
+pub(crate) const DECISION: &str = "
 name: flow
 phases:
   - id: build
@@ -554,48 +441,4 @@ fn the_prompt_says_what_happens_at_the_deadline() {
         assert_eq!(code, 3, "{said}");
         assert!(said.contains(words), "also where it says how to answer from elsewhere: {said}");
     }
-}
-
-#[test]
-fn ctrl_c_and_sigterm_end_the_question_about_changed_files() {
-    let project = project();
-    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
-    terminal.asked();
-    terminal.send("\x03");
-    terminal.end();
-    project.write("flow.yaml", FLOW.replace("cp article.md published", "cp article.md elsewhere"));
-    let run = project.newest();
-    let mut terminal = Terminal::start(&project, &["resume", &run]);
-    terminal.expect("Which? [1] ");
-    terminal.send("\x03");
-    let (said, code) = terminal.end();
-    assert_eq!(code, 130, "{said}");
-    assert!(said.contains("Nothing was changed."), "{said}");
-    let mut terminal = Terminal::start(&project, &["resume", &run]);
-    terminal.expect("Which? [1] ");
-    let pid = rustix::process::Pid::from_raw(terminal.session.pid().as_raw()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    let (said, code) = terminal.end();
-    assert_eq!(code, 143, "{said}");
-    assert_eq!(project.status(&run)["status"], "waiting");
-}
-
-#[test]
-fn ctrl_c_at_the_question_whether_to_change_an_answer_ends_with_130() {
-    let project = Project::with_terminal_required();
-    project.write(
-        "flow.yaml",
-        "name: flow\nphases: [{ id: plan, checkpoint: { prompt: Good?, blocking: false, default: continue } }, { id: last, checkpoint: { prompt: Really? } }]\n",
-    );
-    let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
-    terminal.asked();
-    terminal.send("\x03");
-    terminal.end();
-    let hold = project.events(&project.newest(), "answered")[0]["hold"].as_str().unwrap().to_owned();
-    let mut terminal = Terminal::start(&project, &["change", &hold, "abort"]);
-    terminal.expect("[y/N]");
-    terminal.send("\x03");
-    let (said, code) = terminal.end();
-    assert_eq!(code, 130, "{said}");
-    assert!(said.contains("Nothing was changed."), "{said}");
 }
