@@ -74,12 +74,9 @@ impl PhaseRun {
     /// Only the tasks that it names do not wait for the question itself: it wants them done.
     pub(in crate::run) fn await_rework(&mut self, phase: &Phase, by: &TaskKey, named: &[TaskId], stale: &[TaskId]) {
         let asking = self.find(by);
-        for index in (0..self.tasks.len()).filter(|index| Some(*index) != asking) {
-            let task = &self.tasks[index];
-            let is_named = named.contains(&task.task);
-            if !is_named && !stale.contains(&task.task) && task.state != TaskState::Waiting {
-                continue;
-            }
+        let waiting = |index: &usize| Some(*index) != asking && self.tasks[*index].state == TaskState::Waiting;
+        for index in (0..self.tasks.len()).filter(waiting).collect::<Vec<_>>() {
+            let is_named = named.contains(&self.tasks[index].task);
             let Some(declared) = self.declared(phase, index).filter(|task| task.join == Join::Any) else { continue };
             let is_redone = |need: &&TaskId| named.contains(need) || stale.contains(need) || (**need == by.task && !is_named);
             let redone: Vec<TaskId> = declared.needs.iter().filter(is_redone).cloned().collect();

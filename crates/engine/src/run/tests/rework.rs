@@ -126,6 +126,24 @@ fn a_task_that_needs_any_of_several_waits_while_a_question_among_them_has_its_wo
 }
 
 #[test]
+fn a_task_that_needs_any_of_several_waits_for_all_that_two_questions_have_redone() {
+    let check = |id: &str, of: &str| Task { needs: vec![TaskId::from(of)], ..verify(id, of, 3) };
+    let ship = Task { join: Join::Any, ..task("ship", &["left", "right"]) };
+    let tasks = vec![task("left", &[]), task("right", &[]), check("look-left", "left"), check("look-right", "right"), ship];
+    let mut bench = bench(tasks);
+    bench.answer_task("one/look-left", "issues", Some("no"));
+    bench.answer_task("one/look-right", "issues", Some("no"));
+    bench.perform(&bench.effect_of("one/right"));
+    assert_eq!((state(&bench, "right"), state(&bench, "ship")), (TaskState::Done, TaskState::Waiting));
+    reloads(&bench);
+    let pending = bench.run.pending();
+    assert!(!pending.iter().any(|effect| matches!(effect, Effect::Task { key, .. } if key.task.as_str() == "ship")), "{pending:?}");
+    bench.perform(&bench.effect_of("one/left"));
+    bench.perform(&bench.effect_of("one/ship"));
+    assert_eq!(state(&bench, "ship"), TaskState::Done);
+}
+
+#[test]
 fn parallel_branches_are_done_again_wherever_they_stand() {
     let mut tolerated = task("tolerated", &["build"]);
     tolerated.continue_on_error = true;
