@@ -7,8 +7,8 @@ use lockgate_engine::run::Run;
 use lockgate_engine::run::state::End;
 use lockgate_engine::spec::workflow::PlanPart;
 use lockgate_runner::files::write_atomically;
+use lockgate_runner::git::git;
 use lockgate_runner::root::Root;
-use lockgate_runner::worktree::git;
 use lockgate_runner::world::World;
 use std::path::{Component, Path, PathBuf};
 

@@ -359,6 +359,26 @@ fn a_worktree_whose_hook_was_cut_off_is_made_again() {
 }
 
 #[test]
+fn an_interrupt_while_git_creates_worktrees_ends_git_and_starts_no_more() {
+    let flow = "name: trees\nphases:\n  - id: base\n    tasks:\n      \
+         - { id: each, for_each: [a, b, c], worktree: true, run: 'test -f prepared' }\n";
+    let project = project(flow);
+    let state = project.root().join(".lockgate").to_string_lossy().into_owned();
+    script(&project, ".git/hooks/post-checkout", &format!("echo $$ > {state}/pid; echo begun >> {state}/begun; exec sleep 1000"));
+    let driver = project.start(&["run", "flow.yaml", "trees"]);
+    crate::project::until("a hook", || project.read(".lockgate/pid").ends_with('\n'));
+    crate::project::signal(&driver, rustix::process::Signal::INT);
+    let ended = crate::project::finish(driver);
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    assert!(!crate::project::lives(&project.read(".lockgate/pid")), "the hook is ended with git");
+    assert_eq!(project.read(".lockgate/begun"), "begun\n", "the other worktrees are not begun");
+    script(&project, ".git/hooks/post-checkout", "touch prepared");
+    let resumed = project.run(&["resume", &project.newest(), "--rerun"]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    assert_eq!(project.events(&project.newest(), "task_failed"), Vec::<serde_json::Value>::new());
+}
+
+#[test]
 fn a_fork_starts_from_the_work_of_the_run_that_it_continues() {
     let flow = "name: trees\nworktree: true\nphases:\n  - id: base\n    tasks:\n      \
          - { id: base, run: 'echo base > base.txt; git add base.txt; git commit -qm base' }\n      \

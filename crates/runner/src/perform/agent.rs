@@ -90,7 +90,7 @@ pub(super) fn task(
     async move {
         let mut report = AgentReport { usage: Usage::NOTHING, ..AgentReport::default() };
         let mut work = work;
-        let came = match worktree::enter(&shared, &mut work.prepared, tree).await {
+        let came = match worktree::enter(&shared, &mut work.prepared, tree, &stop).await {
             Err(failure) => Err(failure),
             Ok(()) => {
                 let missing = handover::missing(&work.prepared.base, commits).await;

@@ -226,7 +226,7 @@ pub(super) fn check(shared: Arc<Shared>, run: &Run, hold: &HoldId, revision: u32
     };
     async move {
         let outcome = async {
-            worktree::enter(&shared, &mut prepared, tree).await?;
+            worktree::enter(&shared, &mut prepared, tree, &stop).await?;
             let ready = renderer.ready(&shared).await.map_err(start)?;
             // It was filled in when it was shown, so that what is run is what was shown.
             shell::execute_as_it_is(&shared, &prepared, &ready, check.run, &stop).await

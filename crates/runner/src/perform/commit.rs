@@ -1,8 +1,8 @@
 //! Committing what a task changed, where it asks for that; and seeing what an agent committed by itself.
 
 use super::Shared;
+use crate::git::{git, git_with};
 use crate::root::FOLDER;
-use crate::worktree::{git, git_with};
 use lockgate_engine::id::TaskKey;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Agents that hand over: what one has done is kept, and the next one goes on from there.
 
-use crate::worktree::git_with;
+use crate::git::git_with;
 use lockgate_engine::formats::continuation::{Answered, Continuation};
 use lockgate_engine::formats::handover::{Handover, HandoverKind};
 use lockgate_engine::run::phase::Exchange;

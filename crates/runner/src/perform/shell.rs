@@ -31,7 +31,7 @@ pub(super) fn task(
     let (mut ending, outputs, command) = (call.ending(&shared, run, stop.clone()), call.task.outputs.clone(), command.to_owned());
     async move {
         let outcome = async {
-            worktree::enter(&shared, &mut prepared, tree).await?;
+            worktree::enter(&shared, &mut prepared, tree, &stop).await?;
             ending.begin().await?;
             let ready = renderer.ready(&shared).await.map_err(start)?;
             let outputs = ready.texts(&outputs).map_err(start)?;
@@ -97,7 +97,7 @@ async fn gate_once(
     command: &str,
     stop: &Stop,
 ) -> Result<(), Failure> {
-    worktree::enter(shared, &mut prepared, tree).await?;
+    worktree::enter(shared, &mut prepared, tree, stop).await?;
     let ready = renderer.ready(shared).await.map_err(start)?;
     execute(shared, &prepared, &ready, command, stop).await
 }

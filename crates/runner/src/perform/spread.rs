@@ -287,7 +287,7 @@ impl Ending {
     /// Notes what must be known before the work starts, in the directory where it happens.
     pub(super) async fn begin(&mut self) -> Result<(), Failure> {
         if let Some((commit, tree)) = self.commit.as_mut().filter(|_| self.shared.stubs.is_none()) {
-            let dir = worktree::directory(&self.shared, tree.take()).await?;
+            let dir = worktree::directory(&self.shared, tree.take(), &self.stop).await?;
             commit.look(dir).await;
         }
         Ok(())
@@ -353,7 +353,7 @@ async fn holds(
         }
         Until::Run(run) => {
             let UntilRun { mut prepared, renderer, command, check, tree, own_limit } = *run;
-            worktree::enter(shared, &mut prepared, tree).await.map_err(|failure| failure.message)?;
+            worktree::enter(shared, &mut prepared, tree, stop).await.map_err(|failure| failure.message)?;
             let ready = renderer.ready(shared).await?;
             match shell::execute(shared, &prepared, &ready, &command, stop).await {
                 Ok(()) => Ok(Verdict::Holds),

@@ -1,12 +1,13 @@
 //! Git worktrees: a run or a task that works in a folder and on a branch of its own.
 
 use super::Shared;
-use super::command::{Prepared, start};
+use super::command::{Prepared, failure, start};
 use crate::files::{Places, output_exists};
-use crate::worktree::{self, Tree};
+use crate::process::Stop;
+use crate::worktree::{self, NotMade, Tree};
 use lockgate_engine::id::TaskKey;
 use lockgate_engine::run::Run;
-use lockgate_engine::run::event::Failure;
+use lockgate_engine::run::event::{Failure, FailureKind};
 use lockgate_engine::spec::workflow::{Gate, Phase, Task, Worktree};
 use std::path::{Path, PathBuf};
 
@@ -80,24 +81,27 @@ pub(super) fn existing(shared: &Shared, wanted: Option<Wanted>) -> Option<PathBu
 }
 
 /// The directory that something works in: the root, or its worktree, which is created if it does not exist yet.
-pub(super) async fn directory(shared: &Shared, wanted: Option<Wanted>) -> Result<PathBuf, Failure> {
+pub(super) async fn directory(shared: &Shared, wanted: Option<Wanted>, stop: &Stop) -> Result<PathBuf, Failure> {
     let Some(Wanted { tree, from }) = wanted.filter(|_| shared.stubs.is_none()) else {
         return Ok(shared.root.dir().to_owned());
     };
-    let root = shared.root.clone();
+    let (root, stop) = (shared.root.clone(), stop.clone());
     let made = tokio::task::spawn_blocking(move || {
         if let Some(from) = &from {
-            worktree::make(&root, from, None)?;
+            worktree::make(&root, from, None, &stop)?;
         }
-        worktree::make(&root, &tree, from.as_ref())
+        worktree::make(&root, &tree, from.as_ref(), &stop)
     });
-    made.await.map_err(|error| start(error.to_string()))?.map_err(start)
+    made.await.map_err(|error| start(error.to_string()))?.map_err(|why| match why {
+        NotMade::Failed(_) => start(why.to_string()),
+        NotMade::Stopped => failure(FailureKind::Stopped, why.to_string()),
+    })
 }
 
 /// Creates the worktree if it does not exist yet, and makes the work happen in it.
-pub(super) async fn enter(shared: &Shared, prepared: &mut Prepared, wanted: Option<Wanted>) -> Result<(), Failure> {
+pub(super) async fn enter(shared: &Shared, prepared: &mut Prepared, wanted: Option<Wanted>, stop: &Stop) -> Result<(), Failure> {
     let Some(wanted) = wanted.filter(|_| shared.stubs.is_none()) else { return Ok(()) };
-    let base = directory(shared, Some(wanted)).await?;
+    let base = directory(shared, Some(wanted), stop).await?;
     prepared.ours.push(("LOCKGATE_WORKTREE".to_owned(), base.to_string_lossy().into_owned()));
     prepared.base = base;
     Ok(())

@@ -1,11 +1,11 @@
 //! The start of a job: its session, its lock, its pipes.
 
-use super::Job;
 use super::lock;
 use super::ours::{self, Ours, Running};
 use super::remains::MARK;
 use super::shell;
 use super::table::{self, FileId};
+use super::{Job, Stop};
 use rustix::process::{Signal, kill_process_group};
 use std::borrow::Cow;
 use std::fs::File;
@@ -139,8 +139,8 @@ fn spawn(job: &Job, lock_path: &Path, writers: Writers) -> Result<(Child, FileId
 }
 
 /// Runs a program to its end in a session of its own, holding a lock like a job: if this process is killed meanwhile, whoever takes over
-/// ends the program by its lock. Blocks, and ends everything that the program leaves running.
-pub fn run_locked(mut command: std::process::Command, lock_path: &Path) -> io::Result<std::process::Output> {
+/// ends the program by its lock. Blocks, and ends everything that the program leaves running. Nothing is returned where it was stopped.
+pub fn run_locked(mut command: std::process::Command, lock_path: &Path, stop: &Stop) -> io::Result<Option<std::process::Output>> {
     let lock_path = std::path::absolute(lock_path)?;
     super::end_orphans(&lock_path)?;
     let spawn = || {
@@ -154,11 +154,30 @@ pub fn run_locked(mut command: std::process::Command, lock_path: &Path) -> io::R
         Ok::<_, io::Error>((command.spawn()?, file))
     };
     let (child, ours, _) = ours::spawn_job(spawn, lock_path.clone().into_os_string())?;
-    let output = child.wait_with_output();
+    let output = output_unless_stopped(child, &lock_path, stop);
     drop(ours);
     super::end_orphans(&lock_path)?;
     super::remove_lock(&lock_path);
     output
+}
+
+/// How often a program that blocks a thread looks whether it was stopped.
+const LOOK_FOR_STOP: Duration = Duration::from_millis(20);
+
+fn output_unless_stopped(child: std::process::Child, lock_path: &Path, stop: &Stop) -> io::Result<Option<std::process::Output>> {
+    let (send, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || send.send(child.wait_with_output()));
+    loop {
+        match ended.recv_timeout(LOOK_FOR_STOP) {
+            Ok(output) => return output.map(Some),
+            Err(_) if stop.is_stopped() => {
+                super::end_orphans(lock_path)?;
+                // Waited for, so that it leaves no zombie.
+                return ended.recv().map_err(io::Error::other)?.map(|_| None);
+            }
+            Err(_) => {}
+        }
+    }
 }
 
 /// Neither an argument nor a variable can hold a NUL.

@@ -1,6 +1,7 @@
 //! Branches of a fork: it continues from the work of another run, so its worktrees start where those of that run are.
 
-use super::{Kept, Tree, git, kept};
+use super::{Kept, Tree, kept};
+use crate::git::git;
 use crate::root::Root;
 use lockgate_engine::id::RunId;
 

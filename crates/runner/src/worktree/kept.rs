@@ -1,7 +1,8 @@
 //! Worktrees that are there: what lies in them, and how they are merged and removed. Nothing is removed that holds work, unless a person
 //! says so.
 
-use super::{BRANCHES, FOLDER, Tree, git};
+use super::{BRANCHES, FOLDER, Tree};
+use crate::git::git;
 use crate::root::Root;
 use lockgate_engine::id::RunId;
 use std::collections::{BTreeMap, BTreeSet};

@@ -137,7 +137,10 @@ fn a_task_that_needs_any_of_several_waits_for_all_that_two_questions_have_redone
     assert_eq!((state(&bench, "right"), state(&bench, "ship")), (TaskState::Done, TaskState::Waiting));
     reloads(&bench);
     let pending = bench.run.pending();
-    assert!(!pending.iter().any(|effect| matches!(effect, Effect::Task { key, .. } if key.task.as_str() == "ship")), "{pending:?}");
+    assert!(
+        !pending.iter().any(|effect| matches!(effect, Effect::Task { key, .. } if key.task.as_str() == "ship")),
+        "{pending:?}"
+    );
     bench.perform(&bench.effect_of("one/left"));
     bench.perform(&bench.effect_of("one/ship"));
     assert_eq!(state(&bench, "ship"), TaskState::Done);

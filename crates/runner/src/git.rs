@@ -1,0 +1,91 @@
+//! Calling git.
+
+use crate::process::OF_ANOTHER_REPOSITORY;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// Calls git in a directory; returns what it printed, or its complaint in one line.
+pub fn git(dir: &Path, arguments: &[&str]) -> Result<String, String> {
+    git_with(dir, arguments, "")
+}
+
+/// The same, with something for git to read.
+pub fn git_with(dir: &Path, arguments: &[&str], input: &str) -> Result<String, String> {
+    let mut command = git_command(dir);
+    command.args(arguments);
+    let printed = printed_by(command, input.as_bytes())?;
+    Ok(String::from_utf8_lossy(&printed).trim_end().to_owned())
+}
+
+/// Runs a git command; returns the bytes that it printed, since file names need not be UTF-8.
+pub(crate) fn printed_by(mut command: Command, input: &[u8]) -> Result<Vec<u8>, String> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| format!("git cannot be started: {error}"))?;
+    let mut stdin = child.stdin.take();
+    let input = input.to_owned();
+    // Written while the output is read, so that neither waits for the other.
+    let writing = std::thread::spawn(move || drop(stdin.as_mut().map(|stdin| stdin.write_all(&input))));
+    let output = child.wait_with_output().map_err(|error| format!("git cannot be waited for: {error}"))?;
+    let _ = writing.join();
+    outcome(output)
+}
+
+/// Git in a directory, whatever the environment says of other repositories.
+pub(crate) fn git_command(dir: &Path) -> Command {
+    let mut command = Command::new("git");
+    command.current_dir(dir).env("GIT_TERMINAL_PROMPT", "0");
+    for name in OF_ANOTHER_REPOSITORY {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// What git printed, or its complaint where it failed.
+pub(crate) fn outcome(output: Output) -> Result<Vec<u8>, String> {
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    Err(complaint(&String::from_utf8_lossy(&output.stderr)))
+}
+
+/// Lines of git that report progress; a complaint can come before or after them.
+const PROGRESS: [&str; 8] = [
+    "Preparing worktree",
+    "HEAD is now at",
+    "Updating files:",
+    "Checking out files:",
+    "Filtering content:",
+    "Switched to",
+    "Auto-merging",
+    "hint:",
+];
+
+/// More lines of a complaint are left out.
+const COMPLAINT_LINES: usize = 20;
+
+/// What git and its hooks complained about, in one line and without progress.
+fn complaint(stderr: &str) -> String {
+    let lines = stderr.split(['\n', '\r']).map(str::trim);
+    let matter: Vec<&str> =
+        lines.filter(|line| !line.is_empty() && !PROGRESS.iter().any(|progress| line.starts_with(progress))).collect();
+    match matter.len() {
+        0 => "git failed and did not say why".to_owned(),
+        count if count > COMPLAINT_LINES => format!("{}; …", matter[..COMPLAINT_LINES].join("; ")),
+        _ => matter.join("; "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_complaint_is_all_that_git_says_except_for_progress() {
+        let said = "Preparing worktree (new branch 'x')\nUpdating files:  50% (1/2)\rUpdating files: 100% (2/2), done.\n\
+            error: external filter 'f' failed 1\nfatal: a.txt: smudge filter f failed\nHEAD is now at 1234567 first\n";
+        assert_eq!(complaint(said), "error: external filter 'f' failed 1; fatal: a.txt: smudge filter f failed");
+        assert_eq!(complaint("Preparing worktree (checking out 'x')\n"), "git failed and did not say why");
+        assert_eq!(complaint(&"x\n".repeat(30)), format!("{}; …", ["x"; 20].join("; ")));
+    }
+}
