@@ -17,9 +17,9 @@ pub use limits::{Background, Limits, MOST_RUNS_AT_ONCE, Script};
 pub use people::{Notify, People};
 pub use pipelines::Pipelines;
 
-use lockgate_engine::spec::document::{self, Value};
+use lockgate_engine::spec::document::{self, Entry, Value};
 use lockgate_engine::spec::problem::Problem;
-use lockgate_engine::spec::workflow::{AgentSetting, Policy, Shell};
+use lockgate_engine::spec::workflow::{AgentSetting, Commit, Policy, Shell};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::num::NonZeroU32;
@@ -58,6 +58,8 @@ pub struct Config {
     pub pipelines: Pipelines,
     /// The shell that runs commands, where a workflow does not say.
     pub shell: Option<Shell>,
+    /// How what tasks change is committed, where a workflow does not say.
+    pub commit: Commit,
 }
 
 impl Config {
@@ -104,6 +106,7 @@ impl Config {
             "database",
             "pipelines",
             "shell",
+            "commit",
         ];
         for setting in root.fields("the settings", example, &known)? {
             let value = &setting.value;
@@ -119,6 +122,7 @@ impl Config {
                 "policy" => config.policy = policy::read(value)?,
                 "pipelines" => config.pipelines.set(value)?,
                 "shell" => config.shell = Some(shell(value)?),
+                "commit" => config.commit = commit(value)?,
                 _ => config.database = Some(DatabaseUrl::of(value)?),
             }
         }
@@ -129,6 +133,22 @@ impl Config {
 fn shell(value: &Value<'_>) -> Result<Shell, Problem> {
     let text = value.text().ok_or_else(|| value.problem("`shell` must be text", Some("write `bash` or `sh`".to_owned())))?;
     Shell::parse(text).map_err(|(message, help)| value.problem(message, Some(help)))
+}
+
+fn commit(value: &Value<'_>) -> Result<Commit, Problem> {
+    const EXAMPLE: &str = "{ message: 'feat({{phase.id}}): {{task.name}}', hooks: true }";
+    let mut commit = Commit::default();
+    for Entry { key, value, .. } in value.fields("`commit`", EXAMPLE, &["message", "hooks"])? {
+        match key.as_str() {
+            "message" => {
+                let text = value.text().filter(|text| !text.trim().is_empty());
+                let problem = || value.problem("`message` must be text", Some(format!("write `{EXAMPLE}`")));
+                commit.message = Some(text.ok_or_else(problem)?.to_owned());
+            }
+            _ => commit.hooks = Some(value.truth("`hooks`")?),
+        }
+    }
+    Ok(commit)
 }
 
 /// The text of the file, without waiting for it should it be a pipe; or why it cannot be read, and what to do.

@@ -1,5 +1,6 @@
 //! Calling git.
 
+use crate::person::TASK_VARIABLE;
 use crate::process::OF_ANOTHER_REPOSITORY;
 use std::io::Write as _;
 use std::path::Path;
@@ -35,6 +36,10 @@ pub(crate) fn printed_by(mut command: Command, input: &[u8]) -> Result<Vec<u8>, 
 pub(crate) fn git_command(dir: &Path) -> Command {
     let mut command = Command::new("git");
     command.current_dir(dir).env("GIT_TERMINAL_PROMPT", "0");
+    // Hooks, filters and monitors that git starts are no person, even those that outlive it.
+    if std::env::var_os(TASK_VARIABLE).is_none() {
+        command.env(TASK_VARIABLE, "git");
+    }
     for name in OF_ANOTHER_REPOSITORY {
         command.env_remove(name);
     }

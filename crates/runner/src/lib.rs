@@ -12,7 +12,7 @@
 //! | [`files`] | the files that a run shows, reads and leaves behind |
 //! | [`login`] | missing logins: how they show, and what mends them |
 //! | [`projection`] | files for people that follow from a run: the state file of a pipeline |
-//! | [`git`], [`worktree`] | calling git; the worktrees of runs and tasks |
+//! | [`git`], [`worktree`], [`commit`] | calling git; the worktrees of runs and tasks; committing what a task changed |
 //! | [`secret`] | secrets: where they come from, and keeping them out of sight |
 //! | [`load`], [`start`] | from the store to a run; from a workflow file to a new run |
 //! | [`verify`] | that everything stored follows from the histories |
@@ -21,6 +21,7 @@
 
 pub mod agent;
 pub mod beside;
+pub mod commit;
 pub mod config;
 pub mod driver;
 pub mod files;

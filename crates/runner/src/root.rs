@@ -145,6 +145,16 @@ impl Root {
         self.run_folder(run).join("locks").join(format!("worktree.{}.lock", file_name(name)))
     }
 
+    /// What git holds locked while it commits what a task changed.
+    pub fn commit_lock(&self, run: &RunId, name: &str) -> PathBuf {
+        self.run_folder(run).join("locks").join(format!("commit.{}.lock", file_name(name)))
+    }
+
+    /// Where temporary files lie while that is done.
+    pub fn commit_folder(&self, run: &RunId, name: &str) -> PathBuf {
+        self.run_folder(run).join("commit").join(file_name(name))
+    }
+
     /// The locks that attempts of a run hold, or held when Lockgate was killed.
     pub fn lock_files(&self, run: &RunId) -> Vec<PathBuf> {
         let Ok(entries) = std::fs::read_dir(self.run_folder(run).join("locks")) else { return Vec::new() };

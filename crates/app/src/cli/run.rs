@@ -13,7 +13,7 @@ use crate::view::lockgate;
 use crate::{background, diagnose, drive, inputs, neutral, pipeline, print, signals, workflow_file};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Way;
-use lockgate_engine::spec::workflow::Workflow;
+use lockgate_engine::spec::workflow::{Commit, Workflow};
 use lockgate_runner::agent::Configured;
 use lockgate_runner::config::Config;
 use lockgate_runner::driver::{Driver, Halt, begin_detached};
@@ -157,7 +157,9 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 fn commit_each(workflow: &mut Workflow) {
     workflow.max_parallel = Some(1);
     for task in workflow.phases.iter_mut().flat_map(|phase| &mut phase.tasks) {
-        task.commit |= task.agent().is_some();
+        if task.agent().is_some() && task.commit.is_none() {
+            task.commit = Some(Commit::default());
+        }
     }
 }
 
@@ -180,12 +182,15 @@ pub(crate) fn with_limits(workflow: Workflow, config: &Config) -> Workflow {
     let mut workflow = pipeline::with_settings(workflow, config);
     workflow.follow_policy(&config.policy);
     workflow.shell = workflow.shell.or_else(|| config.shell.clone());
+    for commit in workflow.phases.iter_mut().flat_map(|phase| &mut phase.tasks).filter_map(|task| task.commit.as_mut()) {
+        *commit = std::mem::take(commit).or(&config.commit);
+    }
     Workflow { max_parallel: workflow.max_parallel.or(config.max_parallel.map(NonZeroU32::get)), ..workflow }
 }
 
 /// What cannot be committed is better known before an agent has worked.
 fn refuse_commits_without_git(workflow: &Workflow, root: &Path) -> Result<(), Trouble> {
-    let commits = workflow.phases.iter().flat_map(|phase| &phase.tasks).any(|task| task.commit);
+    let commits = workflow.phases.iter().flat_map(|phase| &phase.tasks).any(|task| task.commit.is_some());
     if !commits || git(root, &["rev-parse", "--git-dir"]).is_ok() {
         return Ok(());
     }

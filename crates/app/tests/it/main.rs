@@ -7,6 +7,7 @@ mod answers;
 mod asking;
 mod backoff;
 mod checkpoints;
+mod commits;
 mod daily;
 mod definition;
 mod detached;

@@ -413,28 +413,6 @@ phases:
 }
 
 #[test]
-fn commits_are_made_for_tasks_that_ask_for_it() {
-    let project = Project::with(
-        "
-name: commits
-phases:
-  - id: work
-    tasks:
-      - { id: first, name: Write it, run: 'echo 1 > one.txt', commit: true }
-      - { id: nothing, needs: [first], pass: true, commit: true }
-",
-    );
-    let git = |arguments: &[&str]| project.git(arguments);
-    project.init_git();
-    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(0));
-    assert_eq!(git(&["log", "--format=%s"]), "work/first: Write it\n");
-    assert!(!git(&["ls-files"]).contains(".lockgate"), "{}", git(&["ls-files"]));
-    let finished = project.events(&project.newest(), "task_finished");
-    assert_eq!(finished[0]["commit"].as_str().unwrap(), git(&["rev-parse", "--short", "HEAD"]).trim());
-    assert!(finished[1]["commit"].is_null());
-}
-
-#[test]
 fn changing_an_answer_to_abort_says_that_the_run_is_aborted() {
     let flow = "
 name: stop
@@ -521,34 +499,6 @@ fn questions_are_answered_in_advance_and_a_word_for_yes_is_no_other_answer() {
         let told = project.run(&["validate", "flow.yaml"]);
         assert_eq!(told.code, Some(4), "{signal}: {told:?}");
     }
-}
-
-#[test]
-fn commits_are_made_where_the_folder_of_lockgate_is_ignored() {
-    let project = Project::with("name: c\nphases: [{ id: w, tasks: [{ id: t, run: 'echo 1 > one.txt', commit: true }] }]\n");
-    project.write(".gitignore", ".lockgate\n");
-    project.init_git();
-    let output = project.run(&["run", "flow.yaml"]);
-    assert_eq!(output.code, Some(0), "{output:?}");
-    assert!(project.events(&project.newest(), "task_finished")[0]["commit"].is_string());
-}
-
-#[test]
-fn only_what_a_task_changed_is_committed() {
-    let project = Project::with(
-        "name: c\nphases: [{ id: w, tasks: [{ id: t, run: 'echo 1 > one.txt; echo 2 >> both.txt; rm gone.txt', commit: true }] }]\n",
-    );
-    let git = |arguments: &[&str]| project.git(arguments);
-    project.init_git();
-    project.write("gone.txt", "x");
-    git(&["add", "gone.txt"]);
-    git(&["commit", "-qm", "first"]);
-    project.write("secret key.txt", "mine");
-    project.write("both.txt", "1\n");
-    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(0));
-    let committed = git(&["show", "--name-only", "--format=", "HEAD"]);
-    assert_eq!(committed, "both.txt\ngone.txt\none.txt\n");
-    assert!(git(&["status", "--porcelain"]).contains("?? \"secret key.txt\""), "what somebody else changed stays theirs");
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub use plan::PlanPart;
 pub use question::{Automatic, Check, Deadline, OnDeadline, Policy, Question, Waits};
 pub use shell::Shell;
 pub(crate) use spread::CHECK_FAILED;
-pub use spread::{ForEach, Holds, Input, InputKind, Join, Over, Until, Worktree};
+pub use spread::{Commit, ForEach, Holds, Input, InputKind, Join, Over, Until, Worktree};
 
 use crate::hold::Choice;
 use crate::id::{GateId, PhaseId, TaskId};
@@ -194,8 +194,8 @@ pub struct Task {
     pub budget: Budget,
     /// Where its work happens.
     pub worktree: Worktree,
-    /// Whether what it changed is committed with git when it is done.
-    pub commit: bool,
+    /// How what it changed is committed with git when it is done; it is not where this is absent.
+    pub commit: Option<Commit>,
     /// The shell that runs its commands.
     pub shell: Option<Shell>,
 }
@@ -453,7 +453,7 @@ impl Task {
             continue_on_error: false,
             budget: Budget::default(),
             worktree: Worktree::default(),
-            commit: false,
+            commit: None,
             shell: None,
         }
     }

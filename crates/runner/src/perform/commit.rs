@@ -1,96 +1,122 @@
 //! Committing what a task changed, where it asks for that; and seeing what an agent committed by itself.
 
-use super::Shared;
-use crate::git::{git, git_with};
-use crate::root::FOLDER;
-use lockgate_engine::id::TaskKey;
-use std::collections::BTreeMap;
+use super::command::{failure, start};
+use super::values::Renderer;
+use super::{Shared, TaskCall, worktree};
+use crate::commit::{Message, NotCommitted, Place, Work};
+use crate::git::git;
+use crate::process::Stop;
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::Run;
+use lockgate_engine::run::event::{Failure, FailureKind};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
-/// What is committed, and where; taken when the task begins.
+/// What becomes of a task's work in git, taken when its effect begins.
 pub(super) struct Commit {
-    message: String,
-    /// Whether what is left uncommitted is committed; else only what the agent committed is seen.
-    makes: bool,
-    /// Unknown until the task starts: its worktree may not exist before.
-    start: Option<Start>,
+    tree: Option<worktree::Wanted>,
+    what: What,
 }
 
-/// Where a task works, and what was there when it started.
-struct Start {
-    dir: PathBuf,
-    /// The commit that was checked out.
-    head: Option<String>,
-    /// What was uncommitted, so that the changes of others stay theirs.
-    uncommitted: BTreeMap<String, Stamp>,
+enum What {
+    /// It is committed.
+    Makes(Box<Makes>),
+    /// The summary of a plan names the commits of its agents, whoever made them.
+    Sees,
 }
 
-/// What a file was at a moment; nothing where it was not there.
-type Stamp = Option<(SystemTime, u64)>;
+struct Makes {
+    run: RunId,
+    name: String,
+    renderer: Renderer,
+    /// The template of the message, where there is one.
+    template: Option<String>,
+    otherwise: String,
+    hooks: bool,
+}
+
+/// The same once the attempt has started.
+pub(super) enum Started {
+    Makes(Box<Work>, Message),
+    Sees { dir: PathBuf, head: Option<String> },
+}
 
 impl Commit {
-    pub(super) fn new(key: &TaskKey, title: &str, makes: bool) -> Self {
-        Self { message: format!("{}: {title}", key.address()), makes, start: None }
-    }
-
-    /// Notes what is checked out and what is uncommitted in the directory that the task works in, before it starts.
-    pub(super) async fn look(&mut self, dir: PathBuf) {
-        let makes = self.makes;
-        let looked = tokio::task::spawn_blocking(move || {
-            let uncommitted = if makes { uncommitted(&dir).unwrap_or_default() } else { BTreeMap::new() };
-            Start { head: head(&dir), uncommitted, dir }
-        });
-        self.start = looked.await.ok();
-    }
-
-    /// Commits what the task changed; gives the commit, or nothing where it changed nothing. What was uncommitted before and is as it was
-    /// stays so. Of an agent that committed by itself and left nothing, its last commit is given.
-    pub(super) async fn make(self, shared: &Shared) -> Result<Option<String>, String> {
-        // Tasks that end together share an index.
-        let _alone = shared.committing.lock().await;
-        let Self { message, makes, start } = self;
-        let Some(Start { dir, head: before, uncommitted: others }) = start else {
-            return Err("the directory was not checked when the task started".into());
+    /// What a task asks for; nothing where git does not matter.
+    pub(super) fn of(run: &Run, call: TaskCall<'_>) -> Option<Self> {
+        let tree = worktree::wanted(run, call.key, call.task);
+        let what = match &call.task.commit {
+            Some(commit) => {
+                let output_dir = Path::new(&run.output_dir);
+                let renderer = Renderer::of(run, call.phase, output_dir, call.values(), commit.message.as_deref());
+                What::Makes(Box::new(Makes {
+                    run: run.id.clone(),
+                    name: format!("{}-{}", crate::worktree::Tree::of_task(&run.id, call.key).name, call.key.iteration),
+                    renderer,
+                    template: commit.message.clone(),
+                    otherwise: format!("{}: {}", call.key.address(), call.task.title()),
+                    hooks: commit.hooks.unwrap_or(true),
+                }))
+            }
+            None if call.task.agent().is_some() && !run.workflow.plans.is_empty() => What::Sees,
+            None => return None,
         };
-        let made = tokio::task::spawn_blocking(move || {
-            let by_itself = || head(&dir).filter(|now| before.as_ref().is_some_and(|before| before != now));
-            if !makes {
-                return Ok(by_itself());
-            }
-            let now = uncommitted(&dir)?;
-            let changed = now.iter().filter(|(path, stamp)| others.get(*path) != Some(*stamp)).map(|(path, _)| path.as_str());
-            let paths: Vec<&str> = changed.collect();
-            if paths.is_empty() {
-                return Ok(by_itself());
-            }
-            let top = PathBuf::from(git(&dir, &["rev-parse", "--show-toplevel"])?);
-            let listed = paths.join("\0");
-            let from = ["--pathspec-from-file=-", "--pathspec-file-nul"];
-            git_with(&top, &[&["--literal-pathspecs", "add", "--all"][..], &from].concat(), &listed)?;
-            let commit = ["--literal-pathspecs", "commit", "--quiet", "--no-verify", "-m", &message];
-            git_with(&top, &[&commit[..], &from].concat(), &listed)?;
-            Ok(head(&dir))
-        });
-        made.await.map_err(|error| error.to_string())?
+        Some(Self { tree, what })
+    }
+
+    /// Records what is there in the directory that the task works in, before it starts.
+    pub(super) async fn start(self, shared: &Shared, stop: &Stop) -> Result<Started, Failure> {
+        let dir = worktree::directory(shared, self.tree, stop).await?;
+        let makes = match self.what {
+            What::Makes(makes) => *makes,
+            What::Sees => return Ok(Started::Sees { head: head(dir.clone()).await, dir }),
+        };
+        let text = match &makes.template {
+            None => makes.otherwise,
+            Some(template) => makes.renderer.ready(shared).await.and_then(|ready| ready.text(template)).map_err(start)?,
+        };
+        let message = Message { text: shared.masks().mask_text(&text).into_owned(), hooks: makes.hooks };
+        if message.text.trim().is_empty() {
+            return Err(start("the message of its commit is empty"));
+        }
+        let scratch = shared.root.commit_folder(&makes.run, &makes.name);
+        let lock = shared.root.commit_lock(&makes.run, &makes.name);
+        let place = Place { dir, scratch, lock, name: makes.name };
+        let started = tokio::task::spawn_blocking(move || Work::start(place));
+        let work = started.await.map_err(|error| start(error.to_string()))?;
+        let work = work.map_err(|why| start(format!("what it changes could not be committed: {why}")))?;
+        Ok(Started::Makes(Box::new(work), message))
     }
 }
 
-/// What is uncommitted under a folder, by its path from the top of the repository, save for our own folder.
-fn uncommitted(dir: &Path) -> Result<BTreeMap<String, Stamp>, String> {
-    let top = PathBuf::from(git(dir, &["rev-parse", "--show-toplevel"])?);
-    let told = git(dir, &["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", "."])?;
-    let paths = told.split('\0').filter_map(|entry| entry.get(3..)).filter(|path| !path.is_empty());
-    let ours = |path: &&str| !Path::new(path).components().any(|part| part.as_os_str() == FOLDER);
-    Ok(paths.filter(ours).map(|path| (path.to_owned(), stamp(&top.join(path)))).collect())
+impl Started {
+    /// Commits what the task changed, or sees what its agent committed; gives the commit, if there is one.
+    pub(super) async fn complete(self, stop: &Stop) -> Result<Option<String>, Failure> {
+        let (work, message) = match self {
+            Self::Makes(work, message) => (work, message),
+            Self::Sees { dir, head: before } => {
+                let now = head(dir).await;
+                return Ok(now.filter(|now| before.as_ref().is_some_and(|before| before != now)));
+            }
+        };
+        let stop = stop.clone();
+        let committed = tokio::task::spawn_blocking(move || work.commit(&message, &stop));
+        let cannot = |why: String| failure(FailureKind::Output, format!("what it changed cannot be committed: {why}"));
+        committed.await.map_err(|error| cannot(error.to_string()))?.map_err(|why| match why {
+            NotCommitted::Failed(why) => cannot(why),
+            NotCommitted::Stopped => failure(FailureKind::Stopped, why.to_string()),
+        })
+    }
+
+    /// Records what an attempt left behind that did not complete the task.
+    pub(super) async fn leave(self) {
+        if let Self::Makes(work, _) = self {
+            // Where it cannot be recorded, everything until the next attempt counts as its work.
+            let _ = tokio::task::spawn_blocking(move || work.leave()).await;
+        }
+    }
 }
 
-fn stamp(path: &Path) -> Stamp {
-    let metadata = path.symlink_metadata().ok()?;
-    Some((metadata.modified().ok()?, metadata.len()))
-}
-
-/// The commit that the branch stands at.
-fn head(dir: &Path) -> Option<String> {
-    git(dir, &["rev-parse", "--short", "HEAD"]).ok()
+/// The commit that is checked out.
+async fn head(dir: PathBuf) -> Option<String> {
+    tokio::task::spawn_blocking(move || git(&dir, &["rev-parse", "--short", "HEAD"]).ok()).await.ok().flatten()
 }

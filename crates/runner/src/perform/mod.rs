@@ -14,6 +14,7 @@ mod script;
 mod secrets;
 mod shell;
 mod spread;
+mod turn;
 mod values;
 mod worktree;
 
@@ -57,8 +58,7 @@ struct Shared {
     on_line: OnLine,
     secrets: secrets::Known,
     cache: values::Cache,
-    /// Held while what a task changed is committed.
-    committing: tokio::sync::Mutex<()>,
+    turns: turn::Turns,
     /// What stands in for processes, where nothing is to be done for real.
     stubs: Option<Arc<Stubs>>,
 }
@@ -93,7 +93,7 @@ impl Performer {
                 on_line,
                 secrets,
                 cache,
-                committing: tokio::sync::Mutex::new(()),
+                turns: turn::Turns::default(),
                 stubs,
             }),
         }
@@ -241,6 +241,7 @@ impl<'a> TaskCall<'a> {
     fn values(&self) -> TaskValues<'a> {
         TaskValues {
             id: Some((self.key.task.as_str(), self.attempt)),
+            name: Some(self.task.title()),
             item: self.key.item.as_deref().zip(self.state.value.as_ref()),
             round: self.task.until.as_ref().map(|_| (self.state.previous.as_ref(), self.state.rounds + 1)),
             config: None,

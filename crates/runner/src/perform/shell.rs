@@ -1,8 +1,8 @@
 //! Shell tasks and gates: a command in its own session, with its secrets, its log and its declared outputs.
 
 use super::command::{Like, Prepared, explain, failure, prepare, renderer, start};
-use super::values::{Renderer, TaskValues};
-use super::{Shared, TaskCall, failed, login, script, worktree};
+use super::values::TaskValues;
+use super::{Shared, TaskCall, failed, login, script, turn, worktree};
 use crate::process::{self, Stop};
 use crate::root::Step;
 use crate::world::Performed;
@@ -86,20 +86,18 @@ pub(super) fn gate(
     let values = TaskValues { id: Some((id.as_str(), attempt)), ..TaskValues::default() };
     let renderer = renderer(run, phase, &prepared, values, &[command.as_str()]);
     let (tree, command) = (worktree::of_gate(run, phase, iteration, gate), command.clone());
-    async move { ended(gate_once(&shared, prepared, renderer, tree, &command, &stop).await.err()) }.boxed()
-}
-
-async fn gate_once(
-    shared: &Shared,
-    mut prepared: Prepared,
-    renderer: Renderer,
-    tree: Option<worktree::Wanted>,
-    command: &str,
-    stop: &Stop,
-) -> Result<(), Failure> {
-    worktree::enter(shared, &mut prepared, tree, stop).await?;
-    let ready = renderer.ready(shared).await.map_err(start)?;
-    execute(shared, &prepared, &ready, command, stop).await
+    let turn = turn::Wanted::of_gate(run, phase, prepared.address.clone(), tree.as_ref());
+    let judged = async move {
+        let mut prepared = prepared;
+        worktree::enter(&shared, &mut prepared, tree, &stop).await?;
+        let _turn = match turn.filter(|_| shared.stubs.is_none()) {
+            Some(turn) => Some(turn.take(&shared, &stop).await?),
+            None => None,
+        };
+        let ready = renderer.ready(&shared).await.map_err(start)?;
+        execute(&shared, &prepared, &ready, &command, &stop).await
+    };
+    judged.map(move |judged| ended(judged.err())).boxed()
 }
 
 /// Runs a command; gives why it failed, where it did.

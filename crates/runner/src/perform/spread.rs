@@ -1,7 +1,8 @@
 //! Tasks that become several, may be left out, or go round.
 
-use super::commit::Commit;
+use super::commit::{Commit, Started};
 use super::script::{self, How, Trouble, evaluate, keep_log, masked, prepare};
+use super::turn::{self, Turn};
 use super::values::{Renderer, TaskValues};
 use super::{Shared, TaskCall, command, failed, shell, worktree};
 use crate::files::{LinesError, look_at_lines};
@@ -232,8 +233,18 @@ pub(super) struct Ending {
     key: TaskKey,
     attempt: u32,
     until: Option<Until>,
-    commit: Option<(Commit, Option<worktree::Wanted>)>,
+    commit: Option<Commit>,
+    turn: Option<turn::Wanted>,
+    begun: Begun,
     stop: Stop,
+}
+
+/// What an attempt has while it works.
+#[derive(Default)]
+struct Begun {
+    commit: Option<Started>,
+    /// The last to be dropped.
+    turn: Option<Turn>,
 }
 
 enum Until {
@@ -275,20 +286,22 @@ impl Ending {
                 }))
             }
         });
-        // The summary of a plan names the commits of its tasks, whoever made them.
-        let is_seen = call.task.agent().is_some() && !run.workflow.plans.is_empty();
-        let commit = (call.task.commit || is_seen).then(|| {
-            let tree = worktree::wanted(run, call.key, call.task);
-            (Commit::new(call.key, call.task.title(), call.task.commit), tree)
-        });
-        Self { shared, key: call.key.clone(), attempt: call.attempt, until, commit, stop }
+        let tree = worktree::wanted(run, call.key, call.task);
+        let turn = turn::Wanted::of_task(run, call.phase, call.task, call.key.address(), tree.as_ref());
+        let (commit, begun) = (Commit::of(run, call), Begun::default());
+        Self { shared, key: call.key.clone(), attempt: call.attempt, until, commit, turn, begun, stop }
     }
 
-    /// Notes what must be known before the work starts, in the directory where it happens.
+    /// Waits for its turn in the directory where the work happens, and records what is there before it starts.
     pub(super) async fn begin(&mut self) -> Result<(), Failure> {
-        if let Some((commit, tree)) = self.commit.as_mut().filter(|_| self.shared.stubs.is_none()) {
-            let dir = worktree::directory(&self.shared, tree.take(), &self.stop).await?;
-            commit.look(dir).await;
+        if self.shared.stubs.is_some() {
+            return Ok(());
+        }
+        if let Some(turn) = self.turn.take() {
+            self.begun.turn = Some(turn.take(&self.shared, &self.stop).await?);
+        }
+        if let Some(commit) = self.commit.take() {
+            self.begun.commit = Some(commit.start(&self.shared, &self.stop).await?);
         }
         Ok(())
     }
@@ -300,7 +313,7 @@ impl Ending {
         values: Vec<(Digest, Vec<u8>)>,
         agent: Option<Box<AgentReport>>,
     ) -> Performed {
-        let Self { shared, key, attempt, until, commit, stop } = self;
+        let Self { shared, key, attempt, until, begun, stop, .. } = self;
         let outcome = match (outcome, until) {
             (TaskOutcome::Finished { result, outputs }, Some(until)) => {
                 match holds(&shared, until, result.as_ref(), &values, &stop).await {
@@ -311,13 +324,18 @@ impl Ending {
             }
             (outcome, _) => outcome,
         };
-        let (outcome, commit) = match (outcome, commit.filter(|_| shared.stubs.is_none())) {
-            (outcome @ TaskOutcome::Finished { .. }, Some((commit, _))) => match commit.make(&shared).await {
+        let (outcome, commit) = match (outcome, begun.commit) {
+            (outcome @ TaskOutcome::Finished { .. }, Some(commit)) => match commit.complete(&stop).await {
                 Ok(made) => (outcome, made),
-                Err(why) => (failed(FailureKind::Output, format!("what it changed cannot be committed: {why}")), None),
+                Err(failure) => (TaskOutcome::Failed(failure), None),
             },
-            (outcome, _) => (outcome, None),
+            (outcome, Some(commit)) => {
+                commit.leave().await;
+                (outcome, None)
+            }
+            (outcome, None) => (outcome, None),
         };
+        drop(begun.turn);
         Performed { body: Body::TaskEnded { key, attempt, outcome, agent, commit }, values }
     }
 }

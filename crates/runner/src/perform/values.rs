@@ -64,6 +64,8 @@ pub(super) fn overlay(context: &mut Context, vars: &BTreeMap<String, Value>) {
 pub(super) struct TaskValues<'a> {
     /// Its id and the attempt.
     pub(super) id: Option<(&'a str, u32)>,
+    /// What people call it.
+    pub(super) name: Option<&'a str>,
     /// The item that it is done for.
     pub(super) item: Option<(&'a str, &'a Datum)>,
     /// What the round before gave, and which round this is, counted from 1.
@@ -88,6 +90,9 @@ impl TemplateValues {
     /// The values for templates of a phase; `output_dir` as it is to appear in them.
     fn of(run: &Run, phase: &Phase, output_dir: &Path, task: TaskValues<'_>) -> Self {
         let mut of_task = task.id.map_or(Value::Null, |(id, attempt)| json!({"id": id, "attempt": attempt}));
+        if let Some(name) = task.name {
+            of_task["name"] = json!(name);
+        }
         if let Some(feedback) = task.feedback {
             of_task["feedback"] = json!(feedback);
         }

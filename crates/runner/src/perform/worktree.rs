@@ -17,6 +17,13 @@ pub(super) struct Wanted {
     from: Option<Tree>,
 }
 
+impl Wanted {
+    /// The name of the worktree.
+    pub(super) fn name(&self) -> String {
+        self.tree.name.clone()
+    }
+}
+
 /// The worktree of the whole run, where its workflow asks for one.
 pub(super) fn of_run(run: &Run) -> Option<Wanted> {
     match run.workflow.worktree {

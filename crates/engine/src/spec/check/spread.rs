@@ -6,7 +6,7 @@ use crate::spec::code::ProblemCode;
 use crate::spec::problem::shown;
 use crate::spec::scalar;
 use crate::spec::syntax::{Content, Node};
-use crate::spec::workflow::{ForEach, Holds, Input, InputKind, Join, Over, Until, Worktree};
+use crate::spec::workflow::{Commit, ForEach, Holds, Input, InputKind, Join, Over, Until, Worktree};
 use crate::template::Roots;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -70,6 +70,25 @@ pub(super) static UNTIL: Format = Format {
 
 /// What `until` may be.
 pub(super) const UNTIL_SHAPES: [Shape; 2] = [Shape::Filled, Shape::Map(&UNTIL)];
+
+/// How what a task changed is committed.
+pub(super) static COMMIT: Format = Format {
+    name: "commit",
+    what: "`commit`",
+    known: &[
+        Key::optional(
+            "message",
+            Shape::Filled,
+            "The message of the commit; a template. When absent, the address and the name of the task.",
+        ),
+        Key::optional("hooks", Shape::Truth, "Whether the repository's hooks are run.").default("true"),
+    ],
+    later: &[],
+    rule: None,
+};
+
+/// What `commit` may be.
+pub(super) const COMMIT_SHAPES: [Shape; 2] = [Shape::Truth, Shape::Map(&COMMIT)];
 
 /// A value that a run is given when it begins.
 pub(super) static INPUT: Format = Format {
@@ -172,6 +191,20 @@ impl Checker<'_, '_> {
             Some(true) => Worktree::Own,
             Some(false) | None => Worktree::No,
         }
+    }
+
+    /// How what a task changed is committed.
+    pub(super) fn commit(&mut self, fields: &Fields<'_, '_>) -> Option<Commit> {
+        let node = fields.get("commit")?;
+        let Content::Map(_) = &*node.content else {
+            return self.truth(node, "`commit`").filter(|commits| *commits).map(|_| Commit::default());
+        };
+        let fields = self.fields(node, &COMMIT)?;
+        let message = fields.get("message").and_then(|node| {
+            self.filled(node, "`message`")?;
+            self.template(node, "`message`", Roots::Task)
+        });
+        Some(Commit { message, hooks: fields.get("hooks").and_then(|node| self.truth(node, "`hooks`")) })
     }
 
     /// What a run is given when it begins.

@@ -8,7 +8,7 @@ use super::question::{
     ACTION, ACTION_ABOUT, BLOCKING_ABOUT, DEADLINE_ABOUT, DECISION, DECISION_ABOUT, DEFAULT_ABOUT, ON_DEADLINE_ABOUT,
     ON_DEADLINE_SHAPES, QUESTIONS, REMIND_ABOUT, SIGNAL_ABOUT, VERIFY, VERIFY_ABOUT, WAIT_KEYS,
 };
-use super::spread::{FOR_EACH_SHAPES, JOINS, UNTIL_SHAPES};
+use super::spread::{COMMIT_SHAPES, FOR_EACH_SHAPES, JOINS, UNTIL_SHAPES};
 use crate::id::TaskId;
 use crate::spec::code::ProblemCode;
 use crate::spec::syntax::{Content, Node};
@@ -67,7 +67,7 @@ pub(super) static TASK: Format = Format {
         Key::optional("continue_on_error", Shape::Truth, "Whether the run goes on when the task has failed for good.").default("false"),
         Key::optional("budget", Shape::Map(&BUDGET), BUDGET_ABOUT),
         Key::optional("worktree", Shape::Truth, "Whether it works in a git worktree and on a branch of its own.").default("false"),
-        Key::optional("commit", Shape::Truth, "Whether what it changed is committed with git when it is done.").default("false"),
+        Key::optional("commit", Shape::AnyOf(&COMMIT_SHAPES), "Whether what it changed is committed with git when it is done: true, or a map that says how.").default("false"),
         Key::optional("timeout", Shape::Duration, "How long one attempt may take: `30s`, `5m`, `1h 30m` or `PT30M`."),
         Key::optional(
             "retry",
@@ -166,7 +166,7 @@ impl Checker<'_, '_> {
                 .is_some_and(|node| self.truth(node, "`continue_on_error`") == Some(true)),
             budget: self.budget(fields),
             worktree: self.worktree(fields),
-            commit: fields.get("commit").is_some_and(|node| self.truth(node, "`commit`") == Some(true)),
+            commit: self.commit(fields),
             shell,
             ..plain
         };

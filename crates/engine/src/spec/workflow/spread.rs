@@ -115,6 +115,22 @@ pub enum InputKind {
     Choice(Vec<String>),
 }
 
+/// How what a task changed is committed with git.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Commit {
+    /// The template of its message; where nothing is said, the address and the name of the task.
+    pub message: Option<String>,
+    /// Whether the repository's hooks are run; where nothing is said, they are.
+    pub hooks: Option<bool>,
+}
+
+impl Commit {
+    /// Fills in what is not said.
+    pub fn or(self, settings: &Self) -> Self {
+        Self { message: self.message.or_else(|| settings.message.clone()), hooks: self.hooks.or(settings.hooks) }
+    }
+}
+
 /// Where the work of a run or task happens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -1,6 +1,6 @@
 //! The stored form of tasks. A definition may hold very many, and what few of them say must not cost all of them.
 
-use super::{Budget, ForEach, Join, OnFail, OnInterrupt, Retry, Script, Shell, Task, Until, Work, Worktree};
+use super::{Budget, Commit, ForEach, Join, OnFail, OnInterrupt, Retry, Script, Shell, Task, Until, Work, Worktree};
 use crate::id::TaskId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ struct Seldom {
     continue_on_error: bool,
     budget: Budget,
     worktree: Worktree,
-    commit: bool,
+    commit: Option<Commit>,
     #[serde(default)]
     shell: Option<Shell>,
 }

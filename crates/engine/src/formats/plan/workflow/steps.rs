@@ -8,7 +8,7 @@ use crate::id::{PhaseId, TaskId};
 use crate::spec::check::settle_redo;
 use crate::spec::code::ProblemCode;
 use crate::spec::problem::Report;
-use crate::spec::workflow::{AgentWork, Gate, Holds, Prompt, Task, Until, Work};
+use crate::spec::workflow::{AgentWork, Commit, Gate, Holds, Prompt, Task, Until, Work};
 
 /// How often an agent does a task whose checks do not succeed.
 const ROUNDS: u32 = 3;
@@ -164,7 +164,7 @@ fn agent(plan: &PlanFile, task: &PlanTask, id: &str, phase: &PhaseId, prefix: &s
             timeout: Some(CHECK_LIMIT),
             checks: checks.iter().map(|check| (*check).to_owned()).collect(),
         }),
-        commit: commits(&plan.frontmatter),
+        commit: commits(&plan.frontmatter).then(Commit::default),
         ..Task::new(task_id(prefix, task), Work::Agent(Box::new(work)))
     }
 }

@@ -130,7 +130,7 @@ fn a_plan_is_a_phase_whose_tasks_follow_each_other() {
         ]
     );
     assert!(phase.tasks.iter().skip(1).zip(&phase.tasks).all(|(task, before)| task.needs == [before.id.clone()]));
-    assert!(phase.tasks.iter().all(|task| task.commit == task.agent().is_some()));
+    assert!(phase.tasks.iter().all(|task| task.commit.is_some() == task.agent().is_some()));
     assert_eq!(workflow.plans[0].summary.as_deref(), Some(".planning/phases/08-login/08-01-SUMMARY.md"));
     assert_eq!((workflow.plans[0].tasks.len(), workflow.plans[0].phase.as_str()), (6, "08-01"));
     let codes: Vec<&str> = problems.iter().map(|problem| problem.code.text()).collect();

@@ -1,0 +1,129 @@
+//! Changes between two trees, and putting them on top of a third.
+
+use super::repository::{Repository, text};
+use crate::root::FOLDER;
+use std::collections::BTreeMap;
+
+/// A file as git stores it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Version {
+    mode: String,
+    id: String,
+}
+
+impl Version {
+    fn is_regular_file(&self) -> bool {
+        self.mode.starts_with("100")
+    }
+}
+
+/// What became of a file; nothing stands for a file that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    pub(super) before: Option<Version>,
+    pub(super) after: Option<Version>,
+}
+
+pub(super) type Changes = BTreeMap<Vec<u8>, Change>;
+
+/// The changes from one tree to another.
+pub(super) fn between(repository: &Repository, from: &str, to: &str) -> Result<Changes, String> {
+    let told = repository.run(&["diff-tree", "-r", "-z", "--no-renames", "--no-abbrev", from, to], b"")?;
+    Ok(parse(&told))
+}
+
+/// What is staged in the user's index, compared to a tree.
+pub(super) fn staged(repository: &Repository, tree: &str) -> Result<Changes, String> {
+    let told = repository.run(&["diff-index", "--cached", "-z", "--no-renames", "--no-abbrev", tree], b"")?;
+    Ok(parse(&told))
+}
+
+/// Git's raw format: `:MODE MODE ID ID STATUS`, then the path, both ended by NUL.
+fn parse(told: &[u8]) -> Changes {
+    let mut parts = told.split(|byte| *byte == 0);
+    let mut changes = Changes::new();
+    while let (Some(about), Some(path)) = (parts.next(), parts.next()) {
+        let about = String::from_utf8_lossy(about);
+        let fields: Vec<&str> = about.trim_start_matches(':').split(' ').collect();
+        let [mode_before, mode_after, id_before, id_after, _] = fields[..] else { continue };
+        let version = |mode: &str, id: &str| {
+            let exists = mode.bytes().any(|digit| digit != b'0');
+            exists.then(|| Version { mode: mode.to_owned(), id: id.to_owned() })
+        };
+        changes.insert(path.to_vec(), Change { before: version(mode_before, id_before), after: version(mode_after, id_after) });
+    }
+    changes
+}
+
+/// Whether a path lies in the folder of Lockgate itself.
+pub(super) fn is_ours(path: &[u8]) -> bool {
+    path.split(|byte| *byte == b'/').any(|part| part == FOLDER.as_bytes())
+}
+
+/// Two sides changed the same file, and their changes cannot be told apart.
+#[derive(Debug)]
+pub(super) struct Conflict;
+
+/// A file with both the changes of a task and those of somebody else since the same state.
+pub(super) fn merged(
+    repository: &Repository,
+    before: Option<&Version>,
+    theirs: Option<&Version>,
+    task: Option<&Version>,
+) -> Result<Result<Option<Version>, Conflict>, String> {
+    if task == theirs || task == before {
+        return Ok(Ok(theirs.cloned()));
+    }
+    if theirs == before {
+        return Ok(Ok(task.cloned()));
+    }
+    let (Some(before), Some(theirs), Some(task)) = (before, theirs, task) else { return Ok(Err(Conflict)) };
+    if ![before, theirs, task].iter().all(|version| version.is_regular_file()) {
+        return Ok(Err(Conflict));
+    }
+    let mode = if task.mode == before.mode { &theirs.mode } else { &task.mode };
+    Ok(match merged_content(repository, before, theirs, task)? {
+        Some(id) => Ok(Some(Version { mode: mode.clone(), id })),
+        None => Err(Conflict),
+    })
+}
+
+/// The id of the merged content; nothing where the same lines were changed.
+fn merged_content(repository: &Repository, before: &Version, theirs: &Version, task: &Version) -> Result<Option<String>, String> {
+    let file = |name: &str, version: &Version| {
+        let content = repository.run(&["cat-file", "blob", &version.id], b"")?;
+        repository.scratch_file(name, &content).map(|path| path.to_string_lossy().into_owned())
+    };
+    let (theirs, before, task) = (file("theirs", theirs)?, file("before", before)?, file("task", task)?);
+    // Git fails with the number of conflicts, and for binary files.
+    let Ok(content) = repository.run(&["merge-file", "-p", "--quiet", &theirs, &before, &task], b"") else { return Ok(None) };
+    repository.run(&["hash-object", "-w", "--stdin"], &content).map(|id| Some(text(id)))
+}
+
+/// The versions that some files are to have in an index.
+pub(super) type Versions = BTreeMap<Vec<u8>, Option<Version>>;
+
+/// The arguments and the input with which git sets the versions of some files in an index.
+pub(super) fn setting(repository: &Repository, versions: &Versions) -> ([&'static str; 4], Vec<u8>) {
+    let mut lines = Vec::new();
+    for (path, version) in versions {
+        let line = match version {
+            Some(Version { mode, id }) => format!("{mode} {id}\t"),
+            // Mode 0 removes the file; the id must only be as long as any other.
+            None => format!("0 {}\t", "0".repeat(repository.empty_tree.len())),
+        };
+        lines.extend(line.into_bytes());
+        lines.extend(path);
+        lines.push(0);
+    }
+    (["update-index", "--replace", "-z", "--index-info"], lines)
+}
+
+/// The tree that holds the same as another one, with some files changed.
+pub(super) fn tree_with(repository: &Repository, tree: &str, changed: &Versions) -> Result<String, String> {
+    let index = repository.own_index()?;
+    index.run(&["read-tree", "--reset", tree], b"")?;
+    let (arguments, input) = setting(repository, changed);
+    index.run(&arguments, &input)?;
+    index.tree()
+}

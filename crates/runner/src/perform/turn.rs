@@ -1,0 +1,115 @@
+//! Taking turns in a directory: a task whose work is committed works in it alone, so that only its own changes are committed.
+
+use super::command::{failure, start};
+use super::{Shared, worktree};
+use crate::process::Stop;
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::Run;
+use lockgate_engine::run::event::{Failure, FailureKind};
+use lockgate_engine::spec::workflow::{Phase, Task, Work};
+use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
+
+/// How often to look whether another run has committed.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// A run, and the name of a worktree of it; the root where there is none.
+type Directory = (RunId, Option<String>);
+
+/// Who works where.
+#[derive(Default)]
+pub(super) struct Turns {
+    directories: Mutex<BTreeMap<Directory, Arc<RwLock<()>>>>,
+}
+
+/// A turn that something needs, taken when its effect begins.
+pub(super) struct Wanted {
+    address: String,
+    run: RunId,
+    /// The worktree; the root where there is none.
+    tree: Option<String>,
+    alone: bool,
+}
+
+/// The turn itself, until it is dropped.
+pub(super) enum Turn {
+    WithOthers { _guard: OwnedRwLockReadGuard<()> },
+    Alone { _guard: OwnedRwLockWriteGuard<()>, _file: Option<File> },
+}
+
+impl Wanted {
+    /// For a task; nothing where no task beside it commits.
+    pub(super) fn of_task(
+        run: &Run,
+        phase: &Phase,
+        task: &Task,
+        address: String,
+        tree: Option<&worktree::Wanted>,
+    ) -> Option<Self> {
+        let alone = task.commit.is_some();
+        let changes_files = alone || matches!(task.work, Work::Run(_) | Work::Agent(_));
+        changes_files.then(|| Self::beside_commits(run, phase, address, tree, alone)).flatten()
+    }
+
+    /// For a gate.
+    pub(super) fn of_gate(run: &Run, phase: &Phase, address: String, tree: Option<&worktree::Wanted>) -> Option<Self> {
+        Self::beside_commits(run, phase, address, tree, false)
+    }
+
+    fn beside_commits(run: &Run, phase: &Phase, address: String, tree: Option<&worktree::Wanted>, alone: bool) -> Option<Self> {
+        let commits = alone || phase.tasks.iter().any(|task| task.commit.is_some());
+        commits.then(|| Self { address, run: run.id.clone(), tree: tree.map(worktree::Wanted::name), alone })
+    }
+
+    /// Waits for the turn.
+    pub(super) async fn take(self, shared: &Shared, stop: &Stop) -> Result<Turn, Failure> {
+        let in_root = self.tree.is_none();
+        let directory = {
+            let mut directories = shared.turns.directories.lock().unwrap_or_else(PoisonError::into_inner);
+            directories.entry((self.run.clone(), self.tree)).or_default().clone()
+        };
+        let stopped = || failure(FailureKind::Stopped, "it was stopped before its turn");
+        if !self.alone {
+            let guard = tokio::select! {
+                guard = directory.read_owned() => guard,
+                () = stop.stopped() => return Err(stopped()),
+            };
+            return Ok(Turn::WithOthers { _guard: guard });
+        }
+        let guard = tokio::select! {
+            guard = directory.write_owned() => guard,
+            () = stop.stopped() => return Err(stopped()),
+        };
+        let file = match in_root {
+            // Other runs have other worktrees, and the same root.
+            true => Some(before_other_runs(shared, &self.address, stop).await?.ok_or_else(stopped)?),
+            false => None,
+        };
+        Ok(Turn::Alone { _guard: guard, _file: file })
+    }
+}
+
+/// Waits until no other run commits what it does in the root; nothing when stopped before.
+async fn before_other_runs(shared: &Shared, address: &str, stop: &Stop) -> Result<Option<File>, Failure> {
+    let path = shared.root.folder().join("commit.lock");
+    let cannot = |error: std::io::Error| start(format!("{} cannot be locked: {error}", path.display()));
+    let file = File::options().read(true).write(true).create(true).truncate(false).open(&path).map_err(cannot)?;
+    let mut told = false;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Some(file)),
+            Err(TryLockError::Error(error)) => return Err(cannot(error)),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        if !std::mem::replace(&mut told, true) {
+            (shared.on_line)(address, "waits for a task of another run that commits what it changes in the same folder");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_AGAIN) => {}
+            () = stop.stopped() => return Ok(None),
+        }
+    }
+}
