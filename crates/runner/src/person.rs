@@ -1,6 +1,7 @@
 //! Who is at the command line: a person at a terminal, or something that a task started.
 
 use crate::process::inside::{Ancestor, ancestors, has_terminal};
+use crate::process::limit;
 use crate::root::Root;
 use lockgate_engine::run::command::{Actor, Credential, Way};
 use serde::Deserialize;
@@ -29,13 +30,16 @@ fn actor(way: Way, inside_task: Option<String>) -> Actor {
     Actor { credential, name, way, terminal: has_terminal(), inside_task, uid: Some(uid) }
 }
 
-/// The task that this process runs inside of: by its environment, or because a driver is among its ancestors, of this root or of
-/// another. A driver adopts what its tasks leave behind, so a double fork does not lead away from it. Where the ancestors cannot be
+/// The task that this process runs inside of: by its environment, by the limit that everything started by a task has, or because a driver
+/// is among its ancestors, of this root or of another. A driver adopts what its tasks leave behind, so a double fork does not lead away from it. Where the ancestors cannot be
 /// seen, nobody can tell that this is not inside a task, and so it counts as inside.
 fn inside_task(root: &Root, ancestors: &[Ancestor]) -> Option<String> {
     if let Some(task) = std::env::var_os(TASK_VARIABLE) {
         let phase = std::env::var("LOCKGATE_PHASE").map(|phase| phase + "/").unwrap_or_default();
         return Some(format!("{phase}{}", task.to_string_lossy()));
+    }
+    if limit::is_inside_job() {
+        return Some("that its process has left".to_owned());
     }
     if cfg!(target_os = "linux") && ancestors.last().is_none_or(|last| last.pid != 1) {
         return Some("that cannot be seen from here (/proc does not show where this process came from)".to_owned());

@@ -1,6 +1,6 @@
 //! F3: what runs inside a task cannot decide about runs, and the attempt is an event.
 
-use crate::project::{Project, user, without_terminal};
+use crate::project::{Project, finish, lives, signal, until, user, without_terminal};
 
 /// A run that waits, and beside it one whose task tries to answer the first one's hold in some way.
 fn tried(attempt: &str) -> (Project, String, String) {
@@ -65,6 +65,47 @@ cat inner
 ";
     let (project, victim, _) = tried(attempt);
     was_refused(&project, &victim, "answer a hold");
+}
+
+/// What a daemon does that has closed and cleared everything, once the file `go` is there.
+const FORGETFUL_DAEMON: &str = "
+cat > daemon.sh <<'END'
+for descriptor in /proc/self/fd/*; do descriptor=${descriptor##*/}; test \"$descriptor\" -le 2 || eval \"exec $descriptor>&-\"; done
+echo $$ > daemon.pid
+until [ -e go ]; do sleep 0.02; done
+\"$1\" cancel \"$2\" > said 2>&1; echo code $? >> said
+\"$1\" answer HOLD Continue >> said 2>&1; echo code $? >> said
+touch done
+sleep 1000
+END
+(setsid env -i PATH=\"$PATH\" bash daemon.sh \"$LOCKGATE\" \"$LOCKGATE_RUN\" > /dev/null 2>&1 < /dev/null &)
+until [ -s daemon.pid ]; do sleep 0.02; done
+sleep 1000
+";
+
+#[test]
+fn a_daemon_that_forgot_where_it_came_from_decides_nothing_and_is_ended_after_a_kill() {
+    let project =
+        Project::with("name: waits\nphases: [{ id: review, tasks: [{ id: t, pass: true }], checkpoint: { prompt: Good? } }]\n");
+    assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
+    let (victim, hold) = (project.newest(), project.waiting_hold());
+    project.write("attempt.sh", FORGETFUL_DAEMON.replace("HOLD", &hold));
+    project.write("attack.yaml", "name: attack\nphases: [{ id: act, tasks: [{ id: try, run: sh attempt.sh }] }]\n");
+    let driver = project.start(&["run", "attack.yaml"]);
+    until("the daemon", || project.read("daemon.pid").ends_with('\n'));
+    signal(&driver, rustix::process::Signal::KILL);
+    finish(driver);
+    let attack = project.newest();
+    project.write("go", "");
+    until("its attempts", || project.path("done").exists());
+    let said = project.read("said");
+    assert_eq!(said.matches("code 3").count(), 2, "{said}");
+    assert!(lives(&project.read("daemon.pid")));
+    assert_eq!(project.status(&attack)["status"], "interrupted");
+    assert!(project.events(&victim, "answered").is_empty());
+    let resumed = project.run(&["resume", &attack]);
+    assert_eq!(resumed.code, Some(3), "it asks about the attempt that was cut off: {resumed:?}");
+    assert!(!lives(&project.read("daemon.pid")), "whoever goes on with the run ends the daemon first");
 }
 
 #[test]

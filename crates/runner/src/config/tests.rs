@@ -87,8 +87,16 @@ fn an_unknown_setting_is_an_error_with_its_place_and_a_suggestion() {
     let error = parse("zebra: 1\n").unwrap_err();
     assert_eq!(
         error.help.as_deref(),
-        Some("there is `people`, `max_parallel`, `script`, `limits`, `background`, `notify`, `agents`, `logins` and 4 more")
+        Some("there is `people`, `max_parallel`, `script`, `limits`, `background`, `notify`, `agents`, `logins` and 5 more")
     );
+}
+
+#[test]
+fn commits_have_a_message_and_hooks() {
+    let config = parse("commit: { message: 'feat: {{task.name}}', hooks: false }\n").unwrap();
+    assert_eq!((config.commit.message.as_deref(), config.commit.hooks), (Some("feat: {{task.name}}"), Some(false)));
+    let error = parse("commit: { message: ' ' }\n").unwrap_err();
+    assert_eq!(error.to_string(), "config.yaml:1:20: `message` must be text");
 }
 
 #[test]

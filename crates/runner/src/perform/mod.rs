@@ -152,7 +152,7 @@ impl Perform for Performer {
         }
         let ended = tokio::task::spawn_blocking(move || {
             locks.iter().try_for_each(|lock| {
-                crate::process::end_orphans(lock).map_err(|error| error.to_string())?;
+                crate::process::end_all_orphans(lock).map_err(|error| error.to_string())?;
                 crate::process::remove_lock(lock);
                 Ok(())
             })

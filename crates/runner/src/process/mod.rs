@@ -12,6 +12,7 @@
 
 mod adopted;
 pub mod inside;
+pub mod limit;
 mod lines;
 mod lock;
 mod log;
@@ -29,7 +30,7 @@ mod table;
 pub use adopted::{become_subreaper, keep_reaping, reap_adopted};
 pub(crate) use lines::Lines;
 pub use log::LogLimits;
-pub use orphans::{Orphans, end_orphans};
+pub use orphans::{Orphans, end_all_orphans, end_orphans};
 pub use ours::{Ours, spawn_ours};
 pub use output::OnOutput;
 pub use shell::{Program, default_shell, shell_text};

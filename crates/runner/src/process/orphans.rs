@@ -1,12 +1,12 @@
 //! Orphans: processes of a job that outlived the Lockgate which started it.
 
 use super::adopted;
+use super::limit;
 use super::lock;
 use super::remains::{MARK, with_descendants};
 use super::table::{self, Entry, FileId};
 use rustix::process::{Signal, test_kill_process_group};
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -28,8 +28,18 @@ pub struct Orphans {
 /// Ends what is left of a job whose Lockgate is gone, and comes back when its lock is free. Blocks for ten seconds or so at most.
 ///
 /// A pid in a lock file proves nothing, it may have been given to another process long ago: only processes that hold the lock or
-/// carry the job's mark are ended, with their sessions and descendants; never this process or one above it.
+/// carry a mark of the job are ended, with their sessions and descendants; never this process or one above it.
 pub fn end_orphans(lock: &Path) -> io::Result<Orphans> {
+    end(lock, false)
+}
+
+/// The same for a job that nobody saw end. Also ends those that left its group and let go of its lock, which means to look through the
+/// whole table of processes.
+pub fn end_all_orphans(lock: &Path) -> io::Result<Orphans> {
+    end(lock, true)
+}
+
+fn end(lock: &Path, all: bool) -> io::Result<Orphans> {
     let path = std::path::absolute(lock)?;
     let Some((leader, file)) = lock::read(&path)? else { return Ok(Orphans::default()) };
     let began = Instant::now();
@@ -40,7 +50,7 @@ pub fn end_orphans(lock: &Path) -> io::Result<Orphans> {
         let free = lock::is_free(&path)?;
         // Nobody holds the lock, and nobody is left in the group: the usual case, without looking through the table.
         let group_is_empty = leader.and_then(table::raw).is_none_or(|leader| test_kill_process_group(leader).is_err());
-        let living = if free && group_is_empty { Vec::new() } else { find(leader, file, path.as_os_str()) };
+        let living = if free && group_is_empty && !all { Vec::new() } else { find(leader, file, &path) };
         if free && living.is_empty() {
             adopted::reap_adopted();
             return Ok(Orphans { ended: asked.into_iter().map(|(pid, _)| pid).collect() });
@@ -66,12 +76,14 @@ pub fn end_orphans(lock: &Path) -> io::Result<Orphans> {
     }
 }
 
-fn find(leader: Option<u32>, lock: FileId, mark: &OsStr) -> Vec<Entry> {
+fn find(leader: Option<u32>, lock: FileId, path: &Path) -> Vec<Entry> {
+    let (mark, limit) = (path.as_os_str(), limit::of_job(path));
     let table = table::all();
     let session = adopted::our_session();
     // In our own session there can only be a process that is just being started and has not yet let go of the descriptor.
     let is_marked = |entry: &&Entry| {
-        entry.session != session && (table::holds_lock(entry.pid, lock) || table::has_variable(entry.pid, MARK, mark))
+        let is_of_job = || limit::has(entry.pid, limit) || table::has_variable(entry.pid, MARK, mark);
+        entry.session != session && (table::holds_lock(entry.pid, lock) || is_of_job())
     };
     let mut members: BTreeSet<u32> = table.values().filter(is_marked).map(|entry| entry.pid).collect();
     let in_session = |entry: &&Entry| leader.is_some_and(|leader| entry.session == leader || entry.group == leader);

@@ -1,5 +1,6 @@
 //! The start of a job: its session, its lock, its pipes.
 
+use super::limit;
 use super::lock;
 use super::ours::{self, Ours, Running};
 use super::remains::MARK;
@@ -130,10 +131,10 @@ fn spawn(job: &Job, lock_path: &Path, writers: Writers) -> Result<(Child, FileId
         command.env_remove(name);
     }
     command.envs(job.env.iter().map(|(name, value)| (name, without_nul(value).into_owned()))).env(MARK, lock_path);
-    let descriptor = lock.as_raw_fd();
+    let (descriptor, limit) = (lock.as_raw_fd(), limit::of_job(lock_path));
     // SAFETY: `enter_session` only makes system calls that are safe after a fork, and allocates nothing; the descriptor stays
     // open until `spawn` has come back, which is after exec.
-    unsafe { command.pre_exec(move || lock::enter_session(descriptor)) };
+    unsafe { command.pre_exec(move || lock::enter_session(descriptor, limit)) };
     let child = command.spawn().map_err(|error| Refused::Failed(why_not_spawned(job, &error)))?;
     Ok((child, file))
 }
@@ -149,8 +150,9 @@ pub fn run_locked(mut command: std::process::Command, lock_path: &Path, stop: &S
         let file = FileId::of(&lock.metadata()?);
         let descriptor = lock.as_raw_fd();
         command.env(MARK, &lock_path).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let limit = limit::of_job(&lock_path);
         // SAFETY: as for the first process of a job.
-        unsafe { command.pre_exec(move || lock::enter_session(descriptor)) };
+        unsafe { command.pre_exec(move || lock::enter_session(descriptor, limit)) };
         Ok::<_, io::Error>((command.spawn()?, file))
     };
     let (child, ours, _) = ours::spawn_job(spawn, lock_path.clone().into_os_string())?;

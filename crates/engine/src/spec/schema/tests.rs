@@ -78,6 +78,7 @@ fn file_around(format: &str, lines: &[String]) -> String {
         "criterion" => phase(&format!("gap_check: {{ criteria: [{flow}] }}")),
         "on_failure" => phase(&format!("gap_check: {{ criteria: [{{ name: c, check: 'true' }}], on_failure: {flow} }}")),
         "tools" => phase(&format!("tasks: [{{ id: t, prompt: p, tools: {flow} }}]")),
+        "commit" => phase(&format!("tasks: [{{ id: t, pass: true, commit: {flow} }}]")),
         "for_each" => phase(&format!("tasks: [{{ id: t, pass: true, for_each: {flow} }}]")),
         "until" => phase(&format!("tasks: [{{ id: t, pass: true, until: {flow} }}]")),
         "verify" => phase(&format!("tasks: [{{ id: first, pass: true }}, {{ id: t, verify: {flow} }}]")),
@@ -129,6 +130,9 @@ fn samples(key: &Key) -> (Vec<String>, Vec<String>) {
         Shape::Any => (all(&["text", "3"]), Vec::new()),
         Shape::AnyOf(_) if key.name == "for_each" => (all(&["[a, b]", "{ in: [a] }"]), all(&["{}", "{ in: [a], lines: x }"])),
         Shape::AnyOf(_) if key.name == "until" => (all(&["output", "{ run: make }"]), all(&["{}", "[]"])),
+        Shape::AnyOf(_) if key.name == "commit" => {
+            (all(&["true", "false", "{}", "{ message: m }"]), all(&["[]", "yes", "{ message: ' ' }", "{ hooks: 1 }"]))
+        }
         Shape::AnyOf(_) if key.name == "check" => (all(&["make", "{ run: make }"]), all(&["{}", "[]", "' '"])),
         Shape::AnyOf(_) if key.name == "on_deadline" => {
             (all(&["escalate", "abort", "{ abort: true }", "{ escalate: ann }"]), all(&["{}", "[]", "later"]))
@@ -184,7 +188,7 @@ fn beside(format: &Format, name: &str) -> Vec<String> {
         "agent" => with(&["command: x"]),
         "input" if name == "type" => with(&["choices: [a]"]),
         "input" if name == "choices" => Vec::new(),
-        "input" | "tools" | "on_failure" | "subagents" => Vec::new(),
+        "input" | "tools" | "on_failure" | "subagents" | "commit" => Vec::new(),
         "finalization" => with(&["template: 'a b'"]),
         "budget" if name == "max_cost" => with(&["max_tokens: 3"]),
         "budget" => with(&["max_cost: 3"]),
