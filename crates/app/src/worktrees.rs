@@ -7,6 +7,7 @@ use crate::view::{WorktreeView, worktree_command};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::state::End;
 use lockgate_engine::spec::workflow::{Workflow, Worktree};
+use lockgate_runner::commit::forget_runs;
 use lockgate_runner::root::Root;
 use lockgate_runner::worktree::{Kept, kept, tidy};
 
@@ -17,6 +18,11 @@ pub(crate) fn uses(workflow: &Workflow) -> bool {
         Worktree::Own => true,
     };
     asks(workflow.worktree) || workflow.phases.iter().any(|phase| phase.tasks.iter().any(|task| asks(task.worktree)))
+}
+
+/// Whether the work of a task of it is committed.
+pub(crate) fn commits(workflow: &Workflow) -> bool {
+    workflow.phases.iter().any(|phase| phase.tasks.iter().any(|task| task.commit.is_some()))
 }
 
 /// The worktrees of a run. Git is called only for workflows that use them.
@@ -32,6 +38,10 @@ pub(crate) async fn of_run(project: &Project, run: &Run) -> Vec<WorktreeView> {
 /// Removes what a run that ended well left and that holds no work, and gives what stays. Nothing else is removed by itself: whoever
 /// mends and resumes a run goes on in its worktree.
 pub(crate) fn settle(root: &Root, run: &Run) -> Vec<WorktreeView> {
+    if matches!(run.end, Some(End::Complete | End::Aborted | End::Cancelled)) && commits(&run.workflow) {
+        // What stays is removed by `gc`.
+        let _ = forget_runs(root.dir(), |over| *over == run.id);
+    }
     if !uses(&run.workflow) {
         return Vec::new();
     }

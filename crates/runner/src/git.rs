@@ -66,6 +66,9 @@ const PROGRESS: [&str; 8] = [
     "hint:",
 ];
 
+/// Where there is no complaint.
+pub(crate) const SILENT: &str = "git failed and did not say why";
+
 /// More lines of a complaint are left out.
 const COMPLAINT_LINES: usize = 20;
 
@@ -75,7 +78,7 @@ fn complaint(stderr: &str) -> String {
     let matter: Vec<&str> =
         lines.filter(|line| !line.is_empty() && !PROGRESS.iter().any(|progress| line.starts_with(progress))).collect();
     match matter.len() {
-        0 => "git failed and did not say why".to_owned(),
+        0 => SILENT.to_owned(),
         count if count > COMPLAINT_LINES => format!("{}; …", matter[..COMPLAINT_LINES].join("; ")),
         _ => matter.join("; "),
     }

@@ -151,8 +151,8 @@ fn create(root: &Root, tree: &Tree, start: &str, stop: &Stop) -> Result<(), NotM
         true => command.args(["worktree", "add", &path, &branch]),
         false => command.args(["worktree", "add", "-b", &branch, &path, start]),
     };
-    let ran =
-        run_locked(command, &root.worktree_lock(&tree.run(), &tree.name), stop).map_err(|error| cannot(error.to_string()))?;
+    let ran = run_locked(command, &root.worktree_lock(&tree.run(), &tree.name), None, stop)
+        .map_err(|error| cannot(error.to_string()))?;
     if let Err(why) = outcome(ran.ok_or(NotMade::Stopped)?) {
         // Git removes what it could not complete. Only a failing hook leaves the worktree behind, and must run again next time.
         let why = match folder.join(".git").exists() {

@@ -8,7 +8,9 @@ use crate::neutral;
 use crate::open::Project;
 use crate::print::{self, FAINT, styled};
 use crate::trouble::Trouble;
+use lockgate_engine::id::RunId;
 use lockgate_engine::words::counted;
+use lockgate_runner::commit::forget_runs;
 use lockgate_runner::files::size_text;
 use lockgate_store::Unreferred;
 use serde::Serialize;
@@ -95,6 +97,11 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
                 troubles.push(format!("{} cannot be removed: {error}", leftover.path.display()));
             }
         }
+    }
+    if !arguments.dry_run {
+        let finished = |run: &RunId| standings.iter().any(|(known, standing)| known == run && *standing == Standing::Finished);
+        // Outside git there are no snapshots either.
+        let _ = forget_runs(project.root.dir(), finished);
     }
     let exit = if troubles.is_empty() { Exit::Done } else { Exit::Failed };
     if arguments.json {

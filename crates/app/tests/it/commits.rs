@@ -407,3 +407,127 @@ fn only_what_a_task_changed_is_committed() {
     assert_eq!(committed, "gone.txt\none.txt\n");
     assert!(git(&["status", "--porcelain"]).contains("?? \"secret key.txt\""), "what somebody else changed stays theirs");
 }
+
+#[test]
+fn commits_of_others_while_hooks_run_are_neither_lost_nor_mixed_with_the_work() {
+    let by_hook = project(&[&task("echo new > new.txt")]);
+    hook(
+        &by_hook,
+        "post-commit",
+        "test -e .git/once && exit; touch .git/once; echo log >> changelog.txt; git add changelog.txt; git commit -qm changelog",
+    );
+    runs_well(&by_hook);
+    assert_eq!(subjects(&by_hook), ["changelog", "work/t: t", "first"]);
+    assert_eq!(status(&by_hook), "");
+
+    for name in ["pre-commit", "post-commit"] {
+        let project = project(&[&task("echo new > new.txt")]);
+        hook(&project, name, "test -e .git/slow && exit; touch .git/slow; until test -e .git/go; do sleep 0.02; done");
+        let driver = project.start(&["run", "flow.yaml"]);
+        until("the hook", || project.path(".git/slow").exists());
+        project.write("user.txt", "user\n");
+        let add = std::process::Command::new("git").args(["add", "user.txt"]).current_dir(project.root()).output().unwrap();
+        assert!(String::from_utf8_lossy(&add.stderr).contains("index.lock"), "the index is locked as git does it: {add:?}");
+        // With an index of its own, as some tools do, a commit is possible all the same.
+        let tree = project.git(&["rev-parse", "HEAD^{tree}"]);
+        let commit = project.git(&["commit-tree", tree.trim(), "-p", "HEAD", "-m", "user"]);
+        project.git(&["update-ref", "HEAD", commit.trim()]);
+        project.write(".git/go", "");
+        let output = finish(driver);
+        assert_eq!(output.code, Some(0), "{name}: {output:?}");
+        let mut made = subjects(&project);
+        made.sort();
+        assert_eq!(made, ["first", "user", "work/t: t"], "{name}");
+        assert_eq!(status(&project), "?? user.txt\n", "{name}");
+    }
+}
+
+#[test]
+fn files_that_git_did_not_see_before_are_not_taken_for_work() {
+    let project = project(&[&task("echo build > .gitignore; rm -rf nested/.git; mv folder moved; echo new > new.txt")]);
+    project.write(".gitignore", ".lockgate/\nflow.yaml\nsecret.env\nignored/\n");
+    project.git(&["commit", "--quiet", "-am", "second"]);
+    for name in ["secret.env", "ignored/a", "ignored/deep/b", "nested/n", "folder/user"] {
+        project.write(name, "mine\n");
+    }
+    project.git(&["init", "--quiet", "nested"]);
+    // File systems count in steps of some milliseconds.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    runs_well(&project);
+    assert_eq!(committed(&project), ".gitignore\nnew.txt\n");
+}
+
+#[test]
+fn what_the_user_stages_meanwhile_stays_staged() {
+    let flow = "sed -i 's/^9$/nine/' lines.txt; echo $LOCKGATE_ATTEMPT > new.txt; test -e .lockgate/ready";
+    let project = project(&[&task(flow)]);
+    assert_ne!(project.run(&["run", "flow.yaml"]).code, Some(0));
+    let worked = project.read("lines.txt");
+    project.write("lines.txt", worked.replace("1\n2", "only staged\n2"));
+    project.git(&["add", "lines.txt"]);
+    project.write("lines.txt", worked);
+    project.write(".lockgate/ready", "");
+    hook(&project, "pre-commit", "test -e .lockgate/again && exit 0; echo $$ > .lockgate/pid; exec sleep 1000");
+    let driver = project.start(&["resume", &project.newest()]);
+    until("the hook", || project.read(".lockgate/pid").ends_with('\n'));
+    signal(&driver, Signal::KILL);
+    finish(driver);
+    project.write(".lockgate/again", "");
+    let resumed = project.run(&["resume", &project.newest(), "--rerun"]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    assert_eq!(project.git(&["show", ":lines.txt"]), "only staged\n2\n3\n4\n5\n6\n7\n8\nnine\n");
+    assert_eq!(project.git(&["show", "HEAD:lines.txt"]), "1\n2\n3\n4\n5\n6\n7\n8\nnine\n");
+}
+
+#[test]
+fn work_of_a_failed_attempt_that_the_user_undid_is_not_committed() {
+    let script = "if test -e .lockgate/second; then sed -i 's/.*/second/' lines.txt; else touch .lockgate/second junk.txt; sed -i 's/.*/first/' lines.txt; exit 1; fi";
+    let project = project(&[&task(script)]);
+    assert_ne!(project.run(&["run", "flow.yaml"]).code, Some(0));
+    project.git(&["checkout", "--quiet", "--", "lines.txt"]);
+    project.git(&["clean", "--quiet", "--force"]);
+    let resumed = project.run(&["resume", &project.newest()]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    assert_eq!(committed(&project), "lines.txt\n");
+    assert_eq!(status(&project), "");
+}
+
+#[test]
+fn a_kill_after_the_commit_leaves_an_index_that_fits_it_whatever_becomes_of_the_task() {
+    let project = project(&[&task("echo new > new.txt; rm gone.txt")]);
+    hook(&project, "post-commit", "echo $$ > .lockgate/pid; exec sleep 1000");
+    let driver = project.start(&["run", "flow.yaml"]);
+    until("the hook", || project.read(".lockgate/pid").ends_with('\n'));
+    signal(&driver, Signal::KILL);
+    finish(driver);
+    // The person is asked what shall become of the attempt, and says that it is done.
+    assert_eq!(project.run(&["resume", &project.newest()]).code, Some(3));
+    assert_eq!(status(&project), "", "nothing looks staged or undone");
+    assert_eq!(committed(&project), "gone.txt\nnew.txt\n");
+    let done = project.run(&["answer", &project.waiting_hold(), "Count as done", "--resume"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(project.git(&["for-each-ref", "refs/lockgate"]), "", "no snapshot is left");
+}
+
+#[test]
+fn programs_that_git_starts_for_a_snapshot_end_with_the_run() {
+    let project = project(&[&task("echo new > new.txt")]);
+    project.write(".gitattributes", "*.slow filter=slow\n");
+    project.write("a.slow", "a\n");
+    project.git(&["add", "-A"]);
+    project.git(&["commit", "--quiet", "-m", "second"]);
+    project.git(&["config", "filter.slow.clean", "echo $$ > .lockgate/pid; exec sleep 1000"]);
+    project.write("a.slow", "changed\n");
+    for kill in [Signal::INT, Signal::KILL] {
+        let driver = project.start(&["run", "flow.yaml"]);
+        until("the filter", || project.read(".lockgate/pid").ends_with('\n'));
+        signal(&driver, kill);
+        finish(driver);
+        let pid = project.read(".lockgate/pid");
+        if kill == Signal::KILL {
+            project.run(&["resume", &project.newest()]);
+        }
+        assert!(!crate::project::lives(&pid), "{kill:?}");
+        std::fs::remove_file(project.path(".lockgate/pid")).unwrap();
+    }
+}

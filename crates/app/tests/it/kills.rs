@@ -41,7 +41,7 @@ sleep 0.03
 echo "end $LOCKGATE_PHASE/$LOCKGATE_TASK $LOCKGATE_ATTEMPT" >> "$TRACE/$LOCKGATE_RUN.trace"
 "#;
 
-fn number(name: &str) -> Option<u64> {
+pub(crate) fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 

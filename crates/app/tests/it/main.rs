@@ -13,6 +13,7 @@ mod definition;
 mod detached;
 mod ending;
 mod explain;
+mod git_storm;
 mod guiding;
 mod handing_over;
 mod hostile;

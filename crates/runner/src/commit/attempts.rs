@@ -6,8 +6,11 @@
 
 use super::merge::between;
 use super::repository::{Repository, text};
-use super::snapshot::Snapshot;
+use super::snapshot::{Snapshot, Stamp, Time};
+use crate::git::{git, git_with};
+use lockgate_engine::id::RunId;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// The names of all these refs begin with this.
 const REFS: &str = "refs/lockgate/attempts/";
@@ -73,33 +76,82 @@ impl Attempts {
         Ok(left)
     }
 
+    /// Lets go of the snapshots. The ref stays until the run is over: to remove it, git locks all packed refs of the repository, and a kill
+    /// would leave them locked for everybody.
     pub(super) fn forget(repository: &Repository, name: &str) -> Result<(), String> {
-        repository.run(&["update-ref", "-d", &format!("{REFS}{name}")], b"").map(drop)
+        repository.run(&["update-ref", &format!("{REFS}{name}"), &repository.empty_tree], b"").map(drop)
+    }
+
+    /// Removes the lock of the ref that a kill may have left; only this task ever changes the ref.
+    pub(super) fn recover(repository: &Repository, name: &str) -> Result<(), String> {
+        let lock = repository.git_path(&format!("{REFS}{name}.lock"))?;
+        match std::fs::remove_file(&lock) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(format!("{} cannot be removed: {error}", lock.display()))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 }
 
-/// The head, then each untracked path and its stamp, all ended by NUL.
+/// Removes the snapshots of all tasks of some runs.
+pub(super) fn forget_runs(dir: &Path, is_over: impl Fn(&RunId) -> bool) -> Result<(), String> {
+    let refs = git(dir, &["for-each-ref", "--format=%(refname)", REFS])?;
+    let run = |name: &str| name.strip_prefix(REFS)?.split('-').next().map(RunId::new);
+    let over: String =
+        refs.lines().filter(|name| run(name).is_some_and(|run| is_over(&run))).map(|name| format!("delete {name}\n")).collect();
+    match over.is_empty() {
+        true => Ok(()),
+        false => git_with(dir, &["-c", "core.hooksPath=/dev/null", "update-ref", "--stdin"], &over).map(drop),
+    }
+}
+
+/// The head, the time, and for each path `h` or `u` before it; a stamp follows those that were untracked. All are ended by NUL.
 fn state_of(start: &Snapshot) -> Vec<u8> {
     let mut state = start.head.clone().unwrap_or_default().into_bytes();
-    state.push(0);
-    for (path, stamp) in &start.untracked {
+    state.extend(format!("\0{} {}\0", start.at.0, start.at.1).into_bytes());
+    for path in &start.hidden {
+        state.push(b'h');
         state.extend(path);
         state.push(0);
-        state.extend(stamp.as_bytes());
-        state.push(0);
+    }
+    for (path, stamp) in &start.untracked {
+        let Stamp { mode, size, inode, modified, changed } = stamp;
+        state.push(b'u');
+        state.extend(path);
+        let stamp = format!("\0{mode} {size} {inode} {} {} {} {}\0", modified.0, modified.1, changed.0, changed.1);
+        state.extend(stamp.into_bytes());
     }
     state
 }
 
+/// A snapshot by what was written; what cannot be read counts as absent.
 fn snapshot(tree: &str, staged: String, state: &[u8]) -> Snapshot {
     let mut parts = state.split(|byte| *byte == 0);
     let utf8 = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let head = parts.next().map(utf8).filter(|head| !head.is_empty());
-    let mut untracked = BTreeMap::new();
-    while let (Some(path), Some(stamp)) = (parts.next(), parts.next()) {
-        untracked.insert(path.to_vec(), utf8(stamp));
+    let at = parts.next().map(utf8).unwrap_or_default();
+    let (mut untracked, mut hidden) = (BTreeMap::new(), BTreeSet::new());
+    while let Some(part) = parts.next() {
+        match part.split_first() {
+            Some((b'h', path)) => drop(hidden.insert(path.to_vec())),
+            Some((_, path)) => drop(untracked.insert(path.to_vec(), stamp(&parts.next().map(utf8).unwrap_or_default()))),
+            None => {}
+        }
     }
-    Snapshot { head, staged, tree: tree.to_owned(), untracked }
+    Snapshot { head, staged, tree: tree.to_owned(), untracked, hidden, at: time(&mut at.split(' ')) }
+}
+
+fn stamp(written: &str) -> Stamp {
+    let mut numbers = written.split(' ');
+    let mut number = || numbers.next().and_then(|number| number.parse().ok()).unwrap_or(0);
+    let (mode, size, inode) = (number(), number(), number());
+    Stamp { mode: u32::try_from(mode).unwrap_or(0), size, inode, modified: time(&mut numbers), changed: time(&mut numbers) }
+}
+
+fn time<'s>(numbers: &mut impl Iterator<Item = &'s str>) -> Time {
+    let mut number = || numbers.next().and_then(|number| number.parse().ok()).unwrap_or(0);
+    (number(), number())
 }
 
 #[cfg(test)]
@@ -108,9 +160,12 @@ mod tests {
 
     #[test]
     fn the_state_of_a_snapshot_is_read_as_it_was_written() {
-        let untracked = BTreeMap::from([(b"a \xff\n.txt".to_vec(), "1".to_owned()), (b"b".to_vec(), "2".to_owned())]);
+        let stamp = Stamp { mode: 0o100_644, size: 12, inode: 345, modified: (1_700_000_000, 5), changed: (-1, 999_999_999) };
+        let untracked = BTreeMap::from([(b"a \xff\n.txt".to_vec(), stamp), (b"h".to_vec(), Stamp::default())]);
         for head in [None, Some("abc".to_owned())] {
-            let start = Snapshot { head, staged: "s".into(), tree: "t".into(), untracked: untracked.clone() };
+            let hidden = BTreeSet::from([b"build/".to_vec(), b"u".to_vec()]);
+            let (staged, tree, at) = ("s".to_owned(), "t".to_owned(), (7, 8));
+            let start = Snapshot { head, staged, tree, untracked: untracked.clone(), hidden, at };
             assert_eq!(snapshot("t", "s".into(), &state_of(&start)), start);
         }
     }

@@ -1,6 +1,7 @@
 //! Changes between two trees, and putting them on top of a third.
 
 use super::repository::{Repository, text};
+use crate::git::printed_by;
 use crate::root::FOLDER;
 use std::collections::BTreeMap;
 
@@ -92,11 +93,12 @@ pub(super) fn merged(
 fn merged_content(repository: &Repository, before: &Version, theirs: &Version, task: &Version) -> Result<Option<String>, String> {
     let file = |name: &str, version: &Version| {
         let content = repository.run(&["cat-file", "blob", &version.id], b"")?;
-        repository.scratch_file(name, &content).map(|path| path.to_string_lossy().into_owned())
+        repository.scratch_file(name, &content)
     };
-    let (theirs, before, task) = (file("theirs", theirs)?, file("before", before)?, file("task", task)?);
+    let mut command = repository.command(&["merge-file", "-p", "--quiet"]);
+    command.arg(file("theirs", theirs)?).arg(file("before", before)?).arg(file("task", task)?);
     // Git fails with the number of conflicts, and for binary files.
-    let Ok(content) = repository.run(&["merge-file", "-p", "--quiet", &theirs, &before, &task], b"") else { return Ok(None) };
+    let Ok(content) = printed_by(command, b"") else { return Ok(None) };
     repository.run(&["hash-object", "-w", "--stdin"], &content).map(|id| Some(text(id)))
 }
 

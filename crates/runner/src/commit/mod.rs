@@ -9,20 +9,30 @@
 //! | [`repository`] | git plumbing in the directory of the task |
 //! | [`snapshot`] | the working tree at a moment |
 //! | [`attempts`] | the snapshots of all attempts, kept by a ref until the commit is made |
-//! | [`merge`] | changes between two trees, and putting them on top of a third |
+//! | [`merge`] | changes between two trees, and merging versions of a file |
+//! | [`story`] | what the attempts did to each file, told apart from what others did |
 //! | [`make`] | the commit itself, with the user's hooks, staged changes and identity |
+//! | [`user_index`] | changing the user's index under git's own lock |
 
 mod attempts;
 mod make;
 mod merge;
 mod repository;
 mod snapshot;
+mod story;
+mod user_index;
 
 use crate::process::Stop;
 use attempts::{Attempt, Attempts};
+use lockgate_engine::id::RunId;
 use repository::Repository;
 use snapshot::Snapshot;
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long it may take to record what an attempt left behind.
+const TIME_TO_LEAVE: Duration = Duration::from_secs(2);
 
 /// Where a task works, and what its commit needs besides.
 #[derive(Clone, Debug)]
@@ -67,14 +77,16 @@ impl From<String> for NotCommitted {
 #[derive(Debug)]
 pub struct Work {
     repository: Repository,
-    place: Place,
+    name: String,
     attempts: Attempts,
 }
 
 impl Work {
     /// Records the working tree before an attempt starts. Refuses where no commit could be made afterwards.
-    pub fn start(place: Place) -> Result<Self, String> {
-        let repository = Repository::open(&place.dir, &place.scratch)?;
+    pub fn start(place: &Place, stop: &Stop) -> Result<Self, NotCommitted> {
+        let repository = Repository::open(place, stop)?;
+        user_index::recover(&repository)?;
+        Attempts::recover(&repository, &place.name)?;
         make::refuse_unready(&repository)?;
         let mut attempts = Attempts::read(&repository, &place.name)?;
         // An attempt that was cut off did whatever was done until now.
@@ -84,32 +96,66 @@ impl Work {
         let left_before = attempts.left(&repository)?;
         attempts.all.push(Attempt { start: Snapshot::take(&repository, &left_before)?, end: None });
         attempts.write(&repository, &place.name)?;
-        Ok(Self { repository, place, attempts })
+        Ok(Self { repository, name: place.name.clone(), attempts })
     }
 
     /// Records what an attempt did that did not complete the task, so that it is committed with what the next one does.
-    pub fn leave(mut self) -> Result<(), String> {
+    pub fn leave(mut self) -> Result<(), NotCommitted> {
+        // The attempt may have ended because it was stopped, and this is still to be done, within a short time.
+        let stop = Stop::new();
+        self.repository.stop = stop.clone();
+        std::thread::spawn(move || {
+            std::thread::sleep(TIME_TO_LEAVE);
+            stop.stop();
+        });
         self.end()
     }
 
     /// Commits what all attempts changed; returns the commit. Where they left nothing uncommitted, that is the last commit that they made
     /// themselves, if any.
-    pub fn commit(mut self, message: &Message, stop: &Stop) -> Result<Option<String>, NotCommitted> {
+    pub fn commit(mut self, message: &Message) -> Result<Option<String>, NotCommitted> {
         self.end()?;
-        let made = make::commit(&self.repository, &self.place, &self.attempts.all, message, stop)?;
-        Attempts::forget(&self.repository, &self.place.name)?;
+        let made = make::commit(&self.repository, &self.attempts.all, message);
+        if made.is_err() {
+            // Hooks that refuse may have changed files, which counts as work of the attempt.
+            let _ = self.end();
+        }
+        let made = made?;
+        Attempts::forget(&self.repository, &self.name)?;
         let before = self.attempts.all.first().and_then(|first| first.start.head.clone());
-        let now = self.repository.head()?;
-        match made || now != before {
-            true => Ok(Some(self.repository.line(&["rev-parse", "--short", "HEAD"])?)),
-            false => Ok(None),
+        let by_itself = self.repository.head()?.filter(|now| Some(now) != before.as_ref());
+        match made.or(by_itself) {
+            Some(commit) => Ok(Some(self.repository.line(&["rev-parse", "--short", &commit])?)),
+            None => Ok(None),
         }
     }
 
-    fn end(&mut self) -> Result<(), String> {
+    fn end(&mut self) -> Result<(), NotCommitted> {
         if let Some(attempt) = self.attempts.all.last_mut() {
             attempt.end = Some(attempt.start.end(&self.repository)?);
         }
-        self.attempts.write(&self.repository, &self.place.name)
+        Ok(self.attempts.write(&self.repository, &self.name)?)
     }
+}
+
+/// Repairs the index of a working tree after a commit in it was cut off by a kill, unless somebody is committing right now.
+pub fn recover(place: &Place) -> Result<(), String> {
+    let Some(turn) = turn_file(&place.dir).filter(|turn| user_index::is_left_behind(turn)) else { return Ok(()) };
+    let cannot = |error: std::io::Error| format!("{} cannot be locked: {error}", turn.display());
+    let file = File::options().read(true).write(true).create(true).truncate(false).open(&turn).map_err(cannot)?;
+    match file.try_lock() {
+        Ok(()) => user_index::recover(&Repository::open(place, &Stop::new())?),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Removes the snapshots of tasks that will not be committed any more, since their runs are over.
+pub fn forget_runs(dir: &Path, is_over: impl Fn(&RunId) -> bool) -> Result<(), String> {
+    attempts::forget_runs(dir, is_over)
+}
+
+/// The file that is locked while a task of any run commits what it does in a working tree; none outside git.
+pub fn turn_file(dir: &Path) -> Option<PathBuf> {
+    let folder = crate::git::git(dir, &["rev-parse", "--absolute-git-dir"]).ok()?;
+    Some(Path::new(&folder).join("lockgate-commit.lock"))
 }

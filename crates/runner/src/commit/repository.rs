@@ -1,11 +1,17 @@
 //! Git plumbing in the directory that a task works in.
 
-use crate::git::{git_command, printed_by};
+use super::NotCommitted;
+use crate::git::{git_command, outcome, printed_by};
+use crate::process::{Stop, run_locked};
 use std::ffi::OsString;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// Our own work on the repository starts none of the user's hooks; only the commit does.
+const WITHOUT_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
 
 /// A repository, with a place for indexes of our own.
 #[derive(Debug)]
@@ -19,23 +25,31 @@ pub(super) struct Repository {
     /// The tree without any file.
     pub(super) empty_tree: String,
     /// The user's index.
-    index: PathBuf,
+    pub(super) index: PathBuf,
     scratch: PathBuf,
+    lock: PathBuf,
+    /// Ends the programs of the user that git has started.
+    pub(super) stop: Stop,
 }
 
 impl Repository {
-    pub(super) fn open(dir: &Path, scratch: &Path) -> Result<Self, String> {
+    pub(super) fn open(place: &super::Place, stop: &Stop) -> Result<Self, String> {
         let line = |arguments: &[&str]| {
-            let mut command = git_command(dir);
+            let mut command = git_command(&place.dir);
             command.args(arguments);
             printed_by(command, b"").map(without_newline)
         };
         let path = |bytes: Vec<u8>| PathBuf::from(OsString::from_vec(bytes));
-        let top = path(line(&["rev-parse", "--show-toplevel"])?);
-        let index = dir.join(path(line(&["rev-parse", "--git-path", "index"])?));
-        let prefix = line(&["rev-parse", "--show-prefix"])?;
-        let empty_tree = text(line(&["hash-object", "-t", "tree", "-w", "--stdin"])?);
-        Ok(Self { dir: dir.to_owned(), top, prefix, empty_tree, index, scratch: scratch.to_owned() })
+        Ok(Self {
+            dir: place.dir.clone(),
+            top: path(line(&["rev-parse", "--show-toplevel"])?),
+            prefix: line(&["rev-parse", "--show-prefix"])?,
+            empty_tree: text(line(&["hash-object", "-t", "tree", "-w", "--stdin"])?),
+            index: place.dir.join(path(line(&["rev-parse", "--git-path", "index"])?)),
+            scratch: place.scratch.clone(),
+            lock: place.lock.clone(),
+            stop: stop.clone(),
+        })
     }
 
     /// Calls git at the top of the working tree.
@@ -50,8 +64,15 @@ impl Repository {
 
     pub(super) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = git_command(&self.top);
-        command.args(arguments);
+        command.args(WITHOUT_HOOKS).args(arguments);
         command
+    }
+
+    /// Runs a git command that starts programs of the user, filters or hooks. These end when the run is stopped, and are ended by whoever
+    /// takes over if this process is killed.
+    pub(super) fn run_programs(&self, command: Command, input: Option<File>) -> Result<Vec<u8>, NotCommitted> {
+        let ran = run_locked(command, &self.lock, input, &self.stop).map_err(|error| format!("git cannot be run: {error}"))?;
+        Ok(outcome(ran.ok_or(NotCommitted::Stopped)?)?)
     }
 
     /// The commit that is checked out; none before the first one.
@@ -75,13 +96,13 @@ impl Repository {
     pub(super) fn own_index(&self) -> Result<OwnIndex<'_>, String> {
         let cannot = |error: io::Error| format!("{} cannot be written: {error}", self.scratch.display());
         // What an attempt that was killed left there would be in git's way.
-        match std::fs::remove_dir_all(&self.scratch) {
+        match fs::remove_dir_all(&self.scratch) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(cannot(error)),
             Ok(()) | Err(_) => {}
         }
-        std::fs::create_dir_all(&self.scratch).map_err(cannot)?;
+        fs::create_dir_all(&self.scratch).map_err(cannot)?;
         let path = self.scratch.join("index");
-        match std::fs::copy(&self.index, &path) {
+        match fs::copy(&self.index, &path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(cannot(error)),
             Ok(_) | Err(_) => {}
         }
@@ -97,7 +118,7 @@ impl Repository {
     /// A file for temporary content beside our own index.
     pub(super) fn scratch_file(&self, name: &str, content: &[u8]) -> Result<PathBuf, String> {
         let path = self.scratch.join(name);
-        std::fs::write(&path, content).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+        fs::write(&path, content).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
         Ok(path)
     }
 }
@@ -110,31 +131,50 @@ pub(super) struct OwnIndex<'r> {
 
 impl OwnIndex<'_> {
     pub(super) fn run(&self, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, String> {
-        printed_by(self.command(arguments), input)
-    }
-
-    /// Adds files to the index as they are in the working tree.
-    pub(super) fn add(&self, paths: &[Vec<u8>]) -> Result<(), String> {
-        let listed: Vec<u8> = paths.iter().flat_map(|path| path.iter().copied().chain([0])).collect();
-        self.run(&["update-index", "--add", "-z", "--stdin"], &listed).map(drop)
-    }
-
-    pub(super) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.repository.command(arguments);
+        self.use_in(&mut command);
+        printed_by(command, input)
+    }
+
+    /// Makes a git command work on this index.
+    pub(super) fn use_in(&self, command: &mut Command) {
         command.env("GIT_INDEX_FILE", &self.path);
-        command
+    }
+
+    /// Takes over all tracked files as they are in the working tree.
+    pub(super) fn update(&self) -> Result<(), NotCommitted> {
+        let mut command = self.repository.command(&["add", "--update"]);
+        self.use_in(&mut command);
+        self.repository.run_programs(command, None).map(drop)
+    }
+
+    /// Takes over some files as they are in the working tree; those that have disappeared meanwhile are left out.
+    pub(super) fn add(&self, paths: &[Vec<u8>]) -> Result<(), NotCommitted> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let listed: Vec<u8> = paths.iter().flat_map(|path| path.iter().copied().chain([0])).collect();
+        let list = self.repository.scratch_file("paths", &listed)?;
+        let list = File::open(&list).map_err(|error| format!("{} cannot be read: {error}", list.display()))?;
+        let mut command = self.repository.command(&["update-index", "--add", "--remove", "-z", "--stdin"]);
+        self.use_in(&mut command);
+        self.repository.run_programs(command, Some(list)).map(drop)
     }
 
     /// The tree of what the index holds.
     pub(super) fn tree(&self) -> Result<String, String> {
         self.run(&["write-tree"], b"").map(text)
     }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
 }
 
 impl Drop for OwnIndex<'_> {
     fn drop(&mut self) {
         // What is left is removed before the next index is made.
-        let _ = std::fs::remove_dir_all(&self.repository.scratch);
+        let _ = fs::remove_dir_all(&self.repository.scratch);
     }
 }
 

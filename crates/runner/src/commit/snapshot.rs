@@ -1,10 +1,13 @@
 //! The working tree at a moment.
 
+use super::NotCommitted;
 use super::repository::Repository;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
+use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// The files as they were when an attempt started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,55 +18,137 @@ pub(super) struct Snapshot {
     pub(super) staged: String,
     /// The tracked files, as a tree in git.
     pub(super) tree: String,
-    /// The untracked files, by path, each with a stamp that differs once it has changed. Their content is not recorded: they can be many
-    /// and large, and none of them is committed.
-    pub(super) untracked: BTreeMap<Vec<u8>, String>,
+    /// The untracked files, by path. Their content is not recorded: they can be many and large, and none of them is committed.
+    pub(super) untracked: BTreeMap<Vec<u8>, Stamp>,
+    /// Files and folders that git did not look into: ignored ones, with a slash at the end where it is all of a folder, and other
+    /// repositories. The task may change the rules, so that they are seen at its end.
+    pub(super) hidden: BTreeSet<Vec<u8>>,
+    /// When it was taken, by the clock of the file system.
+    pub(super) at: Time,
+}
+
+/// Seconds and nanoseconds.
+pub(super) type Time = (i64, i64);
+
+/// What differs once a file has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stamp {
+    pub(super) mode: u32,
+    pub(super) size: u64,
+    pub(super) inode: u64,
+    pub(super) modified: Time,
+    /// Changes with every write, and when the file itself is renamed; no program can set it.
+    pub(super) changed: Time,
+}
+
+impl Stamp {
+    fn of(file: &Metadata) -> Self {
+        Self {
+            mode: file.mode(),
+            size: file.size(),
+            inode: file.ino(),
+            modified: (file.mtime(), file.mtime_nsec()),
+            changed: (file.ctime(), file.ctime_nsec()),
+        }
+    }
+
+    /// Whether it is of the same file with the same content, perhaps in another place.
+    fn is_moved(&self, from: &Self) -> bool {
+        Self { changed: from.changed, ..*self } == *from
+    }
 }
 
 impl Snapshot {
     /// Takes a snapshot. Untracked files that earlier attempts left count as tracked: they will be committed.
-    pub(super) fn take(repository: &Repository, left_before: &BTreeSet<Vec<u8>>) -> Result<Self, String> {
+    pub(super) fn take(repository: &Repository, left_before: &BTreeSet<Vec<u8>>) -> Result<Self, NotCommitted> {
         let index = repository.own_index()?;
-        let staged = index.tree()?;
-        index.run(&["add", "--update"], b"")?;
-        let (left, others): (Vec<_>, Vec<_>) =
-            untracked_paths(repository)?.into_iter().partition(|path| left_before.contains(path));
+        let at = index.path().parent().and_then(|folder| folder.symlink_metadata().ok());
+        let at = at.map(|folder| Stamp::of(&folder).changed).unwrap_or_default();
+        let staged = index.tree().map_err(|why| format!("there are unmerged files, or the index is damaged: {why}"))?;
+        index.update()?;
+        let (untracked, repositories) = untracked(repository)?;
+        let (left, others): (Vec<_>, Vec<_>) = untracked.into_iter().partition(|path| left_before.contains(path));
         index.add(&left)?;
         let tree = index.tree()?;
-        let untracked = others.into_iter().map(|path| (path.clone(), stamp(repository, &path))).collect();
-        Ok(Self { head: repository.head()?, staged, tree, untracked })
+        let untracked = others.into_iter().filter_map(|path| Some((path.clone(), stamp(repository, &path)?))).collect();
+        let hidden = ignored(repository)?.into_iter().chain(repositories).collect();
+        Ok(Self { head: repository.head()?, staged, tree, untracked, hidden, at })
     }
 
     /// The tree at the end of the attempt: the tracked files as they are now, and untracked ones that are new or have changed.
-    pub(super) fn end(&self, repository: &Repository) -> Result<String, String> {
+    pub(super) fn end(&self, repository: &Repository) -> Result<String, NotCommitted> {
         let index = repository.own_index()?;
-        index.run(&["add", "--update"], b"")?;
-        let untracked = untracked_paths(repository)?;
+        index.update()?;
+        let (untracked, _) = untracked(repository)?;
         index.add(&untracked.into_iter().filter(|path| !self.is_untouched(repository, path)).collect::<Vec<_>>())?;
-        index.tree()
+        Ok(index.tree()?)
     }
 
-    /// Whether a file that was untracked at the start is still as it was.
+    /// Whether an untracked file was there at the start, perhaps unseen or in another place, and is as it was.
     pub(super) fn is_untouched(&self, repository: &Repository, path: &[u8]) -> bool {
-        self.untracked.get(path).is_some_and(|before| *before == stamp(repository, path))
+        let Some(now) = stamp(repository, path) else { return false };
+        match self.untracked.get(path) {
+            Some(before) => now == *before,
+            None if self.is_hidden(path) => now.changed < self.at,
+            None => self.untracked.values().any(|before| now.is_moved(before)),
+        }
+    }
+
+    /// Whether a file that git did not track existed at the start, as far as that is known.
+    pub(super) fn existed(&self, repository: &Repository, path: &[u8]) -> bool {
+        self.untracked.contains_key(path) || (self.is_hidden(path) && !self.is_born_later(repository, path))
+    }
+
+    fn is_hidden(&self, path: &[u8]) -> bool {
+        let folders = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..=at]);
+        self.hidden.contains(path) || folders.into_iter().any(|folder| self.hidden.contains(folder))
+    }
+
+    fn is_born_later(&self, repository: &Repository, path: &[u8]) -> bool {
+        let born = repository.top.join(OsStr::from_bytes(path)).symlink_metadata().and_then(|file| file.created());
+        let at = u64::try_from(self.at.0).unwrap_or(0);
+        let at = UNIX_EPOCH + Duration::new(at, u32::try_from(self.at.1).unwrap_or(0));
+        born.is_ok_and(|born| born >= at)
     }
 }
 
-/// The untracked files of the directory that are not ignored. Other repositories in it, which end with a slash, are not ours to commit.
-fn untracked_paths(repository: &Repository) -> Result<Vec<Vec<u8>>, String> {
-    let mut list = crate::git::git_command(&repository.dir);
-    list.args(["ls-files", "-z", "--others", "--exclude-standard", "--full-name", "--", "."]);
-    let listed = crate::git::printed_by(list, b"")?;
-    let paths = listed.split(|byte| *byte == 0).filter(|path| !path.is_empty() && !path.ends_with(b"/"));
-    Ok(paths.filter(|path| !super::merge::is_ours(path)).map(<[u8]>::to_vec).collect())
+/// The untracked files of the directory that are not ignored; and other repositories in it, which end with a slash.
+fn untracked(repository: &Repository) -> Result<(Vec<Vec<u8>>, Vec<Vec<u8>>), String> {
+    Ok(listed(repository, &["--exclude-standard"])?.into_iter().partition(|path| !path.ends_with(b"/")))
 }
 
-fn stamp(repository: &Repository, path: &[u8]) -> String {
-    match repository.top.join(OsStr::from_bytes(path)).symlink_metadata() {
-        Ok(file) => {
-            let changed = (file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec());
-            format!("{:o} {} {} {changed:?}", file.mode(), file.size(), file.ino())
+/// The ignored files of the directory, with folders where all in them is.
+fn ignored(repository: &Repository) -> Result<Vec<Vec<u8>>, String> {
+    listed(repository, &["--exclude-standard", "--ignored", "--directory"])
+}
+
+fn listed(repository: &Repository, which: &[&str]) -> Result<Vec<Vec<u8>>, String> {
+    let mut list = repository.command(&["ls-files", "-z", "--others", "--full-name"]);
+    list.args(which).args(["--", "."]).current_dir(&repository.dir);
+    let listed = crate::git::printed_by(list, b"")?;
+    let paths = listed.split(|byte| *byte == 0).filter(|path| !path.is_empty() && !super::merge::is_ours(path));
+    Ok(paths.map(<[u8]>::to_vec).collect())
+}
+
+/// The stamp of a file; nothing where it has disappeared.
+fn stamp(repository: &Repository, path: &[u8]) -> Option<Stamp> {
+    repository.top.join(OsStr::from_bytes(path)).symlink_metadata().ok().map(|file| Stamp::of(&file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_hidden_in_an_ignored_folder_or_by_its_own_name() {
+        let hidden = [&b"build/"[..], b"a/secret.env"].map(<[u8]>::to_vec).into();
+        let snapshot =
+            Snapshot { head: None, staged: String::new(), tree: String::new(), untracked: BTreeMap::new(), hidden, at: (0, 0) };
+        for path in ["build/x", "build/deep/x", "a/secret.env"] {
+            assert!(snapshot.is_hidden(path.as_bytes()), "{path}");
         }
-        Err(_) => "absent".to_owned(),
+        for path in ["building", "a/build/x", "secret.env", "a/secret.env.bak"] {
+            assert!(!snapshot.is_hidden(path.as_bytes()), "{path}");
+        }
     }
 }

@@ -6,6 +6,7 @@ use super::{Shared, TaskCall, worktree};
 use crate::commit::{Message, NotCommitted, Place, Work};
 use crate::git::git;
 use crate::process::Stop;
+use crate::root::Root;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{Failure, FailureKind};
@@ -81,16 +82,19 @@ impl Commit {
         let scratch = shared.root.commit_folder(&makes.run, &makes.name);
         let lock = shared.root.commit_lock(&makes.run, &makes.name);
         let place = Place { dir, scratch, lock, name: makes.name };
-        let started = tokio::task::spawn_blocking(move || Work::start(place));
-        let work = started.await.map_err(|error| start(error.to_string()))?;
-        let work = work.map_err(|why| start(format!("what it changes could not be committed: {why}")))?;
+        let stop = stop.clone();
+        let started = tokio::task::spawn_blocking(move || Work::start(&place, &stop));
+        let work = started.await.map_err(|error| start(error.to_string()))?.map_err(|why| match why {
+            NotCommitted::Failed(why) => start(format!("what it changes could not be committed: {why}")),
+            NotCommitted::Stopped => failure(FailureKind::Stopped, "it was stopped before it started"),
+        })?;
         Ok(Started::Makes(Box::new(work), message))
     }
 }
 
 impl Started {
     /// Commits what the task changed, or sees what its agent committed; gives the commit, if there is one.
-    pub(super) async fn complete(self, stop: &Stop) -> Result<Option<String>, Failure> {
+    pub(super) async fn complete(self) -> Result<Option<String>, Failure> {
         let (work, message) = match self {
             Self::Makes(work, message) => (work, message),
             Self::Sees { dir, head: before } => {
@@ -98,8 +102,7 @@ impl Started {
                 return Ok(now.filter(|now| before.as_ref().is_some_and(|before| before != now)));
             }
         };
-        let stop = stop.clone();
-        let committed = tokio::task::spawn_blocking(move || work.commit(&message, &stop));
+        let committed = tokio::task::spawn_blocking(move || work.commit(&message));
         let cannot = |why: String| failure(FailureKind::Output, format!("what it changed cannot be committed: {why}"));
         committed.await.map_err(|error| cannot(error.to_string()))?.map_err(|why| match why {
             NotCommitted::Failed(why) => cannot(why),
@@ -114,6 +117,17 @@ impl Started {
             let _ = tokio::task::spawn_blocking(move || work.leave()).await;
         }
     }
+}
+
+/// Repairs the working trees of a run where a commit was cut off by a kill.
+pub(super) fn recover_all(root: &Root, run: &RunId) -> Result<(), String> {
+    let trees = std::fs::read_dir(root.folder().join(crate::worktree::FOLDER)).into_iter().flatten().flatten();
+    let of_run = |name: &std::ffi::OsStr| name.to_string_lossy().split('-').next() == Some(run.as_str());
+    let trees = trees.filter(|entry| of_run(&entry.file_name())).map(|entry| entry.path()).filter(|path| path.is_dir());
+    let (scratch, lock) = (root.commit_folder(run, "recovery"), root.commit_lock(run, "recovery"));
+    std::iter::once(root.dir().to_owned()).chain(trees).try_for_each(|dir| {
+        crate::commit::recover(&Place { dir, scratch: scratch.clone(), lock: lock.clone(), name: "recovery".to_owned() })
+    })
 }
 
 /// The commit that is checked out.

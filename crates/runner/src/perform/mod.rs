@@ -150,12 +150,18 @@ impl Perform for Performer {
         if locks.is_empty() {
             return futures::future::ready(Ok(())).boxed();
         }
+        let (root, run) = (self.shared.root.clone(), run.id.clone());
         let ended = tokio::task::spawn_blocking(move || {
-            locks.iter().try_for_each(|lock| {
+            if locks.iter().any(|lock| crate::process::limit::is_inside(lock)) {
+                return Err(
+                    "this process was started by an attempt that must be ended first; resume the run from elsewhere".to_owned()
+                );
+            }
+            for lock in &locks {
                 crate::process::end_all_orphans(lock).map_err(|error| error.to_string())?;
                 crate::process::remove_lock(lock);
-                Ok(())
-            })
+            }
+            commit::recover_all(&root, &run)
         });
         async move { ended.await.map_err(|error| error.to_string())? }.boxed()
     }

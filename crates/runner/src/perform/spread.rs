@@ -325,7 +325,7 @@ impl Ending {
             (outcome, _) => outcome,
         };
         let (outcome, commit) = match (outcome, begun.commit) {
-            (outcome @ TaskOutcome::Finished { .. }, Some(commit)) => match commit.complete(&stop).await {
+            (outcome @ TaskOutcome::Finished { .. }, Some(commit)) => match commit.complete().await {
                 Ok(made) => (outcome, made),
                 Err(failure) => (TaskOutcome::Failed(failure), None),
             },

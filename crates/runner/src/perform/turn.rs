@@ -2,6 +2,7 @@
 
 use super::command::{failure, start};
 use super::{Shared, worktree};
+use crate::commit::turn_file;
 use crate::process::Stop;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Run;
@@ -92,9 +93,11 @@ impl Wanted {
     }
 }
 
-/// Waits until no other run commits what it does in the root; nothing when stopped before.
+/// Waits until no other run commits what it does in the working tree of the root; nothing when stopped before.
 async fn before_other_runs(shared: &Shared, address: &str, stop: &Stop) -> Result<Option<File>, Failure> {
-    let path = shared.root.folder().join("commit.lock");
+    let dir = shared.root.dir().to_owned();
+    let path = tokio::task::spawn_blocking(move || turn_file(&dir)).await.ok().flatten();
+    let path = path.unwrap_or_else(|| shared.root.folder().join("commit.lock"));
     let cannot = |error: std::io::Error| start(format!("{} cannot be locked: {error}", path.display()));
     let file = File::options().read(true).write(true).create(true).truncate(false).open(&path).map_err(cannot)?;
     let mut told = false;

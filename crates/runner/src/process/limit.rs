@@ -38,6 +38,11 @@ pub fn is_inside_job() -> bool {
     getrlimit(Resource::Locks).maximum.is_some_and(is_ours)
 }
 
+/// Whether this process was started by the job with this lock.
+pub fn is_inside(lock_path: &Path) -> bool {
+    std::path::absolute(lock_path).is_ok_and(|path| has(std::process::id(), of_job(&path)))
+}
+
 /// Whether another process carries the value of a job.
 pub(super) fn has(pid: u32, value: u64) -> bool {
     let Ok(limits) = std::fs::read_to_string(format!("/proc/{pid}/limits")) else { return false };

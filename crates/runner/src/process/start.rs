@@ -95,7 +95,7 @@ pub(super) async fn start(job: &Job, apart: bool) -> Result<(Leader, Printing), 
 
 /// What git tells its hooks about the repository that they belong to. Whoever starts Lockgate in a hook must not have its tasks work in
 /// that repository: they work in the one around their directory.
-pub(crate) const OF_ANOTHER_REPOSITORY: [&str; 10] = [
+pub(crate) const OF_ANOTHER_REPOSITORY: [&str; 11] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_IMPLICIT_WORK_TREE",
@@ -106,6 +106,7 @@ pub(crate) const OF_ANOTHER_REPOSITORY: [&str; 10] = [
     "GIT_PREFIX",
     "GIT_GRAFT_FILE",
     "GIT_SHALLOW_FILE",
+    "GIT_QUARANTINE_PATH",
 ];
 
 fn spawn(job: &Job, lock_path: &Path, writers: Writers) -> Result<(Child, FileId), Refused> {
@@ -141,7 +142,12 @@ fn spawn(job: &Job, lock_path: &Path, writers: Writers) -> Result<(Child, FileId
 
 /// Runs a program to its end in a session of its own, holding a lock like a job: if this process is killed meanwhile, whoever takes over
 /// ends the program by its lock. Blocks, and ends everything that the program leaves running. Nothing is returned where it was stopped.
-pub fn run_locked(mut command: std::process::Command, lock_path: &Path, stop: &Stop) -> io::Result<Option<std::process::Output>> {
+pub fn run_locked(
+    mut command: std::process::Command,
+    lock_path: &Path,
+    input: Option<File>,
+    stop: &Stop,
+) -> io::Result<Option<std::process::Output>> {
     let lock_path = std::path::absolute(lock_path)?;
     super::end_orphans(&lock_path)?;
     let spawn = || {
@@ -149,7 +155,8 @@ pub fn run_locked(mut command: std::process::Command, lock_path: &Path, stop: &S
         lock::clear(&lock)?;
         let file = FileId::of(&lock.metadata()?);
         let descriptor = lock.as_raw_fd();
-        command.env(MARK, &lock_path).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let input = input.map_or_else(Stdio::null, Stdio::from);
+        command.env(MARK, &lock_path).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
         let limit = limit::of_job(&lock_path);
         // SAFETY: as for the first process of a job.
         unsafe { command.pre_exec(move || lock::enter_session(descriptor, limit)) };
@@ -163,23 +170,39 @@ pub fn run_locked(mut command: std::process::Command, lock_path: &Path, stop: &S
     output
 }
 
-/// How often a program that blocks a thread looks whether it was stopped.
-const LOOK_FOR_STOP: Duration = Duration::from_millis(20);
+/// How often to look whether the program has ended, or was stopped.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-fn output_unless_stopped(child: std::process::Child, lock_path: &Path, stop: &Stop) -> io::Result<Option<std::process::Output>> {
-    let (send, ended) = std::sync::mpsc::channel();
-    std::thread::spawn(move || send.send(child.wait_with_output()));
-    loop {
-        match ended.recv_timeout(LOOK_FOR_STOP) {
-            Ok(output) => return output.map(Some),
-            Err(_) if stop.is_stopped() => {
-                super::end_orphans(lock_path)?;
-                // Waited for, so that it leaves no zombie.
-                return ended.recv().map_err(io::Error::other)?.map(|_| None);
-            }
-            Err(_) => {}
+fn output_unless_stopped(
+    mut child: std::process::Child,
+    lock_path: &Path,
+    stop: &Stop,
+) -> io::Result<Option<std::process::Output>> {
+    let read = |pipe: Option<Box<dyn io::Read + Send>>| {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            // What cannot be read is missing from a message at most.
+            let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
+            bytes
+        })
+    };
+    let stdout = read(child.stdout.take().map(|pipe| Box::new(pipe) as _));
+    let stderr = read(child.stderr.take().map(|pipe| Box::new(pipe) as _));
+    let (status, stopped) = loop {
+        if let Some(status) = child.try_wait()? {
+            break (status, false);
         }
-    }
+        if stop.is_stopped() {
+            super::end_orphans(lock_path)?;
+            break (child.wait()?, true);
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    };
+    // What it left running may still hold the pipes.
+    super::end_orphans(lock_path)?;
+    let output =
+        || std::process::Output { status, stdout: stdout.join().unwrap_or_default(), stderr: stderr.join().unwrap_or_default() };
+    Ok((!stopped).then(output))
 }
 
 /// Neither an argument nor a variable can hold a NUL.

@@ -1,0 +1,115 @@
+//! What became of each file over all attempts, told apart into what the attempts did and what others did.
+
+use super::attempts::Attempt;
+use super::merge::{self, Version, Versions, between, merged, tree_with};
+use super::repository::Repository;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+/// So many files are named in a message.
+const NAMED: usize = 5;
+
+/// A file that an attempt changed.
+struct Story {
+    /// What it would be without the attempts.
+    others: Option<Version>,
+    /// What it was at the end of the last attempt.
+    now: Option<Version>,
+    /// Whether the two cannot be told apart.
+    mixed: bool,
+}
+
+/// A tree with the work of all attempts added to it.
+pub(super) fn with_work(repository: &Repository, attempts: &[Attempt], base: &str) -> Result<String, String> {
+    let Some(end) = attempts.iter().filter_map(|attempt| attempt.end.as_deref()).next_back() else { return Ok(base.to_owned()) };
+    // Made now for the temporary files of merges.
+    let index = repository.own_index()?;
+    let stories = stories(repository, attempts)?;
+    let since = between(repository, end, base)?;
+    let mut changed = Versions::new();
+    let mut mixed = Vec::new();
+    for (path, story) in stories {
+        let theirs = since.get(&path).map_or(&story.now, |change| &change.after);
+        if *theirs == story.now {
+            continue;
+        }
+        match merged(repository, story.others.as_ref(), theirs.as_ref(), story.now.as_ref())? {
+            Ok(version) if version == *theirs => {}
+            Ok(version) if !story.mixed => drop(changed.insert(path, version)),
+            Ok(_) | Err(merge::Conflict) => mixed.push(path),
+        }
+    }
+    drop(index);
+    match mixed.is_empty() {
+        true => tree_with(repository, base, &changed),
+        false => Err(format!(
+            "it changed what was uncommitted when it started, in {}, and the two cannot be told apart; commit these files yourself, then try again",
+            named(&mixed)
+        )),
+    }
+}
+
+fn stories(repository: &Repository, attempts: &[Attempt]) -> Result<BTreeMap<Vec<u8>, Story>, String> {
+    let mut stories: BTreeMap<Vec<u8>, Story> = BTreeMap::new();
+    let mut before: Option<&str> = None;
+    for Attempt { start, end } in attempts {
+        let Some(end) = end else { continue };
+        if let Some(before) = before {
+            let meanwhile = between(repository, before, &start.tree)?;
+            let uncommitted = between(repository, &start.tree, &repository.tree_of(start.head.as_deref())?)?;
+            for (path, story) in &mut stories {
+                if let Some(change) = meanwhile.get(path) {
+                    story.others_change(repository, change)?;
+                }
+                if !uncommitted.contains_key(path) {
+                    // What was done to it before is committed, or was undone.
+                    *story = Story { others: story.now.clone(), now: story.now.clone(), mixed: false };
+                }
+            }
+        }
+        for (path, change) in between(repository, &start.tree, end)? {
+            if !path.starts_with(&repository.prefix) || merge::is_ours(&path) {
+                continue;
+            }
+            let was_untracked = change.before.is_none() && start.existed(repository, &path);
+            if was_untracked && start.is_untouched(repository, &path) {
+                continue;
+            }
+            match stories.entry(path) {
+                Entry::Occupied(mut story) => story.get_mut().now = change.after,
+                // The whole of an untracked file would be committed, with what was in it before.
+                Entry::Vacant(story) => {
+                    story.insert(Story { others: change.before, now: change.after, mixed: was_untracked });
+                }
+            }
+        }
+        before = Some(end);
+    }
+    Ok(stories)
+}
+
+impl Story {
+    /// Others changed the file while no attempt was running. A file that exists only because of the attempts stays theirs.
+    fn others_change(&mut self, repository: &Repository, change: &merge::Change) -> Result<(), String> {
+        let made_by_attempts = self.others.is_none() && change.before.is_some() && change.after.is_some();
+        if made_by_attempts {
+            self.now.clone_from(&change.after);
+            return Ok(());
+        }
+        match merged(repository, change.before.as_ref(), self.others.as_ref(), change.after.as_ref())? {
+            Ok(others) => self.others = others,
+            Err(merge::Conflict) => self.mixed = true,
+        }
+        self.now.clone_from(&change.after);
+        Ok(())
+    }
+}
+
+/// Some paths for a message.
+pub(super) fn named(paths: &[Vec<u8>]) -> String {
+    let first: Vec<_> = paths.iter().take(NAMED).map(|path| String::from_utf8_lossy(path)).collect();
+    match paths.len() - first.len() {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
+}
