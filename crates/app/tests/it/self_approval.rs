@@ -75,6 +75,7 @@ echo $$ > daemon.pid
 until [ -e go ]; do sleep 0.02; done
 \"$1\" cancel \"$2\" > said 2>&1; echo code $? >> said
 \"$1\" answer HOLD Continue >> said 2>&1; echo code $? >> said
+\"$1\" resume \"$2\" > resumed 2>&1; echo code $? >> resumed
 touch done
 sleep 1000
 END
@@ -100,6 +101,8 @@ fn a_daemon_that_forgot_where_it_came_from_decides_nothing_and_is_ended_after_a_
     until("its attempts", || project.path("done").exists());
     let said = project.read("said");
     assert_eq!(said.matches("code 3").count(), 2, "{said}");
+    let resumed = project.read("resumed");
+    assert!(resumed.contains("code 1") && resumed.contains("resume the run from elsewhere"), "{resumed}");
     assert!(lives(&project.read("daemon.pid")));
     assert_eq!(project.status(&attack)["status"], "interrupted");
     assert!(project.events(&victim, "answered").is_empty());

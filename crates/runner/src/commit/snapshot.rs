@@ -27,6 +27,8 @@ pub(super) struct Snapshot {
     pub(super) at: Time,
 }
 
+type Paths = Vec<Vec<u8>>;
+
 /// Seconds and nanoseconds.
 pub(super) type Time = (i64, i64);
 
@@ -113,7 +115,7 @@ impl Snapshot {
 }
 
 /// The untracked files of the directory that are not ignored; and other repositories in it, which end with a slash.
-fn untracked(repository: &Repository) -> Result<(Vec<Vec<u8>>, Vec<Vec<u8>>), String> {
+fn untracked(repository: &Repository) -> Result<(Paths, Paths), String> {
     Ok(listed(repository, &["--exclude-standard"])?.into_iter().partition(|path| !path.ends_with(b"/")))
 }
 
