@@ -94,6 +94,9 @@ impl Run {
         }
         if let Some(id) = &report.session {
             let known = SessionKnown { id: id.clone(), dir: report.dir.clone(), confirmed: true, usage: report.session_usage };
+            // What a session used in all counts wherever the session is known, else a later task would take off too little.
+            let known_elsewhere = self.sessions.by_task.values_mut().chain(self.sessions.by_agent.values_mut());
+            known_elsewhere.filter(|other| other.id == *id).for_each(|other| other.usage = report.session_usage);
             self.sessions.by_task.insert(session_address(key), known.clone());
             self.sessions.by_agent.insert(report.agent.clone(), known);
         }
@@ -196,7 +199,8 @@ impl Run {
     /// The session that an attempt of an agent's task goes on with, where it does.
     pub(in crate::run) fn session_to_resume(&self, key: &TaskKey, agent: Option<&str>, same: bool) -> Option<&SessionKnown> {
         if same {
-            self.sessions.by_agent.get(agent.unwrap_or(DEFAULT_AGENT))
+            // An agent that works whatever else is configured is known by its command.
+            self.sessions.by_agent.get(self.agent.as_deref().or(agent).unwrap_or(DEFAULT_AGENT))
         } else {
             self.sessions.by_task.get(&session_address(key))
         }

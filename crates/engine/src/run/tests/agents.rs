@@ -181,3 +181,17 @@ fn what_a_budget_cut_off_continues_in_its_session() {
     bench.answer("go-on", None);
     assert!(!session(&bench).1, "a retry starts afresh");
 }
+
+#[test]
+fn what_a_session_used_in_all_is_known_to_every_task_that_shares_it() {
+    let tasks =
+        vec![agent_task("a", &[], Session::Same), agent_task("b", &["a"], Session::Same), agent_task("c", &["b"], Session::Same)];
+    let mut bench = Bench::new(workflow(vec![phase("one", tasks)]));
+    for (number, used) in [(1, 100), (2, 200)] {
+        let mut said = report(Some(1), "shared").unwrap();
+        said.session_usage = Some(Usage { cost_micros: None, input_tokens: Some(used), output_tokens: Some(1) });
+        end(&mut bench, well(), Some(said));
+        let known = bench.run.session_known("shared").and_then(|known| known.usage?.input_tokens);
+        assert_eq!(known, Some(used), "after task {number}");
+    }
+}
