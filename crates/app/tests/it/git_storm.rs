@@ -280,7 +280,7 @@ impl Storm {
         for file in project.git(&["log", "--name-only", "--format=", &new]).lines().filter(|file| !file.is_empty()) {
             let of_task = |task: &&Task| file.starts_with(&task.address.replace('/', "-"));
             assert!(
-                file == "lines.txt" || on_main.iter().any(|task| of_task(task)),
+                file == "lines.txt" || on_main.iter().any(of_task),
                 "{}: {file}",
                 self.told("nobody asked for it")
             );

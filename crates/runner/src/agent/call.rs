@@ -26,6 +26,8 @@ pub struct Ask<'a> {
     pub tools_deny: &'a [String],
     /// The most that it may cost, in millionths of a US dollar.
     pub max_cost_micros: Option<u64>,
+    /// Where a file may be written that tells the program which tools it may use.
+    pub policy: &'a str,
 }
 
 /// Which session the work belongs to.
@@ -50,6 +52,8 @@ pub struct Invocation {
     pub command: String,
     /// What it reads.
     pub stdin: Option<Vec<u8>>,
+    /// What the file has to say that tells the program which tools it may use.
+    pub policy: Option<String>,
     /// The id of the session, where it is known before the work starts.
     pub session: Option<String>,
 }
@@ -114,6 +118,7 @@ fn with_preset(
     };
     let list = |tools: &[String]| (!tools.is_empty()).then(|| tools.join(","));
     let cost = ask.max_cost_micros.map(dollars);
+    let mut policy = None;
     for piece in &preset.arguments {
         match piece {
             Piece::Always(given) => words.add(given, "")?,
@@ -124,6 +129,10 @@ fn with_preset(
             Piece::Deny(given) => words.add_all(given, list(ask.tools_deny).as_deref())?,
             Piece::AllowEach(given) => words.add_all(given, ask.tools_allow.iter().map(String::as_str))?,
             Piece::DenyEach(given) => words.add_all(given, ask.tools_deny.iter().map(String::as_str))?,
+            Piece::Policy(given) => {
+                policy = given.text(ask.tools_allow, ask.tools_deny);
+                words.add_all(&given.arguments, policy.as_ref().map(|_| ask.policy))?;
+            }
             Piece::Cost(given) => words.add_all(given, cost.as_deref())?,
             Piece::Stdin(given) => words.add_all(given, by_argument.is_none().then_some(""))?,
             Piece::Prompt(given) => words.add_all(given, by_argument)?,
@@ -131,7 +140,7 @@ fn with_preset(
         }
     }
     let stdin = by_argument.is_none().then(|| ask.prompt.as_bytes().to_vec());
-    Ok(Invocation { command: words.take(), stdin, session: fresh.or(resume).map(str::to_owned) })
+    Ok(Invocation { command: words.take(), stdin, policy, session: fresh.or(resume).map(str::to_owned) })
 }
 
 fn plain(setting: &Setting, ask: &Ask<'_>, model: Option<&str>, words: &mut Words) -> Result<Invocation, String> {
@@ -176,7 +185,7 @@ fn plain(setting: &Setting, ask: &Ask<'_>, model: Option<&str>, words: &mut Word
         PromptBy::Argument => (words.take(), None),
         PromptBy::File => (from_file(&words.take()), Some(ask.prompt.as_bytes().to_vec())),
     };
-    Ok(Invocation { command, stdin, session: None })
+    Ok(Invocation { command, stdin, policy: None, session: None })
 }
 
 /// Stands for the path of the prompt's file in quoted words.

@@ -6,7 +6,15 @@ use super::{Ask, PromptBy, SessionAsk, Setting, call, preset, preset_names};
 const FRESH: SessionAsk<'static> = SessionAsk::Fresh { id: "0b5c-id" };
 
 fn ask(prompt: &str) -> Ask<'_> {
-    Ask { prompt, model: None, session: FRESH, tools_allow: &[], tools_deny: &[], max_cost_micros: None }
+    Ask {
+        prompt,
+        model: None,
+        session: FRESH,
+        tools_allow: &[],
+        tools_deny: &[],
+        max_cost_micros: None,
+        policy: "/run/policy.toml",
+    }
 }
 
 fn command(name: &str, ask: &Ask<'_>) -> Result<String, String> {
@@ -45,6 +53,13 @@ fn each_preset_is_called_as_it_is_documented() {
         ]
     );
     assert_eq!(
+        commands("qwen"),
+        [
+            "qwen --output-format stream-json --model some-model --session-id 0b5c-id --own",
+            "qwen --output-format stream-json --model some-model --resume ses_1 --own",
+        ]
+    );
+    assert_eq!(
         commands("cursor"),
         [
             "cursor-agent --print --output-format stream-json --model some-model --own",
@@ -64,7 +79,7 @@ fn each_preset_is_called_as_it_is_documented() {
 fn the_session_is_known_before_the_work_only_where_it_can_be_chosen() {
     for name in preset_names() {
         let known = call(&Setting::default(), preset(name).ok(), &ask("hello")).unwrap();
-        let chosen = matches!(name, "claude" | "copilot").then(|| "0b5c-id".to_owned());
+        let chosen = matches!(name, "claude" | "copilot" | "qwen").then(|| "0b5c-id".to_owned());
         assert_eq!((known.session, known.stdin), (chosen, Some(b"hello".to_vec())), "{name}");
         let again = Ask { session: SessionAsk::Resume { id: "ses_1" }, ..ask("hello") };
         assert_eq!(call(&Setting::default(), preset(name).ok(), &again).unwrap().session.as_deref(), Some("ses_1"));
@@ -85,19 +100,16 @@ fn tools_and_costs_are_passed_where_the_program_can_do_it_and_refused_where_not(
         "copilot --output-format json '--allow-tool=Read' '--allow-tool=Bash(git log:*)' '--deny-tool=Write' \
          --session-id 0b5c-id --own"
     );
-    assert_eq!(
-        command("gemini", &Ask { tools_deny: &[], ..with_tools }).unwrap(),
-        "gemini --output-format stream-json --allowed-tools 'Read,Bash(git log:*)' --own"
-    );
+    assert_eq!(command("gemini", &with_tools).unwrap(), "gemini --output-format stream-json --policy /run/policy.toml --own");
     for name in ["codex", "cursor", "opencode"] {
         let error = command(name, &Ask { tools_deny: &[], ..with_tools }).unwrap_err();
         assert!(error.contains(name) && error.contains("no way to allow tools"), "{error}");
     }
-    for name in ["codex", "cursor", "opencode", "gemini"] {
+    for name in ["codex", "cursor", "opencode"] {
         let error = command(name, &Ask { tools_allow: &[], ..with_tools }).unwrap_err();
         assert!(error.contains(name) && error.contains("no way to deny tools"), "{error}");
     }
-    for name in ["codex", "cursor", "opencode", "gemini", "copilot"] {
+    for name in ["codex", "cursor", "opencode", "gemini", "copilot", "qwen"] {
         let error = command(name, &Ask { max_cost_micros: Some(1), ..ask("hello") }).unwrap_err();
         assert!(error.contains(name) && error.contains("no way to limit what a call costs"), "{error}");
     }
@@ -118,7 +130,7 @@ fn a_prompt_can_be_an_argument_unless_it_is_too_long() {
     let setting = Setting { prompt_by: PromptBy::Argument, ..Setting::default() };
     let invocation = call(&setting, preset("copilot").ok(), &ask("it's $(me)")).unwrap();
     assert!(invocation.command.ends_with(" '--prompt=it'\\''s $(me)'") && invocation.stdin.is_none());
-    for name in ["copilot", "gemini"] {
+    for name in ["copilot", "gemini", "qwen"] {
         let invocation = call(&setting, preset(name).ok(), &ask("- do this")).unwrap();
         assert!(invocation.command.ends_with(" '--prompt=- do this'"), "no option: {}", invocation.command);
     }
@@ -154,4 +166,16 @@ fn what_stands_in_a_prompt_is_no_placeholder() {
 #[test]
 fn dollars_are_written_short() {
     assert_eq!([0, 1, 1_000_000, 2_500_000, 10_000_001].map(dollars), ["0", "0.000001", "1", "2.5", "10.000001"]);
+}
+
+#[test]
+fn tools_that_a_policy_names_are_quoted_and_those_with_a_command_have_its_prefix() {
+    let (allow, deny) = (["read_file".to_owned(), "run_shell_command(git \"log\")".to_owned()], ["write_file".to_owned()]);
+    let asked = Ask { tools_allow: &allow, tools_deny: &deny, ..ask("hello") };
+    let text = call(&Setting::default(), preset("gemini").ok(), &asked).unwrap().policy.unwrap();
+    let rules: Vec<&str> = text.split("[[rule]]\n").skip(1).collect();
+    assert!(rules[0].contains("toolName = \"read_file\"\ndecision = \"allow\""), "{text}");
+    assert!(rules[1].contains("toolName = \"run_shell_command\"\ncommandPrefix = \"git \\\"log\\\"\""), "{text}");
+    assert!(!rules[1].contains("allowRedirection") && rules[2].contains("decision = \"deny\""), "{text}");
+    assert_eq!(call(&Setting::default(), preset("gemini").ok(), &ask("hello")).unwrap().policy, None);
 }

@@ -35,6 +35,8 @@ pub struct Told {
     pub usage: Usage,
     /// What went wrong, by its own account.
     pub error: Option<String>,
+    /// What says that nobody is logged in.
+    pub login: Option<String>,
     /// Tools that it asked for and was not permitted.
     pub denied: Vec<String>,
     /// How many lines of its output were not understood.
@@ -105,13 +107,17 @@ impl Facts {
         self.told.version = name(&rule.version).or(self.told.version.take());
         self.count(rule, value);
         if rule.well {
-            self.told.error = None;
+            (self.told.error, self.told.login) = (None, None);
             self.end_owed = false;
         }
         if let Some(error) = text(&rule.error) {
             self.told.error = Some(cut(&error, LONGEST_ERROR));
         }
-        if let Some(tool) = name(&rule.denied).filter(|tool| !self.told.denied.contains(tool)) {
+        if let Some(login) = text(&rule.login) {
+            self.told.login = Some(cut(&login, LONGEST_ERROR));
+        }
+        let tool = text(&rule.denied).map(|text| cut(between(&text, rule), LONGEST_NAME));
+        if let Some(tool) = tool.filter(|tool| !self.told.denied.contains(tool)) {
             if self.told.denied.len() < MOST_DENIED {
                 self.told.denied.push(tool);
             } else {
@@ -176,6 +182,12 @@ impl Facts {
         }
         self.told
     }
+}
+
+/// The part of a text that a rule takes for the name of a tool.
+fn between<'t>(text: &'t str, rule: &Rule) -> &'t str {
+    let after = rule.after.as_deref().and_then(|after| Some(text.split_once(after)?.1)).unwrap_or(text);
+    rule.before.as_deref().and_then(|before| Some(after.split_once(before)?.0)).unwrap_or(after)
 }
 
 #[expect(

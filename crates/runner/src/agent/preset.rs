@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 /// The presets that come with Lockgate. Another one is another file, and its line here.
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 7] = [
     ("claude", include_str!("presets/claude.yaml")),
     ("codex", include_str!("presets/codex.yaml")),
     ("copilot", include_str!("presets/copilot.yaml")),
     ("cursor", include_str!("presets/cursor.yaml")),
     ("gemini", include_str!("presets/gemini.yaml")),
     ("opencode", include_str!("presets/opencode.yaml")),
+    ("qwen", include_str!("presets/qwen.yaml")),
 ];
 
 static PRESETS: LazyLock<BTreeMap<&'static str, Preset>> = LazyLock::new(|| {
@@ -28,6 +29,7 @@ pub struct Preset {
     pub(super) program: String,
     pub(super) prompt: Prompt,
     usage_of: UsageOf,
+    login: Vec<String>,
     pub(super) arguments: Vec<Piece>,
     pub(super) rules: Arc<[Rule]>,
 }
@@ -63,13 +65,18 @@ impl Preset {
     /// Reads a preset from its file.
     pub fn read(name: &str, text: &str) -> Result<Self, String> {
         let file: File = serde_saphyr::from_str(text).map_err(|error| format!("the preset {name:?} cannot be read: {error}"))?;
-        let File { program, prompt, usage_of, arguments, rules } = file;
-        Ok(Self { name: name.to_owned(), program, prompt, usage_of, arguments, rules: rules.into() })
+        let File { program, prompt, usage_of, login, arguments, rules } = file;
+        Ok(Self { name: name.to_owned(), program, prompt, usage_of, login, arguments, rules: rules.into() })
     }
 
     /// The program that is started.
     pub fn program(&self) -> &str {
         &self.program
+    }
+
+    /// What a person does whose login is missing.
+    pub fn login_steps(&self) -> &[String] {
+        &self.login
     }
 
     /// Whether the program can do something.
@@ -80,6 +87,7 @@ impl Preset {
             Piece::Model(_) => ability == Ability::Model,
             Piece::Allow(_) | Piece::AllowEach(_) => ability == Ability::AllowTools,
             Piece::Deny(_) | Piece::DenyEach(_) => ability == Ability::DenyTools,
+            Piece::Policy(_) => matches!(ability, Ability::AllowTools | Ability::DenyTools),
             Piece::Cost(_) => ability == Ability::LimitCost,
             Piece::Always(_) | Piece::Stdin(_) | Piece::Prompt(_) | Piece::Own => false,
         })
@@ -99,6 +107,7 @@ struct File {
     prompt: Prompt,
     #[serde(default)]
     usage_of: UsageOf,
+    login: Vec<String>,
     arguments: Vec<Piece>,
     rules: Vec<Rule>,
 }
@@ -142,6 +151,8 @@ pub(super) enum Piece {
     Deny(Vec<String>),
     /// For each tool that is denied.
     DenyEach(Vec<String>),
+    /// With a file that says which tools are allowed and denied.
+    Policy(Policy),
     /// With the most that it may cost, in US dollars.
     Cost(Vec<String>),
     /// When the prompt comes on standard input.
@@ -152,7 +163,39 @@ pub(super) enum Piece {
     Own,
 }
 
-/// What a line of output says. Every rule that fits a line is followed, in order.
+/// The file that tells a program which tools are allowed and denied: one text for each tool, with `{tool}` and `{prefix}` in it
+/// as quoted strings. A tool that is named with what its command starts with, such as `shell(git)`, has a text of its own.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Policy {
+    /// The arguments, with the path of the file.
+    pub(super) arguments: Vec<String>,
+    pub(super) allow: String,
+    pub(super) allow_prefix: String,
+    pub(super) deny: String,
+    pub(super) deny_prefix: String,
+}
+
+impl Policy {
+    /// The text of the file; nothing when no tool is named.
+    pub(super) fn text(&self, allowed: &[String], denied: &[String]) -> Option<String> {
+        let one = |tool: &str, whole: &str, prefixed: &str| match tool.strip_suffix(')').and_then(|tool| tool.split_once('(')) {
+            Some((tool, prefix)) => prefixed.replace("{tool}", &quoted(tool)).replace("{prefix}", &quoted(prefix)),
+            None => whole.replace("{tool}", &quoted(tool)),
+        };
+        let allowed = allowed.iter().map(|tool| one(tool, &self.allow, &self.allow_prefix));
+        let text: String = allowed.chain(denied.iter().map(|tool| one(tool, &self.deny, &self.deny_prefix))).collect();
+        Some(text).filter(|text| !text.is_empty())
+    }
+}
+
+/// A string as JSON and TOML both write it.
+fn quoted(text: &str) -> String {
+    serde_json::Value::String(text.to_owned()).to_string()
+}
+
+/// What a line of output says. What the program writes to its standard error is the line `{"stderr": "…"}`, and its end is
+/// `{"exit": 1, "stderr": "…"}` with the last of these. Every rule that fits a line is followed, in order.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Rule {
@@ -187,10 +230,16 @@ pub(super) struct Rule {
     /// From here on a line with usage is owed: when none comes, the usage is unknown.
     pub(super) owed: bool,
     pub(super) error: Option<Paths>,
+    /// What says that nobody is logged in.
+    pub(super) login: Option<Paths>,
     /// All went well in the end, whatever errors there were.
     pub(super) well: bool,
     /// A tool that was asked for and not permitted.
     pub(super) denied: Option<Paths>,
+    /// Only what follows this in the text of `denied` names the tool.
+    pub(super) after: Option<String>,
+    /// Only what precedes this names it.
+    pub(super) before: Option<String>,
 }
 
 #[cfg(test)]
@@ -199,11 +248,12 @@ mod tests {
 
     #[test]
     fn every_preset_is_read() {
-        assert_eq!(preset_names(), ["claude", "codex", "copilot", "cursor", "gemini", "opencode"]);
+        assert_eq!(preset_names(), ["claude", "codex", "copilot", "cursor", "gemini", "opencode", "qwen"]);
         for name in preset_names() {
             let preset = preset(name).unwrap();
             assert_eq!(preset.name, name);
             assert!(preset.can(Ability::Resume) && preset.can(Ability::Model), "{name}");
+            assert!(!preset.login_steps().is_empty(), "{name}");
             assert!(preset.arguments.iter().any(|piece| matches!(piece, Piece::Own)), "{name}");
             assert!(preset.arguments.iter().any(|piece| matches!(piece, Piece::Prompt(_))), "{name}");
         }
@@ -212,12 +262,15 @@ mod tests {
     #[test]
     fn a_preset_that_is_not_there_is_told_with_those_that_are() {
         let error = preset("cluade").unwrap_err();
-        assert_eq!(error, "there is no agent preset \"cluade\"; there are claude, codex, copilot, cursor, gemini, opencode");
+        assert_eq!(
+            error,
+            "there is no agent preset \"cluade\"; there are claude, codex, copilot, cursor, gemini, opencode, qwen"
+        );
     }
 
     #[test]
     fn another_preset_needs_no_code() {
-        let text = "program: mine\nprompt: argument\narguments: [{always: [-x]}, own, {prompt: ['{}']}]\nrules: [{when: {kind: end}, text: answer}]\n";
+        let text = "program: mine\nprompt: argument\nlogin: [Log in]\narguments: [{always: [-x]}, own, {prompt: ['{}']}]\nrules: [{when: {kind: end}, text: answer}]\n";
         let mine = Preset::read("mine", text).unwrap();
         assert!(!mine.can(Ability::Resume));
         let error = Preset::read("mine", &text.replace("text:", "txet:")).unwrap_err();

@@ -3,7 +3,7 @@
 use super::facts::{Facts, Told, cut, show};
 use super::preset::{Preset, Rule};
 use crate::process::Lines;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// The longest line of machine-readable output that is read, in bytes.
@@ -14,6 +14,8 @@ const LONGEST_TEXT: usize = 4 * 1024 * 1024;
 const MOST_COMMAS: usize = 500_000;
 /// So much of a line that was not understood is told, in bytes.
 const LONGEST_GARBAGE: usize = 500;
+/// So much of a line of its standard error is read, in bytes.
+const LONGEST_ERROR_LINE: usize = 4096;
 
 /// Reads the output of an agent piece by piece.
 #[derive(Debug)]
@@ -40,6 +42,7 @@ impl Reader {
                 facts: Facts::until_the_end(preset.rules.iter().any(|rule| rule.well)),
                 understood: false,
                 last_garbage: None,
+                last_error_line: None,
             })),
         };
         Self { form }
@@ -50,6 +53,23 @@ impl Reader {
         match &mut self.form {
             Form::Plain(plain) => plain.feed(bytes, on_progress),
             Form::Objects(objects) => objects.feed(bytes, on_progress),
+        }
+    }
+
+    /// Takes a line that the program wrote to its standard error, where people see it anyway.
+    pub fn error_line(&mut self, line: &str) {
+        if let Form::Objects(objects) = &mut self.form {
+            let line = cut(line, LONGEST_ERROR_LINE);
+            objects.facts.take(&objects.rules, &json!({"stderr": line}), &mut |_| {});
+            objects.last_error_line = Some(line).filter(|line| !line.trim().is_empty()).or(objects.last_error_line.take());
+        }
+    }
+
+    /// The program has ended with this code.
+    pub fn exited(&mut self, code: i32) {
+        if let Form::Objects(objects) = &mut self.form {
+            let last = objects.last_error_line.take().unwrap_or_else(|| format!("it ended with exit code {code}"));
+            objects.facts.take(&objects.rules, &json!({"exit": code, "stderr": last}), &mut |_| {});
         }
     }
 
@@ -111,6 +131,8 @@ struct Objects {
     understood: bool,
     /// The last line that was none.
     last_garbage: Option<String>,
+    /// The last line of its standard error.
+    last_error_line: Option<String>,
 }
 
 impl Objects {

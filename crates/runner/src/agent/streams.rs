@@ -326,3 +326,87 @@ fn opencode_that_leaves_out_its_last_line_or_fails() {
         read("opencode", r#"{"type":"error","sessionID":"s","error":{"name":"APIError","data":{"message":"No credit"}}}"#);
     assert_eq!((told.error.as_deref(), told.session.as_deref()), (Some("No credit"), Some("s")));
 }
+
+/// What a program's standard error, its output and its end tell together.
+fn read_with_errors(name: &str, errors: &[&str], stream: &str, code: i32) -> Told {
+    let mut reader = Reader::new(Some(preset(name).unwrap()));
+    errors.iter().for_each(|line| reader.error_line(line));
+    reader.feed(stream.as_bytes(), &mut |_| {});
+    reader.exited(code);
+    reader.finish()
+}
+
+#[test]
+fn missing_logins_are_recognized_by_what_each_program_reports() {
+    for (name, line) in [
+        ("codex", r#"{"type":"turn.failed","error":{"message":"unexpected status 401 Unauthorized: no such key"}}"#),
+        ("codex", r#"{"type":"turn.failed","error":{"message":"Missing environment variable: `OPENAI_API_KEY`."}}"#),
+        ("opencode", r#"{"type":"error","sessionID":"s","error":{"name":"APIError","data":{"message":"no","statusCode":401}}}"#),
+        (
+            "gemini",
+            r#"{"type":"result","status":"error","error":{"message":"[API Error: {\"error\":{\"code\":401,\"status\":\"X\"}}]"}}"#,
+        ),
+        (
+            "claude",
+            r#"{"type":"assistant","error":"authentication_failed","message":{"content":[{"type":"text","text":"Not logged in"}]}}"#,
+        ),
+        ("claude", r#"{"type":"result","subtype":"success","is_error":true,"api_error_status":401,"result":"Invalid API key"}"#),
+        ("copilot", r#"{"type":"session.error","data":{"errorType":"authentication","message":"HTTP 401"}}"#),
+        (
+            "qwen",
+            r#"{"type":"result","subtype":"error_during_execution","is_error":true,"error":{"message":"[API Error: 401 no]"}}"#,
+        ),
+    ] {
+        assert!(read(name, line).0.login.is_some(), "{name}: {line}");
+    }
+    let told = read_with_errors("gemini", &["Please set an Auth method in settings.json", ""], "", 41);
+    assert_eq!(told.login.as_deref(), Some("Please set an Auth method in settings.json"));
+    assert_eq!(read_with_errors("gemini", &["Please set an Auth method"], "", 1).login, None);
+}
+
+#[test]
+fn what_tools_say_about_logins_is_not_a_missing_login() {
+    let tool = r#"{"type":"item.completed","item":{"type":"command_execution","command":"x","aggregated_output":"401 Unauthorized","status":"failed"}}"#;
+    let failed = r#"{"type":"turn.failed","error":{"message":"stream disconnected"}}"#;
+    assert_eq!(read("codex", &format!("{tool}\n{failed}")).0.login, None);
+    // An error that was overcome does not count.
+    let retried = r#"{"type":"assistant","error":"authentication_failed","message":{"content":"x"}}"#;
+    let well = r#"{"type":"result","subtype":"success","is_error":false,"result":"fine"}"#;
+    assert_eq!(read("claude", &format!("{retried}\n{well}")).0.login, None);
+}
+
+#[test]
+fn codex_reports_denied_commands_on_its_standard_error_only() {
+    let log = "2026-11-17T05:57:10.1Z ERROR codex_core::tools::router: error=";
+    let rules = format!(
+        r#"{log}exec_command failed: CreateProcess {{ message: "Rejected(\"`/bin/bash -lc 'touch a'` rejected: policy forbids it\")" }}"#
+    );
+    let hook = format!("{log}Command blocked by PreToolUse hook: no. Command: touch b");
+    let told = read_with_errors("codex", &[&rules, &hook, "error=Rejected( by hand"], "", 0);
+    assert_eq!(told.denied, ["`/bin/bash -lc 'touch a'`", "touch b"]);
+}
+
+#[test]
+fn qwen() {
+    let (told, lines) = read(
+        "qwen",
+        r#"{"type":"system","subtype":"init","session_id":"b3fa","model":"qwen-max"}
+{"type":"assistant","session_id":"b3fa","parent_tool_use_id":null,"message":{"content":[{"type":"tool_use","id":"c","name":"run_shell_command","input":{"command":"ls"}}],"usage":{"input_tokens":100,"output_tokens":10}}}
+{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"c","is_error":true,"content":"denied"}]}}
+{"type":"assistant","session_id":"b3fa","parent_tool_use_id":null,"message":{"content":[{"type":"text","text":"done"}],"usage":{"input_tokens":100,"output_tokens":10}}}
+{"type":"result","subtype":"success","session_id":"b3fa","is_error":false,"result":"done","usage":{"input_tokens":900,"output_tokens":90},"permission_denials":[{"tool_name":"run_shell_command"}]}
+"#,
+    );
+    assert_eq!(
+        told,
+        Told {
+            text: Some("done".into()),
+            session: Some("b3fa".into()),
+            model: Some("qwen-max".into()),
+            usage: usage(None, 900, 90),
+            denied: vec!["run_shell_command".into()],
+            ..Told::default()
+        }
+    );
+    assert_eq!(lines, ["run_shell_command ls", "done"]);
+}

@@ -53,33 +53,45 @@ fn compile(pattern: &str) -> Result<Regex, String> {
 
 /// Whether what a failed command printed shows that a login is missing.
 pub fn missing(command: &str, tail: &str, tools: &[Tool]) -> Option<Missing> {
-    let lines: Vec<&str> = tail.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let last = |count: usize| lines.iter().rev().take(count).copied();
-    for tool in tools {
-        let Some(line) = by_settings(tool, command, last(LINES)) else { continue };
-        let login = tool.login.clone().unwrap_or_else(|| format!("{} login", tool.name));
-        return Some(Missing { error: told(line), steps: steps(&login), probe: tool.probe.clone() });
+    if let Some(missing) = missing_by_settings(command, tail, tools) {
+        return Some(missing);
     }
+    let lines = lines_of(tail);
+    let last = |count: usize| lines.iter().rev().take(count).copied();
     for tool in known::TOOLS.iter().filter(|tool| calls(command, tool.programs)) {
         if let Some(line) = last(LINES).find(|line| !of_test(line) && tool.shows(line)) {
             let probe = tool.probe.map(str::to_owned);
-            return Some(Missing { error: told(line), steps: steps(tool.login), probe });
+            return Some(Missing { error: shown(line), steps: steps(tool.login), probe });
         }
     }
-    // Where tests were counted, what they print about logins is what they test.
-    if lines.iter().any(|line| is_total(line)) {
+    // Where tests ran, what they print about logins is what they test.
+    if runs_tests(command) || lines.iter().any(|line| is_total(line)) {
         return None;
     }
     let line = last(LAST_LINES).find(|line| is_sign(line))?;
     // Which program it was, is known where it was called.
     let tool = known::TOOLS.iter().find(|tool| calls(command, tool.programs));
     Some(Missing {
-        error: told(line),
+        error: shown(line),
         steps: own_advice(line)
             .or_else(|| tool.map(|tool| steps(tool.login)))
             .unwrap_or_else(|| vec!["Log in to what it calls, or set the credentials that it needs".into()]),
         probe: tool.and_then(|tool| tool.probe).map(str::to_owned),
     })
+}
+
+/// Whether what a failed command printed shows that a login is missing, by the settings alone.
+pub fn missing_by_settings(command: &str, tail: &str, tools: &[Tool]) -> Option<Missing> {
+    let lines = lines_of(tail);
+    tools.iter().find_map(|tool| {
+        let line = by_settings(tool, command, lines.iter().rev().take(LINES).copied())?;
+        let login = tool.login.clone().unwrap_or_else(|| format!("{} login", tool.name));
+        Some(Missing { error: shown(line), steps: steps(&login), probe: tool.probe.clone() })
+    })
+}
+
+fn lines_of(tail: &str) -> Vec<&str> {
+    tail.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
 }
 
 fn by_settings<'l>(tool: &Tool, command: &str, mut lines: impl Iterator<Item = &'l str>) -> Option<&'l str> {
@@ -141,6 +153,16 @@ fn of_test(line: &str) -> bool {
     TESTS.is_match(line)
 }
 
+/// Whether a command runs tests: a test runner, or something that is told to `test`. The shell's own `test` is not meant.
+fn runs_tests(command: &str) -> bool {
+    static RUNNERS: LazyLock<Regex> = LazyLock::new(|| {
+        let named = r"\b(pytest|jest|vitest|mocha|rspec|phpunit|nextest|ctest|tox|playwright|cypress)\b";
+        let told = r"(^|[\s;&|(])(\./)?[\w./-]*(npm|npx|pnpm|yarn|bun|deno|cargo|go|make|just|gradlew?|mvnw?|dotnet|mix|swift|rake|composer|task)( [\w:=./-]+)*? [\w:.-]*tests?\b";
+        compile(&format!("{named}|{told}")).expect("this pattern is ours")
+    });
+    RUNNERS.is_match(command)
+}
+
 /// Whether a line counts tests.
 fn is_total(line: &str) -> bool {
     static TOTAL: LazyLock<Regex> = LazyLock::new(|| {
@@ -169,7 +191,8 @@ fn steps(login: &str) -> Vec<String> {
     vec![format!("Run: {login}"), "Complete the authentication".to_owned()]
 }
 
-fn told(line: &str) -> String {
+/// As much of a line as people are shown.
+pub(crate) fn shown(line: &str) -> String {
     let rest = line.get(..6).filter(|begins| begins.eq_ignore_ascii_case("error:")).map_or(line, |_| line[6..].trim());
     rest.chars().take(TOLD).collect()
 }
@@ -225,6 +248,23 @@ mod tests {
             "Error: Unauthorized\n12 passed, 1 failed",
         ] {
             assert_eq!(found("npm test", line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_a_test_runner_prints_is_no_sign_and_what_others_print_is() {
+        for command in [
+            "npm test",
+            "cargo test -p api",
+            "cd app && pnpm run test:unit",
+            "python -m pytest",
+            "go test ./...",
+            "./gradlew test",
+        ] {
+            assert_eq!(found(command, "Error: 401 Unauthorized"), None, "{command}");
+        }
+        for command in ["test -f x && ./deploy.sh", "npm publish", "./contest.sh", "make release"] {
+            assert!(found(command, "Error: 401 Unauthorized").is_some(), "{command}");
         }
     }
 

@@ -8,7 +8,7 @@ use super::{Shared, TaskCall, handover, login, script, worktree};
 use crate::agent::{Ability, Ask, Chosen, Configured, Reader, SessionAsk, Told, call};
 use crate::driver::record;
 use crate::files::{Places, make_output_folder, output_place, read_output, write_output};
-use crate::process::{self, Ended, Stop};
+use crate::process::{self, Ended, How, Stop};
 use crate::rehearse::{Asked, Stubs};
 use crate::root::Step;
 use crate::world::Performed;
@@ -28,7 +28,8 @@ use lockgate_engine::words::counted;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 use tokio::sync::mpsc;
 
@@ -84,6 +85,7 @@ pub(super) fn task(
 ) -> BoxFuture<'static, Performed> {
     let chosen = configured(&shared, run).choose(work.agent.as_deref());
     let tree = worktree::wanted(run, call.key, call.task);
+    let preset = chosen.as_ref().ok().and_then(|chosen| chosen.preset);
     let work = gather(&shared, run, call, work, chosen);
     let mut ending = call.ending(&shared, run, stop.clone());
     let commits = call.state.exchange.as_deref().map(handover::commits).unwrap_or_default();
@@ -107,7 +109,10 @@ pub(super) fn task(
         let report = (report.asks > 0).then(|| Box::new(report));
         match came {
             Err(failure) => {
-                let outcome = login::failed_or_unauthenticated(&shared, &attempted, failure);
+                let outcome = match preset {
+                    Some(preset) => login::of_agent(&shared, &attempted, preset, failure),
+                    None => login::failed_or_unauthenticated(&shared, &attempted, failure),
+                };
                 ending.end(outcome, Vec::new(), report).await
             }
             Ok(Came::HandedOver(handed)) => ending.end(TaskOutcome::HandsOver(handed), Vec::new(), report).await,
@@ -373,6 +378,7 @@ async fn ask(
         Some(session) if !session.resume => SessionAsk::Fresh { id: &session.id },
         Some(_) | None => SessionAsk::Fresh { id: &fresh },
     };
+    let policy = process::policy_file(&prepared.lock);
     let invocation = call(
         &chosen.setting,
         chosen.preset,
@@ -383,21 +389,37 @@ async fn ask(
             tools_allow: &limits.tools.allow,
             tools_deny: &limits.tools.deny,
             max_cost_micros: limits.cost_micros.filter(|_| can(Ability::LimitCost)),
+            policy: &policy.to_string_lossy(),
         },
     )
     .map_err(start)?;
     let command: String = shared.masks().mask_text(&invocation.command).chars().take(KEPT_OF_COMMAND).collect();
     let job = prepared.job(shared, ready, invocation.command, invocation.stdin).await?;
+    if let Some(text) = &invocation.policy {
+        process::write_policy_file(&prepared.lock, text)
+            .map_err(|error| start(format!("the file with the tools that it may use cannot be written: {error}")))?;
+    }
     report.command = Some(command);
     report.dir = job.dir.strip_prefix(&prepared.places.root).ok().map(|dir| dir.to_string_lossy().into_owned());
-    let mut reader = Reader::new(chosen.preset);
+    let reader = Mutex::new(Reader::new(chosen.preset));
+    let reading_it = || reader.lock().unwrap_or_else(PoisonError::into_inner);
     let address = prepared.address.clone();
-    let mut on_line = |line: &str| (shared.on_line)(&address, line);
+    // Lines come from the standard error, and from the reader itself, which makes them of the output.
+    let made_by_reader = AtomicBool::new(false);
+    let mut on_line = |line: &str| {
+        if !made_by_reader.load(Ordering::Relaxed) {
+            reading_it().error_line(line);
+        }
+        (shared.on_line)(&address, line);
+    };
     let (tell, named) = mpsc::unbounded_channel();
     let mut last = None;
     let reading = async {
         let mut on_output = |bytes: &[u8], on_line: &mut dyn FnMut(&str)| {
+            made_by_reader.store(true, Ordering::Relaxed);
+            let mut reader = reading_it();
             reader.feed(bytes, on_line);
+            made_by_reader.store(false, Ordering::Relaxed);
             if let Some(id) = reader.session().filter(|id| last.as_deref() != Some(*id)) {
                 last = Some(id.to_owned());
                 let _ = tell.send(id.to_owned());
@@ -409,6 +431,10 @@ async fn ask(
     };
     let (ended, ()) = tokio::join!(reading, record_sessions(shared, limits.attempt.as_ref(), report.dir.as_deref(), named));
     prepared.ended(shared, &ended);
+    let mut reader = reader.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let How::Exit(code) = ended.how {
+        reader.exited(code);
+    }
     let told = reader.finish();
     report.asks += 1;
     let whole_session = chosen.preset.is_some_and(|preset| preset.usage_covers_session());
@@ -449,6 +475,10 @@ async fn record_sessions(
 }
 
 fn went_well(shared: &Shared, ended: Ended, told: &Told, limits: &Limits) -> Result<(), Failure> {
+    if let (Some(login), How::Exit(_)) = (&told.login, &ended.how) {
+        let message = shared.masks().mask_text(login).into_owned();
+        return Err(Failure { kind: FailureKind::Authentication, message, tail: ended.tail });
+    }
     if let Some((kind, message)) = explain(&ended) {
         let said = told.error.as_deref().map(|error| format!("{message}: {error}")).unwrap_or(message);
         let message = shared.masks().mask_text(&said).into_owned();

@@ -1,6 +1,7 @@
 //! What failed for want of a login is no failure: a person is asked for it, and the task is tried again.
 
 use super::Shared;
+use crate::agent::Preset;
 use crate::login;
 use lockgate_engine::hold::Authentication;
 use lockgate_engine::run::command::TaskOutcome;
@@ -10,10 +11,10 @@ use lockgate_engine::spec::workflow::Check;
 /// So much of a command is told.
 const TOLD: usize = 500;
 
-/// What a failed attempt came to.
-pub(super) fn failed_or_unauthenticated(shared: &Shared, attempted: &str, failure: Failure) -> TaskOutcome {
-    match failure.kind {
-        FailureKind::Exit(_) | FailureKind::Agent => {}
+/// Whether this can be what comes of a missing login.
+fn may_lack_login(kind: FailureKind) -> bool {
+    match kind {
+        FailureKind::Exit(_) | FailureKind::Agent => true,
         FailureKind::Signal(_)
         | FailureKind::Timeout
         | FailureKind::Script
@@ -27,12 +28,38 @@ pub(super) fn failed_or_unauthenticated(shared: &Shared, attempted: &str, failur
         | FailureKind::Until
         | FailureKind::Items
         | FailureKind::Issues
-        | FailureKind::Authentication => return TaskOutcome::Failed(failure),
+        | FailureKind::Authentication => false,
+    }
+}
+
+/// What a failed attempt came to.
+pub(super) fn failed_or_unauthenticated(shared: &Shared, attempted: &str, failure: Failure) -> TaskOutcome {
+    if !may_lack_login(failure.kind) {
+        return TaskOutcome::Failed(failure);
     }
     let printed = format!("{}\n{}", failure.tail, failure.message);
     let Some(missing) = login::missing(attempted, &printed, &shared.config.logins) else {
         return TaskOutcome::Failed(failure);
     };
+    unauthenticated(shared, attempted, missing, failure)
+}
+
+/// What a failed attempt of an agent with a preset came to. Its own protocol says whether a login is missing: what its tools print
+/// about logins is their work, and only the patterns of the settings count besides.
+pub(super) fn of_agent(shared: &Shared, attempted: &str, preset: &Preset, failure: Failure) -> TaskOutcome {
+    if failure.kind == FailureKind::Authentication {
+        let steps = preset.login_steps().to_vec();
+        let missing = login::Missing { error: login::shown(&failure.message), steps, probe: None };
+        return unauthenticated(shared, attempted, missing, failure);
+    }
+    let printed = format!("{}\n{}", failure.tail, failure.message);
+    match login::missing_by_settings(attempted, &printed, &shared.config.logins) {
+        Some(missing) if may_lack_login(failure.kind) => unauthenticated(shared, attempted, missing, failure),
+        Some(_) | None => TaskOutcome::Failed(failure),
+    }
+}
+
+fn unauthenticated(shared: &Shared, attempted: &str, missing: login::Missing, failure: Failure) -> TaskOutcome {
     let attempted: String = shared.masks().mask_text(attempted.trim()).chars().take(TOLD).collect();
     let verified_by = match &missing.probe {
         Some(probe) => format!("{probe} succeeds"),

@@ -93,6 +93,16 @@ pub fn value_file(lock: &std::path::Path) -> PathBuf {
     shell::beside(lock, "feedback")
 }
 
+/// Where the file is that tells an agent which tools it may use.
+pub fn policy_file(lock: &std::path::Path) -> PathBuf {
+    shell::beside(lock, "policy.toml")
+}
+
+/// Writes that file; nobody else can read it.
+pub fn write_policy_file(lock: &std::path::Path, text: &str) -> std::io::Result<()> {
+    shell::write_private(&policy_file(lock), text.as_bytes())
+}
+
 /// Writes that file; nobody else can read it.
 pub fn write_value_file(lock: &std::path::Path, text: &str) -> std::io::Result<PathBuf> {
     let path = value_file(lock);
@@ -105,6 +115,7 @@ pub fn remove_lock(lock: &std::path::Path) {
     let _ = std::fs::remove_file(lock);
     let _ = std::fs::remove_file(shell::script_file(lock));
     let _ = std::fs::remove_file(value_file(lock));
+    let _ = std::fs::remove_file(policy_file(lock));
 }
 
 /// How long processes get between the request to end (SIGTERM) and the end (SIGKILL).

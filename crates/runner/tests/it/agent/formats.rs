@@ -75,6 +75,16 @@ warning: something on the wrong side
 {"type":"step_finish","sessionID":"ses-1","part":{}}
 "#,
         ),
+        "qwen" => (
+            r#"{"type":"system","subtype":"init","session_id":"ses-1","model":"m-1"}
+warning: something on the wrong side
+{"type":"assistant","parent_tool_use_id":null,"message":{"content":[{"type":"text","text":"the answer"}],"usage":{"input_tokens":7,"output_tokens":5}}}
+{"type":"result","subtype":"success","is_error":false,"result":"the answer","session_id":"ses-1","usage":{"input_tokens":10,"output_tokens":5}}
+"#,
+            r#"{"type":"assistant","parent_tool_use_id":null,"message":{"content":[{"type":"text","text":"the answer"}]}}
+{"type":"result","subtype":"success","is_error":false,"result":"the answer","session_id":"ses-1"}
+"#,
+        ),
         other => panic!("no stream for {other}"),
     }
 }
@@ -114,7 +124,7 @@ fn a_session_is_given_and_gone_on_with() {
         let stand_in = StandIn::new(streams(name).0, "");
         let has = |arguments: &[String], id: &str| arguments.iter().any(|argument| argument.ends_with(id));
         let first = stand_in.call(name, &ASK);
-        assert_eq!(has(&first.arguments, "5a1e-new"), matches!(name, "claude" | "copilot"), "{name}");
+        assert_eq!(has(&first.arguments, "5a1e-new"), matches!(name, "claude" | "copilot" | "qwen"), "{name}");
         let session = first.told.session.unwrap();
         let again = Ask { session: SessionAsk::Resume { id: &session }, prompt: "go on", ..ASK };
         let second = stand_in.call(name, &again);
@@ -166,6 +176,7 @@ fn an_error_by_its_own_account_is_told() {
         ("cursor", r#"{"type":"result","is_error":true,"result":"no luck"}"#),
         ("gemini", r#"{"type":"result","status":"error","error":{"type":"X","message":"no luck"}}"#),
         ("opencode", r#"{"type":"error","error":{"name":"X","data":{"message":"no luck"}}}"#),
+        ("qwen", r#"{"type":"result","subtype":"error_during_execution","is_error":true,"error":{"message":"no luck"}}"#),
     ];
     assert_eq!(failing.map(|(name, _)| name).to_vec(), preset_names());
     for (name, line) in failing {

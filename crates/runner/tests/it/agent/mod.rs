@@ -30,6 +30,7 @@ const ASK: Ask<'static> = Ask {
     tools_allow: &[],
     tools_deny: &[],
     max_cost_micros: None,
+    policy: "policy.toml",
 };
 
 /// A program that keeps its arguments and its input in files, then prints a stream and does something more. Its folder has a
