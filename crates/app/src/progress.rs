@@ -168,6 +168,7 @@ impl Progress {
             }
             Event::Finalized { file } => line(text, format_args!("  wrote {}", neutral::line(&file.path))),
             Event::Pipeline(fact) => line(text, format_args!("  {}", neutral::line(&sentence::of_pipeline(fact)))),
+            Event::AgentChanged { agent } => line(text, format_args!("the agent is now {}", neutral::line(agent))),
             Event::DefinitionAccepted { .. } => line(text, format_args!("the changed definition was accepted")),
             Event::TaskFailed { key, failure, .. } => {
                 let took = self.took(&key.address(), at);

@@ -93,6 +93,7 @@ impl Sentences {
             }
             Event::Finalized { file } => format!("the finalization wrote {}", file.path),
             Event::Pipeline(fact) => of_pipeline(fact),
+            Event::AgentChanged { agent } => format!("the agent is now {agent}, whatever else is configured"),
             Event::DefinitionAccepted { files, .. } => {
                 format!("a changed definition was accepted: {}", listed(files.iter().map(|file| file.path.clone())))
             }

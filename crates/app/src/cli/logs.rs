@@ -225,6 +225,7 @@ fn about(event: &Event, step: &StepName) -> Option<(u32, u32, &'static str)> {
         | Event::TasksHeld { .. }
         | Event::Finalized { .. }
         | Event::DefinitionAccepted { .. }
+        | Event::AgentChanged { .. }
         | Event::CheckPassed { .. }
         | Event::RedoAsked { .. }
         | Event::DeadlinePassed { .. }

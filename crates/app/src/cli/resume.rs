@@ -30,6 +30,9 @@ use std::path::Path;
 /// What resuming a failed run does, as it completes "may not …".
 const RETRY_FAILED: &str = "retry a failed run";
 
+/// What `--agent` does, as it completes "may not …".
+const CHOOSE_AGENT: &str = "choose another agent";
+
 const NOTHING_CUT_OFF: &str = "no task waits because it was cut off, so there is nothing to run again";
 
 /// Goes on with a run where it stopped: what is finished stays so, what failed is tried again
@@ -47,6 +50,9 @@ pub(super) struct Arguments {
     /// What it goes on with when its files have changed since it began
     #[arg(long, value_name = "WHICH")]
     changed: Option<Changed>,
+    /// Continues with another agent, whatever else is configured: a known one such as claude, or a command that reads the prompt
+    #[arg(long, value_name = "COMMAND")]
+    agent: Option<String>,
     /// Leaves the run to a process in the background, which is begun where there is none, and ends at once
     #[arg(long)]
     detach: bool,
@@ -66,6 +72,9 @@ impl Arguments {
         }
         if self.presets.is_given() {
             return Authority::Person(decide("answer in advance"));
+        }
+        if self.agent.is_some() {
+            return Authority::Person(decide(CHOOSE_AGENT));
         }
         match self.changed {
             Some(Changed::Accept) => Authority::Person(decide("accept a changed definition")),
@@ -92,6 +101,9 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
             going
         }
     };
+    if let Some(agent) = arguments.agent.as_deref().map(str::trim).filter(|agent| !agent.is_empty()) {
+        change_agent(&project, &found.row.run, agent).await?;
+    }
     refuse_without_agent(&load(project.store(), &found.row.run).await?, &project.config)?;
     if going.restart {
         let (actor, body) = (project.actor(Way::Command), Body::Pipeline(Box::new(PipelineWish::Restart)));
@@ -107,6 +119,18 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         GoneOn::Here(exit) => Ok(exit),
         GoneOn::Elsewhere(by) => Err(DriveError::DrivenBy { run: found.row.run, by }.into()),
     }
+}
+
+/// Records that another agent does what remains. A process that drives the run already keeps the agent that it works with.
+async fn change_agent(project: &Project, run: &RunId, agent: &str) -> Result<(), Trouble> {
+    let actor = project.actor(Way::Command);
+    project.may_decide(&actor, run, CHOOSE_AGENT).await?;
+    if let Some(by) = project.store().driver_of(run).await? {
+        return Err(DriveError::DrivenBy { run: run.clone(), by }.into());
+    }
+    let body = Body::ChangeAgent { agent: agent.to_owned() };
+    submit(&project.world, run, actor, body, project.require_terminal()).await?;
+    Ok(())
 }
 
 /// A run whose remaining work needs an agent that nobody chose would start and fail, so it is refused with what to do.
@@ -128,7 +152,7 @@ pub(super) fn refuse_without_agent(run: &Run, config: &Config) -> Result<(), Tro
             if configured.choose(work.agent.as_deref()).is_err() {
                 let message = format!("task {}/{} needs an agent, and no agent is chosen", phase.id, task.id);
                 return Err(Trouble::new(Code::NoAgent, message)
-                    .help("choose one in .lockgate/config.yaml, such as `agents: { default: claude }`, then resume"));
+                    .help("choose one in .lockgate/config.yaml, such as `agents: { default: claude }`, then resume, or resume with --agent COMMAND"));
             }
         }
     }

@@ -130,6 +130,7 @@ impl Clock {
             | Event::TasksHeld { .. }
             | Event::Finalized { .. }
             | Event::DefinitionAccepted { .. }
+            | Event::AgentChanged { .. }
             | Event::CheckPassed { .. }
             | Event::RedoAsked { .. }
             | Event::DeadlinePassed { .. }

@@ -141,7 +141,8 @@ impl Collector {
             | Event::DeadlinePassed { .. }
             | Event::Reminded { .. }
             | Event::Pipeline(_)
-            | Event::DefinitionAccepted { .. } => {}
+            | Event::DefinitionAccepted { .. }
+            | Event::AgentChanged { .. } => {}
             Event::HandedOver { key, agent, .. } => self.end(key, "handed_over", None, agent.as_deref(), at),
             Event::RedoAsked { keys, by, stale, .. } => {
                 keys.iter().chain(stale).chain([by]).for_each(|key| self.task(key, |task| task.status = "waiting"));

@@ -212,6 +212,7 @@ impl Tree {
             | Event::TasksHeld { .. }
             | Event::Finalized { .. }
             | Event::DefinitionAccepted { .. }
+            | Event::AgentChanged { .. }
             | Event::CheckPassed { .. }
             | Event::RedoAsked { .. }
             | Event::DeadlinePassed { .. }

@@ -176,6 +176,11 @@ impl Run {
                 self.finalized = Some(file.clone());
             }
             Event::DefinitionAccepted { definition, files } => self.definition_accepted(*definition, files)?,
+            Event::AgentChanged { agent } => {
+                self.agent = Some(agent.clone());
+                // A session belongs to the program that named it.
+                self.sessions = Sessions::default();
+            }
             Event::TaskFailed { key, failure, agent, .. } => {
                 self.agent_reported(key, agent.as_deref(), at)?;
                 self.task(key, at, |task| {

@@ -193,6 +193,11 @@ pub enum Body {
         /// The files that it was made from.
         files: Vec<FrozenFile>,
     },
+    /// A person chooses another agent for what remains.
+    ChangeAgent {
+        /// The command of the agent that works whatever else is configured.
+        agent: String,
+    },
     /// An attempt of a gate has ended.
     GateEnded {
         /// The phase.

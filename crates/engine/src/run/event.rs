@@ -437,6 +437,11 @@ pub enum Event {
         /// The files that it was made from.
         files: Vec<FrozenFile>,
     },
+    /// A person chose another agent for what remains.
+    AgentChanged {
+        /// The command of the agent that works whatever else is configured.
+        agent: String,
+    },
     /// It was found out that a person did what they said.
     CheckPassed {
         /// The hold.

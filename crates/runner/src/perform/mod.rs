@@ -202,6 +202,7 @@ fn failures_masked(mut performed: Performed, masks: &Masks) -> Performed {
         | Body::Create(_)
         | Body::TakeOver { .. }
         | Body::AcceptDefinition { .. }
+        | Body::ChangeAgent { .. }
         | Body::ChangeAnswer { .. }
         | Body::TimerDue { .. }
         | Body::Look

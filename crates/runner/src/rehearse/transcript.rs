@@ -258,6 +258,7 @@ impl Transcript {
             | Event::BudgetRaised { .. }
             | Event::TasksHeld { .. }
             | Event::DefinitionAccepted { .. }
+            | Event::AgentChanged { .. }
             | Event::CheckPassed { .. }
             | Event::RedoAsked { .. }
             | Event::DeadlinePassed { .. }

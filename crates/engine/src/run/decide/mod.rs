@@ -126,6 +126,11 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
             may_decide(&command.actor, command.require_terminal, "accept a changed definition")?;
             definition::accept(run, *definition, workflow, files)
         }
+        Body::ChangeAgent { agent } => {
+            may_decide(&command.actor, command.require_terminal, "choose another agent")?;
+            let changed = run.agent.as_deref() != Some(agent);
+            Ok(changed.then(|| Event::AgentChanged { agent: agent.clone() }).into_iter().collect())
+        }
         Body::GateEnded { phase, iteration, gate, attempt, failure } => {
             Ok(work::gate_ended(run, (phase, *iteration), gate, *attempt, failure.as_ref()))
         }

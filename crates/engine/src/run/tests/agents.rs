@@ -195,3 +195,23 @@ fn what_a_session_used_in_all_is_known_to_every_task_that_shares_it() {
         assert_eq!(known, Some(used), "after task {number}");
     }
 }
+
+#[test]
+fn another_agent_works_from_now_on_in_sessions_of_its_own() {
+    let tasks = vec![agent_task("a", &[], Session::Same), agent_task("b", &["a"], Session::Same)];
+    let mut bench = Bench::new(workflow(vec![phase("one", tasks)]));
+    end(&mut bench, TaskOutcome::Failed(broken()), report(Some(1), "of-the-first"));
+    let change = || Body::ChangeAgent { agent: "other".into() };
+    let agent = Actor { credential: crate::run::command::Credential::Agent, ..person() };
+    assert!(matches!(bench.tell(agent, change(), false), Err(Refusal::NotAPerson { .. })));
+    assert_eq!(bench.tell(person(), change(), false).unwrap(), [Event::AgentChanged { agent: "other".into() }]);
+    assert_eq!(bench.tell(person(), change(), false).unwrap(), [], "it works already");
+    assert_eq!(bench.run.agent.as_deref(), Some("other"));
+    bench.take_over();
+    let session = |bench: &Bench, task: &str| bench.run.task_run(&key("one", 1, task)).unwrap().session.clone().unwrap();
+    assert!(!session(&bench, "a").resume, "no session of another program is resumed");
+    let mut said = report(Some(1), "of-the-second").unwrap();
+    said.agent = "other".into();
+    end(&mut bench, well(), Some(said));
+    assert_eq!(session(&bench, "b"), crate::run::event::SessionStart { id: "of-the-second".into(), resume: true });
+}
