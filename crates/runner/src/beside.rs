@@ -1,9 +1,11 @@
 //! The files beside a workflow file, read from the disk and kept, so that they can be frozen with a run.
 
+use crate::agent::{Ability, Configured};
 use crate::config::Config;
 use crate::root::Root;
 use lockgate_engine::spec::MAX_BYTES;
-use lockgate_engine::spec::beside::Beside;
+use lockgate_engine::spec::beside::{AgentLimits, Beside};
+use lockgate_engine::spec::workflow::AgentSetting;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -86,9 +88,7 @@ impl Beside for Neighbours {
     }
 
     fn agents(&self) -> Vec<String> {
-        let root = self.folders.first().and_then(|folder| Root::find(folder));
-        let config = root.and_then(|root| Config::read(&root.config_file()).ok());
-        config.map(|config| config.agents.into_keys().collect()).unwrap_or_default()
+        self.config().map(|config| config.agents.into_keys().collect()).unwrap_or_default()
     }
 
     fn missing_program(&self, preset: &str) -> Option<String> {
@@ -96,8 +96,32 @@ impl Beside for Neighbours {
         (!is_on_path(program)).then(|| program.to_owned())
     }
 
+    fn agent_limits(&self, agents: &BTreeMap<String, AgentSetting>, wanted: Option<&str>) -> Option<AgentLimits> {
+        let project = self.config().map(|config| config.agents).unwrap_or_default();
+        let configured = Configured { instead: None, workflow: agents.clone(), project };
+        let chosen = configured.choose(wanted).ok()?;
+        let can = |ability| chosen.preset.is_some_and(|preset| preset.can(ability));
+        Some(AgentLimits {
+            what: match chosen.preset {
+                Some(preset) => format!("the preset `{}`", preset.name),
+                None => format!("the command `{}`", chosen.setting.command.as_deref().unwrap_or_default()),
+            },
+            resumes: can(Ability::Resume),
+            allows_tools: can(Ability::AllowTools),
+            denies_tools: can(Ability::DenyTools),
+        })
+    }
+
     fn schema_fault(&self, schema: &Value) -> Option<String> {
         jsonschema::validator_for(schema).err().map(|error| error.to_string())
+    }
+}
+
+impl Neighbours {
+    /// The settings of the project that the workflow file lies in.
+    fn config(&self) -> Option<Config> {
+        let root = self.folders.first().and_then(|folder| Root::find(folder))?;
+        Config::read(&root.config_file()).ok()
     }
 }
 

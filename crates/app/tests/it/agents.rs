@@ -490,3 +490,78 @@ phases: [{ id: work, tasks: [{ id: one, prompt: go }] }]
     let summary = project.run(&["summary", &project.newest()]);
     assert!(summary.stdout.contains("the agent of work/one was not permitted to use Write"), "{}", summary.stdout);
 }
+
+#[test]
+fn another_agent_can_do_what_remains_and_the_history_says_so() {
+    let flow = "
+name: flow
+phases: [{ id: work, behavior: sequential, tasks: [{ id: one, prompt: go }, { id: two, prompt: go }] }]
+";
+    let project = project(flow, &[("agent.sh", PLAIN), ("fails.sh", "#!/bin/sh\ncat >/dev/null\nexit 1\n")]);
+    ended(&project.run(&["run", "flow.yaml", "--agent", "./fails.sh"]), 1);
+    let run = project.newest();
+    ended(&project.run(&["resume", &run, "--agent", "./agent.sh"]), 0);
+    let changed = project.events(&run, "agent_changed");
+    assert_eq!((changed.len(), &changed[0]["agent"]), (1, &json!("./agent.sh")), "{changed:?}");
+    assert_eq!(changed[0]["actor"]["credential"], "person");
+    let worked: Vec<Value> = project.events(&run, "task_finished").iter().map(|event| event["agent"]["agent"].clone()).collect();
+    assert_eq!(worked, ["./agent.sh", "./agent.sh"]);
+    let log = project.run(&["log", &run]).stdout;
+    assert!(log.contains("the agent is now ./agent.sh, whatever else is configured"), "{log}");
+}
+
+#[test]
+fn a_task_cannot_choose_another_agent_for_its_run() {
+    let flow = "name: flow\nphases: [{ id: work, tasks: [{ id: one, prompt: go }] }]\n";
+    let program = crate::project::program().display().to_string();
+    let tries =
+        format!("#!/bin/sh\ncat >/dev/null\n{program} resume \"$LOCKGATE_RUN\" --agent ./mine.sh 2>&1\necho \"ended with $?\"\n");
+    let project = project(flow, &[("agent.sh", &tries)]);
+    ended(&project.run(&["run", "flow.yaml", "--agent", "./agent.sh"]), 0);
+    let run = project.newest();
+    assert_eq!(project.events(&run, "agent_changed"), Vec::<Value>::new());
+    assert_eq!(project.events(&run, "attempt_refused").len(), 1);
+}
+
+#[test]
+fn an_agent_whose_tools_speak_of_logins_has_failed_and_one_that_says_so_itself_needs_a_login() {
+    let flow = "
+name: flow
+agents: { default: { preset: codex, command: ./codex.sh } }
+phases: [{ id: work, tasks: [{ id: one, prompt: go }] }]
+";
+    let fails = |message: &str| {
+        format!(
+            "#!/bin/sh\ncat >/dev/null\necho 'Error: 401 Unauthorized, please log in' >&2\n\
+             echo '{{\"type\":\"turn.failed\",\"error\":{{\"message\":\"{message}\"}}}}'\nexit 1\n"
+        )
+    };
+    let project = project(flow, &[("codex.sh", &fails("stream disconnected"))]);
+    ended(&project.run(&["run", "flow.yaml"]), 1);
+    program(&project, "codex.sh", &fails("unexpected status 401 Unauthorized: no such key"));
+    let output = project.run(&["run", "flow.yaml", "other"]);
+    ended(&output, 3);
+    for part in ["Authentication Required", "unexpected status 401", "Run: codex login"] {
+        assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
+    }
+}
+
+#[test]
+fn validate_says_what_the_agents_of_the_settings_cannot_do() {
+    let flow = "
+name: flow
+phases: [{ id: work, tasks: [{ id: one, prompt: go, session: same }, { id: two, agent: denier, prompt: go, tools: { deny: [Write] } }] }]
+";
+    let project = project(flow, &[("agent.sh", PLAIN)]);
+    let settings =
+        "people: { require_terminal: false }\nagents: { default: ./agent.sh, denier: { preset: codex, command: ./agent.sh } }\n";
+    project.write(".lockgate/config.yaml", settings);
+    let output = project.run(&["validate", "flow.yaml"]);
+    ended(&output, 0);
+    for told in [
+        "`session: same` has no effect: the command `./agent.sh` cannot continue a session",
+        "the preset `codex` cannot deny tools, so the task fails when it starts",
+    ] {
+        assert!(output.stderr.contains(told), "{told}: {}", output.stderr);
+    }
+}

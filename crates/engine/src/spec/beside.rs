@@ -1,7 +1,9 @@
 //! The files beside a workflow file that belong to it: templates, prompts, workflows that it uses.
 
 use super::suggest;
+use super::workflow::AgentSetting;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// Where the files beside a workflow file come from, and what only whoever runs it knows. Whoever implements it keeps what was read, so
 /// that it can be frozen.
@@ -33,11 +35,30 @@ pub trait Beside {
         None
     }
 
+    /// What the agent cannot do that works where this one is wanted, given the agents of the file; nothing when nobody can say.
+    fn agent_limits(&self, agents: &BTreeMap<String, AgentSetting>, wanted: Option<&str>) -> Option<AgentLimits> {
+        let _ = (agents, wanted);
+        None
+    }
+
     /// What is wrong with a JSON Schema; nothing when nobody can say.
     fn schema_fault(&self, schema: &Value) -> Option<String> {
         let _ = schema;
         None
     }
+}
+
+/// What an agent can and cannot do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentLimits {
+    /// What it is, such as "the preset `codex`".
+    pub what: String,
+    /// Whether it can continue a session.
+    pub resumes: bool,
+    /// Whether tools can be allowed.
+    pub allows_tools: bool,
+    /// Whether tools can be denied.
+    pub denies_tools: bool,
 }
 
 /// There is nothing beside the file.

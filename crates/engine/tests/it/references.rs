@@ -1,8 +1,10 @@
 //! References that lead nowhere are found when a file is read, before a run fails on them.
 
 use crate::{in_task, lines, told};
-use lockgate_engine::spec::beside::Beside;
+use lockgate_engine::spec::beside::{AgentLimits, Beside};
 use lockgate_engine::spec::read_beside;
+use lockgate_engine::spec::workflow::AgentSetting;
+use std::collections::BTreeMap;
 
 const NOTHING: [&str; 0] = [];
 
@@ -96,6 +98,12 @@ impl Beside for Machine {
         vec!["painter".into()]
     }
 
+    fn agent_limits(&self, agents: &BTreeMap<String, AgentSetting>, wanted: Option<&str>) -> Option<AgentLimits> {
+        let command = agents.get(wanted?)?.command.as_deref()?;
+        let known = command == "claude";
+        Some(AgentLimits { what: format!("the command `{command}`"), resumes: known, allows_tools: known, denies_tools: known })
+    }
+
     fn missing_program(&self, preset: &str) -> Option<String> {
         (preset == "codex").then(|| "codex".to_owned())
     }
@@ -134,4 +142,25 @@ fn a_preset_whose_program_is_not_installed_is_warned_of() {
     );
     assert_eq!(told_there(&with_agent("{reviewer: codex}", "reviewer")), [format!("2:20 warning missing-program: {expected}")]);
     assert_eq!(told_there(&with_agent("{reviewer: {preset: claude}}", "reviewer")), NOTHING);
+}
+
+#[test]
+fn what_the_agent_of_a_task_cannot_do_is_warned_of() {
+    let wants = |agents: &str, wanted: &str| with_agent(agents, "reviewer").replace("prompt: x", &format!("prompt: x, {wanted}"));
+    let told = |wanted: &str| told_there(&wants("{reviewer: ./review}", wanted));
+    assert_eq!(
+        told("session: same"),
+        [
+            "3:71 warning unused-key: `session: same` has no effect: the command `./review` cannot continue a session (use an agent preset, or remove it)"
+        ]
+    );
+    assert_eq!(
+        told("tools: {deny: [Write]}"),
+        [
+            "3:69 warning not-supported: the command `./review` cannot deny tools, so the task fails when it starts (remove `tools.deny` and restrict the program in its own settings, or use another agent)"
+        ]
+    );
+    assert_eq!(told("tools: {allow: [Read], deny: [Write]}").len(), 2);
+    assert_eq!(told("session: fresh, tools: {deny: []}"), NOTHING);
+    assert_eq!(told_there(&wants("{reviewer: claude}", "session: same, tools: {deny: [Write]}")), NOTHING);
 }

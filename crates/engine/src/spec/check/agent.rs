@@ -2,6 +2,7 @@
 
 use super::Checker;
 use super::fields::{Fields, Format, Key, Rule, Shape, words};
+use super::references::AgentDemand;
 use crate::spec::beside;
 use crate::spec::code::ProblemCode;
 use crate::spec::problem::shown;
@@ -96,12 +97,20 @@ impl Checker<'_, '_> {
         }
         let tools = fields.get("tools").and_then(|node| self.tools(node)).unwrap_or_default();
         let output_schema = fields.get("output_schema").and_then(|node| self.json_schema(node));
+        let session = fields.get("session").and_then(|node| self.word(node, "`session`", &SESSIONS)).unwrap_or_default();
+        let at = |key: &str, wanted: bool| fields.get(key).filter(|_| wanted).map(|node| node.span.clone());
+        self.agent_demands.push(AgentDemand {
+            agent: agent.clone(),
+            session: at("session", session != Session::Fresh).map(|span| (session, span)),
+            allow: at("tools", !tools.allow.is_empty()),
+            deny: at("tools", !tools.deny.is_empty()),
+        });
         AgentWork {
             agent,
             prompt: prompt.unwrap_or_default(),
             output_path: fields.get("output_path").and_then(|node| self.path(node, "`output_path`", Roots::Task)),
             model: fields.get("model").and_then(|node| self.filled(node, "`model`")).map(str::to_owned),
-            session: fields.get("session").and_then(|node| self.word(node, "`session`", &SESSIONS)).unwrap_or_default(),
+            session,
             tools,
             output_schema,
             max_asks: fields.get("max_asks").and_then(|node| self.count(node, "`max_asks`", 1..=MOST_ASKS)),

@@ -45,7 +45,7 @@ pub(crate) use policy::collect;
 #[cfg(test)]
 pub(super) use question::WAIT_KEYS;
 pub(crate) use question::{asks, options as question_options, settle_redo};
-use references::{AgentRead, Here, OutputRead};
+use references::{AgentDemand, AgentRead, Here, OutputRead};
 pub(crate) use workflow::SUCCESSOR;
 pub(super) use workflow::{WORKFLOW, workflow};
 
@@ -73,6 +73,8 @@ pub(crate) struct Checker<'s, 'r> {
     outputs_read: Vec<OutputRead>,
     outputs_known: BTreeSet<(usize, String, Option<String>)>,
     agents_read: Vec<AgentRead>,
+    /// What tasks want of their agents.
+    agent_demands: Vec<AgentDemand>,
     /// The keys that stand at the top of this file.
     own_keys: BTreeSet<String>,
 }
@@ -95,6 +97,7 @@ impl<'s, 'r> Checker<'s, 'r> {
             outputs_read: Vec::new(),
             outputs_known: BTreeSet::new(),
             agents_read: Vec::new(),
+            agent_demands: Vec::new(),
             own_keys: BTreeSet::new(),
         }
     }

@@ -8,7 +8,7 @@ use crate::spec::code::ProblemCode;
 use crate::spec::problem::shown;
 use crate::spec::suggest;
 use crate::spec::syntax::Node;
-use crate::spec::workflow::{AgentSetting, DEFAULT_AGENT, Phase, Work};
+use crate::spec::workflow::{AgentSetting, DEFAULT_AGENT, Phase, Session, Work};
 use crate::template::{self, Escape, Reference};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -29,6 +29,14 @@ pub(super) struct OutputRead {
 pub(super) struct AgentRead {
     name: String,
     span: Range<usize>,
+}
+
+/// What a task wants of its agent that not every agent can do, and where the file says so.
+pub(super) struct AgentDemand {
+    pub(super) agent: Option<String>,
+    pub(super) session: Option<(Session, Range<usize>)>,
+    pub(super) allow: Option<Range<usize>>,
+    pub(super) deny: Option<Range<usize>>,
 }
 
 /// Where in a workflow a template stands.
@@ -148,6 +156,28 @@ impl Checker<'_, '_> {
             let Some(help) = suggest::meant_or_known(&read.name, known()) else { continue };
             let message = format!("no agent `{name}` is declared, so the default one works");
             self.report.warning(ProblemCode::UnknownAgent, &read.span, message).help(help);
+        }
+    }
+
+    /// Warns of what the agent that works cannot do. A run can be started with another one, so these are not errors.
+    pub(super) fn agents_can(&mut self, agents: &BTreeMap<String, AgentSetting>) {
+        let demands = std::mem::take(&mut self.agent_demands);
+        let mut known = BTreeMap::new();
+        for AgentDemand { agent, session, allow, deny } in demands.into_iter().filter(|_| self.depth == 0) {
+            let limits = known.entry(agent).or_insert_with_key(|agent| self.beside.agent_limits(agents, agent.as_deref()));
+            let Some(limits) = limits else { continue };
+            let what = shown(&limits.what);
+            if let Some((session, span)) = session.filter(|_| !limits.resumes) {
+                let word = if session == Session::Same { "same" } else { "resume" };
+                let message = format!("`session: {word}` has no effect: {what} cannot continue a session");
+                self.report.warning(ProblemCode::UnusedKey, &span, message).help("use an agent preset, or remove it");
+            }
+            let tools = [("allow", allow.filter(|_| !limits.allows_tools)), ("deny", deny.filter(|_| !limits.denies_tools))];
+            for (key, span) in tools.into_iter().filter_map(|(key, span)| Some((key, span?))) {
+                let message = format!("{what} cannot {key} tools, so the task fails when it starts");
+                let help = format!("remove `tools.{key}` and restrict the program in its own settings, or use another agent");
+                self.report.warning(ProblemCode::NotSupported, &span, message).help(help);
+            }
         }
     }
 }

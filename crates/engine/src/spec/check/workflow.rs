@@ -147,6 +147,7 @@ pub(in crate::spec) fn workflow(
         secrets.entry(name).or_insert(source);
     }
     checker.agents_declared(&agents);
+    checker.agents_can(&agents);
     let prompts = phases.as_ref().map(|phases| checker.prompts(phases)).unwrap_or_default();
     Some(Workflow {
         name: name?.trim().to_owned(),
