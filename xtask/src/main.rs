@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `test.rs` | all that a change must pass |
 //! | `soak.rs`, `fuzz.rs` | the long versions of the durability tests; the search for inputs that break claims |
+//! | `agents.rs`, `agents/` | the presets with real agent programs, which are installed outside the tree |
 //! | `mutants.rs` | small changes of the rules about people, which the tests must notice |
 //! | `suite.rs` | runs one test program within a time budget and reads its summary |
 //! | `stores.rs` | the end-to-end suite on PostgreSQL |
@@ -14,6 +15,7 @@
 //! | `licences.rs` | dependencies carry accepted licences |
 //! | `bench/` | raw, floor and ours, interleaved |
 
+mod agents;
 mod bench;
 mod cargo;
 mod conformance;
@@ -36,6 +38,7 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   test [--only CRATE]      all that a change must pass; --only runs the tests of one crate
+  agents [--all|NAME…]     the presets with real agent programs: codex, opencode and gemini; --all adds qwen, claude and copilot
   docs                     write the pages and pictures of docs/ that are made from the code
   corpus DIR               files that people really wrote: workflows run to their end, invalid ones are refused
     --binary FILE            with this lockgate instead of building one
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
     };
     let outcome = match command {
         "test" => test::command(rest),
+        "agents" => agents::command(rest),
         "docs" => docs::command(rest),
         "corpus" => corpus::command(rest),
         "mutants" => mutants::command(rest),

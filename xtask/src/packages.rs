@@ -19,9 +19,21 @@ const NEEDED: &[Needed] = &[
     Needed { program: "initdb", package: "postgresql", what_for: "the store is tested on PostgreSQL" },
 ];
 
+/// What the tests with real agent programs need besides.
+const NEEDED_BY_AGENTS: &[Needed] = &[Needed { program: "npm", package: "npm", what_for: "installs the real agent programs" }];
+
 /// Sees to it that all are there.
 pub(crate) fn ensure() -> Result<(), String> {
-    let missing = missing(NEEDED, on_path);
+    ensure_these(NEEDED)
+}
+
+/// Sees to it that the real agent programs can be installed.
+pub(crate) fn ensure_for_agents() -> Result<(), String> {
+    ensure_these(NEEDED_BY_AGENTS)
+}
+
+fn ensure_these(needed: &[Needed]) -> Result<(), String> {
+    let missing = missing(needed, on_path);
     if missing.is_empty() {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 
 use crate::cargo::{self, Product};
 use crate::suite::{self, Report, Tally};
-use crate::{conformance, docs, examples, licences, packages, stores};
+use crate::{agents, conformance, docs, examples, licences, packages, stores};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -37,7 +37,8 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
     if let Some(lockgate) = lockgate {
         reports.push(licences::check());
         reports.push(docs::check());
-        reports.push(conformance::check(&test_names(&suites)?));
+        let agents = agents::build()?;
+        reports.push(conformance::check(&[test_names(&suites)?, names(&agents)?].concat()));
         reports.push(examples::check(&lockgate));
     }
     for product in &suites {

@@ -1,0 +1,119 @@
+//! `cargo xtask agents`: the presets, tested with the real agent programs against a stub model server on loopback.
+
+mod install;
+
+use crate::cargo::{self, Product};
+use crate::suite::{self, Report, Tally};
+use crate::{packages, test};
+use std::process::Command;
+use std::time::Duration;
+
+/// The test target that drives the programs. `cargo test` leaves it out: it needs a download.
+pub(crate) const TARGET: &str = "agents";
+
+/// Names the directory with the installed programs for the tests.
+const DIRECTORY: &str = "LOCKGATE_AGENT_PROGRAMS";
+
+/// How long all programs of one run may take together, on two slow cores.
+const BUDGET: Duration = Duration::from_secs(6 * 60);
+const BUDGET_OF_ALL: Duration = Duration::from_secs(20 * 60);
+
+/// An agent program.
+pub(crate) struct Program {
+    /// The module of its tests, and the directory that it is installed in.
+    pub(crate) name: &'static str,
+    pub(crate) package: &'static str,
+    pub(crate) version: &'static str,
+    /// A script of the package that has to run once, relative to the package.
+    pub(crate) setup: Option<&'static str>,
+    /// Whether it runs only with `--all`: it is not free software, or not one that every change is tested with.
+    pub(crate) extra: bool,
+}
+
+const PROGRAMS: &[Program] = &[
+    Program { name: "codex", package: "@openai/codex", version: "0.166.0", setup: None, extra: false },
+    Program { name: "opencode", package: "opencode-ai", version: "1.18.33", setup: Some("postinstall.mjs"), extra: false },
+    Program { name: "gemini", package: "@google/gemini-cli", version: "0.61.0", setup: None, extra: false },
+    Program { name: "qwen", package: "@qwen-code/qwen-code", version: "0.24.4", setup: None, extra: true },
+    Program { name: "claude", package: "@anthropic-ai/claude-code", version: "2.1.325", setup: Some("install.cjs"), extra: true },
+    Program {
+        name: "claude_older",
+        package: "@anthropic-ai/claude-code",
+        version: "2.1.197",
+        setup: Some("install.cjs"),
+        extra: true,
+    },
+    Program { name: "copilot", package: "@github/copilot", version: "1.0.102", setup: None, extra: true },
+];
+
+/// Runs the command; false when something failed.
+pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
+    let (mut all, mut named) = (false, Vec::new());
+    for argument in arguments {
+        match PROGRAMS.iter().find(|program| program.name == argument) {
+            Some(program) => named.push(program),
+            None if argument == "--all" => all = true,
+            None => return Err(usage()),
+        }
+    }
+    let programs: Vec<&Program> = match named.is_empty() {
+        true => PROGRAMS.iter().filter(|program| all || !program.extra).collect(),
+        false => named,
+    };
+    let names: Vec<String> = programs.iter().map(|program| format!("{} {}", program.name, program.version)).collect();
+    let title = format!("real agents: {}", names.join(", "));
+    // Programs that cannot be installed are a failure like any other: nothing was tested.
+    let ready = packages::ensure_for_agents().and_then(|()| {
+        let directory = install::ensure(&programs)?;
+        println!("== building");
+        Ok((directory, build()?))
+    });
+    let (directory, product) = match ready {
+        Ok(ready) => ready,
+        Err(message) => {
+            let tally = Tally { failed: 1, ..Tally::default() };
+            return Ok(test::conclude(&[Report { title, tally, lines: vec![message], took: Duration::ZERO }]));
+        }
+    };
+    let mut command = isolated(&product);
+    command.env(DIRECTORY, &directory).args(["--test-threads", "2"]);
+    command.args(programs.iter().map(|program| format!("{}::", program.name)));
+    let budget = if programs.iter().any(|program| program.extra) { BUDGET_OF_ALL } else { BUDGET };
+    let report = suite::run(&title, command, budget);
+    Ok(test::conclude(&[nothing_ran(report)]))
+}
+
+fn usage() -> String {
+    let names: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();
+    format!("usage: cargo xtask agents [--all | PROGRAM…]; the programs are {}", names.join(", "))
+}
+
+/// The tests, built with the features that the other tests have, so that nothing is compiled twice.
+pub(crate) fn build() -> Result<Product, String> {
+    let products = cargo::build(&["test", "--no-run", "--workspace", "--test", TARGET])?;
+    products.into_iter().find(|product| product.test && product.target == TARGET).ok_or(format!("cargo built no test `{TARGET}`"))
+}
+
+/// The tests in a network that has loopback only, where the system permits that.
+fn isolated(product: &Product) -> Command {
+    let plain = test::program(product);
+    let up = "ip link set lo up && exec \"$@\"";
+    let permitted = Command::new("unshare").args(["-n", "sh", "-c", up, "sh", "true"]).output();
+    if !permitted.is_ok_and(|output| output.status.success()) {
+        println!("`unshare -n` is not permitted here, so the programs can reach the network; no model is called there");
+        return plain;
+    }
+    let mut command = Command::new("unshare");
+    command.args(["-n", "sh", "-c", up, "sh"]).arg(plain.get_program());
+    command.current_dir(&product.folder).env("CARGO_MANIFEST_DIR", &product.folder);
+    command
+}
+
+/// A filter that fits no test must not count as a success.
+fn nothing_ran(mut report: Report) -> Report {
+    if report.tally.passed + report.tally.failed == 0 {
+        report.tally.failed = 1;
+        report.lines.push("no test ran".to_owned());
+    }
+    report
+}
