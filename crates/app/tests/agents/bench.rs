@@ -27,7 +27,7 @@ pub(crate) struct Output {
 impl Bench {
     pub(crate) fn new(program: Program) -> Self {
         let bench = Self { stub: Stub::start(), directory: tempfile::tempdir().unwrap(), program };
-        for directory in ["home", "project/.lockgate"] {
+        for directory in ["home", "tmp", "project/.lockgate"] {
             std::fs::create_dir_all(bench.directory.path().join(directory)).unwrap();
         }
         bench.write("project/.lockgate/config.yaml", "people: { require_terminal: false }\n");
@@ -81,6 +81,8 @@ impl Bench {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lockgate"));
         command.args(arguments).current_dir(self.root()).env_clear().stdin(Stdio::null());
         command.env("PATH", path(self.program.directory)).env("HOME", self.directory.path().join("home"));
+        // Some programs leave reports and unpacked libraries there.
+        command.env("TMPDIR", self.directory.path().join("tmp"));
         command.env("USER", "tester").env("TERM", "dumb").env("LANG", "C.UTF-8");
         command.env(self.program.key, KEY).envs((self.program.environment)(&self.stub.url()));
         command
