@@ -279,11 +279,7 @@ impl Storm {
         assert_eq!(subjects, expected, "{}", self.told("the commits are those of the tasks"));
         for file in project.git(&["log", "--name-only", "--format=", &new]).lines().filter(|file| !file.is_empty()) {
             let of_task = |task: &&Task| file.starts_with(&task.address.replace('/', "-"));
-            assert!(
-                file == "lines.txt" || on_main.iter().any(of_task),
-                "{}: {file}",
-                self.told("nobody asked for it")
-            );
+            assert!(file == "lines.txt" || on_main.iter().any(of_task), "{}: {file}", self.told("nobody asked for it"));
         }
     }
 }
