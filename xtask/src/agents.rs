@@ -26,7 +26,7 @@ pub(crate) struct Program {
     pub(crate) version: &'static str,
     /// A script of the package that has to run once, relative to the package.
     pub(crate) setup: Option<&'static str>,
-    /// Whether it runs only with `--all`: it is not free software, or not one that every change is tested with.
+    /// Whether it runs only with `--all`: it is proprietary, or not tested with every change.
     pub(crate) extra: bool,
 }
 
@@ -100,7 +100,9 @@ fn isolated(product: &Product) -> Command {
     let up = "ip link set lo up && exec \"$@\"";
     let permitted = Command::new("unshare").args(["-n", "sh", "-c", up, "sh", "true"]).output();
     if !permitted.is_ok_and(|output| output.status.success()) {
-        println!("`unshare -n` is not permitted here, so the programs can reach the network; no model is called there");
+        println!(
+            "`unshare -n` is not permitted here, so the programs can reach the network; they still call only the stub model"
+        );
         return plain;
     }
     let mut command = Command::new("unshare");
@@ -109,7 +111,7 @@ fn isolated(product: &Product) -> Command {
     command
 }
 
-/// A filter that fits no test must not count as a success.
+/// A filter that matches no test must not count as a success.
 fn nothing_ran(mut report: Report) -> Report {
     if report.tally.passed + report.tally.failed == 0 {
         report.tally.failed = 1;

@@ -27,7 +27,7 @@ pub(crate) fn printed_by(mut command: Command, input: &[u8]) -> Result<Vec<u8>, 
     let input = input.to_owned();
     // Written while the output is read, so that neither waits for the other.
     let writing = std::thread::spawn(move || drop(stdin.as_mut().map(|stdin| stdin.write_all(&input))));
-    let output = child.wait_with_output().map_err(|error| format!("git cannot be waited for: {error}"))?;
+    let output = child.wait_with_output().map_err(|error| format!("cannot wait for git: {error}"))?;
     let _ = writing.join();
     outcome(output)
 }
@@ -36,9 +36,9 @@ pub(crate) fn printed_by(mut command: Command, input: &[u8]) -> Result<Vec<u8>, 
 pub(crate) fn git_command(dir: &Path) -> Command {
     let mut command = Command::new("git");
     command.current_dir(dir).env("GIT_TERMINAL_PROMPT", "0");
-    // Hooks, filters and monitors that git starts are no person, even those that outlive it.
+    // Hooks, filters and monitors that git starts may not decide as a person, even if they outlive git.
     if std::env::var_os(TASK_VARIABLE).is_none() {
-        command.env(TASK_VARIABLE, "git");
+        command.env(TASK_VARIABLE, "(a program that git started)");
     }
     for name in OF_ANOTHER_REPOSITORY {
         command.env_remove(name);
@@ -46,7 +46,7 @@ pub(crate) fn git_command(dir: &Path) -> Command {
     command
 }
 
-/// What git printed, or its complaint where it failed.
+/// Git's output, or its error message if it failed.
 pub(crate) fn outcome(output: Output) -> Result<Vec<u8>, String> {
     if output.status.success() {
         return Ok(output.stdout);
@@ -69,7 +69,7 @@ const PROGRESS: [&str; 8] = [
 /// Where there is no complaint.
 pub(crate) const SILENT: &str = "git failed and did not say why";
 
-/// More lines of a complaint are left out.
+/// Error messages are cut after this many lines.
 const COMPLAINT_LINES: usize = 20;
 
 /// What git and its hooks complained about, in one line and without progress.

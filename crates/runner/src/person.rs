@@ -39,7 +39,7 @@ fn inside_task(root: &Root, ancestors: &[Ancestor]) -> Option<String> {
         return Some(format!("{phase}{}", task.to_string_lossy()));
     }
     if limit::is_inside_job() {
-        return Some("that its process has left".to_owned());
+        return Some("(unknown: this process has detached from it)".to_owned());
     }
     if cfg!(target_os = "linux") && ancestors.last().is_none_or(|last| last.pid != 1) {
         return Some("that cannot be seen from here (/proc does not show where this process came from)".to_owned());

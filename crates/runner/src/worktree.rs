@@ -92,7 +92,7 @@ pub enum NotMade {
     #[error("{0}")]
     Failed(String),
     /// Its creation was stopped. What exists of it is incomplete, and is made anew next time.
-    #[error("its worktree was not completed before it was stopped")]
+    #[error("it was stopped while its worktree was being created")]
     Stopped,
 }
 

@@ -1,4 +1,4 @@
-//! `commit: true` with real git: exactly what the task changed is committed, and what is the user's stays as it was.
+//! `commit: true` with real git: exactly what the task changed is committed, and the user's own changes stay as they were.
 
 use crate::project::{Project, finish, signal, until};
 use rustix::process::Signal;
@@ -82,7 +82,7 @@ fn what_the_user_staged_stays_staged() {
 }
 
 #[test]
-fn what_cannot_be_told_apart_is_refused_until_the_user_commits_it() {
+fn a_commit_is_refused_while_user_and_task_changes_cannot_be_separated() {
     for (file, before) in [("lines.txt", "one\n2\n3\n"), ("notes.txt", "untracked\n"), ("gone.txt", "y\n")] {
         let project = project(&[&task("sed -i 's/one/two/' lines.txt; echo more >> notes.txt; rm -f gone.txt")]);
         project.write("lines.txt", "0\n");
@@ -141,7 +141,7 @@ fn files_of_an_attempt_that_was_killed_are_committed_with_the_next_one() {
 }
 
 #[test]
-fn tasks_side_by_side_commit_only_what_is_their_own() {
+fn parallel_tasks_commit_only_their_own_changes() {
     let work = |id: &str| format!("{{ id: {id}, commit: true, run: 'echo 1 > {id}-1; sleep 0.2; echo 2 > {id}-2' }}");
     let half = "{ id: half, run: 'echo 1 > half-1; sleep 0.4; echo 2 > half-2' }";
     let project = project(&[&work("a"), half, &work("b"), &work("c")]);
@@ -157,7 +157,7 @@ fn tasks_side_by_side_commit_only_what_is_their_own() {
 }
 
 #[test]
-fn runs_side_by_side_commit_only_what_is_their_own() {
+fn parallel_runs_commit_only_their_own_changes() {
     let project = project(&[&task("echo 1 > $LOCKGATE_RUN-1; sleep 0.3; echo 2 > $LOCKGATE_RUN-2")]);
     let runs = [0, 1].map(|_| project.start(&["run", "flow.yaml"]));
     for output in runs.map(finish) {
@@ -194,7 +194,7 @@ fn the_hooks_of_the_repository_run_and_may_refuse_and_change_files() {
 }
 
 #[test]
-fn hooks_are_left_out_where_the_task_or_the_settings_say_so() {
+fn hooks_are_skipped_if_the_task_or_the_settings_say_so() {
     let flow = |how: &str| format!("{{ id: t, commit: {how}, run: 'echo new > new.txt' }}");
     let refusing = |how: &str| {
         let project = project(&[&flow(how)]);
@@ -232,7 +232,7 @@ fn messages_are_templates_of_the_task_or_of_the_settings() {
 }
 
 #[test]
-fn what_would_keep_git_from_committing_is_told_before_the_task_starts() {
+fn problems_that_prevent_a_commit_are_reported_before_the_task_starts() {
     let refused = |prepare: &dyn Fn(&Project), said: &str| {
         let project = project(&[&task("touch started")]);
         prepare(&project);
@@ -247,19 +247,19 @@ fn what_would_keep_git_from_committing_is_told_before_the_task_starts() {
             project.git(&["config", "--unset", "user.email"]);
             project.git(&["config", "user.useConfigOnly", "true"]);
         },
-        "git does not know who commits; set it with `git config user.name",
+        "git has no identity to commit with; set one with `git config user.name",
     );
     refused(
         &|project| {
             let head = project.git(&["rev-parse", "HEAD"]);
             project.write(".git/MERGE_HEAD", head);
         },
-        "a merge is under way",
+        "a merge is in progress",
     );
 }
 
 #[test]
-fn a_missing_signing_key_is_told_and_nothing_is_lost() {
+fn a_missing_signing_key_is_reported_and_nothing_is_lost() {
     let project = project(&[&task("echo new > new.txt")]);
     project.git(&["config", "commit.gpgsign", "true"]);
     project.git(&["config", "gpg.program", "/bin/false"]);
@@ -383,7 +383,7 @@ phases:
 }
 
 #[test]
-fn commits_are_made_where_the_folder_of_lockgate_is_ignored() {
+fn commits_work_if_the_lockgate_directory_is_ignored() {
     let project = Project::with("name: c\nphases: [{ id: w, tasks: [{ id: t, run: 'echo 1 > one.txt', commit: true }] }]\n");
     project.write(".gitignore", ".lockgate\n");
     project.init_git();
@@ -443,7 +443,7 @@ fn commits_of_others_while_hooks_run_are_neither_lost_nor_mixed_with_the_work() 
 }
 
 #[test]
-fn files_that_git_did_not_see_before_are_not_taken_for_work() {
+fn files_that_git_ignored_before_are_not_taken_for_work() {
     let project = project(&[&task("echo build > .gitignore; rm -rf nested/.git; mv folder moved; echo new > new.txt")]);
     project.write(".gitignore", ".lockgate/\nflow.yaml\nsecret.env\nignored/\n");
     project.git(&["commit", "--quiet", "-am", "second"]);
@@ -451,7 +451,7 @@ fn files_that_git_did_not_see_before_are_not_taken_for_work() {
         project.write(name, "mine\n");
     }
     project.git(&["init", "--quiet", "nested"]);
-    // File systems count in steps of some milliseconds.
+    // File timestamps have a resolution of some milliseconds.
     std::thread::sleep(std::time::Duration::from_millis(50));
     runs_well(&project);
     assert_eq!(committed(&project), ".gitignore\nnew.txt\n");
@@ -493,14 +493,14 @@ fn work_of_a_failed_attempt_that_the_user_undid_is_not_committed() {
 }
 
 #[test]
-fn a_kill_after_the_commit_leaves_an_index_that_fits_it_whatever_becomes_of_the_task() {
+fn a_kill_after_the_commit_leaves_a_matching_index_whatever_happens_to_the_task() {
     let project = project(&[&task("echo new > new.txt; rm gone.txt")]);
     hook(&project, "post-commit", "echo $$ > .lockgate/pid; exec sleep 1000");
     let driver = project.start(&["run", "flow.yaml"]);
     until("the hook", || project.read(".lockgate/pid").ends_with('\n'));
     signal(&driver, Signal::KILL);
     finish(driver);
-    // The person is asked what shall become of the attempt, and says that it is done.
+    // The person is asked what to do with the attempt, and says that it is done.
     assert_eq!(project.run(&["resume", &project.newest()]).code, Some(3));
     assert_eq!(status(&project), "", "nothing looks staged or undone");
     assert_eq!(committed(&project), "gone.txt\nnew.txt\n");
@@ -530,4 +530,50 @@ fn programs_that_git_starts_for_a_snapshot_end_with_the_run() {
         assert!(!crate::project::lives(&pid), "{kill:?}");
         std::fs::remove_file(project.path(".lockgate/pid")).unwrap();
     }
+}
+
+#[test]
+fn an_end_after_the_commit_leaves_a_matching_index() {
+    let run = |how: Signal, prepare: &dyn Fn(&Project)| {
+        let project = project(&[&task("echo new > new.txt; rm gone.txt; echo 10 >> lines.txt")]);
+        hook(&project, "pre-commit", "echo formatted >> lines.txt; git add lines.txt");
+        hook(&project, "post-commit", "echo $$ > .lockgate/pid; exec sleep 1000");
+        let driver = project.start(&["run", "flow.yaml"]);
+        until("the hook", || project.read(".lockgate/pid").ends_with('\n'));
+        signal(&driver, how);
+        finish(driver);
+        prepare(&project);
+        project.run(&["resume", &project.newest()]);
+        assert_eq!(status(&project), "", "{how:?}");
+        assert_eq!(committed(&project), "gone.txt\nlines.txt\nnew.txt\n");
+    };
+    run(Signal::INT, &|_| {});
+    run(Signal::KILL, &|_| {});
+    // As git advises somebody who finds the lock.
+    run(Signal::KILL, &|project| std::fs::remove_file(project.path(".git/index.lock")).unwrap());
+    run(Signal::KILL, &|project| drop(project.run(&["cancel", &project.newest()])));
+}
+
+#[test]
+fn the_names_of_branches_and_the_mode_of_the_index_do_not_matter() {
+    let project = project(&[&task("echo new > new.txt")]);
+    project.git(&["checkout", "--quiet", "-b", "we]ird"]);
+    std::fs::set_permissions(project.path(".git/index"), std::fs::Permissions::from_mode(0o664)).unwrap();
+    runs_well(&project);
+    // Git itself would write it anew with another mode.
+    assert_eq!(project.path(".git/index").metadata().unwrap().permissions().mode() & 0o777, 0o664);
+    assert_eq!((status(&project), committed(&project)), (String::new(), "new.txt\n".to_owned()));
+    assert!(project.events(&project.newest(), "task_finished")[0]["commit"].is_string());
+}
+
+#[test]
+fn a_folder_with_ignored_files_takes_work_and_an_ignored_file_that_is_moved_is_none() {
+    let project = project(&[&task("git mv gone.txt cache/moved.txt; echo new > cache/new.txt; mv secret.env secret.txt")]);
+    project.write(".gitignore", ".lockgate/\nflow.yaml\n*.pyc\n*.env\n");
+    project.git(&["commit", "--quiet", "-am", "second"]);
+    project.write("cache/a.pyc", "x");
+    project.write("secret.env", "mine\n");
+    runs_well(&project);
+    assert_eq!(committed(&project), "cache/moved.txt\ncache/new.txt\n", "git tells of a renamed file by its new name");
+    assert_eq!(status(&project), "?? secret.txt\n");
 }

@@ -24,7 +24,7 @@ echo "$LOCKGATE_RUN $LOCKGATE_ATTEMPT" >> "$name.slow"
 if [ "$1" = commit ]; then sed -i "s/^$name .*/$name $LOCKGATE_RUN/" lines.txt; fi
 "#;
 
-/// A file in which the user edits the first line, and each task a line of its own, so that nobody is in the way of anybody else.
+/// A file in which the user edits the first line, and each task a line of its own, so that edits never conflict.
 fn lines(first: &str) -> String {
     let mut lines = first.to_owned();
     for name in ["one-x", "one-y", "one-z", "two-x", "two-y", "two-z"] {
@@ -55,13 +55,13 @@ struct Storm {
 
 #[test]
 #[expect(clippy::print_stdout, reason = "soak shows how much was done")]
-fn killed_at_any_moment_nothing_is_lost_in_git_and_nothing_is_committed_that_nobody_asked_for() {
+fn killed_at_any_time_git_loses_nothing_and_only_requested_work_is_committed() {
     let kills = number("LOCKGATE_KILLS").unwrap_or(8);
     let until = number("LOCKGATE_SOAK_MINUTES").map(|minutes| Instant::now() + Duration::from_secs(minutes * 60));
     let mut seed = number("LOCKGATE_SEED").or_else(|| number("LOCKGATE_FIRST_SEED")).unwrap_or(20_261_117);
     let (mut done, mut storms) = (0, 0);
     while done < kills && until.is_none_or(|until| Instant::now() < until) {
-        done += Storm::new(seed).rage();
+        done += Storm::new(seed).run();
         (storms, seed) = (storms + 1, seed + 1);
     }
     println!("{done} kills in {storms} storms, up to seed {}", seed - 1);
@@ -96,8 +96,8 @@ impl Storm {
         Self { project, random, tasks, commits, kills: 0, seed }
     }
 
-    /// Kills a run, and sometimes a fork of it, until each is complete; gives how often it killed.
-    fn rage(mut self) -> u64 {
+    /// Kills a run, and sometimes a fork of it, until each is complete; returns the number of kills.
+    fn run(mut self) -> u64 {
         let run = self.until_complete(None);
         self.check(std::slice::from_ref(&run));
         if self.random.random_bool(0.5) {
@@ -122,7 +122,7 @@ impl Storm {
             match self.project.status(&id)["status"].as_str().unwrap() {
                 "complete" => return id,
                 "waiting" => {
-                    // Nothing works now, so what the user does is nobody else's.
+                    // Nothing works now, so the user's edits cannot be taken for a task's.
                     self.project.write("later.txt", format!("{USERS} later\n"));
                     let answered = self.project.run(&["answer", &self.project.waiting_hold(), "Continue"]);
                     assert_eq!(answered.code, Some(0), "{answered:?}");
@@ -132,7 +132,7 @@ impl Storm {
         }
         let log = self.project.run(&["log", &run.unwrap()]).stdout;
         let last: Vec<&str> = log.lines().rev().take(10).collect();
-        panic!("{}: {last:#?}", self.told("it never ends"));
+        panic!("{}: {last:#?}", self.describe("it never ends"));
     }
 
     /// Lets the program work, and kills it after a while as long as it was not killed often enough.
@@ -161,7 +161,7 @@ impl Storm {
         self.kills += 1;
     }
 
-    fn told(&self, claim: &str) -> String {
+    fn describe(&self, claim: &str) -> String {
         format!("{claim} (LOCKGATE_SEED={}, {:?})", self.seed, self.tasks)
     }
 
@@ -177,20 +177,20 @@ impl Storm {
             let folder = match (task.worktree, found) {
                 (false, _) => project.root(),
                 (true, Some(tree)) => project.path(tree["path"].as_str().unwrap()),
-                (true, None) => panic!("{}", self.told(&format!("the worktree of {} is gone", task.address))),
+                (true, None) => panic!("{}", self.describe(&format!("the worktree of {} is gone", task.address))),
             };
             self.work_is_there(run, task, finished[&task.address], &folder);
         }
         self.nothing_else_is_committed(runs);
         for line in project.read(".lockgate/trace").lines() {
-            assert!(!lives(line.rsplit(' ').next().unwrap()), "{}", self.told("something still runs"));
+            assert!(!lives(line.rsplit(' ').next().unwrap()), "{}", self.describe("something still runs"));
         }
         assert_eq!(project.run(&["gc"]).code, Some(0));
-        assert!(!project.path(".git/index.lock").exists(), "{}", self.told("git is locked"));
-        assert_eq!(project.git(&["for-each-ref", "refs/lockgate"]), "", "{}", self.told("snapshots are left"));
+        assert!(!project.path(".git/index.lock").exists(), "{}", self.describe("git is locked"));
+        assert_eq!(project.git(&["for-each-ref", "refs/lockgate"]), "", "{}", self.describe("snapshots are left"));
         project.git(&["fsck", "--connectivity-only"]);
         let verified = project.run(&["verify", run]);
-        assert_eq!(verified.code, Some(0), "{}: {verified:?}", self.told("the history verifies"));
+        assert_eq!(verified.code, Some(0), "{}: {verified:?}", self.describe("the history verifies"));
     }
 
     /// The attempts by which tasks were finished; nothing of a task starts after that.
@@ -201,7 +201,7 @@ impl Storm {
             match event["type"].as_str().unwrap() {
                 "task_finished" => drop(finished.insert(address(&event), event["attempt"].as_u64().unwrap())),
                 "task_started" => {
-                    assert!(!finished.contains_key(&address(&event)), "{}: {event}", self.told("finished work ran again"));
+                    assert!(!finished.contains_key(&address(&event)), "{}: {event}", self.describe("finished work ran again"));
                 }
                 _ => {}
             }
@@ -212,7 +212,7 @@ impl Storm {
         for (task, attempt) in &finished {
             let started = trace.lines().filter_map(|line| line.strip_prefix(&format!("{run} {task} ")));
             let last = started.filter_map(|rest| rest.split(' ').next()?.parse::<u64>().ok()).max();
-            assert_eq!(last, Some(*attempt), "{}", self.told("the attempt that finished is the last that ran"));
+            assert_eq!(last, Some(*attempt), "{}", self.describe("the attempt that finished is the last that ran"));
         }
         finished
     }
@@ -220,13 +220,13 @@ impl Storm {
     fn users_work_is_untouched(&self) {
         let project = &self.project;
         let lines = project.read("lines.txt");
-        assert!(lines.starts_with(&format!("{USERS} line\n2\n")), "{}: {lines}", self.told("what the user wrote is there"));
-        assert_eq!(project.git(&["show", ":staged.txt"]), format!("{USERS} staged\n"), "{}", self.told("staged"));
+        assert!(lines.starts_with(&format!("{USERS} line\n2\n")), "{}: {lines}", self.describe("what the user wrote is there"));
+        assert_eq!(project.git(&["show", ":staged.txt"]), format!("{USERS} staged\n"), "{}", self.describe("staged"));
         for (name, text) in [("staged.txt", "staged"), ("note.txt", "note"), ("later.txt", "later")] {
-            assert_eq!(project.read(name), format!("{USERS} {text}\n"), "{}", self.told("what the user wrote is there"));
+            assert_eq!(project.read(name), format!("{USERS} {text}\n"), "{}", self.describe("what the user wrote is there"));
         }
         let found = project.git(&["log", "--all", "--oneline", &format!("-S{USERS}")]);
-        assert_eq!(found, "", "{}", self.told("what the user had not committed was committed"));
+        assert_eq!(found, "", "{}", self.describe("what the user had not committed was committed"));
     }
 
     /// What a finished task wrote, in all its attempts, is committed where it asked for that, else on disk.
@@ -236,7 +236,7 @@ impl Storm {
         for file in &files {
             let written = std::fs::read_to_string(folder.join(file)).unwrap_or_default();
             let line = format!("{run} {attempt}");
-            assert_eq!(written.lines().last(), Some(line.as_str()), "{}: {file}", self.told("what a task wrote is there"));
+            assert_eq!(written.lines().last(), Some(line.as_str()), "{}: {file}", self.describe("what a task wrote is there"));
         }
         if task.commit {
             let git = |arguments: &[&str]| {
@@ -244,12 +244,12 @@ impl Storm {
                 String::from_utf8(output.stdout).unwrap()
             };
             let pattern = format!("{name}*");
-            assert_eq!(git(&["status", "--porcelain", "--", &pattern]), "", "{}", self.told("not all of it is committed"));
+            assert_eq!(git(&["status", "--porcelain", "--", &pattern]), "", "{}", self.describe("not all of it is committed"));
             for file in &files {
-                assert_eq!(git(&["ls-files", "--", file]).trim(), file, "{}", self.told("it is not committed"));
+                assert_eq!(git(&["ls-files", "--", file]).trim(), file, "{}", self.describe("it is not committed"));
             }
             let line = format!("\n{name} {run}\n");
-            assert!(git(&["show", "HEAD:lines.txt"]).contains(&line), "{}", self.told("its line is not committed"));
+            assert!(git(&["show", "HEAD:lines.txt"]).contains(&line), "{}", self.describe("its line is not committed"));
         }
     }
 
@@ -276,15 +276,15 @@ impl Storm {
             commits.sort();
             commits.dedup();
         }
-        assert_eq!(subjects, expected, "{}", self.told("the commits are those of the tasks"));
+        assert_eq!(subjects, expected, "{}", self.describe("the commits are those of the tasks"));
         for file in project.git(&["log", "--name-only", "--format=", &new]).lines().filter(|file| !file.is_empty()) {
             let of_task = |task: &&Task| file.starts_with(&task.address.replace('/', "-"));
-            assert!(file == "lines.txt" || on_main.iter().any(of_task), "{}: {file}", self.told("nobody asked for it"));
+            assert!(file == "lines.txt" || on_main.iter().any(of_task), "{}: {file}", self.describe("nobody asked for it"));
         }
     }
 }
 
-/// Makes the project a repository of some kind, in which the user is in the middle of something.
+/// Makes the project a repository of some kind, with uncommitted work of the user.
 fn repository(project: &Project, random: &mut SmallRng) {
     project.init_git();
     project.write(".gitignore", ".lockgate/\nflow.yaml\norigin/\n");

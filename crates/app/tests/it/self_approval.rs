@@ -85,7 +85,7 @@ sleep 1000
 ";
 
 #[test]
-fn a_daemon_that_forgot_where_it_came_from_decides_nothing_and_is_ended_after_a_kill() {
+fn a_fully_detached_daemon_cannot_decide_and_is_ended_after_a_kill() {
     let project =
         Project::with("name: waits\nphases: [{ id: review, tasks: [{ id: t, pass: true }], checkpoint: { prompt: Good? } }]\n");
     assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
@@ -102,7 +102,7 @@ fn a_daemon_that_forgot_where_it_came_from_decides_nothing_and_is_ended_after_a_
     let said = project.read("said");
     assert_eq!(said.matches("code 3").count(), 2, "{said}");
     let resumed = project.read("resumed");
-    assert!(resumed.contains("code 1") && resumed.contains("resume the run from elsewhere"), "{resumed}");
+    assert!(resumed.contains("code 1") && resumed.contains("resume the run from another terminal"), "{resumed}");
     assert!(lives(&project.read("daemon.pid")));
     assert_eq!(project.status(&attack)["status"], "interrupted");
     assert!(project.events(&victim, "answered").is_empty());

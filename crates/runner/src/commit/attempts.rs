@@ -23,7 +23,7 @@ pub(super) struct Attempts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Attempt {
     pub(super) start: Snapshot,
-    /// The tree at its end; none while it runs, or where it was cut off.
+    /// The tree at its end; `None` while it runs or if it was interrupted.
     pub(super) end: Option<String>,
 }
 
@@ -44,7 +44,11 @@ impl Attempts {
         let mut all = Vec::new();
         while let Some(tree) = entries.get(&format!("{:04}.start", all.len() + 1)) {
             let of = |what: &str| entries.get(&format!("{:04}.{what}", all.len() + 1)).cloned();
-            let damaged = || format!("{REFS}{name} is damaged");
+            let damaged = || {
+                format!(
+                    "{REFS}{name} is damaged; delete it with `git update-ref -d {REFS}{name}`, commit the task's changes yourself, then resume the run"
+                )
+            };
             let state = repository.run(&["cat-file", "blob", &of("state").ok_or_else(damaged)?], b"")?;
             all.push(Attempt { start: snapshot(tree, of("staged").ok_or_else(damaged)?, &state), end: of("end") });
         }
@@ -66,7 +70,7 @@ impl Attempts {
         repository.run(&["update-ref", &format!("{REFS}{name}"), &tree], b"").map(drop)
     }
 
-    /// The files that the attempts changed or made, as far as they are known.
+    /// The files that the attempts changed or created, as far as known.
     pub(super) fn left(&self, repository: &Repository) -> Result<BTreeSet<Vec<u8>>, String> {
         let mut left = BTreeSet::new();
         for Attempt { start, end } in &self.all {
@@ -76,8 +80,8 @@ impl Attempts {
         Ok(left)
     }
 
-    /// Lets go of the snapshots. The ref stays until the run is over: to remove it, git locks all packed refs of the repository, and a kill
-    /// would leave them locked for everybody.
+    /// Releases the snapshots. The ref stays until the run is over: to remove it, git locks all packed refs of the repository, and a kill
+    /// would leave them locked for everyone.
     pub(super) fn forget(repository: &Repository, name: &str) -> Result<(), String> {
         repository.run(&["update-ref", &format!("{REFS}{name}"), &repository.empty_tree], b"").map(drop)
     }
@@ -106,18 +110,15 @@ pub(super) fn forget_runs(dir: &Path, is_over: impl Fn(&RunId) -> bool) -> Resul
     }
 }
 
-/// The head, the time, and for each path `h` or `u` before it; a stamp follows those that were untracked. All are ended by NUL.
+/// The head, the time and the paths, each prefixed with `h` (hidden) or `u` (untracked) and followed by its stamp. NUL ends every field.
 fn state_of(start: &Snapshot) -> Vec<u8> {
     let mut state = start.head.clone().unwrap_or_default().into_bytes();
     state.extend(format!("\0{} {}\0", start.at.0, start.at.1).into_bytes());
-    for path in &start.hidden {
-        state.push(b'h');
-        state.extend(path);
-        state.push(0);
-    }
-    for (path, stamp) in &start.untracked {
+    let hidden = start.hidden.iter().map(|(path, stamp)| (b'h', path, stamp));
+    let untracked = start.untracked.iter().map(|(path, stamp)| (b'u', path, stamp));
+    for (kind, path, stamp) in hidden.chain(untracked) {
         let Stamp { mode, size, inode, modified, changed } = stamp;
-        state.push(b'u');
+        state.push(kind);
         state.extend(path);
         let stamp = format!("\0{mode} {size} {inode} {} {} {} {}\0", modified.0, modified.1, changed.0, changed.1);
         state.extend(stamp.into_bytes());
@@ -131,11 +132,12 @@ fn snapshot(tree: &str, staged: String, state: &[u8]) -> Snapshot {
     let utf8 = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let head = parts.next().map(utf8).filter(|head| !head.is_empty());
     let at = parts.next().map(utf8).unwrap_or_default();
-    let (mut untracked, mut hidden) = (BTreeMap::new(), BTreeSet::new());
-    while let Some(part) = parts.next() {
-        match part.split_first() {
-            Some((b'h', path)) => drop(hidden.insert(path.to_vec())),
-            Some((_, path)) => drop(untracked.insert(path.to_vec(), stamp(&parts.next().map(utf8).unwrap_or_default()))),
+    let (mut untracked, mut hidden) = (BTreeMap::new(), BTreeMap::new());
+    while let (Some(path), Some(stamped)) = (parts.next(), parts.next()) {
+        let stamped = stamp(&utf8(stamped));
+        match path.split_first() {
+            Some((b'h', path)) => drop(hidden.insert(path.to_vec(), stamped)),
+            Some((_, path)) => drop(untracked.insert(path.to_vec(), stamped)),
             None => {}
         }
     }
@@ -163,7 +165,7 @@ mod tests {
         let stamp = Stamp { mode: 0o100_644, size: 12, inode: 345, modified: (1_700_000_000, 5), changed: (-1, 999_999_999) };
         let untracked = BTreeMap::from([(b"a \xff\n.txt".to_vec(), stamp), (b"h".to_vec(), Stamp::default())]);
         for head in [None, Some("abc".to_owned())] {
-            let hidden = BTreeSet::from([b"build/".to_vec(), b"u".to_vec()]);
+            let hidden = BTreeMap::from([(b"build/".to_vec(), stamp), (b"u".to_vec(), Stamp::default())]);
             let (staged, tree, at) = ("s".to_owned(), "t".to_owned(), (7, 8));
             let start = Snapshot { head, staged, tree, untracked: untracked.clone(), hidden, at };
             assert_eq!(snapshot("t", "s".into(), &state_of(&start)), start);

@@ -1,17 +1,17 @@
 //! The commit itself.
 
 use super::attempts::Attempt;
+use super::file_history::{named, with_work};
 use super::merge::{self, Changes, Versions, between};
 use super::repository::{Repository, text};
-use super::story::{named, with_work};
 use super::user_index::Locked;
 use super::{Message, NotCommitted};
 use crate::git::git_command;
 
-/// How often the commit is prepared anew because the branch has moved meanwhile.
+/// How often to retry the commit if the branch moves in the meantime.
 const TRIES: usize = 5;
 
-/// Refuses where git could not commit, with what to do about it.
+/// Fails if git could not commit, and says what to do.
 pub(super) fn refuse_unready(repository: &Repository) -> Result<(), String> {
     let under_way = [
         ("MERGE_HEAD", "a merge"),
@@ -22,13 +22,13 @@ pub(super) fn refuse_unready(repository: &Repository) -> Result<(), String> {
     ];
     for (name, what) in under_way {
         if repository.git_path(name)?.exists() {
-            return Err(format!("{what} is under way in this repository; complete or abort it first"));
+            return Err(format!("{what} is in progress in this repository; finish or abort it first"));
         }
     }
     for who in ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"] {
         if repository.line(&["var", who]).is_err() {
             return Err(
-                "git does not know who commits; set it with `git config user.name NAME` and `git config user.email ADDRESS`"
+                "git has no identity to commit with; set one with `git config user.name NAME` and `git config user.email ADDRESS`"
                     .into(),
             );
         }
@@ -47,21 +47,40 @@ pub(super) fn commit(repository: &Repository, attempts: &[Attempt], message: &Me
         if tree == base {
             return Ok(None);
         }
-        locked.prepare(&index_after(repository, attempts, &base, &tree)?, head.as_deref())?;
+        locked.prepare(&index_after(repository, attempts, &base, &tree)?, head.as_deref(), &tree)?;
         let made = match commit_tree(repository, &tree, message) {
             Ok(made) => made,
-            Err(NotCommitted::Failed(_)) if repository.head()? != head => continue,
-            Err(why) => return Err(why),
+            // It may have failed, or have been stopped, after the commit was made.
+            Err(why) => match (made_by_us(repository, head.as_deref(), &tree, message)?, why) {
+                (Some(_), NotCommitted::Stopped) => {
+                    locked.install()?;
+                    set_what_hooks_changed(repository, &tree)?;
+                    return Err(NotCommitted::Stopped);
+                }
+                (Some(made), NotCommitted::Failed(_)) => made,
+                (None, NotCommitted::Failed(_)) if repository.head()? != head => continue,
+                (None, why) => return Err(why),
+            },
         };
         if parent(repository, &made)? == head || repository.head()?.as_ref() != Some(&made) {
             locked.install()?;
             set_what_hooks_changed(repository, &tree)?;
             return Ok(Some(made));
         }
-        // Somebody committed between the look at the branch and our commit, which would undo theirs.
+        // Another process committed after we read the branch, and our commit would undo theirs.
         repository.run(&["update-ref", "HEAD", &format!("{made}^"), &made], b"")?;
     }
-    Err("the branch changed again and again while it was being committed; try again".to_owned().into())
+    Err(format!("other processes kept committing to this branch, so the commit was given up after {TRIES} tries; resume the run to try again").into())
+}
+
+/// The commit that is checked out, if it is the one that was to be made.
+fn made_by_us(repository: &Repository, head: Option<&str>, tree: &str, message: &Message) -> Result<Option<String>, String> {
+    let Some(now) = repository.head()?.filter(|now| Some(now.as_str()) != head) else { return Ok(None) };
+    let has_our_tree = repository.tree_of(Some(&now))? == tree;
+    let subject = message.text.trim().lines().next().unwrap_or_default();
+    let has_our_subject = || Ok::<_, String>(repository.line(&["log", "--max-count=1", "--format=%B", &now])?.contains(subject));
+    let is_ours = parent(repository, &now)?.as_deref() == head && (has_our_tree || has_our_subject()?);
+    Ok(is_ours.then_some(now))
 }
 
 /// The first parent of a commit.
@@ -70,7 +89,7 @@ fn parent(repository: &Repository, commit: &str) -> Result<Option<String>, Strin
     Ok(parents.split(' ').nth(1).map(str::to_owned))
 }
 
-/// What the user's index is to hold of the changed files once a tree is committed: what is in the tree, with what the user has staged.
+/// The versions of the changed files that the user's index needs after the commit: those of the tree, plus what the user has staged.
 fn index_after(repository: &Repository, attempts: &[Attempt], base: &str, tree: &str) -> Result<Versions, String> {
     let staged = merge::staged(repository, base)?;
     let by_user = attempts.iter().map(|attempt| between(repository, base, &attempt.start.staged));
@@ -98,18 +117,21 @@ fn index_after(repository: &Repository, attempts: &[Attempt], base: &str, tree: 
     drop(scratch);
     match mixed.is_empty() {
         true => Ok(after),
-        false => Err(format!("it changed what you have staged, in {}; commit or unstage that, then try again", named(&mixed))),
+        false => Err(format!(
+            "the task changed lines that you have staged, in {}; commit or unstage them, then resume the run",
+            named(&mixed)
+        )),
     }
 }
 
-/// Lets git commit a tree with the user's hooks, signature and identity; returns the commit.
+/// Commits a tree with `git commit`, with the user's hooks, signature and identity; returns the commit.
 fn commit_tree(repository: &Repository, tree: &str, message: &Message) -> Result<String, NotCommitted> {
     let index = repository.own_index()?;
     index.run(&["read-tree", "--reset", tree], b"")?;
     // Without the times of the files, hooks would find all of them changed. It fails where some are.
     let _ = index.run(&["update-index", "-q", "--refresh"], b"");
     let mut command = git_command(&repository.top);
-    // What git would do in the background after a commit would be ended with it.
+    // Background maintenance would be killed together with the commit, so it is off.
     command.args(["-c", "gc.auto=0", "-c", "maintenance.auto=false"]);
     if !message.hooks {
         command.args(["-c", "core.hooksPath=/dev/null"]);
@@ -118,19 +140,25 @@ fn commit_tree(repository: &Repository, tree: &str, message: &Message) -> Result
     index.use_in(&mut command);
     let printed = repository.run_programs(command, None).map_err(|why| match why {
         NotCommitted::Failed(why) if why == crate::git::SILENT => {
-            NotCommitted::Failed("`git commit` failed without a word; a hook of the repository may have refused it".to_owned())
+            NotCommitted::Failed("`git commit` failed without a message; a hook may have rejected the commit".to_owned())
         }
         why => why,
     })?;
-    // Others may have committed since, so the branch does not tell which commit is ours. Git does: `[BRANCH COMMIT] MESSAGE`.
+    // Others may have committed since, so the branch need not tell which commit is ours.
     let printed = text(printed);
-    let told = printed.lines().find_map(|line| line.strip_prefix('[')?.split(']').next()?.rsplit(' ').next());
-    let told = told.ok_or_else(|| format!("git did not tell which commit it made: {printed}"))?;
-    Ok(repository.line(&["rev-parse", "--verify", &format!("{told}^{{commit}}")])?)
+    let made = commit_in(&printed).unwrap_or("HEAD");
+    Ok(repository.line(&["rev-parse", "--verify", &format!("{made}^{{commit}}")])?)
+}
+
+/// The commit in what git prints about it: `[BRANCH COMMIT] MESSAGE`, where the name of the branch may hold brackets and spaces.
+fn commit_in(printed: &str) -> Option<&str> {
+    let line = printed.lines().find(|line| line.starts_with('['))?;
+    let words = line.match_indices(']').filter_map(|(end, _)| line[..end].rsplit(' ').next());
+    words.into_iter().find(|word| word.len() >= 4 && word.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 /// Hooks may have changed and added files, and committed by themselves; the user's index then holds these as they were committed.
-fn set_what_hooks_changed(repository: &Repository, tree: &str) -> Result<(), String> {
+pub(super) fn set_what_hooks_changed(repository: &Repository, tree: &str) -> Result<(), String> {
     let committed = repository.tree_of(repository.head()?.as_deref())?;
     let changed = between(repository, tree, &committed)?;
     let staged = merge::staged(repository, &committed)?;
@@ -143,6 +171,24 @@ fn set_what_hooks_changed(repository: &Repository, tree: &str) -> Result<(), Str
         return Ok(());
     }
     let locked = Locked::take(repository)?;
-    locked.prepare(&versions, None)?;
+    locked.prepare(&versions, None, tree)?;
     locked.install()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_commit_is_found_in_what_git_prints() {
+        for printed in [
+            "[main 0123abc] work/t: t\n 1 file changed, 1 insertion(+)",
+            "[main (Root-Commit) 0123abc] [x] y",
+            "[losgelöster HEAD 0123abc] t",
+            "[we]ird/na]me 0123abc] [deadbeef] t",
+        ] {
+            assert_eq!(commit_in(printed), Some("0123abc"), "{printed}");
+        }
+        assert_eq!(commit_in("nothing"), None);
+    }
 }

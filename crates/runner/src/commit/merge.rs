@@ -18,7 +18,7 @@ impl Version {
     }
 }
 
-/// What became of a file; nothing stands for a file that does not exist.
+/// What became of a file; `None` means that the file does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) before: Option<Version>,
@@ -56,7 +56,7 @@ fn parse(told: &[u8]) -> Changes {
     changes
 }
 
-/// Whether a path lies in the folder of Lockgate itself.
+/// Whether a path is in Lockgate's own directory.
 pub(super) fn is_ours(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/').any(|part| part == FOLDER.as_bytes())
 }
@@ -65,7 +65,7 @@ pub(super) fn is_ours(path: &[u8]) -> bool {
 #[derive(Debug)]
 pub(super) struct Conflict;
 
-/// A file with both the changes of a task and those of somebody else since the same state.
+/// A file with both the changes of a task and those of others, from a common base.
 pub(super) fn merged(
     repository: &Repository,
     before: Option<&Version>,

@@ -2,24 +2,24 @@
 //!
 //! The working tree is recorded when an attempt starts and when it ends. What differs between the two is the work of the attempt, and
 //! only that is committed: the changes of all attempts are put on top of the commit that is checked out by then. Lines that a user had
-//! not committed stay uncommitted, in the files that the task changed too; where the two cannot be told apart, the commit is refused.
+//! not committed stay uncommitted, even in files that the task changed too; where the two cannot be told apart, the commit is refused.
 //!
 //! | Module | Purpose |
 //! |---|---|
 //! | [`repository`] | git plumbing in the directory of the task |
-//! | [`snapshot`] | the working tree at a moment |
+//! | [`snapshot`] | the working tree at one point in time |
 //! | [`attempts`] | the snapshots of all attempts, kept by a ref until the commit is made |
 //! | [`merge`] | changes between two trees, and merging versions of a file |
-//! | [`story`] | what the attempts did to each file, told apart from what others did |
+//! | [`file_history`] | what the attempts did to each file, told apart from what others did |
 //! | [`make`] | the commit itself, with the user's hooks, staged changes and identity |
 //! | [`user_index`] | changing the user's index under git's own lock |
 
 mod attempts;
+mod file_history;
 mod make;
 mod merge;
 mod repository;
 mod snapshot;
-mod story;
 mod user_index;
 
 use crate::process::Stop;
@@ -34,7 +34,7 @@ use std::time::Duration;
 /// How long it may take to record what an attempt left behind.
 const TIME_TO_LEAVE: Duration = Duration::from_secs(2);
 
-/// Where a task works, and what its commit needs besides.
+/// Where a task works, and what else its commit needs.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// The directory that the task works in; what it changes outside is not committed.
@@ -47,10 +47,10 @@ pub struct Place {
     pub name: String,
 }
 
-/// What a commit is to be like.
+/// How to commit.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// Its message.
+    /// The message itself.
     pub text: String,
     /// Whether the repository's hooks are run.
     pub hooks: bool,
@@ -62,8 +62,8 @@ pub enum NotCommitted {
     /// It cannot be, or a hook refused it.
     #[error("{0}")]
     Failed(String),
-    /// It was stopped before.
-    #[error("it was stopped before what it changed was committed")]
+    /// The run was stopped first.
+    #[error("it was stopped before its changes were committed")]
     Stopped,
 }
 
@@ -89,7 +89,7 @@ impl Work {
         Attempts::recover(&repository, &place.name)?;
         make::refuse_unready(&repository)?;
         let mut attempts = Attempts::read(&repository, &place.name)?;
-        // An attempt that was cut off did whatever was done until now.
+        // Everything changed until now counts as work of the interrupted attempt.
         if let Some(cut_off) = attempts.all.last_mut().filter(|attempt| attempt.end.is_none()) {
             cut_off.end = Some(cut_off.start.end(&repository)?);
         }
@@ -101,7 +101,7 @@ impl Work {
 
     /// Records what an attempt did that did not complete the task, so that it is committed with what the next one does.
     pub fn leave(mut self) -> Result<(), NotCommitted> {
-        // The attempt may have ended because it was stopped, and this is still to be done, within a short time.
+        // This still has to be recorded if the attempt was stopped, so it gets its own short time limit.
         let stop = Stop::new();
         self.repository.stop = stop.clone();
         std::thread::spawn(move || {
@@ -138,7 +138,7 @@ impl Work {
     }
 }
 
-/// Repairs the index of a working tree after a commit in it was cut off by a kill, unless somebody is committing right now.
+/// Repairs the index of a working tree after a commit in it was cut off by a kill, unless another process is committing right now.
 pub fn recover(place: &Place) -> Result<(), String> {
     let Some(turn) = turn_file(&place.dir).filter(|turn| user_index::is_left_behind(turn)) else { return Ok(()) };
     let cannot = |error: std::io::Error| format!("{} cannot be locked: {error}", turn.display());
@@ -156,6 +156,5 @@ pub fn forget_runs(dir: &Path, is_over: impl Fn(&RunId) -> bool) -> Result<(), S
 
 /// The file that is locked while a task of any run commits what it does in a working tree; none outside git.
 pub fn turn_file(dir: &Path) -> Option<PathBuf> {
-    let folder = crate::git::git(dir, &["rev-parse", "--absolute-git-dir"]).ok()?;
-    Some(Path::new(&folder).join("lockgate-commit.lock"))
+    repository::git_dir(dir).ok().map(|folder| folder.join("lockgate-commit.lock"))
 }

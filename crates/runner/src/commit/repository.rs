@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Our own work on the repository starts none of the user's hooks; only the commit does.
+/// Our own git calls run none of the user's hooks; only the commit does.
 const WITHOUT_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
 
 /// A repository, with a place for indexes of our own.
@@ -68,8 +68,8 @@ impl Repository {
         command
     }
 
-    /// Runs a git command that starts programs of the user, filters or hooks. These end when the run is stopped, and are ended by whoever
-    /// takes over if this process is killed.
+    /// Runs a git command that starts programs of the user, filters or hooks. These end when the run is stopped, and are ended by the process
+    /// that takes over if this process is killed.
     pub(super) fn run_programs(&self, command: Command, input: Option<File>) -> Result<Vec<u8>, NotCommitted> {
         let ran = run_locked(command, &self.lock, input, &self.stop).map_err(|error| format!("git cannot be run: {error}"))?;
         Ok(outcome(ran.ok_or(NotCommitted::Stopped)?)?)
@@ -79,7 +79,7 @@ impl Repository {
     pub(super) fn head(&self) -> Result<Option<String>, String> {
         match self.line(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]) {
             Ok(head) => Ok(Some(head)),
-            // Without a commit there is a branch that is still to begin; a broken HEAD is neither.
+            // Before the first commit, HEAD names an unborn branch; anything else is a broken HEAD.
             Err(_) => self.line(&["symbolic-ref", "HEAD"]).map(|_| None),
         }
     }
@@ -95,7 +95,7 @@ impl Repository {
     /// An index of our own: a copy of the user's, so that git knows which files are unchanged without reading them.
     pub(super) fn own_index(&self) -> Result<OwnIndex<'_>, String> {
         let cannot = |error: io::Error| format!("{} cannot be written: {error}", self.scratch.display());
-        // What an attempt that was killed left there would be in git's way.
+        // What an attempt that was killed left there would make git fail (a stale lock).
         match fs::remove_dir_all(&self.scratch) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(cannot(error)),
             Ok(()) | Err(_) => {}
@@ -115,7 +115,7 @@ impl Repository {
         Ok(self.top.join(OsString::from_vec(path)))
     }
 
-    /// A file for temporary content beside our own index.
+    /// A file for temporary content next to our own index.
     pub(super) fn scratch_file(&self, name: &str, content: &[u8]) -> Result<PathBuf, String> {
         let path = self.scratch.join(name);
         fs::write(&path, content).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
@@ -176,6 +176,13 @@ impl Drop for OwnIndex<'_> {
         // What is left is removed before the next index is made.
         let _ = fs::remove_dir_all(&self.repository.scratch);
     }
+}
+
+/// The git directory of the working tree that a directory is in.
+pub(super) fn git_dir(dir: &Path) -> Result<PathBuf, String> {
+    let mut command = git_command(dir);
+    command.args(["rev-parse", "--absolute-git-dir"]);
+    printed_by(command, b"").map(|path| PathBuf::from(OsString::from_vec(without_newline(path))))
 }
 
 pub(super) fn text(bytes: Vec<u8>) -> String {

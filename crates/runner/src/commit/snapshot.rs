@@ -1,4 +1,4 @@
-//! The working tree at a moment.
+//! The working tree at one point in time.
 
 use super::NotCommitted;
 use super::repository::Repository;
@@ -20,9 +20,9 @@ pub(super) struct Snapshot {
     pub(super) tree: String,
     /// The untracked files, by path. Their content is not recorded: they can be many and large, and none of them is committed.
     pub(super) untracked: BTreeMap<Vec<u8>, Stamp>,
-    /// Files and folders that git did not look into: ignored ones, with a slash at the end where it is all of a folder, and other
+    /// Files and folders that git did not look into: ignored ones, with a slash at the end if a whole directory is ignored, and other
     /// repositories. The task may change the rules, so that they are seen at its end.
-    pub(super) hidden: BTreeSet<Vec<u8>>,
+    pub(super) hidden: BTreeMap<Vec<u8>, Stamp>,
     /// When it was taken, by the clock of the file system.
     pub(super) at: Time,
 }
@@ -66,14 +66,17 @@ impl Snapshot {
         let index = repository.own_index()?;
         let at = index.path().parent().and_then(|folder| folder.symlink_metadata().ok());
         let at = at.map(|folder| Stamp::of(&folder).changed).unwrap_or_default();
-        let staged = index.tree().map_err(|why| format!("there are unmerged files, or the index is damaged: {why}"))?;
+        let staged = index
+            .tree()
+            .map_err(|why| format!("the index has unmerged files or is damaged; resolve the conflicts first: {why}"))?;
         index.update()?;
         let (untracked, repositories) = untracked(repository)?;
         let (left, others): (Vec<_>, Vec<_>) = untracked.into_iter().partition(|path| left_before.contains(path));
         index.add(&left)?;
         let tree = index.tree()?;
-        let untracked = others.into_iter().filter_map(|path| Some((path.clone(), stamp(repository, &path)?))).collect();
-        let hidden = ignored(repository)?.into_iter().chain(repositories).collect();
+        let stamped = |path: Vec<u8>| Some((path.clone(), stamp(repository, &path)?));
+        let untracked = others.into_iter().filter_map(stamped).collect();
+        let hidden = ignored(repository)?.into_iter().chain(repositories).filter_map(stamped).collect();
         Ok(Self { head: repository.head()?, staged, tree, untracked, hidden, at })
     }
 
@@ -86,27 +89,27 @@ impl Snapshot {
         Ok(index.tree()?)
     }
 
-    /// Whether an untracked file was there at the start, perhaps unseen or in another place, and is as it was.
+    /// Whether an untracked file was there at the start, perhaps ignored or under another name, and is unchanged.
     pub(super) fn is_untouched(&self, repository: &Repository, path: &[u8]) -> bool {
         let Some(now) = stamp(repository, path) else { return false };
         match self.untracked.get(path) {
             Some(before) => now == *before,
             None if self.is_hidden(path) => now.changed < self.at,
-            None => self.untracked.values().any(|before| now.is_moved(before)),
+            None => self.untracked.values().chain(self.hidden.values()).any(|before| now.is_moved(before)),
         }
     }
 
     /// Whether a file that git did not track existed at the start, as far as that is known.
     pub(super) fn existed(&self, repository: &Repository, path: &[u8]) -> bool {
-        self.untracked.contains_key(path) || (self.is_hidden(path) && !self.is_born_later(repository, path))
+        self.untracked.contains_key(path) || (self.is_hidden(path) && !self.was_created_later(repository, path))
     }
 
     fn is_hidden(&self, path: &[u8]) -> bool {
         let folders = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..=at]);
-        self.hidden.contains(path) || folders.into_iter().any(|folder| self.hidden.contains(folder))
+        self.hidden.contains_key(path) || folders.into_iter().any(|folder| self.hidden.contains_key(folder))
     }
 
-    fn is_born_later(&self, repository: &Repository, path: &[u8]) -> bool {
+    fn was_created_later(&self, repository: &Repository, path: &[u8]) -> bool {
         let born = repository.top.join(OsStr::from_bytes(path)).symlink_metadata().and_then(|file| file.created());
         let at = u64::try_from(self.at.0).unwrap_or(0);
         let at = UNIX_EPOCH + Duration::new(at, u32::try_from(self.at.1).unwrap_or(0));
@@ -119,9 +122,13 @@ fn untracked(repository: &Repository) -> Result<(Paths, Paths), String> {
     Ok(listed(repository, &["--exclude-standard"])?.into_iter().partition(|path| !path.ends_with(b"/")))
 }
 
-/// The ignored files of the directory, with folders where all in them is.
-fn ignored(repository: &Repository) -> Result<Vec<Vec<u8>>, String> {
-    listed(repository, &["--exclude-standard", "--ignored", "--directory"])
+/// The ignored files of the directory, and folders that are ignored as a whole. Git also lists folders in which every file happens to be
+/// ignored, followed by these files; a new file in such a folder would not be ignored.
+fn ignored(repository: &Repository) -> Result<BTreeSet<Vec<u8>>, String> {
+    let listed: BTreeSet<Vec<u8>> =
+        listed(repository, &["--exclude-standard", "--ignored", "--directory"])?.into_iter().collect();
+    let has_more = |folder: &Vec<u8>| listed.range(folder.clone()..).nth(1).is_some_and(|next| next.starts_with(folder));
+    Ok(listed.iter().filter(|path| !path.ends_with(b"/") || !has_more(path)).cloned().collect())
 }
 
 fn listed(repository: &Repository, which: &[&str]) -> Result<Vec<Vec<u8>>, String> {
@@ -143,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_file_is_hidden_in_an_ignored_folder_or_by_its_own_name() {
-        let hidden = [&b"build/"[..], b"a/secret.env"].map(<[u8]>::to_vec).into();
+        let hidden = [&b"build/"[..], b"a/secret.env"].map(|path| (path.to_vec(), Stamp::default())).into();
         let snapshot =
             Snapshot { head: None, staged: String::new(), tree: String::new(), untracked: BTreeMap::new(), hidden, at: (0, 0) };
         for path in ["build/x", "build/deep/x", "a/secret.env"] {

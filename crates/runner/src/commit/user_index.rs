@@ -1,8 +1,8 @@
 //! Changing the user's index under git's own lock, so that a kill at any moment leaves neither a lock nor half an index behind.
 //!
-//! Git locks an index by creating `index.lock` beside it, writes the new index into it, and renames it. A git process that is killed in
-//! between leaves the lock, and every later git command refuses to work. Here the lock is a hard link to a file of our own: whoever comes
-//! next recognises a lock that is the same file. It is held while a commit is made, as git does for the commit of some files, so that the
+//! Git locks an index by creating `index.lock` next to it, writes the new index into it, and renames it. A git process that is killed in
+//! between leaves the lock, and every later git command refuses to work. Here the lock is a hard link to a file of our own: the next
+//! process recognizes the lock because it is the same file. It is held while a commit is made, as git does for the commit of some files, so that the
 //! user's commits do not mix with ours.
 
 use super::merge::{Versions, setting};
@@ -13,29 +13,90 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long somebody else's git may take with the index.
+/// How long another git process may take with the index.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long git holds the lock of a ref, generously.
+const INSTANT: Duration = Duration::from_secs(1);
+
+/// Stands for a commit where there is none yet.
+const NO_COMMIT: &str = "none";
 
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Repairs what is left where we were killed while we changed the index: completes the change if its commit was made, else takes it back.
 pub(super) fn recover(repository: &Repository) -> Result<(), String> {
-    let Names { own, head, lock } = Names::beside(&repository.index);
-    if is_same_file(&own, &lock) {
-        let before = fs::read_to_string(&head).unwrap_or_default();
-        let is_committed = !before.is_empty() && before != written(repository.head()?.as_deref());
-        match is_committed {
-            true => fs::rename(&lock, &repository.index).map_err(|error| cannot_write(&lock, &error))?,
-            false => remove(&lock)?,
-        }
+    let names = Names::next_to(&repository.index);
+    if names.own.symlink_metadata().is_err() {
+        return Ok(());
     }
-    remove(&head)?;
-    remove(&own)
+    remove_stale_locks(repository)?;
+    let journal = Journal::read(&names.journal);
+    let is_committed = match &journal {
+        Some(journal) => journal.head != repository.head()?,
+        None => false,
+    };
+    if is_committed && (is_same_file(&names.own, &names.lock) || is_newer(&names.own, &repository.index)) {
+        // The lock may have been removed by hand.
+        match fs::hard_link(&names.own, &names.lock) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(cannot_write(&names.lock, &error)),
+            Ok(()) | Err(_) => {}
+        }
+        if is_same_file(&names.own, &names.lock) {
+            fs::rename(&names.lock, &repository.index).map_err(|error| cannot_write(&names.lock, &error))?;
+        }
+    } else if is_same_file(&names.own, &names.lock) {
+        remove(&names.lock)?;
+    }
+    remove(&names.journal)?;
+    remove(&names.own)?;
+    match journal.filter(|_| is_committed) {
+        Some(journal) => super::make::set_what_hooks_changed(repository, &journal.tree),
+        None => Ok(()),
+    }
 }
 
-/// Whether a change of the index in the git directory of this file was begun and not completed.
+/// Removes the locks of the branch that a git of ours left when it was killed together with us. Any other git holds them for an instant.
+fn remove_stale_locks(repository: &Repository) -> Result<(), String> {
+    let branch = repository.line(&["symbolic-ref", "--quiet", "HEAD"]).ok();
+    for name in [Some("HEAD".to_owned()), branch].into_iter().flatten() {
+        let lock = repository.git_path(&format!("{name}.lock"))?;
+        let inode = |path: &Path| path.symlink_metadata().ok().map(|file| file.ino());
+        let Some(found) = inode(&lock) else { continue };
+        let until = Instant::now() + INSTANT;
+        while Instant::now() < until && inode(&lock) == Some(found) {
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        if inode(&lock) == Some(found) {
+            remove(&lock)?;
+        }
+    }
+    Ok(())
+}
+
+/// What must be known to complete a change of the index.
+struct Journal {
+    /// The commit that was checked out before; none before the first one.
+    head: Option<String>,
+    /// The tree that was to be committed.
+    tree: String,
+}
+
+impl Journal {
+    fn read(path: &Path) -> Option<Self> {
+        let written = fs::read_to_string(path).ok()?;
+        let (head, tree) = written.trim_end().split_once('\n')?;
+        Some(Self { head: Some(head.to_owned()).filter(|head| head != NO_COMMIT), tree: tree.to_owned() })
+    }
+
+    fn write(&self, path: &Path) -> io::Result<()> {
+        fs::write(path, format!("{}\n{}\n", self.head.as_deref().unwrap_or(NO_COMMIT), self.tree))
+    }
+}
+
+/// Whether a change of the index in the git directory of this file was started and not completed.
 pub(super) fn is_left_behind(beside: &Path) -> bool {
-    Names::beside(&beside.with_file_name("index")).own.symlink_metadata().is_ok()
+    Names::next_to(&beside.with_file_name("index")).own.symlink_metadata().is_ok()
 }
 
 /// The user's index while nobody else may change it. What was prepared is given up when this is dropped.
@@ -48,8 +109,12 @@ impl<'r> Locked<'r> {
     /// Locks the index as git does.
     pub(super) fn take(repository: &'r Repository) -> Result<Self, String> {
         recover(repository)?;
-        let names = Names::beside(&repository.index);
+        let names = Names::next_to(&repository.index);
         File::create(&names.own).map_err(|error| cannot_write(&names.own, &error))?;
+        if let Ok(index) = repository.index.metadata() {
+            // Others may have to read it too.
+            fs::set_permissions(&names.own, index.permissions()).map_err(|error| cannot_write(&names.own, &error))?;
+        }
         let locked = Self { repository, names };
         let until = Instant::now() + PATIENCE;
         loop {
@@ -58,7 +123,7 @@ impl<'r> Locked<'r> {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && Instant::now() < until => {}
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     let lock = locked.names.lock.display();
-                    return Err(format!("another git process works in this repository; if there is none, remove {lock}"));
+                    return Err(format!("another git process is using this repository; if none is running, remove {lock}"));
                 }
                 Err(error) => return Err(cannot_write(&locked.names.lock, &error)),
             }
@@ -66,8 +131,9 @@ impl<'r> Locked<'r> {
         }
     }
 
-    /// Writes the index with other versions of some files, which counts once the branch has left this commit.
-    pub(super) fn prepare(&self, versions: &Versions, head: Option<&str>) -> Result<(), String> {
+    /// Writes the index with other versions of some files, to be installed once `HEAD` is no longer this commit, which a tree is about to
+    /// replace.
+    pub(super) fn prepare(&self, versions: &Versions, head: Option<&str>, tree: &str) -> Result<(), String> {
         let index = self.repository.own_index()?;
         let (arguments, input) = setting(self.repository, versions);
         index.run(&arguments, &input)?;
@@ -75,7 +141,7 @@ impl<'r> Locked<'r> {
             let mut file = File::options().write(true).truncate(true).open(&self.names.own)?;
             file.write_all(&fs::read(index.path())?)?;
             file.sync_all()?;
-            fs::write(&self.names.head, written(head))
+            Journal { head: head.map(str::to_owned), tree: tree.to_owned() }.write(&self.names.journal)
         };
         write().map_err(|error| cannot_write(&self.names.lock, &error))
     }
@@ -88,35 +154,30 @@ impl<'r> Locked<'r> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by whoever comes next.
+        // What cannot be removed now is removed by the next process.
         if is_same_file(&self.names.own, &self.names.lock) {
             let _ = fs::remove_file(&self.names.lock);
         }
-        let _ = fs::remove_file(&self.names.head);
+        let _ = fs::remove_file(&self.names.journal);
         let _ = fs::remove_file(&self.names.own);
     }
 }
 
-/// The files beside an index.
+/// The files next to an index.
 struct Names {
     /// Our own, which the lock is a link to.
     own: PathBuf,
-    /// The commit that was checked out when the change was prepared.
-    head: PathBuf,
+    /// What must be known to complete the change.
+    journal: PathBuf,
     /// Git's lock.
     lock: PathBuf,
 }
 
 impl Names {
-    fn beside(index: &Path) -> Self {
-        let [own, head, lock] = ["lockgate", "lockgate-head", "lock"].map(|ending| index.with_extension(ending));
-        Self { own, head, lock }
+    fn next_to(index: &Path) -> Self {
+        let [own, journal, lock] = ["lockgate", "lockgate-journal", "lock"].map(|ending| index.with_extension(ending));
+        Self { own, journal, lock }
     }
-}
-
-/// A commit as the file says it: never empty.
-fn written(head: Option<&str>) -> String {
-    format!("{}\n", head.unwrap_or("none"))
 }
 
 fn is_same_file(one: &Path, other: &Path) -> bool {
@@ -124,9 +185,14 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
     place(one).is_some_and(|one| Some(one) == place(other))
 }
 
+fn is_newer(one: &Path, other: &Path) -> bool {
+    let modified = |path: &Path| path.symlink_metadata().and_then(|file| file.modified()).ok();
+    modified(one) > modified(other)
+}
+
 fn remove(path: &Path) -> Result<(), String> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot_write(path, &error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(format!("{} cannot be removed: {error}", path.display())),
         Ok(()) | Err(_) => Ok(()),
     }
 }

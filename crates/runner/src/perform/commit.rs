@@ -1,4 +1,4 @@
-//! Committing what a task changed, where it asks for that; and seeing what an agent committed by itself.
+//! Committing what a task changed, where it asks for that; and detecting what an agent committed by itself.
 
 use super::command::{failure, start};
 use super::values::Renderer;
@@ -12,7 +12,7 @@ use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{Failure, FailureKind};
 use std::path::{Path, PathBuf};
 
-/// What becomes of a task's work in git, taken when its effect begins.
+/// What becomes of a task's work in git, captured when its effect starts.
 pub(super) struct Commit {
     tree: Option<worktree::Wanted>,
     what: What,
@@ -77,7 +77,7 @@ impl Commit {
         };
         let message = Message { text: shared.masks().mask_text(&text).into_owned(), hooks: makes.hooks };
         if message.text.trim().is_empty() {
-            return Err(start("the message of its commit is empty"));
+            return Err(start("its commit message is empty; check `commit.message`"));
         }
         let scratch = shared.root.commit_folder(&makes.run, &makes.name);
         let lock = shared.root.commit_lock(&makes.run, &makes.name);
@@ -85,7 +85,7 @@ impl Commit {
         let stop = stop.clone();
         let started = tokio::task::spawn_blocking(move || Work::start(&place, &stop));
         let work = started.await.map_err(|error| start(error.to_string()))?.map_err(|why| match why {
-            NotCommitted::Failed(why) => start(format!("what it changes could not be committed: {why}")),
+            NotCommitted::Failed(why) => start(format!("its changes could not be committed later: {why}")),
             NotCommitted::Stopped => failure(FailureKind::Stopped, "it was stopped before it started"),
         })?;
         Ok(Started::Makes(Box::new(work), message))
@@ -103,7 +103,7 @@ impl Started {
             }
         };
         let committed = tokio::task::spawn_blocking(move || work.commit(&message));
-        let cannot = |why: String| failure(FailureKind::Output, format!("what it changed cannot be committed: {why}"));
+        let cannot = |why: String| failure(FailureKind::Output, format!("its changes cannot be committed: {why}"));
         committed.await.map_err(|error| cannot(error.to_string()))?.map_err(|why| match why {
             NotCommitted::Failed(why) => cannot(why),
             NotCommitted::Stopped => failure(FailureKind::Stopped, why.to_string()),
@@ -120,7 +120,7 @@ impl Started {
 }
 
 /// Repairs the working trees of a run where a commit was cut off by a kill.
-pub(super) fn recover_all(root: &Root, run: &RunId) -> Result<(), String> {
+pub fn recover_commits(root: &Root, run: &RunId) -> Result<(), String> {
     let trees = std::fs::read_dir(root.folder().join(crate::worktree::FOLDER)).into_iter().flatten().flatten();
     let of_run = |name: &std::ffi::OsStr| name.to_string_lossy().split('-').next() == Some(run.as_str());
     let trees = trees.filter(|entry| of_run(&entry.file_name())).map(|entry| entry.path()).filter(|path| path.is_dir());

@@ -18,6 +18,8 @@ mod turn;
 mod values;
 mod worktree;
 
+pub use commit::recover_commits;
+
 use crate::config::Config;
 use crate::files::Places;
 use crate::process::Stop;
@@ -147,21 +149,25 @@ impl Perform for Performer {
     /// Every attempt that was not seen to its end has left its lock file, whatever the history says of it.
     fn end_orphans(&self, run: &Run) -> BoxFuture<'static, Result<(), String>> {
         let locks = self.shared.root.lock_files(&run.id);
-        if locks.is_empty() {
+        let commits = run.workflow.phases.iter().any(|phase| phase.tasks.iter().any(|task| task.commit.is_some()));
+        if locks.is_empty() && !commits {
             return futures::future::ready(Ok(())).boxed();
         }
         let (root, run) = (self.shared.root.clone(), run.id.clone());
         let ended = tokio::task::spawn_blocking(move || {
             if locks.iter().any(|lock| crate::process::limit::is_inside(lock)) {
                 return Err(
-                    "this process was started by an attempt that must be ended first; resume the run from elsewhere".to_owned()
+                    "this process was started by an interrupted attempt that `resume` has to end; resume the run from another terminal".to_owned()
                 );
             }
             for lock in &locks {
                 crate::process::end_all_orphans(lock).map_err(|error| error.to_string())?;
                 crate::process::remove_lock(lock);
             }
-            commit::recover_all(&root, &run)
+            match commits {
+                true => recover_commits(&root, &run),
+                false => Ok(()),
+            }
         });
         async move { ended.await.map_err(|error| error.to_string())? }.boxed()
     }

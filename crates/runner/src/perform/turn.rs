@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
-/// How often to look whether another run has committed.
+/// How often to check whether another run has finished its commit.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// A run, and the name of a worktree of it; the root where there is none.
@@ -26,7 +26,7 @@ pub(super) struct Turns {
     directories: Mutex<BTreeMap<Directory, Arc<RwLock<()>>>>,
 }
 
-/// A turn that something needs, taken when its effect begins.
+/// A turn that something needs, captured when its effect starts.
 pub(super) struct Wanted {
     address: String,
     run: RunId,
@@ -42,7 +42,7 @@ pub(super) enum Turn {
 }
 
 impl Wanted {
-    /// For a task; nothing where no task beside it commits.
+    /// For a task; `None` if no task in its phase commits.
     pub(super) fn of_task(
         run: &Run,
         phase: &Phase,
@@ -52,15 +52,15 @@ impl Wanted {
     ) -> Option<Self> {
         let alone = task.commit.is_some();
         let changes_files = alone || matches!(task.work, Work::Run(_) | Work::Agent(_));
-        changes_files.then(|| Self::beside_commits(run, phase, address, tree, alone)).flatten()
+        changes_files.then(|| Self::if_phase_commits(run, phase, address, tree, alone)).flatten()
     }
 
     /// For a gate.
     pub(super) fn of_gate(run: &Run, phase: &Phase, address: String, tree: Option<&worktree::Wanted>) -> Option<Self> {
-        Self::beside_commits(run, phase, address, tree, false)
+        Self::if_phase_commits(run, phase, address, tree, false)
     }
 
-    fn beside_commits(run: &Run, phase: &Phase, address: String, tree: Option<&worktree::Wanted>, alone: bool) -> Option<Self> {
+    fn if_phase_commits(run: &Run, phase: &Phase, address: String, tree: Option<&worktree::Wanted>, alone: bool) -> Option<Self> {
         let commits = alone || phase.tasks.iter().any(|task| task.commit.is_some());
         commits.then(|| Self { address, run: run.id.clone(), tree: tree.map(worktree::Wanted::name), alone })
     }
@@ -93,7 +93,7 @@ impl Wanted {
     }
 }
 
-/// Waits until no other run commits what it does in the working tree of the root; nothing when stopped before.
+/// Waits until no task of another run that commits is working in the root; `None` if stopped before.
 async fn before_other_runs(shared: &Shared, address: &str, stop: &Stop) -> Result<Option<File>, Failure> {
     let dir = shared.root.dir().to_owned();
     let path = tokio::task::spawn_blocking(move || turn_file(&dir)).await.ok().flatten();
@@ -108,7 +108,7 @@ async fn before_other_runs(shared: &Shared, address: &str, stop: &Stop) -> Resul
             Err(TryLockError::WouldBlock) => {}
         }
         if !std::mem::replace(&mut told, true) {
-            (shared.on_line)(address, "waits for a task of another run that commits what it changes in the same folder");
+            (shared.on_line)(address, "waiting for a task of another run that commits in the same directory");
         }
         tokio::select! {
             () = tokio::time::sleep(LOOK_AGAIN) => {}

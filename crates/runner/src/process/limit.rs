@@ -1,8 +1,8 @@
 //! A mark that everything a job starts keeps: a limit on the number of file locks, which Linux has not enforced since 2.4.
 //!
 //! A process inherits its limits, whatever becomes of its environment, its descriptors, its session and its parents; and without
-//! privileges it can lower them but never raise them. So a daemon that closed and cleared everything still shows that a task started it.
-//! Each job has a value of its own, in a range that nobody else would choose.
+//! privileges it can lower them but never raise them. So a daemon stays recognizable as started by a task, whatever it closed or cleared.
+//! Each job has a value of its own, in a range that no one else is likely to use.
 
 #[cfg(target_os = "linux")]
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -22,7 +22,7 @@ pub(super) fn of_job(lock_path: &Path) -> u64 {
 }
 
 /// Marks this process and everything that it will start. Safe between fork and exec. Where the limit cannot be set, because the system has
-/// none or a lower one is set already, the job is known by its other signs only.
+/// none or a lower one is set already, the job is recognized by its other marks only.
 pub(super) fn mark(value: u64) {
     #[cfg(not(target_os = "linux"))]
     let _ = value;

@@ -33,8 +33,8 @@ pub fn end_orphans(lock: &Path) -> io::Result<Orphans> {
     end(lock, false)
 }
 
-/// The same for a job that nobody saw end. Also ends those that left its group and let go of its lock, which means to look through the
-/// whole table of processes.
+/// The same for a job whose end was not observed. Also ends processes that left its group and closed its lock, which scans the whole
+/// process table.
 pub fn end_all_orphans(lock: &Path) -> io::Result<Orphans> {
     end(lock, true)
 }

@@ -76,11 +76,7 @@ pub(super) static COMMIT: Format = Format {
     name: "commit",
     what: "`commit`",
     known: &[
-        Key::optional(
-            "message",
-            Shape::Filled,
-            "The message of the commit; a template. When absent, the address and the name of the task.",
-        ),
+        Key::optional("message", Shape::Filled, "The commit message, a template; by default the task's address and name."),
         Key::optional("hooks", Shape::Truth, "Whether the repository's hooks are run.").default("true"),
     ],
     later: &[],

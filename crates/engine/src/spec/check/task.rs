@@ -67,7 +67,7 @@ pub(super) static TASK: Format = Format {
         Key::optional("continue_on_error", Shape::Truth, "Whether the run goes on when the task has failed for good.").default("false"),
         Key::optional("budget", Shape::Map(&BUDGET), BUDGET_ABOUT),
         Key::optional("worktree", Shape::Truth, "Whether it works in a git worktree and on a branch of its own.").default("false"),
-        Key::optional("commit", Shape::AnyOf(&COMMIT_SHAPES), "Whether what it changed is committed with git when it is done: true, or a map that says how.").default("false"),
+        Key::optional("commit", Shape::AnyOf(&COMMIT_SHAPES), "Whether to commit its changes with git when it is done: `true`, or a map with options.").default("false"),
         Key::optional("timeout", Shape::Duration, "How long one attempt may take: `30s`, `5m`, `1h 30m` or `PT30M`."),
         Key::optional(
             "retry",

@@ -6,11 +6,11 @@ use super::repository::Repository;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-/// So many files are named in a message.
+/// How many files a message names at most.
 const NAMED: usize = 5;
 
 /// A file that an attempt changed.
-struct Story {
+struct FileHistory {
     /// What it would be without the attempts.
     others: Option<Version>,
     /// What it was at the end of the last attempt.
@@ -24,18 +24,18 @@ pub(super) fn with_work(repository: &Repository, attempts: &[Attempt], base: &st
     let Some(end) = attempts.iter().filter_map(|attempt| attempt.end.as_deref()).next_back() else { return Ok(base.to_owned()) };
     // Made now for the temporary files of merges.
     let index = repository.own_index()?;
-    let stories = stories(repository, attempts)?;
+    let histories = histories(repository, attempts)?;
     let since = between(repository, end, base)?;
     let mut changed = Versions::new();
     let mut mixed = Vec::new();
-    for (path, story) in stories {
-        let theirs = since.get(&path).map_or(&story.now, |change| &change.after);
-        if *theirs == story.now {
+    for (path, history) in histories {
+        let theirs = since.get(&path).map_or(&history.now, |change| &change.after);
+        if *theirs == history.now {
             continue;
         }
-        match merged(repository, story.others.as_ref(), theirs.as_ref(), story.now.as_ref())? {
+        match merged(repository, history.others.as_ref(), theirs.as_ref(), history.now.as_ref())? {
             Ok(version) if version == *theirs => {}
-            Ok(version) if !story.mixed => drop(changed.insert(path, version)),
+            Ok(version) if !history.mixed => drop(changed.insert(path, version)),
             Ok(_) | Err(merge::Conflict) => mixed.push(path),
         }
     }
@@ -43,27 +43,27 @@ pub(super) fn with_work(repository: &Repository, attempts: &[Attempt], base: &st
     match mixed.is_empty() {
         true => tree_with(repository, base, &changed),
         false => Err(format!(
-            "it changed what was uncommitted when it started, in {}, and the two cannot be told apart; commit these files yourself, then try again",
+            "the task changed files that already had uncommitted changes, and the two cannot be separated: {}; commit these files yourself, then resume the run",
             named(&mixed)
         )),
     }
 }
 
-fn stories(repository: &Repository, attempts: &[Attempt]) -> Result<BTreeMap<Vec<u8>, Story>, String> {
-    let mut stories: BTreeMap<Vec<u8>, Story> = BTreeMap::new();
+fn histories(repository: &Repository, attempts: &[Attempt]) -> Result<BTreeMap<Vec<u8>, FileHistory>, String> {
+    let mut histories: BTreeMap<Vec<u8>, FileHistory> = BTreeMap::new();
     let mut before: Option<&str> = None;
     for Attempt { start, end } in attempts {
         let Some(end) = end else { continue };
         if let Some(before) = before {
             let meanwhile = between(repository, before, &start.tree)?;
             let uncommitted = between(repository, &start.tree, &repository.tree_of(start.head.as_deref())?)?;
-            for (path, story) in &mut stories {
+            for (path, history) in &mut histories {
                 if let Some(change) = meanwhile.get(path) {
-                    story.others_change(repository, change)?;
+                    history.others_change(repository, change)?;
                 }
                 if !uncommitted.contains_key(path) {
                     // What was done to it before is committed, or was undone.
-                    *story = Story { others: story.now.clone(), now: story.now.clone(), mixed: false };
+                    *history = FileHistory { others: history.now.clone(), now: history.now.clone(), mixed: false };
                 }
             }
         }
@@ -75,21 +75,21 @@ fn stories(repository: &Repository, attempts: &[Attempt]) -> Result<BTreeMap<Vec
             if was_untracked && start.is_untouched(repository, &path) {
                 continue;
             }
-            match stories.entry(path) {
-                Entry::Occupied(mut story) => story.get_mut().now = change.after,
+            match histories.entry(path) {
+                Entry::Occupied(mut history) => history.get_mut().now = change.after,
                 // The whole of an untracked file would be committed, with what was in it before.
-                Entry::Vacant(story) => {
-                    story.insert(Story { others: change.before, now: change.after, mixed: was_untracked });
+                Entry::Vacant(history) => {
+                    history.insert(FileHistory { others: change.before, now: change.after, mixed: was_untracked });
                 }
             }
         }
         before = Some(end);
     }
-    Ok(stories)
+    Ok(histories)
 }
 
-impl Story {
-    /// Others changed the file while no attempt was running. A file that exists only because of the attempts stays theirs.
+impl FileHistory {
+    /// Others changed the file while no attempt was running. A file that exists only because of the attempts still counts as their work.
     fn others_change(&mut self, repository: &Repository, change: &merge::Change) -> Result<(), String> {
         let made_by_attempts = self.others.is_none() && change.before.is_some() && change.after.is_some();
         if made_by_attempts {
