@@ -40,7 +40,7 @@ pub(crate) async fn of_run(project: &Project, run: &Run) -> Vec<WorktreeView> {
 pub(crate) fn settle(root: &Root, run: &Run) -> Vec<WorktreeView> {
     if matches!(run.end, Some(End::Complete | End::Aborted | End::Cancelled)) && commits(&run.workflow) {
         // What stays is removed by `gc`.
-        let _ = forget_runs(root.dir(), |over| *over == run.id);
+        let _ = forget_runs(root.dir(), |over| *over == run.id, false);
     }
     if !uses(&run.workflow) {
         return Vec::new();

@@ -101,7 +101,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     if !arguments.dry_run {
         let finished = |run: &RunId| standings.iter().any(|(known, standing)| known == run && *standing == Standing::Finished);
         // Outside git there are no snapshots either.
-        let _ = forget_runs(project.root.dir(), finished);
+        let _ = forget_runs(project.root.dir(), finished, true);
     }
     let exit = if troubles.is_empty() { Exit::Done } else { Exit::Failed };
     if arguments.json {

@@ -1,7 +1,7 @@
 //! The presets, tested with the real agent programs against a stub model server on loopback.
 //!
-//! `cargo xtask agents` installs the programs and runs these tests; `cargo test` leaves them out. Each program has a module with
-//! the same tests.
+//! `cargo xtask agents` installs the programs and runs these tests; `cargo test` leaves them out. Each program has a module with the
+//! common tests; some have more.
 //!
 //! | file | what it holds |
 //! | --- | --- |
@@ -40,7 +40,7 @@ macro_rules! tests_of {
                 turns::a_prompt_that_starts_with_a_dash_is_passed_as_an_argument,
                 turns::a_turn_that_does_not_end_is_timed_out_with_all_that_it_started,
                 sessions::tasks_share_a_session_and_each_turn_counts_once_towards_the_budget,
-                sessions::a_named_session_is_resumed_after_kill_9,
+                sessions::only_a_named_session_is_resumed_after_kill_9,
                 sessions::a_session_that_was_never_named_is_not_resumed_after_kill_9,
                 refusals::a_refused_key_opens_a_login_hold_and_the_task_continues_after_it,
                 refusals::a_missing_key_opens_a_login_hold,
@@ -54,7 +54,7 @@ macro_rules! tests_of {
 tests_of!(codex);
 tests_of!(opencode);
 tests_of!(gemini, refusals::tools_that_a_task_allows_can_be_used_and_those_that_it_denies_cannot);
-tests_of!(qwen);
+tests_of!(qwen, refusals::tools_that_a_task_allows_can_be_used_and_those_that_it_denies_cannot);
 tests_of!(claude, refusals::tools_that_a_task_allows_can_be_used_and_those_that_it_denies_cannot);
-tests_of!(claude_older);
+tests_of!(claude_older, refusals::tools_that_a_task_allows_can_be_used_and_those_that_it_denies_cannot);
 tests_of!(copilot, refusals::tools_that_a_task_allows_can_be_used_and_those_that_it_denies_cannot);

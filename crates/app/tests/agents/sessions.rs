@@ -1,4 +1,4 @@
-//! Sessions: shared by tasks, resumed after a kill, and never invented.
+//! Sessions: shared by tasks, resumed after a kill, and never resumed unless named.
 
 use crate::bench::{Bench, until};
 use crate::programs::Program;
@@ -15,7 +15,7 @@ pub(crate) fn tasks_share_a_session_and_each_turn_counts_once_towards_the_budget
     let output = bench.run(&["run", "flow.yaml"]);
     let (status, finished) = (bench.status(), bench.events("task_finished").len());
     assert_eq!((output.code, &status["holds"][0]["kind"]), (Some(3), &json!("budget")), "{}", output.stderr);
-    // What a program does not report is unknown, which asks before the second task.
+    // Without reported usage, the budget is unknown and asks before the second task.
     assert_eq!(finished, if reports_usage { 3 } else { 1 }, "{}", output.stderr);
     if !reports_usage {
         for _ in ["two", "three"] {
@@ -36,7 +36,7 @@ pub(crate) fn tasks_share_a_session_and_each_turn_counts_once_towards_the_budget
     }
 }
 
-pub(crate) fn a_named_session_is_resumed_after_kill_9(program: Program) {
+pub(crate) fn only_a_named_session_is_resumed_after_kill_9(program: Program) {
     let bench = Bench::new(program);
     let prompt = r#"Work. %%[{"sh":"echo at work"},{"wait":"done at last"}]%%"#;
     let task = json!([{"id": "work", "prompt": prompt, "session": "resume"}]);
@@ -71,7 +71,7 @@ pub(crate) fn a_session_that_was_never_named_is_not_resumed_after_kill_9(program
     assert_eq!(bench.status()["context"]["outputs"]["work"]["work"], "done");
 }
 
-/// Starts the workflow and kills Lockgate, and nothing else, once something is so.
+/// Starts the workflow and kills Lockgate, and nothing else, once a condition holds.
 fn kill_9(bench: &Bench, so: impl FnMut() -> bool) {
     let mut child = bench.start(&["run", "flow.yaml"]);
     until("the agent is at work", so);

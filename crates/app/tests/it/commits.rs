@@ -551,6 +551,10 @@ fn an_end_after_the_commit_leaves_a_matching_index() {
     run(Signal::KILL, &|_| {});
     // As git advises somebody who finds the lock.
     run(Signal::KILL, &|project| std::fs::remove_file(project.path(".git/index.lock")).unwrap());
+    run(Signal::KILL, &|project| {
+        std::fs::remove_file(project.path(".git/index.lock")).unwrap();
+        status(project);
+    });
     run(Signal::KILL, &|project| drop(project.run(&["cancel", &project.newest()])));
 }
 
@@ -576,4 +580,51 @@ fn a_folder_with_ignored_files_takes_work_and_an_ignored_file_that_is_moved_is_n
     runs_well(&project);
     assert_eq!(committed(&project), "cache/moved.txt\ncache/new.txt\n", "git tells of a renamed file by its new name");
     assert_eq!(status(&project), "?? secret.txt\n");
+}
+
+/// A run that was killed while a hook of its commit was running; the hook goes on until the file `go` is there.
+fn killed_in_a_hook() -> Project {
+    let project = project(&[&task("echo new > new.txt; echo 10 >> lines.txt")]);
+    hook(
+        &project,
+        "pre-commit",
+        "test -e .lockgate/pid && exit 0; echo $$ > .lockgate/pid; until test -e .lockgate/go; do sleep 0.02; done",
+    );
+    let driver = project.start(&["run", "flow.yaml"]);
+    until("the hook", || project.read(".lockgate/pid").ends_with('\n'));
+    signal(&driver, Signal::KILL);
+    finish(driver);
+    project
+}
+
+#[test]
+fn another_run_ends_a_commit_that_a_killed_run_left_behind() {
+    let project = killed_in_a_hook();
+    let first = project.newest();
+    project.write(
+        "other.yaml",
+        "name: other\nphases: [{ id: p, tasks: [{ id: o, commit: true, run: 'echo other > other.txt' }] }]\n",
+    );
+    let other = project.run(&["run", "other.yaml"]);
+    assert_eq!(other.code, Some(0), "{other:?}");
+    assert!(!crate::project::lives(&project.read(".lockgate/pid")), "what the killed run left is ended first");
+    project.write(".lockgate/go", "");
+    assert_eq!(subjects(&project), ["p/o: o", "first"]);
+    let resumed = project.run(&["resume", &first, "--rerun"]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    assert_eq!((subjects(&project).len(), status(&project)), (3, "?? other.yaml\n".to_owned()));
+}
+
+#[test]
+fn a_branch_that_the_user_moved_is_not_taken_for_a_commit() {
+    let project = killed_in_a_hook();
+    let pid = project.read(".lockgate/pid").trim().parse().unwrap();
+    project.write("z.txt", "z\n");
+    project.git(&["reset", "--quiet", "--soft", "HEAD"]);
+    let empty = project.git(&["commit-tree", "HEAD^{tree}", "-m", "another root"]);
+    project.git(&["update-ref", "HEAD", empty.trim()]);
+    rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    assert_eq!(project.run(&["resume", &project.newest()]).code, Some(3));
+    assert_eq!(status(&project), " M lines.txt\n?? new.txt\n?? z.txt\n", "nothing is staged");
+    assert!(!project.path(".git/index.lock").exists());
 }

@@ -244,7 +244,10 @@ impl Storm {
                 String::from_utf8(output.stdout).unwrap()
             };
             let pattern = format!("{name}*");
-            assert_eq!(git(&["status", "--porcelain", "--", &pattern]), "", "{}", self.describe("not all of it is committed"));
+            let left = git(&["diff", "HEAD", "--", &pattern]);
+            let (log, history) = (self.project.read(".lockgate/trace"), git(&["log", "--stat", "--max-count=4"]));
+            let claim = self.describe("not all of it is committed");
+            assert_eq!(git(&["status", "--porcelain", "--", &pattern]), "", "{claim}: {left}\n{log}\n{history}");
             for file in &files {
                 assert_eq!(git(&["ls-files", "--", file]).trim(), file, "{}", self.describe("it is not committed"));
             }

@@ -98,16 +98,25 @@ impl Attempts {
     }
 }
 
-/// Removes the snapshots of all tasks of some runs.
-pub(super) fn forget_runs(dir: &Path, is_over: impl Fn(&RunId) -> bool) -> Result<(), String> {
+/// Removes the snapshots of all tasks of some runs. Without the lock on packed refs, only those that git has not packed are removed.
+pub(super) fn forget_runs(dir: &Path, is_over: impl Fn(&RunId) -> bool, lock_refs: bool) -> Result<(), String> {
     let refs = git(dir, &["for-each-ref", "--format=%(refname)", REFS])?;
     let run = |name: &str| name.strip_prefix(REFS)?.split('-').next().map(RunId::new);
-    let over: String =
-        refs.lines().filter(|name| run(name).is_some_and(|run| is_over(&run))).map(|name| format!("delete {name}\n")).collect();
-    match over.is_empty() {
-        true => Ok(()),
-        false => git_with(dir, &["-c", "core.hooksPath=/dev/null", "update-ref", "--stdin"], &over).map(drop),
+    let over: Vec<&str> = refs.lines().filter(|name| run(name).is_some_and(|run| is_over(&run))).collect();
+    if over.is_empty() {
+        return Ok(());
     }
+    if lock_refs {
+        let delete: String = over.iter().map(|name| format!("delete {name}\n")).collect();
+        return git_with(dir, &["-c", "core.hooksPath=/dev/null", "update-ref", "--stdin"], &delete).map(drop);
+    }
+    let common = dir.join(git(dir, &["rev-parse", "--git-common-dir"])?);
+    let packed = std::fs::read_to_string(common.join("packed-refs")).unwrap_or_default();
+    for name in over.into_iter().filter(|name| !packed.contains(name)) {
+        // In a repository that keeps refs otherwise there is no such file.
+        let _ = std::fs::remove_file(common.join(name));
+    }
+    Ok(())
 }
 
 /// The head, the time and the paths, each prefixed with `h` (hidden) or `u` (untracked) and followed by its stamp. NUL ends every field.

@@ -4,7 +4,7 @@ use super::attempts::Attempt;
 use super::file_history::{named, with_work};
 use super::merge::{self, Changes, Versions, between};
 use super::repository::{Repository, text};
-use super::user_index::Locked;
+use super::user_index::{Locked, set_unstaged};
 use super::{Message, NotCommitted};
 use crate::git::git_command;
 
@@ -54,7 +54,7 @@ pub(super) fn commit(repository: &Repository, attempts: &[Attempt], message: &Me
             Err(why) => match (made_by_us(repository, head.as_deref(), &tree, message)?, why) {
                 (Some(_), NotCommitted::Stopped) => {
                     locked.install()?;
-                    set_what_hooks_changed(repository, &tree)?;
+                    set_unstaged(repository, &tree)?;
                     return Err(NotCommitted::Stopped);
                 }
                 (Some(made), NotCommitted::Failed(_)) => made,
@@ -64,7 +64,8 @@ pub(super) fn commit(repository: &Repository, attempts: &[Attempt], message: &Me
         };
         if parent(repository, &made)? == head || repository.head()?.as_ref() != Some(&made) {
             locked.install()?;
-            set_what_hooks_changed(repository, &tree)?;
+            // Hooks may have changed and added files, and committed by themselves.
+            set_unstaged(repository, &tree)?;
             return Ok(Some(made));
         }
         // Another process committed after we read the branch, and our commit would undo theirs.
@@ -155,24 +156,6 @@ fn commit_in(printed: &str) -> Option<&str> {
     let line = printed.lines().find(|line| line.starts_with('['))?;
     let words = line.match_indices(']').filter_map(|(end, _)| line[..end].rsplit(' ').next());
     words.into_iter().find(|word| word.len() >= 4 && word.bytes().all(|byte| byte.is_ascii_hexdigit()))
-}
-
-/// Hooks may have changed and added files, and committed by themselves; the user's index then holds these as they were committed.
-pub(super) fn set_what_hooks_changed(repository: &Repository, tree: &str) -> Result<(), String> {
-    let committed = repository.tree_of(repository.head()?.as_deref())?;
-    let changed = between(repository, tree, &committed)?;
-    let staged = merge::staged(repository, &committed)?;
-    let versions: Versions = changed
-        .into_iter()
-        .filter(|(path, change)| staged.get(path).is_some_and(|staged| staged.after == change.before))
-        .map(|(path, change)| (path, change.after))
-        .collect();
-    if versions.is_empty() {
-        return Ok(());
-    }
-    let locked = Locked::take(repository)?;
-    locked.prepare(&versions, None, tree)?;
-    locked.install()
 }
 
 #[cfg(test)]

@@ -149,9 +149,10 @@ pub fn recover(place: &Place) -> Result<(), String> {
     }
 }
 
-/// Removes the snapshots of tasks that will not be committed any more, since their runs are over.
-pub fn forget_runs(dir: &Path, is_over: impl Fn(&RunId) -> bool) -> Result<(), String> {
-    attempts::forget_runs(dir, is_over)
+/// Removes the snapshots of tasks that will not be committed any more, since their runs are over. To remove all of them, git locks the
+/// packed refs of the repository, and a kill would leave them locked.
+pub fn forget_runs(dir: &Path, is_over: impl Fn(&RunId) -> bool, lock_refs: bool) -> Result<(), String> {
+    attempts::forget_runs(dir, is_over, lock_refs)
 }
 
 /// The file that is locked while a task of any run commits what it does in a working tree; none outside git.

@@ -27,7 +27,8 @@ pub(super) struct Repository {
     /// The user's index.
     pub(super) index: PathBuf,
     scratch: PathBuf,
-    lock: PathBuf,
+    /// What git holds while it runs programs of the user.
+    pub(super) lock: PathBuf,
     /// Ends the programs of the user that git has started.
     pub(super) stop: Stop,
 }

@@ -5,10 +5,13 @@
 //! process recognizes the lock because it is the same file. It is held while a commit is made, as git does for the commit of some files, so that the
 //! user's commits do not mix with ours.
 
-use super::merge::{Versions, setting};
+use super::merge::{Change, Versions, between, setting, staged};
 use super::repository::Repository;
+use crate::process::end_orphans;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -25,35 +28,51 @@ const NO_COMMIT: &str = "none";
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Repairs what is left where we were killed while we changed the index: completes the change if its commit was made, else takes it back.
+/// Nobody may be committing in this working tree.
 pub(super) fn recover(repository: &Repository) -> Result<(), String> {
     let names = Names::next_to(&repository.index);
-    if names.own.symlink_metadata().is_err() {
+    if !names.are_left_behind() {
         return Ok(());
     }
-    remove_stale_locks(repository)?;
     let journal = Journal::read(&names.journal);
-    let is_committed = match &journal {
-        Some(journal) => journal.head != repository.head()?,
-        None => false,
+    if let Some(lock) = journal.as_ref().and_then(|journal| journal.lock.as_deref()) {
+        // The git of a driver that was killed may still be at work, and would commit behind our back.
+        end_orphans(lock).map_err(|error| error.to_string())?;
+    }
+    remove_stale_locks(repository)?;
+    let committed = match journal {
+        Some(journal) if journal.is_committed(repository)? => Some(journal),
+        Some(_) | None => None,
     };
-    if is_committed && (is_same_file(&names.own, &names.lock) || is_newer(&names.own, &repository.index)) {
-        // The lock may have been removed by hand.
-        match fs::hard_link(&names.own, &names.lock) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(cannot_write(&names.lock, &error)),
-            Ok(()) | Err(_) => {}
+    if is_same_file(&names.own, &names.lock) {
+        match committed.is_some() {
+            true => fs::rename(&names.lock, &repository.index).map_err(|error| cannot_write(&names.lock, &error))?,
+            false => remove(&names.lock)?,
         }
-        if is_same_file(&names.own, &names.lock) {
-            fs::rename(&names.lock, &repository.index).map_err(|error| cannot_write(&names.lock, &error))?;
-        }
-    } else if is_same_file(&names.own, &names.lock) {
-        remove(&names.lock)?;
     }
-    remove(&names.journal)?;
     remove(&names.own)?;
-    match journal.filter(|_| is_committed) {
-        Some(journal) => super::make::set_what_hooks_changed(repository, &journal.tree),
-        None => Ok(()),
+    if let Some(journal) = committed {
+        // The lock may have been removed by hand, and hooks may have changed what was committed.
+        set_unstaged(repository, &repository.tree_of(journal.head.as_deref())?)?;
+        set_unstaged(repository, &journal.tree)?;
     }
+    remove(&names.journal)
+}
+
+/// Brings the files of the index that are still as they were in a tree to what is committed by now; what is staged otherwise stays.
+pub(super) fn set_unstaged(repository: &Repository, tree: &str) -> Result<(), String> {
+    let committed = repository.tree_of(repository.head()?.as_deref())?;
+    let staged = staged(repository, &committed)?;
+    let is_old = |path: &Vec<u8>, change: &Change| staged.get(path).is_some_and(|staged| staged.after == change.before);
+    let changed = between(repository, tree, &committed)?.into_iter().filter(|(path, change)| is_old(path, change));
+    let versions: Versions = changed.map(|(path, change)| (path, change.after)).collect();
+    if versions.is_empty() {
+        return Ok(());
+    }
+    let head = repository.head()?;
+    let locked = Locked::take(repository)?;
+    locked.prepare(&versions, head.as_deref(), tree)?;
+    locked.install()
 }
 
 /// Removes the locks of the branch that a git of ours left when it was killed together with us. Any other git holds them for an instant.
@@ -80,23 +99,39 @@ struct Journal {
     head: Option<String>,
     /// The tree that was to be committed.
     tree: String,
+    /// The lock that git holds while it commits.
+    lock: Option<PathBuf>,
 }
 
 impl Journal {
     fn read(path: &Path) -> Option<Self> {
-        let written = fs::read_to_string(path).ok()?;
-        let (head, tree) = written.trim_end().split_once('\n')?;
-        Some(Self { head: Some(head.to_owned()).filter(|head| head != NO_COMMIT), tree: tree.to_owned() })
+        let written = fs::read(path).ok()?;
+        let mut lines = written.splitn(3, |byte| *byte == b'\n');
+        let mut line = || lines.next().map(|line| String::from_utf8_lossy(line).into_owned());
+        let (head, tree) = (line()?, line()?);
+        let lock = lines.next().filter(|lock| !lock.is_empty()).map(|lock| PathBuf::from(OsStr::from_bytes(lock)));
+        Some(Self { head: Some(head).filter(|head| head != NO_COMMIT), tree, lock })
     }
 
     fn write(&self, path: &Path) -> io::Result<()> {
-        fs::write(path, format!("{}\n{}\n", self.head.as_deref().unwrap_or(NO_COMMIT), self.tree))
+        let mut written = format!("{}\n{}\n", self.head.as_deref().unwrap_or(NO_COMMIT), self.tree).into_bytes();
+        written.extend(self.lock.as_deref().map(|lock| lock.as_os_str().as_bytes()).unwrap_or_default());
+        fs::write(path, written)
+    }
+
+    /// Whether a commit was made on top of the one that was checked out before.
+    fn is_committed(&self, repository: &Repository) -> Result<bool, String> {
+        if repository.head()?.is_none() {
+            return Ok(false);
+        }
+        let commits = repository.line(&["rev-list", "--first-parent", "--parents", "--max-count=100", "HEAD"])?;
+        Ok(commits.lines().any(|line| line.split(' ').nth(1) == self.head.as_deref()))
     }
 }
 
 /// Whether a change of the index in the git directory of this file was started and not completed.
 pub(super) fn is_left_behind(beside: &Path) -> bool {
-    Names::next_to(&beside.with_file_name("index")).own.symlink_metadata().is_ok()
+    Names::next_to(&beside.with_file_name("index")).are_left_behind()
 }
 
 /// The user's index while nobody else may change it. What was prepared is given up when this is dropped.
@@ -108,7 +143,6 @@ pub(super) struct Locked<'r> {
 impl<'r> Locked<'r> {
     /// Locks the index as git does.
     pub(super) fn take(repository: &'r Repository) -> Result<Self, String> {
-        recover(repository)?;
         let names = Names::next_to(&repository.index);
         File::create(&names.own).map_err(|error| cannot_write(&names.own, &error))?;
         if let Ok(index) = repository.index.metadata() {
@@ -141,7 +175,8 @@ impl<'r> Locked<'r> {
             let mut file = File::options().write(true).truncate(true).open(&self.names.own)?;
             file.write_all(&fs::read(index.path())?)?;
             file.sync_all()?;
-            Journal { head: head.map(str::to_owned), tree: tree.to_owned() }.write(&self.names.journal)
+            let lock = Some(self.repository.lock.clone());
+            Journal { head: head.map(str::to_owned), tree: tree.to_owned(), lock }.write(&self.names.journal)
         };
         write().map_err(|error| cannot_write(&self.names.lock, &error))
     }
@@ -178,16 +213,15 @@ impl Names {
         let [own, journal, lock] = ["lockgate", "lockgate-journal", "lock"].map(|ending| index.with_extension(ending));
         Self { own, journal, lock }
     }
+
+    fn are_left_behind(&self) -> bool {
+        [&self.own, &self.journal].iter().any(|path| path.symlink_metadata().is_ok())
+    }
 }
 
 fn is_same_file(one: &Path, other: &Path) -> bool {
     let place = |path: &Path| path.symlink_metadata().ok().map(|file| (file.dev(), file.ino()));
     place(one).is_some_and(|one| Some(one) == place(other))
-}
-
-fn is_newer(one: &Path, other: &Path) -> bool {
-    let modified = |path: &Path| path.symlink_metadata().and_then(|file| file.modified()).ok();
-    modified(one) > modified(other)
 }
 
 fn remove(path: &Path) -> Result<(), String> {
