@@ -115,7 +115,8 @@ impl Storm {
         for _ in 0..20 {
             let Some(id) = run.clone() else {
                 self.drive(&["run", "flow.yaml"], most);
-                let listed = self.project.json(0, &["runs", "--json"]);
+                // It may have been killed before there was a database.
+                let listed: Value = serde_json::from_str(&self.project.run(&["runs", "--json"]).stdout).unwrap_or_default();
                 run = listed.get(0).map(|run| run["run"].as_str().unwrap().to_owned());
                 continue;
             };
