@@ -628,3 +628,11 @@ fn a_branch_that_the_user_moved_is_not_taken_for_a_commit() {
     assert_eq!(status(&project), " M lines.txt\n?? new.txt\n?? z.txt\n", "nothing is staged");
     assert!(!project.path(".git/index.lock").exists());
 }
+
+#[test]
+fn a_change_in_the_same_second_and_of_the_same_size_is_committed() {
+    // Git looks at times in whole seconds.
+    let project = project(&[&task("printf aaaa > f; git add f; git commit -qm own; printf bbbb > f; sleep 1.1")]);
+    runs_well(&project);
+    assert_eq!((project.git(&["show", "HEAD:f"]), status(&project)), ("bbbb".to_owned(), String::new()));
+}

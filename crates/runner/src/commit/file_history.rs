@@ -17,6 +17,8 @@ struct FileHistory {
     now: Option<Version>,
     /// Whether the two cannot be told apart.
     mixed: bool,
+    /// Whether nothing of it was uncommitted when the attempts began to change it.
+    clean: bool,
 }
 
 /// A tree with the work of all attempts added to it.
@@ -36,6 +38,8 @@ pub(super) fn with_work(repository: &Repository, attempts: &[Attempt], base: &st
         match merged(repository, history.others.as_ref(), theirs.as_ref(), history.now.as_ref())? {
             Ok(version) if version == *theirs => {}
             Ok(version) if !history.mixed => drop(changed.insert(path, version)),
+            // An attempt committed a part by itself, so what it left is all its own.
+            Err(merge::Conflict) if history.clean && !history.mixed => drop(changed.insert(path, history.now.clone())),
             Ok(_) | Err(merge::Conflict) => mixed.push(path),
         }
     }
@@ -54,16 +58,16 @@ fn histories(repository: &Repository, attempts: &[Attempt]) -> Result<BTreeMap<V
     let mut before: Option<&str> = None;
     for Attempt { start, end } in attempts {
         let Some(end) = end else { continue };
+        let uncommitted = between(repository, &start.tree, &repository.tree_of(start.head.as_deref())?)?;
         if let Some(before) = before {
             let meanwhile = between(repository, before, &start.tree)?;
-            let uncommitted = between(repository, &start.tree, &repository.tree_of(start.head.as_deref())?)?;
             for (path, history) in &mut histories {
                 if let Some(change) = meanwhile.get(path) {
                     history.others_change(repository, change)?;
                 }
                 if !uncommitted.contains_key(path) {
                     // What was done to it before is committed, or was undone.
-                    *history = FileHistory { others: history.now.clone(), now: history.now.clone(), mixed: false };
+                    *history = FileHistory { others: history.now.clone(), now: history.now.clone(), mixed: false, clean: true };
                 }
             }
         }
@@ -75,11 +79,12 @@ fn histories(repository: &Repository, attempts: &[Attempt]) -> Result<BTreeMap<V
             if was_untracked && start.is_untouched(repository, &path) {
                 continue;
             }
+            let clean = !uncommitted.contains_key(&path);
             match histories.entry(path) {
                 Entry::Occupied(mut history) => history.get_mut().now = change.after,
                 // The whole of an untracked file would be committed, with what was in it before.
                 Entry::Vacant(history) => {
-                    history.insert(FileHistory { others: change.before, now: change.after, mixed: was_untracked });
+                    history.insert(FileHistory { others: change.before, now: change.after, mixed: was_untracked, clean });
                 }
             }
         }
@@ -91,6 +96,7 @@ fn histories(repository: &Repository, attempts: &[Attempt]) -> Result<BTreeMap<V
 impl FileHistory {
     /// Others changed the file while no attempt was running. A file that exists only because of the attempts still counts as their work.
     fn others_change(&mut self, repository: &Repository, change: &merge::Change) -> Result<(), String> {
+        self.clean = false;
         let made_by_attempts = self.others.is_none() && change.before.is_some() && change.after.is_some();
         if made_by_attempts {
             self.now.clone_from(&change.after);

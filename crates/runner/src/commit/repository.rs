@@ -103,9 +103,9 @@ impl Repository {
         }
         fs::create_dir_all(&self.scratch).map_err(cannot)?;
         let path = self.scratch.join("index");
-        match fs::copy(&self.index, &path) {
+        match copy_with_time(&self.index, &path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(cannot(error)),
-            Ok(_) | Err(_) => {}
+            Ok(()) | Err(_) => {}
         }
         Ok(OwnIndex { repository: self, path })
     }
@@ -177,6 +177,15 @@ impl Drop for OwnIndex<'_> {
         // What is left is removed before the next index is made.
         let _ = fs::remove_dir_all(&self.repository.scratch);
     }
+}
+
+/// Copies an index with its time: git compares the times of files with it, in whole seconds, to know which of them may have changed since
+/// without looking different.
+fn copy_with_time(from: &Path, to: &Path) -> io::Result<()> {
+    // Read first: if the index is replaced meanwhile, an older time is the safe one.
+    let modified = from.metadata()?.modified()?;
+    fs::copy(from, to)?;
+    File::options().write(true).open(to)?.set_modified(modified)
 }
 
 /// The git directory of the working tree that a directory is in.
