@@ -54,7 +54,7 @@ macro_rules! tests_of {
 tests_of!(codex);
 tests_of!(opencode);
 tests_of!(gemini, refusals::tools_that_a_task_allows_can_be_used_and_those_that_it_denies_cannot);
-tests_of!(qwen, refusals::tools_that_a_task_allows_can_be_used_and_those_that_it_denies_cannot);
+tests_of!(qwen);
 tests_of!(claude, refusals::tools_that_a_task_allows_can_be_used_and_those_that_it_denies_cannot);
 tests_of!(claude_older, refusals::tools_that_a_task_allows_can_be_used_and_those_that_it_denies_cannot);
 tests_of!(copilot, refusals::tools_that_a_task_allows_can_be_used_and_those_that_it_denies_cannot);
