@@ -222,7 +222,7 @@ pub(crate) fn waiting(run: &Run) -> Exit {
         text.extend(view.deadline_line(now).map(|line| format!("    {line}\n")));
         text += &shown_text(&view, "    ");
         print::talk(&text);
-        print::say(if view.is_overdue(now) { "  its deadline has passed; fire it with" } else { "  answer it with one of" });
+        print::say(if view.is_overdue(now) { "  its deadline has passed; apply it with" } else { "  answer it with one of" });
         for command in view.next_commands(run.id.as_str(), !run.detached, now) {
             print::say(format_args!("    {}", styled(HELP, neutral::line(&command))));
         }

@@ -122,7 +122,7 @@ pub(crate) fn handover(done: &Done, run: &Run, now: Timestamp) -> Option<Handove
     let view = HoldView::of(hold);
     let until = view.until.as_ref().map(|until| format!("\n\nDeadline: {}", until.words(now))).unwrap_or_default();
     let how = if view.is_overdue(now) {
-        "The deadline has passed, so answers are no longer accepted. Fire it with:"
+        "The deadline has passed, so answers are no longer accepted. Apply it with:"
     } else {
         "Answer with one of:"
     };

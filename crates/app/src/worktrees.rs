@@ -20,11 +20,6 @@ pub(crate) fn uses(workflow: &Workflow) -> bool {
     asks(workflow.worktree) || workflow.phases.iter().any(|phase| phase.tasks.iter().any(|task| asks(task.worktree)))
 }
 
-/// Whether the work of a task of it is committed.
-pub(crate) fn commits(workflow: &Workflow) -> bool {
-    workflow.phases.iter().any(|phase| phase.tasks.iter().any(|task| task.commit.is_some()))
-}
-
 /// The worktrees of a run. Git is called only for workflows that use them.
 pub(crate) async fn of_run(project: &Project, run: &Run) -> Vec<WorktreeView> {
     if !uses(&run.workflow) {
@@ -38,7 +33,7 @@ pub(crate) async fn of_run(project: &Project, run: &Run) -> Vec<WorktreeView> {
 /// Removes what a run that ended well left and that holds no work, and gives what stays. Nothing else is removed by itself: whoever
 /// mends and resumes a run goes on in its worktree.
 pub(crate) fn settle(root: &Root, run: &Run) -> Vec<WorktreeView> {
-    if matches!(run.end, Some(End::Complete | End::Aborted | End::Cancelled)) && commits(&run.workflow) {
+    if matches!(run.end, Some(End::Complete | End::Aborted | End::Cancelled)) && run.workflow.commits() {
         // What stays is removed by `gc`.
         let _ = forget_runs(root.dir(), |over| *over == run.id, false);
     }

@@ -70,7 +70,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         return Err(match commands.is_empty() {
             true => trouble,
             false if view.is_overdue(now) => {
-                trouble.help(format!("its deadline has passed, so answers are no longer accepted; fire it with\n{commands}"))
+                trouble.help(format!("its deadline has passed, so answers are no longer accepted; apply it with\n{commands}"))
             }
             false => trouble.help(format!("answer it with one of\n{commands}")),
         });

@@ -190,7 +190,7 @@ pub(crate) fn with_limits(workflow: Workflow, config: &Config) -> Workflow {
 
 /// What cannot be committed is better known before an agent has worked.
 fn refuse_commits_without_git(workflow: &Workflow, root: &Path) -> Result<(), Trouble> {
-    if !crate::worktrees::commits(workflow) || git(root, &["rev-parse", "--git-dir"]).is_ok() {
+    if !workflow.commits() || git(root, &["rev-parse", "--git-dir"]).is_ok() {
         return Ok(());
     }
     let message = format!("what tasks change is to be committed, and {} is not under git", root.display());

@@ -1,12 +1,11 @@
 //! `commit: true` with real git: exactly what the task changed is committed, and the user's own changes stay as they were.
 
-use crate::project::{Project, finish, signal, until};
-use rustix::process::Signal;
+use crate::project::{Project, finish, until};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 
 /// A project in a repository with one commit, whose only phase has these tasks.
-fn project(tasks: &[&str]) -> Project {
+pub(crate) fn project(tasks: &[&str]) -> Project {
     let tasks: String = tasks.iter().map(|task| format!("      - {task}\n")).collect();
     let project = Project::with(&format!("name: commits\nphases:\n  - id: work\n    tasks:\n{tasks}"));
     project.init_git();
@@ -19,28 +18,25 @@ fn project(tasks: &[&str]) -> Project {
 }
 
 /// A task `t` that runs a command.
-fn task(command: &str) -> String {
+pub(crate) fn task(command: &str) -> String {
     format!("{{ id: t, commit: true, run: {command:?} }}")
 }
 
-fn hook(project: &Project, name: &str, script: &str) {
-    let path = project.path(&format!(".git/hooks/{name}"));
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+pub(crate) fn hook(project: &Project, name: &str, script: &str) {
+    project.script(&format!(".git/hooks/{name}"), script);
 }
 
 /// The files of the last commit.
-fn committed(project: &Project) -> String {
+pub(crate) fn committed(project: &Project) -> String {
     project.git(&["show", "--name-only", "--format=", "HEAD"])
 }
 
-fn status(project: &Project) -> String {
+pub(crate) fn status(project: &Project) -> String {
     project.git(&["status", "--porcelain", "--untracked-files=all"])
 }
 
 /// The subjects of all commits, the last one first.
-fn subjects(project: &Project) -> Vec<String> {
+pub(crate) fn subjects(project: &Project) -> Vec<String> {
     project.git(&["log", "--format=%s"]).lines().map(str::to_owned).collect()
 }
 
@@ -50,7 +46,7 @@ fn failure(project: &Project) -> String {
     failed.last().unwrap()["failure"]["message"].as_str().unwrap().to_owned()
 }
 
-fn runs_well(project: &Project) {
+pub(crate) fn runs_well(project: &Project) {
     let output = project.run(&["run", "flow.yaml"]);
     assert_eq!(output.code, Some(0), "{output:?}");
 }
@@ -124,20 +120,6 @@ fn files_of_failed_attempts_are_committed_and_what_the_user_did_between_them_is_
     assert_eq!(committed(&project), "tries.txt\ntry-1.txt\ntry-2.txt\n");
     assert_eq!(project.git(&["show", "HEAD:tries.txt"]), "1\n2\n");
     assert_eq!(status(&project), " M lines.txt\n?? ready\n");
-}
-
-#[test]
-fn files_of_an_attempt_that_was_killed_are_committed_with_the_next_one() {
-    let project =
-        project(&[&task("echo $LOCKGATE_ATTEMPT > try-$LOCKGATE_ATTEMPT.txt; test $LOCKGATE_ATTEMPT = 2 || sleep 1000")]);
-    let driver = project.start(&["run", "flow.yaml"]);
-    until("the first attempt", || project.read("try-1.txt") == "1\n");
-    signal(&driver, Signal::KILL);
-    finish(driver);
-    let resumed = project.run(&["resume", &project.newest(), "--rerun"]);
-    assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    assert_eq!(committed(&project), "try-1.txt\ntry-2.txt\n");
-    assert_eq!(status(&project), "");
 }
 
 #[test]
@@ -325,21 +307,6 @@ fn commits_of_the_agent_itself_and_of_the_user_meanwhile_stay_as_they_are() {
 }
 
 #[test]
-fn a_kill_while_a_hook_runs_leaves_neither_the_hook_nor_a_lock_behind() {
-    let project = project(&[&task("echo new > new.txt")]);
-    hook(&project, "pre-commit", "test -e .lockgate/again && exit 0; echo $$ > .lockgate/pid; exec sleep 1000");
-    let driver = project.start(&["run", "flow.yaml"]);
-    until("the hook", || project.read(".lockgate/pid").ends_with('\n'));
-    signal(&driver, Signal::KILL);
-    finish(driver);
-    project.write(".lockgate/again", "");
-    let resumed = project.run(&["resume", &project.newest(), "--rerun"]);
-    assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    assert!(!crate::project::lives(&project.read(".lockgate/pid")));
-    assert_eq!((subjects(&project), status(&project)), (vec!["work/t: t".to_owned(), "first".to_owned()], String::new()));
-}
-
-#[test]
 fn only_what_lies_under_the_root_is_committed() {
     let project = Project::with(
         "name: c\nphases: [{ id: w, tasks: [{ id: t, run: 'echo in > in.txt; echo out > \"$OUTSIDE/out.txt\"', env: { OUTSIDE: '{{vars.outside}}' }, commit: true }] }]\n",
@@ -458,28 +425,6 @@ fn files_that_git_ignored_before_are_not_taken_for_work() {
 }
 
 #[test]
-fn what_the_user_stages_meanwhile_stays_staged() {
-    let flow = "sed -i 's/^9$/nine/' lines.txt; echo $LOCKGATE_ATTEMPT > new.txt; test -e .lockgate/ready";
-    let project = project(&[&task(flow)]);
-    assert_ne!(project.run(&["run", "flow.yaml"]).code, Some(0));
-    let worked = project.read("lines.txt");
-    project.write("lines.txt", worked.replace("1\n2", "only staged\n2"));
-    project.git(&["add", "lines.txt"]);
-    project.write("lines.txt", worked);
-    project.write(".lockgate/ready", "");
-    hook(&project, "pre-commit", "test -e .lockgate/again && exit 0; echo $$ > .lockgate/pid; exec sleep 1000");
-    let driver = project.start(&["resume", &project.newest()]);
-    until("the hook", || project.read(".lockgate/pid").ends_with('\n'));
-    signal(&driver, Signal::KILL);
-    finish(driver);
-    project.write(".lockgate/again", "");
-    let resumed = project.run(&["resume", &project.newest(), "--rerun"]);
-    assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    assert_eq!(project.git(&["show", ":lines.txt"]), "only staged\n2\n3\n4\n5\n6\n7\n8\nnine\n");
-    assert_eq!(project.git(&["show", "HEAD:lines.txt"]), "1\n2\n3\n4\n5\n6\n7\n8\nnine\n");
-}
-
-#[test]
 fn work_of_a_failed_attempt_that_the_user_undid_is_not_committed() {
     let script = "if test -e .lockgate/second; then sed -i 's/.*/second/' lines.txt; else touch .lockgate/second junk.txt; sed -i 's/.*/first/' lines.txt; exit 1; fi";
     let project = project(&[&task(script)]);
@@ -490,72 +435,6 @@ fn work_of_a_failed_attempt_that_the_user_undid_is_not_committed() {
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     assert_eq!(committed(&project), "lines.txt\n");
     assert_eq!(status(&project), "");
-}
-
-#[test]
-fn a_kill_after_the_commit_leaves_a_matching_index_whatever_happens_to_the_task() {
-    let project = project(&[&task("echo new > new.txt; rm gone.txt")]);
-    hook(&project, "post-commit", "echo $$ > .lockgate/pid; exec sleep 1000");
-    let driver = project.start(&["run", "flow.yaml"]);
-    until("the hook", || project.read(".lockgate/pid").ends_with('\n'));
-    signal(&driver, Signal::KILL);
-    finish(driver);
-    // The person is asked what to do with the attempt, and says that it is done.
-    assert_eq!(project.run(&["resume", &project.newest()]).code, Some(3));
-    assert_eq!(status(&project), "", "nothing looks staged or undone");
-    assert_eq!(committed(&project), "gone.txt\nnew.txt\n");
-    let done = project.run(&["answer", &project.waiting_hold(), "Count as done", "--resume"]);
-    assert_eq!(done.code, Some(0), "{done:?}");
-    assert_eq!(project.git(&["for-each-ref", "refs/lockgate"]), "", "no snapshot is left");
-}
-
-#[test]
-fn programs_that_git_starts_for_a_snapshot_end_with_the_run() {
-    let project = project(&[&task("echo new > new.txt")]);
-    project.write(".gitattributes", "*.slow filter=slow\n");
-    project.write("a.slow", "a\n");
-    project.git(&["add", "-A"]);
-    project.git(&["commit", "--quiet", "-m", "second"]);
-    project.git(&["config", "filter.slow.clean", "echo $$ > .lockgate/pid; exec sleep 1000"]);
-    project.write("a.slow", "changed\n");
-    for kill in [Signal::INT, Signal::KILL] {
-        let driver = project.start(&["run", "flow.yaml"]);
-        until("the filter", || project.read(".lockgate/pid").ends_with('\n'));
-        signal(&driver, kill);
-        finish(driver);
-        let pid = project.read(".lockgate/pid");
-        if kill == Signal::KILL {
-            project.run(&["resume", &project.newest()]);
-        }
-        assert!(!crate::project::lives(&pid), "{kill:?}");
-        std::fs::remove_file(project.path(".lockgate/pid")).unwrap();
-    }
-}
-
-#[test]
-fn an_end_after_the_commit_leaves_a_matching_index() {
-    let run = |how: Signal, prepare: &dyn Fn(&Project)| {
-        let project = project(&[&task("echo new > new.txt; rm gone.txt; echo 10 >> lines.txt")]);
-        hook(&project, "pre-commit", "echo formatted >> lines.txt; git add lines.txt");
-        hook(&project, "post-commit", "echo $$ > .lockgate/pid; exec sleep 1000");
-        let driver = project.start(&["run", "flow.yaml"]);
-        until("the hook", || project.read(".lockgate/pid").ends_with('\n'));
-        signal(&driver, how);
-        finish(driver);
-        prepare(&project);
-        project.run(&["resume", &project.newest()]);
-        assert_eq!(status(&project), "", "{how:?}");
-        assert_eq!(committed(&project), "gone.txt\nlines.txt\nnew.txt\n");
-    };
-    run(Signal::INT, &|_| {});
-    run(Signal::KILL, &|_| {});
-    // As git advises somebody who finds the lock.
-    run(Signal::KILL, &|project| std::fs::remove_file(project.path(".git/index.lock")).unwrap());
-    run(Signal::KILL, &|project| {
-        std::fs::remove_file(project.path(".git/index.lock")).unwrap();
-        status(project);
-    });
-    run(Signal::KILL, &|project| drop(project.run(&["cancel", &project.newest()])));
 }
 
 #[test]
@@ -580,53 +459,6 @@ fn a_folder_with_ignored_files_takes_work_and_an_ignored_file_that_is_moved_is_n
     runs_well(&project);
     assert_eq!(committed(&project), "cache/moved.txt\ncache/new.txt\n", "git tells of a renamed file by its new name");
     assert_eq!(status(&project), "?? secret.txt\n");
-}
-
-/// A run that was killed while a hook of its commit was running; the hook goes on until the file `go` is there.
-fn killed_in_a_hook() -> Project {
-    let project = project(&[&task("echo new > new.txt; echo 10 >> lines.txt")]);
-    hook(
-        &project,
-        "pre-commit",
-        "test -e .lockgate/pid && exit 0; echo $$ > .lockgate/pid; until test -e .lockgate/go; do sleep 0.02; done",
-    );
-    let driver = project.start(&["run", "flow.yaml"]);
-    until("the hook", || project.read(".lockgate/pid").ends_with('\n'));
-    signal(&driver, Signal::KILL);
-    finish(driver);
-    project
-}
-
-#[test]
-fn another_run_ends_a_commit_that_a_killed_run_left_behind() {
-    let project = killed_in_a_hook();
-    let first = project.newest();
-    project.write(
-        "other.yaml",
-        "name: other\nphases: [{ id: p, tasks: [{ id: o, commit: true, run: 'echo other > other.txt' }] }]\n",
-    );
-    let other = project.run(&["run", "other.yaml"]);
-    assert_eq!(other.code, Some(0), "{other:?}");
-    assert!(!crate::project::lives(&project.read(".lockgate/pid")), "what the killed run left is ended first");
-    project.write(".lockgate/go", "");
-    assert_eq!(subjects(&project), ["p/o: o", "first"]);
-    let resumed = project.run(&["resume", &first, "--rerun"]);
-    assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    assert_eq!((subjects(&project).len(), status(&project)), (3, "?? other.yaml\n".to_owned()));
-}
-
-#[test]
-fn a_branch_that_the_user_moved_is_not_taken_for_a_commit() {
-    let project = killed_in_a_hook();
-    let pid = project.read(".lockgate/pid").trim().parse().unwrap();
-    project.write("z.txt", "z\n");
-    project.git(&["reset", "--quiet", "--soft", "HEAD"]);
-    let empty = project.git(&["commit-tree", "HEAD^{tree}", "-m", "another root"]);
-    project.git(&["update-ref", "HEAD", empty.trim()]);
-    rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
-    assert_eq!(project.run(&["resume", &project.newest()]).code, Some(3));
-    assert_eq!(status(&project), " M lines.txt\n?? new.txt\n?? z.txt\n", "nothing is staged");
-    assert!(!project.path(".git/index.lock").exists());
 }
 
 #[test]

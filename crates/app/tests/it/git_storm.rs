@@ -8,7 +8,6 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -342,11 +341,8 @@ fn repository(project: &Project, random: &mut SmallRng) {
 }
 
 fn hook(project: &Project, name: &str, script: &str) {
-    let path = project.path(&format!(".git/hooks/{name}"));
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let log = project.path(".lockgate");
-    std::fs::write(&path, format!("#!/bin/sh\nLOG='{}'\n{script}\n", log.display())).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    project.script(&format!(".git/hooks/{name}"), &format!("LOG='{}'\n{script}", log.display()));
 }
 
 /// The processes below one.

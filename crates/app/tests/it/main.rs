@@ -8,6 +8,7 @@ mod asking;
 mod backoff;
 mod checkpoints;
 mod commits;
+mod commits_cut_off;
 mod daily;
 mod definition;
 mod detached;

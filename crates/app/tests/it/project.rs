@@ -108,6 +108,13 @@ impl Project {
         }
     }
 
+    /// Writes a shell script that can be run.
+    pub(crate) fn script(&self, name: &str, text: &str) {
+        use std::os::unix::fs::PermissionsExt as _;
+        self.write(name, format!("#!/bin/sh\n{text}\n"));
+        std::fs::set_permissions(self.path(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
     /// Makes it a repository, with settings for whatever Lockgate starts.
     pub(crate) fn init_git(&self) {
         self.git(&["init", "--quiet", "--initial-branch=main"]);

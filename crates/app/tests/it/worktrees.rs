@@ -288,24 +288,17 @@ fn without_a_task_only_the_worktree_of_the_run_is_merged_or_removed() {
     assert_eq!(git(&project, "", &["log", "--format=%s", "main"]), "first\n");
 }
 
-/// Writes an executable script.
-fn script(project: &Project, name: &str, text: &str) {
-    use std::os::unix::fs::PermissionsExt;
-    project.write(name, format!("#!/bin/sh\n{text}\n"));
-    std::fs::set_permissions(project.path(name), std::fs::Permissions::from_mode(0o755)).unwrap();
-}
-
 #[test]
 fn a_failing_hook_is_named_with_its_complaint_and_runs_again() {
     const HOOK: &str = ".git/hooks/post-checkout";
     let project = project(&flow("test -f prepared"));
-    script(&project, HOOK, "echo the license server is unreachable >&2\necho ask Ada >&2\nexit 3");
+    project.script(HOOK, "echo the license server is unreachable >&2\necho ask Ada >&2\nexit 3");
     let failed = project.run(&["run", "flow.yaml", "trees"]);
     let run = project.newest();
     let message = project.events(&run, "task_failed")[0]["failure"]["message"].as_str().unwrap_or_default().to_owned();
     assert!(message.contains("post-checkout") && !message.contains("Preparing worktree"), "{message}: {failed:?}");
     assert!(message.contains("the license server is unreachable") && message.contains("ask Ada"), "{message}");
-    script(&project, HOOK, "touch prepared");
+    project.script(HOOK, "touch prepared");
     let resumed = project.run(&["resume", &run]);
     assert_eq!(resumed.code, Some(3), "{resumed:?}");
     assert!(project.path(&folder(&run)).join("prepared").is_file());
@@ -343,7 +336,7 @@ fn is_made_again_after_a_kill(prepare: impl FnOnce(&Project, &str)) {
 fn a_worktree_whose_checkout_was_cut_off_is_made_again() {
     is_made_again_after_a_kill(|project, slow| {
         project.write(".gitattributes", "*.txt filter=slow\n");
-        script(project, ".lockgate/smudge", &format!("{slow}\ncat"));
+        project.script(".lockgate/smudge", &format!("{slow}\ncat"));
         let smudge = project.root().join(".lockgate/smudge");
         git(project, "", &["config", "filter.slow.smudge", &smudge.to_string_lossy()]);
     });
@@ -354,7 +347,7 @@ fn a_worktree_whose_hook_was_cut_off_is_made_again() {
     is_made_again_after_a_kill(|project, slow| {
         std::fs::remove_file(project.path("prepared")).unwrap();
         project.write(".gitignore", ".lockgate/\nprepared\n");
-        script(project, ".git/hooks/post-checkout", &format!("{slow}\ntouch prepared"));
+        project.script(".git/hooks/post-checkout", &format!("{slow}\ntouch prepared"));
     });
 }
 
@@ -364,7 +357,7 @@ fn an_interrupt_while_git_creates_worktrees_ends_git_and_starts_no_more() {
          - { id: each, for_each: [a, b, c], worktree: true, run: 'test -f prepared' }\n";
     let project = project(flow);
     let state = project.root().join(".lockgate").to_string_lossy().into_owned();
-    script(&project, ".git/hooks/post-checkout", &format!("echo $$ > {state}/pid; echo begun >> {state}/begun; exec sleep 1000"));
+    project.script(".git/hooks/post-checkout", &format!("echo $$ > {state}/pid; echo begun >> {state}/begun; exec sleep 1000"));
     let driver = project.start(&["run", "flow.yaml", "trees"]);
     crate::project::until("a hook", || project.read(".lockgate/pid").ends_with('\n'));
     crate::project::signal(&driver, rustix::process::Signal::INT);
@@ -372,7 +365,7 @@ fn an_interrupt_while_git_creates_worktrees_ends_git_and_starts_no_more() {
     assert_eq!(ended.code, Some(130), "{ended:?}");
     assert!(!crate::project::lives(&project.read(".lockgate/pid")), "the hook is ended with git");
     assert_eq!(project.read(".lockgate/begun"), "begun\n", "the other worktrees are not begun");
-    script(&project, ".git/hooks/post-checkout", "touch prepared");
+    project.script(".git/hooks/post-checkout", "touch prepared");
     let resumed = project.run(&["resume", &project.newest(), "--rerun"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     assert_eq!(project.events(&project.newest(), "task_failed"), Vec::<serde_json::Value>::new());

@@ -373,6 +373,11 @@ pub enum SecretSource {
 }
 
 impl Workflow {
+    /// Whether the work of a task is committed.
+    pub fn commits(&self) -> bool {
+        self.phases.iter().any(Phase::commits)
+    }
+
     /// Where in the order a phase stands.
     pub fn position(&self, phase: &str) -> Option<usize> {
         self.phases.iter().position(|candidate| candidate.id.as_str() == phase)
@@ -511,6 +516,11 @@ impl Phase {
     /// What people call it.
     pub fn title(&self) -> &str {
         self.name.as_deref().unwrap_or(self.id.as_str())
+    }
+
+    /// Whether the work of a task is committed.
+    pub fn commits(&self) -> bool {
+        self.tasks.iter().any(|task| task.commit.is_some())
     }
 
     /// A task by its id.

@@ -5,7 +5,7 @@
 //! files) and, once the attempt has ended, `0007.end` (a tree).
 
 use super::merge::between;
-use super::repository::{Repository, text};
+use super::repository::{Repository, remove, text};
 use super::snapshot::{Snapshot, Stamp, Time};
 use crate::git::{git, git_with};
 use lockgate_engine::id::RunId;
@@ -88,13 +88,7 @@ impl Attempts {
 
     /// Removes the lock of the ref that a kill may have left; only this task ever changes the ref.
     pub(super) fn recover(repository: &Repository, name: &str) -> Result<(), String> {
-        let lock = repository.git_path(&format!("{REFS}{name}.lock"))?;
-        match std::fs::remove_file(&lock) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(format!("{} cannot be removed: {error}", lock.display()))
-            }
-            Ok(()) | Err(_) => Ok(()),
-        }
+        remove(&repository.git_path(&format!("{REFS}{name}.lock"))?)
     }
 }
 

@@ -141,9 +141,7 @@ impl Work {
 /// Repairs the index of a working tree after a commit in it was cut off by a kill, unless another process is committing right now.
 pub fn recover(place: &Place) -> Result<(), String> {
     let Some(turn) = turn_file(&place.dir).filter(|turn| user_index::is_left_behind(turn)) else { return Ok(()) };
-    let cannot = |error: std::io::Error| format!("{} cannot be locked: {error}", turn.display());
-    let file = File::options().read(true).write(true).create(true).truncate(false).open(&turn).map_err(cannot)?;
-    match file.try_lock() {
+    match open_turn(&turn)?.try_lock() {
         Ok(()) => user_index::recover(&Repository::open(place, &Stop::new())?),
         Err(_) => Ok(()),
     }
@@ -158,4 +156,10 @@ pub fn forget_runs(dir: &Path, is_over: impl Fn(&RunId) -> bool, lock_refs: bool
 /// The file that is locked while a task of any run commits what it does in a working tree; none outside git.
 pub fn turn_file(dir: &Path) -> Option<PathBuf> {
     repository::git_dir(dir).ok().map(|folder| folder.join("lockgate-commit.lock"))
+}
+
+/// Opens that file, which is created where it does not exist.
+pub fn open_turn(path: &Path) -> Result<File, String> {
+    let opened = File::options().read(true).write(true).create(true).truncate(false).open(path);
+    opened.map_err(|error| format!("{} cannot be opened: {error}", path.display()))
 }

@@ -188,6 +188,14 @@ fn copy_with_time(from: &Path, to: &Path) -> io::Result<()> {
     File::options().write(true).open(to)?.set_modified(modified)
 }
 
+/// Removes a file, if it exists.
+pub(super) fn remove(path: &Path) -> Result<(), String> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(format!("{} cannot be removed: {error}", path.display())),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
 /// The git directory of the working tree that a directory is in.
 pub(super) fn git_dir(dir: &Path) -> Result<PathBuf, String> {
     let mut command = git_command(dir);

@@ -2,11 +2,11 @@
 //!
 //! Git locks an index by creating `index.lock` next to it, writes the new index into it, and renames it. A git process that is killed in
 //! between leaves the lock, and every later git command refuses to work. Here the lock is a hard link to a file of our own: the next
-//! process recognizes the lock because it is the same file. It is held while a commit is made, as git does for the commit of some files, so that the
-//! user's commits do not mix with ours.
+//! process recognizes the lock because it is the same file. It is held while a commit is made, as git does for `git commit FILE`, so that
+//! the user's commits do not mix with ours.
 
 use super::merge::{Change, Versions, between, setting, staged};
-use super::repository::Repository;
+use super::repository::{Repository, remove};
 use crate::process::end_orphans;
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -222,13 +222,6 @@ impl Names {
 fn is_same_file(one: &Path, other: &Path) -> bool {
     let place = |path: &Path| path.symlink_metadata().ok().map(|file| (file.dev(), file.ino()));
     place(one).is_some_and(|one| Some(one) == place(other))
-}
-
-fn remove(path: &Path) -> Result<(), String> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(format!("{} cannot be removed: {error}", path.display())),
-        Ok(()) | Err(_) => Ok(()),
-    }
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> String {

@@ -149,7 +149,7 @@ impl Perform for Performer {
     /// Every attempt that was not seen to its end has left its lock file, whatever the history says of it.
     fn end_orphans(&self, run: &Run) -> BoxFuture<'static, Result<(), String>> {
         let locks = self.shared.root.lock_files(&run.id);
-        let commits = run.workflow.phases.iter().any(|phase| phase.tasks.iter().any(|task| task.commit.is_some()));
+        let commits = run.workflow.commits();
         if locks.is_empty() && !commits {
             return futures::future::ready(Ok(())).boxed();
         }

@@ -2,7 +2,7 @@
 
 use super::command::{failure, start};
 use super::{Shared, worktree};
-use crate::commit::turn_file;
+use crate::commit::{open_turn, turn_file};
 use crate::process::Stop;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Run;
@@ -61,7 +61,7 @@ impl Wanted {
     }
 
     fn if_phase_commits(run: &Run, phase: &Phase, address: String, tree: Option<&worktree::Wanted>, alone: bool) -> Option<Self> {
-        let commits = alone || phase.tasks.iter().any(|task| task.commit.is_some());
+        let commits = alone || phase.commits();
         commits.then(|| Self { address, run: run.id.clone(), tree: tree.map(worktree::Wanted::name), alone })
     }
 
@@ -98,13 +98,12 @@ async fn before_other_runs(shared: &Shared, address: &str, stop: &Stop) -> Resul
     let dir = shared.root.dir().to_owned();
     let path = tokio::task::spawn_blocking(move || turn_file(&dir)).await.ok().flatten();
     let path = path.unwrap_or_else(|| shared.root.folder().join("commit.lock"));
-    let cannot = |error: std::io::Error| start(format!("{} cannot be locked: {error}", path.display()));
-    let file = File::options().read(true).write(true).create(true).truncate(false).open(&path).map_err(cannot)?;
+    let file = open_turn(&path).map_err(start)?;
     let mut told = false;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(Some(file)),
-            Err(TryLockError::Error(error)) => return Err(cannot(error)),
+            Err(TryLockError::Error(error)) => return Err(start(format!("{} cannot be locked: {error}", path.display()))),
             Err(TryLockError::WouldBlock) => {}
         }
         if !std::mem::replace(&mut told, true) {
