@@ -116,7 +116,7 @@ mod tests {
     fn a_crate_is_found_by_its_folder_and_by_its_name() {
         assert_eq!(find_package("engine").unwrap(), "lockgate-engine");
         assert_eq!(find_package("lockgate-engine").unwrap(), "lockgate-engine");
-        assert_eq!(find_package("app").unwrap(), "lockgate");
+        assert_eq!(find_package("cli").unwrap(), "lockgate-cli");
         assert!(find_package("nothing").unwrap_err().contains("engine"));
     }
 }

@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_module_is_named_after_its_file_or_its_folder() {
-        assert_eq!(module_name(Path::new("crates/app/tests/it/kill.rs")), "kill");
-        assert_eq!(module_name(Path::new("crates/app/tests/it/kill/mod.rs")), "kill");
+        assert_eq!(module_name(Path::new("crates/cli/tests/it/kill.rs")), "kill");
+        assert_eq!(module_name(Path::new("crates/cli/tests/it/kill/mod.rs")), "kill");
     }
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// How long a package's suite may take, on two slow cores; a suite that is not listed has five minutes.
-const BUDGETS: &[(&str, u64)] = &[("lockgate", 15 * 60), ("lockgate-runner", 10 * 60), ("lockgate-store", 8 * 60)];
+const BUDGETS: &[(&str, u64)] = &[("lockgate-cli", 15 * 60), ("lockgate-runner", 10 * 60), ("lockgate-store", 8 * 60)];
 
 /// Runs the command; false when something failed.
 pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {

@@ -124,7 +124,7 @@ impl Request {
 
 /// Builds this program and Lockgate with optimisation, in one go so that both hold the same library, and measures with those.
 fn build_and_measure(arguments: &[String], floors: bool) -> Result<bool, String> {
-    let packages: &[&str] = if floors { &["--package", "xtask"] } else { &["--package", "xtask", "--package", "lockgate"] };
+    let packages: &[&str] = if floors { &["--package", "xtask"] } else { &["--package", "xtask", "--package", "lockgate-cli"] };
     let programs = cargo::build(&[["build", "--release", "--bins", "--features", "xtask/bench"].as_slice(), packages].concat())?;
     let find = |name: &str| programs.iter().find(|product| product.target == name).map(|product| product.program.clone());
     let xtask = find("xtask").ok_or("cargo built no program `xtask`")?;
