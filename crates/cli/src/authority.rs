@@ -3,7 +3,7 @@
 //! The table is `Command::authority` in `cli`; it is asked before a command does anything. The engine refuses the same once more
 //! when something is decided about a run.
 
-use crate::open::{Project, current_folder};
+use crate::open::{Project, place};
 use crate::select;
 use crate::trouble::Trouble;
 use lockgate_engine::id::{HoldId, RunId};
@@ -11,7 +11,6 @@ use lockgate_engine::run::command::{Actor, Way};
 use lockgate_engine::run::refusal::{Refusal, may_decide, outside_tasks};
 use lockgate_runner::config::Config;
 use lockgate_runner::person;
-use lockgate_runner::root::Root;
 use std::path::Path;
 
 /// Who may use a command.
@@ -94,22 +93,11 @@ pub(crate) async fn authorize(root: Option<&Path>, authority: Authority<'_>) -> 
     })
 }
 
-/// The project that a command is about, or the folder that would become one.
-fn place(root: Option<&Path>) -> Result<Root, Trouble> {
-    Ok(match root {
-        Some(dir) => Root::at(dir),
-        None => {
-            let here = current_folder()?;
-            Root::find(&here).unwrap_or_else(|| Root::at(&here))
-        }
-    })
-}
-
 async fn refuse(root: Option<&Path>, decision: &Decision<'_>, actor: &Actor, refusal: Refusal) -> Trouble {
     // Where there is no project, or none that can be opened, there is no history that could record it.
-    let Ok(project) = Project::open(root) else { return refusal.into() };
+    let Ok(project) = crate::open::open(root) else { return refusal.into() };
     match subject(&project, &decision.about).await {
-        Some((run, hold)) => project.refuse(actor, &run, decision.what, hold.as_ref(), refusal).await,
+        Some((run, hold)) => project.refuse(actor, &run, decision.what, hold.as_ref(), refusal).await.into(),
         None => refusal.into(),
     }
 }

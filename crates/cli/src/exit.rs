@@ -1,5 +1,6 @@
 //! How the program ends.
 
+use lockgate::code::Code;
 use lockgate_engine::run::Status;
 use std::process::ExitCode;
 
@@ -43,6 +44,95 @@ impl Exit {
             Status::Failed => Self::Failed,
             Status::Aborted | Status::Cancelled => Self::Aborted,
             Status::Waiting | Status::Running => Self::Waiting,
+        }
+    }
+
+    /// How an error ends the program.
+    pub(crate) fn of_error(code: Code) -> Self {
+        match code {
+            Code::AlreadyAnswered | Code::AlreadyAsked => Self::Done,
+            Code::CannotStart
+            | Code::InTheWay
+            | Code::Unwritable
+            | Code::LeftRunning
+            | Code::BackgroundFailed
+            | Code::LeaseLost
+            | Code::RootMoved
+            | Code::UnreadableLog
+            | Code::DiskFull
+            | Code::DatabaseReadOnly
+            | Code::DatabaseLocked
+            | Code::DatabaseDamaged
+            | Code::CommitsMissing
+            | Code::DatabaseTrouble
+            | Code::NewerFormat
+            | Code::HistoryDamaged
+            | Code::ValueMissing
+            | Code::NotAsWritten
+            | Code::OutcomeUnknown
+            | Code::OurMistake
+            | Code::MergeConflict
+            | Code::GitTrouble
+            | Code::DamagedBackup
+            | Code::ReviewBlocks
+            | Code::StateFileTrouble => Self::Failed,
+            Code::DefinitionChanged
+            | Code::NotAPerson
+            | Code::InsideTask
+            | Code::NoTerminal
+            | Code::HoldClosed
+            | Code::AnswerConflicts
+            | Code::StaleRevision
+            | Code::TaskRunning
+            | Code::DrivenElsewhere
+            | Code::TakenOver
+            | Code::RunNotOver
+            | Code::DatabaseInUse
+            | Code::ResumeChoice => Self::Waiting,
+            Code::BadUsage
+            | Code::Unexplained
+            | Code::NoProject
+            | Code::NoFolder
+            | Code::BadSettings
+            | Code::UnreadableFile
+            | Code::NotAFile
+            | Code::FileTooLarge
+            | Code::NotText
+            | Code::NotJson
+            | Code::InvalidWorkflow
+            | Code::NoAgent
+            | Code::BadInput
+            | Code::BadOutputDir
+            | Code::BadVar
+            | Code::BadPreset
+            | Code::BadCases
+            | Code::NoSuchRun
+            | Code::NoSuchHold
+            | Code::NoSuchTask
+            | Code::NoSuchAttempt
+            | Code::NoSuchOption
+            | Code::NoSuchRevision
+            | Code::AmbiguousName
+            | Code::RevisionNeeded
+            | Code::WordsNeeded
+            | Code::AnswerStands
+            | Code::NotUnderWay
+            | Code::TaskDone
+            | Code::NotStarted
+            | Code::NoReason
+            | Code::RunEnded
+            | Code::NoDatabase
+            | Code::FileExists
+            | Code::DatabaseExists
+            | Code::KeptInPostgresql
+            | Code::NoSuchWorktree
+            | Code::UncommittedChanges
+            | Code::WorkWouldBeLost
+            | Code::NoPipeline
+            | Code::PipelineExists
+            | Code::BadStateFile
+            | Code::ReviewRefused
+            | Code::NotABackup => Self::Misuse,
         }
     }
 

@@ -24,21 +24,16 @@
 mod authority;
 mod background;
 mod cli;
-mod code;
 mod columns;
 mod definition;
 mod diagnose;
 mod drive;
 mod error_pages;
 mod exit;
-mod graph;
-mod handover;
+mod graph_text;
 mod inputs;
-mod leftovers;
 mod line_question;
 mod live;
-mod moment;
-mod neutral;
 mod notice;
 mod open;
 mod page;
@@ -46,25 +41,25 @@ mod pipeline;
 mod plans;
 #[cfg(test)]
 mod play;
-mod presets;
+mod preset_arguments;
 mod print;
 mod progress;
 mod prompt;
 #[cfg(test)]
 mod reference;
-mod rehearsal;
+mod rehearsal_text;
+mod run_text;
 #[cfg(test)]
 mod screens;
-mod select;
-mod sentence;
 mod signals;
-mod standing;
-mod summary;
 mod tree;
 mod trouble;
-mod view;
-mod workflow_file;
 mod worktrees;
+
+use lockgate::{
+    code, graph, handover, leftovers, moment, neutral, phrases, preset_answers, rehearsal, select, sentence, standing, summary,
+    view, workflow_file,
+};
 
 /// Commits are made on one thread and let go of on another, where the system's allocator makes threads wait for each other.
 #[global_allocator]

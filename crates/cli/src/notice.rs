@@ -2,7 +2,7 @@
 
 use crate::live;
 use crate::neutral;
-use crate::progress::first_line;
+use crate::phrases::first_line;
 use lockgate_engine::hold::{Hold, HoldState};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{Entry, Event};

@@ -2,14 +2,14 @@
 
 use crate::live::Live;
 use crate::print::{self, ERROR, FAINT, GOOD, STRONG, WARNING, styled};
-use crate::view::{hanging, tail_text};
+use crate::run_text::{hanging, tail_text};
 use crate::{moment, neutral, notice, pipeline, sentence};
-use lockgate_engine::hold::{GAP_CHECK, Hold};
+use lockgate::phrases::{again, asker, by, first_line, used};
+use lockgate_engine::hold::Hold;
 use lockgate_engine::id::{HoldId, PhaseId, TaskKey};
 use lockgate_engine::run::Run;
-use lockgate_engine::run::agent::AgentReport;
-use lockgate_engine::run::command::{Actor, Way};
-use lockgate_engine::run::event::{AttemptReason, ConditionOutcome, Entry, Event, Failure, Thinker};
+use lockgate_engine::run::command::Actor;
+use lockgate_engine::run::event::{ConditionOutcome, Entry, Event, Failure};
 use lockgate_engine::run::state::TaskState;
 use lockgate_engine::time::Timestamp;
 use lockgate_engine::words::counted;
@@ -340,67 +340,10 @@ pub(crate) fn answered(label: &str, actor: Option<&Actor>, feedback: Option<&str
     text
 }
 
-/// Why there is another attempt.
-pub(crate) fn again(reason: AttemptReason, attempt: u32) -> String {
-    match reason {
-        AttemptReason::First => String::new(),
-        AttemptReason::Retry => format!(" (attempt {attempt}: the last one failed)"),
-        AttemptReason::Interrupted => format!(" (attempt {attempt}: the last one was cut off)"),
-        AttemptReason::Auth => format!(" (attempt {attempt}: the last one lacked a login)"),
-        AttemptReason::Feedback => format!(" (attempt {attempt}: with feedback)"),
-        AttemptReason::Until => format!(" (attempt {attempt}: once more)"),
-        AttemptReason::Answered => format!(" (attempt {attempt}: with the answer)"),
-        AttemptReason::Budget => format!(" (attempt {attempt}: with more budget)"),
-    }
-}
-
-/// What an agent used, as far as it said so.
-pub(crate) fn used(report: &AgentReport) -> String {
-    let tokens = report.usage.tokens().map(|tokens| counted(tokens, "token"));
-    let cost = report.usage.cost_micros.map(|micros| format!("${:.2}", micros as f64 / 1_000_000.0));
-    let parts: Vec<String> = tokens.into_iter().chain(cost).collect();
-    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
-}
-
-/// Whose script asks an agent.
-pub(crate) fn asker(thinker: &Thinker) -> String {
-    match thinker {
-        Thinker::Task(key) => key.address(),
-        Thinker::Gaps { phase, .. } => format!("{phase}/{GAP_CHECK}"),
-    }
-}
-
 fn name(phase: &PhaseId) -> String {
     neutral::line(phase.as_str()).into_owned()
 }
 
 fn address(key: &TaskKey) -> String {
     neutral::line(&key.address()).into_owned()
-}
-
-/// The first line of a text, as one that is shown.
-pub(crate) fn first_line(text: &str) -> String {
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or_default();
-    let more = if lines.next().is_some() { " …" } else { "" };
-    format!("{}{more}", neutral::line(first))
-}
-
-/// Who did something, and by which way.
-pub(crate) fn by(actor: Option<&Actor>) -> String {
-    actor.map_or_else(|| "lockgate".to_owned(), |actor| by_way(&actor.name, actor.way))
-}
-
-/// Who did something, by name, and by which way.
-pub(crate) fn by_way(name: &str, way: Way) -> String {
-    let way = match way {
-        Way::Prompt => "at the prompt",
-        Way::Command => "by command",
-        Way::Preset => "in advance",
-        Way::Driver => "by itself",
-        Way::Policy => "without a person",
-        Way::Default => "as nobody has to wait",
-        Way::Deadline => "as nobody answered in time",
-    };
-    format!("{} {way}", neutral::line(name))
 }

@@ -1,34 +1,26 @@
-//! Why the program could not do what was asked: one message that says what, where and what to do next.
+//! Why a command could not do what was asked, as the program reports it.
 
-use crate::code::Code;
 use crate::exit::Exit;
+use crate::neutral;
 use crate::print::{self, ERROR, HELP, styled};
-use crate::view::{lockgate, resume_command};
-use crate::{neutral, view};
 use anstyle::Style;
+use lockgate::Error;
+use lockgate::code::Code;
 use lockgate_engine::id::RunId;
+use lockgate_engine::run::Refusal;
 use lockgate_engine::run::commit::CommitError;
-use lockgate_engine::run::history::HistoryError;
-use lockgate_engine::run::{Instead, Refusal};
 use lockgate_runner::config::ConfigError;
 use lockgate_runner::driver::DriveError;
 use lockgate_runner::load::LoadError;
 use lockgate_runner::projection::StateFileError;
 use lockgate_runner::root::RootError;
-use lockgate_runner::start::FileError;
 use lockgate_store::StoreError;
 use serde::Serialize;
 
-/// Why something could not be done.
+/// Why a command failed, and whether that was reported already.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trouble {
-    /// What kind of trouble it is, which also says how the program ends.
-    code: Code,
-    /// What is wrong, in one sentence.
-    message: String,
-    /// What would mend it.
-    help: Vec<String>,
-    /// Whether it was told on stderr already.
+    error: Error,
     told: bool,
 }
 
@@ -42,75 +34,53 @@ pub(crate) struct TroubleView {
 }
 
 impl Trouble {
-    /// Something of this kind.
+    /// An error with this code and message.
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), help: Vec::new(), told: false }
+        Error::new(code, message).into()
     }
 
     /// Why something was refused in a run, with the commands that lead on from there.
     pub(crate) fn refused_in(run: &RunId, refusal: Refusal) -> Self {
-        let run = run.as_str();
-        let next = if matches!(refusal, Refusal::PhaseVanished { .. } | Refusal::PhaseMoved { .. }) {
-            Some(("keep the definition as it was", resume_command(run, ["--changed", "keep"])))
-        } else if matches!(refusal, Refusal::AnswerUnchecked { .. }) {
-            Some(("apply the answer first", resume_command(run, ["--changed", "keep"])))
-        } else if matches!(refusal, Refusal::NotReviewed | Refusal::ReviewsSpent { .. }) {
-            Some(("override it", format!("{} \"…\"", lockgate(["review", run, "--override"]))))
-        } else if matches!(refusal, Refusal::ReviewStands { .. }) {
-            Some(("go on", resume_command(run, [])))
-        } else if let Refusal::NotStarted { address } = &refusal {
-            Some(("skip it", format!("{} --reason \"…\"", lockgate(["skip", run, address]))))
-        } else if matches!(refusal, Refusal::NoPipeline | Refusal::NotUnderWay { .. }) {
-            Some(("see where the run is", lockgate(["status", run])))
-        } else if matches!(refusal, Refusal::StepRunning { .. }) {
-            Some(("cancel the run", lockgate(["cancel", run])))
-        } else {
-            None
-        };
-        let trouble = Self::from(refusal);
-        match next {
-            Some((what, command)) => trouble.help(format!("{what} with `{command}`")),
-            None => trouble,
-        }
+        Error::refused_in(run, refusal).into()
     }
 
-    /// The same, told on stderr already.
+    /// The same, reported on stderr already.
     #[must_use]
     pub(crate) fn told(mut self) -> Self {
         self.told = true;
         self
     }
 
-    /// Adds what would mend it.
+    /// Adds a suggestion.
     #[must_use]
-    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
-        self.help.push(help.into());
-        self
+    pub(crate) fn help(self, help: impl Into<String>) -> Self {
+        Self { error: self.error.help(help), told: self.told }
     }
 
-    /// The same as trouble of another kind, at a place of a file.
+    /// The same as an error of another kind, at a position of a file.
     #[must_use]
     pub(crate) fn placed(self, code: Code, place: &str) -> Self {
-        Self { code, message: format!("{place}: {}", self.message), ..self }
+        Self { error: self.error.placed(code, place), told: self.told }
     }
 
     /// What happened.
     pub(crate) fn message(&self) -> &str {
-        &self.message
+        self.error.message()
     }
 
     /// How the program ends because of it.
     pub(crate) fn exit(&self) -> Exit {
-        self.code.exit()
+        Exit::of_error(self.error.code())
     }
 
-    /// Tells it on stderr.
+    /// Reports it on stderr, unless that was done already.
     pub(crate) fn tell(&self) {
         if self.told {
             return;
         }
-        let mut text = format!("{} {}\n", heading(ERROR, "error", self.code.text()), neutral::lines(&self.message));
-        for help in &self.help {
+        let code = self.error.code().text();
+        let mut text = format!("{} {}\n", heading(ERROR, "error", code), neutral::lines(self.error.message()));
+        for help in self.error.suggestions() {
             let help = neutral::lines(help);
             let mut lines = help.lines();
             text += &format!("{} {}\n", styled(HELP, "help:"), lines.next().unwrap_or_default());
@@ -121,8 +91,12 @@ impl Trouble {
 
     /// The same for programs.
     pub(crate) fn view(&self) -> TroubleView {
-        let Self { code, message, help, told: _ } = self;
-        TroubleView { code: code.text(), message: message.clone(), help: help.clone(), exit: code.exit().code() }
+        TroubleView {
+            code: self.error.code().text(),
+            message: self.error.message().to_owned(),
+            help: self.error.suggestions().to_vec(),
+            exit: self.exit().code(),
+        }
     }
 }
 
@@ -131,223 +105,21 @@ pub(crate) fn heading(style: Style, word: &str, code: &str) -> String {
     styled(style, format_args!("{word}[{code}]:"))
 }
 
-impl From<StoreError> for Trouble {
-    fn from(error: StoreError) -> Self {
-        let code = match &error {
-            StoreError::NotThere(_) => Code::NoDatabase,
-            StoreError::NoRun(_) => Code::NoSuchRun,
-            StoreError::Full(_) => Code::DiskFull,
-            StoreError::ReadOnly(_) => Code::DatabaseReadOnly,
-            StoreError::Locked(_) => Code::DatabaseLocked,
-            StoreError::Corrupt(_) => Code::DatabaseDamaged,
-            StoreError::CommitsMissing { .. } => Code::CommitsMissing,
-            StoreError::Gone(_) => Code::RootMoved,
-            StoreError::Newer { .. } => Code::NewerFormat,
-            StoreError::OutcomeUnknown(_) => Code::OutcomeUnknown,
-            StoreError::Misused(_) => Code::OurMistake,
-            StoreError::Io(_) => Code::DatabaseTrouble,
-        };
-        let trouble = Self::new(code, error.to_string());
-        match error {
-            StoreError::CommitsMissing { .. } => trouble
-                .help("restore a backup with `lockgate restore FILE --force`")
-                .help("or accept the loss with `lockgate verify --accept-missing`: work that finished after it runs again"),
-            StoreError::Gone(_) => trouble.help("continue with `lockgate resume` where the project is now"),
-            StoreError::NotThere(_)
-            | StoreError::NoRun(_)
-            | StoreError::Full(_)
-            | StoreError::ReadOnly(_)
-            | StoreError::Locked(_)
-            | StoreError::Corrupt(_)
-            | StoreError::Newer { .. }
-            | StoreError::OutcomeUnknown(_)
-            | StoreError::Misused(_)
-            | StoreError::Io(_) => trouble,
-        }
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self { error, told: false }
     }
 }
 
-impl From<CommitError> for Trouble {
-    fn from(error: CommitError) -> Self {
-        HistoryError::from(error).into()
-    }
+/// Lets `?` turn the errors of the lower crates into one that is reported.
+macro_rules! from_lower_crates {
+    ($($error:ty),* $(,)?) => {
+        $(impl From<$error> for Trouble {
+            fn from(error: $error) -> Self {
+                Error::from(error).into()
+            }
+        })*
+    };
 }
 
-impl From<HistoryError> for Trouble {
-    fn from(error: HistoryError) -> Self {
-        Self::new(history_code(&error), error.to_string())
-    }
-}
-
-fn history_code(error: &HistoryError) -> Code {
-    match error {
-        HistoryError::Commit(CommitError::Newer { .. }) => Code::NewerFormat,
-        HistoryError::Commit(CommitError::Damaged { .. })
-        | HistoryError::Misfit(_)
-        | HistoryError::NoBeginning
-        | HistoryError::DefinitionNeeded(_)
-        | HistoryError::StateNeeded(_)
-        | HistoryError::Unreadable { .. } => Code::HistoryDamaged,
-    }
-}
-
-impl From<LoadError> for Trouble {
-    fn from(error: LoadError) -> Self {
-        let code = match &error {
-            LoadError::Store(error) => return error.clone().into(),
-            LoadError::History { error, .. } => history_code(error),
-            LoadError::ValueMissing { .. } => Code::ValueMissing,
-        };
-        Self::new(code, error.to_string())
-    }
-}
-
-impl From<RootError> for Trouble {
-    fn from(error: RootError) -> Self {
-        let code = match &error {
-            RootError::NoFolder { .. } => Code::NoFolder,
-            RootError::InTheWay { .. } => Code::InTheWay,
-            RootError::Unwritable { .. } => Code::Unwritable,
-        };
-        Self::new(code, error.to_string())
-    }
-}
-
-impl From<ConfigError> for Trouble {
-    fn from(error: ConfigError) -> Self {
-        let trouble = Self::new(Code::BadSettings, error.to_string());
-        match error.help {
-            Some(help) => trouble.help(help),
-            None => trouble,
-        }
-    }
-}
-
-impl From<FileError> for Trouble {
-    fn from(error: FileError) -> Self {
-        let code = match &error {
-            FileError::Unreadable { .. } => Code::UnreadableFile,
-            FileError::Folder { .. } => Code::NotAFile,
-            FileError::AllDone { .. } => {
-                return Self::new(Code::BadUsage, error.to_string()).help("run them again with `--include-done`");
-            }
-            FileError::TooLarge { .. } => Code::FileTooLarge,
-            FileError::NotText { .. } => Code::NotText,
-        };
-        Self::new(code, error.to_string())
-    }
-}
-
-impl From<StateFileError> for Trouble {
-    fn from(error: StateFileError) -> Self {
-        match error {
-            StateFileError::Store(error) => error.into(),
-            StateFileError::BadPath { .. } | StateFileError::Io { .. } | StateFileError::Transition { .. } => {
-                Self::new(Code::StateFileTrouble, error.to_string())
-            }
-        }
-    }
-}
-
-impl From<DriveError> for Trouble {
-    fn from(error: DriveError) -> Self {
-        match error {
-            DriveError::DrivenBy { ref run, .. } => {
-                let help = format!(
-                    "it goes on there; look at it with `lockgate status {run}`; `lockgate inbox` says how to answer what waits"
-                );
-                Self::new(Code::DrivenElsewhere, error.to_string()).help(help)
-            }
-            DriveError::TakenOver(_) => Self::new(Code::TakenOver, error.to_string()),
-            DriveError::LeaseLost(ref run) => {
-                let help = format!("when the database answers again, continue with `lockgate resume {run}`");
-                Self::new(Code::LeaseLost, error.to_string()).help(help)
-            }
-            DriveError::Refused(refusal) => refusal.into(),
-            DriveError::Load(error) => error.into(),
-            DriveError::Store(error) => error.into(),
-            DriveError::Orphans { .. } => Self::new(Code::LeftRunning, error.to_string()),
-        }
-    }
-}
-
-impl From<Refusal> for Trouble {
-    fn from(refusal: Refusal) -> Self {
-        let message = refusal.to_string();
-        match refusal {
-            Refusal::NotAPerson { .. } => {
-                Self::new(Code::NotAPerson, message).help("a person does this from a terminal outside any task")
-            }
-            Refusal::InsideTask { .. } => {
-                Self::new(Code::InsideTask, message).help("a person does this from a terminal outside any task")
-            }
-            Refusal::NoTerminal { .. } => Self::new(Code::NoTerminal, message).help("a person does this from a terminal"),
-            Refusal::NoSuchHold { .. } => Self::new(Code::NoSuchHold, message).help("`lockgate inbox` lists the holds that wait"),
-            Refusal::RunEnded { .. } => Self::new(Code::HoldClosed, message),
-            Refusal::HoldVoided { now, .. } | Refusal::AnswerSuperseded { now, .. } => {
-                let trouble = Self::new(Code::HoldClosed, message);
-                match now {
-                    Some(Instead::Open(_)) => trouble.help("`lockgate inbox` shows it with the commands that answer it"),
-                    Some(Instead::Answered(_)) | None => trouble,
-                }
-            }
-            Refusal::AnswerConflicts { .. } => Self::new(Code::AnswerConflicts, message),
-            Refusal::StaleRevision { .. } => Self::new(Code::StaleRevision, message),
-            Refusal::AlreadyAnswered { .. } => Self::new(Code::AlreadyAnswered, message),
-            Refusal::RevisionNeeded { hold, current } => {
-                let help = format!("look at what it shows, then answer {hold}@{current}; `lockgate inbox` says how");
-                Self::new(Code::RevisionNeeded, message).help(help)
-            }
-            Refusal::NoSuchOption { hold, revision, given, options } => {
-                let report = options.iter().find(|choice| choice.needs_words).zip(revision);
-                let issues = report.map(|(choice, revision)| {
-                    let seen = format!("{hold}@{revision}");
-                    let command = view::lockgate(["answer", &seen, choice.id.as_str(), "--feedback", &given]);
-                    format!("nothing else is an approval; to report issues: {command}\n")
-                });
-                let options: Vec<String> = options.iter().enumerate().map(|(at, choice)| view::option_line(at, choice)).collect();
-                let help = format!("{}its options are\n{}", issues.unwrap_or_default(), options.join("\n"));
-                Self::new(Code::NoSuchOption, message).help(help)
-            }
-            Refusal::WordsNeeded { .. } => Self::new(Code::WordsNeeded, message)
-                .help("say it with --feedback; the work is done again with these words at hand"),
-            Refusal::AnswerStands { .. } => Self::new(Code::AnswerStands, message)
-                .help("to go another way, repeat a phase at one of its checkpoints, or begin a new run"),
-            Refusal::ChangeNeedsFork => {
-                Self::new(Code::RunEnded, message).help("begin a new run and give the answer in advance with --answer")
-            }
-            Refusal::NotUnderWay { .. } => {
-                Self::new(Code::NotUnderWay, message).help("only what belongs to the phase under way can be retried or skipped")
-            }
-            Refusal::StepRunning { .. } => {
-                Self::new(Code::TaskRunning, message).help("wait until it has ended, or cancel the run")
-            }
-            Refusal::StepDone { .. } => Self::new(Code::TaskDone, message)
-                .help("what is done runs again only when its phase is repeated, at a checkpoint"),
-            Refusal::NotStarted { .. } => Self::new(Code::NotStarted, message)
-                .help("it starts when what it needs is done; skipping it lets it count as done without running"),
-            Refusal::AlreadyAsked { .. } => Self::new(Code::AlreadyAsked, message),
-            Refusal::NoReason { .. } => {
-                Self::new(Code::NoReason, message).help("say why with --reason; it is kept in the history")
-            }
-            Refusal::AnswerUnchecked { .. } => Self::new(Code::DefinitionChanged, message),
-            Refusal::PhaseVanished { .. } | Refusal::PhaseMoved { .. } => Self::new(Code::DefinitionChanged, message)
-                .help("go on with the definition as it was, or begin a new run of the changed one"),
-            Refusal::NoPipeline => Self::new(Code::NoPipeline, message),
-            Refusal::NotReviewed => Self::new(Code::ReviewBlocks, message)
-                .help("mend what was found and file another review, or let a person override it"),
-            Refusal::ReviewTooLate => Self::new(Code::ReviewRefused, message),
-            Refusal::ReviewStands { .. } => Self::new(Code::ReviewRefused, message),
-            Refusal::ReviewsSpent { .. } => {
-                Self::new(Code::ReviewRefused, message).help("a person may override it, from a terminal outside any task")
-            }
-            Refusal::NoOverrideReason => {
-                Self::new(Code::ReviewRefused, message).help("say why with --override REASON; it stands in the state file")
-            }
-            Refusal::NoGatesNamed => Self::new(Code::ReviewRefused, message)
-                .help("name each with --gate NAME=COMMAND; it must pass before the pipeline is complete"),
-            Refusal::GateKnown { .. } => Self::new(Code::ReviewRefused, message).help("give the gate of the review another name"),
-            Refusal::Ended { .. } => Self::new(Code::RunEnded, message),
-        }
-    }
-}
+from_lower_crates!(StoreError, CommitError, LoadError, RootError, ConfigError, StateFileError, DriveError, Refusal);

@@ -52,7 +52,7 @@ impl Arguments {
 
 pub(super) async fn run(root: Option<&Path>, mut arguments: Arguments) -> Result<Exit, Trouble> {
     let named = select::hold_name(&arguments.hold)?;
-    let project = Project::open(root)?;
+    let project = crate::open::open(root)?;
     let row = select::hold(project.store(), &named).await?.row;
     let asks = !arguments.json && print::somebody_is_there();
     let (way, revision) = match see(&project, &row, &named, &mut arguments, asks).await? {
@@ -245,7 +245,7 @@ async fn refused(project: &Project, row: &HoldRow, revision: Option<u32>, option
     }
     match refusal {
         Refusal::AlreadyAnswered { by, at } => {
-            let by = crate::progress::by(Some(&by));
+            let by = crate::phrases::by(Some(&by));
             print::say(format_args!("hold {hold} has this answer already, by {by} at {at}"));
             Ok(())
         }

@@ -3,7 +3,6 @@
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::neutral;
-use crate::open::Project;
 use crate::print;
 use crate::trouble::Trouble;
 use crate::view::lockgate;
@@ -39,7 +38,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         return Err(Trouble::new(Code::FileExists, format!("{} is there already, and nothing is overwritten", file.display()))
             .help("choose another name, or move it away"));
     }
-    let project = Project::open_to_read(root)?;
+    let project = crate::open::open_to_read(root)?;
     project.store().back_up(file.clone()).await?;
     let bytes = file.metadata().map(|metadata| metadata.len()).unwrap_or(0);
     let runs = project.store().runs(Page::ALL).await?.len();

@@ -44,7 +44,7 @@ impl Arguments {
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = Project::open(root)?;
+    let project = crate::open::open(root)?;
     let found = select::run(project.store(), &arguments.run).await?;
     let (run, actor) = (&found.row.run, project.actor(Way::Command));
     let body = Body::Cancel { reason: arguments.reason };

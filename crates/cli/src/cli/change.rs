@@ -9,7 +9,7 @@ use crate::prompt::{self, Confirmed};
 use crate::select::{self, HoldName};
 use crate::trouble::Trouble;
 use crate::view::HoldView;
-use crate::{background, neutral, pipeline, print, worktrees};
+use crate::{background, neutral, pipeline, print};
 use lockgate_engine::id::{HoldId, IdSource, RunId};
 use lockgate_engine::run::command::{Body, Way};
 use lockgate_engine::run::{Consequences, End, ForkAs, Run, consequences};
@@ -61,7 +61,7 @@ impl Arguments {
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     let named = select::hold_name(&arguments.hold)?;
-    let project = Project::open(root)?;
+    let project = crate::open::open(root)?;
     let (state, hold) = meant(&project, &named, arguments.run.as_deref()).await?;
     if let Some(open) = state.holds.get(&hold) {
         let (view, now) = (HoldView::of(open), project.world.clock.now());
@@ -148,7 +148,7 @@ async fn fork(
         let message = format!("the outputs of run {} cannot be copied to {}: {error}", parent.id, to.display());
         Trouble::new(Code::Unwritable, message)
     })?;
-    let branched = match worktrees::uses(&parent.workflow) && !found.aborts {
+    let branched = match lockgate::worktrees::uses(&parent.workflow) && !found.aborts {
         true => Branched::create(&project.root, &parent.id, &run).map_err(git_trouble)?,
         false => Branched::default(),
     };

@@ -5,10 +5,9 @@ mod told;
 use crate::authority::{Authority, Decision};
 use crate::background::Turn;
 use crate::code::Code;
+use crate::drive;
 use crate::exit::Exit;
-use crate::open::Project;
 use crate::trouble::Trouble;
-use crate::{drive, plans, worktrees};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{Entry, Event};
@@ -64,7 +63,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         // It fails only for the leader of a group, which what was begun by another process is not.
         let _ = rustix::process::setsid();
     }
-    let project = Project::open(root)?;
+    let project = crate::open::open(root)?;
     let unusable = |error: std::io::Error| {
         Trouble::new(Code::Unwritable, format!("{} cannot be used: {error}", project.root.folder().display()))
     };
@@ -184,7 +183,7 @@ impl Ends {
         }
         let (world, root, run, telling) = (self.world.clone(), self.root.clone(), run.clone(), self.telling);
         let written = tokio::spawn(async move {
-            for written in plans::write_summaries(&world, &root, &run).await {
+            for written in lockgate::plans::write_summaries(&world, &root, &run).await {
                 let what = written.map_or_else(|error| What::NoSummary { error }, |path| What::Summary { path });
                 telling.tell(SystemClock.now(), &run.id, &what);
             }
@@ -205,7 +204,7 @@ impl Listener for Ends {
                 }
                 Event::Failed { .. } | Event::Aborted { .. } | Event::Cancelled { .. } | Event::Completed => {
                     self.telling.tell(entry.at, &run.id, &What::Ended { status: run.status().word() });
-                    for worktree in worktrees::settle(&self.root, run) {
+                    for worktree in lockgate::worktrees::settle(&self.root, run).unwrap_or_default() {
                         self.telling.tell(entry.at, &run.id, &What::Worktree { worktree });
                     }
                     self.write_summaries(run);

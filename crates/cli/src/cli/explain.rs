@@ -3,7 +3,7 @@
 use crate::code::Code;
 use crate::error_pages::{self, Page};
 use crate::exit::Exit;
-use crate::presets::nearest;
+use crate::preset_answers::nearest;
 use crate::print::{self, STRONG, styled};
 use crate::trouble::Trouble;
 use serde::Serialize;

@@ -1,7 +1,6 @@
 //! `lockgate export`: a run in the form of another tool.
 
 use crate::exit::Exit;
-use crate::open::Project;
 use crate::trouble::Trouble;
 use crate::{print, select};
 use clap::ValueEnum;
@@ -28,7 +27,7 @@ enum Form {
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = Project::open_to_read(root)?;
+    let project = crate::open::open_to_read(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let state = load(project.store(), &found.row.run).await?;
     let text = match arguments.format {

@@ -5,7 +5,6 @@ use crate::code::Code;
 use crate::exit::Exit;
 use crate::leftovers::{self, Found, Kind, Standing};
 use crate::neutral;
-use crate::open::Project;
 use crate::print::{self, FAINT, styled};
 use crate::trouble::Trouble;
 use lockgate_engine::id::RunId;
@@ -65,7 +64,7 @@ impl Arguments {
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = Project::open(root)?;
+    let project = crate::open::open(root)?;
     let unreadable = |error: std::io::Error| {
         let message = format!("{} cannot be looked through: {error}", project.root.folder().display());
         Trouble::new(Code::Unwritable, message).help("make it readable and writable for you")

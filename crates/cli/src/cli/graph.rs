@@ -3,8 +3,7 @@
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::graph::json::GraphView;
-use crate::graph::{Drawing, mermaid, svg, terminal};
-use crate::open::Project;
+use crate::graph::{Drawing, mermaid, svg};
 use crate::standing::with_driver;
 use crate::trouble::Trouble;
 use crate::{diagnose, print, select, view, workflow_file};
@@ -41,7 +40,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     } else if arguments.mermaid {
         mermaid::write(&drawing)
     } else {
-        terminal::draw(&drawing, print::data_has_colour())
+        crate::graph_text::draw(&drawing, print::data_has_colour())
     };
     print::data(&text);
     Ok(Exit::Done)
@@ -71,7 +70,8 @@ fn of_file(path: &Path) -> Result<Drawing, Trouble> {
 }
 
 async fn of_run(root: Option<&Path>, named: &str) -> Result<Drawing, Trouble> {
-    let project = Project::open_to_read(root).map_err(|trouble| trouble.help(format!("there is no file {named:?} either")))?;
+    let project =
+        crate::open::open_to_read(root).map_err(|trouble| trouble.help(format!("there is no file {named:?} either")))?;
     let found = select::run_or_ended(project.store(), named).await?;
     let (run, driver) = with_driver(project.store(), &found.row.run).await?;
     Ok(Drawing::of_run(&run, view::status_word(run.status().word(), driver.is_some())))

@@ -3,7 +3,6 @@
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::handover::{Done, continuation, handover};
-use crate::open::Project;
 use crate::trouble::Trouble;
 use crate::{neutral, print, select};
 use std::path::Path;
@@ -23,7 +22,7 @@ pub(super) struct ContinuationArguments {
 }
 
 pub(super) async fn show_handover(root: Option<&Path>, arguments: HandoverArguments) -> Result<Exit, Trouble> {
-    let project = Project::open_to_read(root)?;
+    let project = crate::open::open_to_read(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let (done, run) = Done::of(&project, &found.row.run).await?;
     let block = handover(&done, &run, project.world.clock.now()).ok_or_else(|| {
@@ -35,7 +34,7 @@ pub(super) async fn show_handover(root: Option<&Path>, arguments: HandoverArgume
 }
 
 pub(super) async fn show_continuation(root: Option<&Path>, arguments: ContinuationArguments) -> Result<Exit, Trouble> {
-    let project = Project::open_to_read(root)?;
+    let project = crate::open::open_to_read(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let (done, run) = Done::of(&project, &found.row.run).await?;
     let block = continuation(&done, &run).ok_or_else(|| {

@@ -5,10 +5,10 @@ use crate::authority::{Authority, Decision};
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
-use crate::pipeline::Room;
 use crate::trouble::Trouble;
 use crate::view::{lockgate, resume_command};
 use crate::{diagnose, neutral, pipeline, print, workflow_file};
+use lockgate::pipeline::Room;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::formats::kind::Format;
 use lockgate_engine::formats::pipeline::by_hand::leave_to_a_person;
@@ -66,7 +66,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let text = workflow_file::text(&arguments.file)?;
     let (state, told) = lenient(&text).map_err(|error| not_json(&arguments.file, &text, &error))?;
     let prd = known_by(&state, &arguments.file)?;
-    let project = Project::open_or_make(root)?;
+    let project = crate::open::open_or_create(root)?;
     let actor = project.actor(Way::Command);
     let spec = spec(&project, &arguments, &state)?;
     let (file, mut workflow) = match spec {
@@ -89,11 +89,13 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
             ));
         }
     }
-    let workflow = super::with_limits(workflow, &project.config);
+    let workflow = lockgate::start::with_limits(workflow, &project.config);
     let mut beginner = None;
     if let Some(pipeline) = &workflow.pipeline {
         let room = if arguments.new { Room::Anew } else { Room::Over(arguments.file.clone()) };
-        beginner = Some(pipeline::make_room(&project, pipeline, room).await?);
+        let (lock, notes) = lockgate::pipeline::make_room(&project, pipeline, room).await?;
+        notes.iter().for_each(print::note);
+        beginner = Some(lock);
     }
     let status = state.status;
     let absolute = std::path::absolute(&arguments.file).unwrap_or_else(|_| arguments.file.clone());

@@ -5,8 +5,8 @@ use crate::open::Project;
 use crate::page::PageArguments;
 use crate::print::{HELP, STRONG, styled};
 use crate::trouble::Trouble;
-use crate::view::{self, HoldView};
-use crate::{moment, neutral, print, progress, select};
+use crate::view::HoldView;
+use crate::{moment, neutral, print, select};
 use lockgate_engine::id::RunId;
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::load::load;
@@ -43,7 +43,7 @@ impl Line {
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = Project::open_to_read(root)?;
+    let project = crate::open::open_to_read(root)?;
     let after = match &arguments.page.after {
         Some(hold) => Some(select::hold(project.store(), &select::hold_name(hold)?).await?.cursor),
         None => None,
@@ -89,10 +89,10 @@ fn text(line: &Line, goes_on: bool, now: Timestamp) -> String {
         line.run,
         neutral::line(&place),
         moment::ago(now, hold.since),
-        progress::first_line(&hold.prompt)
+        lockgate::phrases::first_line(&hold.prompt)
     );
-    text.extend(hold.deadline_line(now).map(|line| format!("  {line}\n")));
-    text += &view::shown_text(hold, "  ");
+    text.extend(crate::run_text::deadline_line(&hold, now).map(|line| format!("  {line}\n")));
+    text += &crate::run_text::shown_text(hold, "  ");
     if hold.text.is_some() {
         let _ = writeln!(text, "  see it whole: {}", styled(HELP, format_args!("lockgate why {}", line.run)));
     }

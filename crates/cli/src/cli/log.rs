@@ -6,7 +6,7 @@ use crate::print::{FAINT, styled};
 use crate::sentence::Sentences;
 use crate::standing::{Changes, standing};
 use crate::trouble::Trouble;
-use crate::{print, progress, select};
+use crate::{print, select};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Actor;
@@ -38,7 +38,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = Project::open_to_read(root)?;
+    let project = crate::open::open_to_read(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let run = &found.row.run;
     let mut changes = Changes::of(project.store(), run);
@@ -156,6 +156,6 @@ fn json_line(seq: u64, entry: &Entry, hash: Digest) -> Value {
 fn text_line(seq: u64, entry: &Entry, sentences: &mut Sentences) -> String {
     // What a timer does by itself, its sentence says already.
     let actor = entry.actor.as_ref().filter(|_| !matches!(entry.event, Event::Reminded { .. } | Event::DeadlinePassed { .. }));
-    let by = actor.map(|actor| styled(FAINT, format_args!("  (by {})", progress::by(Some(actor)))));
+    let by = actor.map(|actor| styled(FAINT, format_args!("  (by {})", lockgate::phrases::by(Some(actor)))));
     format!("{seq:>5}  {}  {}{}\n", styled(FAINT, entry.at), sentences.tell(entry), by.unwrap_or_default())
 }

@@ -66,7 +66,7 @@ struct Attempt {
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = Project::open_to_read(root)?;
+    let project = crate::open::open_to_read(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let mut state = load(project.store(), &found.row.run).await?;
     let step = select::step(&state, &arguments.task)?;

@@ -37,15 +37,11 @@ mod verify;
 mod wait;
 mod watch;
 mod why;
-mod worker;
 mod worktrees;
-
-pub(crate) use run::with_limits;
 
 use crate::authority::{Authority, authorize};
 use crate::code::Code;
 use crate::exit::Exit;
-use crate::open::WORKER;
 use crate::trouble::{Trouble, TroubleView};
 use crate::{print, signals};
 use clap::{Parser, Subcommand};
@@ -166,8 +162,8 @@ struct ErrorView {
 /// Runs the command line of this process.
 pub(crate) fn main() -> ExitCode {
     // Workers are started often and by ourselves only: they need no reading of arguments.
-    if std::env::args_os().nth(1).is_some_and(|word| word == WORKER) {
-        return worker::main();
+    if let Some(exit) = lockgate::script_worker::run_if_requested() {
+        return exit;
     }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,

@@ -2,7 +2,6 @@
 
 use crate::code::Code;
 use crate::exit::Exit;
-use crate::open::Project;
 use crate::trouble::Trouble;
 use crate::{print, select, sentence};
 use lockgate_engine::run::command::{Body, Way};
@@ -37,7 +36,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         return Err(Trouble::new(Code::BadUsage, "there is nothing to note")
             .help("give --key-fix FILE=CHANGE, --eslint-fix FILE=CHANGE or --cleanup TEXT"));
     }
-    let project = Project::open(root)?;
+    let project = crate::open::open(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let run = &found.row.run;
     let body = Body::Pipeline(Box::new(PipelineWish::Note(notes.clone())));

@@ -4,7 +4,7 @@ use crate::authority::{Authority, Decision};
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::neutral;
-use crate::open::{current_folder, database};
+use crate::open::{current_folder, database_of};
 use crate::print;
 use crate::trouble::Trouble;
 use lockgate_engine::words::counted;
@@ -56,7 +56,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         }
     };
     must_be_a_backup(file)?;
-    if database(&Config::read(&root.config_file())?).is_some() {
+    if database_of(&Config::read(&root.config_file())?).is_some() {
         return Err(Trouble::new(
             Code::KeptInPostgresql,
             "the runs of this project are kept in PostgreSQL, and a backup is restored into a folder",

@@ -6,7 +6,8 @@ use crate::definition::{self, Changed, Settled};
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::pipeline::{self, GoOn, Going};
-use crate::presets::{self, PresetArguments};
+use crate::preset_answers;
+use crate::preset_arguments::PresetArguments;
 use crate::progress::Progress;
 use crate::trouble::Trouble;
 use crate::view::Aborted;
@@ -87,7 +88,7 @@ impl Arguments {
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     let mut presets = arguments.presets.presets()?;
-    let project = Project::open(root)?;
+    let project = crate::open::open(root)?;
     let found = meant(&project, &arguments.run).await?;
     let going = match of_pipeline(&project, &found, &arguments).await? {
         None => {
@@ -169,10 +170,10 @@ async fn leave(project: &Project, run: &RunId, presets: Vec<Preset>, how: How) -
     }
     if !presets.is_empty() {
         project.may_decide(&actor, run, "answer in advance").await?;
-        let presets = presets::resolve(presets, &state.workflow, Some(&state))?;
+        let presets = preset_answers::resolve(presets, &state.workflow, Some(&state))?;
         submit(&project.world, run, actor.clone(), Body::GivePresets { presets }, project.require_terminal()).await?;
     }
-    if let Some(difference) = definition::difference(project, &state) {
+    if let Some(difference) = lockgate::definition::difference(project, &state) {
         // Nothing listens for signals here, so they end the program as they end any other.
         let halt = Halt::default();
         match definition::settle(&state, difference, changed, (!json).then_some(&halt)).await? {
@@ -181,7 +182,7 @@ async fn leave(project: &Project, run: &RunId, presets: Vec<Preset>, how: How) -
             Settled::Halted(exit) => return Ok(exit),
         }
     }
-    let claim = Project::open(Some(project.root.dir()))?;
+    let claim = crate::open::open(Some(project.root.dir()))?;
     let detached = detach(&claim.world, run, actor.clone(), project.require_terminal()).await;
     // While the claim lasts, nobody else goes on with it and asks what is answered here.
     let answered = match &detached {
@@ -256,13 +257,13 @@ pub(super) async fn go_on(project: &Project, run: &RunId, presets: Vec<Preset>, 
     if !presets.is_empty() {
         project.may_decide(&actor, run, "answer in advance").await?;
     }
-    let presets = presets::resolve(presets, &state.workflow, Some(state))?;
+    let presets = preset_answers::resolve(presets, &state.workflow, Some(state))?;
     let halt = drive::make_ready()?;
     if let Some(by) = project.store().driver_of(run).await? {
         return Ok(GoneOn::Elsewhere(by));
     }
     // Before it is taken over, since that already tries again what failed.
-    if let Some(difference) = definition::difference(project, state) {
+    if let Some(difference) = lockgate::definition::difference(project, state) {
         match definition::settle(state, difference, changed, (!json).then_some(&halt)).await? {
             Settled::Kept => {}
             Settled::Accepted(frozen) => accept_definition(project, run, &actor, &frozen).await?,
@@ -329,7 +330,7 @@ async fn meant(project: &Project, named: &str) -> Result<ListedRun, Trouble> {
     {
         return Ok(newest);
     }
-    select::run(project.store(), named).await
+    Ok(select::run(project.store(), named).await?)
 }
 
 /// How a pipeline goes on; nothing where the run is none.
@@ -378,6 +379,6 @@ async fn already_ended(project: &Project, run: &RunId, status: &str) -> Result<T
 async fn refused(project: &Project, actor: &Actor, run: &RunId, refusal: Refusal) -> Result<Trouble, Trouble> {
     match refusal {
         Refusal::Ended { status } => already_ended(project, run, status).await,
-        refusal => Ok(project.refuse(actor, run, RETRY_FAILED, None, refusal).await),
+        refusal => Ok(project.refuse(actor, run, RETRY_FAILED, None, refusal).await.into()),
     }
 }

@@ -4,7 +4,6 @@ use super::answer::tell_who_goes_on;
 use crate::authority::{Authority, Decision};
 use crate::code::Code;
 use crate::exit::Exit;
-use crate::open::Project;
 use crate::trouble::Trouble;
 use crate::view::lockgate;
 use crate::{print, select, sentence};
@@ -76,7 +75,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         None => Verdict::Overridden,
     };
     let gates = gates(&arguments.gates, verdict)?;
-    let project = Project::open(root)?;
+    let project = crate::open::open(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let run = &found.row.run;
     let inside = |path: &str| Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));

@@ -5,12 +5,13 @@ use crate::background::Seen;
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
-use crate::presets::{self, PresetArguments};
+use crate::preset_answers;
+use crate::preset_arguments::PresetArguments;
 use crate::progress::Progress;
 use crate::rehearsal::{self, Piece, RehearsalView};
 use crate::trouble::Trouble;
 use crate::view::lockgate;
-use crate::{background, diagnose, drive, inputs, neutral, pipeline, print, signals, workflow_file};
+use crate::{background, diagnose, drive, inputs, neutral, print, signals, workflow_file};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Way;
 use lockgate_engine::spec::workflow::{Commit, Workflow};
@@ -21,7 +22,6 @@ use lockgate_runner::git::git;
 use lockgate_runner::start::{Beginning, DonePlans, WorkflowFile, prepare};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 /// Begins a run of a workflow and drives it until it ends or waits for a person
@@ -102,7 +102,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     warn_of_unknown_vars(&vars, &workflow);
     let mut vars = vars;
     inputs::complete(&mut vars, &workflow, !arguments.json && !arguments.detach && !arguments.dry_run)?;
-    let presets = presets::resolve(presets, &workflow, None)?;
+    let presets = preset_answers::resolve(presets, &workflow, None)?;
     refuse_unfit(&arguments, &workflow)?;
 
     if arguments.dry_run {
@@ -111,20 +111,22 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         return dry_run(root, &file, workflow, beginning, arguments.json).await;
     }
 
-    let project = Project::open_or_make(root)?;
+    let project = crate::open::open_or_create(root)?;
     let actor = project.actor(Way::Command);
     let flags = arguments.flags.into_iter().chain(arguments.raw_flags).collect();
     let agent = arguments.agent.filter(|agent| !agent.trim().is_empty());
     refuse_without_agent(&workflow, agent.as_deref(), &project.config)?;
     refuse_commits_without_git(&workflow, project.root.dir())?;
-    let mut workflow = with_limits(workflow, &project.config);
+    let mut workflow = lockgate::start::with_limits(workflow, &project.config);
     let mut beginner = None;
     let feature = match &mut workflow.pipeline {
         None => arguments.feature,
         Some(pipeline) => {
             pipeline.review = pipeline.review || arguments.review;
-            let room = if arguments.new { pipeline::Room::Anew } else { pipeline::Room::First };
-            beginner = Some(pipeline::make_room(&project, pipeline, room).await?);
+            let room = if arguments.new { lockgate::pipeline::Room::Anew } else { lockgate::pipeline::Room::First };
+            let (lock, notes) = lockgate::pipeline::make_room(&project, pipeline, room).await?;
+            notes.iter().for_each(print::note);
+            beginner = Some(lock);
             Some(pipeline.prd.clone())
         }
     };
@@ -177,17 +179,6 @@ fn refuse_unfit(arguments: &Arguments, workflow: &Workflow) -> Result<(), Troubl
     }
 }
 
-/// The workflow with the limits of the project where it has none of its own.
-pub(crate) fn with_limits(workflow: Workflow, config: &Config) -> Workflow {
-    let mut workflow = pipeline::with_settings(workflow, config);
-    workflow.follow_policy(&config.policy);
-    workflow.shell = workflow.shell.or_else(|| config.shell.clone());
-    for commit in workflow.phases.iter_mut().flat_map(|phase| &mut phase.tasks).filter_map(|task| task.commit.as_mut()) {
-        *commit = std::mem::take(commit).or(&config.commit);
-    }
-    Workflow { max_parallel: workflow.max_parallel.or(config.max_parallel.map(NonZeroU32::get)), ..workflow }
-}
-
 /// What cannot be committed is better known before an agent has worked.
 fn refuse_commits_without_git(workflow: &Workflow, root: &Path) -> Result<(), Trouble> {
     if !workflow.commits() || git(root, &["rev-parse", "--git-dir"]).is_ok() {
@@ -221,15 +212,15 @@ async fn dry_run(
     beginning: Beginning,
     json: bool,
 ) -> Result<Exit, Trouble> {
-    let (root, config) = rehearsal::project(root)?;
+    let (root, config) = crate::open::settings(root)?;
     let halt = Halt::default();
     signals::listen(&halt)?;
     let (name, feature) = (workflow.name.clone(), beginning.feature.clone());
-    let piece = Piece { file, workflow: with_limits(workflow, &config), beginning, given: BTreeMap::new() };
-    let done = rehearsal::walk(&root, &config, &halt, piece).await?;
+    let piece = Piece { file, workflow: lockgate::start::with_limits(workflow, &config), beginning, given: BTreeMap::new() };
+    let done = rehearsal::walk(&root, &config, &crate::open::script_worker(), &halt, piece).await?;
     match json {
         true => print::json(&RehearsalView::of(&done.came, &name, feature.as_deref())),
-        false => drop(print::data(&rehearsal::told(&done.came, &name, feature.as_deref()))),
+        false => drop(print::data(&crate::rehearsal_text::told(&done.came, &name, feature.as_deref()))),
     }
     Ok(match &done.came.cut_short {
         _ if halt.is_halted() => Exit::by_signal(halt.signal()),

@@ -1,11 +1,11 @@
 //! `lockgate runs`: all runs, newest first.
 
 use crate::exit::Exit;
-use crate::open::Project;
 use crate::page::PageArguments;
 use crate::print::{STRONG, styled};
+use crate::run_text::status_style;
 use crate::trouble::Trouble;
-use crate::view::{status_style, status_word};
+use crate::view::status_word;
 use crate::{moment, neutral, print, select};
 use lockgate_engine::time::Timestamp;
 use lockgate_store::ListedRun;
@@ -52,7 +52,7 @@ impl<'r> RunLine<'r> {
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = Project::open_to_read(root)?;
+    let project = crate::open::open_to_read(root)?;
     let after = match &arguments.page.after {
         Some(run) => Some(select::run_or_ended(project.store(), run).await?.cursor),
         None => None,

@@ -4,7 +4,7 @@ use crate::exit::Exit;
 use crate::open::Project;
 use crate::standing::with_driver;
 use crate::trouble::Trouble;
-use crate::view::{self, RunView};
+use crate::view::RunView;
 use crate::{pipeline, print, select};
 use std::path::Path;
 
@@ -19,13 +19,13 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = Project::open_to_read(root)?;
+    let project = crate::open::open_to_read(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let view = view_of(&project, &found.row.run).await?;
     if arguments.json {
         print::json(&view);
     } else {
-        print::data(&view::run_text(&view, project.world.clock.now()));
+        print::data(&crate::run_text::run_text(&view, project.world.clock.now()));
     }
     Ok(Exit::Done)
 }
@@ -34,5 +34,5 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 pub(super) async fn view_of(project: &Project, run: &lockgate_engine::id::RunId) -> Result<RunView, Trouble> {
     let (state, driver) = with_driver(project.store(), run).await?;
     pipeline::refresh(project, &state, driver.is_some()).await;
-    RunView::of(&state, driver, project).await
+    Ok(RunView::of(&state, driver, project).await?)
 }

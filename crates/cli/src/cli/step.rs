@@ -72,7 +72,7 @@ impl Wish {
 
 /// Records a wish and, where that was asked for, goes on with the run.
 pub(super) async fn run(root: Option<&Path>, arguments: StepArguments, wish: Wish) -> Result<Exit, Trouble> {
-    let project = Project::open(root)?;
+    let project = crate::open::open(root)?;
     let found = select::run(project.store(), &arguments.run).await?;
     let run = &found.row.run;
     let actor = project.actor(Way::Command);

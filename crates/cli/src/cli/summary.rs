@@ -5,7 +5,7 @@ use crate::open::Project;
 use crate::standing::with_driver;
 use crate::summary::{self, Summary, markdown};
 use crate::trouble::Trouble;
-use crate::{plans, print, select, worktrees};
+use crate::{print, select};
 use lockgate_engine::id::RunId;
 use std::path::Path;
 
@@ -20,7 +20,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = Project::open_to_read(root)?;
+    let project = crate::open::open_to_read(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let summary = summary_of(&project, &found.row.run).await?;
     if arguments.json {
@@ -34,7 +34,11 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 async fn summary_of(project: &Project, run: &RunId) -> Result<Summary, Trouble> {
     let (state, driver) = with_driver(project.store(), run).await?;
     // Whoever drove it may have ended before they were written.
-    plans::write_summaries(&project.world, &project.root, &state).await;
+    lockgate::plans::write_summaries(&project.world, &project.root, &state).await;
     let summary = summary::of(project.store(), &state, driver.is_some(), project.world.clock.now()).await?;
-    Ok(Summary { worktrees: worktrees::of_run(project, &state).await, ..summary })
+    let worktrees = lockgate::worktrees::of_run(project, &state).await.unwrap_or_else(|why| {
+        print::warn(why);
+        Vec::new()
+    });
+    Ok(Summary { worktrees, ..summary })
 }

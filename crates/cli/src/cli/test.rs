@@ -2,7 +2,7 @@
 
 use crate::code::Code;
 use crate::exit::Exit;
-use crate::presets::{self, nearest};
+use crate::preset_answers::{self, nearest};
 use crate::print::{self, ERROR, FAINT, GOOD, STRONG, styled};
 use crate::rehearsal::{self, Piece};
 use crate::trouble::{Trouble, TroubleView};
@@ -61,7 +61,7 @@ struct Ready {
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let (root, config) = rehearsal::project(root)?;
+    let (root, config) = crate::open::settings(root)?;
     let halt = Halt::default();
     signals::listen(&halt)?;
     let mut files = Vec::new();
@@ -132,7 +132,7 @@ fn ready(path: &Path) -> Result<Ready, Trouble> {
                 .help("in a file of cases, inputs stand under the `vars` of a case")
         })?;
         for (preset, place) in &mut case.answers {
-            let mut resolved = presets::resolve(vec![preset.clone()], &workflow, None)
+            let mut resolved = preset_answers::resolve(vec![preset.clone()], &workflow, None)
                 .map_err(|trouble| trouble.placed(Code::BadCases, &at(path, *place)))?;
             if let Some(resolved) = resolved.pop() {
                 *preset = resolved;
@@ -190,7 +190,7 @@ async fn all(root: &Root, config: &Config, halt: &Halt, ready: Ready, tell: bool
         };
         let given = outputs.into_iter().map(|(address, (given, _))| (address, given)).collect();
         let piece = Piece { file: &file, workflow: workflow.clone(), beginning, given };
-        let done = rehearsal::walk(root, config, halt, piece).await?;
+        let done = rehearsal::walk(root, config, &crate::open::script_worker(), halt, piece).await?;
         if halt.is_halted() {
             break;
         }

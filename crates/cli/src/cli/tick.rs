@@ -2,7 +2,6 @@
 
 use crate::authority::{Authority, Decision};
 use crate::exit::Exit;
-use crate::open::Project;
 use crate::print;
 use crate::trouble::Trouble;
 use crate::{background, neutral};
@@ -46,14 +45,14 @@ impl Arguments {
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = Project::open(root)?;
+    let project = crate::open::open(root)?;
     let fired = fire_due(&project.world, |run| project.root.run_folder(run).is_dir()).await?;
     for fired in &fired {
         let what = match fired.kind.as_str() {
             "deadline" => "nobody answered it in time",
             _ => "it still waits",
         };
-        let hold = fired.now.holds.get(fired.hold.as_str()).map(|hold| crate::progress::first_line(&hold.prompt));
+        let hold = fired.now.holds.get(fired.hold.as_str()).map(|hold| crate::phrases::first_line(&hold.prompt));
         let hold = hold.map(|prompt| format!(": {}", neutral::line(&prompt))).unwrap_or_default();
         print::say(format_args!("run {}, hold {}: {what}{hold}", fired.run, fired.hold));
     }

@@ -1,7 +1,7 @@
 //! `lockgate validate`: check workflow files of every kind without running them, and say what was read.
 
 use crate::exit::Exit;
-use crate::trouble::TroubleView;
+use crate::trouble::{Trouble, TroubleView};
 use crate::{diagnose, neutral, print, workflow_file};
 use lockgate_engine::spec::problem::Problem;
 use lockgate_engine::spec::workflow::Work;
@@ -65,7 +65,7 @@ pub(super) fn run(arguments: &Arguments) -> Exit {
     let mut lines = Vec::new();
     for path in &arguments.files {
         let file = path.to_string_lossy().into_owned();
-        let line = match workflow_file::read(path) {
+        let line = match workflow_file::read(path).map_err(Trouble::from) {
             Err(trouble) => {
                 if !arguments.json {
                     trouble.tell();

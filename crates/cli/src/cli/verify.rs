@@ -2,7 +2,7 @@
 
 use crate::code::Code;
 use crate::exit::Exit;
-use crate::open::{Project, database};
+use crate::open::{Project, database_of};
 use crate::print;
 use crate::trouble::Trouble;
 use crate::{neutral, select};
@@ -46,7 +46,7 @@ struct FindingView<'f> {
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = Project::open_to_read(root)?;
+    let project = crate::open::open_to_read(root)?;
     if arguments.accept_missing {
         accept_missing(&project)?;
     }
@@ -80,7 +80,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 /// A person takes the database as it is, without what was recorded in it before.
 fn accept_missing(project: &Project) -> Result<(), Trouble> {
     may_decide(&project.actor(Way::Command), project.require_terminal(), "accept that commits are missing")?;
-    if database(&project.config).is_none() {
+    if database_of(&project.config).is_none() {
         SqliteStore::accept_missing(&project.root.folder())?;
     }
     Ok(())

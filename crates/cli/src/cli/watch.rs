@@ -42,7 +42,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = Project::open_to_read(root)?;
+    let project = crate::open::open_to_read(root)?;
     let run = select::run_or_ended(project.store(), &arguments.run).await?.row.run;
     let halt = Halt::default();
     signals::listen(&halt)?;

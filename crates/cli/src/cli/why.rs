@@ -2,10 +2,9 @@
 
 use super::status::view_of;
 use crate::exit::Exit;
-use crate::open::Project;
 use crate::print::{self, HELP, STRONG, styled};
 use crate::trouble::Trouble;
-use crate::view::{self, Aborted, DriverView, HoldView, RunView, StepView, lockgate, resume_command};
+use crate::view::{Aborted, DriverView, HoldView, RunView, StepView, lockgate, resume_command};
 use crate::{moment, neutral, select};
 use lockgate_engine::time::Timestamp;
 use serde::Serialize;
@@ -57,7 +56,7 @@ impl Reason {
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = Project::open_to_read(root)?;
+    let project = crate::open::open_to_read(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let view = view_of(&project, &found.row.run).await?;
     let now = project.world.clock.now();
@@ -171,7 +170,7 @@ fn question(hold: &HoldView, view: &RunView, now: Timestamp) -> Reason {
     let name = format!("hold {}@{}{place}", hold.id, hold.revision);
     let process = view.driver.as_ref().map(|driver| format!("process {} on {}", driver.pid, driver.host));
     let failures = failed(view).filter(|(address, _)| hold.tasks.contains(address)).map(|(_, step)| step.clone()).collect();
-    let reason = match (view::answered(hold), process) {
+    let reason = match (crate::run_text::answered(hold), process) {
         (Some(answered), Some(process)) => {
             let what = format!("{name} is {answered}; what follows from it has begun");
             Reason::new(what, hold.since, format!("{process}, which drives it"), Vec::new())
@@ -219,14 +218,14 @@ fn text(why: &Why, now: Timestamp) -> String {
             let _ = writeln!(text, "  {line}");
         }
         if let Some(hold) = reason.hold.as_ref().filter(|hold| hold.is_open()) {
-            text.extend(hold.deadline_line(now).map(|line| format!("  {line}\n")));
-            text += &view::shown_text(hold, "  ");
+            text.extend(crate::run_text::deadline_line(&hold, now).map(|line| format!("  {line}\n")));
+            text += &crate::run_text::shown_text(hold, "  ");
         }
         for failure in &reason.failures {
             if reason.failures.len() > 1 {
                 let _ = writeln!(text, "  {}", neutral::line(&failure.id));
             }
-            text += &view::failure_text(failure, "  ");
+            text += &crate::run_text::failure_text(failure, "  ");
         }
         let _ = writeln!(text, "  since {} ({})", reason.since, moment::ago(now, reason.since));
         let _ = writeln!(text, "  who can move it: {}", neutral::line(&reason.who));

@@ -62,7 +62,7 @@ impl Arguments {
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = Project::open(root)?;
+    let project = crate::open::open(root)?;
     match arguments.act {
         None => list(&project, arguments.run.as_deref(), arguments.json).await,
         Some(Act::Merge(which)) => merge_one(&project, &which).await,

@@ -97,7 +97,7 @@ fn told(problems: &[Problem]) -> String {
 #[test]
 fn pages_of_troubles_name_the_exit_code() {
     for code in Code::ALL {
-        let line = format!("\nExit code: {}.\n", code.exit().code());
+        let line = format!("\nExit code: {}.\n", crate::exit::Exit::of_error(*code).code());
         assert!(page(code.text()).text.contains(&line), "{code} lacks {line:?}");
     }
 }

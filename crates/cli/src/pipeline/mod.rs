@@ -1,34 +1,17 @@
 //! Pipelines at the command line: how they begin, how they go on, and what people see of them.
 
-mod begin;
 mod resume;
-mod shown;
+mod text;
 
-pub(crate) use begin::{Room, make_room, with_settings};
 pub(crate) use resume::{GoOn, Going, aborted_at, go_on};
-pub(crate) use shown::{PipelineView, text};
+pub(crate) use text::text;
 
 use crate::open::Project;
 use crate::trouble::Trouble;
 use crate::{neutral, print};
 use lockgate_engine::run::Run;
-use lockgate_engine::spec::workflow::{Gate, Workflow};
 use lockgate_runner::projection::{archive, bring_up};
 use std::path::Path;
-
-/// What people call a task: workstreams also have names.
-pub(crate) fn task_title(workflow: &Workflow, task: &str) -> String {
-    let workstream = workflow.pipeline.as_ref().and_then(|pipeline| pipeline.workstream(task));
-    match workstream.map(|workstream| workstream.name.as_str()).filter(|name| !name.is_empty() && *name != task) {
-        Some(name) => format!("{task}: {name}"),
-        None => task.to_owned(),
-    }
-}
-
-/// What people call a gate: those of pipelines have titles, as in the state file.
-pub(crate) fn gate_title(workflow: &Workflow, gate: &Gate) -> String {
-    if workflow.pipeline.is_some() { gate.title().to_owned() } else { gate.id.to_string() }
-}
 
 /// Lets the state file follow a run that goes on from another one; what it said of that one is kept aside.
 pub(crate) async fn hand_over(project: &Project, run: &Run) -> Result<(), Trouble> {

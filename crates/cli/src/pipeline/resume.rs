@@ -137,7 +137,7 @@ async fn approved(project: &Project, run: &Run, document: &Document, asked: GoOn
     let (prd, number) = (&document.prd, document.current_phase);
     let said = asked.go_on || asked.restart || asked.fixed;
     if said || (may_ask && yes(&format!("Go on after phase {number}? [y/N] "))?) {
-        return project.may_decide(&project.actor(Way::Command), &run.id, "answer a hold").await;
+        return Ok(project.may_decide(&project.actor(Way::Command), &run.id, "answer a hold").await?);
     }
     let message = format!("the file that {prd} was imported from rests after phase {number}; nobody said that it goes on");
     Err(Trouble::new(Code::ResumeChoice, message).help(format!("let it go on with `{}`", resume_command(prd, ["--continue"]))))

@@ -42,17 +42,17 @@ impl Shown {
             None => question += &format!("{}\n", neutral::lines(&hold.prompt)),
         }
         for note in &hold.notes {
-            question += &format!("{} {}\n", styled(WARNING, "note:"), view::hanging(note, "      "));
+            question += &format!("{} {}\n", styled(WARNING, "note:"), crate::run_text::hanging(note, "      "));
         }
-        question.extend(view.deadline_line(SystemClock.now()).map(|line| format!("{line}\n")));
-        question.extend(view::previously(&view).map(|line| format!("{line}\n")));
+        question.extend(crate::run_text::deadline_line(&view, SystemClock.now()).map(|line| format!("{line}\n")));
+        question.extend(crate::run_text::previously(&view).map(|line| format!("{line}\n")));
         let mut options = String::from("\n");
         for (at, choice) in hold.options.iter().enumerate() {
             let before = hold.previous_choice().is_some_and(|previous| previous.id == choice.id);
             let before = if before { " (previous answer)" } else { "" };
             options += &format!("  {}{before}\n", neutral::line(&view::option_line(at, choice)));
             let said = hold.asked.iter().flat_map(|asked| asked.pros_and_cons(&choice.id));
-            options.extend(said.map(|said| format!("     {}\n", view::hanging(&said, "     "))));
+            options.extend(said.map(|said| format!("     {}\n", crate::run_text::hanging(&said, "     "))));
         }
         if let Some(stop) = hold.stop() {
             let line = format!("{}: {} (Ctrl+C leaves it for later)", stop.id, stop.label);
@@ -105,7 +105,7 @@ fn cut(file: &FileView, most: usize, wide: usize) -> String {
         // Its size says enough where none of its lines is shown.
         preview.more = if most == 0 { 0 } else { preview.more + left_out };
     }
-    view::file_text(&file, INDENT)
+    crate::run_text::file_text(&file, INDENT)
 }
 
 fn rows(text: &str, size: Size) -> usize {

@@ -26,7 +26,7 @@ pub(super) fn page() -> String {
     }
     text += "\n## Errors of commands\n\n| code | meaning | exit code |\n| --- | --- | --- |\n";
     for code in Code::ALL {
-        let _ = writeln!(text, "| {} | {} |", told(code.text()), code.exit().code());
+        let _ = writeln!(text, "| {} | {} |", told(code.text()), crate::exit::Exit::of_error(*code).code());
     }
     text
 }

@@ -15,9 +15,9 @@ pub(crate) use rows::Size;
 
 use crate::graph::{Mark, gap_mark};
 use crate::neutral;
-use crate::pipeline::{gate_title, task_title};
-use crate::progress::first_line;
+use crate::phrases::first_line;
 use crate::view::{AgentView, Deadline, phase_status, status_word};
+use lockgate::pipeline::{gate_title, task_title};
 use lockgate_engine::id::{GateId, StepKey, TaskId};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{Entry, Event};

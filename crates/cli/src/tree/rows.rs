@@ -4,6 +4,7 @@ use super::shown::{ALL_SHOWN, Shown};
 use super::{GapNode, PhaseNode, StepNode, Tree};
 use crate::columns::{columns, fitted};
 use crate::graph::Mark;
+use crate::graph_text::mark_style;
 use crate::moment::elapsed;
 use crate::neutral;
 use crate::print::{ERROR, FAINT, STRONG, WARNING, styled};
@@ -189,10 +190,10 @@ impl Tree {
         };
         Row {
             indent: 0,
-            sign: (mark.style(), mark.sign()),
+            sign: (mark_style(mark), mark.sign()),
             name: Told::words(STRONG, format!("{} {}", self.run, self.title)),
             time: elapsed(time),
-            beside: Told::words(mark.style(), beside),
+            beside: Told::words(mark_style(mark), beside),
         }
     }
 
@@ -222,7 +223,7 @@ impl Tree {
 fn many(mark: Mark, forms: Vec<String>) -> Row {
     Row {
         indent: 2,
-        sign: (mark.style(), mark.sign()),
+        sign: (mark_style(mark), mark.sign()),
         name: Told::counts(forms),
         time: String::new(),
         beside: Told::words(FAINT, ""),
@@ -234,7 +235,7 @@ fn asked(question: &str, until: Option<&Deadline>, now: Timestamp) -> Row {
     let mark = Mark::Asking;
     Row {
         indent: 4,
-        sign: (mark.style(), mark.sign()),
+        sign: (mark_style(mark), mark.sign()),
         name: Told::words(WARNING, "hold"),
         time: String::new(),
         beside: Told::words(WARNING, format!("{question}{until}")),
@@ -248,7 +249,7 @@ fn phase_row(phase: &PhaseNode, now: Timestamp, counts: &[String]) -> Row {
     let took = phase.began.zip(until).map(|(began, until)| until.since(began));
     Row {
         indent: 2,
-        sign: (phase.mark.style(), phase.mark.sign()),
+        sign: (mark_style(phase.mark), phase.mark.sign()),
         name: Told::words(style, format!("{}{again}", phase.id)),
         time: took.map(elapsed).unwrap_or_default(),
         beside: if phase.mark == Mark::Skipped { Told::words(FAINT, "passed over") } else { Told::counts_of(counts) },
@@ -268,7 +269,7 @@ fn gap_row(gap: &GapNode) -> Row {
     let style = if gap.mark == Mark::Failed || gap.mark == Mark::Asking { WARNING } else { FAINT };
     Row {
         indent: 4,
-        sign: (gap.mark.style(), gap.mark.sign()),
+        sign: (mark_style(gap.mark), gap.mark.sign()),
         name: Told::words(quiet(gap.mark), "gap check"),
         time: String::new(),
         beside: Told::words(style, &gap.told),
@@ -295,7 +296,7 @@ fn step_row(step: &StepNode, now: Timestamp, line_of: &dyn Fn(&str) -> Option<St
     };
     Row {
         indent: 4,
-        sign: (step.mark.style(), step.mark.sign()),
+        sign: (mark_style(step.mark), step.mark.sign()),
         name: Told::words(quiet(step.mark), format!("{}{attempt}", step.label)),
         time: took.map(elapsed).unwrap_or_default(),
         beside,

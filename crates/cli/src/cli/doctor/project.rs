@@ -115,7 +115,7 @@ fn committed_state(root: &Root) -> Option<Check> {
 async fn database(root: &Root) -> Vec<Check> {
     // Bad settings were told already.
     let Ok(config) = Config::read(&root.config_file()) else { return Vec::new() };
-    let elsewhere = open::database(&config);
+    let elsewhere = open::database_of(&config);
     let opened: Result<Box<dyn Store>, StoreError> = match &elsewhere {
         Some(url) => PostgresStore::connect(url).map(|store| Box::new(store) as Box<dyn Store>),
         None => SqliteStore::open_existing(&root.folder()).map(|store| Box::new(store) as Box<dyn Store>),

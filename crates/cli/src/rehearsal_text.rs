@@ -1,0 +1,187 @@
+//! A rehearsal for people: the path that was taken, step by step.
+
+use crate::neutral;
+use crate::phrases::first_line;
+use crate::print::{ERROR, FAINT, GOOD, STRONG, WARNING, styled};
+use lockgate::rehearsal::unused_answers;
+use lockgate_engine::run::Status;
+use lockgate_engine::words::counted;
+use lockgate_runner::process::shell_text;
+use lockgate_runner::rehearse::{Rehearsed, RehearsedHold, Step, StepKind};
+use std::fmt::Write as _;
+
+/// So many files are named.
+const MOST_FILES: usize = 20;
+
+/// What would happen, as text.
+pub(crate) fn told(came: &Rehearsed, workflow: &str, feature: Option<&str>) -> String {
+    let about = feature.map(|feature| format!(" ({feature})")).unwrap_or_default();
+    let name = neutral::line(&format!("{workflow}{about}")).into_owned();
+    let mut text = format!("dry run of {}: nothing is done for real, and nothing is kept\n", styled(STRONG, name));
+    for step in &came.steps {
+        tell(&mut text, step, &came.holds);
+    }
+    let own = shell_text(None);
+    if came.steps.iter().any(|step| step.shell.as_deref() == Some(&own)) {
+        line(&mut text, format_args!("commands run with `{own}`"));
+    }
+    end(&mut text, came);
+    text
+}
+
+fn tell(text: &mut String, step: &Step, holds: &[RehearsedHold]) {
+    let phase = neutral::line(step.phase.as_deref().unwrap_or_default()).into_owned();
+    let detail = step.detail.as_deref().map(|detail| neutral::line(detail).into_owned());
+    let because = detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
+    match step.kind {
+        StepKind::Phase => {
+            let again = step.iteration.filter(|iteration| *iteration > 1);
+            let again = again.map(|iteration| format!(" (execution {iteration})")).unwrap_or_default();
+            line(text, format_args!("phase {}{again}", styled(STRONG, phase)));
+            if let Some(feedback) = detail {
+                line(text, format_args!("  with feedback: {feedback}"));
+            }
+        }
+        StepKind::SkippedPhase => line(text, format_args!("phase {phase} {}", styled(FAINT, "is skipped"))),
+        StepKind::Task | StepKind::Gate => work(text, step, &because),
+        StepKind::Thought => {
+            let address = neutral::line(step.address.as_deref().unwrap_or_default()).into_owned();
+            line(text, format_args!("  the script of {address} asks {}", asked(step)));
+        }
+        StepKind::GapCheck => {
+            let word = match step.outcome {
+                Some("whole") => styled(GOOD, "finds the work whole"),
+                Some("counts_as_whole") => styled(WARNING, "counts as passed, as answered"),
+                Some(action) => styled(WARNING, format_args!("finds gaps ({action})")),
+                None => String::new(),
+            };
+            line(text, format_args!("  gap check {word}{because}"));
+        }
+        StepKind::Condition => match step.outcome {
+            Some("error") => {
+                line(text, format_args!("  {}{because}", styled(WARNING, "the checkpoint's condition cannot be evaluated")))
+            }
+            _ => line(text, format_args!("  checkpoint {}", styled(FAINT, "is passed over: its condition is not met"))),
+        },
+        StepKind::Hold => {
+            if let Some(hold) = step.hold.and_then(|hold| holds.get(hold)) {
+                question(text, hold);
+            }
+        }
+        StepKind::Repeat => line(text, format_args!("back to phase {phase}")),
+        StepKind::SkipList => line(text, format_args!("  to be skipped{because}")),
+        StepKind::Finalization => line(text, format_args!("in the end {} is written", files(&step.outputs))),
+    }
+}
+
+/// A task or gate: what it would do, and what comes of it.
+fn work(text: &mut String, step: &Step, because: &str) {
+    let address = neutral::line(step.address.as_deref().unwrap_or_default()).into_owned();
+    let name = if step.kind == StepKind::Gate { format!("gate {address}") } else { address };
+    let again = step.attempt.filter(|attempt| *attempt > 1).map(|attempt| format!(" (attempt {attempt})")).unwrap_or_default();
+    let does = match (&step.command, step.work) {
+        (Some(command), _) => format!(" runs{}: {}", with_shell(step), first_line(command)),
+        (None, Some("agent")) if step.prompt.is_some() => format!(" asks {}", asked(step)),
+        (None, Some("script")) if step.attempt.is_some() => " is a script".to_owned(),
+        (None, Some("pass")) if step.attempt.is_some() => " does nothing".to_owned(),
+        (None, _) => String::new(),
+    };
+    let came = match step.outcome {
+        Some("left_out") => format!(" {}{because}", styled(FAINT, "is left out")),
+        Some("failed") => format!("\n    {}{because}", styled(ERROR, "fails")),
+        Some("again") => format!("\n    {}{because}", styled(FAINT, "once more")),
+        Some("spread") => {
+            let tasks: usize = step.detail.as_deref().and_then(|count| count.parse().ok()).unwrap_or_default();
+            format!(" becomes {}", counted(tasks, "task"))
+        }
+        Some("counts_as_done") => format!(" {}", styled(WARNING, "counts as done, as answered")),
+        Some("counts_as_passed") => format!(" {}", styled(WARNING, "counts as passed, as answered")),
+        Some("tolerated") => format!(" {}", styled(WARNING, "failed, and the run goes on without it")),
+        Some("stopped") => format!("\n    {}{because}", styled(FAINT, "is ended")),
+        Some(_) | None => match &step.detail {
+            Some(detail) => format!(" ({})", neutral::line(detail)),
+            None => String::new(),
+        },
+    };
+    line(text, format_args!("  {}{again}{does}{came}", styled(STRONG, name)));
+    if let Some(until) = &step.until {
+        line(text, format_args!("    until this succeeds: {}", first_line(until)));
+    }
+    if !step.outputs.is_empty() {
+        line(text, format_args!("    writes {}", files(&step.outputs)));
+    }
+}
+
+/// Names the shell of a command that is not the machine's own.
+fn with_shell(step: &Step) -> String {
+    let own = shell_text(None);
+    let other = step.shell.as_deref().filter(|shell| *shell != own);
+    other.map(|shell| format!(" with `{}`", neutral::line(shell))).unwrap_or_default()
+}
+
+fn asked(step: &Step) -> String {
+    let prompt = step.prompt.as_deref().map(|prompt| first_line(prompt.trim_start())).unwrap_or_default();
+    match &step.agent {
+        Some(agent) => format!("the agent {}: {prompt}", neutral::line(agent)),
+        None => format!("an agent ({}): {prompt}", styled(WARNING, "none is configured")),
+    }
+}
+
+fn question(text: &mut String, hold: &RehearsedHold) {
+    let names: Vec<String> = hold.addresses.iter().map(|address| neutral::line(address).into_owned()).collect();
+    let about = if names.is_empty() { String::new() } else { format!(" about {}", names.join(", ")) };
+    let what = if hold.kind == "checkpoint" { "checkpoint".to_owned() } else { format!("hold{about}") };
+    line(text, format_args!("  {}: {}", styled(STRONG, what), first_line(&hold.prompt)));
+    for note in &hold.notes {
+        line(text, format_args!("    {} {}", styled(WARNING, "note:"), neutral::line(note)));
+    }
+    if !hold.files.is_empty() {
+        line(text, format_args!("    shows {}", files(&hold.files)));
+    }
+    let options: Vec<String> =
+        hold.options.iter().enumerate().map(|(at, label)| format!("{}. {}", at + 1, neutral::line(label))).collect();
+    line(text, format_args!("    options: {}", options.join("  ")));
+    if let Some(answer) = &hold.answer {
+        let given = if answer.given { "as given" } else { "the first option" };
+        let feedback = answer.feedback.as_deref().filter(|feedback| !feedback.is_empty());
+        let feedback = feedback.map(|feedback| format!(", with feedback: {}", first_line(feedback))).unwrap_or_default();
+        let option = styled(GOOD, neutral::line(&answer.option));
+        line(text, format_args!("    answered {option} ({given}){feedback}"));
+    }
+}
+
+fn end(text: &mut String, came: &Rehearsed) {
+    if let Some(why) = &came.cut_short {
+        line(text, format_args!("{} {}", styled(ERROR, "cut short:"), neutral::line(why)));
+    } else {
+        let status = came.status.word();
+        let word = match came.status {
+            Status::Complete => styled(GOOD, status),
+            Status::Failed | Status::Aborted | Status::Cancelled | Status::Waiting | Status::Running => styled(ERROR, status),
+        };
+        let why = came.error.as_deref().map(|error| format!(": {}", neutral::line(error))).unwrap_or_default();
+        line(text, format_args!("the run would end {word}{why}"));
+    }
+    let path: Vec<String> = came.path.iter().map(|phase| neutral::line(phase).into_owned()).collect();
+    if !path.is_empty() {
+        line(text, format_args!("path: {}", path.join(" → ")));
+    }
+    if !came.files.is_empty() {
+        line(text, format_args!("files in {}: {}", neutral::line(&came.output_dir), files(&came.files)));
+    }
+    for unused in unused_answers(came) {
+        line(text, format_args!("{} the answer {:?} was never asked for", styled(WARNING, "warning:"), neutral::line(&unused)));
+    }
+}
+
+fn files(names: &[String]) -> String {
+    let mut shown: Vec<String> = names.iter().take(MOST_FILES).map(|name| neutral::line(name).into_owned()).collect();
+    if names.len() > MOST_FILES {
+        shown.push(format!("and {} more", names.len() - MOST_FILES));
+    }
+    shown.join(", ")
+}
+
+fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
+    let _ = writeln!(text, "{what}");
+}

@@ -1,0 +1,230 @@
+//! Runs, steps and holds as text for people.
+
+use crate::graph::{Mark, tally};
+use crate::graph_text::mark_style;
+use crate::print::{ERROR, FAINT, GOOD, HELP, STRONG, WARNING, styled};
+use crate::{moment, neutral};
+use anstyle::Style;
+use lockgate::view::{AnswerView, DriverView, FileView, GapView, HoldView, RunView, StepView};
+use lockgate_engine::time::Timestamp;
+use lockgate_engine::words::counted;
+use std::collections::BTreeMap;
+
+/// How many of the last lines of a failed step are shown.
+pub(crate) const TAIL: usize = 20;
+
+/// So many items of a list are shown one by one.
+const FEW: usize = 8;
+
+/// The style for a status.
+pub(crate) fn status_style(status: &str) -> Style {
+    match status {
+        "complete" | "done" | "passed" => GOOD,
+        "failed" | "aborted" | "cancelled" => ERROR,
+        "waiting" | "interrupted" => WARNING,
+        "running" => HELP,
+        _ => FAINT,
+    }
+}
+
+/// What happens at the deadline of a hold, where it waits and has one.
+pub(crate) fn deadline_line(hold: &HoldView, now: Timestamp) -> Option<String> {
+    hold.deadline_line(now).map(|line| styled(WARNING, line))
+}
+
+/// A run as text.
+pub(crate) fn run_text(view: &RunView, now: Timestamp) -> String {
+    let about = view.feature.as_deref().map(|feature| format!(" ({feature})")).unwrap_or_default();
+    let name = neutral::line(&format!("{}{about}", view.workflow)).into_owned();
+    let mut text = format!("{} {}  {}\n", styled(STRONG, &view.run), name, styled(status_style(view.status), view.status));
+    if let Some(error) = &view.error {
+        text += &format!("{} {}\n", styled(ERROR, "error:"), hanging(error, "       "));
+    }
+    if let Some(cancelled) = &view.cancelled {
+        text += &format!("cancelled {}\n", hanging(&cancelled.words(), "          "));
+    }
+    if view.status == "interrupted" {
+        let on = if view.detached { "lockgate drive".to_owned() } else { format!("lockgate resume {}", view.run) };
+        text += &format!("nothing drives it, and its state is saved; go on: {}\n", styled(HELP, on));
+    }
+    if let Some(driver) = &view.driver {
+        text += &format!("driven by process {} on {} since {}\n", driver.pid, neutral::line(&driver.host), driver.since);
+    }
+    if let Some(pipeline) = &view.pipeline {
+        text += &crate::pipeline::text(pipeline, now);
+    }
+    for phase in view.phases.iter().filter(|phase| !is_told(view, &phase.id)) {
+        let again = if phase.iteration > 1 { format!(" (execution {})", phase.iteration) } else { String::new() };
+        let status = styled(status_style(phase.status), format_args!("{:<11}", phase.status));
+        text += &format!("  {status} {}{again}\n", neutral::line(&phase.id));
+        if view.current_phase.as_ref() == Some(&phase.id) {
+            text += &tasks(&view.tasks);
+            view.gap_check.iter().for_each(|gap| text += &gap_check(gap));
+            view.gates.iter().for_each(|gate| text += &step(gate, "gate "));
+        }
+    }
+    if view.pipeline.is_some() {
+        view.tasks.iter().filter(|task| task.error.is_some()).for_each(|task| text += &step(task, ""));
+        view.gates.iter().filter(|gate| gate.error.is_some()).for_each(|gate| text += &step(gate, "gate "));
+    }
+    for hold in &view.holds {
+        text += &hold_text(hold, view, now);
+    }
+    for worktree in &view.worktrees {
+        text += &format!("worktree {}\n", worktree.line());
+    }
+    for warning in &view.warnings {
+        text += &format!("{} {}\n", styled(WARNING, "warning:"), hanging(warning, "         "));
+    }
+    text
+}
+
+/// Whether a phase is told as part of a pipeline.
+fn is_told(view: &RunView, phase: &str) -> bool {
+    let told = view.pipeline.as_ref().map_or(0, |pipeline| pipeline.phases.len());
+    view.phases.iter().take(told).any(|known| known.id == phase)
+}
+
+/// The tasks of the phase under way. Those that one task became are one line, with lines for those that deserve a look.
+fn tasks(tasks: &[StepView]) -> String {
+    let mut items: BTreeMap<&str, Vec<&StepView>> = BTreeMap::new();
+    for task in tasks {
+        items.entry(task.parent.as_deref().unwrap_or_default()).or_default().push(task);
+    }
+    let mut text = String::new();
+    for task in tasks.iter().filter(|task| task.parent.is_none()) {
+        let Some(items) = items.get(task.id.as_str()) else {
+            text += &step(task, "");
+            continue;
+        };
+        let status = styled(status_style(task.status), format_args!("{:<11}", task.status));
+        let told = tally(items.iter().map(|item| item.mark)).join(", ");
+        text += &format!("    {status} {}  {told}\n", neutral::line(&task.id));
+        let shown = |item: &&&StepView| !matches!(item.mark, Mark::Done | Mark::Pending | Mark::Running);
+        let wrong: Vec<_> = items.iter().filter(shown).collect();
+        let running: Vec<_> = items.iter().filter(|item| item.mark == Mark::Running).collect();
+        let running = if running.len() <= FEW { running } else { Vec::new() };
+        let more = wrong.len().saturating_sub(FEW);
+        for item in wrong.iter().take(FEW).chain(&running) {
+            text.extend(step(item, "").lines().map(|line| format!("  {line}\n")));
+        }
+        if more > 0 {
+            let verb = if more == 1 { "is" } else { "are" };
+            text += &format!("      {}\n", styled(FAINT, format_args!("… and {more} more that {verb} not done")));
+        }
+    }
+    text
+}
+
+fn gap_check(gap: &GapView) -> String {
+    let follows = gap.action.map(|action| format!(": {}", action.replace('_', " "))).unwrap_or_default();
+    let status = styled(mark_style(gap.mark), format_args!("{:<11}", gap.status));
+    let told = gap.told.iter().map(|told| format!("      {}\n", hanging(told, "      ")));
+    format!("    {status} gap check{follows}\n{}", told.collect::<String>())
+}
+
+fn step(step: &StepView, word: &str) -> String {
+    let attempts = if step.attempts > 1 { format!(" (attempt {})", step.attempts) } else { String::new() };
+    let error = step.error.as_deref().map(|error| format!(": {}", hanging(error, "      "))).unwrap_or_default();
+    let status = styled(status_style(step.status), format_args!("{:<11}", step.status.replace('_', " ")));
+    let reason = step.reason.as_deref().map(|reason| format!(": {}", hanging(reason, "      "))).unwrap_or_default();
+    let agent = step.agent.as_ref().map(|agent| styled(FAINT, format_args!("  {}", agent.line()))).unwrap_or_default();
+    let name = neutral::line(&step.id);
+    format!("    {status} {word}{name}{attempts}{error}{reason}{agent}\n{}", failure_text(step, "      "))
+}
+
+/// What a failed step printed last, and where all of it is.
+pub(crate) fn failure_text(step: &StepView, indent: &str) -> String {
+    let mut text = String::new();
+    if step.error.is_none() {
+        return text;
+    }
+    if let Some(tail) = &step.tail {
+        text += &tail_text(tail, indent);
+    }
+    if let Some(log) = &step.log {
+        text += &format!("{indent}log: {}\n", neutral::line(log));
+    }
+    text
+}
+
+/// The last lines of an output.
+pub(crate) fn tail_text(tail: &str, indent: &str) -> String {
+    let tail = neutral::lines(tail);
+    let lines: Vec<&str> = tail.lines().collect();
+    let last = lines[lines.len().saturating_sub(TAIL)..].iter();
+    last.map(|line| format!("{indent}{} {line}\n", styled(FAINT, "│"))).collect()
+}
+
+/// A hold as text, with how to answer it or what was answered.
+fn hold_text(hold: &HoldView, view: &RunView, now: Timestamp) -> String {
+    let driver = view.driver.as_ref();
+    let place = hold.phase.as_deref().map(|phase| format!(" in phase {phase}")).unwrap_or_default();
+    let what = neutral::line(&format!("{}{place}", hold.kind)).into_owned();
+    let name = styled(STRONG, format_args!("{}@{}", hold.id, hold.revision));
+    if let Some(answered) = answered(hold) {
+        return format!("{name} {what} is {answered}; {}\n", carried_out(&view.run, driver));
+    }
+    let mut text = format!("{name} {what} waits since {} ({})\n", hold.since, moment::ago(now, hold.since));
+    text.extend(deadline_line(hold, now).map(|line| format!("  {line}\n")));
+    text.extend(neutral::lines(hold.question()).lines().map(|line| format!("  {line}\n")));
+    text += &shown_text(hold, "  ");
+    let commands = hold.next_commands(&view.run, driver.is_none() && !view.detached, now);
+    text.extend(commands.iter().map(|command| format!("  {}\n", styled(HELP, neutral::line(command)))));
+    text
+}
+
+/// What was answered to a hold, by whom and when.
+pub(crate) fn answered(hold: &HoldView) -> Option<String> {
+    hold.answer.as_ref().map(answer_text)
+}
+
+/// What was answered when the same question was asked before.
+pub(crate) fn previously(hold: &HoldView) -> Option<String> {
+    hold.previous_answer.as_ref().map(|answer| format!("when this was asked before, it was {}", answer_text(answer)))
+}
+
+fn answer_text(answer: &AnswerView) -> String {
+    let by = lockgate::phrases::by_way(&answer.by.name, answer.by.way);
+    let feedback = answer.feedback.as_deref().filter(|feedback| !feedback.is_empty());
+    let feedback =
+        feedback.map(|feedback| format!(" (feedback: {})", lockgate::phrases::first_line(feedback))).unwrap_or_default();
+    format!("answered {:?}{feedback} by {by} at {}", neutral::line(&answer.label), answer.at)
+}
+
+fn carried_out(run: &str, driver: Option<&DriverView>) -> String {
+    match driver {
+        Some(driver) => format!("process {} on {} goes on with it", driver.pid, neutral::line(&driver.host)),
+        None => format!("go on with: {}", styled(HELP, format_args!("lockgate resume {run}"))),
+    }
+}
+
+/// What is shown with a question: what must be said with it, and its files.
+pub(crate) fn shown_text(hold: &HoldView, indent: &str) -> String {
+    let mut text = String::new();
+    for note in &hold.notes {
+        text.extend(neutral::lines(note).lines().map(|line| format!("{indent}{} {line}\n", styled(WARNING, "!"))));
+    }
+    text.extend(previously(hold).map(|line| format!("{indent}{line}\n")));
+    text.extend(hold.files.iter().map(|file| file_text(file, indent)));
+    text
+}
+
+/// A file with its size and first lines.
+pub(crate) fn file_text(file: &FileView, indent: &str) -> String {
+    let path = styled(STRONG, neutral::line(&file.path));
+    let Some(preview) = &file.preview else { return format!("{indent}file {path}\n") };
+    let mut text = format!("{indent}file {path} ({})\n", neutral::line(&preview.size));
+    let bar = styled(FAINT, "│");
+    let line = |line: &String| format!("{indent}{bar} {}\n", neutral::line(&line.replace('\t', "    ")));
+    text.extend(preview.lines.iter().map(line));
+    if preview.more > 0 {
+        text += &format!("{indent}{bar} {}\n", styled(FAINT, format_args!("… and {}", counted(preview.more, "more line"))));
+    }
+    text
+}
+
+/// Text of several lines behind something: all but the first are indented.
+pub(crate) fn hanging(text: &str, indent: &str) -> String {
+    neutral::lines(text.trim_end()).replace('\n', &format!("\n{indent}"))
+}

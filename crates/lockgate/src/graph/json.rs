@@ -1,0 +1,104 @@
+//! The drawing as data: its parts, and what leads to what.
+
+use super::links::{self, Node};
+use super::{Drawing, Leads, Mark, PhaseBox};
+use serde::Serialize;
+
+/// What a drawing shows.
+#[derive(Debug, Serialize)]
+pub struct GraphView<'d> {
+    title: &'d str,
+    /// The run, where it is one.
+    run: Option<&'d str>,
+    /// Where the run stands.
+    status: Option<&'static str>,
+    nodes: Vec<NodeView<'d>>,
+    edges: Vec<EdgeView<'d>>,
+}
+
+#[derive(Debug, Serialize)]
+struct NodeView<'d> {
+    id: String,
+    kind: &'static str,
+    /// The phase that it belongs to, or is.
+    phase: &'d str,
+    label: &'d str,
+    /// Where it stands in the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'static str>,
+    /// How often a phase was executed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    iteration: Option<u32>,
+    /// What was chosen at a checkpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chosen: Option<&'d str>,
+}
+
+#[derive(Debug, Serialize)]
+struct EdgeView<'d> {
+    from: String,
+    to: String,
+    kind: &'static str,
+    /// The option of a checkpoint that leads there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    option: Option<&'d str>,
+}
+
+impl<'d> GraphView<'d> {
+    /// All that is drawn.
+    pub fn of(drawing: &'d Drawing) -> Self {
+        let nodes = drawing.phases.iter().flat_map(|phase| nodes(phase, drawing.run.is_some())).collect();
+        let edges = (0..drawing.phases.len()).flat_map(|at| edges(drawing, at)).collect();
+        Self { title: &drawing.title, run: drawing.run.as_deref(), status: drawing.status.map(|(_, word)| word), nodes, edges }
+    }
+}
+
+fn nodes(phase: &PhaseBox, of_run: bool) -> Vec<NodeView<'_>> {
+    let node = |id: String, kind: &'static str, label, mark: Option<Mark>| {
+        let state = mark.map(Mark::word);
+        NodeView { id, kind, phase: &phase.id, label, state, iteration: None, chosen: None }
+    };
+    let name = phase.name.as_deref().unwrap_or(&phase.id);
+    let whole = NodeView { iteration: of_run.then_some(phase.iteration), ..node(phase.id.clone(), "phase", name, phase.mark) };
+    let tasks = phase.tasks.iter().enumerate().map(|(at, task)| node(id(phase, Node::Task(at)), "task", &task.label, task.mark));
+    let gates = phase.gates.iter().enumerate().map(|(at, gate)| {
+        let kind = if gate.id.is_some() { "gate" } else { "gap_check" };
+        node(id(phase, Node::Gate(at)), kind, &gate.label, gate.mark)
+    });
+    let checkpoint = phase.checkpoint.as_ref().map(|checkpoint| NodeView {
+        chosen: checkpoint.chosen.as_deref(),
+        ..node(id(phase, Node::Checkpoint), "checkpoint", &checkpoint.prompt, checkpoint.mark)
+    });
+    std::iter::once(whole).chain(tasks).chain(gates).chain(checkpoint).collect()
+}
+
+/// No phase, task or gate has a slash in its id, so that no two nodes meet.
+fn id(phase: &PhaseBox, node: Node) -> String {
+    match node {
+        Node::Task(at) => format!("{}/task/{}", phase.id, phase.tasks[at].id),
+        Node::Gate(at) => match &phase.gates[at].id {
+            Some(gate) => format!("{}/gate/{gate}", phase.id),
+            None => format!("{}/gap_check", phase.id),
+        },
+        Node::Checkpoint => format!("{}/checkpoint", phase.id),
+    }
+}
+
+fn edges(drawing: &Drawing, at: usize) -> Vec<EdgeView<'_>> {
+    let phase = &drawing.phases[at];
+    let within = links::within(phase).into_iter();
+    let within = within.map(|(from, to)| EdgeView { from: id(phase, from), to: id(phase, to), kind: "then", option: None });
+    let next = drawing.phases.get(at + 1);
+    let next = next.map(|next| EdgeView { from: phase.id.clone(), to: next.id.clone(), kind: "then", option: None });
+    let options = links::options(drawing, at).map(|(option, to)| EdgeView {
+        from: id(phase, Node::Checkpoint),
+        to: drawing.phases[to].id.clone(),
+        kind: match &option.leads {
+            Leads::Back(_) => "back",
+            Leads::Past(_) => "past",
+            Leads::On | Leads::Out => "then",
+        },
+        option: Some(&option.label),
+    });
+    within.chain(next).chain(options).collect()
+}

@@ -1,0 +1,130 @@
+//! The drawing as Mermaid text.
+
+use super::links::{self, Node};
+use super::{Drawing, Mark, PhaseBox};
+use std::fmt::Write as _;
+
+/// Colours that can be read on light and dark pages.
+const CLASSES: [(Mark, &str); 8] = [
+    (Mark::Done, "fill:#d9f2df,stroke:#2b8a3e,color:#123"),
+    (Mark::Skipped, "fill:#eceff1,stroke:#90a4ae,color:#456,stroke-dasharray:4 3"),
+    (Mark::Pending, "fill:#f8f9fa,stroke:#90a4ae,color:#345"),
+    (Mark::Running, "fill:#dbeafe,stroke:#1c64d1,color:#123"),
+    (Mark::Asking, "fill:#fff3cd,stroke:#b7791f,color:#321"),
+    (Mark::Interrupted, "fill:#ffe8cc,stroke:#d9480f,color:#321"),
+    (Mark::Ended, "fill:#ffe3e3,stroke:#c92a2a,color:#311"),
+    (Mark::Failed, "fill:#ffe3e3,stroke:#c92a2a,color:#311"),
+];
+
+/// Writes it.
+pub fn write(drawing: &Drawing) -> String {
+    let mut text = format!("%% {}\nflowchart TD\n", comment(&drawing.title));
+    for (at, phase) in drawing.phases.iter().enumerate() {
+        subgraph(&mut text, at, phase);
+    }
+    for at in 0..drawing.phases.len() {
+        if at + 1 < drawing.phases.len() {
+            let _ = writeln!(text, "  p{at} --> p{}", at + 1);
+        }
+        for (option, to) in links::options(drawing, at) {
+            let words = drawing.words(&option.leads).map(|words| format!(" ({words})")).unwrap_or_default();
+            // To a node of the phase, not to the phase: nothing may point at what it lies in.
+            let _ = writeln!(
+                text,
+                "  p{at}c -. \"{}\" .-> {}",
+                escaped(&format!("{}{words}", option.label)),
+                first_node(&drawing.phases[to], to)
+            );
+        }
+    }
+    if drawing.status.is_some() {
+        for (mark, style) in CLASSES {
+            let _ = writeln!(text, "  classDef {} {style}", mark.class());
+        }
+    }
+    text
+}
+
+/// The node of a phase that comes first.
+fn first_node(phase: &PhaseBox, at: usize) -> String {
+    match (phase.tasks.is_empty(), phase.gates.is_empty(), &phase.checkpoint) {
+        (true, false, _) => format!("p{at}g0"),
+        (true, true, Some(_)) => format!("p{at}c"),
+        (false, _, _) | (true, true, None) => format!("p{at}t0"),
+    }
+}
+
+fn subgraph(text: &mut String, at: usize, phase: &PhaseBox) {
+    let name = phase.name.as_deref().map(|name| format!(": {name}")).unwrap_or_default();
+    let _ = writeln!(text, "  subgraph p{at}[\"{}\"]", label(&format!("{}{name}", phase.id), phase.mark));
+    let _ = writeln!(text, "    direction LR");
+    for (number, task) in phase.tasks.iter().enumerate() {
+        let _ = writeln!(text, "    p{at}t{number}[\"{}\"]{}", label(&task.label, task.mark), class(task.mark));
+    }
+    for (number, gate) in phase.gates.iter().enumerate() {
+        let _ = writeln!(text, "    p{at}g{number}{{{{\"{}\"}}}}{}", label(&gate.label, gate.mark), class(gate.mark));
+    }
+    if let Some(checkpoint) = &phase.checkpoint {
+        let _ = writeln!(text, "    p{at}c{{\"{}\"}}{}", label(&checkpoint.prompt, checkpoint.mark), class(checkpoint.mark));
+    }
+    if phase.tasks.is_empty() && phase.gates.is_empty() && phase.checkpoint.is_none() {
+        // A subgraph without a node is not drawn.
+        let _ = writeln!(text, "    p{at}t0[\" \"]");
+    }
+    for (from, to) in links::within(phase) {
+        let _ = writeln!(text, "    {} --> {}", node(at, from), node(at, to));
+    }
+    let _ = writeln!(text, "  end");
+    if let Some(mark) = phase.mark {
+        let _ = writeln!(text, "  class p{at} {}", mark.class());
+    }
+}
+
+fn node(phase: usize, node: Node) -> String {
+    match node {
+        Node::Task(task) => format!("p{phase}t{task}"),
+        Node::Gate(gate) => format!("p{phase}g{gate}"),
+        Node::Checkpoint => format!("p{phase}c"),
+    }
+}
+
+fn label(text: &str, mark: Option<Mark>) -> String {
+    match mark {
+        Some(mark) => format!("{} {} ({})", mark.sign(), escaped(text), mark.word()),
+        None => escaped(text),
+    }
+}
+
+fn class(mark: Option<Mark>) -> String {
+    mark.map(|mark| format!(":::{}", mark.class())).unwrap_or_default()
+}
+
+/// Everything that could mean something to Mermaid, Markdown or HTML, by its number.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_alphanumeric() || matches!(character, ' ' | '.' | ',' | ':' | '?' | '!' | '/' | '+' | '-') {
+            escaped.push(character);
+        } else {
+            let _ = write!(escaped, "#{};", character as u32);
+        }
+    }
+    escaped
+}
+
+/// A comment ends with its line, and braces in it would be taken for settings.
+fn comment(text: &str) -> String {
+    text.replace(['{', '}', '%'], "_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_text_means_anything() {
+        assert_eq!(escaped("a\"b"), "a#34;b");
+        assert_eq!(escaped("`**x**` <b> #35; ]--> end"), "#96;#42;#42;x#42;#42;#96; #60;b#62; #35;35#59; #93;--#62; end");
+        assert_eq!(comment("%%{init: {}}%%"), "___init: _____");
+    }
+}

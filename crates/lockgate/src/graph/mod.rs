@@ -1,0 +1,268 @@
+//! Drawings of workflows and runs: phases in order, their tasks with what they need, gates, checkpoints, and where each stands.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | `layers` | puts tasks into layers by their needs |
+//! | `state` | where each part of a run stands |
+//! | `links` | what leads to what |
+//! | [`svg`], [`mermaid`], [`json`] | the drawings |
+#![expect(missing_docs, reason = "fields whose names say what they hold; docs/reference/json.md lists them")]
+
+mod fit;
+pub mod json;
+mod layers;
+mod links;
+pub mod mermaid;
+mod state;
+pub mod svg;
+
+pub use fit::fit;
+pub use state::{Mark, gap_mark, tally};
+
+use crate::neutral;
+use crate::pipeline::{gate_title, task_title};
+use lockgate_engine::hold::{Action, Choice};
+use lockgate_engine::run::Run;
+use lockgate_engine::spec::workflow::{Checkpoint, GapCheck, Gate, Over, Phase, Task, Work, Workflow};
+use std::collections::BTreeMap;
+
+/// What stands for the finalization, after all phases.
+const FINALIZATION: &str = "finalization";
+
+/// What is drawn. All its texts are neutral.
+#[derive(Clone, Debug)]
+pub struct Drawing {
+    /// What it is a drawing of.
+    pub title: String,
+    /// The run, where it is a drawing of one.
+    pub run: Option<String>,
+    /// Where the run stands, and the word for it.
+    pub status: Option<(Mark, &'static str)>,
+    /// The phases, in order.
+    pub phases: Vec<PhaseBox>,
+}
+
+/// A phase.
+#[derive(Clone, Debug)]
+pub struct PhaseBox {
+    pub id: String,
+    pub name: Option<String>,
+    pub mark: Option<Mark>,
+    /// How often it was executed.
+    pub iteration: u32,
+    pub tasks: Vec<TaskBox>,
+    pub gates: Vec<GateBox>,
+    pub checkpoint: Option<CheckpointBox>,
+}
+
+/// A task.
+#[derive(Clone, Debug)]
+pub struct TaskBox {
+    pub id: String,
+    /// How it is written: its id, and what kind of task it is where that says something.
+    pub label: String,
+    /// The tasks that it needs, by their places in the phase.
+    pub needs: Vec<usize>,
+    /// One more than the highest layer of what it needs.
+    pub layer: usize,
+    pub mark: Option<Mark>,
+}
+
+/// A gate, or the gap check before them.
+#[derive(Clone, Debug)]
+pub struct GateBox {
+    /// None for the gap check.
+    pub id: Option<String>,
+    pub label: String,
+    pub mark: Option<Mark>,
+    /// The task that it follows, by its place in the phase; all of them when absent.
+    pub task: Option<usize>,
+}
+
+/// A checkpoint.
+#[derive(Clone, Debug)]
+pub struct CheckpointBox {
+    pub prompt: String,
+    /// Whether it is shown only under a condition.
+    pub conditional: bool,
+    pub options: Vec<OptionBox>,
+    pub mark: Option<Mark>,
+    /// What was chosen.
+    pub chosen: Option<String>,
+}
+
+/// An option of a checkpoint.
+#[derive(Clone, Debug)]
+pub struct OptionBox {
+    pub label: String,
+    pub leads: Leads,
+}
+
+/// Where choosing an option leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Leads {
+    /// On to the next phase.
+    On,
+    /// Back to the phase at this place.
+    Back(usize),
+    /// On, without the phases at these places.
+    Past(Vec<usize>),
+    /// To the end of the run.
+    Out,
+}
+
+impl Drawing {
+    /// A drawing of a workflow.
+    pub fn of_workflow(workflow: &Workflow) -> Self {
+        let phases = workflow.phases.iter().map(|phase| phase_box(phase, workflow)).chain(finalization(workflow)).collect();
+        Self { title: text(&workflow.name), run: None, status: None, phases }
+    }
+
+    /// A drawing of a run; `status` is the word for where it stands.
+    pub fn of_run(run: &Run, status: &'static str) -> Self {
+        let mut drawing = Self::of_workflow(&run.workflow);
+        let about = run.feature.as_deref().map(|feature| format!(" ({})", text(feature))).unwrap_or_default();
+        drawing.title = format!("{}{about}, run {}", drawing.title, run.id);
+        drawing.run = Some(run.id.to_string());
+        let fill = |text: &str| filled(&one_line(text), &|name| run.feature.clone().filter(|_| name == "feature.name"));
+        for (drawn, phase) in drawing.phases.iter_mut().zip(&run.workflow.phases) {
+            if let (Some(drawn), Some(checkpoint)) = (&mut drawn.checkpoint, &phase.checkpoint) {
+                drawn.prompt = fill(&checkpoint.prompt);
+            }
+            let added = run.added_gates(phase).iter();
+            drawn.gates.extend(added.map(|gate| gate_box(gate, &run.workflow, &BTreeMap::new())));
+        }
+        state::mark(&mut drawing, run, status);
+        drawing
+    }
+
+    /// Where an option leads, in words.
+    pub fn words(&self, leads: &Leads) -> Option<String> {
+        let id = |at: &usize| self.phases[*at].id.as_str();
+        match leads {
+            Leads::On => None,
+            Leads::Back(at) => Some(format!("back to {}", id(at))),
+            Leads::Past(places) => Some(format!("skips {}", places.iter().map(id).collect::<Vec<_>>().join(", "))),
+            Leads::Out => Some("ends the run".to_owned()),
+        }
+    }
+}
+
+/// A text of the workflow. What is filled in when it runs is named without the signs that ask for it.
+fn text(text: &str) -> String {
+    filled(text.trim(), &|_| None)
+}
+
+/// The same with what is known of a run filled in.
+fn filled(text: &str, known: &dyn Fn(&str) -> Option<String>) -> String {
+    let (mut filled, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once("{{") {
+        let Some((name, behind)) = after.split_once("}}") else { break };
+        let name = name.trim_matches(['{', ' ']);
+        filled += before;
+        filled += &known(name).unwrap_or_else(|| format!("‹{name}›"));
+        rest = behind.strip_prefix('}').unwrap_or(behind);
+    }
+    neutral::line(&(filled + rest)).into_owned()
+}
+
+fn phase_box(phase: &Phase, workflow: &Workflow) -> PhaseBox {
+    let places: BTreeMap<&str, usize> = phase.tasks.iter().enumerate().map(|(at, task)| (task.id.as_str(), at)).collect();
+    let needs: Vec<Vec<usize>> = phase
+        .tasks
+        .iter()
+        .map(|task| task.needs.iter().filter_map(|need| places.get(need.as_str()).copied()).collect())
+        .collect();
+    let layers = layers::layers(&needs);
+    let tasks = phase.tasks.iter().zip(needs).zip(layers);
+    PhaseBox {
+        id: text(phase.id.as_str()),
+        name: phase.name.as_deref().map(text).filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case(phase.id.as_str())),
+        mark: None,
+        iteration: 0,
+        tasks: tasks
+            .map(|((task, needs), layer)| TaskBox {
+                id: text(task.id.as_str()),
+                label: text(&label(task, workflow)),
+                needs,
+                layer,
+                mark: None,
+            })
+            .collect(),
+        gates: phase
+            .gap_check
+            .iter()
+            .map(gap_label)
+            .map(|label| GateBox { id: None, label, mark: None, task: None })
+            .chain(phase.gates.iter().map(|gate| gate_box(gate, workflow, &places)))
+            .collect(),
+        checkpoint: phase.checkpoint.as_ref().map(|checkpoint| checkpoint_box(checkpoint, workflow)),
+    }
+}
+
+fn gate_box(gate: &Gate, workflow: &Workflow, places: &BTreeMap<&str, usize>) -> GateBox {
+    let task = gate.task.as_ref().and_then(|task| places.get(task.as_str()).copied());
+    GateBox { id: Some(text(gate.id.as_str())), label: format!("gate {}", text(&gate_title(workflow, gate))), mark: None, task }
+}
+
+/// A task as it is written: agents, lists and scripts that name agents are told apart.
+fn label(task: &Task, workflow: &Workflow) -> String {
+    let id = task_title(workflow, task.id.as_str());
+    let over = task.for_each.as_ref().map(|each| match &each.over {
+        Over::List(items) => format!(" × each of {}", items.len()),
+        Over::Var(name) => format!(" × each of vars.{name}"),
+        Over::Script(_) => " × each that a script names".to_owned(),
+        Over::Lines(path) => format!(" × each line of {path}"),
+    });
+    let over = over.unwrap_or_default();
+    match &task.work {
+        Work::Adaptive(_) => format!("{id} → agents that its script names{over}"),
+        Work::Agent(work) => match work.agent.as_deref().filter(|agent| *agent != task.id.as_str()) {
+            Some(agent) => format!("{id} (agent {agent}){over}"),
+            None => format!("{id} (agent){over}"),
+        },
+        Work::Checkpoint(checkpoint) => format!("{id} ({}?)", checkpoint.word()),
+        Work::Run(_) | Work::Script(_) | Work::Pass => format!("{id}{over}"),
+    }
+}
+
+fn gap_label(check: &GapCheck) -> String {
+    format!("gap check, else {}", check.on_failure.word().replace('_', " "))
+}
+
+/// What is made when all phases are done.
+fn finalization(workflow: &Workflow) -> Option<PhaseBox> {
+    let made = workflow.finalization.as_ref()?;
+    let (tasks, gates) = (Vec::new(), Vec::new());
+    let name = Some(text(&format!("writes {}", made.output)));
+    Some(PhaseBox { id: FINALIZATION.to_owned(), name, mark: None, iteration: 0, tasks, gates, checkpoint: None })
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn checkpoint_box(checkpoint: &Checkpoint, workflow: &Workflow) -> CheckpointBox {
+    let option = |choice: &Choice| OptionBox {
+        label: text(&choice.label),
+        leads: match &choice.action {
+            Action::RepeatPhase(phase) => workflow.position(phase.as_str()).map_or(Leads::On, Leads::Back),
+            Action::SkipPhases(phases) => {
+                Leads::Past(phases.iter().filter_map(|phase| workflow.position(phase.as_str())).collect())
+            }
+            Action::Abort | Action::Fail => Leads::Out,
+            Action::Continue | Action::Rerun | Action::CountAsDone | Action::RaiseBudget(_) => Leads::On,
+            Action::Redo(tasks) => {
+                let holds = |phase: &Phase| tasks.iter().any(|task| phase.task(task.as_str()).is_some());
+                workflow.phases.iter().position(holds).map_or(Leads::On, Leads::Back)
+            }
+        },
+    };
+    CheckpointBox {
+        prompt: text(&one_line(&checkpoint.prompt)),
+        conditional: checkpoint.condition.is_some(),
+        options: checkpoint.options.iter().map(option).collect(),
+        mark: None,
+        chosen: None,
+    }
+}

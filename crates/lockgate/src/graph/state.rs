@@ -1,0 +1,253 @@
+//! Where each part of a run stands.
+
+use super::{CheckpointBox, Drawing, PhaseBox, TaskBox};
+use crate::view::phase_status;
+use crate::{moment, neutral};
+use lockgate_engine::hold::HoldKind;
+use lockgate_engine::run::Run;
+use lockgate_engine::run::event::ConditionOutcome;
+use lockgate_engine::run::phase::PhaseRun;
+use lockgate_engine::run::state::{GapState, GateState, TaskState};
+use lockgate_engine::spec::workflow::GapAction;
+use lockgate_engine::words::counted;
+use std::collections::BTreeMap;
+
+/// Where something stands. In the order of what deserves a look: of several, the last one is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mark {
+    /// It is done.
+    Done,
+    /// It was passed over.
+    Skipped,
+    /// Its turn has not come.
+    Pending,
+    /// It is under way.
+    Running,
+    /// A person must answer.
+    Asking,
+    /// It was cut off.
+    Interrupted,
+    /// Somebody ended it.
+    Ended,
+    /// It failed.
+    Failed,
+}
+
+impl Mark {
+    /// The sign for it.
+    pub fn sign(self) -> char {
+        match self {
+            Self::Done => '✓',
+            Self::Skipped => '–',
+            Self::Pending => '…',
+            Self::Running => '●',
+            Self::Asking => '?',
+            Self::Interrupted => '!',
+            Self::Ended | Self::Failed => '✗',
+        }
+    }
+
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Skipped => "skipped",
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Asking => "waiting",
+            Self::Interrupted => "interrupted",
+            Self::Ended => "ended",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The name of its class in drawings.
+    pub(super) fn class(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Skipped => "skipped",
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Asking => "asking",
+            Self::Interrupted => "interrupted",
+            Self::Ended => "ended",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The one that a word for a status means.
+    pub fn of_word(word: &str) -> Self {
+        match word {
+            "complete" => Self::Done,
+            "skipped" => Self::Skipped,
+            "running" => Self::Running,
+            "waiting" => Self::Asking,
+            "interrupted" => Self::Interrupted,
+            "failed" => Self::Failed,
+            "aborted" | "cancelled" => Self::Ended,
+            _ => Self::Pending,
+        }
+    }
+
+    /// Where a task stands.
+    pub fn of_task(state: &TaskState) -> Self {
+        match state {
+            TaskState::Waiting => Self::Pending,
+            TaskState::Running | TaskState::Backoff { .. } | TaskState::Spread => Self::Running,
+            TaskState::Held => Self::Asking,
+            TaskState::Interrupted => Self::Interrupted,
+            TaskState::Failed(_) | TaskState::Tolerated(_) => Self::Failed,
+            TaskState::Done => Self::Done,
+            TaskState::Skipped | TaskState::LeftOut { .. } => Self::Skipped,
+        }
+    }
+
+    /// The same where nobody is there to go on with it.
+    pub fn if_driven(self, driven: bool) -> Self {
+        if self == Self::Running && !driven { Self::Interrupted } else { self }
+    }
+
+    /// Where a gate stands.
+    pub fn of_gate(state: &GateState) -> Self {
+        match state {
+            GateState::Waiting => Self::Pending,
+            GateState::Running => Self::Running,
+            GateState::Passed => Self::Done,
+            GateState::Failed(_) => Self::Failed,
+            GateState::Waived => Self::Skipped,
+        }
+    }
+}
+
+/// How many of those that a task became stand where, in words.
+pub fn tally(marks: impl Iterator<Item = Mark>) -> Vec<String> {
+    let mut counts: BTreeMap<Mark, usize> = BTreeMap::new();
+    marks.for_each(|mark| *counts.entry(mark).or_default() += 1);
+    let count = |marks: &[Mark]| marks.iter().filter_map(|mark| counts.get(mark)).sum::<usize>();
+    let mut told = vec![format!("{}/{} done", count(&[Mark::Done]), counts.values().sum::<usize>())];
+    for (marks, word) in [
+        (&[Mark::Running] as &[Mark], "running"),
+        (&[Mark::Failed, Mark::Ended], "failed"),
+        (&[Mark::Interrupted], "interrupted"),
+        (&[Mark::Asking], "held"),
+        (&[Mark::Skipped], "left out"),
+    ] {
+        let count = count(marks);
+        if count > 0 {
+            told.push(format!("{count} {word}"));
+        }
+    }
+    told
+}
+
+/// Where a gap check stands; `whole` says whether the tasks that it looks at are done.
+pub fn gap_mark(state: &GapState, whole: bool) -> Mark {
+    match state {
+        GapState::Waiting if whole => Mark::Running,
+        GapState::Waiting => Mark::Pending,
+        GapState::Closed => Mark::Done,
+        GapState::Waived => Mark::Skipped,
+        GapState::Open { action: GapAction::Escalate, .. } => Mark::Asking,
+        GapState::Open { action: GapAction::Retry | GapAction::SpawnAdditional | GapAction::Abort, .. } => Mark::Failed,
+    }
+}
+
+/// Marks everything in the drawing of a run.
+pub(super) fn mark(drawing: &mut Drawing, run: &Run, status: &'static str) {
+    drawing.status = Some((Mark::of_word(status), status));
+    for (at, (drawn, phase)) in drawing.phases.iter_mut().zip(&run.workflow.phases).enumerate() {
+        let whole = Mark::of_word(phase_status(run, at, &phase.id, status));
+        drawn.mark = Some(whole);
+        drawn.iteration = run.iteration_counts.get(phase.id.as_str()).copied().unwrap_or(0);
+        match run.current.as_ref().filter(|current| current.id == phase.id) {
+            Some(current) => mark_current(drawn, current, status != "interrupted"),
+            None => {
+                drawn.tasks.iter_mut().for_each(|task| task.mark = Some(whole));
+                drawn.gates.iter_mut().for_each(|gate| gate.mark = Some(whole));
+            }
+        }
+        tell_what_they_left(drawn, run);
+        if let Some(checkpoint) = &mut drawn.checkpoint {
+            mark_checkpoint(checkpoint, run, at, whole);
+        }
+    }
+    // What is made in the end stands after all phases.
+    if let Some(made) = drawing.phases.get_mut(run.workflow.phases.len()) {
+        made.mark = Some(if run.finalized.is_some() { Mark::Done } else { Mark::Pending });
+    }
+}
+
+/// Says how long the workstreams of a pipeline worked, and how many files they left behind.
+fn tell_what_they_left(drawn: &mut PhaseBox, run: &Run) {
+    let Some(known) = run.pipeline.as_deref() else { return };
+    for task in drawn.tasks.iter_mut().filter(|task| task.mark == Some(Mark::Done)) {
+        let worked = known.worked.get(task.id.as_str()).and_then(|worked| Some(worked.ended?.since(worked.began)));
+        let time = worked.map(moment::duration);
+        let files = known.artifacts.get(task.id.as_str()).map(|paths| counted(paths.len(), "file"));
+        let told: Vec<String> = time.into_iter().chain(files).collect();
+        if !told.is_empty() {
+            task.label = format!("{} ({})", task.label, told.join("; "));
+        }
+    }
+}
+
+fn mark_current(drawn: &mut PhaseBox, current: &PhaseRun, driven: bool) {
+    let mut tasks: BTreeMap<String, Mark> = BTreeMap::new();
+    for task in &current.tasks {
+        let mark = Mark::of_task(&task.state).if_driven(driven);
+        let known = tasks.entry(neutral::line(task.task.as_str()).into_owned()).or_insert(mark);
+        *known = (*known).max(mark);
+    }
+    spread(drawn, current, driven);
+    for task in &mut drawn.tasks {
+        task.mark = Some(tasks.get(&task.id).copied().unwrap_or(Mark::Pending));
+    }
+    // The gap check stands before the gates.
+    let gap = (drawn.gates.len() > current.gates.len()).then(|| gap_mark(&current.gap.state, current.tasks_done()));
+    let marks = gap.into_iter().chain(current.gates.iter().map(|gate| Mark::of_gate(&gate.state)));
+    for (gate, mark) in drawn.gates.iter_mut().zip(marks) {
+        gate.mark = Some(mark.if_driven(driven));
+    }
+}
+
+/// Draws what tasks became: how many items of a list stand where, and the agents that a script or a gap check named.
+fn spread(drawn: &mut PhaseBox, current: &PhaseRun, driven: bool) {
+    for task in &mut drawn.tasks {
+        let items = current.tasks.iter().filter(|item| item.item.is_some() && neutral::line(item.task.as_str()) == task.id);
+        let marks: Vec<Mark> = items.map(|item| Mark::of_task(&item.state).if_driven(driven)).collect();
+        if !marks.is_empty() {
+            task.label = format!("{} × {}: {}", task.id, marks.len(), tally(marks.into_iter()).join(", "));
+        }
+    }
+    for task in current.tasks.iter().filter(|task| task.spec.is_some() && task.item.is_none()) {
+        let named = |name: &str| neutral::line(name).into_owned();
+        let parent =
+            task.parent.as_ref().and_then(|parent| drawn.tasks.iter().position(|known| known.id == named(parent.as_str())));
+        let layer = parent
+            .map_or_else(|| drawn.tasks.iter().map(|task| task.layer + 1).max().unwrap_or(0), |at| drawn.tasks[at].layer + 1);
+        let id = named(task.task.as_str());
+        drawn.tasks.push(TaskBox { label: format!("{id} (agent)"), id, needs: parent.into_iter().collect(), layer, mark: None });
+    }
+}
+
+fn mark_checkpoint(checkpoint: &mut CheckpointBox, run: &Run, at: usize, whole: Mark) {
+    let phase = &run.workflow.phases[at].id;
+    let current = run.current.as_ref().filter(|current| current.id == *phase);
+    let asks = run.open_holds().iter().any(|hold| hold.kind == HoldKind::Checkpoint && hold.scope.phase() == Some(phase));
+    let decided = run.decisions.iter().rev().find(|decision| match current {
+        // An earlier execution of the phase has its own answer.
+        Some(current) => current.checkpoint.hold.as_ref() == Some(&decision.hold),
+        None => whole == Mark::Done && decision.checkpoint && decision.phase.as_ref() == Some(phase),
+    });
+    let passed_over = match current {
+        Some(current) => current.checkpoint.condition == Some(ConditionOutcome::False),
+        None => whole == Mark::Done,
+    };
+    checkpoint.chosen = decided.map(|decision| neutral::line(&decision.label).into_owned());
+    checkpoint.mark = Some(match decided {
+        _ if asks => Mark::Asking,
+        Some(_) => Mark::Done,
+        None if passed_over || whole == Mark::Skipped => Mark::Skipped,
+        None => Mark::Pending,
+    });
+}

@@ -1,0 +1,50 @@
+//! The values that a workflow wants when a run starts.
+
+use crate::code::Code;
+use crate::error::Error;
+use lockgate_engine::spec::workflow::{Input, InputKind, Workflow};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Checks the values that were given, and adds the defaults of those that were not. Gives the required inputs that have no value yet.
+pub fn complete<'w>(given: &mut BTreeMap<String, Value>, workflow: &'w Workflow) -> Result<Vec<(&'w String, &'w Input)>, Error> {
+    let mut missing = Vec::new();
+    for (name, input) in &workflow.inputs {
+        let value = match given.get(name) {
+            Some(value) => input.kind.read(value).map_err(|why| wrong(name, &why))?,
+            None => match &input.default {
+                Some(default) => default.clone(),
+                None if !input.required => continue,
+                None => {
+                    missing.push((name, input));
+                    continue;
+                }
+            },
+        };
+        given.insert(name.clone(), value);
+    }
+    Ok(missing)
+}
+
+fn wrong(name: &str, why: &str) -> Error {
+    Error::new(Code::BadInput, format!("the input `{name}` {why}")).help(format!("give it with --var {name}=VALUE"))
+}
+
+/// The error for a required input without a value.
+pub fn missing(name: &str, input: &Input) -> Error {
+    let about = input.description.as_deref().map(|about| format!(" ({about})")).unwrap_or_default();
+    let kind = kind(&input.kind).map(|kind| format!(", {kind}")).unwrap_or_default();
+    Error::new(Code::BadInput, format!("the workflow needs the input `{name}`{about}"))
+        .help(format!("give it with --var {name}=VALUE{kind}"))
+}
+
+/// What values of a kind look like, where that needs words.
+pub fn kind(kind: &InputKind) -> Option<String> {
+    match kind {
+        InputKind::Text => None,
+        InputKind::Number => Some("a number".into()),
+        InputKind::Truth => Some("true or false".into()),
+        InputKind::List => Some("a list such as a,b,c".into()),
+        InputKind::Choice(choices) => Some(format!("one of {}", choices.join(", "))),
+    }
+}

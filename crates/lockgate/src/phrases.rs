@@ -1,0 +1,66 @@
+//! Phrases that several views and reports share.
+
+use crate::neutral;
+use lockgate_engine::hold::GAP_CHECK;
+use lockgate_engine::run::agent::AgentReport;
+use lockgate_engine::run::command::{Actor, Way};
+
+use lockgate_engine::run::event::{AttemptReason, Thinker};
+use lockgate_engine::words::counted;
+
+/// Why there is another attempt.
+pub fn again(reason: AttemptReason, attempt: u32) -> String {
+    match reason {
+        AttemptReason::First => String::new(),
+        AttemptReason::Retry => format!(" (attempt {attempt}: the last one failed)"),
+        AttemptReason::Interrupted => format!(" (attempt {attempt}: the last one was cut off)"),
+        AttemptReason::Auth => format!(" (attempt {attempt}: the last one lacked a login)"),
+        AttemptReason::Feedback => format!(" (attempt {attempt}: with feedback)"),
+        AttemptReason::Until => format!(" (attempt {attempt}: once more)"),
+        AttemptReason::Answered => format!(" (attempt {attempt}: with the answer)"),
+        AttemptReason::Budget => format!(" (attempt {attempt}: with more budget)"),
+    }
+}
+
+/// What an agent used, as far as it said so.
+pub fn used(report: &AgentReport) -> String {
+    let tokens = report.usage.tokens().map(|tokens| counted(tokens, "token"));
+    let cost = report.usage.cost_micros.map(|micros| format!("${:.2}", micros as f64 / 1_000_000.0));
+    let parts: Vec<String> = tokens.into_iter().chain(cost).collect();
+    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
+}
+
+/// Whose script asks an agent.
+pub fn asker(thinker: &Thinker) -> String {
+    match thinker {
+        Thinker::Task(key) => key.address(),
+        Thinker::Gaps { phase, .. } => format!("{phase}/{GAP_CHECK}"),
+    }
+}
+
+/// The first line of a text, as one that is shown.
+pub fn first_line(text: &str) -> String {
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    let more = if lines.next().is_some() { " …" } else { "" };
+    format!("{}{more}", neutral::line(first))
+}
+
+/// Who did something, and by which way.
+pub fn by(actor: Option<&Actor>) -> String {
+    actor.map_or_else(|| "lockgate".to_owned(), |actor| by_way(&actor.name, actor.way))
+}
+
+/// Who did something, by name, and by which way.
+pub fn by_way(name: &str, way: Way) -> String {
+    let way = match way {
+        Way::Prompt => "at the prompt",
+        Way::Command => "by command",
+        Way::Preset => "in advance",
+        Way::Driver => "by itself",
+        Way::Policy => "without a person",
+        Way::Default => "as nobody has to wait",
+        Way::Deadline => "as nobody answered in time",
+    };
+    format!("{} {way}", neutral::line(name))
+}

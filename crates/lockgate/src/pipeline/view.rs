@@ -1,0 +1,244 @@
+//! What people see of a pipeline: phases, workstreams side by side with their state and time, gates, artifacts.
+#![expect(missing_docs, reason = "fields whose names say what they hold; docs/reference/json.md lists them")]
+
+use lockgate_engine::formats::pipeline::document::{Document, document};
+use lockgate_engine::id::TaskId;
+use lockgate_engine::run::Run;
+use lockgate_engine::run::pipeline::Worked;
+use lockgate_engine::run::state::GateState;
+use lockgate_engine::spec::workflow::{Phase, Pipeline, PipelinePhase};
+use lockgate_engine::time::Timestamp;
+use lockgate_runner::projection::StateFile;
+use lockgate_runner::root::{Root, Step};
+use serde::Serialize;
+
+/// A pipeline as it stands.
+#[derive(Clone, Debug, Serialize)]
+pub struct PipelineView {
+    pub prd: String,
+    pub title: String,
+    /// As its state file says it.
+    pub status: &'static str,
+    pub current_phase: u32,
+    /// The state file.
+    pub file: String,
+    pub phases: Vec<PipelinePhaseView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review: Option<ReviewView>,
+    /// Whether it waits for a review that lets it begin.
+    pub waits_for_review: bool,
+}
+
+/// A phase of a pipeline.
+#[derive(Clone, Debug, Serialize)]
+pub struct PipelinePhaseView {
+    pub number: usize,
+    pub name: String,
+    pub workstreams: Vec<WorkstreamView>,
+    /// The gates of the phase itself.
+    pub gates: Vec<GateView>,
+}
+
+/// A workstream.
+#[derive(Clone, Debug, Serialize)]
+pub struct WorkstreamView {
+    pub id: String,
+    pub name: String,
+    /// `completed`, `in_progress`, `pending` or `failed`; `interrupted` where nobody goes on with what is in progress.
+    pub status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub began: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Timestamp>,
+    pub gates: Vec<GateView>,
+    pub artifacts: Vec<String>,
+}
+
+/// A gate.
+#[derive(Clone, Debug, Serialize)]
+pub struct GateView {
+    pub name: String,
+    pub status: &'static str,
+    pub attempts: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub took_ms: Option<u64>,
+    /// The file with all that its last attempt printed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+}
+
+/// Why a pipeline failed.
+#[derive(Clone, Debug, Serialize)]
+pub struct ErrorView {
+    pub workstream: String,
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+}
+
+/// A review.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReviewView {
+    pub verdict: &'static str,
+    pub p0: u32,
+    pub p1: u32,
+    pub attempt: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub findings: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub override_reason: Option<String>,
+}
+
+impl PipelineView {
+    /// What `resume` needs to hear where the pipeline stands so.
+    pub fn resume_flag(&self) -> &'static str {
+        match self.status {
+            "paused" | "in_progress" => " --continue",
+            "failed" => " --fixed",
+            _ => "",
+        }
+    }
+
+    /// A pipeline; nothing where the run is none.
+    pub fn of(run: &Run, root: &Root, driven: bool) -> Option<Self> {
+        let (pipeline, known) = run.pipeline()?;
+        let shown = root.dir().to_string_lossy();
+        let document = document(run, Some(&shown))?;
+        let look = Look { run, pipeline, document: &document, root, driven };
+        let phases = pipeline.phases.iter().enumerate().filter_map(|(position, said)| {
+            let phase = run.workflow.phases.get(position)?;
+            Some(look.phase(position, said, phase))
+        });
+        Some(Self {
+            prd: pipeline.prd.clone(),
+            title: pipeline.title.clone(),
+            status: document.status.word(),
+            current_phase: document.current_phase,
+            file: StateFile::place(pipeline),
+            phases: phases.collect(),
+            error: document.error.as_ref().map(|error| ErrorView {
+                workstream: error.workstream.clone(),
+                message: error.message.clone(),
+                file: error.file.clone(),
+                line: error.line,
+            }),
+            review: known.review.as_ref().map(|review| ReviewView {
+                verdict: review.verdict.word(),
+                p0: review.p0,
+                p1: review.p1,
+                attempt: review.attempt,
+                findings: review.findings.clone(),
+                override_reason: review.override_reason.clone(),
+            }),
+            waits_for_review: run.waits_for_review(),
+        })
+    }
+}
+
+struct Look<'a> {
+    run: &'a Run,
+    pipeline: &'a Pipeline,
+    document: &'a Document,
+    root: &'a Root,
+    /// Whether somebody goes on with what is under way.
+    driven: bool,
+}
+
+impl Look<'_> {
+    fn phase(&self, position: usize, said: &PipelinePhase, phase: &Phase) -> PipelinePhaseView {
+        let workstreams = said.workstreams.iter().map(|id| {
+            let id = id.to_string();
+            let known = self.run.pipeline.as_deref();
+            let worked = known.and_then(|known| known.worked.get(id.as_str()));
+            let artifacts = self.document.artifacts.iter().find(|(name, _)| *name == id);
+            WorkstreamView {
+                name: self.pipeline.workstream(&id).map(|workstream| workstream.name.clone()).unwrap_or_default(),
+                status: self.status(&id),
+                began: worked.map(|worked| worked.began),
+                ended: worked.and_then(|worked| worked.ended),
+                gates: self.gates(phase, said, Some(&id)),
+                artifacts: artifacts.map(|(_, paths)| paths.clone()).unwrap_or_default(),
+                id,
+            }
+        });
+        let (number, name, workstreams) = (position + 1, said.name.clone(), workstreams.collect());
+        PipelinePhaseView { number, name, workstreams, gates: self.gates(phase, said, None) }
+    }
+
+    fn status(&self, id: &str) -> &'static str {
+        let document = self.document;
+        let failed = document.error.as_ref().is_some_and(|error| error.workstream == id);
+        match id {
+            _ if document.completed.iter().any(|known| known == id) => "completed",
+            _ if document.in_progress.iter().any(|known| known == id) => {
+                if self.driven {
+                    "in_progress"
+                } else {
+                    "interrupted"
+                }
+            }
+            _ if failed => "failed",
+            _ => "pending",
+        }
+    }
+
+    /// The gates of a workstream, or those of the phase itself; those that nobody runs come last.
+    fn gates(&self, phase: &Phase, said: &PipelinePhase, workstream: Option<&str>) -> Vec<GateView> {
+        let current = self.run.current.as_ref().filter(|current| current.id == phase.id);
+        // Until it moves, an imported pipeline has what its file says, which may name a gate without its workstream.
+        let unmoved = self.run.pipeline.as_deref().filter(|known| known.imported.is_some() && !known.moved);
+        let passed = |title: &str, of: Option<&TaskId>| match unmoved {
+            Some(known) => known.had_passed(title, of, &said.workstreams),
+            None => self.document.gates_passed.iter().any(|known| known == title),
+        };
+        let own = phase.gates.iter().filter(|gate| said.gates.contains(&gate.id));
+        let added = self.run.added_gates(phase).iter();
+        let gates = own.chain(added).filter(|gate| gate.task.as_ref().map(|task| task.as_str()) == workstream);
+        let run_ones = gates.map(|gate| {
+            let standing = current.and_then(|current| current.gates.iter().find(|known| known.gate == gate.id));
+            let status = match standing.map(|standing| &standing.state) {
+                Some(GateState::Running) if self.driven => "running",
+                Some(GateState::Running) => "interrupted",
+                Some(GateState::Failed(_)) => "failed",
+                Some(GateState::Waived) => "waived",
+                Some(GateState::Passed) => "passed",
+                Some(GateState::Waiting) | None => {
+                    if passed(gate.title(), gate.task.as_ref()) {
+                        "passed"
+                    } else {
+                        "pending"
+                    }
+                }
+            };
+            let address = format!("{}/{}", phase.id, gate.id);
+            let checked = self.run.pipeline.as_deref().and_then(|known| known.checked.get(&address));
+            let log = checked.and_then(|checked: &Worked| {
+                let step = Step::Gate { phase: &phase.id, iteration: checked.iteration, gate: &gate.id };
+                let path = self.root.log_file(&self.run.id, step, checked.attempt);
+                path.is_file().then(|| path.to_string_lossy().into_owned())
+            });
+            GateView {
+                name: gate.title().to_owned(),
+                status,
+                attempts: checked.map_or(0, |checked| checked.attempt),
+                took_ms: checked.and_then(|checked| u64::try_from(checked.ended?.since(checked.began).as_millis()).ok()),
+                log,
+            }
+        });
+        let suffix = workstream.map(|workstream| format!(" ({workstream})"));
+        let by_hand = self.pipeline.by_hand.iter().filter(|gate| gate.phase == phase.id);
+        let by_hand = by_hand.filter(|gate| match &suffix {
+            Some(suffix) => gate.title.ends_with(suffix.as_str()),
+            None => !said.workstreams.iter().any(|id| gate.title.ends_with(&format!(" ({id})"))),
+        });
+        let by_hand = by_hand.map(|gate| {
+            let status = if passed(&gate.title, gate.task.as_ref()) { "passed" } else { "by hand" };
+            GateView { name: gate.title.clone(), status, attempts: 0, took_ms: None, log: None }
+        });
+        run_ones.chain(by_hand).collect()
+    }
+}

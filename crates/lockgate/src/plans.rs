@@ -1,0 +1,71 @@
+//! What is left beside plans when they are done: a summary of each, made from the history.
+
+use crate::summary::{self, Summary, plan};
+use lockgate_engine::run::Run;
+use lockgate_engine::run::state::End;
+use lockgate_engine::spec::workflow::PlanPart;
+use lockgate_runner::files::write_atomically;
+use lockgate_runner::git::git;
+use lockgate_runner::root::Root;
+use lockgate_runner::world::World;
+use std::path::{Component, Path, PathBuf};
+
+/// Writes the summary of each plan of a run that is complete; gives the paths as people name them. What is there and is the same stays.
+pub async fn write_summaries(world: &World, root: &Root, run: &Run) -> Vec<Result<String, String>> {
+    if run.workflow.plans.is_empty() || run.end != Some(End::Complete) {
+        return Vec::new();
+    }
+    let summary = match summary::of(&*world.store, run, false, world.clock.now()).await {
+        Ok(summary) => summary,
+        Err(error) => return vec![Err(format!("the summaries of the plans cannot be made: {}", error.message()))],
+    };
+    run.workflow.plans.iter().map(|part| write(root.dir(), &summary, run, part)).collect()
+}
+
+fn write(root: &Path, summary: &Summary, run: &Run, part: &PlanPart) -> Result<String, String> {
+    let (shown, path) = place(root, run, part)?;
+    let files = |commit: &str| match is_commit(commit) {
+        true => git(root, &["show", "--format=", "--name-only", commit]).unwrap_or_default().lines().map(str::to_owned).collect(),
+        false => Vec::new(),
+    };
+    let text = plan::markdown(summary, run, part, &files);
+    let present = std::fs::read_to_string(&path).ok();
+    if present.as_deref().is_some_and(|present| !present.starts_with(&format!("---\n{}", plan::MARK))) {
+        return Err(format!(
+            "{shown} was not written by Lockgate and stays as it is; `lockgate summary {}` tells the rest",
+            run.id
+        ));
+    }
+    write_atomically(&path, text.as_bytes()).map_err(|error| format!("{shown} cannot be written: {error}"))?;
+    Ok(shown)
+}
+
+/// Where the summary of a plan goes: where it says, when that folder is there; else beside it.
+fn place(root: &Path, run: &Run, part: &PlanPart) -> Result<(String, PathBuf), String> {
+    let named = part.summary.as_deref().map(Path::new).filter(|path| stays_within(root, path));
+    let beside = || {
+        let first = run.files.first().map(|file| PathBuf::from(&file.path)).unwrap_or_default();
+        let plan = part.file.as_ref().map_or(first.clone(), |file| first.join(file));
+        let folder = plan.parent().map(Path::to_path_buf).unwrap_or_default();
+        folder.join(format!("{}-SUMMARY.md", part.id))
+    };
+    let path = named.map_or_else(beside, Path::to_path_buf);
+    let whole = root.join(&path);
+    match whole.parent() {
+        Some(folder) if folder.is_dir() => Ok((path.to_string_lossy().into_owned(), whole)),
+        Some(_) | None => Err(format!("the summary of plan {} has no place: {} is no folder", part.id, path.display())),
+    }
+}
+
+/// Whether the folder of a path is there, and under the root whatever links lead to.
+fn stays_within(root: &Path, path: &Path) -> bool {
+    let is_plain = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    let folder = root.join(path).parent().and_then(|folder| folder.canonicalize().ok());
+    let root = root.canonicalize().ok();
+    is_plain && folder.zip(root).is_some_and(|(folder, root)| folder.starts_with(root))
+}
+
+/// Nothing but a commit is ever given to git.
+fn is_commit(text: &str) -> bool {
+    (4..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}

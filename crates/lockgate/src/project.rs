@@ -1,0 +1,163 @@
+//! The project that a command is about: its root, its settings, its store.
+
+use crate::code::Code;
+use crate::error::Error;
+use crate::script_worker::ScriptWorker;
+use lockgate_engine::id::{HoldId, RunId};
+use lockgate_engine::run::Refusal;
+use lockgate_engine::run::command::{Actor, Way};
+use lockgate_engine::run::event::RefusedAttempt;
+use lockgate_engine::run::refusal::may_decide;
+use lockgate_engine::run::state::REFUSED_ATTEMPTS_KEPT;
+use lockgate_runner::config::Config;
+use lockgate_runner::perform::{OnLine, Performer};
+use lockgate_runner::person::at_the_command_line;
+use lockgate_runner::refused::{self, Kept};
+use lockgate_runner::root::Root;
+use lockgate_runner::world::{SystemClock, World};
+use lockgate_store::{Missing, PostgresStore, SqliteStore, Store};
+use std::path::Path;
+use std::sync::Arc;
+
+/// How a project is opened.
+#[derive(Clone)]
+pub struct Options {
+    /// Receives each line that a task prints.
+    pub output: OnLine,
+    /// Evaluates scripts and conditions.
+    pub script_worker: ScriptWorker,
+    /// The address of a PostgreSQL database that keeps the runs, whatever the settings say.
+    pub database: Option<String>,
+    /// Only reads: works on a disk that is full or read-only, too.
+    pub read_only: bool,
+}
+
+impl Default for Options {
+    /// Drops the output of tasks, and evaluates scripts with the `lockgate` program that is installed.
+    fn default() -> Self {
+        Self { output: Arc::new(|_, _| {}), script_worker: ScriptWorker::installed(), database: None, read_only: false }
+    }
+}
+
+/// A project that is open.
+pub struct Project {
+    /// Where it lies.
+    pub root: Root,
+    /// Its settings.
+    pub config: Config,
+    /// Its store and all that acts on it.
+    pub world: World,
+    /// What people should know about its store.
+    pub warnings: Vec<String>,
+}
+
+impl Project {
+    /// Opens the project whose `.lockgate` is in this directory.
+    pub fn open(dir: &Path, options: Options) -> Result<Self, Error> {
+        Self::open_root(Root::at(dir), options)
+    }
+
+    /// Opens the project that a directory belongs to: its own, or that of the nearest directory above it.
+    pub fn find(dir: &Path, options: Options) -> Result<Self, Error> {
+        let root = Root::find(dir).ok_or_else(|| {
+            let message = format!("there is no .lockgate in {} or above it", dir.display());
+            Error::new(Code::NoProject, message).help("go to the project, or name it with --root; `lockgate run FILE` begins one")
+        })?;
+        Self::open_root(root, options)
+    }
+
+    fn open_root(root: Root, options: Options) -> Result<Self, Error> {
+        let config = Config::read(&root.config_file())?;
+        let mut warnings = Vec::new();
+        let store: Arc<dyn Store> = match database(&config, &options) {
+            Some(url) => Arc::new(PostgresStore::connect(&url)?),
+            None => {
+                let open = if options.read_only { SqliteStore::open_to_read } else { SqliteStore::open_existing };
+                let store = open(&root.folder())?;
+                warnings = missing_commits(&store);
+                Arc::new(store)
+            }
+        };
+        Ok(Self { warnings, ..Self::with(root, config, store, options) })
+    }
+
+    /// Opens the project of this directory, or creates it.
+    pub fn open_or_create(dir: &Path, options: Options) -> Result<Self, Error> {
+        let root = Root::at(dir);
+        root.prepare()?;
+        let config = Config::read(&root.config_file())?;
+        let store: Arc<dyn Store> = match database(&config, &options) {
+            Some(url) => Arc::new(PostgresStore::connect(&url)?),
+            None => Arc::new(SqliteStore::open(&root.folder())?),
+        };
+        Ok(Self::with(root, config, store, options))
+    }
+
+    fn with(root: Root, config: Config, store: Arc<dyn Store>, options: Options) -> Self {
+        let evaluator = options.script_worker.evaluator();
+        let performer = Performer::new(root.clone(), config.clone(), store.clone(), evaluator, options.output);
+        let world = World { store, perform: Arc::new(performer), clock: Arc::new(SystemClock) };
+        Self { root, config, world, warnings: Vec::new() }
+    }
+
+    /// Its store.
+    pub fn store(&self) -> &dyn Store {
+        &*self.world.store
+    }
+
+    /// Whoever started this process, coming by this way.
+    pub fn actor(&self, way: Way) -> Actor {
+        at_the_command_line(&self.root, way)
+    }
+
+    /// Whether a person is believed only at a controlling terminal.
+    pub fn require_terminal(&self) -> bool {
+        self.config.people.require_terminal
+    }
+
+    /// Whether an actor may decide about a run. A refused attempt becomes an event of that run.
+    pub async fn may_decide(&self, actor: &Actor, run: &RunId, what: &str) -> Result<(), Error> {
+        match may_decide(actor, self.require_terminal(), what) {
+            Ok(()) => Ok(()),
+            Err(refusal) => Err(self.refuse(actor, run, what, None, refusal).await),
+        }
+    }
+
+    /// A refusal as an error. An attempt by a caller who may not decide is recorded in the history of the run; other refusals are not.
+    pub async fn refuse(&self, actor: &Actor, run: &RunId, what: &str, hold: Option<&HoldId>, refusal: Refusal) -> Error {
+        if !refusal.is_about_who_asks() {
+            return refusal.into();
+        }
+        let attempt = RefusedAttempt::new(what, hold.cloned(), refusal.to_string());
+        let error = Error::from(refusal);
+        match refused::record(&self.world, &self.root, run, actor.clone(), attempt).await {
+            Ok(Kept::AsEvent(_)) => error.help(format!("this attempt is recorded in the history of run {run}")),
+            Ok(Kept::Counted(number)) => error.help(format!(
+                "this is refused attempt {number} on run {run}: it is counted; after {REFUSED_ATTEMPTS_KEPT} attempts the history records one at each doubling"
+            )),
+            Ok(Kept::NotCounted) => error.help(format!(
+                "this attempt is not recorded: the history of run {run} has {REFUSED_ATTEMPTS_KEPT} already, and this project has no folder of the run to count more in"
+            )),
+            Err(why) => error.help(format!("this attempt could not be recorded in the history: {why}")),
+        }
+    }
+}
+
+/// What a store lacks that was opened for reading; one that is to be written is not opened then.
+fn missing_commits(store: &SqliteStore) -> Vec<String> {
+    let missing = store.missing_at_the_end();
+    let warning = |missing: &Missing| {
+        format!(
+            "run {}: {} recorded, and missing from the database; `lockgate explain commits-missing` says what to do",
+            missing.run,
+            missing.commits()
+        )
+    };
+    missing.iter().map(warning).collect()
+}
+
+/// The address of the database that keeps the project's runs, where it is not the one in its directory.
+pub fn database(config: &Config, options: &Options) -> Option<String> {
+    let given = options.database.clone().filter(|url| !url.is_empty());
+    given.or_else(|| config.database.as_ref().map(|url| url.reveal().to_owned()))
+}

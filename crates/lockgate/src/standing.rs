@@ -1,0 +1,88 @@
+//! Where a run stands that others drive, and waiting for that to change.
+
+use crate::code::Code;
+use crate::error::Error;
+use crate::view::status_word;
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::{Run, Status};
+use lockgate_runner::load::load;
+use lockgate_store::{DriverInfo, Store, StoreError};
+use std::time::Duration;
+
+/// How often somebody who waits looks whether the process that drives a run still lives: its death changes nothing in the store.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Where a run stands, as lists show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    status: &'static str,
+}
+
+impl Standing {
+    /// Whether nothing more happens unless somebody resumes or retries something.
+    pub fn has_ended(self) -> bool {
+        matches!(self.status, "complete" | "failed" | "aborted" | "cancelled")
+    }
+
+    /// Whether a person must answer before anything happens.
+    pub fn is_waiting(self) -> bool {
+        self.status == "waiting"
+    }
+
+    /// Whether it could go on and nobody drives it.
+    pub fn is_interrupted(self) -> bool {
+        self.status == "interrupted"
+    }
+}
+
+/// Where a run stands now.
+pub async fn standing(store: &dyn Store, run: &RunId) -> Result<Standing, Error> {
+    let first = listed(store, run).await?;
+    if !first.is_interrupted() {
+        return Ok(first);
+    }
+    // A driver that ended between the two looks at it, one at its row and one at its driver, has recorded how before.
+    listed(store, run).await
+}
+
+/// A run and the living process that drives it.
+pub async fn with_driver(store: &dyn Store, run: &RunId) -> Result<(Run, Option<DriverInfo>), Error> {
+    let (state, driver) = (load(store, run).await?, store.driver_of(run).await?);
+    if driver.is_some() || state.status() != Status::Running {
+        return Ok((state, driver));
+    }
+    // As above: it may have ended meanwhile.
+    Ok((load(store, run).await?, store.driver_of(run).await?))
+}
+
+async fn listed(store: &dyn Store, run: &RunId) -> Result<Standing, Error> {
+    let found = store.find_runs(run.as_str()).await?;
+    let found = found.into_iter().find(|found| found.row.run == *run).ok_or_else(|| StoreError::NoRun(run.clone()))?;
+    match status_word(&found.row.status, found.driven) {
+        "unknown" => Err(Error::new(Code::NewerFormat, format!("run {run} has a status that this release does not know"))),
+        status => Ok(Standing { status }),
+    }
+}
+
+/// The moments at which something of a run may have changed.
+pub struct Changes<'s> {
+    store: &'s dyn Store,
+    run: &'s RunId,
+    marker: u64,
+}
+
+impl<'s> Changes<'s> {
+    /// Those from now on; to be made before the first look, so that nothing is missed between.
+    pub fn of(store: &'s dyn Store, run: &'s RunId) -> Self {
+        Self { store, run, marker: store.changes() }
+    }
+
+    /// Ends when somebody may have committed something to the run, or its driver may have died.
+    pub async fn next(&mut self) -> Result<(), Error> {
+        tokio::select! {
+            changed = self.store.run_changed(self.run, self.marker) => self.marker = changed?,
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,324 @@
+//! The summary as Markdown that can be read as it is.
+
+use super::{Asked, GapCheck, PhaseDone, Summary, TaskDone, Without};
+use crate::view::UsedView;
+use crate::{moment, neutral, phrases};
+use lockgate_engine::words::counted;
+use lockgate_runner::files::size_text;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// A task that became more than so many is one row, with rows for those that did not go well only.
+const FEW: usize = 8;
+
+/// The summary as Markdown.
+pub fn markdown(summary: &Summary) -> String {
+    let mut text = String::new();
+    beginning(&mut text, summary);
+    if !summary.phases.is_empty() {
+        text += "\n## Done\n";
+        summary.phases.iter().for_each(|phase| phase_text(&mut text, phase));
+    }
+    let of_kind = |wanted: fn(&str) -> bool| summary.decisions.iter().filter(move |asked| wanted(asked.kind)).collect::<Vec<_>>();
+    authentication_gates(&mut text, summary, &of_kind(|kind| kind == "authentication"));
+    section(&mut text, "Decided", &of_kind(|kind| !matches!(kind, "authentication" | "verify")), |decided| asked(decided));
+    section(&mut text, "Verified", &of_kind(|kind| kind == "verify"), |verified| asked(verified));
+    if !summary.deliverables.is_empty() || summary.finalization.is_some() {
+        text += "\n## Produced\n\n| file | size | by |\n| --- | --- | --- |\n";
+        for file in &summary.deliverables {
+            let _ = writeln!(text, "| {} | {} | {} |", plain(&file.path), size_text(file.size_bytes), plain(&file.task));
+        }
+        if let Some(file) = &summary.finalization {
+            let _ = writeln!(text, "| {} | {} | the finalization |", plain(&file.path), size_text(file.size_bytes));
+        }
+    }
+    section(&mut text, "Gap checks", &summary.gap_checks, gap_check);
+    if !summary.left_out.is_empty() || !summary.tolerated.is_empty() {
+        text += "\n## Deviations\n\n";
+        summary.left_out.iter().for_each(|left| text += &without(left, "was left out"));
+        summary.tolerated.iter().for_each(|left| text += &without(left, "failed, and the run went on without it"));
+    }
+    section(&mut text, "Worktrees", &summary.worktrees, |worktree| format!("- {}\n", plain(&worktree.line())));
+    section(&mut text, "Warnings", &summary.warnings, |warning| format!("- {}\n", indented(warning)));
+    if summary.used.calls > 0 {
+        let _ = write!(text, "\n## Used\n\n{}\n", used(&summary.used));
+    }
+    text
+}
+
+fn beginning(text: &mut String, summary: &Summary) {
+    let about = summary.feature.as_deref().map(|feature| format!(" ({})", plain(feature))).unwrap_or_default();
+    let _ = writeln!(text, "# {}{about}: {}\n", plain(&summary.workflow), summary.status);
+    let _ = write!(text, "Run {} began {}", summary.run, summary.started_at);
+    let _ = match summary.ended_at {
+        Some(ended) => writeln!(text, " and ended {ended}."),
+        None => writeln!(text, "."),
+    };
+    let so_far = if summary.ended_at.is_some() { "It took" } else { "So far it took" };
+    let stopped = match summary.stopped_ms {
+        // The moment between two processes is not worth a word.
+        ..1000 => String::new(),
+        stopped => format!(", and {} in which it had failed or nothing drove it", took(stopped)),
+    };
+    let waited = match summary.waited_ms {
+        0 => "no waiting for people".to_owned(),
+        waited => format!("{} of waiting for people", took(waited)),
+    };
+    let _ = writeln!(text, "{so_far} {}, with {waited}{stopped}.", took(summary.took_ms));
+    if let Some(error) = &summary.error {
+        let _ = writeln!(text, "\nError: {}", indented(error));
+    }
+    if let Some(cancelled) = &summary.cancelled {
+        let _ = writeln!(text, "\nCancelled {}", indented(&cancelled.words()));
+    }
+}
+
+pub(super) fn section<T>(text: &mut String, title: &str, items: &[T], line: impl Fn(&T) -> String) {
+    if !items.is_empty() {
+        let _ = write!(text, "\n## {title}\n\n");
+        items.iter().for_each(|item| *text += &line(item));
+    }
+}
+
+fn phase_text(text: &mut String, phase: &PhaseDone) {
+    let again = if phase.iteration > 1 { format!(", execution {}", phase.iteration) } else { String::new() };
+    if phase.status == "skipped" {
+        let _ = write!(text, "\n### {}: passed over\n", plain(&phase.id));
+        return;
+    }
+    let _ = write!(text, "\n### {}{again}: {} after {}\n\n", plain(&phase.id), phase.status, took(phase.took_ms));
+    if let Some(feedback) = &phase.feedback {
+        let _ = write!(text, "Asked for again with: {}\n\n", indented(feedback));
+    }
+    let mut rows = task_rows(&phase.tasks);
+    rows.extend(phase.gates.iter().map(|gate| row(format!("gate {}", plain(&gate.id)), gate)));
+    if rows.is_empty() {
+        *text += "It had no tasks.\n";
+        return;
+    }
+    let agents = phase.tasks.iter().any(|task| task.used.calls > 0);
+    let columns = if agents { 7 } else { 4 };
+    let titles = ["task", "result", "attempts", "time", "agent", "tokens", "cost"];
+    let _ = writeln!(text, "| {} |", titles[..columns].join(" | "));
+    let _ = writeln!(text, "|{}", " --- |".repeat(columns));
+    for row in rows {
+        let _ = writeln!(text, "| {} |", row[..columns].join(" | "));
+    }
+}
+
+type Row = [String; 7];
+
+fn task_rows(tasks: &[TaskDone]) -> Vec<Row> {
+    let mut became: BTreeMap<&str, Vec<&TaskDone>> = BTreeMap::new();
+    for task in tasks {
+        became.entry(task.parent.as_deref().unwrap_or_default()).or_default().push(task);
+    }
+    let mut rows = Vec::new();
+    for task in tasks.iter().filter(|task| task.parent.is_none()) {
+        let children = became.get(task.id.as_str()).map(Vec::as_slice).unwrap_or_default();
+        if children.is_empty() {
+            rows.push(row(plain(&task.id), task));
+        } else if children.len() <= FEW {
+            rows.push(row(format!("{} × {}", plain(&task.id), children.len()), task));
+            rows.extend(children.iter().map(|child| row(plain(&child.id), child)));
+        } else {
+            rows.push(together(task, children));
+            let wrong: Vec<_> = children.iter().filter(|child| child.status != "done").collect();
+            rows.extend(wrong.iter().take(FEW).map(|child| row(plain(&child.id), child)));
+            if wrong.len() > FEW {
+                let mut more = Row::default();
+                more[0] = format!("… and {} more", wrong.len() - FEW);
+                rows.push(more);
+            }
+        }
+    }
+    rows
+}
+
+/// Many that a task became, as one row.
+fn together(task: &TaskDone, children: &[&TaskDone]) -> Row {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let (mut used, mut attempts, mut took_ms) = (UsedView::default(), 0, task.took_ms);
+    for child in children {
+        *counts.entry(child.status).or_default() += 1;
+        attempts += child.attempts.len();
+        took_ms += child.took_ms;
+        child.attempts.iter().filter_map(|attempt| attempt.agent.as_ref()).for_each(|agent| used.add(agent.usage()));
+    }
+    let result: Vec<String> = counts.iter().map(|(status, count)| format!("{count} {}", words(status))).collect();
+    let agent = children.iter().find_map(|child| child.attempts.last()?.agent.as_ref());
+    let agent = agent.map_or_else(|| "-".to_owned(), |agent| plain(agent.name()));
+    let name = format!("{} × {}", plain(&task.id), children.len());
+    [name, result.join(", "), attempts.to_string(), took(took_ms), agent, used.tokens_text(), used.cost_text()]
+}
+
+fn row(name: String, task: &TaskDone) -> Row {
+    let reason = match task.status {
+        "failed" | "tolerated" | "stopped" => task.reason.as_deref().map(|reason| format!(": {}", plain(reason))),
+        _ => None,
+    };
+    let result = format!("{}{}", words(task.status), reason.unwrap_or_default());
+    let agent = task.attempts.iter().rev().find_map(|attempt| attempt.agent.as_ref());
+    let agent = agent.map(|agent| {
+        let model = agent.model.as_deref().map(|model| format!(" ({})", plain(model))).unwrap_or_default();
+        let session = agent.session.as_deref().map_or_else(String::new, |session| format!(", session {}", plain(session)));
+        format!("{}{model}{session}", plain(agent.name()))
+    });
+    let attempts = task.attempts.len().to_string();
+    let time = if task.attempts.is_empty() { "-".to_owned() } else { took(task.took_ms) };
+    let agent = agent.unwrap_or_else(|| "-".to_owned());
+    [name, result, attempts, time, agent, task.used.tokens_text(), task.used.cost_text()]
+}
+
+pub(super) fn words(status: &str) -> String {
+    status.replace('_', " ")
+}
+
+pub(super) fn asked(asked: &Asked) -> String {
+    let place = asked.phase.as_deref().map(|phase| format!(" in {}", plain(phase))).unwrap_or_default();
+    let agent = asked.agent.as_deref().map(|agent| format!(", by the agent of {}", plain(agent))).unwrap_or_default();
+    let mut text = format!("- {}{place}{agent}: {}\n", asked.kind, indented(&asked.question));
+    let again = if asked.revision > 1 { format!(" (opening {})", asked.revision) } else { String::new() };
+    let waited = took(asked.waited_ms);
+    match (&asked.answer, asked.state) {
+        (Some(answer), _) => {
+            let by = asked.by.as_ref().map_or_else(|| "lockgate".to_owned(), |by| plain(&phrases::by_way(&by.name, by.way)));
+            let _ = writeln!(text, "  - **{}** by {by}, after {waited}{again}", plain(answer));
+            if let Some(feedback) = &asked.feedback {
+                let _ = writeln!(text, "  - feedback: {}", indented(feedback).replace('\n', "\n  "));
+            }
+        }
+        (None, "void") => {
+            let _ = writeln!(text, "  - no answer was needed any more, after {waited}{again}");
+        }
+        (None, _) => {
+            let _ = writeln!(text, "  - no answer yet, for {waited}{again}");
+        }
+    }
+    text
+}
+
+fn gap_check(check: &GapCheck) -> String {
+    let follows = match (check.action, check.waived) {
+        (None, _) => String::new(),
+        (Some(_), true) => ", and a person let it pass".to_owned(),
+        (Some(action), false) => format!(", so: {}", words(action)),
+    };
+    let mut text = format!("- {}, check {}: {}{follows}\n", plain(&check.phase), check.round, plain(&check.status));
+    for told in check.message.iter().chain(&check.gaps) {
+        let _ = writeln!(text, "  - {}", indented(told).replace('\n', "\n  "));
+    }
+    if !check.agents.is_empty() {
+        let _ = writeln!(text, "  - called: {}", plain(&check.agents.join(", ")));
+    }
+    text
+}
+
+fn without(without: &Without, what: &str) -> String {
+    let again = if without.iteration > 1 { format!(" (execution {})", without.iteration) } else { String::new() };
+    format!("- {}{again} {what}: {}\n", plain(&without.what), indented(&without.reason))
+}
+
+/// Missing logins, as the normal course of things.
+pub(super) fn authentication_gates(text: &mut String, summary: &Summary, gates: &[&Asked]) {
+    if gates.is_empty() {
+        return;
+    }
+    *text += "\n## Authentication Gates\n\nDuring execution, these authentication requirements were handled:\n\n";
+    for (index, gate) in gates.iter().enumerate() {
+        let title = gate.title.as_deref().unwrap_or_default();
+        let _ = writeln!(text, "{}. Task {}: authentication was required", index + 1, plain(title));
+        let _ = writeln!(text, "   - Paused for {}", plain(gate.login.as_deref().unwrap_or("a login")));
+        let result = match (gate.answer.as_deref(), ended(summary, gate)) {
+            (None, _) => "Still waits for it".to_owned(),
+            (Some("Done"), Some("done")) => "Resumed after authentication\n   - Finished successfully".to_owned(),
+            (Some("Done"), other) => {
+                format!("Resumed after authentication\n   - {}", other.map_or_else(|| "not finished".to_owned(), words))
+            }
+            (Some(answer), _) => plain(answer),
+        };
+        let _ = writeln!(text, "   - {result}");
+    }
+    *text += "\nThese are normal gates, not errors.\n";
+}
+
+/// What became of the task that lacked a login.
+fn ended<'s>(summary: &'s Summary, gate: &Asked) -> Option<&'s str> {
+    let address = gate.tasks.first()?;
+    let tasks = summary.phases.iter().rev().flat_map(|phase| phase.tasks.iter().map(move |task| (phase, task)));
+    let mut found = tasks.filter(|(phase, task)| format!("{}/{}", phase.id, task.id) == *address);
+    found.next().map(|(_, task)| task.status)
+}
+
+fn used(used: &UsedView) -> String {
+    let calls = counted(used.calls, "call");
+    format!("{calls} of agents; tokens: {}; cost: {}.", used.tokens_text(), used.cost_text())
+}
+
+pub(super) fn took(milliseconds: u64) -> String {
+    moment::duration(Duration::from_millis(milliseconds))
+}
+
+/// One line in which nothing means anything to a terminal or to Markdown.
+pub(super) fn plain(text: &str) -> String {
+    escaped(&neutral::line(text.trim()))
+}
+
+/// Text of several lines below a list's point.
+fn indented(text: &str) -> String {
+    escaped(&neutral::lines(text.trim())).replace('\n', "\n  ")
+}
+
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        if matches!(character, '\\' | '|' | '<' | '*') {
+            escaped.push('\\');
+        }
+        escaped.push(character);
+    }
+    // Brackets are harmless unless they make a link.
+    escaped.replace("](", "]\\(")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_text_means_anything_to_a_terminal_or_to_markdown() {
+        assert_eq!(plain("a|b <b> *x*\x1b[2J\n[l](u)"), "a\\|b \\<b> \\*x\\*␛[2J␊[l]\\(u)");
+        assert_eq!(indented("one\ntwo\r\n"), "one\n  two");
+    }
+
+    #[test]
+    fn a_thousand_items_are_one_row_and_those_that_went_wrong() {
+        let mut tasks = vec![TaskDone::named("lint", None, "done")];
+        for number in 0..1000 {
+            let status = if number % 100 == 0 { "failed" } else { "done" };
+            tasks.push(TaskDone::named(&format!("lint[{number}]"), Some("lint"), status));
+        }
+        let rows = task_rows(&tasks);
+        assert_eq!(rows.len(), 1 + FEW + 1);
+        assert_eq!(rows[0][..2], ["lint × 1000", "990 done, 10 failed"]);
+        assert_eq!(rows[FEW + 1][0], "… and 2 more");
+    }
+
+    impl TaskDone {
+        fn named(id: &str, parent: Option<&str>, status: &'static str) -> Self {
+            let (id, parent) = (id.to_owned(), parent.map(str::to_owned));
+            Self {
+                id,
+                parent,
+                status,
+                reason: None,
+                took_ms: 0,
+                attempts: Vec::new(),
+                used: UsedView::default(),
+                commit: None,
+                commits: Vec::new(),
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The summary of a run: what was done, decided and produced, what was left out, and how long it took and waited.
+//!
+//! It is made from the history, because the state of a run keeps only the phase under way.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | [`collect`] | folds the events into the summary |
+//! | [`clock`] | how long a run took, waited for people and lay still |
+//! | [`markdown`] | the summary as text |
+//! | [`plan`] | what stands beside a plan when it is done |
+#![expect(missing_docs, reason = "fields whose names say what they hold; docs/reference/json.md lists them")]
+
+mod clock;
+mod collect;
+mod markdown;
+pub mod plan;
+
+pub use markdown::markdown;
+
+use crate::error::Error;
+use crate::view::{self, AgentView, CancelledView, UsedView, WhoView, WorktreeView};
+use collect::Collector;
+use lockgate_engine::run::Run;
+use lockgate_engine::time::Timestamp;
+use lockgate_store::Store;
+use serde::Serialize;
+
+/// How many commits are read at once.
+const COMMITS: usize = 1000;
+
+/// The summary of a run as it is now, without its worktrees.
+pub async fn of(store: &dyn Store, state: &Run, driven: bool, now: Timestamp) -> Result<Summary, Error> {
+    let mut collector = Collector::default();
+    let mut after = 0;
+    // As far as the state was read: what is committed meanwhile belongs to a later summary.
+    while after < state.version {
+        let commits = store.commits(&state.id, after, COMMITS).await?;
+        let Some(last) = commits.last() else { break };
+        after = last.version;
+        for sealed in commits.iter().filter(|sealed| sealed.version <= state.version) {
+            sealed.open()?.entries.iter().for_each(|entry| collector.take(entry));
+        }
+    }
+    let status = view::status_word(state.status().word(), driven);
+    Ok(collector.summary(state, status, now))
+}
+
+/// What a run amounts to.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    pub run: String,
+    pub workflow: String,
+    pub feature: Option<String>,
+    pub status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How it was cancelled, where it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancelled: Option<CancelledView>,
+    pub started_at: Timestamp,
+    /// When it ended; none while it can go on by itself or waits.
+    pub ended_at: Option<Timestamp>,
+    pub took_ms: u64,
+    /// How long of that nothing could go on before a person had answered.
+    pub waited_ms: u64,
+    /// How long of that it had failed or nothing drove it.
+    pub stopped_ms: u64,
+    pub phases: Vec<PhaseDone>,
+    pub decisions: Vec<Asked>,
+    pub deliverables: Vec<Produced>,
+    /// The file that the finalization made.
+    pub finalization: Option<FileMade>,
+    pub gap_checks: Vec<GapCheck>,
+    pub left_out: Vec<Without>,
+    pub tolerated: Vec<Without>,
+    pub used: UsedView,
+    /// Its git worktrees that are there.
+    pub worktrees: Vec<WorktreeView>,
+    pub warnings: Vec<String>,
+}
+
+/// One execution of a phase.
+#[derive(Clone, Debug, Serialize)]
+pub struct PhaseDone {
+    pub id: String,
+    pub iteration: u32,
+    /// `complete`, `repeated`, `skipped`, or where the run stands in it.
+    pub status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<String>,
+    pub started_at: Timestamp,
+    pub took_ms: u64,
+    pub tasks: Vec<TaskDone>,
+    pub gates: Vec<TaskDone>,
+}
+
+/// What became of a task or gate.
+#[derive(Clone, Debug, Serialize)]
+pub struct TaskDone {
+    pub id: String,
+    /// The task that became this one and others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    pub status: &'static str,
+    /// Why it was left out, skipped, or failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// How long its attempts took together.
+    pub took_ms: u64,
+    pub attempts: Vec<AttemptDone>,
+    /// What its agents used.
+    pub used: UsedView,
+    /// The commit that holds what it changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The commits of all the times that it was done.
+    #[serde(skip)]
+    pub commits: Vec<String>,
+}
+
+/// What became of an attempt.
+#[derive(Clone, Debug, Serialize)]
+pub struct AttemptDone {
+    pub attempt: u32,
+    pub status: &'static str,
+    pub started_at: Timestamp,
+    pub took_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentView>,
+}
+
+/// A question that people were asked.
+#[derive(Clone, Debug, Serialize)]
+pub struct Asked {
+    pub hold: String,
+    pub kind: &'static str,
+    pub phase: Option<String>,
+    /// The addresses of the tasks or the gate that it is about.
+    pub tasks: Vec<String>,
+    /// What people call the task that asks, where the question has a form of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The task whose agent asks this of its own accord, with what people call it.
+    #[serde(skip)]
+    pub agent: Option<String>,
+    /// What mends a missing login.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub login: Option<String>,
+    pub question: String,
+    /// `open`, `answered`, or `void`.
+    pub state: &'static str,
+    /// What people read on the option that was taken.
+    pub answer: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<String>,
+    pub by: Option<WhoView>,
+    pub opened_at: Timestamp,
+    pub answered_at: Option<Timestamp>,
+    pub waited_ms: u64,
+    /// Which opening of it this is.
+    pub revision: u32,
+}
+
+/// A file that a task left behind.
+#[derive(Clone, Debug, Serialize)]
+pub struct Produced {
+    pub path: String,
+    pub size_bytes: u64,
+    /// The address of the task.
+    pub task: String,
+    pub iteration: u32,
+}
+
+/// A file.
+#[derive(Clone, Debug, Serialize)]
+pub struct FileMade {
+    pub path: String,
+    pub size_bytes: u64,
+}
+
+/// What a gap check found.
+#[derive(Clone, Debug, Serialize)]
+pub struct GapCheck {
+    pub phase: String,
+    pub iteration: u32,
+    pub round: u32,
+    pub status: String,
+    pub gaps: Vec<String>,
+    pub action: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The tasks of the agents that were called.
+    pub agents: Vec<String>,
+    /// Whether a person let its gaps pass.
+    pub waived: bool,
+}
+
+/// Something that the run went on without.
+#[derive(Clone, Debug, Serialize)]
+pub struct Without {
+    /// Its address.
+    pub what: String,
+    pub iteration: u32,
+    pub reason: String,
+}

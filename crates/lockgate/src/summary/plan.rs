@@ -1,0 +1,126 @@
+//! The summary of one plan of a run: what stands beside it when it is done.
+
+use super::markdown::{asked, authentication_gates, plain, section, took, words};
+use super::{Asked, Summary, TaskDone};
+use lockgate_engine::run::Run;
+use lockgate_engine::spec::workflow::PlanPart;
+use lockgate_engine::words::counted;
+use std::fmt::Write as _;
+
+/// What the second line of such a file says, with the run: without it somebody else wrote the file.
+pub const MARK: &str = "lockgate_run: ";
+
+/// The summary as Markdown; `files` gives the files of a commit.
+pub fn markdown(summary: &Summary, run: &Run, part: &PlanPart, files: &dyn Fn(&str) -> Vec<String>) -> String {
+    let mut text = format!("---\n{MARK}{}\nsummary_of: {}\n---\n\n", summary.run, part.id);
+    let _ = writeln!(text, "# Plan {}: {}\n", plain(&part.id), summary.status);
+    if !part.purpose.is_empty() {
+        let _ = writeln!(text, "{}\n", plain(&part.purpose));
+    }
+    let ended = summary.ended_at.map_or_else(String::new, |ended| format!(" and ended {ended}"));
+    let waited = took(summary.waited_ms);
+    let _ = writeln!(text, "It began {}{ended}, with {waited} of waiting for people.", summary.started_at);
+    text += "\n## Tasks\n\n| task | name | result | attempts | commit | files |\n| --- | --- | --- | --- | --- | --- |\n";
+    let declared = run.workflow.phase(part.phase.as_str());
+    let mut deviations = Vec::new();
+    for (number, id) in (1..).zip(&part.tasks) {
+        let planned = declared.and_then(|phase| phase.task(id.as_str()));
+        let name = planned.map_or(id.as_str(), |task| task.title());
+        let Some(task) = done(summary, part, id.as_str()) else { continue };
+        let commits = commits(summary, part, id.as_str());
+        let commit = if commits.is_empty() { "-".to_owned() } else { commits.join(", ") };
+        let mut changed: Vec<String> = Vec::new();
+        for file in commits.iter().flat_map(|commit| files(commit)) {
+            if !changed.contains(&file) {
+                changed.push(file);
+            }
+        }
+        let changed = if changed.is_empty() { "-".to_owned() } else { plain(&changed.join(", ")) };
+        let attempts = task.attempts.len();
+        let (name, status) = (plain(name), words(task.status));
+        let _ = writeln!(text, "| {number} | {name} | {status} | {attempts} | {} | {changed} |", plain(&commit));
+        deviations.extend(deviation(number, &name, task, planned.is_some_and(|task| task.agent().is_some())));
+    }
+    let gates: Vec<&TaskDone> = last_phase(summary, part).into_iter().flat_map(|phase| &phase.gates).collect();
+    let gates: Vec<&TaskDone> = gates.into_iter().filter(|gate| is_ours(part, &gate.id)).collect();
+    if !gates.is_empty() {
+        text += "\n## Must-haves\n\n| gate | result |\n| --- | --- |\n";
+        for gate in gates {
+            let _ = writeln!(text, "| {} | {} |", plain(&gate.id), words(gate.status));
+            if gate.status != "passed" {
+                let why = gate.reason.as_deref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();
+                deviations.push(format!("gate {} {}{why}", plain(&gate.id), words(gate.status)));
+            }
+        }
+    }
+    let ours: Vec<&Asked> = summary.decisions.iter().filter(|hold| is_about(part, hold)).collect();
+    let of_kind = |wanted: fn(&str) -> bool| ours.iter().copied().filter(move |hold| wanted(hold.kind)).collect::<Vec<_>>();
+    authentication_gates(&mut text, summary, &of_kind(|kind| kind == "authentication"));
+    section(&mut text, "Decisions", &of_kind(|kind| !matches!(kind, "authentication" | "verify")), |hold| asked(hold));
+    section(&mut text, "Verifications", &of_kind(|kind| kind == "verify"), |hold| asked(hold));
+    text += "\n## Deviations\n\n";
+    match deviations.as_slice() {
+        [] => text += "None: the plan was carried out as it was written.\n",
+        some => some.iter().for_each(|deviation| text += &format!("- {deviation}\n")),
+    }
+    text
+}
+
+fn last_phase<'s>(summary: &'s Summary, part: &PlanPart) -> Option<&'s super::PhaseDone> {
+    summary.phases.iter().rev().find(|phase| phase.id == part.phase.as_str())
+}
+
+/// A task in the last execution of its phase in which it did anything.
+fn done<'s>(summary: &'s Summary, part: &PlanPart, id: &str) -> Option<&'s TaskDone> {
+    let executions = summary.phases.iter().rev().filter(|phase| phase.id == part.phase.as_str());
+    let mut tasks = executions.filter_map(|phase| phase.tasks.iter().find(|task| task.id == id));
+    let last = tasks.next()?;
+    match last.attempts.is_empty() {
+        true => tasks.find(|task| !task.attempts.is_empty()).or(Some(last)),
+        false => Some(last),
+    }
+}
+
+/// All commits of a task, also where it was done several times.
+fn commits<'s>(summary: &'s Summary, part: &PlanPart, id: &str) -> Vec<&'s str> {
+    let executions = summary.phases.iter().filter(|phase| phase.id == part.phase.as_str());
+    let tasks = executions.filter_map(|phase| phase.tasks.iter().find(|task| task.id == id));
+    tasks.flat_map(|task| &task.commits).map(String::as_str).collect()
+}
+
+/// Whether a gate came out of the plan.
+fn is_ours(part: &PlanPart, gate: &str) -> bool {
+    part.file.is_none() || gate.strip_prefix(&part.id).is_some_and(|rest| rest.starts_with('-'))
+}
+
+/// Whether people were asked about the plan.
+fn is_about(part: &PlanPart, hold: &Asked) -> bool {
+    let named = |address: &String| {
+        let within = address.strip_prefix(part.phase.as_str()).and_then(|rest| rest.strip_prefix('/'));
+        within.is_some_and(|id| part.tasks.iter().any(|task| task.as_str() == id) || is_ours(part, id))
+    };
+    hold.phase.as_deref() == Some(part.phase.as_str()) && (hold.tasks.is_empty() || hold.tasks.iter().any(named))
+}
+
+/// What did not go as it was planned with a task.
+fn deviation(number: usize, name: &str, task: &TaskDone, by_agent: bool) -> Option<String> {
+    let count = |status: &str| task.attempts.iter().filter(|attempt| attempt.status == status).count();
+    let told = |count: usize, what: &str| (count > 0).then(|| format!("{count} {what}"));
+    let mut said: Vec<String> = [
+        told(count("failed"), "failed"),
+        told(count("repeated"), "did not pass its check"),
+        told(count("interrupted"), "cut off"),
+        told(count("handed_over"), "stopped to ask a person"),
+        // A question that is asked again is no work.
+        told(count("done").saturating_sub(1), "done again because of issues").filter(|_| by_agent),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if matches!(task.status, "skipped" | "left_out" | "tolerated") {
+        let why = task.reason.as_deref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();
+        said.push(format!("{}{why}", words(task.status)));
+    }
+    let attempts = counted(task.attempts.len(), "attempt");
+    (!said.is_empty()).then(|| format!("task {number} ({name}), of {attempts}: {}", said.join(", ")))
+}

@@ -1,0 +1,66 @@
+//! Who or what aborted a run.
+
+use crate::error::Error;
+use crate::phrases;
+use lockgate_engine::id::HoldId;
+use lockgate_engine::run::command::{Actor, Way};
+use lockgate_engine::run::event::{Entry, Event};
+use lockgate_engine::run::{Run, Status};
+use lockgate_store::Store;
+
+/// How many of the last commits are read first: little is recorded about a run after it was aborted.
+const LAST: u64 = 16;
+
+/// How a run was aborted.
+#[derive(Clone, Debug)]
+pub struct Aborted {
+    hold: HoldId,
+    by: Option<Actor>,
+}
+
+impl Aborted {
+    /// How a run was aborted, where it was. The state of a run does not keep it, so it is read from the history.
+    pub async fn of(store: &dyn Store, run: &Run) -> Result<Option<Self>, Error> {
+        if run.status() != Status::Aborted {
+            return Ok(None);
+        }
+        for after in [run.version.saturating_sub(LAST), 0] {
+            for sealed in store.commits(&run.id, after, usize::MAX).await?.iter().rev() {
+                if let Some(aborted) = sealed.open()?.entries.iter().rev().find_map(|entry| Self::of_entry(entry, run)) {
+                    return Ok(Some(aborted));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn of_entry(entry: &Entry, run: &Run) -> Option<Self> {
+        let Event::Aborted { hold } = &entry.event else { return None };
+        // A deadline that aborts leaves no answer. Where an answer aborted the run, a driver may have carried it out.
+        let fired = entry.actor.as_deref().filter(|actor| actor.way == Way::Deadline);
+        let answered = || run.decisions.iter().rfind(|decision| decision.hold == *hold).map(|decision| &decision.actor);
+        Some(Self { hold: hold.clone(), by: fired.or_else(answered).cloned() })
+    }
+
+    /// Why it was aborted, as a clause.
+    pub fn why(&self) -> String {
+        match self.way() {
+            Some(Way::Deadline) => format!("no one answered hold {} before its deadline, so the run was aborted", self.hold),
+            Some(Way::Policy | Way::Default) => format!("an automatic answer to hold {} aborted it", self.hold),
+            Some(Way::Prompt | Way::Command | Way::Preset | Way::Driver) | None => "a person aborted it".to_owned(),
+        }
+    }
+
+    /// The same after "run … was aborted".
+    pub fn words(&self) -> String {
+        match self.way() {
+            Some(Way::Deadline) => format!(": no one answered hold {} before its deadline", self.hold),
+            Some(_) => format!(" by {}", phrases::by(self.by.as_ref())),
+            None => String::new(),
+        }
+    }
+
+    fn way(&self) -> Option<Way> {
+        self.by.as_ref().map(|actor| actor.way)
+    }
+}

@@ -1,0 +1,87 @@
+//! The commands that people are told to type, written so that they work when they are pasted into a shell.
+
+/// The command that answers a hold with an option: by its label where that is plain, else by its number. With `resume` it also goes
+/// on with the run, which is for whoever answers when nothing drives it.
+pub(super) fn answer_command(hold: &str, revision: u32, (at, label): (usize, &str), with_feedback: bool, resume: bool) -> String {
+    let plain = |character: char| character.is_alphanumeric() || " -_.,?".contains(character);
+    let option = match label {
+        _ if label.is_empty() || label.starts_with('-') || !label.chars().all(plain) => (at + 1).to_string(),
+        _ if label.contains(|character: char| !character.is_alphanumeric() && !"-_.".contains(character)) => {
+            format!("\"{label}\"")
+        }
+        _ => label.to_owned(),
+    };
+    let feedback = if with_feedback { " --feedback \"…\"" } else { "" };
+    let resume = if resume { " --resume" } else { "" };
+    format!("lockgate answer {hold}@{revision} {option}{feedback}{resume}")
+}
+
+/// The command that begins a new run from a file.
+pub fn run_command(file: &str, feature: Option<&str>) -> String {
+    let feature = feature.map(|feature| format!(" {}", shell_word(feature))).unwrap_or_default();
+    format!("lockgate run {}{feature}", shell_word(file))
+}
+
+/// A command of this program, its words quoted so that sh, bash and zsh take each of them as it is.
+pub fn lockgate<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
+    words.into_iter().fold("lockgate".to_owned(), |command, word| format!("{command} {}", shell_word(word)))
+}
+
+/// The command that goes on with a run, with flags of its own.
+pub fn resume_command<'w>(run: &'w str, flags: impl IntoIterator<Item = &'w str>) -> String {
+    lockgate(["resume", run].into_iter().chain(flags))
+}
+
+/// The command that does something with the worktree of a run, or of one of its tasks.
+pub fn worktree_command(what: &str, run: &str, task: Option<&str>) -> String {
+    lockgate(["worktrees", what, run].into_iter().chain(task))
+}
+
+/// A text as one word of a shell command.
+pub fn shell_word(text: &str) -> String {
+    let plain = |character: char| character.is_alphanumeric() || "-_./@:+".contains(character);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_name_options_so_that_a_shell_understands_them() {
+        let command = |revision, label, at| answer_command("abc", revision, (at, label), false, true);
+        assert_eq!(command(2, "Continue", 0), "lockgate answer abc@2 Continue --resume");
+        assert_eq!(command(1, "Looks good", 1), "lockgate answer abc@1 \"Looks good\" --resume");
+        assert_eq!(command(1, "$(rm -rf /)", 1), "lockgate answer abc@1 2 --resume");
+        assert_eq!(command(1, "Go!", 1), "lockgate answer abc@1 2 --resume");
+        assert_eq!(command(1, "--force", 0), "lockgate answer abc@1 1 --resume");
+        assert_eq!(command(1, "\x1b[31m", 2), "lockgate answer abc@1 3 --resume");
+    }
+
+    #[test]
+    fn commands_have_room_for_feedback_where_it_is_asked_for_and_resume_only_where_nothing_drives() {
+        let command = answer_command("abc", 1, (0, "Again"), true, true);
+        assert_eq!(command, "lockgate answer abc@1 Again --feedback \"…\" --resume");
+        assert_eq!(answer_command("abc", 1, (0, "Again"), false, false), "lockgate answer abc@1 Again");
+    }
+
+    #[test]
+    fn words_of_commands_are_quoted_where_a_shell_would_change_them() {
+        assert_eq!(lockgate(["skip", "abc", "p/try[fast]"]), "lockgate skip abc 'p/try[fast]'");
+        assert_eq!(lockgate(["logs", "abc", "p/try[a b*]"]), "lockgate logs abc 'p/try[a b*]'");
+        assert_eq!(worktree_command("merge", "abc", Some("p/try[~]")), "lockgate worktrees merge abc 'p/try[~]'");
+        assert_eq!(worktree_command("remove", "abc", None), "lockgate worktrees remove abc");
+        assert_eq!(resume_command("abc", ["--changed", "keep"]), "lockgate resume abc --changed keep");
+        assert_eq!(resume_command("=ls", []), "lockgate resume '=ls'");
+    }
+
+    #[test]
+    fn a_new_run_is_begun_by_words_that_stay_whole() {
+        assert_eq!(run_command("flows/a.yaml", Some("login")), "lockgate run flows/a.yaml login");
+        assert_eq!(run_command("my flow.yaml", None), "lockgate run 'my flow.yaml'");
+        assert_eq!(run_command("a.yaml", Some("it's")), "lockgate run a.yaml 'it'\\''s'");
+    }
+}

@@ -1,0 +1,133 @@
+//! The deadline of a hold and what happens then, for people and programs.
+
+use crate::moment;
+use lockgate_engine::hold::Hold;
+use lockgate_engine::id::OptionId;
+use lockgate_engine::spec::workflow::OnDeadline;
+use lockgate_engine::time::Timestamp;
+use serde::Serialize;
+use std::time::Duration;
+
+/// Until when a hold waits, and what happens then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deadline {
+    at: Timestamp,
+    then: OnDeadline,
+    /// What people call the answer that it is given then.
+    label: Option<String>,
+    escalated: bool,
+}
+
+/// What happens at the deadline, for programs.
+#[derive(Clone, Debug, Serialize)]
+pub struct OnDeadlineView {
+    action: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    option: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<String>,
+}
+
+impl Deadline {
+    /// The deadline of a hold, where it has one.
+    pub fn of(hold: &Hold) -> Option<Self> {
+        let due = hold.terms.deadline.as_ref()?;
+        let label = |option: &OptionId| hold.choice(option).map(|choice| choice.label.clone());
+        Some(Self::new(due.at, due.then.clone(), hold.is_escalated(), label))
+    }
+
+    /// A deadline; `label` gives what people call an option.
+    pub(super) fn new(at: Timestamp, then: OnDeadline, escalated: bool, label: impl Fn(&OptionId) -> Option<String>) -> Self {
+        let label = match &then {
+            OnDeadline::Answer(option) => Some(label(option).unwrap_or_else(|| option.to_string())),
+            OnDeadline::Escalate(_) | OnDeadline::Abort => None,
+        };
+        Self { at, then, label, escalated }
+    }
+
+    /// Whether it has passed and decides, although nothing has fired it yet: an answer would fire it first, and be refused.
+    pub(super) fn decides(&self, now: Timestamp) -> bool {
+        match self.then {
+            OnDeadline::Answer(_) | OnDeadline::Abort => self.at <= now,
+            OnDeadline::Escalate(_) => false,
+        }
+    }
+
+    /// Whether the run can continue once it has passed.
+    pub(super) fn continues(&self) -> bool {
+        self.then != OnDeadline::Abort
+    }
+
+    /// When it is.
+    pub(super) fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    /// What happens then, for programs.
+    pub(super) fn view(&self) -> OnDeadlineView {
+        let (option, to) = match &self.then {
+            OnDeadline::Answer(option) => (Some(option.to_string()), None),
+            OnDeadline::Escalate(to) => (None, to.clone()),
+            OnDeadline::Abort => (None, None),
+        };
+        OnDeadlineView { action: self.then.word(), option, to }
+    }
+
+    /// What happens, and when, for people.
+    pub fn words(&self, now: Timestamp) -> String {
+        let at = self.at;
+        if self.escalated {
+            return format!("escalated{}, overdue since {at}", to(&self.then));
+        }
+        let what = match &self.then {
+            OnDeadline::Answer(option) => format!("answered with {:?}", self.label.as_deref().unwrap_or(option.as_str())),
+            then @ OnDeadline::Escalate(_) => format!("escalates{}", to(then)),
+            OnDeadline::Abort => "the run aborts".to_owned(),
+        };
+        if at <= now {
+            return format!("past its deadline of {at}: {what} the next time anything is done with the run");
+        }
+        let left = moment::duration(Duration::from_secs(at.since(now).as_millis().div_ceil(1000) as u64));
+        format!("{what} in {left} unless someone answers (deadline {at})")
+    }
+}
+
+fn to(then: &OnDeadline) -> String {
+    match then {
+        OnDeadline::Escalate(Some(whom)) => format!(" to {whom}"),
+        OnDeadline::Escalate(None) | OnDeadline::Answer(_) | OnDeadline::Abort => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(then: OnDeadline, escalated: bool, now: i64) -> String {
+        let deadline = Deadline::new(Timestamp::from_millis(300_000), then, escalated, |_| Some("Go".to_owned()));
+        deadline.words(Timestamp::from_millis(now))
+    }
+
+    #[test]
+    fn a_deadline_says_what_happens_and_when() {
+        let at = Timestamp::from_millis(300_000);
+        let answer = OnDeadline::Answer(OptionId::from("go"));
+        assert_eq!(
+            words(answer.clone(), false, 60_000),
+            format!("answered with \"Go\" in 4m 0s unless someone answers (deadline {at})")
+        );
+        assert_eq!(
+            words(OnDeadline::Escalate(Some("ops".into())), false, 299_500),
+            format!("escalates to ops in 1.0 s unless someone answers (deadline {at})")
+        );
+        assert_eq!(words(OnDeadline::Abort, false, 0), format!("the run aborts in 5m 0s unless someone answers (deadline {at})"));
+        assert_eq!(
+            words(answer, false, 400_000),
+            format!("past its deadline of {at}: answered with \"Go\" the next time anything is done with the run")
+        );
+        assert_eq!(
+            words(OnDeadline::Escalate(Some("ops".into())), true, 400_000),
+            format!("escalated to ops, overdue since {at}")
+        );
+    }
+}

@@ -1,0 +1,210 @@
+//! What a run looks like from outside: one model, which front ends show as JSON and as text.
+//!
+//! | module | what it shows |
+//! | --- | --- |
+//! | [`agent`] | agents, their sessions and what they used |
+//! | [`hold`] | questions, their options and files, and answers that have not taken effect |
+//! | [`deadline`] | until when a hold waits, and what happens then |
+//! | [`step`] | tasks and gates, with how they failed and where their logs are |
+//! | [`aborted`] | who or what aborted a run |
+//! | [`cancelled`] | who cancelled a run, and why |
+//! | [`command`] | the commands that people are told to type |
+//! | [`worktree`] | git worktrees and what would be lost with them |
+#![expect(missing_docs, reason = "fields whose names say what they hold; docs/reference/json.md lists them")]
+
+mod aborted;
+mod agent;
+mod cancelled;
+mod command;
+mod deadline;
+mod hold;
+mod step;
+mod worktree;
+
+pub use aborted::Aborted;
+pub use agent::{AgentView, UsedView};
+pub use cancelled::CancelledView;
+pub use command::{lockgate, resume_command, run_command, shell_word, worktree_command};
+pub use deadline::Deadline;
+pub use hold::{AnswerView, FileView, HoldView, WhoView, option_line};
+pub use step::{GapView, StepView};
+pub use worktree::{WorktreeView, is_meant};
+
+use crate::error::Error;
+use crate::pipeline::PipelineView;
+use crate::project::Project;
+use crate::worktrees;
+use lockgate_engine::hold::Hold;
+use lockgate_engine::id::PhaseId;
+use lockgate_engine::run::state::End;
+use lockgate_engine::run::{Run, Status};
+use lockgate_engine::spec::workflow::{Phase, Reads};
+use lockgate_engine::time::Timestamp;
+use lockgate_store::{DriverInfo, Store};
+use serde::Serialize;
+use serde_json::Value;
+
+/// A run as it stands.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunView {
+    pub run: String,
+    pub workflow: String,
+    pub feature: Option<String>,
+    pub status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How it was cancelled, where it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancelled: Option<CancelledView>,
+    /// How it was aborted, where it was, for people.
+    #[serde(skip)]
+    pub aborted: Option<Aborted>,
+    pub current_phase: Option<String>,
+    pub phases: Vec<PhaseView>,
+    pub tasks: Vec<StepView>,
+    /// The gap check of the current phase, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gap_check: Option<GapView>,
+    pub gates: Vec<StepView>,
+    pub holds: Vec<HoldView>,
+    pub warnings: Vec<String>,
+    /// Its git worktrees that are there.
+    pub worktrees: Vec<WorktreeView>,
+    /// What it looks like as a pipeline, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pipeline: Option<PipelineView>,
+    /// Whether it was left to whichever process drives in the background.
+    pub detached: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver: Option<DriverView>,
+    pub started_at: Timestamp,
+    pub output_dir: String,
+    pub context: Value,
+}
+
+/// A phase as it stands.
+#[derive(Clone, Debug, Serialize)]
+pub struct PhaseView {
+    pub id: String,
+    pub name: String,
+    pub status: &'static str,
+    pub iteration: u32,
+}
+
+/// The process that drives a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct DriverView {
+    pub pid: u32,
+    pub host: String,
+    pub since: Timestamp,
+    /// Until when it is believed to be alive without being heard of; only where the database is on a server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+impl From<DriverInfo> for DriverView {
+    fn from(info: DriverInfo) -> Self {
+        Self { pid: info.pid, host: info.host, since: info.since, until: info.until }
+    }
+}
+
+/// The word for where a run stands: one that should run and that nobody drives was interrupted.
+pub fn status_word(status: &str, driven: bool) -> &'static str {
+    match status {
+        "running" if driven => "running",
+        "running" => "interrupted",
+        "waiting" => "waiting",
+        "failed" => "failed",
+        "aborted" => "aborted",
+        "cancelled" => "cancelled",
+        "complete" => "complete",
+        _ => "unknown",
+    }
+}
+
+impl RunView {
+    /// What a run looks like; `driver` is the living process that drives it, unless that is about to end.
+    pub async fn of(run: &Run, driver: Option<DriverInfo>, project: &Project) -> Result<Self, Error> {
+        let status = status_word(run.status().word(), driver.is_some());
+        let current = run.current.as_ref();
+        let driven = status != "interrupted";
+        let mut warnings = run.warnings.clone();
+        let worktrees = worktrees::of_run(project, run).await.unwrap_or_else(|why| {
+            warnings.push(why);
+            Vec::new()
+        });
+        Ok(Self {
+            run: run.id.to_string(),
+            workflow: run.workflow.name.clone(),
+            feature: run.feature.clone(),
+            status,
+            error: match &run.end {
+                Some(End::Failed(message)) => Some(message.clone()),
+                Some(End::Complete | End::Aborted | End::Cancelled) | None => None,
+            },
+            cancelled: CancelledView::of(project.store(), run).await?,
+            aborted: Aborted::of(project.store(), run).await?,
+            current_phase: current.map(|phase| phase.id.to_string()),
+            phases: phases(run, status),
+            tasks: current.map(|phase| step::tasks(run, phase, &project.root, driven)).unwrap_or_default(),
+            gap_check: current.and_then(|phase| step::gap_check(run, phase, driven)),
+            gates: current.map(|phase| step::gates(run, phase, &project.root, driven)).unwrap_or_default(),
+            holds: holds(run, project.store()).await?,
+            warnings,
+            worktrees,
+            pipeline: PipelineView::of(run, &project.root, driven),
+            detached: run.detached,
+            // A process that still has its claim has nothing left to do with it.
+            driver: driver.filter(|_| run.end.is_none()).map(DriverView::from),
+            started_at: run.started_at,
+            output_dir: run.output_dir.clone(),
+            context: context(run, project.store()).await?,
+        })
+    }
+}
+
+async fn context(run: &Run, store: &dyn Store) -> Result<Value, Error> {
+    let digests: Vec<_> = run.context(&Reads::All).stored.into_iter().map(|(_, digest)| digest).collect();
+    let texts = if digests.is_empty() { Vec::new() } else { store.values(&digests).await? };
+    Ok(run.full_context(&|wanted| {
+        let at = digests.iter().position(|digest| digest == wanted)?;
+        serde_json::from_slice(texts.get(at)?.as_deref()?).ok()
+    }))
+}
+
+fn phases(run: &Run, status: &'static str) -> Vec<PhaseView> {
+    let view = |(position, phase): (usize, &Phase)| PhaseView {
+        id: phase.id.to_string(),
+        name: phase.title().to_owned(),
+        status: phase_status(run, position, &phase.id, status),
+        iteration: run.iteration_counts.get(phase.id.as_str()).copied().unwrap_or(0),
+    };
+    run.workflow.phases.iter().enumerate().map(view).collect()
+}
+
+/// The word for where a phase stands.
+pub fn phase_status(run: &Run, position: usize, phase: &PhaseId, status: &'static str) -> &'static str {
+    if run.current.as_ref().is_some_and(|current| current.id == *phase) {
+        return match run.status() {
+            Status::Complete => "complete",
+            Status::Running | Status::Waiting | Status::Failed | Status::Aborted | Status::Cancelled => status,
+        };
+    }
+    if run.completed.contains(phase) {
+        "complete"
+    } else if run.skip_list.contains(phase) && (position < run.position || run.end.is_none()) {
+        "skipped"
+    } else {
+        "pending"
+    }
+}
+
+async fn holds(run: &Run, store: &dyn Store) -> Result<Vec<HoldView>, Error> {
+    let mut holds: Vec<&Hold> = run.holds.values().collect();
+    holds.sort_by_key(|hold| (hold.opened_at, hold.id.clone()));
+    let mut views = Vec::new();
+    for hold in holds {
+        views.push(HoldView::with_previews(hold, store).await?);
+    }
+    Ok(views)
+}

@@ -1,0 +1,163 @@
+//! Tasks and gates of the phase under way.
+
+use super::AgentView;
+use crate::graph::{Mark, gap_mark};
+use lockgate_engine::id::{PhaseId, RunId};
+use lockgate_engine::run::Run;
+use lockgate_engine::run::event::Failure;
+use lockgate_engine::run::phase::{PhaseRun, TaskRun};
+use lockgate_engine::run::state::{GapState, GateRun, GateState, TaskState};
+use lockgate_engine::time::Timestamp;
+use lockgate_runner::root::{Root, Step};
+use serde::Serialize;
+
+/// A task or gate of the phase under way.
+#[derive(Clone, Debug, Serialize)]
+pub struct StepView {
+    pub id: String,
+    pub status: &'static str,
+    pub attempts: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// The task that became this one and others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// Why it was left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The agent that works on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentView>,
+    #[serde(skip)]
+    pub mark: Mark,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The last lines of what it printed before it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tail: Option<String>,
+    /// The file with all that its last attempt printed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+}
+
+impl StepView {
+    /// The same where nobody drives the run: what was under way was cut off, although nobody could record that.
+    fn if_driven(mut self, driven: bool) -> Self {
+        self.mark = self.mark.if_driven(driven);
+        if self.status == "running" && !driven {
+            self.status = "interrupted";
+        }
+        self
+    }
+
+    fn with_failure(mut self, failure: Option<&Failure>) -> Self {
+        self.error = failure.map(|failure| failure.message.clone());
+        self.tail = failure.map(|failure| failure.tail.clone()).filter(|tail| !tail.trim().is_empty());
+        self
+    }
+}
+
+/// The tasks of the phase under way.
+pub(super) fn tasks(run: &Run, phase: &PhaseRun, root: &Root, driven: bool) -> Vec<StepView> {
+    (0..phase.tasks.len()).map(|index| task_view(run, phase, index, root).if_driven(driven)).collect()
+}
+
+/// Why a task was left out.
+fn left_out(state: &TaskState) -> Option<String> {
+    let TaskState::LeftOut { reason, .. } = state else { return None };
+    Some(reason.clone())
+}
+
+fn task_view(run: &Run, phase: &PhaseRun, index: usize, root: &Root) -> StepView {
+    let task: &TaskRun = &phase.tasks[index];
+    let (failure, has_log) = match &task.state {
+        TaskState::Failed(failure) | TaskState::Tolerated(failure) => (Some(failure), true),
+        TaskState::Running | TaskState::Backoff { .. } | TaskState::Interrupted => (None, true),
+        TaskState::Waiting
+        | TaskState::Done
+        | TaskState::Skipped
+        | TaskState::Spread
+        | TaskState::Held
+        | TaskState::LeftOut { .. } => (None, false),
+    };
+    let view = StepView {
+        id: task.item.as_ref().map_or_else(|| task.task.to_string(), |item| format!("{}[{item}]", task.task)),
+        status: task.state.word(),
+        attempts: task.attempts,
+        since: task.since,
+        parent: task.parent.as_ref().map(ToString::to_string),
+        reason: left_out(&task.state),
+        agent: AgentView::of_task(run, phase, index),
+        mark: Mark::of_task(&task.state),
+        error: None,
+        tail: None,
+        log: if has_log { log(root, &run.id, Step::Task(&phase.key(index)), task.attempts) } else { None },
+    };
+    view.with_failure(failure)
+}
+
+/// The gap check of the phase under way.
+#[derive(Clone, Debug, Serialize)]
+pub struct GapView {
+    pub status: &'static str,
+    /// How many checks in a row found gaps.
+    pub rounds: u32,
+    /// What follows from the gaps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<&'static str>,
+    /// What is missing, and what the check said.
+    pub told: Vec<String>,
+    #[serde(skip)]
+    pub mark: Mark,
+}
+
+/// The gap check of the phase under way, where it has one.
+pub(super) fn gap_check(run: &Run, phase: &PhaseRun, driven: bool) -> Option<GapView> {
+    run.workflow.phases.get(phase.position)?.gap_check.as_ref()?;
+    let (status, action, told) = match &phase.gap.state {
+        GapState::Waiting => ("waiting", None, Vec::new()),
+        GapState::Closed => ("closed", None, Vec::new()),
+        GapState::Waived => ("waived", None, Vec::new()),
+        GapState::Open { action, told } => ("open", Some(action.word()), told.clone()),
+    };
+    let mark = gap_mark(&phase.gap.state, phase.tasks_done()).if_driven(driven);
+    Some(GapView { status, rounds: run.gap_rounds, action, told, mark })
+}
+
+/// The gates of the phase under way.
+pub(super) fn gates(run: &Run, phase: &PhaseRun, root: &Root, driven: bool) -> Vec<StepView> {
+    let view = |gate| gate_view(&run.id, (&phase.id, phase.iteration), gate, root).if_driven(driven);
+    phase.gates.iter().map(view).collect()
+}
+
+fn gate_view(run: &RunId, (phase, iteration): (&PhaseId, u32), gate: &GateRun, root: &Root) -> StepView {
+    let (status, failure, has_log) = match &gate.state {
+        GateState::Waiting => ("waiting", None, false),
+        GateState::Running => ("running", None, true),
+        GateState::Passed => ("passed", None, false),
+        GateState::Failed(failure) => ("failed", Some(failure), true),
+        GateState::Waived => ("waived", None, true),
+    };
+    let step = Step::Gate { phase, iteration, gate: &gate.gate };
+    let view = StepView {
+        id: gate.gate.to_string(),
+        status,
+        attempts: gate.attempts,
+        since: None,
+        parent: None,
+        reason: None,
+        agent: None,
+        mark: Mark::of_gate(&gate.state),
+        error: None,
+        tail: None,
+        log: if has_log { log(root, run, step, gate.attempts) } else { None },
+    };
+    view.with_failure(failure)
+}
+
+/// The log of an attempt, where there is one.
+fn log(root: &Root, run: &RunId, step: Step<'_>, attempt: u32) -> Option<String> {
+    let path = root.log_file(run, step, attempt);
+    path.is_file().then(|| path.to_string_lossy().into_owned())
+}

@@ -1,0 +1,78 @@
+//! Workflow files as people name them: only regular files are opened, and what is wrong with a path is said with what may be meant.
+
+use crate::code::Code;
+use crate::error::Error;
+use lockgate_runner::start::{DonePlans, FileError, WorkflowFile, read_text, read_workflow_with};
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// How many workflow files a help lists.
+const LISTED: usize = 8;
+
+/// Reads and checks a workflow file, or the plans of a folder.
+pub fn read(path: &Path) -> Result<WorkflowFile, Error> {
+    read_with(path, &DonePlans::Skip)
+}
+
+/// The same, with a choice of the plans of a directory that are done.
+pub fn read_with(path: &Path, done: &DonePlans) -> Result<WorkflowFile, Error> {
+    if path.is_dir() {
+        match read_workflow_with(path, done) {
+            // It holds no plans.
+            Err(FileError::Folder { .. }) => {}
+            plans => return Ok(plans?),
+        }
+    }
+    is_regular(path)?;
+    Ok(read_workflow_with(path, done)?)
+}
+
+/// Reads the text of another file that people name.
+pub fn text(path: &Path) -> Result<String, Error> {
+    is_regular(path)?;
+    Ok(read_text(path)?)
+}
+
+/// Pipes and devices are not opened: reading them may wait for ever or do something.
+fn is_regular(path: &Path) -> Result<(), Error> {
+    let named = path.display();
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_file() => Ok(()),
+        Ok(found) if found.is_dir() => {
+            Err(Error::new(Code::NotAFile, format!("{named} is a folder without plans, and a workflow is a file"))
+                .help(files_in(path)))
+        }
+        Ok(_) => Err(Error::new(Code::NotAFile, format!("{named} is no regular file, and only such are read"))
+            .help("write the workflow to a file and name that")),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            Err(Error::new(Code::UnreadableFile, format!("{named} cannot be read: there is no such file")).help(files_in(folder)))
+        }
+        Err(error) => Err(Error::new(Code::UnreadableFile, format!("{named} cannot be read: {error}"))
+            .help("name a workflow file that you may read")),
+    }
+}
+
+/// What may be meant instead.
+fn files_in(folder: &Path) -> String {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return "name a workflow file; the path is looked up from the current folder".to_owned();
+    };
+    let is_yaml = |path: &Path| path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
+    let paths = entries.flatten().map(|entry| entry.path()).filter(|path| is_yaml(path) && path.is_file());
+    let mut names: Vec<String> =
+        paths.map(|path| path.strip_prefix(".").unwrap_or(&path).to_string_lossy().into_owned()).collect();
+    names.sort();
+    if names.is_empty() {
+        return format!(
+            "name a workflow file; there are neither YAML files nor plans (.md files with `<task>`) in {}",
+            folder.display()
+        );
+    }
+    let more = names.len().saturating_sub(LISTED);
+    names.truncate(LISTED);
+    if more > 0 {
+        names.push(format!("and {more} more"));
+    }
+    format!("YAML files there: {}", names.join(", "))
+}
