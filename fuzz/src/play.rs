@@ -5,7 +5,7 @@ use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Seen, ShownFile};
 use lockgate_engine::id::{DriverId, RunId, StepKey, TaskKey};
 use lockgate_engine::run::agent::{AgentReport, Usage};
-use lockgate_engine::run::command::{Actor, Body, Command, Create, Credential, GapsFound, Item, Showing, TaskOutcome, Way};
+use lockgate_engine::run::command::{Actor, Body, Channel, Command, Create, Credential, GapsFound, Item, Showing, TaskOutcome};
 use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::{ConditionOutcome, Created, Failure, FailureKind, OutputFile, Preset, RefusedAttempt};
@@ -300,7 +300,7 @@ fn person() -> Actor {
     Actor {
         credential: Credential::Person,
         name: "ada".into(),
-        way: Way::Command,
+        channel: Channel::Command,
         terminal: true,
         inside_task: None,
         uid: Some(1000),
@@ -311,7 +311,7 @@ fn agent() -> Actor {
     Actor {
         credential: Credential::Agent,
         name: "bot".into(),
-        way: Way::Command,
+        channel: Channel::Command,
         terminal: false,
         inside_task: Some("a/b".into()),
         uid: Some(1000),

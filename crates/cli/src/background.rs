@@ -9,7 +9,7 @@ use crate::open::Project;
 use crate::print::{self, HELP, STRONG, styled};
 use crate::trouble::Trouble;
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::command::Way;
+use lockgate_engine::run::command::Channel;
 use lockgate_runner::root::Root;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -83,7 +83,7 @@ pub(crate) async fn see_to(project: &Project, run: &RunId) -> Result<Seen, Troub
         Err(_) => return until_driven(project, run, None).await,
     };
     turn.give_back().map_err(failed)?;
-    if let Some(task) = project.actor(Way::Command).inside_task {
+    if let Some(task) = project.actor(Channel::Command).inside_task {
         let task = neutral::line(&task).into_owned();
         print::warn(format_args!(
             "run {run} is recorded, and nothing drives it: a process that task {task} started would end with the task"

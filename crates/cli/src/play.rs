@@ -6,7 +6,7 @@ use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Seen, ShownFile};
 use lockgate_engine::id::{DriverId, RunId};
-use lockgate_engine::run::command::{Actor, Body, Command, Create, Credential, Item, TaskOutcome, Way};
+use lockgate_engine::run::command::{Actor, Body, Channel, Command, Create, Credential, Item, TaskOutcome};
 use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::{Created, Entry, Failure, FailureKind};
@@ -195,7 +195,7 @@ fn person() -> Actor {
     Actor {
         credential: Credential::Person,
         name: "ada".into(),
-        way: Way::Prompt,
+        channel: Channel::Prompt,
         terminal: true,
         inside_task: None,
         uid: Some(1000),

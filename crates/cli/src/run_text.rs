@@ -185,7 +185,7 @@ pub(crate) fn previously(hold: &HoldView) -> Option<String> {
 }
 
 fn answer_text(answer: &AnswerView) -> String {
-    let by = lockgate::phrases::by_way(&answer.by.name, answer.by.way);
+    let by = lockgate::phrases::by_channel(&answer.by.name, answer.by.channel);
     let feedback = answer.feedback.as_deref().filter(|feedback| !feedback.is_empty());
     let feedback =
         feedback.map(|feedback| format!(" (feedback: {})", lockgate::phrases::first_line(feedback))).unwrap_or_default();

@@ -3,7 +3,7 @@
 use crate::neutral;
 use lockgate_engine::hold::GAP_CHECK;
 use lockgate_engine::run::agent::AgentReport;
-use lockgate_engine::run::command::{Actor, Way};
+use lockgate_engine::run::command::{Actor, Channel};
 
 use lockgate_engine::run::event::{AttemptReason, Thinker};
 use lockgate_engine::words::counted;
@@ -46,21 +46,21 @@ pub fn first_line(text: &str) -> String {
     format!("{}{more}", neutral::line(first))
 }
 
-/// Who did something, and by which way.
+/// Who did something, and through which channel.
 pub fn by(actor: Option<&Actor>) -> String {
-    actor.map_or_else(|| "lockgate".to_owned(), |actor| by_way(&actor.name, actor.way))
+    actor.map_or_else(|| "lockgate".to_owned(), |actor| by_channel(&actor.name, actor.channel))
 }
 
-/// Who did something, by name, and by which way.
-pub fn by_way(name: &str, way: Way) -> String {
-    let way = match way {
-        Way::Prompt => "at the prompt",
-        Way::Command => "by command",
-        Way::Preset => "in advance",
-        Way::Driver => "by itself",
-        Way::Policy => "without a person",
-        Way::Default => "as nobody has to wait",
-        Way::Deadline => "as nobody answered in time",
+/// Who did something, by name, and through which channel.
+pub fn by_channel(name: &str, channel: Channel) -> String {
+    let channel = match channel {
+        Channel::Prompt => "at the prompt",
+        Channel::Command => "by command",
+        Channel::Preset => "in advance",
+        Channel::Driver => "by itself",
+        Channel::Policy => "without a person",
+        Channel::Default => "as nobody has to wait",
+        Channel::Deadline => "as nobody answered in time",
     };
-    format!("{} {way}", neutral::line(name))
+    format!("{} {channel}", neutral::line(name))
 }

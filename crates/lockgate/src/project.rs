@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::script_worker::ScriptWorker;
 use lockgate_engine::id::{HoldId, RunId};
 use lockgate_engine::run::Refusal;
-use lockgate_engine::run::command::{Actor, Way};
+use lockgate_engine::run::command::{Actor, Channel};
 use lockgate_engine::run::event::RefusedAttempt;
 use lockgate_engine::run::refusal::may_decide;
 use lockgate_engine::run::state::REFUSED_ATTEMPTS_KEPT;
@@ -105,9 +105,9 @@ impl Project {
         &*self.world.store
     }
 
-    /// Whoever started this process, coming by this way.
-    pub fn actor(&self, way: Way) -> Actor {
-        at_the_command_line(&self.root, way)
+    /// Whoever started this process, through this channel.
+    pub fn actor(&self, channel: Channel) -> Actor {
+        at_the_command_line(&self.root, channel)
     }
 
     /// Whether a person is believed only at a controlling terminal.

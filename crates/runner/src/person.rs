@@ -3,31 +3,31 @@
 use crate::process::inside::{Ancestor, ancestors, has_terminal};
 use crate::process::limit;
 use crate::root::Root;
-use lockgate_engine::run::command::{Actor, Credential, Way};
+use lockgate_engine::run::command::{Actor, Channel, Credential};
 use serde::Deserialize;
 
 /// Names the task that a process runs inside of; Lockgate sets it for everything that it starts.
 pub const TASK_VARIABLE: &str = "LOCKGATE_TASK";
 
-/// Whoever started this process, coming by this way.
-pub fn at_the_command_line(root: &Root, way: Way) -> Actor {
-    actor(way, inside_task(root, &ancestors()))
+/// Whoever started this process, through this channel.
+pub fn at_the_command_line(root: &Root, channel: Channel) -> Actor {
+    actor(channel, inside_task(root, &ancestors()))
 }
 
 /// The same for a process that Lockgate started by itself: whoever started Lockgate. Lockgate above this process is not a driver then.
-pub fn above_lockgate(root: &Root, way: Way) -> Actor {
+pub fn above_lockgate(root: &Root, channel: Channel) -> Actor {
     let above = ancestors();
     let above = match above.split_first() {
         Some((parent, rest)) if is_lockgate(parent.pid) => rest,
         Some(_) | None => &above,
     };
-    actor(way, inside_task(root, above))
+    actor(channel, inside_task(root, above))
 }
 
-fn actor(way: Way, inside_task: Option<String>) -> Actor {
+fn actor(channel: Channel, inside_task: Option<String>) -> Actor {
     let credential = if inside_task.is_some() { Credential::Agent } else { Credential::Person };
     let User { uid, name } = User::of_this_process();
-    Actor { credential, name, way, terminal: has_terminal(), inside_task, uid: Some(uid) }
+    Actor { credential, name, channel, terminal: has_terminal(), inside_task, uid: Some(uid) }
 }
 
 /// The task that this process runs inside of: by its environment, by the limit that everything started by a task has, or because a driver

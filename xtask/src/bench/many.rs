@@ -1,6 +1,6 @@
 //! Many runs in one process: each with a driver of its own, all on one store.
 
-use lockgate_engine::run::command::{Actor, Body, Way};
+use lockgate_engine::run::command::{Actor, Body, Channel};
 use lockgate_runner::config::Config;
 use lockgate_runner::driver::{Driver, Halt, Parked, Paused, begin_detached};
 use lockgate_runner::perform::Performer;
@@ -42,7 +42,7 @@ impl Stage {
         let evaluator = Evaluator::new(WorkerCommand { program: "false".into(), args: Vec::new(), env: Vec::new() });
         let performer = Performer::new(root.clone(), Config::default(), store.clone(), evaluator, Arc::new(|_, _| {}));
         let world = World { store, perform: Arc::new(performer), clock: Arc::new(SystemClock) };
-        let actor = at_the_command_line(&root, Way::Command);
+        let actor = at_the_command_line(&root, Channel::Command);
         Ok(Self { root, world, frozen, actor })
     }
 

@@ -11,7 +11,7 @@ use crate::trouble::Trouble;
 use crate::{background, neutral, print, prompt, view};
 use lockgate_engine::hold::{Hold, HoldState};
 use lockgate_engine::id::{HoldId, RunId};
-use lockgate_engine::run::command::{Body, Way};
+use lockgate_engine::run::command::{Body, Channel};
 use lockgate_engine::run::index::HoldRow;
 use lockgate_engine::run::{Instead, Refusal, Run, Status};
 use lockgate_runner::driver::{DriveError, submit};
@@ -55,15 +55,15 @@ pub(super) async fn run(root: Option<&Path>, mut arguments: Arguments) -> Result
     let project = crate::open::open(root)?;
     let row = select::hold(project.store(), &named).await?.row;
     let asks = !arguments.json && print::somebody_is_there();
-    let (way, revision) = match see(&project, &row, &named, &mut arguments, asks).await? {
-        Seen::Named(revision) => (Way::Command, revision),
-        Seen::Shown(revision) => (Way::Prompt, Some(revision)),
+    let (channel, revision) = match see(&project, &row, &named, &mut arguments, asks).await? {
+        Seen::Named(revision) => (Channel::Command, revision),
+        Seen::Shown(revision) => (Channel::Prompt, Some(revision)),
         Seen::Declined(exit) => {
             print::say("Nothing was recorded.");
             return Ok(exit);
         }
     };
-    let recorded = record(&project, &row, revision, way, &arguments).await?;
+    let recorded = record(&project, &row, revision, channel, &arguments).await?;
     let (hold, run) = (&row.hold, &row.run);
     if arguments.json && !arguments.resume {
         print::json(&json!({"hold": hold, "run": run, "recorded": recorded}));
@@ -172,11 +172,11 @@ async fn record(
     project: &Project,
     row: &HoldRow,
     revision: Option<u32>,
-    way: Way,
+    channel: Channel,
     arguments: &Arguments,
 ) -> Result<bool, Trouble> {
     let (hold, run) = (&row.hold, &row.run);
-    let actor = project.actor(way);
+    let actor = project.actor(channel);
     let (option, feedback) = (named_option(row, &arguments.option), arguments.feedback.clone());
     let body = Body::Answer { hold: hold.clone(), revision, option, feedback };
     match submit(&project.world, run, actor, body, project.require_terminal()).await {

@@ -9,7 +9,7 @@ use crate::view::CancelledView;
 use crate::{print, select};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Refusal;
-use lockgate_engine::run::command::{Body, Way};
+use lockgate_engine::run::command::{Body, Channel};
 use lockgate_runner::driver::{DriveError, submit};
 use lockgate_runner::load::load;
 use serde::Serialize;
@@ -46,7 +46,7 @@ impl Arguments {
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     let project = crate::open::open(root)?;
     let found = select::run(project.store(), &arguments.run).await?;
-    let (run, actor) = (&found.row.run, project.actor(Way::Command));
+    let (run, actor) = (&found.row.run, project.actor(Channel::Command));
     let body = Body::Cancel { reason: arguments.reason };
     let recorded = match submit(&project.world, run, actor, body, project.require_terminal()).await {
         Ok(_) => true,

@@ -15,7 +15,7 @@ use lockgate_engine::formats::pipeline::by_hand::leave_to_a_person;
 use lockgate_engine::formats::pipeline::lenient::{StateFile, lenient};
 use lockgate_engine::formats::pipeline::lifecycle::Lifecycle;
 use lockgate_engine::id::{PhaseId, TaskId};
-use lockgate_engine::run::command::Way;
+use lockgate_engine::run::command::Channel;
 use lockgate_engine::run::event::{FrozenFile, Origin};
 use lockgate_engine::run::pipeline::Imported;
 use lockgate_engine::spec::workflow::{AgentWork, Phase, Pipeline, PipelinePhase, Prompt, Task, Work, Workflow, Workstream};
@@ -67,7 +67,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let (state, told) = lenient(&text).map_err(|error| not_json(&arguments.file, &text, &error))?;
     let prd = known_by(&state, &arguments.file)?;
     let project = crate::open::open_or_create(root)?;
-    let actor = project.actor(Way::Command);
+    let actor = project.actor(Channel::Command);
     let spec = spec(&project, &arguments, &state)?;
     let (file, mut workflow) = match spec {
         Some((file, workflow)) => (file, of_spec(workflow, &prd, &arguments.file)?),

@@ -14,7 +14,7 @@ use crate::view::Aborted;
 use crate::{drive, print, select};
 use lockgate_engine::hold::HoldKind;
 use lockgate_engine::id::{PhaseId, RunId, StepKey, TaskId};
-use lockgate_engine::run::command::{Actor, Body, Way};
+use lockgate_engine::run::command::{Actor, Body, Channel};
 use lockgate_engine::run::event::Preset;
 use lockgate_engine::run::pipeline::PipelineWish;
 use lockgate_engine::run::state::TaskState;
@@ -107,7 +107,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
     refuse_without_agent(&load(project.store(), &found.row.run).await?, &project.config)?;
     if going.restart {
-        let (actor, body) = (project.actor(Way::Command), Body::Pipeline(Box::new(PipelineWish::Restart)));
+        let (actor, body) = (project.actor(Channel::Command), Body::Pipeline(Box::new(PipelineWish::Restart)));
         project.may_decide(&actor, &found.row.run, "run a phase again").await?;
         submit(&project.world, &found.row.run, actor, body, project.require_terminal()).await?;
     }
@@ -124,7 +124,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 
 /// Records that another agent does what remains. A process that drives the run already keeps the agent that it works with.
 async fn change_agent(project: &Project, run: &RunId, agent: &str) -> Result<(), Trouble> {
-    let actor = project.actor(Way::Command);
+    let actor = project.actor(Channel::Command);
     project.may_decide(&actor, run, CHOOSE_AGENT).await?;
     if let Some(by) = project.store().driver_of(run).await? {
         return Err(DriveError::DrivenBy { run: run.clone(), by }.into());
@@ -163,7 +163,7 @@ pub(super) fn refuse_without_agent(run: &Run, config: &Config) -> Result<(), Tro
 /// Leaves a run to the background.
 async fn leave(project: &Project, run: &RunId, presets: Vec<Preset>, how: How) -> Result<Exit, Trouble> {
     let How { rerun, approve, changed, json } = how;
-    let actor = project.actor(Way::Command);
+    let actor = project.actor(Channel::Command);
     let state = load(project.store(), run).await?;
     if rerun || approve {
         project.may_decide(&actor, run, "answer a hold").await?;
@@ -218,7 +218,7 @@ async fn answer_left(project: &Project, state: &Run, rerun: bool, approve: bool)
         print::note(NOTHING_CUT_OFF);
     }
     for body in bodies {
-        submit(&project.world, &state.id, project.actor(Way::Command), body, project.require_terminal()).await?;
+        submit(&project.world, &state.id, project.actor(Channel::Command), body, project.require_terminal()).await?;
     }
     Ok(())
 }
@@ -247,7 +247,7 @@ pub(super) struct How {
 /// Takes a run over and drives it, unless another process drives it.
 pub(super) async fn go_on(project: &Project, run: &RunId, presets: Vec<Preset>, how: How) -> Result<GoneOn, Trouble> {
     let How { rerun, approve, changed, json } = how;
-    let actor = project.actor(Way::Command);
+    let actor = project.actor(Channel::Command);
     let read = load_fresh(project.store(), run).await?;
     let state = &read.run;
     // Asked before anything starts: whoever may not decide does not set the run going either.

@@ -9,7 +9,7 @@ use crate::view::lockgate;
 use crate::{print, select, sentence};
 use clap::ValueEnum;
 use lockgate_engine::id::GateId;
-use lockgate_engine::run::command::{Body, Way};
+use lockgate_engine::run::command::{Body, Channel};
 use lockgate_engine::run::pipeline::{PipelineFact, PipelineWish, Review, Verdict};
 use lockgate_engine::spec::workflow::Gate;
 use lockgate_runner::driver::{DriveError, submit};
@@ -84,7 +84,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     {
         return Err(Trouble::new(Code::UnreadableFile, format!("there is no file {findings:?} with findings under the root")));
     }
-    let actor = project.actor(Way::Command);
+    let actor = project.actor(Channel::Command);
     let review = Review {
         verdict,
         p0: arguments.p0,

@@ -13,7 +13,7 @@ use crate::trouble::Trouble;
 use crate::view::lockgate;
 use crate::{background, diagnose, drive, inputs, neutral, print, signals, workflow_file};
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::command::Way;
+use lockgate_engine::run::command::Channel;
 use lockgate_engine::spec::workflow::{Commit, Workflow};
 use lockgate_runner::agent::Configured;
 use lockgate_runner::config::Config;
@@ -112,7 +112,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
 
     let project = crate::open::open_or_create(root)?;
-    let actor = project.actor(Way::Command);
+    let actor = project.actor(Channel::Command);
     let flags = arguments.flags.into_iter().chain(arguments.raw_flags).collect();
     let agent = arguments.agent.filter(|agent| !agent.trim().is_empty());
     refuse_without_agent(&workflow, agent.as_deref(), &project.config)?;

@@ -10,7 +10,7 @@ use crate::standing::standing;
 use crate::trouble::Trouble;
 use crate::{neutral, print};
 use lockgate_engine::id::{RunId, StepKey};
-use lockgate_engine::run::command::{Body, Way};
+use lockgate_engine::run::command::{Body, Channel};
 use lockgate_engine::run::state::{GateState, TaskState};
 use lockgate_engine::run::{Refusal, Run};
 use lockgate_runner::driver::{DriveError, submit};
@@ -75,7 +75,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: StepArguments, wish: Wis
     let project = crate::open::open(root)?;
     let found = select::run(project.store(), &arguments.run).await?;
     let run = &found.row.run;
-    let actor = project.actor(Way::Command);
+    let actor = project.actor(Channel::Command);
     let state = load(project.store(), run).await?;
     let step = select::step(&state, &arguments.task)?;
     let cut_off = cut_off(&project, &state, &step).await?;

@@ -6,7 +6,7 @@ use crate::trouble::Trouble;
 use crate::{live, neutral, print, progress};
 use lockgate_engine::hold::Hold;
 use lockgate_engine::id::{HoldId, OptionId, RunId};
-use lockgate_engine::run::command::{Actor, Body, Way};
+use lockgate_engine::run::command::{Actor, Body, Channel};
 use lockgate_engine::run::refusal::may_decide;
 use lockgate_engine::run::{Refusal, Run};
 use lockgate_runner::driver::{DriveError, Driver, Halt, submit};
@@ -47,7 +47,7 @@ impl<'p> Asker<'p> {
     pub(super) async fn ask_all(&mut self, halt: &Halt) -> Result<Over, Trouble> {
         loop {
             let (run, hold) = self.next().await?;
-            let actor = self.project.actor(Way::Prompt);
+            let actor = self.project.actor(Channel::Prompt);
             if let Err(refusal) = may_decide(&actor, self.project.require_terminal(), "answer a hold") {
                 Trouble::from(refusal).tell();
                 return Ok(Over::NoOneThere);

@@ -4,14 +4,14 @@ use super::*;
 use crate::formats::handover::{CurrentTask, Handover, HandoverKind, HandoverStatus};
 use crate::id::GateId;
 use crate::run::budget::BudgetScope;
-use crate::run::command::{Credential, Way};
+use crate::run::command::{Channel, Credential};
 use std::time::Duration;
 
 fn hold(kind: HoldKind, options: Vec<Choice>, chosen: Option<&str>) -> Hold {
     let actor = Actor {
         credential: Credential::Person,
         name: "ada".into(),
-        way: Way::Command,
+        channel: Channel::Command,
         terminal: true,
         inside_task: None,
         uid: Some(1000),

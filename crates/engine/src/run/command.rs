@@ -33,15 +33,16 @@ pub struct Command {
     pub body: Body,
 }
 
-/// Who asks, and by which way.
+/// Who asks, and through which channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Actor {
     /// What they may do.
     pub credential: Credential,
     /// What they are called. A name is for reading; people are told apart by `uid`.
     pub name: String,
-    /// How they came.
-    pub way: Way,
+    /// How they came. The stored key is older than the name.
+    #[serde(rename = "way")]
+    pub channel: Channel,
     /// Whether a controlling terminal was there.
     pub terminal: bool,
     /// The task that the command came out of, where it did.
@@ -57,7 +58,7 @@ impl Actor {
         Self {
             credential: Credential::System,
             name: "lockgate".into(),
-            way: Way::Driver,
+            channel: Channel::Driver,
             terminal: false,
             inside_task: None,
             uid: None,
@@ -65,8 +66,8 @@ impl Actor {
     }
 
     /// What answers in the place of a person.
-    pub fn automatic(name: &str, way: Way) -> Self {
-        Self { name: name.to_owned(), way, ..Self::driver() }
+    pub fn automatic(name: &str, channel: Channel) -> Self {
+        Self { name: name.to_owned(), channel, ..Self::driver() }
     }
 }
 
@@ -89,7 +90,7 @@ pub enum Credential {
 /// How a command came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Way {
+pub enum Channel {
     /// Typed at a prompt that showed the hold.
     Prompt,
     /// A command line.
@@ -106,7 +107,7 @@ pub enum Way {
     Deadline,
 }
 
-impl Way {
+impl Channel {
     /// Whether no person answered, so that one may change the answer later.
     pub fn is_automatic(self) -> bool {
         match self {

@@ -193,7 +193,7 @@ fn checkpoint(decision: &Decision) -> Value {
         "decision": decision.action,
         "option": decision.label,
         "timestamp": decision.at,
-        "by": {"name": decision.actor.name, "credential": decision.actor.credential, "way": decision.actor.way},
+        "by": {"name": decision.actor.name, "credential": decision.actor.credential, "way": decision.actor.channel},
     });
     if let Some(uid) = decision.actor.uid {
         record["by"]["uid"] = json!(uid);

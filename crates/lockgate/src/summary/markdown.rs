@@ -183,7 +183,8 @@ pub(super) fn asked(asked: &Asked) -> String {
     let waited = took(asked.waited_ms);
     match (&asked.answer, asked.state) {
         (Some(answer), _) => {
-            let by = asked.by.as_ref().map_or_else(|| "lockgate".to_owned(), |by| plain(&phrases::by_way(&by.name, by.way)));
+            let by =
+                asked.by.as_ref().map_or_else(|| "lockgate".to_owned(), |by| plain(&phrases::by_channel(&by.name, by.channel)));
             let _ = writeln!(text, "  - **{}** by {by}, after {waited}{again}", plain(answer));
             if let Some(feedback) = &asked.feedback {
                 let _ = writeln!(text, "  - feedback: {}", indented(feedback).replace('\n', "\n  "));

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::phrases;
 use lockgate_engine::id::HoldId;
-use lockgate_engine::run::command::{Actor, Way};
+use lockgate_engine::run::command::{Actor, Channel};
 use lockgate_engine::run::event::{Entry, Event};
 use lockgate_engine::run::{Run, Status};
 use lockgate_store::Store;
@@ -37,7 +37,7 @@ impl Aborted {
     fn of_entry(entry: &Entry, run: &Run) -> Option<Self> {
         let Event::Aborted { hold } = &entry.event else { return None };
         // A deadline that aborts leaves no answer. Where an answer aborted the run, a driver may have carried it out.
-        let fired = entry.actor.as_deref().filter(|actor| actor.way == Way::Deadline);
+        let fired = entry.actor.as_deref().filter(|actor| actor.channel == Channel::Deadline);
         let answered = || run.decisions.iter().rfind(|decision| decision.hold == *hold).map(|decision| &decision.actor);
         Some(Self { hold: hold.clone(), by: fired.or_else(answered).cloned() })
     }
@@ -45,22 +45,24 @@ impl Aborted {
     /// Why it was aborted, as a clause.
     pub fn why(&self) -> String {
         match self.way() {
-            Some(Way::Deadline) => format!("no one answered hold {} before its deadline, so the run was aborted", self.hold),
-            Some(Way::Policy | Way::Default) => format!("an automatic answer to hold {} aborted it", self.hold),
-            Some(Way::Prompt | Way::Command | Way::Preset | Way::Driver) | None => "a person aborted it".to_owned(),
+            Some(Channel::Deadline) => format!("no one answered hold {} before its deadline, so the run was aborted", self.hold),
+            Some(Channel::Policy | Channel::Default) => format!("an automatic answer to hold {} aborted it", self.hold),
+            Some(Channel::Prompt | Channel::Command | Channel::Preset | Channel::Driver) | None => {
+                "a person aborted it".to_owned()
+            }
         }
     }
 
     /// The same after "run … was aborted".
     pub fn words(&self) -> String {
         match self.way() {
-            Some(Way::Deadline) => format!(": no one answered hold {} before its deadline", self.hold),
+            Some(Channel::Deadline) => format!(": no one answered hold {} before its deadline", self.hold),
             Some(_) => format!(" by {}", phrases::by(self.by.as_ref())),
             None => String::new(),
         }
     }
 
-    fn way(&self) -> Option<Way> {
-        self.by.as_ref().map(|actor| actor.way)
+    fn way(&self) -> Option<Channel> {
+        self.by.as_ref().map(|actor| actor.channel)
     }
 }

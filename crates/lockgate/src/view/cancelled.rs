@@ -48,6 +48,6 @@ impl CancelledView {
     /// It in words: by whom, and why where that was said.
     pub fn words(&self) -> String {
         let reason = self.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        format!("by {}{reason}", phrases::by_way(&self.by.name, self.by.way))
+        format!("by {}{reason}", phrases::by_channel(&self.by.name, self.by.channel))
     }
 }

@@ -7,7 +7,7 @@ use crate::neutral;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Answer, Choice, Hold, ShownFile};
 use lockgate_engine::id::OptionId;
-use lockgate_engine::run::command::{Actor, Credential, Way};
+use lockgate_engine::run::command::{Actor, Channel, Credential};
 use lockgate_engine::run::index::HoldRow;
 use lockgate_engine::spec::workflow::OnDeadline;
 use lockgate_engine::time::Timestamp;
@@ -100,7 +100,7 @@ pub struct AnswerView {
     pub at: Timestamp,
 }
 
-/// Who did something, and by which way.
+/// Who did something, and through which channel.
 #[derive(Clone, Debug, Serialize)]
 pub struct WhoView {
     pub name: String,
@@ -108,13 +108,14 @@ pub struct WhoView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<u32>,
     pub credential: Credential,
-    pub way: Way,
+    #[serde(rename = "way")]
+    pub channel: Channel,
 }
 
 impl WhoView {
     /// An actor, as JSON shows it.
     pub fn of(actor: &Actor) -> Self {
-        Self { name: actor.name.clone(), uid: actor.uid, credential: actor.credential, way: actor.way }
+        Self { name: actor.name.clone(), uid: actor.uid, credential: actor.credential, channel: actor.channel }
     }
 }
 

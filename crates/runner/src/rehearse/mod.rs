@@ -36,7 +36,7 @@ use clock::LeapingClock;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::command::{Actor, Body, Credential, Way};
+use lockgate_engine::run::command::{Actor, Body, Channel, Credential};
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::{Entry, Event};
 use lockgate_engine::run::state::End;
@@ -234,7 +234,7 @@ fn nobody() -> Actor {
     Actor {
         credential: Credential::Person,
         name: "rehearsal".into(),
-        way: Way::Command,
+        channel: Channel::Command,
         terminal: false,
         inside_task: None,
         uid: None,

@@ -4,7 +4,7 @@ use super::stubs::{At, Deed};
 use lockgate_engine::hold::{Choice, Hold};
 use lockgate_engine::id::{HoldId, TaskKey};
 use lockgate_engine::run::Run;
-use lockgate_engine::run::command::Way;
+use lockgate_engine::run::command::Channel;
 use lockgate_engine::run::event::{ConditionOutcome, Entry, Event, HoldOpened, PlannedTask, Thinker};
 use lockgate_engine::spec::workflow::GapAction;
 use serde::Serialize;
@@ -220,7 +220,7 @@ impl Transcript {
             }
             Event::HoldOpened(opened) => self.open(opened),
             Event::Answered { hold, option, feedback, .. } => {
-                let given = entry.actor.as_ref().is_some_and(|actor| actor.way == Way::Preset);
+                let given = entry.actor.as_ref().is_some_and(|actor| actor.channel == Channel::Preset);
                 self.answer(hold, option.as_str(), feedback.clone(), given);
             }
             Event::PhaseRepeated { target, feedback, .. } => {

@@ -4,7 +4,7 @@ use crate::nobody::Nobody;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{PhaseId, RunId, TaskId};
 use lockgate_engine::run::Run;
-use lockgate_engine::run::command::{Actor, Body, Create, Credential, Way};
+use lockgate_engine::run::command::{Actor, Body, Channel, Create, Credential};
 use lockgate_engine::run::event::Created;
 use lockgate_engine::run::pipeline::{Notes, PipelineWish};
 use lockgate_engine::spec::workflow::{Phase, Pipeline, PipelinePhase, Task, Work, Workflow};
@@ -74,7 +74,7 @@ fn person() -> Actor {
     Actor {
         credential: Credential::Person,
         name: "ada".into(),
-        way: Way::Command,
+        channel: Channel::Command,
         terminal: true,
         inside_task: None,
         uid: Some(1000),

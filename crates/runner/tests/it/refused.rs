@@ -3,7 +3,7 @@
 use crate::nobody::Nobody;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{PhaseId, RunId, TaskId};
-use lockgate_engine::run::command::{Actor, Create, Credential, Way};
+use lockgate_engine::run::command::{Actor, Channel, Create, Credential};
 use lockgate_engine::run::event::{Created, RefusedAttempt};
 use lockgate_engine::spec::workflow::{Phase, Task, Work, Workflow};
 use lockgate_runner::driver::begin_resting;
@@ -17,7 +17,14 @@ use std::sync::Arc;
 
 fn agent() -> Actor {
     let inside_task = Some("one/t".to_owned());
-    Actor { credential: Credential::Agent, name: "ada".into(), way: Way::Command, terminal: false, inside_task, uid: Some(1000) }
+    Actor {
+        credential: Credential::Agent,
+        name: "ada".into(),
+        channel: Channel::Command,
+        terminal: false,
+        inside_task,
+        uid: Some(1000),
+    }
 }
 
 async fn begun() -> (World, RunId) {

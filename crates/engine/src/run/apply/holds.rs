@@ -6,7 +6,7 @@ use crate::formats::completed::CompletedTask;
 use crate::formats::handover::Handover;
 use crate::hold::{Action, Answer, Due, Hold, HoldKind, HoldState, Remind, Scope, ShownFile, Topic};
 use crate::id::{HoldId, TaskKey, TimerId};
-use crate::run::command::Way;
+use crate::run::command::Channel;
 use crate::run::event::{AttemptReason, HoldOpened};
 use crate::run::phase::Response;
 use crate::run::state::{Decision, NewTimer, Run, Superseded, TaskState, skip_list_of};
@@ -87,14 +87,14 @@ impl Run {
     }
 
     pub(super) fn answered(&mut self, hold: &HoldId, answer: Answer) -> Result<(), Misfit> {
-        if answer.actor.way == Way::Preset {
+        if answer.actor.channel == Channel::Preset {
             self.preset_used(hold);
         }
         if let Some(kind) = self.hold(hold)?.kind.policy() {
-            match answer.actor.way {
-                Way::Policy => self.automatic_in_a_row.add(kind),
-                Way::Prompt | Way::Command | Way::Preset => self.automatic_in_a_row.reset(kind),
-                Way::Driver | Way::Default | Way::Deadline => {}
+            match answer.actor.channel {
+                Channel::Policy => self.automatic_in_a_row.add(kind),
+                Channel::Prompt | Channel::Command | Channel::Preset => self.automatic_in_a_row.reset(kind),
+                Channel::Driver | Channel::Default | Channel::Deadline => {}
             }
         }
         let hold = self.hold(hold)?;
@@ -153,7 +153,7 @@ impl Run {
     /// Answers without a person that run a phase again are counted until a person answers the same question, or the phase is done.
     fn count_automatic_repeats(&mut self, hold: &Hold) {
         let (Scope::Phase { phase, .. }, Some(answer)) = (&hold.scope, hold.answers.last()) else { return };
-        if !answer.actor.way.is_automatic() {
+        if !answer.actor.channel.is_automatic() {
             self.automatic_repeats.remove(phase);
         } else if hold.chosen().is_some_and(|choice| choice.action.repeats()) {
             let count = self.automatic_repeats.entry(phase.clone()).or_default();
@@ -351,7 +351,7 @@ fn decision(hold: &Hold) -> Option<Decision> {
             Scope::Tasks(keys) => keys.first().cloned(),
             Scope::Run | Scope::Phase { .. } | Scope::Gate { .. } | Scope::Gaps { .. } => None,
         },
-        changeable: answer.actor.way.is_automatic().then(|| Box::new(hold.clone())),
+        changeable: answer.actor.channel.is_automatic().then(|| Box::new(hold.clone())),
         void: false,
         superseded: None,
         restores: choice.restores.clone(),

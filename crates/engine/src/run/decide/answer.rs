@@ -3,7 +3,7 @@
 use super::void_others;
 use crate::hold::{Due, Hold, HoldState, Remind, Scope, ShownFile, Terms};
 use crate::id::{HoldId, IdSource, PhaseId, TaskKey, TimerId};
-use crate::run::command::{Command, Showing, Way};
+use crate::run::command::{Channel, Command, Showing};
 use crate::run::event::{Event, Failure};
 use crate::run::follow;
 use crate::run::refusal::{self, Refusal, may_decide, settled_before};
@@ -57,7 +57,7 @@ pub(super) fn answer(
         Some(given) if given != hold.revision => {
             return Err(Refusal::StaleRevision { hold: id.clone(), given, current: hold.revision });
         }
-        None if !hold.files.is_empty() && command.actor.way != Way::Prompt => {
+        None if !hold.files.is_empty() && command.actor.channel != Channel::Prompt => {
             return Err(Refusal::RevisionNeeded { hold: id.clone(), current: hold.revision });
         }
         Some(_) | None => {}

@@ -16,7 +16,7 @@ pub(in crate::run) use end::void_others;
 pub(in crate::run) use work::failed;
 
 use crate::id::IdSource;
-use crate::run::command::{Actor, Body, Command, Way};
+use crate::run::command::{Actor, Body, Channel, Command};
 use crate::run::event::{Entry, Event, RefusedAttempt};
 use crate::run::follow::{self, Step};
 use crate::run::refusal::{Refusal, may_decide};
@@ -78,7 +78,7 @@ pub fn fire_deadlines(run: &mut Run, command: &Command) -> Vec<Entry> {
     let mut entries = Vec::new();
     while let Some(events) = answer::next_deadline(run, command.at) {
         for event in events {
-            let actor = Some(Box::new(Actor::automatic("deadline", Way::Deadline)));
+            let actor = Some(Box::new(Actor::automatic("deadline", Channel::Deadline)));
             let entry = Entry { at: command.at, actor, cause: None, event };
             apply(run, &entry);
             entries.push(entry);
@@ -219,7 +219,7 @@ fn follow_with(
 
 fn entry(command: &Command, event: Event) -> Entry {
     // Whoever looks at the clock only carries out what was agreed.
-    let by_clock = matches!(command.body, Body::TimerDue { .. }).then(|| Actor::automatic("deadline", Way::Deadline));
+    let by_clock = matches!(command.body, Body::TimerDue { .. }).then(|| Actor::automatic("deadline", Channel::Deadline));
     let actor = by_clock.or_else(|| (command.actor != Actor::driver()).then(|| command.actor.clone())).map(Box::new);
     Entry { at: command.at, actor, cause: command.id.clone(), event }
 }

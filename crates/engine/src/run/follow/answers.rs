@@ -5,7 +5,7 @@ use super::{Step, steps};
 use crate::hold::{Action, Hold, HoldKind, HoldState, Scope, Topic};
 use crate::id::{IdSource, TaskKey};
 use crate::run::apply::said;
-use crate::run::command::{Actor, Way};
+use crate::run::command::{Actor, Channel};
 use crate::run::decide::{failed, void_others};
 use crate::run::event::{Event, Failure, FailureKind};
 use crate::run::state::Run;
@@ -54,7 +54,7 @@ fn preset(run: &Run, hold: &Hold) -> Option<Step> {
         feedback: given.preset.feedback.clone(),
         revision: hold.revision,
     };
-    Some(Step { actor: Some(Actor { way: Way::Preset, ..given.actor.clone() }), event })
+    Some(Step { actor: Some(Actor { channel: Channel::Preset, ..given.actor.clone() }), event })
 }
 
 /// What the workflow's policy or a default answers where no person need. What was opened again is for people.
@@ -67,14 +67,14 @@ fn by_itself(run: &Run, hold: &Hold) -> Option<Step> {
     let by_person = |decision: &&crate::run::state::Decision| {
         decision.task.as_ref().map(TaskKey::address) == hold.scope.addresses().first().cloned()
             && decision.phase.as_ref() == hold.scope.phase()
-            && !decision.actor.way.is_automatic()
+            && !decision.actor.channel.is_automatic()
     };
     let for_people = !hold.notes.is_empty() || run.decisions.iter().any(|decision| by_person(&decision));
     let in_a_row = |rule: &Automatic| rule.at_most.is_none_or(|most| run.automatic_in_a_row.of(kind) < most);
     let allowed = !for_people && run.workflow.policy.rule(kind).is_some_and(in_a_row);
     let (option, actor) = match (&hold.terms.automatic, &hold.terms.default) {
-        (Some(option), _) if allowed => (option, Actor::automatic("policy", Way::Policy)),
-        (_, Some(option)) => (option, Actor::automatic("default", Way::Default)),
+        (Some(option), _) if allowed => (option, Actor::automatic("policy", Channel::Policy)),
+        (_, Some(option)) => (option, Actor::automatic("default", Channel::Default)),
         (_, None) => return None,
     };
     let event = Event::Answered { hold: hold.id.clone(), option: option.clone(), feedback: None, revision: hold.revision };

@@ -135,5 +135,5 @@ fn has_moved(phase: &PhaseRun, index: usize) -> bool {
 pub(super) fn person_answered(run: &Run, key: &TaskKey) -> bool {
     let of_key =
         run.decisions.iter().filter(|decision| decision.task.as_ref().is_some_and(|task| task.address() == key.address()));
-    of_key.into_iter().any(|decision| decision.checkpoint && !decision.actor.way.is_automatic())
+    of_key.into_iter().any(|decision| decision.checkpoint && !decision.actor.channel.is_automatic())
 }

@@ -76,7 +76,7 @@ fn a_bare_id_is_not_enough_where_files_are_shown_unless_a_prompt_showed_them() {
     let id = bench.hold().id.clone();
     let bare = || Body::Answer { hold: id.clone(), revision: None, option: "1".into(), feedback: None };
     assert!(matches!(bench.tell(person(), bare(), true), Err(Refusal::RevisionNeeded { current: 1, .. })));
-    let at_the_prompt = Actor { way: Way::Prompt, ..person() };
+    let at_the_prompt = Actor { channel: Channel::Prompt, ..person() };
     assert!(bench.tell(at_the_prompt, bare(), true).is_ok());
 }
 
@@ -85,7 +85,7 @@ fn an_answer_in_advance_is_marked_and_never_answers_a_reopened_hold() {
     let preset = || Preset { selector: "plan".into(), option: "Continue".into(), feedback: None };
     let mut bench = waiting_with_a_file(vec![preset(), preset()]);
     let answered = bench.entries.iter().find(|entry| matches!(entry.event, Event::Answered { .. })).unwrap();
-    assert_eq!(answered.actor.as_ref().unwrap().way, Way::Preset);
+    assert_eq!(answered.actor.as_ref().unwrap().channel, Channel::Preset);
     assert_eq!(bench.run.presets.len(), 1, "one was used");
     recheck(&mut bench, file(b"two"));
     assert_eq!(bench.run.status(), Status::Waiting, "the second one was given without seeing this");

@@ -25,8 +25,8 @@ fn an_answer_after_the_deadline_loses_although_nothing_watched_the_clock() {
     bench.outcome(Body::Look);
     bench.work();
     assert_eq!(bench.run.status(), Status::Complete);
-    let answers: Vec<Way> = bench.run.decisions.iter().map(|decision| decision.actor.way).collect();
-    assert_eq!(answers, [Way::Deadline]);
+    let answers: Vec<Channel> = bench.run.decisions.iter().map(|decision| decision.actor.channel).collect();
+    assert_eq!(answers, [Channel::Deadline]);
 }
 
 #[test]

@@ -40,7 +40,7 @@ use crate::datum::Datum;
 use crate::digest::Digest;
 use crate::hold::{Action, Choice, Hold};
 use crate::id::{DriverId, GateId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey};
-use crate::run::command::{Actor, Body, Command, Create, Credential, GapsFound, Showing, TaskOutcome, Way};
+use crate::run::command::{Actor, Body, Channel, Command, Create, Credential, GapsFound, Showing, TaskOutcome};
 use crate::run::effect::Effect;
 use crate::run::event::{ConditionOutcome, Created, Entry, Event, Failure, FailureKind, Origin, OutputFile, Preset};
 use crate::run::pipeline::PipelineWish;
@@ -91,7 +91,7 @@ pub(super) fn person() -> Actor {
     Actor {
         credential: Credential::Person,
         name: "ada".into(),
-        way: Way::Command,
+        channel: Channel::Command,
         terminal: true,
         inside_task: None,
         uid: Some(1000),

@@ -40,9 +40,9 @@ fn policy_takes_the_declared_default_and_never_one_that_does_not_go_on() {
     bench.perform(&bench.run.pending()[0].clone());
     let shown = Showing { automatic: true, ..Showing::default() };
     bench.outcome(Body::Shown { phase: PhaseId::from("one"), iteration: 1, shown: Box::new(shown) });
-    let taken: Vec<(&str, Way)> =
-        bench.run.decisions.iter().map(|decision| (decision.option.as_str(), decision.actor.way)).collect();
-    assert_eq!(taken, [("postgres", Way::Policy), ("continue", Way::Policy)]);
+    let taken: Vec<(&str, Channel)> =
+        bench.run.decisions.iter().map(|decision| (decision.option.as_str(), decision.actor.channel)).collect();
+    assert_eq!(taken, [("postgres", Channel::Policy), ("continue", Channel::Policy)]);
     assert_eq!(bench.run.status(), Status::Complete);
 }
 
@@ -134,8 +134,8 @@ fn policy_answers_again_what_only_policy_has_answered() {
     assert_eq!(bench.hold().scope.phase(), Some(&PhaseId::from("two")), "what does not qualify waits for a person");
     bench.answer("back", None);
     shown(&mut bench, true);
-    let ways: Vec<Way> = bench.run.decisions.iter().map(|decision| decision.actor.way).collect();
-    assert_eq!(ways, [Way::Policy, Way::Command, Way::Policy], "a person answered another question, not this one");
+    let ways: Vec<Channel> = bench.run.decisions.iter().map(|decision| decision.actor.channel).collect();
+    assert_eq!(ways, [Channel::Policy, Channel::Command, Channel::Policy], "a person answered another question, not this one");
 }
 
 #[test]

@@ -193,7 +193,7 @@ fn what_nobody_has_to_wait_for_goes_on_with_its_default_and_a_person_may_change_
     bench.work();
     assert_eq!(bench.run.decisions.len(), 1);
     let decided = bench.run.decisions[0].clone();
-    assert_eq!((decided.option.as_str(), decided.actor.way), ("sqlite", Way::Default));
+    assert_eq!((decided.option.as_str(), decided.actor.channel), ("sqlite", Channel::Default));
     assert_eq!(bench.run.current.as_ref().unwrap().id.as_str(), "two", "nobody waited");
     let found = crate::run::consequences(&bench.run, &decided.hold, "postgres").unwrap();
     assert_eq!(found.tasks, [TaskId::from("build")]);
@@ -224,8 +224,8 @@ fn policy_answers_so_often_in_a_row_and_marks_it() {
     asked.policy.verify = Some(Automatic { when: None, at_most: Some(2) });
     let mut bench = Bench::new(asked);
     bench.work();
-    let ways: Vec<Way> = bench.run.decisions.iter().map(|decision| decision.actor.way).collect();
-    assert_eq!(ways, [Way::Policy, Way::Policy]);
+    let ways: Vec<Channel> = bench.run.decisions.iter().map(|decision| decision.actor.channel).collect();
+    assert_eq!(ways, [Channel::Policy, Channel::Policy]);
     assert_eq!(bench.hold().kind, HoldKind::Verify, "the third is for a person");
     bench.answer("approved", None);
     bench.work();
@@ -253,7 +253,7 @@ fn a_deadline_answers_escalates_or_aborts_unless_somebody_was_first() {
     };
     assert!(matches!(first.tell(person(), late, true), Err(Refusal::AnswerConflicts { .. })), "the deadline was first");
     first.tell(Actor::driver(), Body::Look, true).unwrap();
-    assert_eq!(first.run.decisions[0].actor.way, Way::Deadline);
+    assert_eq!(first.run.decisions[0].actor.channel, Channel::Deadline);
 
     let mut second = bench(vec![with_waits(decision("db", &[]), waits(answer()))]);
     let timer = timer(&second);

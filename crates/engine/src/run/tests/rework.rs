@@ -302,10 +302,10 @@ fn a_default_does_not_replace_what_a_person_decided_before_the_rework() {
     let waits = Waits { default: Some(OptionId::from("sqlite")), ..Waits::default() };
     let tasks = vec![task("build", &[]), with_waits(decision("mid", &["build"]), waits), look(&["mid"])];
     let mut bench = bench(tasks);
-    assert_eq!(bench.run.decisions[0].actor.way, Way::Default);
+    assert_eq!(bench.run.decisions[0].actor.channel, Channel::Default);
     bench.answer_task("one/look", "issues", Some("no"));
     bench.work();
-    assert_eq!(bench.run.decisions[2].actor.way, Way::Default, "nobody has decided, so nobody is asked");
+    assert_eq!(bench.run.decisions[2].actor.channel, Channel::Default, "nobody has decided, so nobody is asked");
     let hold = bench.run.decisions[2].hold.clone();
     bench.tell(person(), Body::ChangeAnswer { hold, option: "postgres".into(), feedback: None }, true).unwrap();
     bench.work();

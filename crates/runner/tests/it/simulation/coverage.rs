@@ -3,7 +3,7 @@
 use super::claims::{Moment, Watch};
 use lockgate_engine::id::PhaseId;
 use lockgate_engine::run::Run;
-use lockgate_engine::run::command::Way;
+use lockgate_engine::run::command::Channel;
 use lockgate_engine::run::event::{Entry, Event, FailureKind};
 use lockgate_engine::run::phase::PhaseRun;
 use lockgate_engine::run::state::TaskState;
@@ -160,12 +160,13 @@ pub(super) fn facts(history: &[Moment], watch: &Watch) -> BTreeSet<Fact> {
     facts.extend((watch.late > 0).then_some(Fact::LateAnswer));
     for Moment { entries, had_failed, .. } in history {
         for entry in entries {
-            let way = entry.actor.as_ref().map(|actor| actor.way);
-            facts.extend(of_event(&entry.event, way));
+            let channel = entry.actor.as_ref().map(|actor| actor.channel);
+            facts.extend(of_event(&entry.event, channel));
             facts.extend(of_skipped(&entry.event, &mut skipped));
         }
         let defaults = entries.iter().any(|entry| {
-            matches!(entry.event, Event::Answered { .. }) && entry.actor.as_ref().is_some_and(|actor| actor.way == Way::Default)
+            matches!(entry.event, Event::Answered { .. })
+                && entry.actor.as_ref().is_some_and(|actor| actor.channel == Channel::Default)
         });
         let repeats = entries.iter().any(|entry| matches!(entry.event, Event::PhaseRepeated { .. }));
         facts.extend((defaults && repeats).then_some(Fact::DefaultRepeats));
@@ -186,7 +187,7 @@ fn of_skipped(event: &Event, skipped: &mut BTreeSet<PhaseId>) -> Option<Fact> {
     }
 }
 
-fn of_event(event: &Event, way: Option<Way>) -> Vec<Fact> {
+fn of_event(event: &Event, channel: Option<Channel>) -> Vec<Fact> {
     match event {
         Event::RetryScheduled { .. } => vec![Fact::Backoff],
         Event::TaskStopped { .. } => vec![Fact::FailFast],
@@ -197,11 +198,11 @@ fn of_event(event: &Event, way: Option<Way>) -> Vec<Fact> {
             std::iter::once(Fact::PhaseRepeated).chain(redo).chain(by_itself).collect()
         }
         Event::AnswerChanged { .. } => vec![Fact::AnswerChanged],
-        Event::Answered { .. } => match way {
-            Some(Way::Default) => vec![Fact::DefaultAnswered],
-            Some(Way::Policy) => vec![Fact::PolicyAnswered],
-            Some(Way::Preset) => vec![Fact::PresetUsed],
-            Some(Way::Deadline | Way::Prompt | Way::Command | Way::Driver) | None => Vec::new(),
+        Event::Answered { .. } => match channel {
+            Some(Channel::Default) => vec![Fact::DefaultAnswered],
+            Some(Channel::Policy) => vec![Fact::PolicyAnswered],
+            Some(Channel::Preset) => vec![Fact::PresetUsed],
+            Some(Channel::Deadline | Channel::Prompt | Channel::Command | Channel::Driver) | None => Vec::new(),
         },
         Event::DeadlinePassed { then, .. } => vec![
             Fact::DeadlinePassed,

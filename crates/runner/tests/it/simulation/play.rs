@@ -8,7 +8,7 @@ use super::plan::Plan;
 use super::world::{Hands, Outside, SimulatedClock};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{CommandId, RunId};
-use lockgate_engine::run::command::{Actor, Body, Command, Create, Credential, Way};
+use lockgate_engine::run::command::{Actor, Body, Channel, Command, Create, Credential};
 use lockgate_engine::run::event::{Created, Event};
 use lockgate_engine::run::{Run, Status, handle};
 use lockgate_engine::time::Timestamp;
@@ -153,7 +153,7 @@ pub(super) fn person() -> Actor {
     Actor {
         credential: Credential::Person,
         name: "ada".into(),
-        way: Way::Command,
+        channel: Channel::Command,
         terminal: true,
         inside_task: None,
         uid: Some(1000),

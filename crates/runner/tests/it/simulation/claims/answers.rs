@@ -38,7 +38,7 @@ fn a_late_answer_loses(entries: &[Entry]) -> Result<(), String> {
             }
             Event::DeadlinePassed { hold, .. } => drop(due.remove(hold)),
             Event::Answered { hold, .. } => {
-                let automatic = entry.actor.as_ref().is_some_and(|actor| actor.way.is_automatic());
+                let automatic = entry.actor.as_ref().is_some_and(|actor| actor.channel.is_automatic());
                 if !automatic && due.get(hold).is_some_and(|due| *due <= entry.at) {
                     return Err(format!("a_late_answer_loses: {hold} was answered at {}", entry.at));
                 }
