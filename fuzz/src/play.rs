@@ -5,7 +5,9 @@ use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Seen, ShownFile};
 use lockgate_engine::id::{DriverId, RunId, StepKey, TaskKey};
 use lockgate_engine::run::agent::{AgentReport, Usage};
-use lockgate_engine::run::command::{Actor, Body, Channel, Command, Create, Credential, GapsFound, Item, Showing, TaskOutcome};
+use lockgate_engine::run::command::{
+    Actor, Channel, Command, CommandKind, Create, Credential, GapsFound, Item, Showing, TaskOutcome,
+};
 use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::{ConditionOutcome, Created, Failure, FailureKind, OutputFile, Preset, RefusedAttempt};
@@ -65,7 +67,7 @@ impl Play {
         };
         let presets = if with_presets { vec![preset("plan", "1"), preset("build/check", "rerun")] } else { Vec::new() };
         let body = Create { created, presets };
-        let command = envelope(person(), Body::Create(Box::new(body)), 0, true);
+        let command = envelope(person(), CommandKind::Create(Box::new(body)), 0, true);
         let (mut run, entries) = create(&command, workflow()).expect("a person may begin a run");
         let (_, sealed, rows) = run.seal(entries);
         Self { run, commits: vec![(sealed, rows)], now: 0 }
@@ -115,7 +117,7 @@ impl Play {
         self.run.context(&Reads::All);
     }
 
-    fn command(&self, what: u8, how: u8) -> Option<(Actor, Body)> {
+    fn command(&self, what: u8, how: u8) -> Option<(Actor, CommandKind)> {
         let number = usize::from(how);
         let driver = Actor::driver();
         Some(match what & 0x1f {
@@ -129,35 +131,41 @@ impl Play {
                 let feedback = (how & 8 == 8).then(|| "because".to_owned());
                 let option = (number / 2 % (options + 1) + 1).to_string();
                 let actor = if what & 0x1f == 6 { person() } else { agent() };
-                (actor, Body::Answer { hold: hold.id.clone(), revision, option, feedback })
+                (actor, CommandKind::Answer { hold: hold.id.clone(), revision, option, feedback })
             }
-            7 => (driver, Body::TakeOver { driver: DriverId::new(format!("driver-{how}")), detached: how.is_multiple_of(2) }),
-            8 => (driver, Body::Interrupt { signal: "TERM".into() }),
-            9 if how > 200 => (person(), Body::Cancel { reason: None }),
-            9 => (driver, Body::Look),
+            7 => (
+                driver,
+                CommandKind::TakeOver { driver: DriverId::new(format!("driver-{how}")), detached: how.is_multiple_of(2) },
+            ),
+            8 => (driver, CommandKind::Interrupt { signal: "TERM".into() }),
+            9 if how > 200 => (person(), CommandKind::Cancel { reason: None }),
+            9 => (driver, CommandKind::Look),
             10 => {
                 let presets = vec![Preset {
                     selector: ["plan", "build/slow", "build/check", "ship"][number % 4].into(),
                     option: (number / 4 % 4).to_string(),
                     feedback: None,
                 }];
-                (person(), Body::GivePresets { presets })
+                (person(), CommandKind::GivePresets { presets })
             }
-            12 => (person(), Body::RetryTask { step: self.named(how), cut_off: (how & 1 == 1).then_some(u32::from(how >> 5)) }),
+            12 => (
+                person(),
+                CommandKind::RetryTask { step: self.named(how), cut_off: (how & 1 == 1).then_some(u32::from(how >> 5)) },
+            ),
             13 => {
                 let cut_off = (how & 1 == 1).then_some(u32::from(how >> 5));
-                (person(), Body::SkipTask { step: self.named(how), reason: "no need".into(), cut_off })
+                (person(), CommandKind::SkipTask { step: self.named(how), reason: "no need".into(), cut_off })
             }
             14 => {
                 let refused = RefusedAttempt::new("answer a hold", None, "no".into());
-                (agent(), Body::RecordRefusal(refused))
+                (agent(), CommandKind::RecordRefusal(refused))
             }
-            _ => (person(), Body::Look),
+            _ => (person(), CommandKind::Look),
         })
     }
 
     /// How something that is under way ends.
-    fn outcome(&self, what: u8, how: u8) -> Option<Body> {
+    fn outcome(&self, what: u8, how: u8) -> Option<CommandKind> {
         let pending = self.run.pending();
         let effect = pending.get(usize::from(how) % pending.len().max(1))?.clone();
         let well = what != 1;
@@ -187,10 +195,10 @@ impl Play {
                     _ => TaskOutcome::Finished { result, outputs },
                 };
                 let agent = task.agent().map(|_| Box::new(report(how)));
-                Body::TaskEnded { key, attempt, outcome, agent, commit: None }
+                CommandKind::TaskEnded { key, attempt, outcome, agent, commit: None }
             }
             Effect::Gate { phase, iteration, gate, attempt } => {
-                Body::GateEnded { phase, iteration, gate, attempt, failure: (!well).then(|| failure(how)) }
+                CommandKind::GateEnded { phase, iteration, gate, attempt, failure: (!well).then(|| failure(how)) }
             }
             Effect::Evaluate { phase, iteration } => {
                 let outcome = match what {
@@ -198,26 +206,26 @@ impl Play {
                     2 => ConditionOutcome::False,
                     _ => ConditionOutcome::True,
                 };
-                Body::ConditionEvaluated { phase, iteration, outcome }
+                CommandKind::ConditionEvaluated { phase, iteration, outcome }
             }
             Effect::Show { phase, iteration } => {
                 let files = if what == 3 { files } else { Vec::new() };
                 let shown = Showing { prompt: "Go on?".into(), files, automatic: how & 8 == 8, ..Showing::default() };
-                Body::Shown { phase, iteration, shown: Box::new(shown) }
+                CommandKind::Shown { phase, iteration, shown: Box::new(shown) }
             }
             Effect::Recheck { hold, revision } => {
                 let shown = self.run.holds.get(&hold)?.files.clone();
-                Body::Rechecked { hold, revision, files: if well { shown } else { files }, differences: Vec::new() }
+                CommandKind::Rechecked { hold, revision, files: if well { shown } else { files }, differences: Vec::new() }
             }
-            Effect::Check { hold, revision } => Body::Checked { hold, revision, failure: (!well).then(|| failure(how)) },
-            Effect::Wake { timer, .. } => Body::TimerDue { timer },
+            Effect::Check { hold, revision } => CommandKind::Checked { hold, revision, failure: (!well).then(|| failure(how)) },
+            Effect::Wake { timer, .. } => CommandKind::TimerDue { timer },
             Effect::When { key } => {
                 let outcome = match what {
                     1 => ConditionOutcome::Error("it threw".into()),
                     2 => ConditionOutcome::False,
                     _ => ConditionOutcome::True,
                 };
-                Body::WhenEvaluated { key, outcome }
+                CommandKind::WhenEvaluated { key, outcome }
             }
             Effect::Gaps { phase, iteration, round } => {
                 let gaps = GapsFound::Gaps {
@@ -232,35 +240,35 @@ impl Play {
                     2 => gaps,
                     _ => GapsFound::Whole { status: "complete".into(), message: None },
                 };
-                Body::GapsChecked { phase, iteration, round, found }
+                CommandKind::GapsChecked { phase, iteration, round, found }
             }
             Effect::Think { thinker, .. } => {
                 let text = if well { Ok(Datum::Inline("\"so\"".into())) } else { Err(failure(how)) };
-                Body::Thought { thinker, text, agent: None }
+                CommandKind::Thought { thinker, text, agent: None }
             }
             Effect::Artifacts { key } => {
                 let paths = if well { vec!["made.txt".to_owned()] } else { Vec::new() };
-                Body::Pipeline(Box::new(PipelineWish::ArtifactsFound { key, paths, missing: Vec::new() }))
+                CommandKind::Pipeline(Box::new(PipelineWish::ArtifactsFound { key, paths, missing: Vec::new() }))
             }
             Effect::Finalize => {
                 let file = OutputFile { path: "final.md".into(), digest, bytes: 1, stored: false };
-                Body::Finalized { made: if well { Ok(file) } else { Err("it broke".into()) } }
+                CommandKind::Finalized { made: if well { Ok(file) } else { Err("it broke".into()) } }
             }
         })
     }
 
     /// The end of something that is not under way, or not any more.
-    fn stale_outcome(&self, how: u8) -> Body {
+    fn stale_outcome(&self, how: u8) -> CommandKind {
         let attempt = u32::from(how >> 5);
         match self.named(how) {
-            StepKey::Task(key) => Body::TaskEnded {
+            StepKey::Task(key) => CommandKind::TaskEnded {
                 key,
                 attempt,
                 outcome: TaskOutcome::Finished { result: None, outputs: Vec::new() },
                 agent: None,
                 commit: None,
             },
-            StepKey::Gate { phase, iteration, gate } => Body::GateEnded { phase, iteration, gate, attempt, failure: None },
+            StepKey::Gate { phase, iteration, gate } => CommandKind::GateEnded { phase, iteration, gate, attempt, failure: None },
         }
     }
 
@@ -318,8 +326,8 @@ fn agent() -> Actor {
     }
 }
 
-fn envelope(actor: Actor, body: Body, now: i64, driving: bool) -> Command {
+fn envelope(actor: Actor, body: CommandKind, now: i64, driving: bool) -> Command {
     let mut seed = [0; 16];
     seed[..8].copy_from_slice(&now.to_le_bytes());
-    Command { id: None, actor, at: Timestamp::from_millis(now), seed, driving, require_terminal: true, body }
+    Command { id: None, actor, at: Timestamp::from_millis(now), seed, driving, require_terminal: true, kind: body }
 }

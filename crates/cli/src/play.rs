@@ -6,7 +6,7 @@ use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Seen, ShownFile};
 use lockgate_engine::id::{DriverId, RunId};
-use lockgate_engine::run::command::{Actor, Body, Channel, Command, Create, Credential, Item, TaskOutcome};
+use lockgate_engine::run::command::{Actor, Channel, Command, CommandKind, Create, Credential, Item, TaskOutcome};
 use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::{Created, Entry, Failure, FailureKind};
@@ -41,7 +41,7 @@ impl Play {
             ..Created::new(RunId::from("k3f9x2ab"), Digest::of(b"definition"), "out".into(), DriverId::from("driver-1"))
         };
         let body = Create { created, presets: Vec::new() };
-        let (mut run, entries) = create(&command(person(), Body::Create(Box::new(body)), 0), Arc::new(workflow)).unwrap();
+        let (mut run, entries) = create(&command(person(), CommandKind::Create(Box::new(body)), 0), Arc::new(workflow)).unwrap();
         let (commit, sealed, rows) = run.seal(entries);
         let (mut progress, tree) = (Progress::beside_a_tree(), Tree::of(&run, true));
         let told = progress.told(&run, &commit.entries);
@@ -95,7 +95,7 @@ impl Play {
         let items = items.iter().map(|item| Item { key: (*item).to_owned(), value: value(item) }).collect();
         self.tell(
             Actor::driver(),
-            Body::TaskEnded { key, attempt, outcome: TaskOutcome::Items(items), agent: None, commit: None },
+            CommandKind::TaskEnded { key, attempt, outcome: TaskOutcome::Items(items), agent: None, commit: None },
         );
         self.settle();
     }
@@ -103,7 +103,8 @@ impl Play {
     /// Answers the hold that waits.
     pub(crate) fn answer(&mut self, option: &str) {
         let hold = self.run.open_holds()[0].clone();
-        let body = Body::Answer { hold: hold.id, revision: Some(hold.revision), option: option.to_owned(), feedback: None };
+        let body =
+            CommandKind::Answer { hold: hold.id, revision: Some(hold.revision), option: option.to_owned(), feedback: None };
         self.tell(person(), body);
         self.settle();
     }
@@ -115,10 +116,10 @@ impl Play {
                 let outcome = failure
                     .clone()
                     .map_or_else(|| TaskOutcome::Finished { result: None, outputs: Vec::new() }, TaskOutcome::Failed);
-                Some(Body::TaskEnded { key, attempt, outcome, agent: None, commit: None })
+                Some(CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None })
             }
             Effect::Gate { phase, iteration, gate, attempt } if format!("{phase}/{gate}") == address => {
-                Some(Body::GateEnded { phase, iteration, gate, attempt, failure: failure.clone() })
+                Some(CommandKind::GateEnded { phase, iteration, gate, attempt, failure: failure.clone() })
             }
             Effect::Task { .. }
             | Effect::Gate { .. }
@@ -145,7 +146,7 @@ impl Play {
                     let checkpoint = self.run.workflow.phase(phase.as_str())?.checkpoint.clone()?;
                     let shown = |path: &String| ShownFile::new(path, self.seen(path));
                     let files = checkpoint.show_files.iter().map(shown).collect();
-                    Some(Body::Shown {
+                    Some(CommandKind::Shown {
                         phase,
                         iteration,
                         shown: Box::new(lockgate_engine::run::command::Showing {
@@ -158,9 +159,9 @@ impl Play {
                 }
                 Effect::Recheck { hold, revision } => {
                     let files = self.run.holds[&hold].files.clone();
-                    Some(Body::Rechecked { hold, revision, files, differences: Vec::new() })
+                    Some(CommandKind::Rechecked { hold, revision, files, differences: Vec::new() })
                 }
-                Effect::Check { hold, revision } => Some(Body::Checked { hold, revision, failure: None }),
+                Effect::Check { hold, revision } => Some(CommandKind::Checked { hold, revision, failure: None }),
                 Effect::Task { .. }
                 | Effect::Gate { .. }
                 | Effect::Evaluate { .. }
@@ -183,7 +184,7 @@ impl Play {
         found.map_or(Seen::Absent, |(_, bytes)| Seen::File { digest: Digest::of(bytes), bytes: bytes.len() as u64, mode: 0o644 })
     }
 
-    fn tell(&mut self, actor: Actor, body: Body) {
+    fn tell(&mut self, actor: Actor, body: CommandKind) {
         let entries: Vec<Entry> = handle(&mut self.run, &command(actor, body, self.now)).unwrap();
         let (commit, _, _) = self.run.seal(entries);
         self.tree.heard(&self.run, &commit.entries);
@@ -202,7 +203,7 @@ fn person() -> Actor {
     }
 }
 
-fn command(actor: Actor, body: Body, at: i64) -> Command {
+fn command(actor: Actor, body: CommandKind, at: i64) -> Command {
     let at = Timestamp::from_millis(at);
-    Command { id: None, actor, at, seed: [7; 16], driving: true, require_terminal: true, body }
+    Command { id: None, actor, at, seed: [7; 16], driving: true, require_terminal: true, kind: body }
 }

@@ -28,7 +28,7 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{CommandId, DriverId, HoldId, RunId};
-use lockgate_engine::run::command::{Actor, Body, Command, Create, TaskOutcome};
+use lockgate_engine::run::command::{Actor, Command, CommandKind, Create, TaskOutcome};
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::Entry;
 use lockgate_engine::run::{Run, Status, create, handle};
@@ -126,7 +126,7 @@ impl Driver {
         require_terminal: bool,
         mut listener: Box<dyn Listener>,
     ) -> Result<Self, DriveError> {
-        let command = sent(&world, actor, Body::Create(Box::new(body)), require_terminal);
+        let command = sent(&world, actor, CommandKind::Create(Box::new(body)), require_terminal);
         let (mut run, mut entries) = create(&command, workflow)?;
         let mut values = values;
         read_ahead(&world, &mut run, &mut entries, &mut values).await;
@@ -159,7 +159,7 @@ impl Driver {
         read: Option<Fresh>,
         detached: bool,
         listener: Box<dyn Listener>,
-    ) -> Result<(Self, Body), DriveError> {
+    ) -> Result<(Self, CommandKind), DriveError> {
         let term = world.store.lease().term();
         let claim = match world.store.claim(run).await {
             Ok(epoch) => Claim::new(&world.store, run, epoch, term),
@@ -175,7 +175,7 @@ impl Driver {
         };
         let orphans = world.perform.end_orphans(&fresh.run).await;
         orphans.map_err(|detail| DriveError::Orphans { run: run.clone(), detail })?;
-        let body = Body::TakeOver { driver: world.store.driver().clone(), detached };
+        let body = CommandKind::TakeOver { driver: world.store.driver().clone(), detached };
         Ok((Self::new(world, fresh, claim, false, listener), body))
     }
 
@@ -210,7 +210,7 @@ impl Driver {
     }
 
     /// Carries out a command of somebody at this process.
-    pub async fn submit(&mut self, actor: Actor, body: Body, require_terminal: bool) -> Result<(), DriveError> {
+    pub async fn submit(&mut self, actor: Actor, body: CommandKind, require_terminal: bool) -> Result<(), DriveError> {
         let command = sent(&self.world, actor, body, require_terminal);
         self.decide(command).await
     }
@@ -353,14 +353,14 @@ impl Driver {
 
     /// Lets follow what follows from the state as it is.
     async fn follow(&mut self) -> Result<(), DriveError> {
-        self.decide(command(&self.world, Actor::driver(), Body::Look, false)).await
+        self.decide(command(&self.world, Actor::driver(), CommandKind::Look, false)).await
     }
 
     /// Ends what is under way and records that it was cut off, save for what had finished by then.
     async fn interrupt(&mut self, halt: &Halt) -> Result<Paused, DriveError> {
         let mut last = self.end_all().await;
         let signal = halt.signal().unwrap_or("stopped").to_owned();
-        let command = command(&self.world, Actor::driver(), Body::Interrupt { signal }, false);
+        let command = command(&self.world, Actor::driver(), CommandKind::Interrupt { signal }, false);
         last.push(Waiting { command, values: Vec::new() });
         self.commit(last).await?;
         Ok(if self.run.end.is_some() { Paused::Ended } else { Paused::Interrupted })
@@ -385,7 +385,8 @@ impl Driver {
         while let Some((effect, performed)) = self.outcomes.next().await {
             let well = matches!(
                 performed.body,
-                Body::TaskEnded { outcome: TaskOutcome::Finished { .. }, .. } | Body::GateEnded { failure: None, .. }
+                CommandKind::TaskEnded { outcome: TaskOutcome::Finished { .. }, .. }
+                    | CommandKind::GateEnded { failure: None, .. }
             );
             let mut waiting = self.outcome(effect, performed);
             waiting.command.driving = false;
@@ -507,9 +508,9 @@ impl Driver {
                 let (timer, sleep) = (timer.clone(), self.world.clock.sleep_until(*due, *longest));
                 Box::pin(async move {
                     tokio::select! {
-                        () = sleep => Body::TimerDue { timer }.into(),
+                        () = sleep => CommandKind::TimerDue { timer }.into(),
                         // It is no longer waited for; that does not make it due.
-                        () = stop.stopped() => Body::Look.into(),
+                        () = stop.stopped() => CommandKind::Look.into(),
                     }
                 })
             }
@@ -533,7 +534,7 @@ async fn under_claim(claim: Claim, stop: Stop, effect: BoxFuture<'static, Perfor
     tokio::select! {
         biased;
         () = claim.confirmed() => {}
-        () = stop.stopped() => return Body::Look.into(),
+        () = stop.stopped() => return CommandKind::Look.into(),
     }
     effect.await
 }
@@ -584,12 +585,12 @@ async fn read_ahead(world: &World, run: &mut Run, entries: &mut Vec<Entry>, valu
     }
 }
 
-fn command(world: &World, actor: Actor, body: Body, require_terminal: bool) -> Command {
-    Command { id: None, actor, at: world.clock.now(), seed: world.clock.seed(), driving: true, require_terminal, body }
+fn command(world: &World, actor: Actor, body: CommandKind, require_terminal: bool) -> Command {
+    Command { id: None, actor, at: world.clock.now(), seed: world.clock.seed(), driving: true, require_terminal, kind: body }
 }
 
 /// A command that somebody sends, with an id of its own.
-fn sent(world: &World, actor: Actor, body: Body, require_terminal: bool) -> Command {
+fn sent(world: &World, actor: Actor, body: CommandKind, require_terminal: bool) -> Command {
     let id = CommandId::new(lockgate_engine::id::IdSource::new(world.clock.seed()).next_id());
     Command { id: Some(id), ..command(world, actor, body, require_terminal) }
 }

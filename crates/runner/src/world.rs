@@ -5,7 +5,7 @@ use crate::projection::StateFile;
 use futures::future::BoxFuture;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::run::Run;
-use lockgate_engine::run::command::Body;
+use lockgate_engine::run::command::CommandKind;
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::time::Timestamp;
 use lockgate_store::Store;
@@ -52,13 +52,13 @@ pub trait Perform: Send + Sync {
 #[derive(Clone, Debug)]
 pub struct Performed {
     /// The command that tells the engine.
-    pub body: Body,
+    pub body: CommandKind,
     /// Values that the command refers to.
     pub values: Vec<(Digest, Vec<u8>)>,
 }
 
-impl From<Body> for Performed {
-    fn from(body: Body) -> Self {
+impl From<CommandKind> for Performed {
+    fn from(body: CommandKind) -> Self {
         Self { body, values: Vec::new() }
     }
 }

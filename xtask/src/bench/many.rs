@@ -1,6 +1,6 @@
 //! Many runs in one process: each with a driver of its own, all on one store.
 
-use lockgate_engine::run::command::{Actor, Body, Channel};
+use lockgate_engine::run::command::{Actor, Channel, CommandKind};
 use lockgate_runner::config::Config;
 use lockgate_runner::driver::{Driver, Halt, Parked, Paused, begin_detached};
 use lockgate_runner::perform::Performer;
@@ -80,7 +80,7 @@ impl Stage {
         let began = Instant::now();
         let mut driver = parked.wake(self.world.clone(), Box::new(())).await.map_err(said)?;
         let hold = driver.run().open_holds().first().map(|hold| hold.id.clone()).ok_or("a run that waits has no hold")?;
-        let answer = Body::Answer { hold, revision: Some(1), option: "1".to_owned(), feedback: None };
+        let answer = CommandKind::Answer { hold, revision: Some(1), option: "1".to_owned(), feedback: None };
         driver.submit(self.actor.clone(), answer, false).await.map_err(said)?;
         let took = began.elapsed();
         match driver.drive(&Halt::default()).await.map_err(said)? {

@@ -11,7 +11,7 @@ use crate::trouble::Trouble;
 use crate::{background, neutral, print, prompt, view};
 use lockgate_engine::hold::{Hold, HoldState};
 use lockgate_engine::id::{HoldId, RunId};
-use lockgate_engine::run::command::{Body, Channel};
+use lockgate_engine::run::command::{Channel, CommandKind};
 use lockgate_engine::run::index::HoldRow;
 use lockgate_engine::run::{Instead, Refusal, Run, Status};
 use lockgate_runner::driver::{DriveError, submit};
@@ -178,7 +178,7 @@ async fn record(
     let (hold, run) = (&row.hold, &row.run);
     let actor = project.actor(channel);
     let (option, feedback) = (named_option(row, &arguments.option), arguments.feedback.clone());
-    let body = Body::Answer { hold: hold.clone(), revision, option, feedback };
+    let body = CommandKind::Answer { hold: hold.clone(), revision, option, feedback };
     match submit(&project.world, run, actor, body, project.require_terminal()).await {
         Ok(state) => {
             let label = state.holds.get(hold).and_then(recorded_label).unwrap_or_else(|| arguments.option.clone());

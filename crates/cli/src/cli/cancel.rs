@@ -9,7 +9,7 @@ use crate::view::CancelledView;
 use crate::{print, select};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Refusal;
-use lockgate_engine::run::command::{Body, Channel};
+use lockgate_engine::run::command::{Channel, CommandKind};
 use lockgate_runner::driver::{DriveError, submit};
 use lockgate_runner::load::load;
 use serde::Serialize;
@@ -47,7 +47,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let project = crate::open::open(root)?;
     let found = select::run(project.store(), &arguments.run).await?;
     let (run, actor) = (&found.row.run, project.actor(Channel::Command));
-    let body = Body::Cancel { reason: arguments.reason };
+    let body = CommandKind::Cancel { reason: arguments.reason };
     let recorded = match submit(&project.world, run, actor, body, project.require_terminal()).await {
         Ok(_) => true,
         Err(DriveError::Refused(Refusal::Ended { status: "cancelled" })) => false,

@@ -11,7 +11,7 @@ use crate::trouble::Trouble;
 use crate::view::HoldView;
 use crate::{background, neutral, pipeline, print};
 use lockgate_engine::id::{HoldId, IdSource, RunId};
-use lockgate_engine::run::command::{Body, Channel};
+use lockgate_engine::run::command::{Channel, CommandKind};
 use lockgate_engine::run::{Consequences, End, ForkAs, Run, consequences};
 use lockgate_engine::words::counted;
 use lockgate_runner::driver::{fork_with, submit};
@@ -90,7 +90,8 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     if state.end == Some(End::Complete) {
         return fork(&project, &state, &hold, &arguments, found).await;
     }
-    let body = Body::ChangeAnswer { hold: hold.clone(), option: arguments.option.clone(), feedback: arguments.feedback.clone() };
+    let body =
+        CommandKind::ChangeAnswer { hold: hold.clone(), option: arguments.option.clone(), feedback: arguments.feedback.clone() };
     let now = submit(&project.world, run, actor, body, project.require_terminal()).await?;
     print::say(format_args!("the answer to hold {hold} is changed"));
     if found.aborts {
@@ -154,7 +155,7 @@ async fn fork(
     };
     let own = ForkAs { run, output_dir, driver: project.store().driver().clone() };
     let (option, feedback) = (arguments.option.clone(), arguments.feedback.clone());
-    let body = Body::ChangeAnswer { hold: hold.clone(), option, feedback };
+    let body = CommandKind::ChangeAnswer { hold: hold.clone(), option, feedback };
     let actor = project.actor(Channel::Command);
     let forked = fork_with(&project.world, parent, own, actor, body, project.require_terminal()).await;
     let run = forked.inspect_err(|_| branched.remove(&project.root))?;

@@ -4,7 +4,7 @@ use crate::code::Code;
 use crate::exit::Exit;
 use crate::trouble::Trouble;
 use crate::{print, select, sentence};
-use lockgate_engine::run::command::{Body, Channel};
+use lockgate_engine::run::command::{Channel, CommandKind};
 use lockgate_engine::run::pipeline::{Fix, Notes, PipelineFact, PipelineWish};
 use lockgate_runner::driver::submit;
 use serde_json::json;
@@ -39,7 +39,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let project = crate::open::open(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let run = &found.row.run;
-    let body = Body::Pipeline(Box::new(PipelineWish::Note(notes.clone())));
+    let body = CommandKind::Pipeline(Box::new(PipelineWish::Note(notes.clone())));
     submit(&project.world, run, project.actor(Channel::Command), body, project.require_terminal()).await?;
     print::say(sentence::of_pipeline(&PipelineFact::Noted(notes.clone())));
     if arguments.json {

@@ -14,7 +14,7 @@ use crate::view::Aborted;
 use crate::{drive, print, select};
 use lockgate_engine::hold::HoldKind;
 use lockgate_engine::id::{PhaseId, RunId, StepKey, TaskId};
-use lockgate_engine::run::command::{Actor, Body, Channel};
+use lockgate_engine::run::command::{Actor, Channel, CommandKind};
 use lockgate_engine::run::event::Preset;
 use lockgate_engine::run::pipeline::PipelineWish;
 use lockgate_engine::run::state::TaskState;
@@ -107,7 +107,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
     refuse_without_agent(&load(project.store(), &found.row.run).await?, &project.config)?;
     if going.restart {
-        let (actor, body) = (project.actor(Channel::Command), Body::Pipeline(Box::new(PipelineWish::Restart)));
+        let (actor, body) = (project.actor(Channel::Command), CommandKind::Pipeline(Box::new(PipelineWish::Restart)));
         project.may_decide(&actor, &found.row.run, "run a phase again").await?;
         submit(&project.world, &found.row.run, actor, body, project.require_terminal()).await?;
     }
@@ -129,7 +129,7 @@ async fn change_agent(project: &Project, run: &RunId, agent: &str) -> Result<(),
     if let Some(by) = project.store().driver_of(run).await? {
         return Err(DriveError::DrivenBy { run: run.clone(), by }.into());
     }
-    let body = Body::ChangeAgent { agent: agent.to_owned() };
+    let body = CommandKind::ChangeAgent { agent: agent.to_owned() };
     submit(&project.world, run, actor, body, project.require_terminal()).await?;
     Ok(())
 }
@@ -171,7 +171,7 @@ async fn leave(project: &Project, run: &RunId, presets: Vec<Preset>, how: How) -
     if !presets.is_empty() {
         project.may_decide(&actor, run, "answer in advance").await?;
         let presets = preset_answers::resolve(presets, &state.workflow, Some(&state))?;
-        submit(&project.world, run, actor.clone(), Body::GivePresets { presets }, project.require_terminal()).await?;
+        submit(&project.world, run, actor.clone(), CommandKind::GivePresets { presets }, project.require_terminal()).await?;
     }
     if let Some(difference) = lockgate::definition::difference(project, &state) {
         // Nothing listens for signals here, so they end the program as they end any other.
@@ -205,15 +205,15 @@ async fn answer_left(project: &Project, state: &Run, rerun: bool, approve: bool)
     let answers = state.open_holds().into_iter().filter_map(|hold| {
         let (_, _, option) = said.iter().find(|(is_said, kind, _)| *is_said && *kind == hold.kind)?;
         let option = (*option).to_owned();
-        Some(Body::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option, feedback: None })
+        Some(CommandKind::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option, feedback: None })
     });
     // Nobody has asked about these yet: that would be done by whoever drives.
     let unasked = state.current.iter().filter(|_| rerun).flat_map(|phase| {
         let cut_off =
             phase.troubled().filter(|at| phase.tasks[*at].state == TaskState::Interrupted && phase.tasks[*at].hold.is_none());
-        cut_off.map(|at| Body::RetryTask { step: StepKey::Task(phase.key(at)), cut_off: None })
+        cut_off.map(|at| CommandKind::RetryTask { step: StepKey::Task(phase.key(at)), cut_off: None })
     });
-    let bodies: Vec<Body> = answers.chain(unasked).collect();
+    let bodies: Vec<CommandKind> = answers.chain(unasked).collect();
     if bodies.is_empty() && rerun && !approve {
         print::note(NOTHING_CUT_OFF);
     }
@@ -278,7 +278,7 @@ pub(super) async fn go_on(project: &Project, run: &RunId, presets: Vec<Preset>, 
         resumed => resumed?,
     };
     if !presets.is_empty() {
-        driver.submit(actor.clone(), Body::GivePresets { presets }, project.require_terminal()).await?;
+        driver.submit(actor.clone(), CommandKind::GivePresets { presets }, project.require_terminal()).await?;
     }
     if rerun {
         rerun_interrupted(project, &mut driver, actor.clone(), approve).await?;
@@ -316,8 +316,12 @@ async fn answer_all(
 ) -> Result<usize, Trouble> {
     let holds: Vec<_> = driver.run().open_holds().into_iter().filter(|hold| hold.kind == kind).cloned().collect();
     for hold in &holds {
-        let body =
-            Body::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option: option.to_owned(), feedback: None };
+        let body = CommandKind::Answer {
+            hold: hold.id.clone(),
+            revision: Some(hold.revision),
+            option: option.to_owned(),
+            feedback: None,
+        };
         driver.submit(actor.clone(), body, project.require_terminal()).await?;
     }
     Ok(holds.len())

@@ -9,7 +9,7 @@ use crate::view::lockgate;
 use crate::{print, select, sentence};
 use clap::ValueEnum;
 use lockgate_engine::id::GateId;
-use lockgate_engine::run::command::{Body, Channel};
+use lockgate_engine::run::command::{Channel, CommandKind};
 use lockgate_engine::run::pipeline::{PipelineFact, PipelineWish, Review, Verdict};
 use lockgate_engine::spec::workflow::Gate;
 use lockgate_runner::driver::{DriveError, submit};
@@ -94,7 +94,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         override_reason: arguments.override_reason,
         gates,
     };
-    let body = Body::Pipeline(Box::new(PipelineWish::Review(review)));
+    let body = CommandKind::Pipeline(Box::new(PipelineWish::Review(review)));
     let now = match submit(&project.world, run, actor, body, project.require_terminal()).await {
         Err(DriveError::Refused(refusal)) => return Err(Trouble::refused_in(run, refusal)),
         filed => filed?,

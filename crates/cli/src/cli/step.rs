@@ -10,7 +10,7 @@ use crate::standing::standing;
 use crate::trouble::Trouble;
 use crate::{neutral, print};
 use lockgate_engine::id::{RunId, StepKey};
-use lockgate_engine::run::command::{Body, Channel};
+use lockgate_engine::run::command::{Channel, CommandKind};
 use lockgate_engine::run::state::{GateState, TaskState};
 use lockgate_engine::run::{Refusal, Run};
 use lockgate_runner::driver::{DriveError, submit};
@@ -53,10 +53,10 @@ pub(super) enum Wish {
 }
 
 impl Wish {
-    fn body(&self, step: StepKey, cut_off: Option<u32>) -> Body {
+    fn body(&self, step: StepKey, cut_off: Option<u32>) -> CommandKind {
         match self {
-            Self::Retry => Body::RetryTask { step, cut_off },
-            Self::Skip(reason) => Body::SkipTask { step, reason: reason.clone(), cut_off },
+            Self::Retry => CommandKind::RetryTask { step, cut_off },
+            Self::Skip(reason) => CommandKind::SkipTask { step, reason: reason.clone(), cut_off },
         }
     }
 

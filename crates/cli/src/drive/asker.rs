@@ -6,7 +6,7 @@ use crate::trouble::Trouble;
 use crate::{live, neutral, print, progress};
 use lockgate_engine::hold::Hold;
 use lockgate_engine::id::{HoldId, OptionId, RunId};
-use lockgate_engine::run::command::{Actor, Body, Channel};
+use lockgate_engine::run::command::{Actor, Channel, CommandKind};
 use lockgate_engine::run::refusal::may_decide;
 use lockgate_engine::run::{Refusal, Run};
 use lockgate_runner::driver::{DriveError, Driver, Halt, submit};
@@ -99,7 +99,7 @@ impl<'p> Asker<'p> {
         let label = hold.choice(&option).map_or(option.as_str(), |choice| choice.label.as_str());
         let told = progress::answered(label, Some(&actor), feedback.as_deref());
         let (id, revision) = (hold.id.clone(), Some(hold.revision));
-        let body = Body::Answer { hold: id, revision, option: option.to_string(), feedback };
+        let body = CommandKind::Answer { hold: id, revision, option: option.to_string(), feedback };
         match submit(&self.world, &self.run, actor, body, self.project.require_terminal()).await {
             Ok(_) => print::talk(&told),
             // Somebody was quicker, or the question has changed meanwhile: it is shown as it is now.

@@ -30,7 +30,7 @@ pub struct Command {
     /// Whether a person is believed only at a controlling terminal.
     pub require_terminal: bool,
     /// What is asked.
-    pub body: Body,
+    pub kind: CommandKind,
 }
 
 /// Who asks, and through which channel.
@@ -119,7 +119,7 @@ impl Channel {
 
 /// What is asked.
 #[derive(Clone, Debug)]
-pub enum Body {
+pub enum CommandKind {
     /// Begin a run.
     Create(Box<Create>),
     /// A process begins to drive the run: what was cut off is found and dealt with.

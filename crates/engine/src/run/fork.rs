@@ -3,7 +3,7 @@
 use crate::digest::Digest;
 use crate::id::{DriverId, RunId};
 use crate::run::Refusal;
-use crate::run::command::{Body, Command};
+use crate::run::command::{Command, CommandKind};
 use crate::run::decide::change_in_fork;
 use crate::run::event::{Created, Entry, Event, Forked, Origin};
 use crate::run::state::Run;
@@ -36,7 +36,9 @@ pub struct Fork {
 
 /// Begins a run that goes on from another one with a changed answer.
 pub fn fork(command: &Command, parent: &Run, own: ForkAs) -> Result<Fork, Refusal> {
-    let Body::ChangeAnswer { hold, option, feedback } = &command.body else { unreachable!("only a changed answer forks a run") };
+    let CommandKind::ChangeAnswer { hold, option, feedback } = &command.kind else {
+        unreachable!("only a changed answer forks a run")
+    };
     let bytes = parent.to_bytes();
     let state = Digest::of(&bytes);
     let forked = Forked { parent: parent.id.clone(), version: parent.version, head: parent.head, state };

@@ -7,7 +7,7 @@ use crate::projection::bring_up;
 use crate::start::Prepared;
 use crate::world::World;
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::command::{Actor, Body, Command};
+use lockgate_engine::run::command::{Actor, Command, CommandKind};
 use lockgate_engine::run::{Fork, ForkAs, Run, create, fork};
 
 /// Begins a run without driving it: nothing of it starts before a process in the background takes it.
@@ -20,7 +20,7 @@ pub async fn begin_detached(world: &World, actor: Actor, prepared: Prepared, req
 /// Begins a run without driving it: nothing of it starts before somebody resumes it.
 pub async fn begin_resting(world: &World, actor: Actor, prepared: Prepared, require_terminal: bool) -> Result<Run, DriveError> {
     let Prepared { create: body, workflow, values } = prepared;
-    let command = Command { driving: false, ..sent(world, actor, Body::Create(Box::new(body)), require_terminal) };
+    let command = Command { driving: false, ..sent(world, actor, CommandKind::Create(Box::new(body)), require_terminal) };
     let (mut run, entries) = create(&command, workflow)?;
     append_first(world, &mut run, entries, values, None).await?;
     let _ = bring_up(world, &run).await;
@@ -33,7 +33,7 @@ pub async fn fork_with(
     parent: &Run,
     own: ForkAs,
     actor: Actor,
-    body: Body,
+    body: CommandKind,
     require_terminal: bool,
 ) -> Result<Run, DriveError> {
     let command = Command { driving: false, ..sent(world, actor, body, require_terminal) };

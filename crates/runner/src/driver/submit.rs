@@ -7,20 +7,26 @@ use crate::start::Frozen;
 use crate::world::{Clock, SystemClock, World};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{RunId, TimerId};
-use lockgate_engine::run::command::{Actor, Body, Command};
+use lockgate_engine::run::command::{Actor, Command, CommandKind};
 use lockgate_engine::run::event::Entry;
 use lockgate_engine::run::{Refusal, Run, fire_deadlines, handle};
 use lockgate_store::{Append, AppendError, Store, StoreError};
 
 /// Carries out a command on a run that this process does not drive: an answer, a cancellation.
-pub async fn submit(world: &World, run: &RunId, actor: Actor, body: Body, require_terminal: bool) -> Result<Run, DriveError> {
+pub async fn submit(
+    world: &World,
+    run: &RunId,
+    actor: Actor,
+    body: CommandKind,
+    require_terminal: bool,
+) -> Result<Run, DriveError> {
     let command = Command { driving: false, ..sent(world, actor, body, require_terminal) };
     Ok(submit_with(world, run, &command, &[]).await?.run)
 }
 
 /// The same for a moment that has come; gives nothing where that changed nothing, because somebody was first.
 pub(super) async fn submit_moment(world: &World, run: &RunId, timer: TimerId) -> Result<Option<Run>, DriveError> {
-    let command = Command { driving: false, ..sent(world, Actor::driver(), Body::TimerDue { timer }, false) };
+    let command = Command { driving: false, ..sent(world, Actor::driver(), CommandKind::TimerDue { timer }, false) };
     let submitted = submit_with(world, run, &command, &[]).await?;
     Ok(submitted.recorded.then_some(submitted.run))
 }
@@ -38,9 +44,9 @@ pub async fn accept(
 }
 
 /// The command that accepts a changed definition.
-fn accepting(frozen: &Frozen) -> Body {
+fn accepting(frozen: &Frozen) -> CommandKind {
     let (definition, files) = frozen.definition();
-    Body::AcceptDefinition { definition, workflow: frozen.workflow().clone(), files: files.to_vec() }
+    CommandKind::AcceptDefinition { definition, workflow: frozen.workflow().clone(), files: files.to_vec() }
 }
 
 /// A run after a command, and whether that recorded anything.
@@ -63,10 +69,10 @@ pub(super) fn carry_out(run: &mut Run, command: &Command) -> (Vec<Entry>, Option
 }
 
 /// Records what something that runs says about itself. Whoever drives the run reads it like what anybody else committed.
-pub(crate) async fn record(store: &dyn Store, run: &RunId, body: Body) -> Result<(), DriveError> {
+pub(crate) async fn record(store: &dyn Store, run: &RunId, body: CommandKind) -> Result<(), DriveError> {
     let clock = SystemClock;
     let (at, seed) = (clock.now(), clock.seed());
-    let command = Command { id: None, actor: Actor::driver(), at, seed, driving: false, require_terminal: false, body };
+    let command = Command { id: None, actor: Actor::driver(), at, seed, driving: false, require_terminal: false, kind: body };
     commit(store, run, &command, &[]).await?;
     Ok(())
 }

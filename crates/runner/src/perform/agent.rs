@@ -21,7 +21,7 @@ use lockgate_engine::hold::GAP_CHECK;
 use lockgate_engine::id::{RunId, TaskId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::agent::{AgentReport, Usage};
-use lockgate_engine::run::command::{Body, TaskOutcome};
+use lockgate_engine::run::command::{CommandKind, TaskOutcome};
 use lockgate_engine::run::event::{Failure, FailureKind, SessionStart, Thinker};
 use lockgate_engine::spec::workflow::{AgentWork, MAX_ASKS, Phase, Tools};
 use lockgate_engine::words::counted;
@@ -467,7 +467,7 @@ async fn record_sessions(
 ) {
     while let Some(session) = named.recv().await {
         let Some(Attempt { run, key, number }) = attempt else { continue };
-        let body = Body::SessionNamed { key: key.clone(), attempt: *number, session, dir: dir.map(str::to_owned) };
+        let body = CommandKind::SessionNamed { key: key.clone(), attempt: *number, session, dir: dir.map(str::to_owned) };
         if let Err(error) = record(&*shared.store, run, body).await {
             (shared.on_line)(&key.address(), &format!("its session could not be recorded: {error}"));
         }
@@ -513,7 +513,7 @@ pub(super) fn think(shared: Arc<Shared>, run: &Run, thinker: &Thinker, number: u
     let thinker = thinker.clone();
     let (Some(prompt), Some(phase)) = (asked, phase) else {
         let text = Err(failure(FailureKind::Start, "nobody asked for this thought"));
-        return futures::future::ready(Body::Thought { thinker, text, agent: None }.into()).boxed();
+        return futures::future::ready(CommandKind::Thought { thinker, text, agent: None }.into()).boxed();
     };
     let chosen = configured(&shared, run).choose(None);
     let key = lockgate_engine::id::TaskKey { phase: phase.id.clone(), iteration, task: TaskId::new(name.clone()), item: None };
@@ -537,10 +537,10 @@ pub(super) fn think(shared: Arc<Shared>, run: &Run, thinker: &Thinker, number: u
         let said = thought(&shared, prepared, renderer, chosen, &prompt, &mut report, &stop).await;
         let agent = (report.asks > 0).then(|| Box::new(report));
         match said {
-            Err(failure) => Body::Thought { thinker, text: Err(failure), agent }.into(),
+            Err(failure) => CommandKind::Thought { thinker, text: Err(failure), agent }.into(),
             Ok(text) => {
                 let (datum, stored) = Datum::keep(&Value::String(text));
-                Performed { body: Body::Thought { thinker, text: Ok(datum), agent }, values: stored.into_iter().collect() }
+                Performed { body: CommandKind::Thought { thinker, text: Ok(datum), agent }, values: stored.into_iter().collect() }
             }
         }
     }

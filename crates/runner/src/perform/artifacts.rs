@@ -8,7 +8,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockgate_engine::id::TaskKey;
 use lockgate_engine::run::Run;
-use lockgate_engine::run::command::Body;
+use lockgate_engine::run::command::CommandKind;
 use lockgate_engine::run::pipeline::PipelineWish;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub(super) fn look(shared: Arc<Shared>, run: &Run, key: &TaskKey) -> BoxFuture<'
         });
         // What cannot be looked at was not left behind, as far as anybody can tell.
         let (paths, missing) = found.await.unwrap_or_default();
-        Body::Pipeline(Box::new(PipelineWish::ArtifactsFound { key, paths, missing })).into()
+        CommandKind::Pipeline(Box::new(PipelineWish::ArtifactsFound { key, paths, missing })).into()
     }
     .boxed()
 }

@@ -15,7 +15,7 @@ use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{HoldKind, Scope, Seen, ShownFile};
 use lockgate_engine::id::{HoldId, PhaseId, TaskId, TaskKey};
 use lockgate_engine::run::Run;
-use lockgate_engine::run::command::{Body, Showing, TaskOutcome};
+use lockgate_engine::run::command::{CommandKind, Showing, TaskOutcome};
 use lockgate_engine::run::event::{ConditionOutcome, Failure};
 use lockgate_engine::spec::workflow::{Checkpoint, Phase, Question};
 use std::collections::BTreeMap;
@@ -160,7 +160,7 @@ pub(super) fn show(shared: Arc<Shared>, run: &Run, phase: &PhaseId, iteration: u
     let preparing = Preparing::new(&shared, run, phase, checkpoint, TaskValues::default());
     async move {
         let (showing, values) = preparing.ready(&shared).await;
-        Performed { body: Body::Shown { phase: phase_id, iteration, shown: Box::new(showing) }, values }
+        Performed { body: CommandKind::Shown { phase: phase_id, iteration, shown: Box::new(showing) }, values }
     }
     .boxed()
 }
@@ -172,7 +172,7 @@ pub(super) fn task(shared: Arc<Shared>, run: &Run, call: TaskCall<'_>, checkpoin
     async move {
         let (showing, values) = preparing.ready(&shared).await;
         let outcome = TaskOutcome::Asks(Box::new(showing));
-        Performed { body: Body::TaskEnded { key, attempt, outcome, agent: None, commit: None }, values }
+        Performed { body: CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None }, values }
     }
     .boxed()
 }
@@ -181,7 +181,7 @@ pub(super) fn task(shared: Arc<Shared>, run: &Run, call: TaskCall<'_>, checkpoin
 pub(super) fn check(shared: Arc<Shared>, run: &Run, hold: &HoldId, revision: u32, stop: Stop) -> BoxFuture<'static, Performed> {
     let (id, found) = (hold.clone(), run.holds.get(hold));
     let is_login = found.is_some_and(|hold| hold.kind == HoldKind::Authentication);
-    let checked = move |failure: Option<Failure>| Performed::from(Body::Checked { hold: id.clone(), revision, failure });
+    let checked = move |failure: Option<Failure>| Performed::from(CommandKind::Checked { hold: id.clone(), revision, failure });
     let check = found.and_then(|hold| Some((hold.terms.check.clone()?, hold.scope.clone())));
     let Some((check, scope)) = check else {
         return futures::future::ready(checked(Some(start("there is nothing to check")))).boxed();
@@ -260,7 +260,7 @@ pub(super) fn recheck(shared: Arc<Shared>, run: &Run, hold: &HoldId, revision: u
             changes = differences(&before, &now.files, &|digest| known.get(digest).cloned());
             changes.extend(now.files.iter().filter_map(note));
         }
-        let body = Body::Rechecked { hold: hold_id, revision, files: now.files, differences: changes };
+        let body = CommandKind::Rechecked { hold: hold_id, revision, files: now.files, differences: changes };
         Performed { body, values: now.values }
     }
     .boxed()

@@ -13,7 +13,7 @@ use lockgate_engine::datum::Datum;
 use lockgate_engine::hold::GAP_CHECK;
 use lockgate_engine::id::{PhaseId, TaskId, TaskKey};
 use lockgate_engine::run::Run;
-use lockgate_engine::run::command::{Body, GapsFound};
+use lockgate_engine::run::command::{CommandKind, GapsFound};
 use lockgate_engine::run::event::{FailureKind, OutputFile, Thinker};
 use lockgate_engine::spec::subagent::Subagent;
 use lockgate_engine::spec::workflow::{Finalization, GapAction, GapCheck, Phase};
@@ -33,7 +33,7 @@ pub(super) fn check(
     let phase_id = phase_id.clone();
     let Some((phase, gap_check)) = declared else {
         let found = GapsFound::Error("the definition has no such gap check".into());
-        return futures::future::ready(Body::GapsChecked { phase: phase_id, iteration, round, found }.into()).boxed();
+        return futures::future::ready(CommandKind::GapsChecked { phase: phase_id, iteration, round, found }.into()).boxed();
     };
     let asked = Asked::of(&shared, run, phase, gap_check, iteration);
     let key = TaskKey { phase: phase_id.clone(), iteration, task: TaskId::from(GAP_CHECK), item: None };
@@ -56,7 +56,7 @@ pub(super) fn check(
                 }
             },
         };
-        Performed { body: Body::GapsChecked { phase: phase_id, iteration, round, found }, values }
+        Performed { body: CommandKind::GapsChecked { phase: phase_id, iteration, round, found }, values }
     }
     .boxed()
 }
@@ -162,7 +162,7 @@ fn read(shared: &Shared, json: &str) -> GapsFound {
 /// Makes what is made from the context when all phases are done.
 pub(super) fn finalize(shared: Arc<Shared>, run: &Run) -> BoxFuture<'static, Performed> {
     let Some(finalization) = run.workflow.finalization.clone() else {
-        return futures::future::ready(Body::Finalized { made: Err("the definition has none".into()) }.into()).boxed();
+        return futures::future::ready(CommandKind::Finalized { made: Err("the definition has none".into()) }.into()).boxed();
     };
     let places = shared.places(run);
     let nowhere = Phase::new(PhaseId::from(""));
@@ -170,8 +170,8 @@ pub(super) fn finalize(shared: Arc<Shared>, run: &Run) -> BoxFuture<'static, Per
     let renderer = Renderer::of(run, &nowhere, Path::new(&run.output_dir), TaskValues::default(), templates);
     async move {
         match make(&shared, renderer, &finalization, places).await {
-            Ok((file, values)) => Performed { body: Body::Finalized { made: Ok(file) }, values },
-            Err(message) => Body::Finalized { made: Err(message) }.into(),
+            Ok((file, values)) => Performed { body: CommandKind::Finalized { made: Ok(file) }, values },
+            Err(message) => CommandKind::Finalized { made: Err(message) }.into(),
         }
     }
     .boxed()

@@ -34,7 +34,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockgate_engine::id::TaskKey;
 use lockgate_engine::run::Run;
-use lockgate_engine::run::command::{Body, TaskOutcome};
+use lockgate_engine::run::command::{CommandKind, TaskOutcome};
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::{Failure, FailureKind};
 use lockgate_engine::run::phase::TaskRun;
@@ -119,7 +119,7 @@ impl Performer {
             Effect::Think { thinker, number } => agent::think(shared, run, thinker, *number, stop),
             Effect::Finalize => gaps::finalize(shared, run),
             Effect::Artifacts { key } => artifacts::look(shared, run, key),
-            Effect::Wake { timer, .. } => futures::future::ready(Body::TimerDue { timer: timer.clone() }.into()).boxed(),
+            Effect::Wake { timer, .. } => futures::future::ready(CommandKind::TimerDue { timer: timer.clone() }.into()).boxed(),
         }
     }
 }
@@ -182,7 +182,7 @@ fn failures_masked(mut performed: Performed, masks: &Masks) -> Performed {
         mask(&mut failure.tail);
     };
     match &mut performed.body {
-        Body::TaskEnded { outcome, .. } => match outcome {
+        CommandKind::TaskEnded { outcome, .. } => match outcome {
             TaskOutcome::Failed(failure) => mask_failure(failure),
             TaskOutcome::Asks(showing) => showing.notes.iter_mut().for_each(mask),
             TaskOutcome::Again { why, .. } => mask(why),
@@ -194,32 +194,34 @@ fn failures_masked(mut performed: Performed, masks: &Masks) -> Performed {
             | TaskOutcome::HandsOver(_)
             | TaskOutcome::CommitsMissing(_) => {}
         },
-        Body::Shown { shown, .. } => shown.notes.iter_mut().for_each(mask),
-        Body::GateEnded { failure, .. } | Body::Checked { failure, .. } => failure.iter_mut().for_each(mask_failure),
-        Body::Thought { text: Err(failure), .. } => mask_failure(failure),
-        Body::Finalized { made: Err(why) } => mask(why),
-        Body::Rechecked { differences, .. } => differences.iter_mut().for_each(mask),
-        Body::Thought { text: Ok(_), .. }
-        | Body::Finalized { made: Ok(_) }
-        | Body::SessionNamed { .. }
-        | Body::WhenEvaluated { .. }
-        | Body::GapsChecked { .. }
-        | Body::ConditionEvaluated { .. }
-        | Body::Create(_)
-        | Body::TakeOver { .. }
-        | Body::AcceptDefinition { .. }
-        | Body::ChangeAgent { .. }
-        | Body::ChangeAnswer { .. }
-        | Body::TimerDue { .. }
-        | Body::Look
-        | Body::Answer { .. }
-        | Body::GivePresets { .. }
-        | Body::Interrupt { .. }
-        | Body::Cancel { .. }
-        | Body::RetryTask { .. }
-        | Body::SkipTask { .. }
-        | Body::RecordRefusal(_)
-        | Body::Pipeline(_) => {}
+        CommandKind::Shown { shown, .. } => shown.notes.iter_mut().for_each(mask),
+        CommandKind::GateEnded { failure, .. } | CommandKind::Checked { failure, .. } => {
+            failure.iter_mut().for_each(mask_failure)
+        }
+        CommandKind::Thought { text: Err(failure), .. } => mask_failure(failure),
+        CommandKind::Finalized { made: Err(why) } => mask(why),
+        CommandKind::Rechecked { differences, .. } => differences.iter_mut().for_each(mask),
+        CommandKind::Thought { text: Ok(_), .. }
+        | CommandKind::Finalized { made: Ok(_) }
+        | CommandKind::SessionNamed { .. }
+        | CommandKind::WhenEvaluated { .. }
+        | CommandKind::GapsChecked { .. }
+        | CommandKind::ConditionEvaluated { .. }
+        | CommandKind::Create(_)
+        | CommandKind::TakeOver { .. }
+        | CommandKind::AcceptDefinition { .. }
+        | CommandKind::ChangeAgent { .. }
+        | CommandKind::ChangeAnswer { .. }
+        | CommandKind::TimerDue { .. }
+        | CommandKind::Look
+        | CommandKind::Answer { .. }
+        | CommandKind::GivePresets { .. }
+        | CommandKind::Interrupt { .. }
+        | CommandKind::Cancel { .. }
+        | CommandKind::RetryTask { .. }
+        | CommandKind::SkipTask { .. }
+        | CommandKind::RecordRefusal(_)
+        | CommandKind::Pipeline(_) => {}
     }
     performed
 }
@@ -303,7 +305,7 @@ fn begin_task(shared: Arc<Shared>, run: &Run, key: &TaskKey, attempt: u32, stop:
 }
 
 fn ended(key: &TaskKey, attempt: u32, outcome: TaskOutcome) -> Performed {
-    Body::TaskEnded { key: key.clone(), attempt, outcome, agent: None, commit: None }.into()
+    CommandKind::TaskEnded { key: key.clone(), attempt, outcome, agent: None, commit: None }.into()
 }
 
 fn failed(kind: FailureKind, message: impl Into<String>) -> TaskOutcome {

@@ -15,7 +15,7 @@ use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{PhaseId, TaskKey};
 use lockgate_engine::run::Run;
-use lockgate_engine::run::command::{Body, TaskOutcome};
+use lockgate_engine::run::command::{CommandKind, TaskOutcome};
 use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind, OutputFile, Thinker};
 use lockgate_engine::run::view::Context;
 use lockgate_engine::spec::workflow::{Phase, Reads, Script};
@@ -150,12 +150,12 @@ pub(super) fn condition(
     let phase = phase.clone();
     let Some((declared, condition)) = condition else {
         let outcome = ConditionOutcome::Error("the definition has no such condition".into());
-        return futures::future::ready(Body::ConditionEvaluated { phase, iteration, outcome }.into()).boxed();
+        return futures::future::ready(CommandKind::ConditionEvaluated { phase, iteration, outcome }.into()).boxed();
     };
     let prepared = prepare(&shared, run, declared, condition, How::condition(&shared, false, TaskValues::default()));
     async move {
         let outcome = truth(&shared, evaluate(&shared, prepared, &stop).await);
-        Body::ConditionEvaluated { phase, iteration, outcome }.into()
+        CommandKind::ConditionEvaluated { phase, iteration, outcome }.into()
     }
     .boxed()
 }

@@ -10,7 +10,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockgate_engine::id::{GateId, PhaseId};
 use lockgate_engine::run::Run;
-use lockgate_engine::run::command::{Body, TaskOutcome};
+use lockgate_engine::run::command::{CommandKind, TaskOutcome};
 use lockgate_engine::run::event::{Failure, FailureKind};
 use lockgate_engine::spec::workflow::{Gate, Shell};
 use lockgate_engine::template;
@@ -72,7 +72,7 @@ pub(super) fn gate(
     let (phase_id, gate_id) = (phase_id.clone(), gate_id.clone());
     let declared = run.workflow.phase(phase_id.as_str()).and_then(|phase| Some((phase, run.gate_of(phase, gate_id.as_str())?)));
     let ended = move |failure: Option<Failure>| {
-        Performed::from(Body::GateEnded { phase: phase_id.clone(), iteration, gate: gate_id.clone(), attempt, failure })
+        Performed::from(CommandKind::GateEnded { phase: phase_id.clone(), iteration, gate: gate_id.clone(), attempt, failure })
     };
     let Some((phase, gate)) = declared else {
         return futures::future::ready(ended(Some(failure(FailureKind::Start, "the definition has no such gate")))).boxed();

@@ -17,7 +17,7 @@ use lockgate_engine::digest::Digest;
 use lockgate_engine::id::TaskKey;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::agent::AgentReport;
-use lockgate_engine::run::command::{Body, Item, TaskOutcome};
+use lockgate_engine::run::command::{CommandKind, Item, TaskOutcome};
 use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind, Thinker};
 use lockgate_engine::spec::subagent::Subagent;
 use lockgate_engine::spec::workflow::{ForEach, Holds, Over, Script};
@@ -38,7 +38,7 @@ pub(super) fn when(shared: Arc<Shared>, run: &Run, key: &TaskKey, stop: Stop) ->
     let key = key.clone();
     let Some((phase, condition, state)) = condition else {
         let outcome = ConditionOutcome::Error("the definition has no such condition".into());
-        return futures::future::ready(Body::WhenEvaluated { key, outcome }.into()).boxed();
+        return futures::future::ready(CommandKind::WhenEvaluated { key, outcome }.into()).boxed();
     };
     let task = TaskValues {
         id: Some((key.task.as_str(), state.attempts + 1)),
@@ -48,7 +48,7 @@ pub(super) fn when(shared: Arc<Shared>, run: &Run, key: &TaskKey, stop: Stop) ->
     let prepared = prepare(&shared, run, phase, condition, How::condition(&shared, true, task));
     async move {
         let outcome = script::truth(&shared, evaluate(&shared, prepared, &stop).await);
-        Body::WhenEvaluated { key, outcome }.into()
+        CommandKind::WhenEvaluated { key, outcome }.into()
     }
     .boxed()
 }
@@ -84,7 +84,7 @@ pub(super) fn items(
             Ok(list) => spread_over(&masked_list(&list, &shared.masks())),
             Err(trouble) => troubled(&shared, trouble),
         };
-        Performed { body: Body::TaskEnded { key, attempt, outcome, agent: None, commit: None }, values }
+        Performed { body: CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None }, values }
     }
     .boxed()
 }
@@ -210,7 +210,7 @@ pub(super) fn agents(
                 troubled(&shared, trouble)
             }
         };
-        Performed { body: Body::TaskEnded { key, attempt, outcome, agent: None, commit: None }, values }
+        Performed { body: CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None }, values }
     }
     .boxed()
 }
@@ -336,7 +336,7 @@ impl Ending {
             (outcome, None) => (outcome, None),
         };
         drop(begun.turn);
-        Performed { body: Body::TaskEnded { key, attempt, outcome, agent, commit }, values }
+        Performed { body: CommandKind::TaskEnded { key, attempt, outcome, agent, commit }, values }
     }
 }
 

@@ -36,7 +36,7 @@ use clock::LeapingClock;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::command::{Actor, Body, Channel, Credential};
+use lockgate_engine::run::command::{Actor, Channel, CommandKind, Credential};
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::{Entry, Event};
 use lockgate_engine::run::state::End;
@@ -218,7 +218,7 @@ async fn drive(driver: &mut Driver, halt: &Halt, heard: &Mutex<Heard>) -> Result
         };
         let option = first.id.to_string();
         let feedback = first.needs_words.then(|| "(what a person says)".to_owned());
-        let body = Body::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option, feedback };
+        let body = CommandKind::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option, feedback };
         driver.submit(nobody(), body, false).await?;
     }
 }

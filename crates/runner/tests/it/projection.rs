@@ -4,7 +4,7 @@ use crate::nobody::Nobody;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{PhaseId, RunId, TaskId};
 use lockgate_engine::run::Run;
-use lockgate_engine::run::command::{Actor, Body, Channel, Create, Credential};
+use lockgate_engine::run::command::{Actor, Channel, CommandKind, Create, Credential};
 use lockgate_engine::run::event::Created;
 use lockgate_engine::run::pipeline::{Notes, PipelineWish};
 use lockgate_engine::spec::workflow::{Phase, Pipeline, PipelinePhase, Task, Work, Workflow};
@@ -58,7 +58,7 @@ impl Bench {
 
     async fn note(&self, run: &Run, text: &str) -> Run {
         let notes = Notes { cleanup_done: vec![text.to_owned()], ..Notes::default() };
-        submit(&self.world, &run.id, person(), Body::Pipeline(Box::new(PipelineWish::Note(notes))), true).await.unwrap()
+        submit(&self.world, &run.id, person(), CommandKind::Pipeline(Box::new(PipelineWish::Note(notes))), true).await.unwrap()
     }
 
     fn file(&self, run: &Run) -> StateFile {

@@ -2,7 +2,7 @@
 
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{GateId, PhaseId, RunId, TaskId};
-use lockgate_engine::run::command::{Actor, Body, Create};
+use lockgate_engine::run::command::{Actor, CommandKind, Create};
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::Created;
 use lockgate_engine::spec::workflow::{Gate, Phase, Task, Work, Workflow, Worktree};
@@ -57,7 +57,7 @@ async fn a_gate_of_a_task_runs_in_the_worktree_of_that_task() {
     for gate in ["of-task", "of-phase"] {
         let effect = Effect::Gate { phase: PhaseId::from("work"), iteration: 1, gate: GateId::from(gate), attempt: 1 };
         let performed = performer.begin(&run, &effect, Stop::new()).await;
-        let Body::GateEnded { failure, .. } = performed.body else { panic!("{:?}", performed.body) };
+        let CommandKind::GateEnded { failure, .. } = performed.body else { panic!("{:?}", performed.body) };
         assert_eq!(failure, None, "{gate}");
     }
 }

@@ -16,7 +16,7 @@ pub(in crate::run) use end::void_others;
 pub(in crate::run) use work::failed;
 
 use crate::id::IdSource;
-use crate::run::command::{Actor, Body, Channel, Command};
+use crate::run::command::{Actor, Channel, Command, CommandKind};
 use crate::run::event::{Entry, Event, RefusedAttempt};
 use crate::run::follow::{self, Step};
 use crate::run::refusal::{Refusal, may_decide};
@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 /// Begins a run: its state and its first events.
 pub fn create(command: &Command, workflow: Arc<Workflow>) -> Result<(Run, Vec<Entry>), Refusal> {
-    let Body::Create(create) = &command.body else { unreachable!("only `Create` begins a run") };
+    let CommandKind::Create(create) = &command.kind else { unreachable!("only `Create` begins a run") };
     if !create.presets.is_empty() {
         may_decide(&command.actor, command.require_terminal, "answer in advance")?;
     }
@@ -55,7 +55,7 @@ pub fn create(command: &Command, workflow: Arc<Workflow>) -> Result<(Run, Vec<En
 pub fn handle(run: &mut Run, command: &Command) -> Result<Vec<Entry>, Refusal> {
     let mut events = decide(run, command)?;
     let mut entries: Vec<Entry> = Vec::with_capacity(events.len() + 1);
-    if let Body::AcceptDefinition { definition, workflow, .. } = &command.body {
+    if let CommandKind::AcceptDefinition { definition, workflow, .. } = &command.kind {
         apply_answers(run, command, &mut entries);
         // Nothing is left to accept where an answer has ended the run.
         events = decide(run, command).unwrap_or_default();
@@ -90,21 +90,21 @@ pub fn fire_deadlines(run: &mut Run, command: &Command) -> Vec<Entry> {
 /// What a command means for a run, by itself: the direct events, or a refusal.
 pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
     let ended = |run: &Run| run.end.is_some();
-    match &command.body {
-        Body::Create(_) => Err(Refusal::Ended { status: "under way" }),
-        Body::TakeOver { driver, detached } => end::take_over(run, driver, *detached, command),
-        Body::TaskEnded { .. }
-        | Body::GateEnded { .. }
-        | Body::SessionNamed { .. }
-        | Body::WhenEvaluated { .. }
-        | Body::GapsChecked { .. }
-        | Body::Thought { .. }
-        | Body::Finalized { .. }
+    match &command.kind {
+        CommandKind::Create(_) => Err(Refusal::Ended { status: "under way" }),
+        CommandKind::TakeOver { driver, detached } => end::take_over(run, driver, *detached, command),
+        CommandKind::TaskEnded { .. }
+        | CommandKind::GateEnded { .. }
+        | CommandKind::SessionNamed { .. }
+        | CommandKind::WhenEvaluated { .. }
+        | CommandKind::GapsChecked { .. }
+        | CommandKind::Thought { .. }
+        | CommandKind::Finalized { .. }
             if ended(run) || run.stopping =>
         {
             Ok(Vec::new())
         }
-        Body::TaskEnded { key, attempt, outcome, agent, commit } => {
+        CommandKind::TaskEnded { key, attempt, outcome, agent, commit } => {
             let mut ids = IdSource::new(command.seed);
             let mut events = work::task_ended(run, (key, *attempt), outcome, agent.clone(), command.at, &mut ids);
             if let (Some(Event::TaskFinished { commit: kept, .. }), Some(_)) = (events.first_mut(), commit) {
@@ -112,74 +112,74 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
             }
             Ok(events)
         }
-        Body::SessionNamed { key, attempt, session, dir } => {
+        CommandKind::SessionNamed { key, attempt, session, dir } => {
             Ok(work::session_named(run, (key, *attempt), session, dir.as_deref()))
         }
-        Body::WhenEvaluated { key, outcome } => Ok(spread::when_evaluated(run, key, outcome)),
-        Body::GapsChecked { phase, iteration, round, found } => Ok(gaps::checked(run, (phase, *iteration), *round, found)),
-        Body::Thought { thinker, text, agent } => {
+        CommandKind::WhenEvaluated { key, outcome } => Ok(spread::when_evaluated(run, key, outcome)),
+        CommandKind::GapsChecked { phase, iteration, round, found } => Ok(gaps::checked(run, (phase, *iteration), *round, found)),
+        CommandKind::Thought { thinker, text, agent } => {
             let mut ids = IdSource::new(command.seed);
             Ok(gaps::thought(run, thinker, text, agent.clone(), command.at, &mut ids))
         }
-        Body::Finalized { made } => Ok(gaps::finalized(run, made)),
-        Body::AcceptDefinition { definition, workflow, files } => {
+        CommandKind::Finalized { made } => Ok(gaps::finalized(run, made)),
+        CommandKind::AcceptDefinition { definition, workflow, files } => {
             may_decide(&command.actor, command.require_terminal, "accept a changed definition")?;
             definition::accept(run, *definition, workflow, files)
         }
-        Body::ChangeAgent { agent } => {
+        CommandKind::ChangeAgent { agent } => {
             may_decide(&command.actor, command.require_terminal, "choose another agent")?;
             let changed = run.agent.as_deref() != Some(agent);
             Ok(changed.then(|| Event::AgentChanged { agent: agent.clone() }).into_iter().collect())
         }
-        Body::GateEnded { phase, iteration, gate, attempt, failure } => {
+        CommandKind::GateEnded { phase, iteration, gate, attempt, failure } => {
             Ok(work::gate_ended(run, (phase, *iteration), gate, *attempt, failure.as_ref()))
         }
-        Body::ConditionEvaluated { phase, iteration, outcome } => {
+        CommandKind::ConditionEvaluated { phase, iteration, outcome } => {
             let expected = run.current.as_ref().is_some_and(|current| {
                 current.id == *phase && current.iteration == *iteration && current.checkpoint.condition.is_none()
             });
             let event = Event::ConditionEvaluated { phase: phase.clone(), iteration: *iteration, outcome: outcome.clone() };
             Ok(if expected && !ended(run) { vec![event] } else { Vec::new() })
         }
-        Body::Shown { phase, iteration, shown } => {
+        CommandKind::Shown { phase, iteration, shown } => {
             let mut ids = IdSource::new(command.seed);
             Ok(answer::shown(run, (phase, *iteration), shown, command.at, &mut ids))
         }
-        Body::Rechecked { hold, revision, files, differences } => {
+        CommandKind::Rechecked { hold, revision, files, differences } => {
             let mut ids = IdSource::new(command.seed);
             Ok(answer::rechecked(run, (hold, *revision), files, differences, command.at, &mut ids))
         }
-        Body::Checked { hold, revision, failure } => {
+        CommandKind::Checked { hold, revision, failure } => {
             let mut ids = IdSource::new(command.seed);
             Ok(answer::checked(run, (hold, *revision), failure.as_ref(), command.at, &mut ids))
         }
-        Body::TimerDue { timer } => Ok(answer::timer_due(run, timer, command.at, &mut IdSource::new(command.seed))),
-        Body::Look => Ok(Vec::new()),
-        Body::ChangeAnswer { hold, option, feedback } => {
+        CommandKind::TimerDue { timer } => Ok(answer::timer_due(run, timer, command.at, &mut IdSource::new(command.seed))),
+        CommandKind::Look => Ok(Vec::new()),
+        CommandKind::ChangeAnswer { hold, option, feedback } => {
             may_decide(&command.actor, command.require_terminal, "change an answer")?;
             change::change(run, hold, option, feedback.clone())
         }
-        Body::Answer { hold, revision, option, feedback } => {
+        CommandKind::Answer { hold, revision, option, feedback } => {
             answer::answer(run, command, hold, *revision, option, feedback.clone())
         }
-        Body::GivePresets { presets } => {
+        CommandKind::GivePresets { presets } => {
             may_decide(&command.actor, command.require_terminal, "answer in advance")?;
             Ok(vec![Event::PresetsGiven { presets: presets.clone() }])
         }
-        Body::Interrupt { signal } => Ok(end::interrupt(run, signal, command)),
-        Body::Cancel { reason } => {
+        CommandKind::Interrupt { signal } => Ok(end::interrupt(run, signal, command)),
+        CommandKind::Cancel { reason } => {
             may_decide(&command.actor, command.require_terminal, "cancel a run")?;
             end::cancel(run, reason.clone())
         }
-        Body::RetryTask { step, cut_off } => people::retry(run, command, step, *cut_off),
-        Body::SkipTask { step, reason, cut_off } => people::skip(run, command, step, reason, *cut_off),
-        Body::RecordRefusal(refused) => {
+        CommandKind::RetryTask { step, cut_off } => people::retry(run, command, step, *cut_off),
+        CommandKind::SkipTask { step, reason, cut_off } => people::skip(run, command, step, reason, *cut_off),
+        CommandKind::RecordRefusal(refused) => {
             let number = refused.number.max(run.refused_attempts.saturating_add(1));
             let kept = keeps_refused_attempt(run.refused_attempts, number);
             let refused = kept.then(|| RefusedAttempt { number, ..refused.clone() });
             Ok(refused.map(Event::AttemptRefused).into_iter().collect())
         }
-        Body::Pipeline(wish) => pipeline::wish(run, command, wish),
+        CommandKind::Pipeline(wish) => pipeline::wish(run, command, wish),
     }
 }
 
@@ -219,7 +219,7 @@ fn follow_with(
 
 fn entry(command: &Command, event: Event) -> Entry {
     // Whoever looks at the clock only carries out what was agreed.
-    let by_clock = matches!(command.body, Body::TimerDue { .. }).then(|| Actor::automatic("deadline", Channel::Deadline));
+    let by_clock = matches!(command.kind, CommandKind::TimerDue { .. }).then(|| Actor::automatic("deadline", Channel::Deadline));
     let actor = by_clock.or_else(|| (command.actor != Actor::driver()).then(|| command.actor.clone())).map(Box::new);
     Entry { at: command.at, actor, cause: command.id.clone(), event }
 }

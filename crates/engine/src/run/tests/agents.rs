@@ -19,7 +19,7 @@ fn report(cost: Option<u64>, session: &str) -> Option<Box<AgentReport>> {
 
 fn end(bench: &mut Bench, outcome: TaskOutcome, agent: Option<Box<AgentReport>>) {
     let Some(Effect::Task { key, attempt }) = bench.run.pending().into_iter().next() else { panic!("no task runs") };
-    bench.outcome(Body::TaskEnded { key, attempt, outcome, agent, commit: None });
+    bench.outcome(CommandKind::TaskEnded { key, attempt, outcome, agent, commit: None });
 }
 
 fn well() -> TaskOutcome {
@@ -55,7 +55,7 @@ fn what_nobody_said_was_used_is_asked_about_and_a_cut_off_attempt_is_such() {
     definition.phases[0].tasks[0].budget = Budget { max_cost_micros: Some(1_000), ..Budget::default() };
     definition.phases[0].tasks[0].on_interrupt = OnInterrupt::Rerun;
     let mut bench = Bench::new(definition);
-    bench.tell(person(), Body::TakeOver { driver: DriverId::from("other"), detached: false }, true).unwrap();
+    bench.tell(person(), CommandKind::TakeOver { driver: DriverId::from("other"), detached: false }, true).unwrap();
     assert_eq!(bench.hold().notes, ["the cost of one attempt is not known"]);
     bench.answer("Count as done", None);
     assert_eq!(bench.run.status(), Status::Complete);
@@ -109,7 +109,7 @@ fn a_script_that_asks_is_evaluated_again_with_the_answer_and_a_crash_asks_only_w
     assert_eq!(bench.run.pending(), [Effect::Think { thinker: thinker.clone(), number: 1 }]);
     bench.perform(&Effect::Think { thinker: thinker.clone(), number: 1 });
     end(&mut bench, asks("second"), None);
-    bench.tell(person(), Body::TakeOver { driver: DriverId::from("other"), detached: false }, true).unwrap();
+    bench.tell(person(), CommandKind::TakeOver { driver: DriverId::from("other"), detached: false }, true).unwrap();
     let known: Vec<bool> = bench.run.current.as_ref().unwrap().thoughts.iter().map(|thought| thought.text.is_some()).collect();
     assert_eq!(known, [true], "what was answered is known, what was not is asked again");
     end(&mut bench, asks("second"), None);
@@ -124,7 +124,7 @@ fn a_thought_that_fails_fails_the_task_that_wanted_it() {
     let mut bench = Bench::new(workflow(vec![phase("one", vec![Task::new(TaskId::from("main"), Work::Script(script))])]));
     end(&mut bench, TaskOutcome::Thinks(Datum::Inline("\"x\"".into())), None);
     let thinker = Thinker::Task(key("one", 1, "main"));
-    bench.outcome(Body::Thought { thinker, text: Err(broken()), agent: None });
+    bench.outcome(CommandKind::Thought { thinker, text: Err(broken()), agent: None });
     assert_eq!(bench.run.status(), Status::Failed);
 }
 
@@ -133,7 +133,7 @@ fn a_session_that_its_agent_named_is_resumed_by_the_next_attempt_and_no_other() 
     let work = Task { on_interrupt: OnInterrupt::Rerun, ..agent_task("a", &[], Session::Resume) };
     let mut bench = Bench::new(workflow(vec![phase("one", vec![work])]));
     let cut_off = |bench: &mut Bench| {
-        let take_over = Body::TakeOver { driver: DriverId::from("other"), detached: false };
+        let take_over = CommandKind::TakeOver { driver: DriverId::from("other"), detached: false };
         bench.tell(person(), take_over, true).unwrap();
         bench.run.task_run(&key("one", 1, "a")).unwrap().session.clone().unwrap()
     };
@@ -141,7 +141,7 @@ fn a_session_that_its_agent_named_is_resumed_by_the_next_attempt_and_no_other() 
         let session = cut_off(&mut bench);
         assert!(bench.run.session_known(&session.id).is_none(), "nobody named it before attempt {attempt}");
     }
-    let named = |attempt, session: &str| Body::SessionNamed {
+    let named = |attempt, session: &str| CommandKind::SessionNamed {
         key: key("one", 1, "a"),
         attempt,
         session: session.into(),
@@ -201,7 +201,7 @@ fn another_agent_works_from_now_on_in_sessions_of_its_own() {
     let tasks = vec![agent_task("a", &[], Session::Same), agent_task("b", &["a"], Session::Same)];
     let mut bench = Bench::new(workflow(vec![phase("one", tasks)]));
     end(&mut bench, TaskOutcome::Failed(broken()), report(Some(1), "of-the-first"));
-    let change = || Body::ChangeAgent { agent: "other".into() };
+    let change = || CommandKind::ChangeAgent { agent: "other".into() };
     let agent = Actor { credential: crate::run::command::Credential::Agent, ..person() };
     assert!(matches!(bench.tell(agent, change(), false), Err(Refusal::NotAPerson { .. })));
     assert_eq!(bench.tell(person(), change(), false).unwrap(), [Event::AgentChanged { agent: "other".into() }]);

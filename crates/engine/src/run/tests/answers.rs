@@ -23,7 +23,7 @@ fn file(bytes: &[u8]) -> ShownFile {
 fn waiting_with_a_file(presets: Vec<Preset>) -> Bench {
     let mut bench = Bench::with_presets(one_checkpoint(), presets);
     bench.perform(&bench.run.pending()[0].clone());
-    bench.outcome(Body::Shown {
+    bench.outcome(CommandKind::Shown {
         phase: PhaseId::from("plan"),
         iteration: 1,
         shown: Box::new(Showing { prompt: "Good?".into(), files: vec![file(b"one")], ..Showing::default() }),
@@ -35,7 +35,7 @@ fn recheck(bench: &mut Bench, now: ShownFile) -> Vec<Event> {
     let Some(Effect::Recheck { hold, revision }) = bench.run.pending().into_iter().next() else {
         panic!("a second look is due: {:?}", bench.run.pending());
     };
-    bench.outcome(Body::Rechecked { hold, revision, files: vec![now], differences: vec!["-one +two".into()] })
+    bench.outcome(CommandKind::Rechecked { hold, revision, files: vec![now], differences: vec!["-one +two".into()] })
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_changed_file_opens_the_hold_again_with_the_difference() {
     assert_eq!((hold.revision, hold.answers.len()), (2, 0), "earlier approvals are void");
     assert_eq!(hold.notes, ["-one +two"]);
     assert_eq!(bench.started(), ["plan/draft"]);
-    let stale = Body::Answer { hold: hold.id.clone(), revision: Some(1), option: "Continue".into(), feedback: None };
+    let stale = CommandKind::Answer { hold: hold.id.clone(), revision: Some(1), option: "Continue".into(), feedback: None };
     assert!(matches!(bench.tell(person(), stale, true), Err(Refusal::StaleRevision { given: 1, current: 2, .. })));
 }
 
@@ -74,7 +74,7 @@ fn repeat_and_abort_need_no_second_look() {
 fn a_bare_id_is_not_enough_where_files_are_shown_unless_a_prompt_showed_them() {
     let mut bench = waiting_with_a_file(Vec::new());
     let id = bench.hold().id.clone();
-    let bare = || Body::Answer { hold: id.clone(), revision: None, option: "1".into(), feedback: None };
+    let bare = || CommandKind::Answer { hold: id.clone(), revision: None, option: "1".into(), feedback: None };
     assert!(matches!(bench.tell(person(), bare(), true), Err(Refusal::RevisionNeeded { current: 1, .. })));
     let at_the_prompt = Actor { channel: Channel::Prompt, ..person() };
     assert!(bench.tell(at_the_prompt, bare(), true).is_ok());
@@ -109,11 +109,11 @@ fn the_first_answer_wins_and_the_second_is_told_so() {
     assert_eq!(bench.tell(person(), first.clone(), false).unwrap().len(), 1);
     assert!(matches!(bench.tell(person(), first.clone(), false), Err(Refusal::AlreadyAnswered { .. })));
     assert!(matches!(bench.tell(person(), other.clone(), false), Err(Refusal::AnswerConflicts { .. })));
-    bench.outcome(Body::TimerDue { timer: crate::id::TimerId::from("none") });
+    bench.outcome(CommandKind::TimerDue { timer: crate::id::TimerId::from("none") });
     assert_eq!(bench.started().last().unwrap(), "build/make");
     assert!(matches!(bench.tell(person(), first.clone(), false), Err(Refusal::AlreadyAnswered { .. })));
-    let Body::Answer { hold, .. } = first else { panic!() };
-    let by_number = Body::Answer { hold, revision: Some(1), option: "1".into(), feedback: None };
+    let CommandKind::Answer { hold, .. } = first else { panic!() };
+    let by_number = CommandKind::Answer { hold, revision: Some(1), option: "1".into(), feedback: None };
     assert!(matches!(bench.tell(person(), by_number, false), Err(Refusal::AlreadyAnswered { .. })));
     let Err(Refusal::AnswerConflicts { recorded, .. }) = bench.tell(person(), other, false) else { panic!() };
     assert_eq!(recorded, "Continue");
@@ -126,7 +126,7 @@ fn an_answer_from_elsewhere_starts_nothing_by_itself() {
     let body = bench.answer_body("Continue", None);
     bench.tell(person(), body, false).unwrap();
     assert_eq!(bench.started(), ["plan/draft"]);
-    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    bench.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
     assert_eq!(bench.started().last().unwrap(), "build/make");
 }
 
@@ -163,7 +163,7 @@ fn an_option_is_named_by_id_label_or_number_and_nothing_else() {
 fn an_answer_to_an_unknown_hold_is_refused() {
     let mut bench = Bench::new(one_checkpoint());
     bench.work();
-    let body = Body::Answer { hold: hold_id("nowhere0"), revision: None, option: "1".into(), feedback: None };
+    let body = CommandKind::Answer { hold: hold_id("nowhere0"), revision: None, option: "1".into(), feedback: None };
     assert!(matches!(bench.tell(person(), body, true), Err(Refusal::NoSuchHold { .. })));
 }
 
@@ -234,7 +234,7 @@ fn an_answer_names_the_revision_that_waits() {
     for (revision, refused) in [(Some(0), true), (Some(1), false), (Some(2), true)] {
         let mut bench = waiting_with_a_file(Vec::new());
         let hold = bench.hold().id.clone();
-        let body = Body::Answer { hold, revision, option: "1".into(), feedback: None };
+        let body = CommandKind::Answer { hold, revision, option: "1".into(), feedback: None };
         let told = bench.tell(person(), body, false);
         assert_eq!(matches!(told, Err(Refusal::StaleRevision { current: 1, .. })), refused, "{revision:?}: {told:?}");
     }
@@ -244,7 +244,7 @@ fn an_answer_names_the_revision_that_waits() {
 fn a_bare_id_is_enough_where_no_files_are_shown() {
     let mut bench = Bench::new(one_checkpoint());
     bench.work();
-    let body = Body::Answer { hold: bench.hold().id.clone(), revision: None, option: "1".into(), feedback: None };
+    let body = CommandKind::Answer { hold: bench.hold().id.clone(), revision: None, option: "1".into(), feedback: None };
     assert!(bench.tell(person(), body, false).is_ok());
 }
 
@@ -269,9 +269,9 @@ fn an_answer_to_a_hold_of_an_ended_run_says_that_the_run_has_ended() {
     let mut bench = Bench::new(one_checkpoint());
     bench.work();
     let open = bench.answer_body("Continue", None);
-    bench.tell(person(), Body::Cancel { reason: None }, true).unwrap();
+    bench.tell(person(), CommandKind::Cancel { reason: None }, true).unwrap();
     assert!(matches!(bench.tell(person(), open, true), Err(Refusal::RunEnded { .. })));
-    let unknown = Body::Answer { hold: hold_id("nowhere0"), revision: None, option: "1".into(), feedback: None };
+    let unknown = CommandKind::Answer { hold: hold_id("nowhere0"), revision: None, option: "1".into(), feedback: None };
     assert!(matches!(bench.tell(person(), unknown, true), Err(Refusal::RunEnded { .. })));
 }
 
@@ -283,8 +283,8 @@ fn of_several_decisions_the_one_about_this_hold_is_told() {
     bench.answer("Redo", None);
     bench.work();
     bench.answer("Continue", None);
-    let Body::Answer { hold, .. } = first else { panic!() };
-    let other = Body::Answer { hold, revision: Some(1), option: "Continue".into(), feedback: None };
+    let CommandKind::Answer { hold, .. } = first else { panic!() };
+    let other = CommandKind::Answer { hold, revision: Some(1), option: "Continue".into(), feedback: None };
     let Err(Refusal::AnswerConflicts { recorded, .. }) = bench.tell(person(), other, true) else { panic!() };
     assert_eq!(recorded, "Redo");
 }

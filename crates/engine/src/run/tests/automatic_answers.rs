@@ -22,7 +22,7 @@ fn an_answer_after_the_deadline_loses_although_nothing_watched_the_clock() {
     bench.now += 60_000;
     let refused = bench.tell(person(), late, false).unwrap_err();
     assert!(matches!(refused, Refusal::AnswerConflicts { recorded, .. } if recorded == "Go"));
-    bench.outcome(Body::Look);
+    bench.outcome(CommandKind::Look);
     bench.work();
     assert_eq!(bench.run.status(), Status::Complete);
     let answers: Vec<Channel> = bench.run.decisions.iter().map(|decision| decision.actor.channel).collect();
@@ -33,7 +33,7 @@ fn an_answer_after_the_deadline_loses_although_nothing_watched_the_clock() {
 fn resuming_fires_a_deadline_that_has_passed() {
     let mut bench = due(OnDeadline::Answer(OptionId::from("go")));
     bench.now += 60_000;
-    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    bench.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
     assert_eq!(bench.started(), ["one/make", "two/ship"]);
 }
 
@@ -98,7 +98,7 @@ fn a_default_that_runs_a_phase_again_stops_although_a_person_answers_another_que
         });
         let (key, attempt) = pending.expect("the question is to be asked");
         let outcome = TaskOutcome::Asks(Box::default());
-        bench.outcome(Body::TaskEnded { key, attempt, outcome, agent: None, commit: None });
+        bench.outcome(CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None });
         bench.answer("Left", None);
         bench.perform(&Effect::Show { phase: PhaseId::from("one"), iteration: bench.run.iteration_counts["one"] });
     }
@@ -114,7 +114,7 @@ fn a_deadline_that_runs_a_phase_again_does_so_a_few_times_and_then_a_person_is_a
     for _ in 0..6 {
         bench.work();
         bench.now += 60_000;
-        bench.outcome(Body::Look);
+        bench.outcome(CommandKind::Look);
     }
     bench.work();
     assert_eq!(bench.run.iteration_counts["two"], 4);
@@ -133,9 +133,9 @@ fn a_question_that_was_answered_by_default_and_opened_again_is_waited_for() {
         crate::hold::ShownFile::new("plan.md", seen)
     };
     let shown = Box::new(Showing { files: vec![file(b"before")], ..Showing::default() });
-    bench.outcome(Body::Shown { phase: PhaseId::from("two"), iteration: 1, shown });
+    bench.outcome(CommandKind::Shown { phase: PhaseId::from("two"), iteration: 1, shown });
     let (hold, revision) = bench.run.holds.values().map(|hold| (hold.id.clone(), hold.revision)).next().unwrap();
-    bench.outcome(Body::Rechecked { hold, revision, files: vec![file(b"after")], differences: vec!["changed".into()] });
+    bench.outcome(CommandKind::Rechecked { hold, revision, files: vec![file(b"after")], differences: vec!["changed".into()] });
     assert_eq!(bench.run.status(), Status::Waiting, "a person is needed, so the run waits for one");
 }
 
@@ -147,7 +147,7 @@ fn a_deadline_that_lets_the_run_go_on_is_kept_when_a_default_has_repeated_too_of
     bench.work();
     assert_eq!((bench.run.status(), bench.run.iteration_counts["two"]), (Status::Waiting, 4));
     bench.now += 60_000;
-    bench.outcome(Body::Look);
+    bench.outcome(CommandKind::Look);
     bench.work();
     assert_eq!(bench.run.status(), Status::Complete);
 }

@@ -27,7 +27,7 @@ fn end(bench: &mut Bench, usage: Usage, milliseconds: i64) {
     bench.now += milliseconds - 1000;
     let agent = Some(Box::new(AgentReport { usage, asks: 1, ..AgentReport::default() }));
     let outcome = TaskOutcome::Finished { result: None, outputs: Vec::new() };
-    bench.outcome(Body::TaskEnded { key, attempt, outcome, agent, commit: None });
+    bench.outcome(CommandKind::TaskEnded { key, attempt, outcome, agent, commit: None });
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_question_about_a_budget_names_eight_tasks_and_counts_the_others() {
 fn skipping_one_of_several_tasks_that_lack_budget_asks_about_the_others_again() {
     let mut bench = used_up_for(2);
     let step = crate::id::StepKey::Task(key("one", 1, "w1"));
-    bench.tell(person(), Body::SkipTask { step, reason: "not needed".into(), cut_off: None }, true).unwrap();
+    bench.tell(person(), CommandKind::SkipTask { step, reason: "not needed".into(), cut_off: None }, true).unwrap();
     assert_eq!((bench.hold().kind, bench.asked()), (HoldKind::Budget, vec!["one/w2".to_owned()]));
     bench.answer("go-on", None);
     bench.work();

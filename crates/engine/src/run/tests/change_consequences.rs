@@ -37,12 +37,12 @@ fn change(bench: &mut Bench, phase: &str, option: &str) -> Vec<String> {
     bench.started().split_off(before).iter().map(|address| address.split('/').next().unwrap().to_owned()).collect()
 }
 
-fn change_body(bench: &Bench, phase: &str, option: &str) -> Body {
+fn change_body(bench: &Bench, phase: &str, option: &str) -> CommandKind {
     let is_meant = |decision: &&crate::run::state::Decision| {
         !decision.void && decision.phase.as_ref().is_some_and(|known| known.as_str() == phase)
     };
     let hold = bench.run.decisions.iter().rfind(is_meant).expect("it was answered").hold.clone();
-    Body::ChangeAnswer { hold, option: option.into(), feedback: None }
+    CommandKind::ChangeAnswer { hold, option: option.into(), feedback: None }
 }
 
 #[test]

@@ -8,8 +8,8 @@ fn conditional(id: &str, needs: &[&str]) -> Task {
     Task { when: condition(), ..task(id, needs) }
 }
 
-fn evaluated(task: &str, outcome: ConditionOutcome) -> Body {
-    Body::WhenEvaluated { key: key("one", 1, task), outcome }
+fn evaluated(task: &str, outcome: ConditionOutcome) -> CommandKind {
+    CommandKind::WhenEvaluated { key: key("one", 1, task), outcome }
 }
 
 fn state(bench: &Bench, task: &str) -> TaskState {
@@ -63,10 +63,10 @@ fn the_when_of_a_list_is_evaluated_for_each_item() {
     assert_eq!(bench.started(), ["one/e"], "the list itself has no condition");
     let item = |name: &str| crate::run::command::Item { key: name.into(), value: Datum::Inline("1".into()) };
     let outcome = TaskOutcome::Items(vec![item("x"), item("y")]);
-    bench.outcome(Body::TaskEnded { key: key("one", 1, "e"), attempt: 1, outcome, agent: None, commit: None });
+    bench.outcome(CommandKind::TaskEnded { key: key("one", 1, "e"), attempt: 1, outcome, agent: None, commit: None });
     let of = |name: &str| TaskKey { item: Some(name.into()), ..key("one", 1, "e") };
     assert_eq!(bench.run.pending(), ["x", "y"].map(|name| Effect::When { key: of(name) }));
-    bench.outcome(Body::WhenEvaluated { key: of("x"), outcome: ConditionOutcome::False });
+    bench.outcome(CommandKind::WhenEvaluated { key: of("x"), outcome: ConditionOutcome::False });
     bench.work();
     assert_eq!((bench.started(), bench.run.status()), (vec!["one/e".to_owned(), "one/e[y]".to_owned()], Status::Complete));
 }

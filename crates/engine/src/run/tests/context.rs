@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 fn finish(bench: &mut Bench, address: &str, result: Option<&str>, outputs: Vec<OutputFile>) {
     let Effect::Task { key, attempt } = bench.effect_of(address) else { panic!("no task runs") };
     let outcome = TaskOutcome::Finished { result: result.map(|text| Datum::Inline(text.into())), outputs };
-    bench.outcome(Body::TaskEnded { key, attempt, outcome, agent: None, commit: None });
+    bench.outcome(CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None });
 }
 
 fn written(path: &str, bytes: u64) -> OutputFile {
@@ -28,7 +28,7 @@ fn a_script_sees_only_the_parts_that_it_reads() {
     finish(&mut bench, "one/a", Some("\"first\""), Vec::new());
     let item = crate::run::command::Item { key: "x".into(), value: Datum::Inline("1".into()) };
     let outcome = TaskOutcome::Items(vec![item]);
-    bench.outcome(Body::TaskEnded { key: key("two", 1, "e"), attempt: 1, outcome, agent: None, commit: None });
+    bench.outcome(CommandKind::TaskEnded { key: key("two", 1, "e"), attempt: 1, outcome, agent: None, commit: None });
     finish(&mut bench, "two/e[x]", Some("2"), Vec::new());
     let seen = |parts: &[&str]| Value::Object(read(&bench, parts).value);
     assert_eq!(seen(&["run"]), json!({"run": "run00000"}));
@@ -127,7 +127,7 @@ fn gap_checks_are_seen_with_what_followed_from_them() {
         agents: Vec::new(),
         message: None,
     };
-    bench.outcome(Body::GapsChecked { phase: PhaseId::from("one"), iteration: 1, round: 1, found });
+    bench.outcome(CommandKind::GapsChecked { phase: PhaseId::from("one"), iteration: 1, round: 1, found });
     let at = bench.run.gap_checks[0].at;
     bench.work();
     let seen = bench.run.full_context(&|_| None)["gap_checks"].clone();

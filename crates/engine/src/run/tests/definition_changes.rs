@@ -6,8 +6,8 @@ use crate::hold::{HoldKind, verify_options};
 use crate::run::Status;
 use std::time::Duration;
 
-fn accept(now: Workflow) -> Body {
-    Body::AcceptDefinition { definition: Digest::of(b"changed"), workflow: Arc::new(now), files: Vec::new() }
+fn accept(now: Workflow) -> CommandKind {
+    CommandKind::AcceptDefinition { definition: Digest::of(b"changed"), workflow: Arc::new(now), files: Vec::new() }
 }
 
 fn gap_check() -> Option<GapCheck> {
@@ -40,7 +40,7 @@ fn asked_about_gaps() -> (Bench, Workflow) {
     bench.perform(&bench.effect_of("one/a"));
     let gaps = vec!["a gap".into()];
     let found = GapsFound::Gaps { status: "incomplete".into(), gaps, action: None, agents: Vec::new(), message: None };
-    bench.outcome(Body::GapsChecked { phase: PhaseId::from("one"), iteration: 1, round: 1, found });
+    bench.outcome(CommandKind::GapsChecked { phase: PhaseId::from("one"), iteration: 1, round: 1, found });
     assert_eq!(bench.hold().kind, HoldKind::Gaps);
     (bench, definition)
 }
@@ -88,7 +88,7 @@ fn gates_keep_their_states_when_the_definition_reorders_them_and_adds_one() {
     bench.perform(&bench.effect_of("one/a"));
     bench.perform(&bench.run.pending()[0].clone());
     let (phase, failing) = (PhaseId::from("one"), GateId::from("tests"));
-    bench.outcome(Body::GateEnded { phase, iteration: 1, gate: failing, attempt: 1, failure: Some(broken()) });
+    bench.outcome(CommandKind::GateEnded { phase, iteration: 1, gate: failing, attempt: 1, failure: Some(broken()) });
     let before = bench.hold().id.clone();
     definition.phases[0].gates.swap(0, 1);
     definition.phases[0].gates.push(gate("size"));

@@ -7,7 +7,7 @@ use crate::run::Status;
 use std::time::Duration;
 
 fn accept(bench: &mut Bench, now: Workflow) -> Vec<Event> {
-    let body = Body::AcceptDefinition { definition: Digest::of(b"changed"), workflow: Arc::new(now), files: Vec::new() };
+    let body = CommandKind::AcceptDefinition { definition: Digest::of(b"changed"), workflow: Arc::new(now), files: Vec::new() };
     let mut events = bench.tell(person(), body, false).unwrap();
     events.extend(bench.take_over());
     bench.work();
@@ -59,7 +59,7 @@ fn a_failed_gate_that_was_removed_is_forgotten_with_its_question() {
         let mut bench = Bench::new(workflow(vec![one]));
         bench.perform(&bench.effect_of("one/a"));
         let (phase, gate) = (PhaseId::from("one"), GateId::from("tests"));
-        bench.outcome(Body::GateEnded { phase, iteration: 1, gate, attempt: 1, failure: Some(broken()) });
+        bench.outcome(CommandKind::GateEnded { phase, iteration: 1, gate, attempt: 1, failure: Some(broken()) });
         bench
     };
     let without = || workflow(vec![phase("one", vec![task("a", &[])])]);
@@ -97,7 +97,7 @@ fn an_open_checkpoint_that_asks_something_else_is_asked_anew() {
     let events = accept(&mut bench, with_checkpoint(Some("Ship it?"), vec![task("a", &[])]));
     assert_eq!(voided(&events), ["the changed definition asks something else here"]);
     assert_eq!(bench.run.status(), Status::Waiting);
-    let late = Body::Answer { hold: old, revision: None, option: "continue".into(), feedback: None };
+    let late = CommandKind::Answer { hold: old, revision: None, option: "continue".into(), feedback: None };
     assert!(matches!(bench.tell(person(), late, true), Err(Refusal::HoldVoided { now: Some(_), .. })));
     bench.answer("continue", None);
     bench.work();
@@ -153,17 +153,17 @@ fn answered_checkpoint(option: &str, files: Vec<ShownFile>) -> Bench {
     let mut bench = Bench::new(before);
     bench.perform(&bench.effect_of("one/a"));
     let shown = Box::new(Showing { prompt: "Go on?".into(), files, ..Showing::default() });
-    bench.outcome(Body::Shown { phase: PhaseId::from("one"), iteration: 1, shown });
-    bench.outcome(Body::Interrupt { signal: "SIGINT".into() });
+    bench.outcome(CommandKind::Shown { phase: PhaseId::from("one"), iteration: 1, shown });
+    bench.outcome(CommandKind::Interrupt { signal: "SIGINT".into() });
     let body = bench.answer_body(option, None);
     bench.tell(person(), body, false).unwrap();
     bench
 }
 
-fn without_checkpoint() -> Body {
+fn without_checkpoint() -> CommandKind {
     let mut now = with_checkpoint(None, vec![task("a", &[])]);
     now.phases.push(phase("three", vec![task("last", &[])]));
-    Body::AcceptDefinition { definition: Digest::of(b"changed"), workflow: Arc::new(now), files: Vec::new() }
+    CommandKind::AcceptDefinition { definition: Digest::of(b"changed"), workflow: Arc::new(now), files: Vec::new() }
 }
 
 #[test]
@@ -209,9 +209,9 @@ fn a_changed_definition_is_refused_until_a_recorded_answer_has_been_checked() {
     let mut bench = answered_checkpoint("skip", vec![file()]);
     bench.take_over();
     let changed = vec![ShownFile::new("a.md", crate::hold::Seen::Unreadable("it is locked".into()))];
-    bench.outcome(Body::Rechecked { hold, revision: 1, files: changed, differences: Vec::new() });
+    bench.outcome(CommandKind::Rechecked { hold, revision: 1, files: changed, differences: Vec::new() });
     bench.tell(person(), without_checkpoint(), false).unwrap();
-    bench.tell(person(), Body::Look, true).unwrap();
+    bench.tell(person(), CommandKind::Look, true).unwrap();
     bench.work();
     assert_eq!(bench.started(), ["one/a", "two/after", "three/last"], "an answer that did not hold is not kept");
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::run::Status;
 
 fn end_gate(bench: &mut Bench, iteration: u32, name: &str, attempt: u32, failure: Option<Failure>) -> Vec<Event> {
-    bench.outcome(Body::GateEnded { phase: PhaseId::from("one"), iteration, gate: GateId::from(name), attempt, failure })
+    bench.outcome(CommandKind::GateEnded { phase: PhaseId::from("one"), iteration, gate: GateId::from(name), attempt, failure })
 }
 
 fn stopped(bench: &Bench) -> bool {
@@ -90,7 +90,7 @@ fn a_failure_that_ends_the_run_decides_over_one_that_repeats_the_phase() {
 
 #[test]
 fn an_interruption_counts_once_and_only_while_the_run_goes_on() {
-    let interrupt = || Body::Interrupt { signal: "SIGINT".into() };
+    let interrupt = || CommandKind::Interrupt { signal: "SIGINT".into() };
     let mut bench = Bench::new(workflow(vec![phase("one", vec![task("a", &[])])]));
     assert_eq!(bench.outcome(interrupt()).len(), 2);
     assert_eq!(bench.outcome(interrupt()), [], "it is stopping already");

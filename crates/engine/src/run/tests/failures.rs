@@ -35,7 +35,7 @@ fn resuming_a_failed_run_tries_only_what_failed() {
     let mut bench = Bench::new(with(|_| {}));
     bench.fail("one/a");
     bench.work();
-    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    bench.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
     bench.work();
     assert_eq!(bench.run.status(), Status::Complete);
     assert_eq!(bench.started(), ["one/a", "one/b", "one/a", "one/c"]);
@@ -54,7 +54,7 @@ fn a_retry_waits_for_its_moment_and_doubles_the_wait() {
         due.map(|due| due.as_millis() - bench.now)
     };
     assert_eq!(wait(&mut bench), Some(10_000));
-    bench.outcome(Body::Look);
+    bench.outcome(CommandKind::Look);
     assert_eq!(bench.started().len(), 2, "too early: a and b only");
     bench.wake("a");
     assert_eq!(bench.started().last().unwrap(), "one/a");
@@ -91,7 +91,7 @@ fn a_backoff_of_an_item_that_ends_while_its_list_has_no_room_waits_for_room() {
     let mut bench = Bench::new(workflow(vec![phase("one", vec![each])]));
     let item = |name: &str| crate::run::command::Item { key: name.into(), value: Datum::Inline(format!("\"{name}\"")) };
     let outcome = TaskOutcome::Items(vec![item("x"), item("y")]);
-    bench.outcome(Body::TaskEnded { key: key("one", 1, "each"), attempt: 1, outcome, agent: None, commit: None });
+    bench.outcome(CommandKind::TaskEnded { key: key("one", 1, "each"), attempt: 1, outcome, agent: None, commit: None });
     bench.fail("one/each[x]");
     assert_eq!(bench.started(), ["one/each", "one/each[x]", "one/each[y]"]);
     bench.wake("each");
@@ -114,7 +114,7 @@ fn a_backoff_that_ends_while_the_phase_drains_starts_nothing_and_resuming_retrie
     bench.work();
     assert_eq!(bench.run.status(), Status::Failed);
     assert_eq!(bench.started(), ["one/a", "one/b", "one/slow"]);
-    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    bench.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
     assert_eq!(bench.started()[3..], ["one/a", "one/b"], "nothing waits for a backoff that is over");
     bench.work();
     assert_eq!(bench.run.status(), Status::Complete);
@@ -129,7 +129,7 @@ fn a_run_that_fails_during_a_backoff_continues_it_when_resumed() {
     bench.fail("one/a");
     bench.fail("one/b");
     assert_eq!(bench.run.status(), Status::Failed, "the backoff of a does not keep a failed run alive");
-    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    bench.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
     assert_eq!(bench.started()[2..], ["one/b"]);
     bench.wake("a");
     assert_eq!(bench.started()[3..], ["one/a"]);
@@ -148,7 +148,7 @@ fn a_backoff_ends_although_the_wall_clock_was_set_back() {
     let (timer, longest) = wake.expect("the backoff is waited for");
     assert_eq!(longest, Some(Duration::from_secs(10)));
     bench.now -= 3_600_000;
-    bench.outcome(Body::TimerDue { timer });
+    bench.outcome(CommandKind::TimerDue { timer });
     assert_eq!(bench.started().last().unwrap(), "one/a");
 }
 
@@ -203,7 +203,7 @@ fn a_failed_gate_fails_the_run_and_only_it_runs_again() {
     let mut bench = Bench::new(definition);
     bench.perform(&bench.run.pending()[0].clone());
     bench.perform(&bench.run.pending()[0].clone());
-    let ended = |attempt: u32, failure| Body::GateEnded {
+    let ended = |attempt: u32, failure| CommandKind::GateEnded {
         phase: PhaseId::from("one"),
         iteration: 1,
         gate: GateId::from("test"),
@@ -212,7 +212,7 @@ fn a_failed_gate_fails_the_run_and_only_it_runs_again() {
     };
     bench.outcome(ended(1, Some(broken())));
     assert_eq!(bench.run.status(), Status::Failed);
-    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    bench.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
     let pending = bench.run.pending();
     assert!(matches!(&pending[..], [Effect::Gate { gate, attempt: 2, .. }] if gate.as_str() == "test"), "{pending:?}");
     bench.outcome(ended(2, None));
@@ -222,7 +222,7 @@ fn a_failed_gate_fails_the_run_and_only_it_runs_again() {
 #[test]
 fn an_outcome_of_an_attempt_that_is_over_changes_nothing() {
     let mut bench = Bench::new(with(|_| {}));
-    let late = Body::TaskEnded {
+    let late = CommandKind::TaskEnded {
         key: key("one", 1, "a"),
         attempt: 1,
         outcome: TaskOutcome::Finished { result: None, outputs: Vec::new() },
@@ -231,7 +231,7 @@ fn an_outcome_of_an_attempt_that_is_over_changes_nothing() {
     };
     assert!(!bench.outcome(late.clone()).is_empty());
     assert!(bench.outcome(late).is_empty());
-    let other = Body::TaskEnded {
+    let other = CommandKind::TaskEnded {
         key: key("one", 7, "a"),
         attempt: 1,
         outcome: TaskOutcome::Failed(broken()),
@@ -244,12 +244,13 @@ fn an_outcome_of_an_attempt_that_is_over_changes_nothing() {
 #[test]
 fn cancelling_ends_the_run_for_good() {
     let mut bench = Bench::new(with(|_| {}));
-    bench.tell(person(), Body::Cancel { reason: Some("enough".into()) }, false).unwrap();
+    bench.tell(person(), CommandKind::Cancel { reason: Some("enough".into()) }, false).unwrap();
     assert_eq!(bench.run.status(), Status::Cancelled);
     assert!(bench.run.pending().is_empty());
-    let again = bench.tell(person(), Body::Cancel { reason: None }, false);
+    let again = bench.tell(person(), CommandKind::Cancel { reason: None }, false);
     assert!(matches!(again, Err(Refusal::Ended { status: "cancelled" })));
-    let resumed = bench.tell(Actor::driver(), Body::TakeOver { driver: DriverId::from("driver-2"), detached: false }, true);
+    let resumed =
+        bench.tell(Actor::driver(), CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false }, true);
     assert!(matches!(resumed, Err(Refusal::Ended { .. })));
 }
 
@@ -269,7 +270,7 @@ fn what_fail_fast_ended_is_no_failure_of_its_own() {
     let mut bench = Bench::new(definition);
     bench.fail("one/a");
     assert_eq!(bench.run.status(), Status::Failed);
-    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    bench.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
     bench.work();
     assert_eq!(bench.run.status(), Status::Complete);
     assert_eq!(bench.started(), ["one/a", "one/b", "one/a", "one/b", "one/c"]);
@@ -294,7 +295,7 @@ fn asking_for_more_than_may_run_at_once_keeps_to_the_limit() {
     let mut definition = workflow(vec![phase("one", vec![asking("a"), asking("b")])]);
     definition.max_parallel = Some(2);
     let mut bench = Bench::new(definition);
-    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    bench.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
     Arc::make_mut(&mut bench.run.workflow).max_parallel = Some(1);
     bench.answer("rerun", None);
     assert_eq!(bench.run.pending().len(), 1);
@@ -309,7 +310,7 @@ fn no_timer_is_left_when_a_run_ends() {
     bench.fail("one/a");
     let (_, _, rows) = bench.run.seal(bench.entries.clone());
     assert_eq!(rows.timers.len(), 1);
-    bench.tell(person(), Body::Cancel { reason: None }, false).unwrap();
+    bench.tell(person(), CommandKind::Cancel { reason: None }, false).unwrap();
     let last = vec![bench.entries.last().unwrap().clone()];
     let (_, _, rows) = bench.run.seal(last);
     assert_eq!(rows.timers_gone.len(), 1);
@@ -320,7 +321,7 @@ fn a_result_of_an_earlier_execution_is_not_this_ones() {
     let mut first = phase("one", vec![task("a", &[])]);
     first.checkpoint = checkpoint(vec![choice("Redo", Action::RepeatPhase(PhaseId::from("one")))]);
     let mut bench = Bench::new(workflow(vec![first]));
-    let finished = |iteration, result: Option<&str>| Body::TaskEnded {
+    let finished = |iteration, result: Option<&str>| CommandKind::TaskEnded {
         key: key("one", iteration, "a"),
         attempt: 1,
         outcome: TaskOutcome::Finished {

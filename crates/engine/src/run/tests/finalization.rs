@@ -12,8 +12,8 @@ fn file() -> OutputFile {
     OutputFile { path: "final.md".into(), digest: Digest::of(b"x"), bytes: 1, stored: true }
 }
 
-fn finalized() -> Body {
-    Body::Finalized { made: Ok(file()) }
+fn finalized() -> CommandKind {
+    CommandKind::Finalized { made: Ok(file()) }
 }
 
 /// A run whose phases are all done.
@@ -42,7 +42,7 @@ fn a_finalization_counts_only_after_the_last_phase() {
     bench.work();
     assert_eq!(bench.run.status(), Status::Complete);
     let created = Created::new(RunId::from("run00000"), Digest::of(b"definition"), "out".into(), DriverId::from("driver-1"));
-    let body = Body::Create(Box::new(Create { created, presets: Vec::new() }));
+    let body = CommandKind::Create(Box::new(Create { created, presets: Vec::new() }));
     let (run, entries) = create(&command(person(), body, 0, false), Arc::new(finalizing())).unwrap();
     let mut waiting = Bench { run, entries, now: 0 };
     assert_eq!(waiting.tell(Actor::driver(), finalized(), false), Ok(Vec::new()), "no phase has started");
@@ -59,7 +59,7 @@ fn a_finalization_counts_once() {
 #[test]
 fn a_finalization_that_fails_fails_the_run_and_resuming_tries_it_again() {
     let mut bench = at_the_end();
-    let events = bench.outcome(Body::Finalized { made: Err("no space left".into()) });
+    let events = bench.outcome(CommandKind::Finalized { made: Err("no space left".into()) });
     assert_eq!(events, [Event::Failed { message: "the finalization could not be made: no space left".into() }]);
     bench.take_over();
     assert_eq!(bench.run.pending(), [Effect::Finalize]);
@@ -71,10 +71,10 @@ fn a_finalization_that_fails_fails_the_run_and_resuming_tries_it_again() {
 #[test]
 fn a_definition_that_changes_after_the_last_phase_runs_only_what_it_adds() {
     let mut bench = at_the_end();
-    bench.outcome(Body::Finalized { made: Err("no space left".into()) });
+    bench.outcome(CommandKind::Finalized { made: Err("no space left".into()) });
     let mut now = finalizing();
     now.phases.push(phase("three", vec![task("c", &[])]));
-    let body = Body::AcceptDefinition { definition: Digest::of(b"changed"), workflow: Arc::new(now), files: Vec::new() };
+    let body = CommandKind::AcceptDefinition { definition: Digest::of(b"changed"), workflow: Arc::new(now), files: Vec::new() };
     bench.tell(person(), body, false).unwrap();
     bench.take_over();
     bench.work();

@@ -20,7 +20,7 @@ fn complete() -> Bench {
 
 fn forked(parent: &Bench) -> Bench {
     let hold = parent.run.decisions[0].hold.clone();
-    let body = Body::ChangeAnswer { hold, option: "skip".into(), feedback: None };
+    let body = CommandKind::ChangeAnswer { hold, option: "skip".into(), feedback: None };
     let own = ForkAs { run: RunId::from("run00001"), output_dir: "out2".into(), driver: DriverId::from("driver-2") };
     let made = fork(&command(person(), body, 10_000_000, true), &parent.run, own).unwrap();
     Bench { run: made.run, entries: made.entries, now: 20_000_000 }
@@ -71,7 +71,7 @@ fn a_fork_leaves_what_happened_to_its_parent_behind() {
     let mut fork = forked(&parent);
     assert_eq!((fork.run.end.clone(), fork.run.refused_attempts), (None, 0));
     assert_eq!(fork.run.warnings, Vec::<String>::new());
-    fork.outcome(Body::Look);
+    fork.outcome(CommandKind::Look);
     fork.work();
     assert_eq!(fork.started(), ["three/c"]);
     assert_eq!(fork.run.status(), Status::Complete);

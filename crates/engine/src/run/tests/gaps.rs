@@ -21,8 +21,8 @@ fn incomplete() -> GapsFound {
     GapsFound::Gaps { status: "incomplete".into(), gaps, action: None, agents: Vec::new(), message: None }
 }
 
-fn found(phase: &str, iteration: u32, round: u32, found: GapsFound) -> Body {
-    Body::GapsChecked { phase: PhaseId::from(phase), iteration, round, found }
+fn found(phase: &str, iteration: u32, round: u32, found: GapsFound) -> CommandKind {
+    CommandKind::GapsChecked { phase: PhaseId::from(phase), iteration, round, found }
 }
 
 fn next_round(bench: &mut Bench, result: GapsFound) {
@@ -72,8 +72,9 @@ fn what_an_agent_uses_to_answer_a_script_counts_for_its_budgets() {
     let mut bench = Bench::new(checked_phase(GapAction::Retry, Vec::new()));
     let ask = || Datum::Inline("\"what is missing?\"".into());
     let (key, outcome) = (key("one", 1, "a"), TaskOutcome::Thinks(ask()));
-    bench.outcome(Body::TaskEnded { key: key.clone(), attempt: 1, outcome, agent: None, commit: None });
-    let thought = |thinker: Thinker| Body::Thought { thinker, text: Ok(Datum::Inline("\"nothing\"".into())), agent: report() };
+    bench.outcome(CommandKind::TaskEnded { key: key.clone(), attempt: 1, outcome, agent: None, commit: None });
+    let thought =
+        |thinker: Thinker| CommandKind::Thought { thinker, text: Ok(Datum::Inline("\"nothing\"".into())), agent: report() };
     bench.outcome(thought(Thinker::Task(key)));
     next_round(&mut bench, GapsFound::Thinks(ask()));
     let thinker = Thinker::Gaps { phase: PhaseId::from("one"), iteration: 1 };
@@ -92,7 +93,7 @@ fn a_person_decides_where_the_agent_behind_a_gap_check_fails() {
     let mut bench = Bench::new(checked_phase(GapAction::Retry, Vec::new()));
     next_round(&mut bench, GapsFound::Thinks(Datum::Inline("\"what is missing?\"".into())));
     let thinker = Thinker::Gaps { phase: PhaseId::from("one"), iteration: 1 };
-    bench.outcome(Body::Thought { thinker, text: Err(broken()), agent: None });
+    bench.outcome(CommandKind::Thought { thinker, text: Err(broken()), agent: None });
     assert_eq!((bench.hold().kind, bench.run.status()), (HoldKind::Gaps, Status::Waiting));
     assert_eq!(bench.run.gap_checks[0].status, "error");
     bench.answer("Continue anyway", None);

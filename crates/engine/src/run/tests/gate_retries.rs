@@ -4,8 +4,8 @@ use super::people::{failed_gate, retry, take_over, the_gate, three};
 use super::*;
 use crate::id::StepKey;
 
-fn again(step: StepKey, cut_off: Option<u32>) -> Body {
-    Body::RetryTask { step, cut_off }
+fn again(step: StepKey, cut_off: Option<u32>) -> CommandKind {
+    CommandKind::RetryTask { step, cut_off }
 }
 
 /// A run whose gate `test` runs.
@@ -46,7 +46,7 @@ fn a_gate_that_runs_is_left_alone_unless_its_driver_is_gone() {
     bench.tell(person(), again(the_gate("test"), Some(1)), false).unwrap();
 
     let mut bench = at_a_gate();
-    bench.outcome(Body::Interrupt { signal: "SIGTERM".into() });
+    bench.outcome(CommandKind::Interrupt { signal: "SIGTERM".into() });
     bench.tell(person(), again(the_gate("test"), None), false).unwrap();
 }
 
@@ -72,7 +72,7 @@ fn a_gate_that_is_asked_about_runs_again_when_its_task_is_done_again() {
     }
     let lint = |attempt, failure| {
         let (phase, gate) = (PhaseId::from("one"), GateId::from("lint"));
-        Body::GateEnded { phase, iteration: 1, gate, attempt, failure }
+        CommandKind::GateEnded { phase, iteration: 1, gate, attempt, failure }
     };
     bench.outcome(lint(1, Some(broken())));
     assert_eq!(bench.asked(), ["one/lint", "one/look"]);
@@ -108,14 +108,14 @@ fn a_gate_that_looks_at_work_which_is_to_be_done_again_is_ended() {
 fn a_gate_that_ends_after_its_run_has_stopped_or_ended_changes_nothing() {
     let ended = || {
         let (phase, gate) = (PhaseId::from("one"), GateId::from("test"));
-        Body::GateEnded { phase, iteration: 1, gate, attempt: 1, failure: None }
+        CommandKind::GateEnded { phase, iteration: 1, gate, attempt: 1, failure: None }
     };
     let mut bench = at_a_gate();
-    bench.outcome(Body::Interrupt { signal: "SIGTERM".into() });
+    bench.outcome(CommandKind::Interrupt { signal: "SIGTERM".into() });
     assert_eq!(bench.outcome(ended()), []);
-    assert_eq!(bench.outcome(Body::Interrupt { signal: "SIGTERM".into() }), [], "it is being stopped already");
+    assert_eq!(bench.outcome(CommandKind::Interrupt { signal: "SIGTERM".into() }), [], "it is being stopped already");
     let mut bench = at_a_gate();
-    bench.tell(person(), Body::Cancel { reason: None }, true).unwrap();
+    bench.tell(person(), CommandKind::Cancel { reason: None }, true).unwrap();
     assert_eq!(bench.outcome(ended()), []);
-    assert_eq!(bench.outcome(Body::Interrupt { signal: "SIGTERM".into() }), []);
+    assert_eq!(bench.outcome(CommandKind::Interrupt { signal: "SIGTERM".into() }), []);
 }

@@ -25,7 +25,13 @@ fn gates_under_way(bench: &Bench) -> Vec<String> {
 }
 
 fn end_gate(bench: &mut Bench, name: &str, attempt: u32, failure: Option<Failure>) -> Vec<Event> {
-    bench.outcome(Body::GateEnded { phase: PhaseId::from("one"), iteration: 1, gate: GateId::from(name), attempt, failure })
+    bench.outcome(CommandKind::GateEnded {
+        phase: PhaseId::from("one"),
+        iteration: 1,
+        gate: GateId::from(name),
+        attempt,
+        failure,
+    })
 }
 
 #[test]
@@ -52,7 +58,7 @@ fn a_failed_gate_of_a_task_lets_the_others_finish_and_runs_again_alone() {
     assert_eq!(bench.run.status(), Status::Running, "b is still under way");
     finish(&mut bench, "one/b");
     assert_eq!(bench.run.status(), Status::Failed);
-    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    bench.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
     assert_eq!(gates_under_way(&bench), ["lint"]);
     assert_eq!(bench.started(), ["one/a", "one/b"], "what is done stays done");
     bench.work();

@@ -35,7 +35,7 @@ fn working() -> Bench {
 
 fn end(bench: &mut Bench, outcome: TaskOutcome) -> Vec<Event> {
     let Effect::Task { key, attempt } = bench.effect_of("one/plan") else { unreachable!() };
-    bench.outcome(Body::TaskEnded { key, attempt, outcome, agent: None, commit: None })
+    bench.outcome(CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None })
 }
 
 fn asking(handover: Handover) -> Bench {
@@ -147,6 +147,6 @@ fn an_agent_is_asked_nothing_anew_when_a_failed_attempt_of_it_runs_again() {
     let mut bench = asking(handover(HandoverKind::Verify, "Look."));
     bench.answer("approved", None);
     end(&mut bench, TaskOutcome::Failed(broken()));
-    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    bench.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
     assert_eq!(exchange(&bench).response.as_ref().map(|said| said.text.as_str()), Some("approved"));
 }

@@ -21,7 +21,7 @@ fn opened(then: OnDeadline, files: Vec<ShownFile>) -> (Bench, IndexRows) {
     bench.perform(&bench.run.pending()[0].clone());
     seal(&mut bench);
     let shown = Box::new(Showing { files, ..Showing::default() });
-    bench.outcome(Body::Shown { phase: PhaseId::from("one"), iteration: 1, shown });
+    bench.outcome(CommandKind::Shown { phase: PhaseId::from("one"), iteration: 1, shown });
     let rows = seal(&mut bench);
     (bench, rows)
 }
@@ -59,7 +59,7 @@ fn a_question_that_opens_again_is_waited_for_again() {
             assert_eq!(timers(&seal(&mut bench)), (vec![], 2));
         }
         let files = vec![file("a.md", b"two")];
-        bench.outcome(Body::Rechecked { hold, revision: 1, files, differences: vec!["a.md changed".into()] });
+        bench.outcome(CommandKind::Rechecked { hold, revision: 1, files, differences: vec!["a.md changed".into()] });
         let rows = seal(&mut bench);
         let gone = if stored_between { 0 } else { 2 };
         assert_eq!(timers(&rows), (vec!["deadline", "remind"], gone), "stored between: {stored_between}");
@@ -72,14 +72,14 @@ fn a_deadline_that_has_passed_is_renewed_when_its_question_opens_again() {
     let (mut bench, rows) = opened(OnDeadline::Escalate(None), vec![file("a.md", b"one")]);
     let deadline = rows.timers[0].timer.clone();
     bench.now += 600_000;
-    bench.outcome(Body::TimerDue { timer: deadline.clone() });
+    bench.outcome(CommandKind::TimerDue { timer: deadline.clone() });
     assert!(bench.hold().is_escalated());
     assert_eq!(seal(&mut bench).timers_gone, [deadline]);
     let hold = bench.hold().id.clone();
     bench.answer("Go", None);
     assert_eq!(timers(&seal(&mut bench)), (vec![], 1), "only the reminders were still waited for");
     let files = vec![file("a.md", b"two")];
-    bench.outcome(Body::Rechecked { hold, revision: 1, files, differences: Vec::new() });
+    bench.outcome(CommandKind::Rechecked { hold, revision: 1, files, differences: Vec::new() });
     assert_eq!(timers(&seal(&mut bench)), (vec!["deadline", "remind"], 0));
 }
 
@@ -98,7 +98,7 @@ fn a_run_whose_answer_is_being_checked_is_running_although_another_question_is_o
     for address in ["one/db", "one/cache"] {
         let Effect::Task { key, attempt } = bench.effect_of(address) else { unreachable!() };
         let outcome = TaskOutcome::Asks(Box::new(shows(address)));
-        bench.outcome(Body::TaskEnded { key, attempt, outcome, agent: None, commit: None });
+        bench.outcome(CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None });
     }
     assert_eq!(bench.run.status(), Status::Waiting);
     bench.answer_task("one/db", "sqlite", None);

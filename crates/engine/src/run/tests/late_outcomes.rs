@@ -7,7 +7,7 @@ use crate::run::event::RefusedAttempt;
 fn creating(presets: Vec<Preset>, actor: Actor) -> Result<(), Refusal> {
     let run = RunId::from("run00000");
     let created = Created::new(run, Digest::of(b"definition"), "out".into(), DriverId::from("driver-1"));
-    let command = command(actor, Body::Create(Box::new(Create { created, presets })), 0, true);
+    let command = command(actor, CommandKind::Create(Box::new(Create { created, presets })), 0, true);
     create(&command, Arc::new(workflow(vec![phase("one", vec![task("a", &[])])]))).map(|_| ())
 }
 
@@ -28,12 +28,12 @@ fn the_condition_of_a_checkpoint_counts_only_for_the_execution_it_was_evaluated_
     bench.perform(&bench.effect_of("one/a"));
     let evaluated = |phase: &str, iteration| {
         let phase = PhaseId::from(phase);
-        Body::ConditionEvaluated { phase, iteration, outcome: ConditionOutcome::False }
+        CommandKind::ConditionEvaluated { phase, iteration, outcome: ConditionOutcome::False }
     };
     for (phase, iteration) in [("two", 1), ("one", 2)] {
         assert_eq!(bench.outcome(evaluated(phase, iteration)), [], "{phase} {iteration}");
     }
-    bench.tell(person(), Body::Cancel { reason: None }, true).unwrap();
+    bench.tell(person(), CommandKind::Cancel { reason: None }, true).unwrap();
     assert_eq!(bench.outcome(evaluated("one", 1)), [], "the run has ended");
 }
 
@@ -44,8 +44,8 @@ fn gated(change: impl FnOnce(&mut Phase)) -> Bench {
     Bench::new(workflow(vec![one]))
 }
 
-fn gate_ended(phase: &str, iteration: u32, attempt: u32, failure: Option<Failure>) -> Body {
-    Body::GateEnded { phase: PhaseId::from(phase), iteration, gate: GateId::from("lint"), attempt, failure }
+fn gate_ended(phase: &str, iteration: u32, attempt: u32, failure: Option<Failure>) -> CommandKind {
+    CommandKind::GateEnded { phase: PhaseId::from(phase), iteration, gate: GateId::from("lint"), attempt, failure }
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_list_says_how_many_of_its_items_failed() {
     let Effect::Task { key, attempt } = bench.effect_of("one/each") else { unreachable!() };
     let item = |key: &str| crate::run::command::Item { key: key.into(), value: Datum::Inline("1".into()) };
     let outcome = TaskOutcome::Items(vec![item("x"), item("y"), item("z")]);
-    bench.outcome(Body::TaskEnded { key, attempt, outcome, agent: None, commit: None });
+    bench.outcome(CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None });
     bench.fail("one/each[x]");
     bench.perform(&bench.effect_of("one/each[y]"));
     bench.fail("one/each[z]");
@@ -139,7 +139,7 @@ fn many_refused_attempts_are_told_with_their_number() {
     let mut bench = Bench::new(workflow(vec![phase("one", vec![task("a", &[])])]));
     let mut refuse = |number| {
         let refused = RefusedAttempt { number, ..RefusedAttempt::new("answer", None, "no".into()) };
-        let events = bench.tell(person(), Body::RecordRefusal(refused), false).unwrap();
+        let events = bench.tell(person(), CommandKind::RecordRefusal(refused), false).unwrap();
         let Some(Event::AttemptRefused(refused)) = events.first() else { panic!("it is recorded") };
         (refused.number, bench.run.warnings.iter().filter(|warning| warning.starts_with("at least")).count())
     };
@@ -154,8 +154,11 @@ fn what_was_changed_is_refused_when_it_moves_what_is_done_behind_what_runs() {
     let of = |ids: &[&str]| workflow(ids.iter().map(|id| phase(id, vec![task("a", &[])])).collect());
     let mut bench = Bench::new(of(&["one", "two"]));
     bench.perform(&bench.effect_of("one/a"));
-    let accept =
-        |now: Workflow| Body::AcceptDefinition { definition: Digest::of(b"changed"), workflow: Arc::new(now), files: Vec::new() };
+    let accept = |now: Workflow| CommandKind::AcceptDefinition {
+        definition: Digest::of(b"changed"),
+        workflow: Arc::new(now),
+        files: Vec::new(),
+    };
     let refused = bench.tell(person(), accept(of(&["two", "one"])), false);
     assert!(matches!(refused, Err(Refusal::PhaseMoved { phase }) if phase.as_str() == "one"));
     bench.tell(person(), accept(of(&["zero", "one", "two"])), false).unwrap();

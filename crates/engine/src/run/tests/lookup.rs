@@ -9,7 +9,7 @@ use crate::spec::subagent::Subagent;
 fn items(bench: &mut Bench, names: &[&str]) {
     let item = |name: &&str| crate::run::command::Item { key: (*name).into(), value: Datum::Inline("1".into()) };
     let outcome = TaskOutcome::Items(names.iter().map(item).collect());
-    bench.outcome(Body::TaskEnded { key: key("one", 1, "e"), attempt: 1, outcome, agent: None, commit: None });
+    bench.outcome(CommandKind::TaskEnded { key: key("one", 1, "e"), attempt: 1, outcome, agent: None, commit: None });
 }
 
 fn each(id: &str, needs: &[&str]) -> Task {
@@ -24,7 +24,7 @@ fn adaptive() -> Task {
 fn call(bench: &mut Bench, kinds: &[&str]) {
     let agents = kinds.iter().map(|kind| Subagent { kind: (*kind).into(), config: BTreeMap::new() }).collect();
     let outcome = TaskOutcome::Agents(agents);
-    bench.outcome(Body::TaskEnded { key: key("one", 1, "adaptive"), attempt: 1, outcome, agent: None, commit: None });
+    bench.outcome(CommandKind::TaskEnded { key: key("one", 1, "adaptive"), attempt: 1, outcome, agent: None, commit: None });
 }
 
 #[test]
@@ -63,10 +63,10 @@ fn a_finished_phase_remembers_its_own_tasks_that_were_not_done() {
     let mut bench = Bench::new(workflow(vec![phase("one", tasks), phase("two", vec![task("c", &[])])]));
     call(&mut bench, &["helper"]);
     bench.fail("one/a");
-    bench.outcome(Body::WhenEvaluated { key: key("one", 1, "b"), outcome: ConditionOutcome::False });
+    bench.outcome(CommandKind::WhenEvaluated { key: key("one", 1, "b"), outcome: ConditionOutcome::False });
     bench.fail("one/helper");
     let step = crate::id::StepKey::Task(key("one", 1, "helper"));
-    bench.tell(person(), Body::SkipTask { step, reason: "not today".into(), cut_off: None }, true).unwrap();
+    bench.tell(person(), CommandKind::SkipTask { step, reason: "not today".into(), cut_off: None }, true).unwrap();
     bench.take_over();
     assert_eq!(bench.run.current.as_ref().unwrap().id.as_str(), "two");
     let ended: Vec<&str> = bench.run.not_done["one"].iter().map(|ended| ended.task.as_str()).collect();

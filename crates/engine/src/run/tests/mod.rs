@@ -40,7 +40,7 @@ use crate::datum::Datum;
 use crate::digest::Digest;
 use crate::hold::{Action, Choice, Hold};
 use crate::id::{DriverId, GateId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey};
-use crate::run::command::{Actor, Body, Channel, Command, Create, Credential, GapsFound, Showing, TaskOutcome};
+use crate::run::command::{Actor, Channel, Command, CommandKind, Create, Credential, GapsFound, Showing, TaskOutcome};
 use crate::run::effect::Effect;
 use crate::run::event::{ConditionOutcome, Created, Entry, Event, Failure, FailureKind, Origin, OutputFile, Preset};
 use crate::run::pipeline::PipelineWish;
@@ -117,12 +117,12 @@ impl Bench {
             ..Created::new(RunId::from("run00000"), Digest::of(b"definition"), "out".into(), DriverId::from("driver-1"))
         };
         let body = Create { created, presets };
-        let command = command(person(), Body::Create(Box::new(body)), 0, true);
+        let command = command(person(), CommandKind::Create(Box::new(body)), 0, true);
         let (run, entries) = create(&command, Arc::new(workflow)).unwrap();
         Self { run, entries, now: 0 }
     }
 
-    pub(super) fn tell(&mut self, actor: Actor, body: Body, driving: bool) -> Result<Vec<Event>, Refusal> {
+    pub(super) fn tell(&mut self, actor: Actor, body: CommandKind, driving: bool) -> Result<Vec<Event>, Refusal> {
         self.now += 1000;
         let command = command(actor, body, self.now, driving);
         let fired = fire_deadlines(&mut self.run, &command);
@@ -132,7 +132,7 @@ impl Bench {
         Ok(fired.into_iter().chain(entries).map(|entry| entry.event).collect())
     }
 
-    pub(super) fn outcome(&mut self, body: Body) -> Vec<Event> {
+    pub(super) fn outcome(&mut self, body: CommandKind) -> Vec<Event> {
         self.tell(Actor::driver(), body, true).unwrap()
     }
 
@@ -153,43 +153,43 @@ impl Bench {
                     }
                     None => TaskOutcome::Finished { result: None, outputs: Vec::new() },
                 };
-                Body::TaskEnded { key, attempt, outcome, agent: None, commit: None }
+                CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None }
             }
             Effect::Gate { phase, iteration, gate, attempt } => {
-                Body::GateEnded { phase, iteration, gate, attempt, failure: None }
+                CommandKind::GateEnded { phase, iteration, gate, attempt, failure: None }
             }
             Effect::Evaluate { phase, iteration } => {
-                Body::ConditionEvaluated { phase, iteration, outcome: ConditionOutcome::True }
+                CommandKind::ConditionEvaluated { phase, iteration, outcome: ConditionOutcome::True }
             }
             Effect::Show { phase, iteration } => {
                 let checkpoint = self.run.workflow.phase(phase.as_str()).and_then(|phase| phase.checkpoint.as_ref());
                 let question = checkpoint.and_then(|checkpoint| checkpoint.question.clone());
                 let shown = Showing { prompt: "Go on?".into(), question, ..Default::default() };
-                Body::Shown { phase, iteration, shown: Box::new(shown) }
+                CommandKind::Shown { phase, iteration, shown: Box::new(shown) }
             }
             Effect::Recheck { hold, revision } => {
                 let files = self.run.holds[&hold].files.clone();
-                Body::Rechecked { hold, revision, files, differences: Vec::new() }
+                CommandKind::Rechecked { hold, revision, files, differences: Vec::new() }
             }
-            Effect::Check { hold, revision } => Body::Checked { hold, revision, failure: None },
-            Effect::When { key } => Body::WhenEvaluated { key, outcome: ConditionOutcome::True },
+            Effect::Check { hold, revision } => CommandKind::Checked { hold, revision, failure: None },
+            Effect::When { key } => CommandKind::WhenEvaluated { key, outcome: ConditionOutcome::True },
             Effect::Gaps { phase, iteration, round } => {
                 let found = GapsFound::Whole { status: "complete".into(), message: None };
-                Body::GapsChecked { phase, iteration, round, found }
+                CommandKind::GapsChecked { phase, iteration, round, found }
             }
             Effect::Think { thinker, .. } => {
-                Body::Thought { thinker, text: Ok(Datum::Inline("\"thought\"".into())), agent: None }
+                CommandKind::Thought { thinker, text: Ok(Datum::Inline("\"thought\"".into())), agent: None }
             }
             Effect::Finalize => {
                 let file = OutputFile { path: "final.md".into(), digest: Digest::of(b"x"), bytes: 1, stored: false };
-                Body::Finalized { made: Ok(file) }
+                CommandKind::Finalized { made: Ok(file) }
             }
             Effect::Artifacts { key } => {
-                Body::Pipeline(Box::new(PipelineWish::ArtifactsFound { key, paths: Vec::new(), missing: Vec::new() }))
+                CommandKind::Pipeline(Box::new(PipelineWish::ArtifactsFound { key, paths: Vec::new(), missing: Vec::new() }))
             }
             Effect::Wake { timer, due, .. } => {
                 self.now = self.now.max(due.as_millis());
-                Body::TimerDue { timer }
+                CommandKind::TimerDue { timer }
             }
         };
         let events = self.outcome(body);
@@ -215,7 +215,7 @@ impl Bench {
             _ => None,
         });
         let (key, attempt) = found.expect("the task is under way");
-        self.outcome(Body::TaskEnded { key, attempt, outcome: TaskOutcome::Failed(broken()), agent: None, commit: None })
+        self.outcome(CommandKind::TaskEnded { key, attempt, outcome: TaskOutcome::Failed(broken()), agent: None, commit: None })
     }
 
     pub(super) fn hold(&self) -> &Hold {
@@ -229,9 +229,9 @@ impl Bench {
         self.tell(person(), body, true).unwrap()
     }
 
-    pub(super) fn answer_body(&self, option: &str, feedback: Option<&str>) -> Body {
+    pub(super) fn answer_body(&self, option: &str, feedback: Option<&str>) -> CommandKind {
         let hold = self.hold();
-        Body::Answer {
+        CommandKind::Answer {
             hold: hold.id.clone(),
             revision: Some(hold.revision),
             option: option.into(),
@@ -251,16 +251,16 @@ impl Bench {
         self.tell(person(), body, false).unwrap();
     }
 
-    fn answer_task_body(&self, address: &str, option: &str, feedback: Option<&str>) -> Body {
+    fn answer_task_body(&self, address: &str, option: &str, feedback: Option<&str>) -> CommandKind {
         let open = self.run.open_holds();
         let asked = open.iter().find(|hold| hold.scope.addresses() == [address]).expect("its question is open");
         let (hold, revision, feedback) = (asked.id.clone(), Some(asked.revision), feedback.map(Into::into));
-        Body::Answer { hold, revision, option: option.into(), feedback }
+        CommandKind::Answer { hold, revision, option: option.into(), feedback }
     }
 
     /// A process starts to drive the run.
     pub(super) fn take_over(&mut self) -> Vec<Event> {
-        self.tell(person(), Body::TakeOver { driver: DriverId::from("d2"), detached: false }, true).unwrap()
+        self.tell(person(), CommandKind::TakeOver { driver: DriverId::from("d2"), detached: false }, true).unwrap()
     }
 
     /// The addresses of the tasks that open holds ask about.
@@ -301,8 +301,8 @@ pub(super) fn hold_id(text: &str) -> HoldId {
     HoldId::from(text)
 }
 
-fn command(actor: Actor, body: Body, at: i64, driving: bool) -> Command {
+fn command(actor: Actor, body: CommandKind, at: i64, driving: bool) -> Command {
     let mut seed = [0; 16];
     seed[..8].copy_from_slice(&at.to_le_bytes());
-    Command { id: None, actor, at: Timestamp::from_millis(at), seed, driving, require_terminal: true, body }
+    Command { id: None, actor, at: Timestamp::from_millis(at), seed, driving, require_terminal: true, kind: body }
 }

@@ -25,10 +25,10 @@ fn a_checkpoint_may_be_read_for_early_but_its_condition_is_not_evaluated_early()
 #[test]
 fn nothing_is_read_for_a_run_that_stops_or_has_ended() {
     let mut bench = asking(None);
-    bench.outcome(Body::Interrupt { signal: "SIGTERM".into() });
+    bench.outcome(CommandKind::Interrupt { signal: "SIGTERM".into() });
     assert_eq!((bench.run.pending_read(), bench.run.pending()), (None, vec![]));
     let mut bench = asking(None);
-    bench.tell(person(), Body::Cancel { reason: None }, true).unwrap();
+    bench.tell(person(), CommandKind::Cancel { reason: None }, true).unwrap();
     assert_eq!((bench.run.pending_read(), bench.run.pending()), (None, vec![]));
 }
 
@@ -38,7 +38,7 @@ fn shown_files_may_be_compared_early() {
     let seen = crate::hold::Seen::File { digest: Digest::of(b"x"), bytes: 1, mode: 0o644 };
     let files = vec![crate::hold::ShownFile::new("a.md", seen)];
     let shown = Box::new(Showing { files, ..Showing::default() });
-    bench.outcome(Body::Shown { phase: PhaseId::from("one"), iteration: 1, shown });
+    bench.outcome(CommandKind::Shown { phase: PhaseId::from("one"), iteration: 1, shown });
     bench.answer("Go", None);
     assert!(matches!(bench.run.pending_read(), Some(Effect::Recheck { revision: 1, .. })));
 }

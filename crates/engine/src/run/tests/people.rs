@@ -7,12 +7,12 @@ use crate::run::Status;
 use crate::run::event::AttemptReason;
 use std::time::Duration;
 
-pub(super) fn retry(task: &str) -> Body {
-    Body::RetryTask { step: StepKey::Task(key("one", 1, task)), cut_off: None }
+pub(super) fn retry(task: &str) -> CommandKind {
+    CommandKind::RetryTask { step: StepKey::Task(key("one", 1, task)), cut_off: None }
 }
 
-pub(super) fn skip(task: &str) -> Body {
-    Body::SkipTask { step: StepKey::Task(key("one", 1, task)), reason: "done by hand".into(), cut_off: None }
+pub(super) fn skip(task: &str) -> CommandKind {
+    CommandKind::SkipTask { step: StepKey::Task(key("one", 1, task)), reason: "done by hand".into(), cut_off: None }
 }
 
 pub(super) fn the_gate(gate: &str) -> StepKey {
@@ -20,7 +20,7 @@ pub(super) fn the_gate(gate: &str) -> StepKey {
 }
 
 pub(super) fn take_over(bench: &mut Bench) {
-    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    bench.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
 }
 
 /// `a` and `b` side by side, `c` after `a`.
@@ -58,7 +58,7 @@ pub(super) fn failed_gate(on_fail: OnFail) -> Bench {
     }
     let Some(Effect::Gate { phase, iteration, gate, attempt }) = bench.run.pending().into_iter().next() else { panic!() };
     assert_eq!(gate.as_str(), "test");
-    bench.outcome(Body::GateEnded { phase, iteration, gate, attempt, failure: Some(broken()) });
+    bench.outcome(CommandKind::GateEnded { phase, iteration, gate, attempt, failure: Some(broken()) });
     bench
 }
 
@@ -82,7 +82,7 @@ fn whoever_drives_sees_a_retry_when_it_looks() {
     bench.fail("one/a");
     bench.tell(person(), retry("a"), false).unwrap();
     assert_eq!(bench.started(), ["one/a", "one/b"]);
-    bench.outcome(Body::Look);
+    bench.outcome(CommandKind::Look);
     assert_eq!(bench.started(), ["one/a", "one/b", "one/a"]);
     bench.work();
     assert_eq!(bench.run.status(), Status::Complete, "the failure never ended the run");
@@ -125,9 +125,9 @@ fn a_retry_takes_back_the_question_about_the_task() {
     let (_, _, rows) = bench.run.seal(Vec::new());
     assert_eq!((&rows.holds[0].hold, rows.holds[0].state), (&hold, HoldState::Void));
     assert_eq!(rows.run.unwrap().status, "running");
-    let late = Body::Answer { hold, revision: Some(1), option: "rerun".into(), feedback: None };
+    let late = CommandKind::Answer { hold, revision: Some(1), option: "rerun".into(), feedback: None };
     assert!(matches!(bench.tell(person(), late, false), Err(Refusal::HoldVoided { .. })));
-    bench.outcome(Body::Look);
+    bench.outcome(CommandKind::Look);
     bench.fail("one/a");
     assert_eq!(bench.hold().kind, HoldKind::Failed, "it can be asked about again");
 }
@@ -140,7 +140,7 @@ fn a_question_about_several_is_asked_anew_about_the_others() {
     bench.tell(person(), retry("a"), false).unwrap();
     assert_ne!(bench.hold().id, hold);
     assert!(bench.hold().prompt.contains("one/b") && !bench.hold().prompt.contains("one/a"));
-    bench.outcome(Body::Look);
+    bench.outcome(CommandKind::Look);
     assert_eq!(bench.started(), ["one/a", "one/b", "one/a"]);
     assert_eq!(bench.run.open_holds().len(), 1);
     bench.tell(person(), skip("b"), true).unwrap();
@@ -156,7 +156,7 @@ fn an_answer_that_was_there_first_stands() {
     let Err(Refusal::AnswerConflicts { recorded, given, .. }) = bench.tell(person(), retry("a"), false) else { panic!() };
     assert_eq!((recorded.as_str(), given.as_str()), ("Count as done", "Run again"));
     assert!(matches!(bench.tell(person(), skip("a"), false), Err(Refusal::AlreadyAnswered { .. })));
-    bench.outcome(Body::Look);
+    bench.outcome(CommandKind::Look);
     bench.work();
     assert_eq!(bench.run.status(), Status::Complete);
 }
@@ -169,7 +169,7 @@ fn an_answer_in_advance_is_kept_for_the_next_question() {
     let mut bench = Bench::new(workflow(vec![one]));
     bench.fail("one/a");
     bench.tell(person(), retry("a"), false).unwrap();
-    bench.tell(person(), Body::GivePresets { presets: vec![preset] }, true).unwrap();
+    bench.tell(person(), CommandKind::GivePresets { presets: vec![preset] }, true).unwrap();
     assert_eq!(bench.run.presets.len(), 1);
     bench.fail("one/a");
     assert_eq!(bench.run.status(), Status::Aborted);
@@ -256,16 +256,16 @@ fn a_task_that_has_not_started_can_be_skipped_but_not_retried() {
 fn a_gate_is_tried_again_or_waived() {
     let mut bench = failed_gate(OnFail::Fail);
     assert_eq!(bench.run.status(), Status::Failed);
-    bench.tell(person(), Body::RetryTask { step: the_gate("test"), cut_off: None }, false).unwrap();
+    bench.tell(person(), CommandKind::RetryTask { step: the_gate("test"), cut_off: None }, false).unwrap();
     assert_eq!((bench.run.status(), bench.run.pending()), (Status::Running, Vec::new()));
-    bench.outcome(Body::Look);
+    bench.outcome(CommandKind::Look);
     assert!(matches!(&bench.run.pending()[..], [Effect::Gate { gate, attempt: 2, .. }] if gate.as_str() == "test"));
     bench.work();
     assert_eq!(bench.run.status(), Status::Complete);
 
     let mut bench = failed_gate(OnFail::Ask);
     assert_eq!(bench.run.status(), Status::Waiting);
-    let body = |gate: &str| Body::SkipTask { step: the_gate(gate), reason: " flaky ".into(), cut_off: None };
+    let body = |gate: &str| CommandKind::SkipTask { step: the_gate(gate), reason: " flaky ".into(), cut_off: None };
     bench.tell(person(), body("test"), true).unwrap();
     assert!(bench.run.holds.is_empty());
     assert!(bench.has(|event| matches!(event, Event::GateWaived { reason: Some(reason), .. } if reason == "flaky")));
@@ -290,7 +290,7 @@ fn what_runs_is_left_alone() {
 #[test]
 fn an_attempt_whose_driver_died_was_cut_off() {
     let mut bench = three(|one| one.tasks[0].on_interrupt = OnInterrupt::Ask);
-    let body = |attempt| Body::RetryTask { step: StepKey::Task(key("one", 1, "a")), cut_off: Some(attempt) };
+    let body = |attempt| CommandKind::RetryTask { step: StepKey::Task(key("one", 1, "a")), cut_off: Some(attempt) };
     assert!(matches!(bench.tell(person(), body(2), false), Err(Refusal::StepRunning { .. })), "that is another attempt");
     let events = bench.tell(person(), body(1), false).unwrap();
     assert!(matches!(&events[..], [Event::TaskInterrupted { attempt: 1, .. }, Event::RetryAsked { .. }]), "{events:?}");
@@ -325,19 +325,19 @@ fn asking_twice_is_told_and_changes_nothing() {
 #[test]
 fn only_the_phase_under_way_can_be_moved() {
     let mut bench = failed();
-    let other = |key: TaskKey| Body::RetryTask { step: StepKey::Task(key), cut_off: None };
+    let other = |key: TaskKey| CommandKind::RetryTask { step: StepKey::Task(key), cut_off: None };
     for key in [key("two", 1, "later"), key("one", 2, "a"), key("one", 1, "nobody")] {
         let Err(Refusal::NotUnderWay { current, .. }) = bench.tell(person(), other(key), true) else { panic!() };
         assert_eq!(current, Some(PhaseId::from("one")));
     }
-    let gate = Body::SkipTask { step: the_gate("nothing"), reason: "x".into(), cut_off: None };
+    let gate = CommandKind::SkipTask { step: the_gate("nothing"), reason: "x".into(), cut_off: None };
     assert!(matches!(bench.tell(person(), gate, true), Err(Refusal::NotUnderWay { .. })));
 }
 
 #[test]
 fn a_run_that_has_ended_for_good_is_not_moved() {
     let mut bench = failed();
-    bench.tell(person(), Body::Cancel { reason: None }, false).unwrap();
+    bench.tell(person(), CommandKind::Cancel { reason: None }, false).unwrap();
     for body in [retry("a"), skip("a")] {
         assert!(matches!(bench.tell(person(), body, false), Err(Refusal::Ended { status: "cancelled" })));
     }
@@ -346,7 +346,7 @@ fn a_run_that_has_ended_for_good_is_not_moved() {
 #[test]
 fn a_reason_is_needed_to_skip() {
     let mut bench = failed();
-    let body = Body::SkipTask { step: StepKey::Task(key("one", 1, "a")), reason: " \n".into(), cut_off: None };
+    let body = CommandKind::SkipTask { step: StepKey::Task(key("one", 1, "a")), reason: " \n".into(), cut_off: None };
     assert!(matches!(bench.tell(person(), body, true), Err(Refusal::NoReason { .. })));
 }
 

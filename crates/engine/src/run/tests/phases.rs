@@ -95,7 +95,7 @@ fn a_checkpoint_whose_condition_is_false_is_passed_over() {
     let mut bench = Bench::new(definition);
     bench.perform(&bench.run.pending()[0].clone());
     let outcome = ConditionOutcome::False;
-    bench.outcome(Body::ConditionEvaluated { phase: PhaseId::from("plan"), iteration: 1, outcome });
+    bench.outcome(CommandKind::ConditionEvaluated { phase: PhaseId::from("plan"), iteration: 1, outcome });
     assert!(bench.run.holds.is_empty());
     assert_eq!(bench.started().last().unwrap(), "build/make");
 }
@@ -107,12 +107,12 @@ fn a_checkpoint_that_is_to_be_passed_over_is_not_shown_before_it_is() {
     let mut bench = Bench::new(definition);
     bench.perform(&bench.run.pending()[0].clone());
     let (phase, outcome) = (PhaseId::from("plan"), ConditionOutcome::False);
-    let evaluated = Body::ConditionEvaluated { phase: phase.clone(), iteration: 1, outcome };
+    let evaluated = CommandKind::ConditionEvaluated { phase: phase.clone(), iteration: 1, outcome };
     bench.tell(Actor::driver(), evaluated, false).unwrap();
     assert_eq!(bench.run.pending(), []);
-    let shown = Body::Shown { phase, iteration: 1, shown: Box::default() };
+    let shown = CommandKind::Shown { phase, iteration: 1, shown: Box::default() };
     assert_eq!(bench.tell(Actor::driver(), shown, false), Ok(Vec::new()));
-    bench.outcome(Body::Look);
+    bench.outcome(CommandKind::Look);
     assert!(bench.run.holds.is_empty());
     assert_eq!(bench.started().last().unwrap(), "build/make");
 }
@@ -123,7 +123,7 @@ fn a_condition_that_errors_shows_the_checkpoint_with_the_error() {
     definition.phases[0].checkpoint.as_mut().unwrap().condition = condition();
     let mut bench = Bench::new(definition.clone());
     bench.perform(&bench.run.pending()[0].clone());
-    let body = || Body::ConditionEvaluated {
+    let body = || CommandKind::ConditionEvaluated {
         phase: PhaseId::from("plan"),
         iteration: 1,
         outcome: ConditionOutcome::Error("x is not defined".into()),

@@ -13,7 +13,7 @@ fn reviewed() -> Workflow {
 }
 
 fn wish(bench: &mut Bench, wish: PipelineWish) -> Vec<Event> {
-    bench.tell(person(), Body::Pipeline(Box::new(wish)), true).unwrap()
+    bench.tell(person(), CommandKind::Pipeline(Box::new(wish)), true).unwrap()
 }
 
 fn asking(verdict: Verdict, gates: Vec<Gate>) -> Review {
@@ -59,7 +59,7 @@ fn a_review_comes_too_late_once_the_pipeline_has_started() {
     let asks_for_review = |definition: &Workflow| {
         let mut now = definition.clone();
         now.pipeline.as_mut().unwrap().review = true;
-        Body::AcceptDefinition { definition: Digest::of(b"changed"), workflow: Arc::new(now), files: Vec::new() }
+        CommandKind::AcceptDefinition { definition: Digest::of(b"changed"), workflow: Arc::new(now), files: Vec::new() }
     };
     bench.tell(person(), asks_for_review(&definition), true).unwrap();
     assert!(!bench.run.waits_for_review(), "its first phase runs");
@@ -68,7 +68,7 @@ fn a_review_comes_too_late_once_the_pipeline_has_started() {
     while bench.run.pending() != [Effect::Finalize] {
         bench.perform(&bench.run.pending()[0].clone());
     }
-    bench.outcome(Body::Finalized { made: Err("no space left".into()) });
+    bench.outcome(CommandKind::Finalized { made: Err("no space left".into()) });
     assert!(!bench.run.waits_for_review(), "all its phases are done");
     assert_eq!(file(&mut bench, review(Verdict::DoNotShip)).unwrap_err(), Refusal::ReviewTooLate);
     bench.take_over();

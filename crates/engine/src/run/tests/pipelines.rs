@@ -77,7 +77,7 @@ pub(super) fn review(verdict: Verdict) -> Review {
 }
 
 pub(super) fn file(bench: &mut Bench, review: Review) -> Result<Vec<Event>, Refusal> {
-    bench.tell(person(), Body::Pipeline(Box::new(PipelineWish::Review(review))), true)
+    bench.tell(person(), CommandKind::Pipeline(Box::new(PipelineWish::Review(review))), true)
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn artifacts_are_those_of_completed_workstreams() {
     let key = key("phase-1", 1, "WS1");
     assert!(bench.run.pending().contains(&Effect::Artifacts { key: key.clone() }));
     let (paths, missing) = (vec!["a.sql".into()], vec!["b.sql".into()]);
-    bench.outcome(Body::Pipeline(Box::new(PipelineWish::ArtifactsFound { key, paths, missing })));
+    bench.outcome(CommandKind::Pipeline(Box::new(PipelineWish::ArtifactsFound { key, paths, missing })));
     assert_eq!(bench.run.warnings, ["WS1 was to leave behind what is not there: b.sql"]);
     assert!(said(&bench).artifacts.is_empty(), "its gate has not passed");
     bench.work();
@@ -119,7 +119,7 @@ fn artifacts_are_those_of_completed_workstreams() {
 fn a_run_does_not_end_before_it_was_looked_for_what_its_workstreams_left_behind() {
     let finish = |bench: &mut Bench, name: &str, outcome: TaskOutcome| {
         let key = key("phase-2", 1, name);
-        bench.outcome(Body::TaskEnded { key, attempt: 1, outcome, agent: None, commit: None });
+        bench.outcome(CommandKind::TaskEnded { key, attempt: 1, outcome, agent: None, commit: None });
     };
     let done = || TaskOutcome::Finished { result: None, outputs: Vec::new() };
     let failure = Failure { kind: FailureKind::Exit(2), message: "it broke".into(), tail: String::new() };
@@ -135,7 +135,7 @@ fn a_run_does_not_end_before_it_was_looked_for_what_its_workstreams_left_behind(
         assert_eq!(bench.run.status(), Status::Running, "nobody has looked yet");
         while let Some(Effect::Artifacts { key }) = bench.run.pending().into_iter().next() {
             let paths = vec![format!("{}.sql", key.task)];
-            bench.outcome(Body::Pipeline(Box::new(PipelineWish::ArtifactsFound { key, paths, missing: Vec::new() })));
+            bench.outcome(CommandKind::Pipeline(Box::new(PipelineWish::ArtifactsFound { key, paths, missing: Vec::new() })));
         }
         assert_eq!(bench.run.status(), ends);
         assert!(said(&bench).artifacts.contains(&("WS2".to_owned(), vec!["WS2.sql".to_owned()])), "{ends:?}");
@@ -150,7 +150,7 @@ fn a_failure_names_the_workstream_and_the_place_that_its_output_shows() {
     let tail = "/project/src/a.ts(45,7): error TS2339: Property 'x' does not exist";
     let failure = Failure { kind: FailureKind::Exit(2), message: "it ended with exit code 2".into(), tail: tail.into() };
     let (key, outcome) = (key("phase-2", 1, "WS3"), TaskOutcome::Failed(failure));
-    bench.outcome(Body::TaskEnded { key, attempt: 1, outcome, agent: None, commit: None });
+    bench.outcome(CommandKind::TaskEnded { key, attempt: 1, outcome, agent: None, commit: None });
     assert_eq!(said(&bench).status, Lifecycle::InProgress, "WS2 is at work");
     bench.work();
     assert_eq!(lists(&bench), expected("failed", 2, "WS1 WS2", "", "WS3"));
@@ -162,7 +162,7 @@ fn a_failure_names_the_workstream_and_the_place_that_its_output_shows() {
         line: Some(45),
     };
     assert_eq!(error, Some(expected_error));
-    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    bench.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
     assert_eq!(lists(&bench), expected("in_progress", 2, "WS1 WS2", "WS3", ""), "what was completed stays so");
     assert_eq!(said(&bench).error, None);
 }
@@ -173,7 +173,7 @@ fn fail_the_gate(bench: &mut Bench) {
     while let Some(effect) = bench.run.pending().into_iter().next() {
         match effect {
             Effect::Gate { phase, iteration, gate, attempt } => {
-                bench.outcome(Body::GateEnded { phase, iteration, gate, attempt, failure: Some(failure) });
+                bench.outcome(CommandKind::GateEnded { phase, iteration, gate, attempt, failure: Some(failure) });
                 return;
             }
             other => drop(bench.perform(&other)),
@@ -188,7 +188,7 @@ fn completed_workstreams_never_become_fewer_when_a_gate_is_tried_again() {
     bench.answer("Continue", None);
     fail_the_gate(&mut bench);
     assert_eq!(lists(&bench), expected("failed", 2, "WS1", "", "WS2 WS3"), "their gate has not passed");
-    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    bench.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
     assert_eq!(lists(&bench), expected("in_progress", 2, "WS1", "WS2 WS3", ""));
     bench.work();
     assert_eq!(lists(&bench), expected("complete", 2, "WS1 WS2 WS3", "", ""));
@@ -196,7 +196,7 @@ fn completed_workstreams_never_become_fewer_when_a_gate_is_tried_again() {
 
 #[test]
 fn a_person_may_resume_an_aborted_or_cancelled_pipeline_where_it_was() {
-    let take_over = || Body::TakeOver { driver: DriverId::from("driver-2"), detached: false };
+    let take_over = || CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false };
     let mut bench = Bench::new(pipeline());
     bench.work();
     bench.answer("Abort", None);
@@ -209,7 +209,7 @@ fn a_person_may_resume_an_aborted_or_cancelled_pipeline_where_it_was() {
     assert_eq!(lists(&bench), expected("paused", 1, "WS1", "", "WS2 WS3"), "the same question is asked again");
     assert_eq!((bench.run.status(), bench.started().len()), (Status::Waiting, 1));
     bench.answer("Continue", None);
-    bench.tell(person(), Body::Cancel { reason: None }, true).unwrap();
+    bench.tell(person(), CommandKind::Cancel { reason: None }, true).unwrap();
     assert_eq!(bench.run.status(), Status::Cancelled);
     bench.tell(person(), take_over(), true).unwrap();
     while bench.run.status() == Status::Waiting {
@@ -218,7 +218,7 @@ fn a_person_may_resume_an_aborted_or_cancelled_pipeline_where_it_was() {
     bench.work();
     assert_eq!(lists(&bench), expected("complete", 2, "WS1 WS2 WS3", "", ""));
     let mut other = Bench::new(workflow(vec![phase("one", vec![task("a", &[])])]));
-    other.tell(person(), Body::Cancel { reason: None }, true).unwrap();
+    other.tell(person(), CommandKind::Cancel { reason: None }, true).unwrap();
     assert!(matches!(other.tell(person(), take_over(), true), Err(Refusal::Ended { status: "cancelled" })));
 }
 
@@ -227,7 +227,7 @@ fn an_imported_pipeline_waits_until_a_person_resumes_it() {
     for status in [Lifecycle::Initialized, Lifecycle::InProgress, Lifecycle::Paused] {
         let mut bench = import_of(imported(status));
         assert_eq!((bench.run.status(), said(&bench).status), (Status::Waiting, status));
-        bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: true });
+        bench.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: true });
         assert_eq!(bench.run.status(), Status::Running, "{status:?}");
     }
 }
@@ -245,7 +245,7 @@ fn a_third_review_may_forbid_what_an_earlier_one_allowed() {
     let mut definition = pipeline();
     definition.pipeline.as_mut().unwrap().review = true;
     let mut bench = Bench::new(definition);
-    bench.tell(person(), Body::Interrupt { signal: "SIGINT".into() }, true).unwrap();
+    bench.tell(person(), CommandKind::Interrupt { signal: "SIGINT".into() }, true).unwrap();
     file(&mut bench, review(Verdict::DoNotShip)).unwrap();
     file(&mut bench, review(Verdict::Ship)).unwrap();
     file(&mut bench, review(Verdict::DoNotShip)).unwrap();
@@ -257,14 +257,14 @@ fn a_third_review_may_forbid_what_an_earlier_one_allowed() {
 
 #[test]
 fn interruption_cancellation_and_abortion_are_pauses() {
-    let stopped = |body: Body| {
+    let stopped = |body: CommandKind| {
         let mut bench = Bench::new(pipeline());
         bench.tell(person(), body, true).unwrap();
         lists(&bench)
     };
     let paused = expected("paused", 1, "", "", "WS1 WS2 WS3");
-    assert_eq!(stopped(Body::Interrupt { signal: "SIGINT".into() }), paused);
-    assert_eq!(stopped(Body::Cancel { reason: None }), paused);
+    assert_eq!(stopped(CommandKind::Interrupt { signal: "SIGINT".into() }), paused);
+    assert_eq!(stopped(CommandKind::Cancel { reason: None }), paused);
     let mut bench = Bench::new(pipeline());
     bench.work();
     bench.answer("Abort", None);
@@ -281,7 +281,7 @@ fn nothing_begins_before_a_review_lets_it() {
     file(&mut bench, review(Verdict::DoNotShip)).unwrap();
     assert_eq!(bench.run.status(), Status::Failed);
     assert_eq!(lists(&bench), expected("initialized", 0, "", "", "WS1 WS2 WS3"));
-    let take_over = Body::TakeOver { driver: DriverId::from("driver-2"), detached: false };
+    let take_over = CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false };
     assert_eq!(bench.tell(person(), take_over, true).unwrap_err(), Refusal::NotReviewed);
     file(&mut bench, review(Verdict::Ship)).unwrap();
     assert_eq!((said(&bench).review.unwrap().attempt, bench.started()), (2, vec!["phase-1/WS1".to_owned()]));
@@ -299,7 +299,7 @@ fn after_two_reviews_only_a_person_with_a_reason_moves_the_pipeline() {
     let silent = Review { override_reason: Some("  ".into()), ..review(Verdict::Overridden) };
     assert_eq!(file(&mut bench, silent).unwrap_err(), Refusal::NoOverrideReason);
     let agent = Actor { credential: Credential::Agent, ..person() };
-    let overriding = Body::Pipeline(Box::new(PipelineWish::Review(review(Verdict::Overridden))));
+    let overriding = CommandKind::Pipeline(Box::new(PipelineWish::Review(review(Verdict::Overridden))));
     assert!(matches!(bench.tell(agent, overriding, true), Err(Refusal::NotAPerson { .. })));
     file(&mut bench, review(Verdict::Overridden)).unwrap();
     let filed = said(&bench).review.unwrap();
@@ -339,7 +339,7 @@ fn a_review_that_let_it_begin_is_undone_only_by_one_that_forbids_or_by_a_person(
         task: None,
     }];
     let mut bench = Bench::new(definition);
-    bench.tell(person(), Body::Interrupt { signal: "SIGINT".into() }, true).unwrap();
+    bench.tell(person(), CommandKind::Interrupt { signal: "SIGINT".into() }, true).unwrap();
     let asking = |name: &str| Review { gates: vec![gate(name)], ..review(Verdict::ShipWithGates) };
     assert_eq!(file(&mut bench, asking("audit")).unwrap_err(), Refusal::GateKnown { gate: GateId::from("audit") });
     file(&mut bench, asking("rls")).unwrap();
@@ -357,13 +357,13 @@ fn notes_can_be_added_at_any_time() {
     let notes = Notes { key_fixes: vec![fix.clone()], ..Notes::default() };
     bench.work();
     let inside = Actor { inside_task: Some("phase-1/WS1".into()), ..person() };
-    bench.tell(inside, Body::Pipeline(Box::new(PipelineWish::Note(notes))), false).unwrap();
+    bench.tell(inside, CommandKind::Pipeline(Box::new(PipelineWish::Note(notes))), false).unwrap();
     assert!(bench.has(|event| matches!(event, Event::Pipeline(fact) if matches!(**fact, PipelineFact::Noted(_)))));
     assert_eq!(said(&bench).notes.key_fixes, [fix]);
     let mut other = Bench::new(workflow(vec![phase("one", vec![task("a", &[])])]));
     let notes = Notes { cleanup_done: vec!["x".into()], ..Notes::default() };
     assert_eq!(
-        other.tell(person(), Body::Pipeline(Box::new(PipelineWish::Note(notes))), false).unwrap_err(),
+        other.tell(person(), CommandKind::Pipeline(Box::new(PipelineWish::Note(notes))), false).unwrap_err(),
         Refusal::NoPipeline
     );
 }
@@ -374,8 +374,8 @@ fn the_phase_that_was_cut_off_can_run_again_from_its_beginning() {
     bench.work();
     bench.answer("Continue", None);
     next(&mut bench);
-    bench.tell(person(), Body::Pipeline(Box::new(PipelineWish::Restart)), false).unwrap();
-    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    bench.tell(person(), CommandKind::Pipeline(Box::new(PipelineWish::Restart)), false).unwrap();
+    bench.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
     assert_eq!(bench.run.iteration_counts["phase-2"], 2);
     bench.work();
     assert_eq!(lists(&bench), expected("complete", 2, "WS1 WS2 WS3", "", ""));
@@ -416,7 +416,7 @@ pub(super) fn import_into(definition: Workflow, imported: Imported) -> Bench {
         ..Created::new(RunId::from("run00000"), Digest::of(b"definition"), "out".into(), DriverId::from("driver-1"))
     };
     let body = Create { created, presets: Vec::new() };
-    let command = command(person(), Body::Create(Box::new(body)), 0, false);
+    let command = command(person(), CommandKind::Create(Box::new(body)), 0, false);
     (bench.run, bench.entries) = create(&command, Arc::new(definition)).unwrap();
     bench
 }
@@ -442,7 +442,7 @@ fn an_imported_pipeline_stands_as_its_file_says_until_it_goes_on() {
 fn what_was_done_before_the_import_never_runs_again_and_nothing_known_is_lost() {
     for status in [Lifecycle::Paused, Lifecycle::Failed, Lifecycle::InProgress, Lifecycle::Initialized] {
         let mut bench = import(status);
-        bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+        bench.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
         assert_eq!(bench.started(), ["phase-2/WS2", "phase-2/WS3"], "{status:?}");
         assert_eq!(lists(&bench), expected("in_progress", 2, "WS1 WS0", "WS2 WS3", ""));
         bench.work();
@@ -465,7 +465,7 @@ fn a_gate_that_had_passed_counts_only_where_its_work_was_done() {
     };
     let ran = |completed: &[&str]| {
         let mut bench = import_of(state(completed));
-        bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+        bench.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
         let before = said(&bench).gates_pending;
         bench.work();
         if bench.run.status() == Status::Waiting {
@@ -503,7 +503,7 @@ fn the_file_is_never_complete_while_it_says_that_something_is_pending() {
     let gate = Imported { gates_pending: vec!["audit".into()], ..imported(Lifecycle::Paused) };
     for imported in [elsewhere, gate] {
         let mut bench = import_of(imported);
-        bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+        bench.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
         bench.work();
         assert_eq!((bench.run.status(), said(&bench).status), (Status::Complete, Lifecycle::Paused));
     }

@@ -39,7 +39,7 @@ fn policy_takes_the_declared_default_and_never_one_that_does_not_go_on() {
     let mut bench = Bench::new(asked);
     bench.perform(&bench.run.pending()[0].clone());
     let shown = Showing { automatic: true, ..Showing::default() };
-    bench.outcome(Body::Shown { phase: PhaseId::from("one"), iteration: 1, shown: Box::new(shown) });
+    bench.outcome(CommandKind::Shown { phase: PhaseId::from("one"), iteration: 1, shown: Box::new(shown) });
     let taken: Vec<(&str, Channel)> =
         bench.run.decisions.iter().map(|decision| (decision.option.as_str(), decision.actor.channel)).collect();
     assert_eq!(taken, [("postgres", Channel::Policy), ("continue", Channel::Policy)]);
@@ -54,9 +54,9 @@ fn an_interrupted_attempt_that_fails_uses_retry() {
         shaky.retry = Retry { attempts: 2, backoff: Duration::from_secs(1) };
         let mut bench = Bench::new(workflow(vec![phase("one", vec![shaky])]));
         if stops {
-            bench.tell(Actor::driver(), Body::Interrupt { signal: "SIGTERM".into() }, true).unwrap();
+            bench.tell(Actor::driver(), CommandKind::Interrupt { signal: "SIGTERM".into() }, true).unwrap();
         }
-        let take_over = Body::TakeOver { driver: DriverId::from("d2"), detached: false };
+        let take_over = CommandKind::TakeOver { driver: DriverId::from("d2"), detached: false };
         bench.tell(person(), take_over.clone(), true).unwrap();
         let state = bench.run.task_run(&key("one", 1, "shaky")).unwrap().state.clone();
         assert!(matches!(state, TaskState::Backoff { .. } | TaskState::Running), "{state:?}");
@@ -80,7 +80,7 @@ fn each_retry_after_an_until_limit_has_all_its_rounds() {
             Effect::Task { key, attempt } => {
                 rounds += 1;
                 let outcome = TaskOutcome::Again { result: None, outputs: Vec::new(), why: "not yet".into() };
-                bench.outcome(Body::TaskEnded { key, attempt, outcome, agent: None, commit: None });
+                bench.outcome(CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None });
             }
             other => drop(bench.perform(&other)),
         }
@@ -103,7 +103,7 @@ fn a_phase_that_repeats_because_of_a_gate_is_told_what_the_gate_printed() {
     bench.perform(&bench.effect_of("one/make"));
     let failure = Failure { tail: "assertion failed: left == right\n".into(), ..broken() };
     let (phase, gate) = (PhaseId::from("one"), GateId::from("tests"));
-    bench.outcome(Body::GateEnded { phase, iteration: 1, gate, attempt: 1, failure: Some(failure) });
+    bench.outcome(CommandKind::GateEnded { phase, iteration: 1, gate, attempt: 1, failure: Some(failure) });
     let feedback = bench.run.current.as_ref().and_then(|phase| phase.feedback.clone()).unwrap();
     assert!(feedback.contains("one/tests failed: it broke"), "{feedback}");
     assert!(feedback.contains("assertion failed: left == right"), "{feedback}");
@@ -119,7 +119,7 @@ fn shown(bench: &mut Bench, automatic: bool) {
     let current = bench.run.current.as_ref().unwrap();
     let (phase, iteration) = (current.id.clone(), current.iteration);
     let shown = Box::new(Showing { prompt: "Go on?".into(), automatic, ..Showing::default() });
-    bench.outcome(Body::Shown { phase, iteration, shown });
+    bench.outcome(CommandKind::Shown { phase, iteration, shown });
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn issues_without_end_fail_the_run_and_resuming_asks_again() {
     bench.work();
     bench.answer("issues", Some("second"));
     assert_eq!(bench.run.status(), Status::Failed);
-    bench.tell(person(), Body::TakeOver { driver: DriverId::from("d2"), detached: false }, true).unwrap();
+    bench.tell(person(), CommandKind::TakeOver { driver: DriverId::from("d2"), detached: false }, true).unwrap();
     bench.work();
     assert_eq!((bench.run.status(), bench.hold().kind), (Status::Waiting, HoldKind::Verify));
     bench.answer("issues", Some("third"));
@@ -134,11 +134,11 @@ fn done_is_believed_only_when_the_check_passes() {
     let mut bench = bench(vec![action("mail", &[]), task("after", &["mail"])]);
     bench.answer("done", None);
     let Some(Effect::Check { hold, revision }) = bench.run.pending().into_iter().next() else { panic!("a check is due") };
-    bench.outcome(Body::Checked { hold: hold.clone(), revision, failure: Some(broken()) });
+    bench.outcome(CommandKind::Checked { hold: hold.clone(), revision, failure: Some(broken()) });
     assert_eq!((bench.hold().revision, bench.hold().state), (2, HoldState::Open));
     assert!(bench.hold().notes.iter().any(|note| note.contains("it broke")), "{:?}", bench.hold().notes);
     assert_eq!(bench.started(), ["one/mail"]);
-    bench.outcome(Body::Checked { hold, revision, failure: None });
+    bench.outcome(CommandKind::Checked { hold, revision, failure: None });
     assert_eq!(bench.hold().revision, 2, "a late result changes nothing");
     bench.answer("done", None);
     bench.work();
@@ -161,7 +161,7 @@ fn lacks_login(bench: &mut Bench, address: &str, probe: Option<&str>) -> Vec<Eve
     let (key, attempt) = running.expect("it runs");
     let probe = probe.map(|run| Check { run: run.into(), timeout: None, told: None });
     let outcome = TaskOutcome::Unauthenticated { missing: Box::new(missing), probe };
-    bench.outcome(Body::TaskEnded { key, attempt, outcome, agent: None, commit: None })
+    bench.outcome(CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None })
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn what_nobody_has_to_wait_for_goes_on_with_its_default_and_a_person_may_change_
     let found = crate::run::consequences(&bench.run, &decided.hold, "postgres").unwrap();
     assert_eq!(found.tasks, [TaskId::from("build")]);
     assert_eq!(found.carried, [TaskId::from("db"), TaskId::from("beside")]);
-    let change = Body::ChangeAnswer { hold: decided.hold.clone(), option: "postgres".into(), feedback: None };
+    let change = CommandKind::ChangeAnswer { hold: decided.hold.clone(), option: "postgres".into(), feedback: None };
     assert!(matches!(bench.tell(Actor::driver(), change.clone(), true), Err(Refusal::NotAPerson { .. })));
     let before = bench.started().len();
     bench.tell(person(), change.clone(), true).unwrap();
@@ -239,27 +239,27 @@ fn a_deadline_answers_escalates_or_aborts_unless_somebody_was_first() {
     let due = |bench: &mut Bench, seconds: i64| {
         let timer = timer(bench);
         bench.now += seconds * 1000;
-        bench.tell(Actor::driver(), Body::TimerDue { timer }, false).unwrap()
+        bench.tell(Actor::driver(), CommandKind::TimerDue { timer }, false).unwrap()
     };
     let answer = || OnDeadline::Answer(OptionId::from("postgres"));
     let mut first = bench(vec![with_waits(decision("db", &[]), waits(answer()))]);
     assert!(due(&mut first, 10).is_empty(), "it is not time yet");
     assert_eq!(due(&mut first, 3600).len(), 2);
-    let late = Body::Answer {
+    let late = CommandKind::Answer {
         hold: first.run.holds.keys().next().unwrap().clone(),
         revision: None,
         option: "sqlite".into(),
         feedback: None,
     };
     assert!(matches!(first.tell(person(), late, true), Err(Refusal::AnswerConflicts { .. })), "the deadline was first");
-    first.tell(Actor::driver(), Body::Look, true).unwrap();
+    first.tell(Actor::driver(), CommandKind::Look, true).unwrap();
     assert_eq!(first.run.decisions[0].actor.channel, Channel::Deadline);
 
     let mut second = bench(vec![with_waits(decision("db", &[]), waits(answer()))]);
     let timer = timer(&second);
     second.answer("sqlite", None);
     second.now += 7_200_000;
-    assert!(second.tell(Actor::driver(), Body::TimerDue { timer }, false).unwrap().is_empty(), "the answer was first");
+    assert!(second.tell(Actor::driver(), CommandKind::TimerDue { timer }, false).unwrap().is_empty(), "the answer was first");
 
     let mut third = bench(vec![with_waits(decision("db", &[]), waits(OnDeadline::Escalate(None)))]);
     due(&mut third, 3600);
@@ -280,7 +280,7 @@ fn people_are_reminded_again_and_again() {
         let remind = bench.hold().terms.remind.clone().unwrap();
         assert_eq!(remind.sent, number - 1);
         bench.now = remind.at.as_millis();
-        bench.tell(Actor::driver(), Body::TimerDue { timer: remind.timer }, false).unwrap();
+        bench.tell(Actor::driver(), CommandKind::TimerDue { timer: remind.timer }, false).unwrap();
     }
     assert_eq!(bench.hold().terms.remind.as_ref().unwrap().sent, 3);
 }
@@ -292,14 +292,14 @@ fn a_timer_fires_only_what_it_was_set_for() {
     let mut bench = bench(vec![with_waits(decision("db", &[]), waits)]);
     bench.now += 3_600_000;
     let due = |bench: &Bench, timer: &crate::id::TimerId| {
-        let body = Body::TimerDue { timer: timer.clone() };
+        let body = CommandKind::TimerDue { timer: timer.clone() };
         crate::run::decide(&bench.run, &command(Actor::driver(), body, bench.now, false)).unwrap()
     };
     assert_eq!(due(&bench, &crate::id::TimerId::from("none")), []);
     let (remind, timer) = (bench.hold().terms.remind.clone().unwrap().timer, bench.hold().terms.deadline.clone().unwrap().timer);
     assert!(matches!(&due(&bench, &remind)[..], [Event::Reminded { number: 1, .. }]));
     assert!(matches!(&due(&bench, &timer)[..], [Event::DeadlinePassed { .. }]));
-    bench.tell(Actor::driver(), Body::Look, false).unwrap();
+    bench.tell(Actor::driver(), CommandKind::Look, false).unwrap();
     assert!(bench.hold().is_escalated());
     assert_eq!(due(&bench, &timer), [], "it has passed already");
 }
@@ -308,7 +308,7 @@ fn a_timer_fires_only_what_it_was_set_for() {
 fn a_killed_run_finds_its_open_questions_again() {
     let mut bench = bench(vec![task("make", &[]), verify("look", "make", 3), action("mail", &[])]);
     let before: Vec<HoldId> = bench.run.open_holds().iter().map(|hold| hold.id.clone()).collect();
-    bench.tell(person(), Body::TakeOver { driver: DriverId::from("d2"), detached: false }, true).unwrap();
+    bench.tell(person(), CommandKind::TakeOver { driver: DriverId::from("d2"), detached: false }, true).unwrap();
     bench.work();
     let after: Vec<HoldId> = bench.run.open_holds().iter().map(|hold| hold.id.clone()).collect();
     assert_eq!((before.len(), before), (2, after));
@@ -337,7 +337,7 @@ fn a_changed_answer_carries_only_what_has_ended() {
     let hold = bench.run.decisions[0].hold.clone();
     let found = crate::run::consequences(&bench.run, &hold, "postgres").unwrap();
     assert_eq!(found.carried, [TaskId::from("db")], "what failed or waits is not done");
-    bench.tell(person(), Body::ChangeAnswer { hold, option: "postgres".into(), feedback: None }, true).unwrap();
+    bench.tell(person(), CommandKind::ChangeAnswer { hold, option: "postgres".into(), feedback: None }, true).unwrap();
     assert!(bench.run.task_run(&key("one", 2, "tests")).unwrap().attempts == 1, "it is done in the new execution");
 }
 
@@ -349,7 +349,7 @@ fn issues_with_a_list_do_its_items_again_and_what_was_built_on_it() {
     let mut tasks = tasks;
     tasks[2].needs = vec![TaskId::from("pack")];
     let mut bench = Bench::new(workflow(vec![phase("one", tasks)]));
-    let spread = |attempt| Body::TaskEnded {
+    let spread = |attempt| CommandKind::TaskEnded {
         key: key("one", 1, "make"),
         attempt,
         outcome: TaskOutcome::Items(
@@ -382,7 +382,8 @@ fn a_question_about_work_that_is_done_again_is_asked_again() {
     let holds: Vec<Hold> = bench.run.open_holds().into_iter().cloned().collect();
     assert_eq!(holds.len(), 2);
     let of_one = holds.iter().find(|hold| hold.scope.addresses() == ["one/look-one"]).unwrap();
-    let issues = Body::Answer { hold: of_one.id.clone(), revision: None, option: "issues".into(), feedback: Some("no".into()) };
+    let issues =
+        CommandKind::Answer { hold: of_one.id.clone(), revision: None, option: "issues".into(), feedback: Some("no".into()) };
     bench.tell(person(), issues, true).unwrap();
     assert!(bench.run.open_holds().is_empty());
     bench.work();
@@ -443,7 +444,7 @@ fn policy_leaves_to_people_what_must_be_said_with_a_question() {
     let mut bench = Bench::new(asked);
     bench.perform(&bench.run.pending()[0].clone());
     let shown = Showing { automatic: true, notes: vec!["plan.md does not exist".into()], ..Showing::default() };
-    bench.outcome(Body::Shown { phase: PhaseId::from("one"), iteration: 1, shown: Box::new(shown) });
+    bench.outcome(CommandKind::Shown { phase: PhaseId::from("one"), iteration: 1, shown: Box::new(shown) });
     assert_eq!(bench.run.status(), Status::Waiting);
 }
 
@@ -483,7 +484,7 @@ fn issues_without_end_at_the_end_of_a_phase_fail_the_run_and_resuming_asks_again
     assert_eq!(bench.run.status(), Status::Failed);
     assert!(bench.has(|event| matches!(event, Event::Failed { message } if message.contains("done again 1 time: second"))));
     assert_eq!(bench.started(), ["one/make", "one/make"]);
-    bench.tell(person(), Body::TakeOver { driver: DriverId::from("d2"), detached: false }, true).unwrap();
+    bench.tell(person(), CommandKind::TakeOver { driver: DriverId::from("d2"), detached: false }, true).unwrap();
     bench.work();
     shows(&mut bench);
     bench.answer("approved", None);
@@ -498,7 +499,7 @@ fn what_only_a_person_may_answer_is_answered_by_nothing_else() {
     asked.policy.decision = Some(Automatic::default());
     let mut bench = Bench::new(asked);
     let preset = Preset { selector: "one/db".into(), option: "sqlite".into(), feedback: None };
-    bench.tell(person(), Body::GivePresets { presets: vec![preset] }, true).unwrap();
+    bench.tell(person(), CommandKind::GivePresets { presets: vec![preset] }, true).unwrap();
     let ask = bench.run.pending()[0].clone();
     bench.perform(&ask);
     assert_eq!((bench.run.status(), bench.run.open_holds().len()), (Status::Waiting, 1));

@@ -12,7 +12,7 @@ fn three(policies: [OnInterrupt; 3]) -> Workflow {
 }
 
 fn take_over(bench: &mut Bench) {
-    bench.outcome(Body::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    bench.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
 }
 
 #[test]
@@ -38,14 +38,14 @@ fn a_detached_run_asks_for_a_driver_for_as_long_as_it_could_go_on() {
     let (_, _, rows) = bench.run.seal(entries);
     assert!(rows.timers.is_empty(), "it is not detached: {rows:?}");
 
-    let taken = bench.tell(Actor::driver(), Body::TakeOver { driver: DriverId::from("driver-2"), detached: true }, false);
+    let taken = bench.tell(Actor::driver(), CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: true }, false);
     assert!(taken.is_ok());
     let (_, _, rows) = bench.run.seal(Vec::new());
     assert_eq!(rows.timers.iter().map(|row| (row.kind.as_str(), row.due.as_millis())).collect::<Vec<_>>(), [("drive", 0)]);
     let (_, _, rows) = bench.run.seal(Vec::new());
     assert!(rows.timers.is_empty() && rows.timers_gone.is_empty(), "nothing has changed: {rows:?}");
 
-    bench.outcome(Body::Look);
+    bench.outcome(CommandKind::Look);
     bench.work();
     assert_eq!(bench.run.status(), Status::Waiting);
     let (_, _, rows) = bench.run.seal(Vec::new());
@@ -98,7 +98,7 @@ fn being_interrupted_spends_no_attempt() {
 #[test]
 fn after_a_signal_nothing_starts_until_somebody_resumes() {
     let mut bench = Bench::new(three([OnInterrupt::Rerun; 3]));
-    bench.outcome(Body::Interrupt { signal: "SIGINT".into() });
+    bench.outcome(CommandKind::Interrupt { signal: "SIGINT".into() });
     assert!(bench.run.pending().is_empty());
     let interrupted = bench.entries.iter().filter(|entry| matches!(entry.event, Event::TaskInterrupted { .. }));
     assert_eq!(interrupted.count(), 3);
@@ -123,7 +123,7 @@ fn an_attempt_to_decide_from_inside_a_task_is_an_event_and_a_warning() {
     let mut bench = Bench::new(three([OnInterrupt::Rerun; 3]));
     let refused = RefusedAttempt::new("answer", None, "inside".into());
     let inside = Actor { inside_task: Some("one/t0".into()), credential: Credential::Agent, ..person() };
-    bench.tell(inside, Body::RecordRefusal(refused), false).unwrap();
+    bench.tell(inside, CommandKind::RecordRefusal(refused), false).unwrap();
     assert!(bench.has(|event| matches!(event, Event::AttemptRefused(_))));
     assert!(bench.run.warnings[0].contains("one/t0"));
 }
@@ -134,7 +134,7 @@ fn endless_attempts_are_counted_without_filling_the_history() {
     let inside = Actor { inside_task: Some("one/t0".into()), credential: Credential::Agent, ..person() };
     for number in 1..=1000 {
         let refused = RefusedAttempt { number, ..RefusedAttempt::new("answer", None, "inside".into()) };
-        bench.tell(inside.clone(), Body::RecordRefusal(refused), false).unwrap();
+        bench.tell(inside.clone(), CommandKind::RecordRefusal(refused), false).unwrap();
     }
     let recorded = bench.entries.iter().filter_map(|entry| match &entry.event {
         Event::AttemptRefused(refused) => Some(refused.number),
@@ -149,11 +149,11 @@ fn endless_attempts_are_counted_without_filling_the_history() {
 fn a_refused_attempt_counts_on_from_what_is_recorded_whatever_number_it_has() {
     let mut bench = Bench::new(three([OnInterrupt::Rerun; 3]));
     for expected in 1..=3 {
-        bench.tell(person(), Body::RecordRefusal(RefusedAttempt::new("answer", None, "no".into())), false).unwrap();
+        bench.tell(person(), CommandKind::RecordRefusal(RefusedAttempt::new("answer", None, "no".into())), false).unwrap();
         assert_eq!(bench.run.refused_attempts, expected);
     }
     let late = RefusedAttempt { number: 130, ..RefusedAttempt::new("answer", None, "no".into()) };
-    bench.tell(person(), Body::RecordRefusal(late), false).unwrap();
+    bench.tell(person(), CommandKind::RecordRefusal(late), false).unwrap();
     assert_eq!(bench.run.refused_attempts, 130, "also where the attempt with the number 128 got lost");
 }
 
@@ -162,7 +162,7 @@ fn what_counts_as_failed_when_cut_off_does_so_after_a_signal_too() {
     let mut definition = three([OnInterrupt::Fail, OnInterrupt::Rerun, OnInterrupt::Rerun]);
     definition.phases[0].tasks[0].on_fail = OnFail::Ask;
     let mut bench = Bench::new(definition);
-    bench.outcome(Body::Interrupt { signal: "SIGINT".into() });
+    bench.outcome(CommandKind::Interrupt { signal: "SIGINT".into() });
     take_over(&mut bench);
     assert_eq!(bench.hold().kind, HoldKind::Failed, "a person is asked, and it does not just run again");
 }

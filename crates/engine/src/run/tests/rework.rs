@@ -210,7 +210,7 @@ fn each(needs: &[&str]) -> Task {
 fn list(bench: &mut Bench, attempt: u32, names: &[&str]) {
     let item = |name: &&str| crate::run::command::Item { key: (*name).into(), value: Datum::Inline("1".into()) };
     let outcome = TaskOutcome::Items(names.iter().map(item).collect());
-    bench.outcome(Body::TaskEnded { key: key("one", 1, "each"), attempt, outcome, agent: None, commit: None });
+    bench.outcome(CommandKind::TaskEnded { key: key("one", 1, "each"), attempt, outcome, agent: None, commit: None });
 }
 
 fn item(name: &str) -> TaskKey {
@@ -283,7 +283,7 @@ fn a_task_skipped_before_it_ran_stays_skipped_and_still_waits_for_the_rework() {
     let mut bench = Bench::new(workflow(vec![phase("one", tasks)]));
     for skipped in ["lint", "ship"] {
         let step = crate::id::StepKey::Task(key("one", 1, skipped));
-        bench.tell(person(), Body::SkipTask { step, reason: "not today".into(), cut_off: None }, true).unwrap();
+        bench.tell(person(), CommandKind::SkipTask { step, reason: "not today".into(), cut_off: None }, true).unwrap();
     }
     bench.work();
     bench.answer_task("one/look", "issues", Some("no"));
@@ -307,7 +307,7 @@ fn a_default_does_not_replace_what_a_person_decided_before_the_rework() {
     bench.work();
     assert_eq!(bench.run.decisions[2].actor.channel, Channel::Default, "nobody has decided, so nobody is asked");
     let hold = bench.run.decisions[2].hold.clone();
-    bench.tell(person(), Body::ChangeAnswer { hold, option: "postgres".into(), feedback: None }, true).unwrap();
+    bench.tell(person(), CommandKind::ChangeAnswer { hold, option: "postgres".into(), feedback: None }, true).unwrap();
     bench.work();
     bench.answer_task("one/look", "issues", Some("still not"));
     bench.work();

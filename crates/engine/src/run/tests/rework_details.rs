@@ -82,7 +82,7 @@ fn an_attempt_that_was_cut_off_is_told_what_was_found_with_the_work_it_builds_on
     let mut bench = Bench::new(workflow(vec![phase("one", tasks)]));
     bench.perform(&bench.effect_of("one/build"));
     bench.perform(&bench.effect_of("one/look"));
-    bench.outcome(Body::Interrupt { signal: "SIGINT".into() });
+    bench.outcome(CommandKind::Interrupt { signal: "SIGINT".into() });
     bench.record_answer("one/look", "issues", Some("too slow"));
     bench.take_over();
     assert_eq!(bench.run.pending(), [Effect::Task { key: key("one", 1, "build"), attempt: 2 }]);

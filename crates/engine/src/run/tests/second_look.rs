@@ -29,13 +29,13 @@ fn shown(waits: Waits) -> (Bench, HoldId) {
     bench.perform(&bench.run.pending()[0].clone());
     let files = vec![file("a.md", b"one"), file("b.md", b"two")];
     let shown = Box::new(Showing { prompt: "Good?".into(), files, ..Showing::default() });
-    bench.outcome(Body::Shown { phase: PhaseId::from("plan"), iteration: 1, shown });
+    bench.outcome(CommandKind::Shown { phase: PhaseId::from("plan"), iteration: 1, shown });
     let hold = bench.hold().id.clone();
     (bench, hold)
 }
 
-fn rechecked(hold: &HoldId, revision: u32, files: Vec<ShownFile>) -> Body {
-    Body::Rechecked { hold: hold.clone(), revision, files, differences: vec!["something".into()] }
+fn rechecked(hold: &HoldId, revision: u32, files: Vec<ShownFile>) -> CommandKind {
+    CommandKind::Rechecked { hold: hold.clone(), revision, files, differences: vec!["something".into()] }
 }
 
 #[test]
@@ -97,11 +97,11 @@ fn a_second_look_counts_only_for_the_revision_it_was_for() {
 #[test]
 fn a_second_look_changes_nothing_once_the_run_stops_or_has_ended() {
     let (mut bench, hold) = answered();
-    bench.outcome(Body::Interrupt { signal: "SIGINT".into() });
+    bench.outcome(CommandKind::Interrupt { signal: "SIGINT".into() });
     assert!(bench.outcome(rechecked(&hold, 1, Vec::new())).is_empty());
     assert_eq!(bench.run.holds[&hold].state, HoldState::Checking, "whoever resumes looks again");
     let (mut bench, hold) = answered();
-    bench.tell(person(), Body::Cancel { reason: None }, true).unwrap();
+    bench.tell(person(), CommandKind::Cancel { reason: None }, true).unwrap();
     assert!(bench.outcome(rechecked(&hold, 1, Vec::new())).is_empty());
 }
 
@@ -123,8 +123,8 @@ fn done_by_a_person_in(waits: Waits) -> (Bench, HoldId) {
     (bench, hold)
 }
 
-fn checked(hold: &HoldId, revision: u32, failure: Option<Failure>) -> Body {
-    Body::Checked { hold: hold.clone(), revision, failure }
+fn checked(hold: &HoldId, revision: u32, failure: Option<Failure>) -> CommandKind {
+    CommandKind::Checked { hold: hold.clone(), revision, failure }
 }
 
 #[test]
@@ -158,10 +158,10 @@ fn a_check_counts_only_for_the_answer_it_was_for() {
     let (mut bench, hold) = answered();
     assert!(bench.outcome(checked(&hold, 1, None)).is_empty(), "this hold has no check");
     let (mut bench, hold) = done_by_a_person();
-    bench.outcome(Body::Interrupt { signal: "SIGINT".into() });
+    bench.outcome(CommandKind::Interrupt { signal: "SIGINT".into() });
     assert!(bench.outcome(checked(&hold, 1, None)).is_empty());
     let (mut bench, hold) = done_by_a_person();
-    bench.tell(person(), Body::Cancel { reason: None }, true).unwrap();
+    bench.tell(person(), CommandKind::Cancel { reason: None }, true).unwrap();
     assert!(bench.outcome(checked(&hold, 1, None)).is_empty());
     assert_eq!(bench.run.status(), Status::Cancelled);
 }
@@ -175,7 +175,7 @@ fn a_checkpoint_opens_once_and_only_for_the_execution_it_was_made_ready_for() {
         bench.perform(&bench.run.pending()[0].clone());
         bench
     };
-    let shown = |phase: &str, iteration| Body::Shown {
+    let shown = |phase: &str, iteration| CommandKind::Shown {
         phase: PhaseId::from(phase),
         iteration,
         shown: Box::new(Showing { prompt: "Good?".into(), ..Showing::default() }),
@@ -186,10 +186,10 @@ fn a_checkpoint_opens_once_and_only_for_the_execution_it_was_made_ready_for() {
     assert_eq!(bench.outcome(shown("plan", 1)).len(), 1);
     assert!(bench.outcome(shown("plan", 1)).is_empty(), "it is open already");
     let mut bench = waiting();
-    bench.outcome(Body::Interrupt { signal: "SIGINT".into() });
+    bench.outcome(CommandKind::Interrupt { signal: "SIGINT".into() });
     assert!(bench.outcome(shown("plan", 1)).is_empty());
     let mut bench = waiting();
-    bench.tell(person(), Body::Cancel { reason: None }, true).unwrap();
+    bench.tell(person(), CommandKind::Cancel { reason: None }, true).unwrap();
     assert!(bench.outcome(shown("plan", 1)).is_empty());
 }
 
@@ -220,10 +220,10 @@ fn a_reopened_hold_gets_its_deadline_and_reminders_anew() {
     assert!(rows.timers_gone.contains(&old.timer) && rows.timers_gone.contains(&old_remind.timer));
 
     bench.now = old.at.as_millis();
-    assert_eq!(bench.outcome(Body::TimerDue { timer: old.timer }), [], "the old deadline is gone");
+    assert_eq!(bench.outcome(CommandKind::TimerDue { timer: old.timer }), [], "the old deadline is gone");
     assert_eq!(bench.run.status(), Status::Waiting);
     bench.now = due.at.as_millis();
-    bench.outcome(Body::TimerDue { timer: due.timer });
+    bench.outcome(CommandKind::TimerDue { timer: due.timer });
     assert_eq!(bench.run.status(), Status::Aborted);
 }
 
@@ -232,14 +232,14 @@ fn a_deadline_answers_again_when_its_own_answer_was_voided_by_a_change() {
     let (mut bench, hold) = shown(waits_an_hour(OnDeadline::Answer(OptionId::from("continue"))));
     let changed = || vec![file("a.md", b"other")];
     bench.now += HOUR.as_millis() as i64;
-    bench.outcome(Body::Look);
+    bench.outcome(CommandKind::Look);
     bench.outcome(rechecked(&hold, 1, changed()));
     assert_eq!(bench.hold().revision, 2);
     bench.now += MINUTES_50;
-    bench.outcome(Body::Look);
+    bench.outcome(CommandKind::Look);
     assert_eq!(bench.hold().revision, 2, "it is not due yet");
     bench.now += HOUR.as_millis() as i64;
-    bench.outcome(Body::Look);
+    bench.outcome(CommandKind::Look);
     bench.outcome(rechecked(&hold, 2, changed()));
     assert_eq!(bench.started(), ["plan/draft", "build/make"]);
 }

@@ -19,7 +19,7 @@ fn report(session: &str) -> AgentReport {
 
 fn end(bench: &mut Bench, address: &str, outcome: TaskOutcome, report: AgentReport) {
     let Effect::Task { key, attempt } = bench.effect_of(address) else { panic!("no task runs") };
-    bench.outcome(Body::TaskEnded { key, attempt, outcome, agent: Some(Box::new(report)), commit: None });
+    bench.outcome(CommandKind::TaskEnded { key, attempt, outcome, agent: Some(Box::new(report)), commit: None });
 }
 
 fn well() -> TaskOutcome {
@@ -74,7 +74,7 @@ fn each_item_of_a_list_has_a_session_and_the_list_itself_has_none() {
     assert!(sessions(&bench).is_empty());
     let item = |name: &str| crate::run::command::Item { key: name.into(), value: Datum::Inline("1".into()) };
     let outcome = TaskOutcome::Items(vec![item("x"), item("y")]);
-    bench.outcome(Body::TaskEnded { key: key("one", 1, "e"), attempt: 1, outcome, agent: None, commit: None });
+    bench.outcome(CommandKind::TaskEnded { key: key("one", 1, "e"), attempt: 1, outcome, agent: None, commit: None });
     assert_eq!(sessions(&bench), [None, None]);
 }
 

@@ -21,7 +21,7 @@ fn end(bench: &mut Bench, address: &str, outcome: TaskOutcome) {
         _ => None,
     });
     let (key, attempt) = found.unwrap_or_else(|| panic!("{address} does not run: {:?}", bench.run.pending()));
-    bench.outcome(Body::TaskEnded { key, attempt, outcome, agent: None, commit: None });
+    bench.outcome(CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None });
 }
 
 fn gap_check() -> Option<GapCheck> {
@@ -41,7 +41,7 @@ fn gaps(bench: &mut Bench, action: Option<GapAction>, agents: &[&str]) {
     };
     let agents = agents.iter().map(|kind| Subagent { kind: (*kind).into(), config: BTreeMap::new() }).collect();
     let found = GapsFound::Gaps { status: "incomplete".into(), gaps: vec!["a gap".into()], action, agents, message: None };
-    bench.outcome(Body::GapsChecked { phase, iteration, round, found });
+    bench.outcome(CommandKind::GapsChecked { phase, iteration, round, found });
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn an_item_that_failed_is_tried_again_alone() {
     end(&mut bench, "one/e[a]", TaskOutcome::Finished { result: None, outputs: Vec::new() });
     end(&mut bench, "one/e[b]", TaskOutcome::Failed(broken()));
     assert_eq!(bench.run.status(), Status::Failed);
-    bench.tell(person(), Body::TakeOver { driver: DriverId::from("other"), detached: false }, true).unwrap();
+    bench.tell(person(), CommandKind::TakeOver { driver: DriverId::from("other"), detached: false }, true).unwrap();
     assert_eq!(bench.started()[3..], ["one/e[b]"]);
     bench.work();
     assert_eq!(bench.run.status(), Status::Complete);
@@ -157,7 +157,7 @@ fn a_changed_definition_counts_for_what_has_not_begun() {
         phase("one", vec![task("a", &[]), task("d", &["a"])]),
         phase("three", vec![task("e", &[])]),
     ]);
-    let accept = |workflow: Workflow| Body::AcceptDefinition {
+    let accept = |workflow: Workflow| CommandKind::AcceptDefinition {
         definition: Digest::of(b"changed"),
         workflow: Arc::new(workflow),
         files: Vec::new(),
@@ -173,7 +173,7 @@ fn a_changed_definition_counts_for_what_has_not_begun() {
 #[test]
 fn nobody_but_a_person_accepts_a_changed_definition() {
     let mut bench = Bench::new(workflow(vec![phase("one", vec![task("a", &[])])]));
-    let body = Body::AcceptDefinition {
+    let body = CommandKind::AcceptDefinition {
         definition: Digest::of(b"changed"),
         workflow: Arc::new(workflow(vec![phase("one", Vec::new())])),
         files: Vec::new(),

@@ -4,7 +4,7 @@ use super::play::person;
 use super::world::Outside;
 use lockgate_engine::hold::{Action, Choice, Hold};
 use lockgate_engine::id::StepKey;
-use lockgate_engine::run::command::Body;
+use lockgate_engine::run::command::CommandKind;
 use lockgate_engine::run::{Refusal, Run};
 use lockgate_engine::spec::workflow::OnDeadline;
 use lockgate_runner::driver::{DriveError, Driver, fire_due, submit};
@@ -61,7 +61,7 @@ pub(super) async fn turn(driver: &mut Driver, outside: &Outside) -> Result<(), D
 /// An answer that comes after its deadline: it is refused unless the deadline only told others.
 async fn late(driver: &mut Driver, outside: &Outside, hold: &Hold) -> Result<(), DriveError> {
     let option = onward(&hold.options).id.to_string();
-    let body = Body::Answer {
+    let body = CommandKind::Answer {
         hold: hold.id.clone(),
         revision: Some(hold.revision),
         option: option.clone(),
@@ -96,7 +96,7 @@ async fn answer(
     let choice = if playful { any(&hold.options, random) } else { onward(&hold.options) };
     let option = choice.id.to_string();
     let feedback = (choice.needs_words || choice.with_feedback).then(|| "again".to_owned());
-    let body = Body::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option: option.clone(), feedback };
+    let body = CommandKind::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option: option.clone(), feedback };
     let elsewhere = random.random_range(0..3) == 0;
     if elsewhere {
         // Somebody answers at another process; this one sees it when it looks, or collides with it.
@@ -142,25 +142,25 @@ fn onward(options: &[Choice]) -> &Choice {
 }
 
 /// Another answer in the place of one that no person gave.
-fn changed_answer(run: &Run, random: &mut SmallRng) -> Option<Body> {
+fn changed_answer(run: &Run, random: &mut SmallRng) -> Option<CommandKind> {
     let given: Vec<_> = run.decisions.iter().filter(|decision| !decision.void).collect();
     let given: Vec<_> = given.into_iter().filter_map(|decision| Some((decision, decision.changeable.as_deref()?))).collect();
     let (decision, question) = given.get(random.random_range(0..given.len().max(1)))?;
     let option = question.options[random.random_range(0..question.options.len())].id.to_string();
-    Some(Body::ChangeAnswer { hold: decision.hold.clone(), option, feedback: Some("changed".into()) })
+    Some(CommandKind::ChangeAnswer { hold: decision.hold.clone(), option, feedback: Some("changed".into()) })
 }
 
 /// A new attempt of a task of the present phase, or none at all any more.
-fn about_a_task(run: &Run, random: &mut SmallRng) -> Option<Body> {
+fn about_a_task(run: &Run, random: &mut SmallRng) -> Option<CommandKind> {
     let phase = run.current.as_ref()?;
     let step = StepKey::Task(phase.key(random.random_range(0..phase.tasks.len())));
     Some(match random.random() {
-        true => Body::RetryTask { step, cut_off: None },
-        false => Body::SkipTask { step, reason: "enough".into(), cut_off: None },
+        true => CommandKind::RetryTask { step, cut_off: None },
+        false => CommandKind::SkipTask { step, reason: "enough".into(), cut_off: None },
     })
 }
 
-async fn may_be_refused(driver: &mut Driver, body: Body) -> Result<(), DriveError> {
+async fn may_be_refused(driver: &mut Driver, body: CommandKind) -> Result<(), DriveError> {
     match driver.submit(person(), body, true).await {
         Ok(()) | Err(DriveError::Refused(_)) => Ok(()),
         Err(error) => Err(error),

@@ -10,7 +10,7 @@ use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Seen, ShownFile};
 use lockgate_engine::id::TaskKey;
 use lockgate_engine::run::Run;
-use lockgate_engine::run::command::{Body, GapsFound, Item, Showing, TaskOutcome};
+use lockgate_engine::run::command::{CommandKind, GapsFound, Item, Showing, TaskOutcome};
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind, OutputFile};
 use lockgate_engine::run::pipeline::PipelineWish;
@@ -154,7 +154,7 @@ impl Perform for Hands {
                 let fails = planned.is_some_and(|phase| phase.gate_fails) && attempt == 1 && iteration == 1;
                 async move {
                     GiveWay(1).await;
-                    Body::GateEnded { phase, iteration, gate, attempt, failure: fails.then(planned_failure) }.into()
+                    CommandKind::GateEnded { phase, iteration, gate, attempt, failure: fails.then(planned_failure) }.into()
                 }
                 .boxed()
             }
@@ -163,7 +163,7 @@ impl Perform for Hands {
                 let outcome = if odd { ConditionOutcome::True } else { ConditionOutcome::Error("planned".into()) };
                 async move {
                     GiveWay(1).await;
-                    Body::ConditionEvaluated { phase, iteration, outcome }.into()
+                    CommandKind::ConditionEvaluated { phase, iteration, outcome }.into()
                 }
                 .boxed()
             }
@@ -172,13 +172,13 @@ impl Perform for Hands {
                 async move {
                     GiveWay(1).await;
                     let shown = Box::new(outside.showing(&checkpoint));
-                    Body::Shown { phase, iteration, shown }.into()
+                    CommandKind::Shown { phase, iteration, shown }.into()
                 }
                 .boxed()
             }
             Effect::Recheck { hold, revision } => async move {
                 GiveWay(1).await;
-                Body::Rechecked { hold, revision, files: outside.shown(), differences: vec!["changed".into()] }.into()
+                CommandKind::Rechecked { hold, revision, files: outside.shown(), differences: vec!["changed".into()] }.into()
             }
             .boxed(),
             Effect::When { key } => {
@@ -186,7 +186,7 @@ impl Perform for Hands {
                 let outcome = if odd { ConditionOutcome::False } else { ConditionOutcome::True };
                 async move {
                     GiveWay(1).await;
-                    Body::WhenEvaluated { key, outcome }.into()
+                    CommandKind::WhenEvaluated { key, outcome }.into()
                 }
                 .boxed()
             }
@@ -196,35 +196,35 @@ impl Perform for Hands {
                 let found = if round <= planned.gaps { planned.gaps_found(round) } else { whole };
                 async move {
                     GiveWay(1).await;
-                    Body::GapsChecked { phase, iteration, round, found }.into()
+                    CommandKind::GapsChecked { phase, iteration, round, found }.into()
                 }
                 .boxed()
             }
             Effect::Think { thinker, .. } => async move {
                 GiveWay(1).await;
-                Body::Thought { thinker, text: Ok(Datum::Inline("\"so\"".into())), agent: None }.into()
+                CommandKind::Thought { thinker, text: Ok(Datum::Inline("\"so\"".into())), agent: None }.into()
             }
             .boxed(),
             Effect::Finalize => async move {
                 GiveWay(1).await;
                 let file = OutputFile { path: "final.md".into(), digest: Digest::of(b"f"), bytes: 1, stored: false };
-                Body::Finalized { made: Ok(file) }.into()
+                CommandKind::Finalized { made: Ok(file) }.into()
             }
             .boxed(),
             Effect::Check { hold, revision } => {
                 // A person says too early that it is done, now and then.
                 let failure = (revision == 1 && outside.plan.seed.is_multiple_of(2)).then(planned_failure);
-                futures::future::ready(Body::Checked { hold, revision, failure }.into()).boxed()
+                futures::future::ready(CommandKind::Checked { hold, revision, failure }.into()).boxed()
             }
             Effect::Artifacts { key } => {
                 let found = PipelineWish::ArtifactsFound { key, paths: vec!["made.txt".into()], missing: Vec::new() };
                 async move {
                     GiveWay(1).await;
-                    Body::Pipeline(Box::new(found)).into()
+                    CommandKind::Pipeline(Box::new(found)).into()
                 }
                 .boxed()
             }
-            Effect::Wake { timer, .. } => futures::future::ready(Body::TimerDue { timer }.into()).boxed(),
+            Effect::Wake { timer, .. } => futures::future::ready(CommandKind::TimerDue { timer }.into()).boxed(),
         }
     }
 
@@ -267,7 +267,7 @@ impl Hands {
                 (false, _, None) if again => TaskOutcome::Again { result: None, outputs: Vec::new(), why: "once more".into() },
                 (false, _, None) => TaskOutcome::Finished { result: None, outputs: Vec::new() },
             };
-            Body::TaskEnded { key, attempt, outcome, agent: None, commit: None }.into()
+            CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None }.into()
         }
         .boxed()
     }

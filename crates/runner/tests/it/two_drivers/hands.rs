@@ -6,7 +6,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockgate_engine::id::{DriverId, RunId, TaskKey};
 use lockgate_engine::run::Run;
-use lockgate_engine::run::command::{Body, TaskOutcome};
+use lockgate_engine::run::command::{CommandKind, TaskOutcome};
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::{Failure, FailureKind};
 use lockgate_engine::time::Timestamp;
@@ -66,7 +66,7 @@ impl Hands {
             true => TaskOutcome::Failed(failure),
             false => TaskOutcome::Finished { result: None, outputs: Vec::new() },
         };
-        Body::TaskEnded { key, attempt, outcome, agent: None, commit: None }.into()
+        CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None }.into()
     }
 }
 
@@ -97,7 +97,7 @@ impl Perform for Hands {
             Effect::Gate { phase, iteration, gate, attempt } => async move {
                 hands.watch.effect_starts(&run_id, hands.host, &hands.driver, &format!("gate {gate}"));
                 sleep(Duration::from_millis(10)).await;
-                Body::GateEnded { phase, iteration, gate, attempt, failure: None }.into()
+                CommandKind::GateEnded { phase, iteration, gate, attempt, failure: None }.into()
             }
             .boxed(),
             other @ (Effect::Evaluate { .. }
