@@ -6,7 +6,8 @@ use lockgate_engine::hold::{Seen, ShownFile};
 use lockgate_engine::id::{DriverId, RunId, StepKey, TaskKey};
 use lockgate_engine::run::agent::{AgentReport, Usage};
 use lockgate_engine::run::command::{
-    Actor, Channel, Command, CommandKind, Create, Credential, GapsFound, Item, Showing, TaskOutcome,
+    Actor, Caller, Channel, Command, CommandKind, Create, Credential, Envelope, GapsFound, Item, Showing, TaskOutcome,
+    TerminalRule,
 };
 use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::effect::Effect;
@@ -67,8 +68,7 @@ impl Play {
         };
         let presets = if with_presets { vec![preset("plan", "1"), preset("build/check", "rerun")] } else { Vec::new() };
         let body = Create { created, presets };
-        let command = envelope(person(), CommandKind::Create(Box::new(body)), 0, true);
-        let (mut run, entries) = create(&command, workflow()).expect("a person may begin a run");
+        let (mut run, entries) = create(&envelope(person(), 0, true), &body, workflow()).expect("a person may begin a run");
         let (_, sealed, rows) = run.seal(entries);
         Self { run, commits: vec![(sealed, rows)], now: 0 }
     }
@@ -80,7 +80,7 @@ impl Play {
         let driving = what & 0x80 == 0;
         let before = self.run.clone();
         let mut followed = driving;
-        match handle(&mut self.run, &envelope(actor, body, self.now, driving)) {
+        match handle(&mut self.run, &command(actor, body, self.now, driving)) {
             Err(refusal) => {
                 crate::spec::can_be_shown(&refusal.to_string());
                 assert_eq!(self.run, before, "a refusal changes nothing");
@@ -326,8 +326,13 @@ fn agent() -> Actor {
     }
 }
 
-fn envelope(actor: Actor, body: CommandKind, now: i64, driving: bool) -> Command {
+fn command(actor: Actor, kind: CommandKind, now: i64, driving: bool) -> Command {
+    Command { envelope: envelope(actor, now, driving), kind }
+}
+
+fn envelope(actor: Actor, now: i64, driving: bool) -> Envelope {
+    let caller = Caller::new(actor, TerminalRule::Required);
     let mut seed = [0; 16];
     seed[..8].copy_from_slice(&now.to_le_bytes());
-    Command { id: None, actor, at: Timestamp::from_millis(now), seed, driving, require_terminal: true, kind: body }
+    Envelope { id: None, caller, at: Timestamp::from_millis(now), seed, driving }
 }

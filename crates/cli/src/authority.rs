@@ -7,8 +7,8 @@ use crate::open::{Project, place};
 use crate::select;
 use crate::trouble::Trouble;
 use lockgate_engine::id::{HoldId, RunId};
-use lockgate_engine::run::command::{Actor, Channel};
-use lockgate_engine::run::refusal::{Refusal, may_decide, outside_tasks};
+use lockgate_engine::run::command::{Actor, Caller, Channel};
+use lockgate_engine::run::refusal::Refusal;
 use lockgate_runner::config::Config;
 use lockgate_runner::person;
 use std::path::Path;
@@ -69,19 +69,19 @@ pub(crate) async fn authorize(root: Option<&Path>, authority: Authority<'_>) -> 
         Authority::Anyone => return Ok(()),
         Authority::OutsideTasks(decision) => {
             let actor = person::at_the_command_line(&place(root)?, Channel::Command);
-            let refused = outside_tasks(&actor, decision.what);
+            let refused = actor.outside_tasks(decision.what);
             (decision, actor, refused)
         }
         Authority::Background(decision) => {
             let actor = person::above_lockgate(&place(root)?, Channel::Command);
-            let refused = outside_tasks(&actor, decision.what);
+            let refused = actor.outside_tasks(decision.what);
             (decision, actor, refused)
         }
         Authority::Person(decision) => {
             let place = place(root)?;
             let actor = person::at_the_command_line(&place, Channel::Command);
-            let require_terminal = Config::read(&place.config_file())?.people.require_terminal;
-            let refused = may_decide(&actor, require_terminal, decision.what);
+            let rule = Config::read(&place.config_file())?.people.terminal_rule();
+            let refused = Caller::new(actor.clone(), rule).may_decide(decision.what);
             (decision, actor, refused)
         }
     };

@@ -83,8 +83,8 @@ pub(crate) async fn see_to(project: &Project, run: &RunId) -> Result<Seen, Troub
         Err(_) => return until_driven(project, run, None).await,
     };
     turn.give_back().map_err(failed)?;
-    if let Some(task) = project.actor(Channel::Command).inside_task {
-        let task = neutral::line(&task).into_owned();
+    if let Some(task) = &project.caller(Channel::Command).actor().inside_task {
+        let task = neutral::line(task).into_owned();
         print::warn(format_args!(
             "run {run} is recorded, and nothing drives it: a process that task {task} started would end with the task"
         ));

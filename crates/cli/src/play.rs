@@ -6,7 +6,9 @@ use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Seen, ShownFile};
 use lockgate_engine::id::{DriverId, RunId};
-use lockgate_engine::run::command::{Actor, Channel, Command, CommandKind, Create, Credential, Item, TaskOutcome};
+use lockgate_engine::run::command::{
+    Actor, Caller, Channel, Command, CommandKind, Create, Credential, Envelope, Item, TaskOutcome, TerminalRule,
+};
 use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::{Created, Entry, Failure, FailureKind};
@@ -41,7 +43,7 @@ impl Play {
             ..Created::new(RunId::from("k3f9x2ab"), Digest::of(b"definition"), "out".into(), DriverId::from("driver-1"))
         };
         let body = Create { created, presets: Vec::new() };
-        let (mut run, entries) = create(&command(person(), CommandKind::Create(Box::new(body)), 0), Arc::new(workflow)).unwrap();
+        let (mut run, entries) = create(&envelope(person(), 0), &body, Arc::new(workflow)).unwrap();
         let (commit, sealed, rows) = run.seal(entries);
         let (mut progress, tree) = (Progress::beside_a_tree(), Tree::of(&run, true));
         let told = progress.told(&run, &commit.entries);
@@ -203,7 +205,11 @@ fn person() -> Actor {
     }
 }
 
-fn command(actor: Actor, body: CommandKind, at: i64) -> Command {
-    let at = Timestamp::from_millis(at);
-    Command { id: None, actor, at, seed: [7; 16], driving: true, require_terminal: true, kind: body }
+fn command(actor: Actor, kind: CommandKind, at: i64) -> Command {
+    Command { envelope: envelope(actor, at), kind }
+}
+
+fn envelope(actor: Actor, at: i64) -> Envelope {
+    let caller = Caller::new(actor, TerminalRule::Required);
+    Envelope { id: None, caller, at: Timestamp::from_millis(at), seed: [7; 16], driving: true }
 }

@@ -5,9 +5,8 @@ use crate::error::Error;
 use crate::script_worker::ScriptWorker;
 use lockgate_engine::id::{HoldId, RunId};
 use lockgate_engine::run::Refusal;
-use lockgate_engine::run::command::{Actor, Channel};
+use lockgate_engine::run::command::{Actor, Caller, Channel};
 use lockgate_engine::run::event::RefusedAttempt;
-use lockgate_engine::run::refusal::may_decide;
 use lockgate_engine::run::state::REFUSED_ATTEMPTS_KEPT;
 use lockgate_runner::config::Config;
 use lockgate_runner::perform::{OnLine, Performer};
@@ -106,20 +105,15 @@ impl Project {
     }
 
     /// Whoever started this process, through this channel.
-    pub fn actor(&self, channel: Channel) -> Actor {
-        at_the_command_line(&self.root, channel)
+    pub fn caller(&self, channel: Channel) -> Caller {
+        Caller::new(at_the_command_line(&self.root, channel), self.config.people.terminal_rule())
     }
 
-    /// Whether a person is believed only at a controlling terminal.
-    pub fn require_terminal(&self) -> bool {
-        self.config.people.require_terminal
-    }
-
-    /// Whether an actor may decide about a run. A refused attempt becomes an event of that run.
-    pub async fn may_decide(&self, actor: &Actor, run: &RunId, what: &str) -> Result<(), Error> {
-        match may_decide(actor, self.require_terminal(), what) {
+    /// Whether a caller may decide about a run. A refused attempt becomes an event of that run.
+    pub async fn may_decide(&self, caller: &Caller, run: &RunId, what: &str) -> Result<(), Error> {
+        match caller.may_decide(what) {
             Ok(()) => Ok(()),
-            Err(refusal) => Err(self.refuse(actor, run, what, None, refusal).await),
+            Err(refusal) => Err(self.refuse(caller.actor(), run, what, None, refusal).await),
         }
     }
 

@@ -28,7 +28,7 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{CommandId, DriverId, HoldId, RunId};
-use lockgate_engine::run::command::{Actor, Command, CommandKind, Create, TaskOutcome};
+use lockgate_engine::run::command::{Caller, Command, CommandKind, Create, Envelope, TaskOutcome};
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::Entry;
 use lockgate_engine::run::{Run, Status, create, handle};
@@ -119,15 +119,13 @@ impl Driver {
     /// Begins a run and drives it from here on.
     pub async fn create(
         world: World,
-        actor: Actor,
+        caller: Caller,
         body: Create,
         workflow: Arc<Workflow>,
         values: Vec<(Digest, Vec<u8>)>,
-        require_terminal: bool,
         mut listener: Box<dyn Listener>,
     ) -> Result<Self, DriveError> {
-        let command = sent(&world, actor, CommandKind::Create(Box::new(body)), require_terminal);
-        let (mut run, mut entries) = create(&command, workflow)?;
+        let (mut run, mut entries) = create(&sent(&world, caller), &body, workflow)?;
         let mut values = values;
         read_ahead(&world, &mut run, &mut entries, &mut values).await;
         let (driver, term) = (world.store.driver().clone(), world.store.lease().term());
@@ -138,17 +136,17 @@ impl Driver {
     }
 
     /// Takes a run over and drives it from here on: what its last driver left running is ended, and what was cut off is dealt with.
-    pub async fn resume(world: World, run: &RunId, actor: Actor, listener: Box<dyn Listener>) -> Result<Self, DriveError> {
+    pub async fn resume(world: World, run: &RunId, caller: Caller, listener: Box<dyn Listener>) -> Result<Self, DriveError> {
         let (mut driver, body) = Self::claim(world, run, None, false, listener).await?;
-        driver.submit(actor, body, false).await?;
+        driver.submit(caller, body).await?;
         Ok(driver)
     }
 
     /// The same with a run that was read already; only what happened since is read.
-    pub async fn resume_read(world: World, read: Fresh, actor: Actor, listener: Box<dyn Listener>) -> Result<Self, DriveError> {
+    pub async fn resume_read(world: World, read: Fresh, caller: Caller, listener: Box<dyn Listener>) -> Result<Self, DriveError> {
         let run = read.run.id.clone();
         let (mut driver, body) = Self::claim(world, &run, Some(read), false, listener).await?;
-        driver.submit(actor, body, false).await?;
+        driver.submit(caller, body).await?;
         Ok(driver)
     }
 
@@ -210,8 +208,8 @@ impl Driver {
     }
 
     /// Carries out a command of somebody at this process.
-    pub async fn submit(&mut self, actor: Actor, body: CommandKind, require_terminal: bool) -> Result<(), DriveError> {
-        let command = sent(&self.world, actor, body, require_terminal);
+    pub async fn submit(&mut self, caller: Caller, kind: CommandKind) -> Result<(), DriveError> {
+        let command = Command { envelope: sent(&self.world, caller), kind };
         self.decide(command).await
     }
 
@@ -353,14 +351,14 @@ impl Driver {
 
     /// Lets follow what follows from the state as it is.
     async fn follow(&mut self) -> Result<(), DriveError> {
-        self.decide(command(&self.world, Actor::driver(), CommandKind::Look, false)).await
+        self.decide(own_command(&self.world, CommandKind::Look)).await
     }
 
     /// Ends what is under way and records that it was cut off, save for what had finished by then.
     async fn interrupt(&mut self, halt: &Halt) -> Result<Paused, DriveError> {
         let mut last = self.end_all().await;
         let signal = halt.signal().unwrap_or("stopped").to_owned();
-        let command = command(&self.world, Actor::driver(), CommandKind::Interrupt { signal }, false);
+        let command = own_command(&self.world, CommandKind::Interrupt { signal });
         last.push(Waiting { command, values: Vec::new() });
         self.commit(last).await?;
         Ok(if self.run.end.is_some() { Paused::Ended } else { Paused::Interrupted })
@@ -389,7 +387,7 @@ impl Driver {
                     | CommandKind::GateEnded { failure: None, .. }
             );
             let mut waiting = self.outcome(effect, performed);
-            waiting.command.driving = false;
+            waiting.command.envelope.driving = false;
             if well {
                 finished.push(waiting);
             }
@@ -410,7 +408,7 @@ impl Driver {
         self.under_way.remove(&effect);
         self.ending.remove(&effect);
         self.ended.push(effect);
-        let command = command(&self.world, Actor::driver(), performed.body, false);
+        let command = own_command(&self.world, performed.body);
         Waiting { command, values: performed.values }
     }
 
@@ -574,7 +572,7 @@ async fn read_ahead(world: &World, run: &mut Run, entries: &mut Vec<Entry>, valu
     loop {
         let Some(effect) = run.pending_read() else { return };
         let performed = world.perform.begin(run, &effect, Stop::new()).await;
-        let command = command(world, Actor::driver(), performed.body, false);
+        let command = own_command(world, performed.body);
         match handle(run, &command) {
             Ok(decided) if !decided.is_empty() => {
                 entries.extend(decided);
@@ -585,12 +583,22 @@ async fn read_ahead(world: &World, run: &mut Run, entries: &mut Vec<Entry>, valu
     }
 }
 
-fn command(world: &World, actor: Actor, body: CommandKind, require_terminal: bool) -> Command {
-    Command { id: None, actor, at: world.clock.now(), seed: world.clock.seed(), driving: true, require_terminal, kind: body }
+/// A command of the driver itself: the outcome of an effect, or what its loop needs.
+fn own_command(world: &World, kind: CommandKind) -> Command {
+    Command { envelope: envelope(world, Caller::driver()), kind }
 }
 
-/// A command that somebody sends, with an id of its own.
-fn sent(world: &World, actor: Actor, body: CommandKind, require_terminal: bool) -> Command {
+fn envelope(world: &World, caller: Caller) -> Envelope {
+    Envelope { id: None, caller, at: world.clock.now(), seed: world.clock.seed(), driving: true }
+}
+
+/// The envelope of a command that a caller sends, with an id of its own.
+fn sent(world: &World, caller: Caller) -> Envelope {
     let id = CommandId::new(lockgate_engine::id::IdSource::new(world.clock.seed()).next_id());
-    Command { id: Some(id), ..command(world, actor, body, require_terminal) }
+    Envelope { id: Some(id), ..envelope(world, caller) }
+}
+
+/// The same from a process that does not drive the run.
+fn sent_from_outside(world: &World, caller: Caller) -> Envelope {
+    Envelope { driving: false, ..sent(world, caller) }
 }

@@ -5,7 +5,7 @@ use crate::load::load;
 use crate::root::Root;
 use crate::world::World;
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::command::{Actor, CommandKind};
+use lockgate_engine::run::command::{Actor, Caller, CommandKind, TerminalRule};
 use lockgate_engine::run::event::RefusedAttempt;
 use lockgate_engine::run::state::REFUSED_ATTEMPTS_KEPT;
 use std::fs::OpenOptions;
@@ -29,7 +29,9 @@ pub async fn record(world: &World, root: &Root, run: &RunId, actor: Actor, refus
     let number = if known < REFUSED_ATTEMPTS_KEPT { Ok(known + 1) } else { count(root, run, known) };
     let Ok(number) = number else { return Ok(Kept::NotCounted) };
     let refused = RefusedAttempt { number, ..refused };
-    let now = submit(world, run, actor, CommandKind::RecordRefusal(refused), false).await?;
+    // Recording decides nothing, so the strict rule does for every project.
+    let caller = Caller::new(actor, TerminalRule::Required);
+    let now = submit(world, run, caller, CommandKind::RecordRefusal(refused)).await?;
     Ok(if now.refused_attempts > known { Kept::AsEvent(now.refused_attempts) } else { Kept::Counted(number) })
 }
 

@@ -1,6 +1,6 @@
 //! Many runs in one process: each with a driver of its own, all on one store.
 
-use lockgate_engine::run::command::{Actor, Channel, CommandKind};
+use lockgate_engine::run::command::{Caller, Channel, CommandKind, TerminalRule};
 use lockgate_runner::config::Config;
 use lockgate_runner::driver::{Driver, Halt, Parked, Paused, begin_detached};
 use lockgate_runner::perform::Performer;
@@ -25,7 +25,7 @@ pub(crate) struct Stage {
     root: Root,
     world: World,
     frozen: Arc<Frozen>,
-    actor: Actor,
+    caller: Caller,
 }
 
 impl Stage {
@@ -42,8 +42,8 @@ impl Stage {
         let evaluator = Evaluator::new(WorkerCommand { program: "false".into(), args: Vec::new(), env: Vec::new() });
         let performer = Performer::new(root.clone(), Config::default(), store.clone(), evaluator, Arc::new(|_, _| {}));
         let world = World { store, perform: Arc::new(performer), clock: Arc::new(SystemClock) };
-        let actor = at_the_command_line(&root, Channel::Command);
-        Ok(Self { root, world, frozen, actor })
+        let caller = Caller::new(at_the_command_line(&root, Channel::Command), TerminalRule::NotRequired);
+        Ok(Self { root, world, frozen, caller })
     }
 
     /// Begins so many runs, so many of them side by side, and drives them until they end or wait; gives how long that took, and what waits.
@@ -66,7 +66,7 @@ impl Stage {
 
     async fn one(&self) -> Result<Option<Parked>, String> {
         let Prepared { create, workflow, values } = self.prepare()?;
-        let created = Driver::create(self.world.clone(), self.actor.clone(), create, workflow, values, false, Box::new(())).await;
+        let created = Driver::create(self.world.clone(), self.caller.clone(), create, workflow, values, Box::new(())).await;
         let mut driver = created.map_err(said)?;
         match driver.drive(&Halt::default()).await.map_err(said)? {
             Paused::Ended => Ok(None),
@@ -81,7 +81,7 @@ impl Stage {
         let mut driver = parked.wake(self.world.clone(), Box::new(())).await.map_err(said)?;
         let hold = driver.run().open_holds().first().map(|hold| hold.id.clone()).ok_or("a run that waits has no hold")?;
         let answer = CommandKind::Answer { hold, revision: Some(1), option: "1".to_owned(), feedback: None };
-        driver.submit(self.actor.clone(), answer, false).await.map_err(said)?;
+        driver.submit(self.caller.clone(), answer).await.map_err(said)?;
         let took = began.elapsed();
         match driver.drive(&Halt::default()).await.map_err(said)? {
             Paused::Ended => Ok(took),
@@ -97,7 +97,7 @@ impl Stage {
             under_way.spawn(async move {
                 let prepared = stage.prepare()?;
                 stage.root.prepare_run(&prepared.create.created.run).map_err(said)?;
-                begin_detached(&stage.world, stage.actor.clone(), prepared, false).await.map_err(said)
+                begin_detached(&stage.world, stage.caller.clone(), prepared).await.map_err(said)
             });
         }
         while let Some(done) = under_way.join_next().await {

@@ -176,10 +176,10 @@ async fn record(
     arguments: &Arguments,
 ) -> Result<bool, Trouble> {
     let (hold, run) = (&row.hold, &row.run);
-    let actor = project.actor(channel);
+    let caller = project.caller(channel);
     let (option, feedback) = (named_option(row, &arguments.option), arguments.feedback.clone());
     let body = CommandKind::Answer { hold: hold.clone(), revision, option, feedback };
-    match submit(&project.world, run, actor, body, project.require_terminal()).await {
+    match submit(&project.world, run, caller, body).await {
         Ok(state) => {
             let label = state.holds.get(hold).and_then(recorded_label).unwrap_or_else(|| arguments.option.clone());
             print::say(format_args!("hold {hold} is answered: {:?}", neutral::line(&label)));

@@ -46,9 +46,9 @@ impl Arguments {
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     let project = crate::open::open(root)?;
     let found = select::run(project.store(), &arguments.run).await?;
-    let (run, actor) = (&found.row.run, project.actor(Channel::Command));
+    let (run, caller) = (&found.row.run, project.caller(Channel::Command));
     let body = CommandKind::Cancel { reason: arguments.reason };
-    let recorded = match submit(&project.world, run, actor, body, project.require_terminal()).await {
+    let recorded = match submit(&project.world, run, caller, body).await {
         Ok(_) => true,
         Err(DriveError::Refused(Refusal::Ended { status: "cancelled" })) => false,
         Err(DriveError::Refused(Refusal::Ended { status })) => {

@@ -11,7 +11,7 @@ use crate::trouble::Trouble;
 use crate::view::HoldView;
 use crate::{background, neutral, pipeline, print};
 use lockgate_engine::id::{HoldId, IdSource, RunId};
-use lockgate_engine::run::command::{Channel, CommandKind};
+use lockgate_engine::run::command::{AnswerChange, Channel, CommandKind};
 use lockgate_engine::run::{Consequences, End, ForkAs, Run, consequences};
 use lockgate_engine::words::counted;
 use lockgate_runner::driver::{fork_with, submit};
@@ -86,13 +86,16 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         print::say("Nothing was changed.");
         return Ok(exit);
     }
-    let (run, actor) = (&state.id, project.actor(Channel::Command));
+    let (run, caller) = (&state.id, project.caller(Channel::Command));
     if state.end == Some(End::Complete) {
         return fork(&project, &state, &hold, &arguments, found).await;
     }
-    let body =
-        CommandKind::ChangeAnswer { hold: hold.clone(), option: arguments.option.clone(), feedback: arguments.feedback.clone() };
-    let now = submit(&project.world, run, actor, body, project.require_terminal()).await?;
+    let body = CommandKind::ChangeAnswer(AnswerChange {
+        hold: hold.clone(),
+        option: arguments.option.clone(),
+        feedback: arguments.feedback.clone(),
+    });
+    let now = submit(&project.world, run, caller, body).await?;
     print::say(format_args!("the answer to hold {hold} is changed"));
     if found.aborts {
         print::say(format_args!("run {run} is aborted"));
@@ -155,9 +158,9 @@ async fn fork(
     };
     let own = ForkAs { run, output_dir, driver: project.store().driver().clone() };
     let (option, feedback) = (arguments.option.clone(), arguments.feedback.clone());
-    let body = CommandKind::ChangeAnswer { hold: hold.clone(), option, feedback };
-    let actor = project.actor(Channel::Command);
-    let forked = fork_with(&project.world, parent, own, actor, body, project.require_terminal()).await;
+    let change = AnswerChange { hold: hold.clone(), option, feedback };
+    let caller = project.caller(Channel::Command);
+    let forked = fork_with(&project.world, parent, own, caller, &change).await;
     let run = forked.inspect_err(|_| branched.remove(&project.root))?;
     let (parent, fork) = (&parent.id, &run.id);
     for kept in &branched.uncommitted {

@@ -67,7 +67,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let (state, told) = lenient(&text).map_err(|error| not_json(&arguments.file, &text, &error))?;
     let prd = known_by(&state, &arguments.file)?;
     let project = crate::open::open_or_create(root)?;
-    let actor = project.actor(Channel::Command);
+    let caller = project.caller(Channel::Command);
     let spec = spec(&project, &arguments, &state)?;
     let (file, mut workflow) = match spec {
         Some((file, workflow)) => (file, of_spec(workflow, &prd, &arguments.file)?),
@@ -112,7 +112,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         prepared.create.created.files.clear();
     }
     project.root.prepare_run(&prepared.create.created.run)?;
-    let run = begin_resting(&project.world, actor, prepared, project.require_terminal()).await?;
+    let run = begin_resting(&project.world, caller, prepared).await?;
     drop(beginner);
     pipeline::refresh(&project, &run, false).await;
     print::say(format_args!("run {} is {prd}, {}", run.id, status.word()));

@@ -40,7 +40,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let run = &found.row.run;
     let body = CommandKind::Pipeline(Box::new(PipelineWish::Note(notes.clone())));
-    submit(&project.world, run, project.actor(Channel::Command), body, project.require_terminal()).await?;
+    submit(&project.world, run, project.caller(Channel::Command), body).await?;
     print::say(sentence::of_pipeline(&PipelineFact::Noted(notes.clone())));
     if arguments.json {
         print::json(&json!({"run": run, "noted": notes}));

@@ -14,7 +14,7 @@ use crate::view::Aborted;
 use crate::{drive, print, select};
 use lockgate_engine::hold::HoldKind;
 use lockgate_engine::id::{PhaseId, RunId, StepKey, TaskId};
-use lockgate_engine::run::command::{Actor, Channel, CommandKind};
+use lockgate_engine::run::command::{Caller, Channel, CommandKind};
 use lockgate_engine::run::event::Preset;
 use lockgate_engine::run::pipeline::PipelineWish;
 use lockgate_engine::run::state::TaskState;
@@ -107,9 +107,9 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
     refuse_without_agent(&load(project.store(), &found.row.run).await?, &project.config)?;
     if going.restart {
-        let (actor, body) = (project.actor(Channel::Command), CommandKind::Pipeline(Box::new(PipelineWish::Restart)));
-        project.may_decide(&actor, &found.row.run, "run a phase again").await?;
-        submit(&project.world, &found.row.run, actor, body, project.require_terminal()).await?;
+        let (caller, body) = (project.caller(Channel::Command), CommandKind::Pipeline(Box::new(PipelineWish::Restart)));
+        project.may_decide(&caller, &found.row.run, "run a phase again").await?;
+        submit(&project.world, &found.row.run, caller, body).await?;
     }
     let (rerun, approve) = (arguments.rerun || going.rerun, going.approve);
     let how = How { rerun, approve, changed: arguments.changed, json: arguments.json };
@@ -124,13 +124,13 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 
 /// Records that another agent does what remains. A process that drives the run already keeps the agent that it works with.
 async fn change_agent(project: &Project, run: &RunId, agent: &str) -> Result<(), Trouble> {
-    let actor = project.actor(Channel::Command);
-    project.may_decide(&actor, run, CHOOSE_AGENT).await?;
+    let caller = project.caller(Channel::Command);
+    project.may_decide(&caller, run, CHOOSE_AGENT).await?;
     if let Some(by) = project.store().driver_of(run).await? {
         return Err(DriveError::DrivenBy { run: run.clone(), by }.into());
     }
     let body = CommandKind::ChangeAgent { agent: agent.to_owned() };
-    submit(&project.world, run, actor, body, project.require_terminal()).await?;
+    submit(&project.world, run, caller, body).await?;
     Ok(())
 }
 
@@ -163,27 +163,27 @@ pub(super) fn refuse_without_agent(run: &Run, config: &Config) -> Result<(), Tro
 /// Leaves a run to the background.
 async fn leave(project: &Project, run: &RunId, presets: Vec<Preset>, how: How) -> Result<Exit, Trouble> {
     let How { rerun, approve, changed, json } = how;
-    let actor = project.actor(Channel::Command);
+    let caller = project.caller(Channel::Command);
     let state = load(project.store(), run).await?;
     if rerun || approve {
-        project.may_decide(&actor, run, "answer a hold").await?;
+        project.may_decide(&caller, run, "answer a hold").await?;
     }
     if !presets.is_empty() {
-        project.may_decide(&actor, run, "answer in advance").await?;
+        project.may_decide(&caller, run, "answer in advance").await?;
         let presets = preset_answers::resolve(presets, &state.workflow, Some(&state))?;
-        submit(&project.world, run, actor.clone(), CommandKind::GivePresets { presets }, project.require_terminal()).await?;
+        submit(&project.world, run, caller.clone(), CommandKind::GivePresets { presets }).await?;
     }
     if let Some(difference) = lockgate::definition::difference(project, &state) {
         // Nothing listens for signals here, so they end the program as they end any other.
         let halt = Halt::default();
         match definition::settle(&state, difference, changed, (!json).then_some(&halt)).await? {
             Settled::Kept => {}
-            Settled::Accepted(frozen) => accept_definition(project, run, &actor, &frozen).await?,
+            Settled::Accepted(frozen) => accept_definition(project, run, &caller, &frozen).await?,
             Settled::Halted(exit) => return Ok(exit),
         }
     }
     let claim = crate::open::open(Some(project.root.dir()))?;
-    let detached = detach(&claim.world, run, actor.clone(), project.require_terminal()).await;
+    let detached = detach(&claim.world, run, caller.clone()).await;
     // While the claim lasts, nobody else goes on with it and asks what is answered here.
     let answered = match &detached {
         Ok(state) => answer_left(project, state, rerun, approve).await,
@@ -192,7 +192,7 @@ async fn leave(project: &Project, run: &RunId, presets: Vec<Preset>, how: How) -
     // The claim on the run ends with the store that made it; whoever drives in the background makes a new one.
     drop(claim);
     if let Err(DriveError::Refused(refusal)) = detached {
-        return Err(refused(project, &actor, run, refusal).await?);
+        return Err(refused(project, &caller, run, refusal).await?);
     }
     detached?;
     answered?;
@@ -218,7 +218,7 @@ async fn answer_left(project: &Project, state: &Run, rerun: bool, approve: bool)
         print::note(NOTHING_CUT_OFF);
     }
     for body in bodies {
-        submit(&project.world, &state.id, project.actor(Channel::Command), body, project.require_terminal()).await?;
+        submit(&project.world, &state.id, project.caller(Channel::Command), body).await?;
     }
     Ok(())
 }
@@ -247,15 +247,15 @@ pub(super) struct How {
 /// Takes a run over and drives it, unless another process drives it.
 pub(super) async fn go_on(project: &Project, run: &RunId, presets: Vec<Preset>, how: How) -> Result<GoneOn, Trouble> {
     let How { rerun, approve, changed, json } = how;
-    let actor = project.actor(Channel::Command);
+    let caller = project.caller(Channel::Command);
     let read = load_fresh(project.store(), run).await?;
     let state = &read.run;
     // Asked before anything starts: whoever may not decide does not set the run going either.
     if rerun || approve {
-        project.may_decide(&actor, run, "answer a hold").await?;
+        project.may_decide(&caller, run, "answer a hold").await?;
     }
     if !presets.is_empty() {
-        project.may_decide(&actor, run, "answer in advance").await?;
+        project.may_decide(&caller, run, "answer in advance").await?;
     }
     let presets = preset_answers::resolve(presets, &state.workflow, Some(state))?;
     let halt = drive::make_ready()?;
@@ -266,54 +266,48 @@ pub(super) async fn go_on(project: &Project, run: &RunId, presets: Vec<Preset>, 
     if let Some(difference) = lockgate::definition::difference(project, state) {
         match definition::settle(state, difference, changed, (!json).then_some(&halt)).await? {
             Settled::Kept => {}
-            Settled::Accepted(frozen) => accept_definition(project, run, &actor, &frozen).await?,
+            Settled::Accepted(frozen) => accept_definition(project, run, &caller, &frozen).await?,
             Settled::Halted(exit) => return Ok(GoneOn::Here(exit)),
         }
     }
     let progress = Box::new(Progress::new(json, project.config.notify));
-    let resumed = Driver::resume_read(project.world.clone(), read, actor.clone(), progress).await;
+    let resumed = Driver::resume_read(project.world.clone(), read, caller.clone(), progress).await;
     let mut driver = match resumed {
         Err(DriveError::DrivenBy { by, .. }) => return Ok(GoneOn::Elsewhere(by)),
-        Err(DriveError::Refused(refusal)) => return Err(refused(project, &actor, run, refusal).await?),
+        Err(DriveError::Refused(refusal)) => return Err(refused(project, &caller, run, refusal).await?),
         resumed => resumed?,
     };
     if !presets.is_empty() {
-        driver.submit(actor.clone(), CommandKind::GivePresets { presets }, project.require_terminal()).await?;
+        driver.submit(caller.clone(), CommandKind::GivePresets { presets }).await?;
     }
     if rerun {
-        rerun_interrupted(project, &mut driver, actor.clone(), approve).await?;
+        rerun_interrupted(&mut driver, caller.clone(), approve).await?;
     }
     if approve {
-        answer_all(project, &mut driver, actor, HoldKind::Checkpoint, "continue").await?;
+        answer_all(&mut driver, caller, HoldKind::Checkpoint, "continue").await?;
     }
     drive::drive(project, driver, &halt, json).await.map(GoneOn::Here)
 }
 
 /// Lets a run go on with a changed definition.
-async fn accept_definition(project: &Project, run: &RunId, actor: &Actor, frozen: &Frozen) -> Result<(), Trouble> {
-    project.may_decide(actor, run, "accept a changed definition").await?;
-    match accept(&project.world, run, actor.clone(), frozen, project.require_terminal()).await {
+async fn accept_definition(project: &Project, run: &RunId, caller: &Caller, frozen: &Frozen) -> Result<(), Trouble> {
+    project.may_decide(caller, run, "accept a changed definition").await?;
+    match accept(&project.world, run, caller.clone(), frozen).await {
         Ok(_) => Ok(()),
         Err(DriveError::Refused(refusal)) => Err(Trouble::refused_in(run, refusal)),
         Err(error) => Err(error.into()),
     }
 }
 
-async fn rerun_interrupted(project: &Project, driver: &mut Driver, actor: Actor, quietly: bool) -> Result<(), Trouble> {
-    if answer_all(project, driver, actor, HoldKind::Interrupted, "rerun").await? == 0 && !quietly {
+async fn rerun_interrupted(driver: &mut Driver, caller: Caller, quietly: bool) -> Result<(), Trouble> {
+    if answer_all(driver, caller, HoldKind::Interrupted, "rerun").await? == 0 && !quietly {
         print::note(NOTHING_CUT_OFF);
     }
     Ok(())
 }
 
 /// Answers all open questions of a kind; gives how many there were.
-async fn answer_all(
-    project: &Project,
-    driver: &mut Driver,
-    actor: Actor,
-    kind: HoldKind,
-    option: &str,
-) -> Result<usize, Trouble> {
+async fn answer_all(driver: &mut Driver, caller: Caller, kind: HoldKind, option: &str) -> Result<usize, Trouble> {
     let holds: Vec<_> = driver.run().open_holds().into_iter().filter(|hold| hold.kind == kind).cloned().collect();
     for hold in &holds {
         let body = CommandKind::Answer {
@@ -322,7 +316,7 @@ async fn answer_all(
             option: option.to_owned(),
             feedback: None,
         };
-        driver.submit(actor.clone(), body, project.require_terminal()).await?;
+        driver.submit(caller.clone(), body).await?;
     }
     Ok(holds.len())
 }
@@ -380,9 +374,9 @@ async fn already_ended(project: &Project, run: &RunId, status: &str) -> Result<T
 }
 
 /// Why a run cannot be resumed. Where a deadline has just aborted it, that says more than that it has ended.
-async fn refused(project: &Project, actor: &Actor, run: &RunId, refusal: Refusal) -> Result<Trouble, Trouble> {
+async fn refused(project: &Project, caller: &Caller, run: &RunId, refusal: Refusal) -> Result<Trouble, Trouble> {
     match refusal {
         Refusal::Ended { status } => already_ended(project, run, status).await,
-        refusal => Ok(project.refuse(actor, run, RETRY_FAILED, None, refusal).await.into()),
+        refusal => Ok(project.refuse(caller.actor(), run, RETRY_FAILED, None, refusal).await.into()),
     }
 }

@@ -84,7 +84,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     {
         return Err(Trouble::new(Code::UnreadableFile, format!("there is no file {findings:?} with findings under the root")));
     }
-    let actor = project.actor(Channel::Command);
+    let caller = project.caller(Channel::Command);
     let review = Review {
         verdict,
         p0: arguments.p0,
@@ -95,7 +95,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         gates,
     };
     let body = CommandKind::Pipeline(Box::new(PipelineWish::Review(review)));
-    let now = match submit(&project.world, run, actor, body, project.require_terminal()).await {
+    let now = match submit(&project.world, run, caller, body).await {
         Err(DriveError::Refused(refusal)) => return Err(Trouble::refused_in(run, refusal)),
         filed => filed?,
     };

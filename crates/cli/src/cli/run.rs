@@ -112,7 +112,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
 
     let project = crate::open::open_or_create(root)?;
-    let actor = project.actor(Channel::Command);
+    let caller = project.caller(Channel::Command);
     let flags = arguments.flags.into_iter().chain(arguments.raw_flags).collect();
     let agent = arguments.agent.filter(|agent| !agent.trim().is_empty());
     refuse_without_agent(&workflow, agent.as_deref(), &project.config)?;
@@ -136,18 +136,17 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         .map_err(|message| Trouble::new(Code::BadOutputDir, message))?;
     project.root.prepare_run(&prepared.create.created.run)?;
     if arguments.detach {
-        let run = begin_detached(&project.world, actor, prepared, project.require_terminal()).await?;
+        let run = begin_detached(&project.world, caller, prepared).await?;
         drop(beginner);
         return left(&project, &run.id, arguments.json).await;
     }
     let halt = drive::make_ready()?;
     let driver = Driver::create(
         project.world.clone(),
-        actor,
+        caller,
         prepared.create,
         prepared.workflow,
         prepared.values,
-        project.require_terminal(),
         Box::new(Progress::new(arguments.json, project.config.notify)),
     )
     .await?;

@@ -75,12 +75,12 @@ pub(super) async fn run(root: Option<&Path>, arguments: StepArguments, wish: Wis
     let project = crate::open::open(root)?;
     let found = select::run(project.store(), &arguments.run).await?;
     let run = &found.row.run;
-    let actor = project.actor(Channel::Command);
+    let caller = project.caller(Channel::Command);
     let state = load(project.store(), run).await?;
     let step = select::step(&state, &arguments.task)?;
     let cut_off = cut_off(&project, &state, &step).await?;
     let key = step.key(state.iteration_counts.get(step.phase().as_str()).copied().unwrap_or(1));
-    let submitted = submit(&project.world, run, actor, wish.body(key.clone(), cut_off), project.require_terminal()).await;
+    let submitted = submit(&project.world, run, caller, wish.body(key.clone(), cut_off)).await;
     let recorded = match submitted {
         Ok(now) => {
             print::say(told(&wish, &step, &key));

@@ -8,7 +8,6 @@ use crate::trouble::Trouble;
 use crate::{neutral, select};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Channel;
-use lockgate_engine::run::refusal::may_decide;
 use lockgate_engine::words::counted;
 use lockgate_runner::verify::{verify_all, verify_one};
 use lockgate_store::{Finding, SqliteStore};
@@ -79,7 +78,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 
 /// A person takes the database as it is, without what was recorded in it before.
 fn accept_missing(project: &Project) -> Result<(), Trouble> {
-    may_decide(&project.actor(Channel::Command), project.require_terminal(), "accept that commits are missing")?;
+    project.caller(Channel::Command).may_decide("accept that commits are missing")?;
     if database_of(&project.config).is_none() {
         SqliteStore::accept_missing(&project.root.folder())?;
     }

@@ -6,8 +6,7 @@ use crate::trouble::Trouble;
 use crate::{live, neutral, print, progress};
 use lockgate_engine::hold::Hold;
 use lockgate_engine::id::{HoldId, OptionId, RunId};
-use lockgate_engine::run::command::{Actor, Channel, CommandKind};
-use lockgate_engine::run::refusal::may_decide;
+use lockgate_engine::run::command::{Caller, Channel, CommandKind};
 use lockgate_engine::run::{Refusal, Run};
 use lockgate_runner::driver::{DriveError, Driver, Halt, submit};
 use lockgate_runner::load::load;
@@ -47,8 +46,8 @@ impl<'p> Asker<'p> {
     pub(super) async fn ask_all(&mut self, halt: &Halt) -> Result<Over, Trouble> {
         loop {
             let (run, hold) = self.next().await?;
-            let actor = self.project.actor(Channel::Prompt);
-            if let Err(refusal) = may_decide(&actor, self.project.require_terminal(), "answer a hold") {
+            let caller = self.project.caller(Channel::Prompt);
+            if let Err(refusal) = caller.may_decide("answer a hold") {
                 Trouble::from(refusal).tell();
                 return Ok(Over::NoOneThere);
             }
@@ -56,7 +55,7 @@ impl<'p> Asker<'p> {
             let asked = self.ask(&run, &hold, halt).await?;
             self.asked = None;
             match asked {
-                Asked::Chose { option, feedback } => self.answer(actor, &hold, option, feedback).await?,
+                Asked::Chose { option, feedback } => self.answer(caller, &hold, option, feedback).await?,
                 Asked::Elsewhere => {
                     let now = load(self.project.store(), &self.run).await?;
                     print::note(answered_elsewhere(&now, &hold));
@@ -95,12 +94,12 @@ impl<'p> Asker<'p> {
     }
 
     /// Records what the person chose; the driver of this process hears of it as of any other answer.
-    async fn answer(&self, actor: Actor, hold: &Hold, option: OptionId, feedback: Option<String>) -> Result<(), Trouble> {
+    async fn answer(&self, caller: Caller, hold: &Hold, option: OptionId, feedback: Option<String>) -> Result<(), Trouble> {
         let label = hold.choice(&option).map_or(option.as_str(), |choice| choice.label.as_str());
-        let told = progress::answered(label, Some(&actor), feedback.as_deref());
+        let told = progress::answered(label, Some(caller.actor()), feedback.as_deref());
         let (id, revision) = (hold.id.clone(), Some(hold.revision));
         let body = CommandKind::Answer { hold: id, revision, option: option.to_string(), feedback };
-        match submit(&self.world, &self.run, actor, body, self.project.require_terminal()).await {
+        match submit(&self.world, &self.run, caller, body).await {
             Ok(_) => print::talk(&told),
             // Somebody was quicker, or the question has changed meanwhile: it is shown as it is now.
             Err(DriveError::Refused(

@@ -58,8 +58,8 @@ pub(crate) fn aborted_at(run: &Run) -> Option<&PhaseId> {
 async fn may_resume_ended(project: &Project, run: &Run) -> Result<(), Trouble> {
     match run.end {
         Some(End::Aborted | End::Cancelled) => {
-            let (actor, what) = (project.actor(Channel::Command), "resume a pipeline that was ended");
-            project.may_decide(&actor, &run.id, what).await?;
+            let (caller, what) = (project.caller(Channel::Command), "resume a pipeline that was ended");
+            project.may_decide(&caller, &run.id, what).await?;
             let prd = run.workflow.pipeline.as_deref().map(|pipeline| pipeline.prd.as_str()).unwrap_or_default();
             print::note(format_args!("{prd} was {}; what was asked then is asked again", run.status().word()));
             Ok(())
@@ -137,7 +137,7 @@ async fn approved(project: &Project, run: &Run, document: &Document, asked: GoOn
     let (prd, number) = (&document.prd, document.current_phase);
     let said = asked.go_on || asked.restart || asked.fixed;
     if said || (may_ask && yes(&format!("Go on after phase {number}? [y/N] "))?) {
-        return Ok(project.may_decide(&project.actor(Channel::Command), &run.id, "answer a hold").await?);
+        return Ok(project.may_decide(&project.caller(Channel::Command), &run.id, "answer a hold").await?);
     }
     let message = format!("the file that {prd} was imported from rests after phase {number}; nobody said that it goes on");
     Err(Trouble::new(Code::ResumeChoice, message).help(format!("let it go on with `{}`", resume_command(prd, ["--continue"]))))

@@ -1,5 +1,7 @@
 //! Commands: what is asked of a run, by whom and when. Everything that happens to a run begins as one.
 
+pub use crate::run::actor::{Actor, Authority, Caller, Channel, Credential, TerminalRule};
+
 use crate::datum::Datum;
 use crate::digest::Digest;
 use crate::formats::handover::Handover;
@@ -11,117 +13,35 @@ use crate::run::pipeline::PipelineWish;
 use crate::spec::subagent::Subagent;
 use crate::spec::workflow::{Check, GapAction, Question, Workflow};
 use crate::time::Timestamp;
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// A command with its envelope.
+/// Who sends a command and when: what every command has, whatever it asks for.
 #[derive(Clone, Debug)]
-pub struct Command {
+pub struct Envelope {
     /// Given by whoever sends it, so that sending it again changes nothing; outcomes of effects need none.
     pub id: Option<CommandId>,
-    /// Who asks.
-    pub actor: Actor,
+    /// Who asks, and what they may do.
+    pub caller: Caller,
     /// When.
     pub at: Timestamp,
     /// Random bytes from which the ids of new things are made.
     pub seed: [u8; 16],
-    /// Whether whoever asks also drives the run, so that what follows from it begins at once.
+    /// Whether the sender also drives the run, so that what follows from the command starts in the same commit.
     pub driving: bool,
-    /// Whether a person is believed only at a controlling terminal.
-    pub require_terminal: bool,
+}
+
+/// A command on a run that exists.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// Who sends it and when.
+    pub envelope: Envelope,
     /// What is asked.
     pub kind: CommandKind,
-}
-
-/// Who asks, and through which channel.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Actor {
-    /// What they may do.
-    pub credential: Credential,
-    /// What they are called. A name is for reading; people are told apart by `uid`.
-    pub name: String,
-    /// How they came. The stored key is older than the name.
-    #[serde(rename = "way")]
-    pub channel: Channel,
-    /// Whether a controlling terminal was there.
-    pub terminal: bool,
-    /// The task that the command came out of, where it did.
-    pub inside_task: Option<String>,
-    /// The user of the operating system, where the command came from one. It is never taken from the environment.
-    #[serde(default)]
-    pub uid: Option<u32>,
-}
-
-impl Actor {
-    /// Lockgate itself, carrying out what was decided.
-    pub fn driver() -> Self {
-        Self {
-            credential: Credential::System,
-            name: "lockgate".into(),
-            channel: Channel::Driver,
-            terminal: false,
-            inside_task: None,
-            uid: None,
-        }
-    }
-
-    /// What answers in the place of a person.
-    pub fn automatic(name: &str, channel: Channel) -> Self {
-        Self { name: name.to_owned(), channel, ..Self::driver() }
-    }
-}
-
-/// What an actor may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Credential {
-    /// May answer.
-    Person,
-    /// May work, never answer.
-    Agent,
-    /// May look.
-    Viewer,
-    /// May answer and manage.
-    Admin,
-    /// Lockgate itself.
-    System,
-}
-
-/// How a command came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Channel {
-    /// Typed at a prompt that showed the hold.
-    Prompt,
-    /// A command line.
-    Command,
-    /// Given in advance, unseen.
-    Preset,
-    /// Lockgate's own loop.
-    Driver,
-    /// The workflow's policy: without a person.
-    Policy,
-    /// The default of a question that no run waits for.
-    Default,
-    /// A deadline that passed.
-    Deadline,
-}
-
-impl Channel {
-    /// Whether no person answered, so that one may change the answer later.
-    pub fn is_automatic(self) -> bool {
-        match self {
-            Self::Policy | Self::Default | Self::Deadline => true,
-            Self::Prompt | Self::Command | Self::Preset | Self::Driver => false,
-        }
-    }
 }
 
 /// What is asked.
 #[derive(Clone, Debug)]
 pub enum CommandKind {
-    /// Begin a run.
-    Create(Box<Create>),
     /// A process begins to drive the run: what was cut off is found and dealt with.
     TakeOver {
         /// Who drives now.
@@ -240,14 +160,7 @@ pub enum CommandKind {
         failure: Option<Failure>,
     },
     /// A person changes an answer that no person gave.
-    ChangeAnswer {
-        /// The hold.
-        hold: HoldId,
-        /// The option: its id, its label or its number.
-        option: String,
-        /// What is said with it.
-        feedback: Option<String>,
-    },
+    ChangeAnswer(AnswerChange),
     /// The files of an answered hold were looked at again.
     Rechecked {
         /// The hold.
@@ -314,7 +227,18 @@ pub enum CommandKind {
     Pipeline(Box<PipelineWish>),
 }
 
-/// How a run begins.
+/// Another answer in the place of one that no person gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnswerChange {
+    /// The hold.
+    pub hold: HoldId,
+    /// The option: its id, its label or its number.
+    pub option: String,
+    /// What is said with it.
+    pub feedback: Option<String>,
+}
+
+/// How a run starts. This is no kind of command, because a command needs a run.
 #[derive(Clone, Debug)]
 pub struct Create {
     /// What is recorded of it.

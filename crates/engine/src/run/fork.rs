@@ -3,8 +3,8 @@
 use crate::digest::Digest;
 use crate::id::{DriverId, RunId};
 use crate::run::Refusal;
-use crate::run::command::{Command, CommandKind};
-use crate::run::decide::change_in_fork;
+use crate::run::command::{AnswerChange, Envelope};
+use crate::run::decide::change_answer;
 use crate::run::event::{Created, Entry, Event, Forked, Origin};
 use crate::run::state::Run;
 use crate::spec::workflow::Workflow;
@@ -35,10 +35,7 @@ pub struct Fork {
 }
 
 /// Begins a run that goes on from another one with a changed answer.
-pub fn fork(command: &Command, parent: &Run, own: ForkAs) -> Result<Fork, Refusal> {
-    let CommandKind::ChangeAnswer { hold, option, feedback } = &command.kind else {
-        unreachable!("only a changed answer forks a run")
-    };
+pub fn fork(envelope: &Envelope, change: &AnswerChange, parent: &Run, own: ForkAs) -> Result<Fork, Refusal> {
     let bytes = parent.to_bytes();
     let state = Digest::of(&bytes);
     let forked = Forked { parent: parent.id.clone(), version: parent.version, head: parent.head, state };
@@ -56,9 +53,14 @@ pub fn fork(command: &Command, parent: &Run, own: ForkAs) -> Result<Fork, Refusa
         detached: false,
         agent: parent.agent.clone(),
     };
-    let mut run = Run::forked(&created, parent.workflow.clone(), parent.clone(), command.at);
-    let events = change_in_fork(&run, command, hold, option, feedback.clone())?;
-    let entry = |event| Entry { at: command.at, actor: Some(Box::new(command.actor.clone())), cause: command.id.clone(), event };
+    let mut run = Run::forked(&created, parent.workflow.clone(), parent.clone(), envelope.at);
+    let events = change_answer(&run, envelope, change)?;
+    let entry = |event| Entry {
+        at: envelope.at,
+        actor: Some(Box::new(envelope.caller.actor().clone())),
+        cause: envelope.id.clone(),
+        event,
+    };
     let mut entries = vec![entry(Event::Created(Box::new(created)))];
     for event in events {
         let entry = entry(event);

@@ -1,5 +1,6 @@
 //! What a run is and may become: `decide` turns a command into events, `apply` folds events into the state, `pending` says what remains to be done.
 
+mod actor;
 pub mod agent;
 pub mod apply;
 pub mod budget;

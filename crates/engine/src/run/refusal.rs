@@ -2,7 +2,7 @@
 
 use crate::hold::{Choice, Scope};
 use crate::id::{GateId, HoldId, PhaseId, TaskKey};
-use crate::run::command::{Actor, Credential};
+use crate::run::command::Actor;
 use crate::run::state::{Decision, Run, Superseded};
 use crate::time::Timestamp;
 
@@ -321,30 +321,6 @@ impl Refusal {
             | Self::Ended { .. } => false,
         }
     }
-}
-
-/// Whether an actor is outside of tasks.
-pub fn outside_tasks(actor: &Actor, what: &str) -> Result<(), Refusal> {
-    match &actor.inside_task {
-        Some(task) => Err(Refusal::InsideTask { what: what.to_owned(), task: task.clone() }),
-        None => Ok(()),
-    }
-}
-
-/// Whether an actor may decide about runs.
-pub fn may_decide(actor: &Actor, require_terminal: bool, what: &str) -> Result<(), Refusal> {
-    outside_tasks(actor, what)?;
-    let what = what.to_owned();
-    match actor.credential {
-        Credential::Person | Credential::Admin => {}
-        Credential::Agent | Credential::Viewer | Credential::System => {
-            return Err(Refusal::NotAPerson { what, actor: actor.clone() });
-        }
-    }
-    if require_terminal && !actor.terminal {
-        return Err(Refusal::NoTerminal { what });
-    }
-    Ok(())
 }
 
 pub(super) fn settled_before(decision: &Decision, option: &str, feedback: Option<&str>) -> Refusal {

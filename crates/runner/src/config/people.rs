@@ -1,5 +1,6 @@
 //! Who may answer, and how people are told.
 
+use lockgate_engine::run::command::TerminalRule;
 use lockgate_engine::spec::document::Value;
 use lockgate_engine::spec::problem::Problem;
 
@@ -17,6 +18,11 @@ impl Default for People {
 }
 
 impl People {
+    /// The rule that the setting stands for.
+    pub fn terminal_rule(&self) -> TerminalRule {
+        if self.require_terminal { TerminalRule::Required } else { TerminalRule::NotRequired }
+    }
+
     pub(super) fn set(&mut self, value: &Value<'_>) -> Result<(), Problem> {
         for setting in value.fields("`people`", "{ require_terminal: false }", &["require_terminal"])? {
             self.require_terminal = setting.value.truth("`require_terminal`")?;

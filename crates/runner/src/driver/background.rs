@@ -1,27 +1,26 @@
 //! Runs that are left to whichever process drives in the background: beginning them, handing them over, and letting them rest.
 
 use super::claim::Claim;
-use super::{DriveError, Driver, Listener, append_first, carry_out, sent};
+use super::{DriveError, Driver, Listener, append_first, carry_out, sent_from_outside};
 use crate::load::load_fresh;
 use crate::projection::bring_up;
 use crate::start::Prepared;
 use crate::world::World;
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::command::{Actor, Command, CommandKind};
+use lockgate_engine::run::command::{AnswerChange, Caller, Command};
 use lockgate_engine::run::{Fork, ForkAs, Run, create, fork};
 
 /// Begins a run without driving it: nothing of it starts before a process in the background takes it.
-pub async fn begin_detached(world: &World, actor: Actor, prepared: Prepared, require_terminal: bool) -> Result<Run, DriveError> {
+pub async fn begin_detached(world: &World, caller: Caller, prepared: Prepared) -> Result<Run, DriveError> {
     let mut prepared = prepared;
     prepared.create.created.detached = true;
-    begin_resting(world, actor, prepared, require_terminal).await
+    begin_resting(world, caller, prepared).await
 }
 
 /// Begins a run without driving it: nothing of it starts before somebody resumes it.
-pub async fn begin_resting(world: &World, actor: Actor, prepared: Prepared, require_terminal: bool) -> Result<Run, DriveError> {
+pub async fn begin_resting(world: &World, caller: Caller, prepared: Prepared) -> Result<Run, DriveError> {
     let Prepared { create: body, workflow, values } = prepared;
-    let command = Command { driving: false, ..sent(world, actor, CommandKind::Create(Box::new(body)), require_terminal) };
-    let (mut run, entries) = create(&command, workflow)?;
+    let (mut run, entries) = create(&sent_from_outside(world, caller), &body, workflow)?;
     append_first(world, &mut run, entries, values, None).await?;
     let _ = bring_up(world, &run).await;
     Ok(run)
@@ -32,21 +31,19 @@ pub async fn fork_with(
     world: &World,
     parent: &Run,
     own: ForkAs,
-    actor: Actor,
-    body: CommandKind,
-    require_terminal: bool,
+    caller: Caller,
+    change: &AnswerChange,
 ) -> Result<Run, DriveError> {
-    let command = Command { driving: false, ..sent(world, actor, body, require_terminal) };
-    let Fork { mut run, entries, state } = fork(&command, parent, own)?;
+    let Fork { mut run, entries, state } = fork(&sent_from_outside(world, caller), change, parent, own)?;
     append_first(world, &mut run, entries, vec![state], None).await?;
     Ok(run)
 }
 
 /// Leaves a run that nobody drives to whichever process drives in the background; what failed is to be tried again.
 /// The claim on it ends with this process, at the latest.
-pub async fn detach(world: &World, run: &RunId, actor: Actor, require_terminal: bool) -> Result<Run, DriveError> {
-    let (mut driver, body) = Driver::claim(world.clone(), run, None, true, Box::new(())).await?;
-    let command = Command { driving: false, ..sent(world, actor, body, require_terminal) };
+pub async fn detach(world: &World, run: &RunId, caller: Caller) -> Result<Run, DriveError> {
+    let (mut driver, kind) = Driver::claim(world.clone(), run, None, true, Box::new(())).await?;
+    let command = Command { envelope: sent_from_outside(world, caller), kind };
     // Recorded and no more: nothing may follow from it here.
     loop {
         let (entries, refusal) = carry_out(&mut driver.run, &command);
@@ -84,7 +81,7 @@ impl Driver {
     /// Takes over a detached run, which stays one.
     pub async fn resume_detached(world: World, run: &RunId, listener: Box<dyn Listener>) -> Result<Self, DriveError> {
         let (mut driver, body) = Self::claim(world, run, None, true, listener).await?;
-        driver.submit(Actor::driver(), body, false).await?;
+        driver.submit(Caller::driver(), body).await?;
         Ok(driver)
     }
 

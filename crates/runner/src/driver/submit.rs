@@ -1,45 +1,33 @@
 //! Commands on a run that somebody else drives, or nobody: answers, cancellations, records of refusals.
 
-use super::{DriveError, sent, was_taken};
+use super::{DriveError, sent_from_outside, was_taken};
 use crate::load::load;
 use crate::projection::bring_up;
 use crate::start::Frozen;
 use crate::world::{Clock, SystemClock, World};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{RunId, TimerId};
-use lockgate_engine::run::command::{Actor, Command, CommandKind};
+use lockgate_engine::run::command::{Caller, Command, CommandKind, Envelope};
 use lockgate_engine::run::event::Entry;
 use lockgate_engine::run::{Refusal, Run, fire_deadlines, handle};
 use lockgate_store::{Append, AppendError, Store, StoreError};
 
 /// Carries out a command on a run that this process does not drive: an answer, a cancellation.
-pub async fn submit(
-    world: &World,
-    run: &RunId,
-    actor: Actor,
-    body: CommandKind,
-    require_terminal: bool,
-) -> Result<Run, DriveError> {
-    let command = Command { driving: false, ..sent(world, actor, body, require_terminal) };
+pub async fn submit(world: &World, run: &RunId, caller: Caller, kind: CommandKind) -> Result<Run, DriveError> {
+    let command = Command { envelope: sent_from_outside(world, caller), kind };
     Ok(submit_with(world, run, &command, &[]).await?.run)
 }
 
 /// The same for a moment that has come; gives nothing where that changed nothing, because somebody was first.
 pub(super) async fn submit_moment(world: &World, run: &RunId, timer: TimerId) -> Result<Option<Run>, DriveError> {
-    let command = Command { driving: false, ..sent(world, Actor::driver(), CommandKind::TimerDue { timer }, false) };
+    let command = Command { envelope: sent_from_outside(world, Caller::driver()), kind: CommandKind::TimerDue { timer } };
     let submitted = submit_with(world, run, &command, &[]).await?;
     Ok(submitted.recorded.then_some(submitted.run))
 }
 
 /// Lets a run that this process does not drive go on with a changed definition that somebody accepts.
-pub async fn accept(
-    world: &World,
-    run: &RunId,
-    actor: Actor,
-    frozen: &Frozen,
-    require_terminal: bool,
-) -> Result<Run, DriveError> {
-    let command = Command { driving: false, ..sent(world, actor, accepting(frozen), require_terminal) };
+pub async fn accept(world: &World, run: &RunId, caller: Caller, frozen: &Frozen) -> Result<Run, DriveError> {
+    let command = Command { envelope: sent_from_outside(world, caller), kind: accepting(frozen) };
     Ok(submit_with(world, run, &command, frozen.values()).await?.run)
 }
 
@@ -58,7 +46,7 @@ struct Submitted {
 /// Carries out a command after what the clock alone decides: deadlines that have passed come first. Gives what is to be recorded,
 /// which may be something although the command is refused.
 pub(super) fn carry_out(run: &mut Run, command: &Command) -> (Vec<Entry>, Option<Refusal>) {
-    let mut entries = fire_deadlines(run, command);
+    let mut entries = fire_deadlines(run, command.envelope.at);
     match handle(run, command) {
         Ok(decided) => {
             entries.extend(decided);
@@ -69,10 +57,10 @@ pub(super) fn carry_out(run: &mut Run, command: &Command) -> (Vec<Entry>, Option
 }
 
 /// Records what something that runs says about itself. Whoever drives the run reads it like what anybody else committed.
-pub(crate) async fn record(store: &dyn Store, run: &RunId, body: CommandKind) -> Result<(), DriveError> {
+pub(crate) async fn record(store: &dyn Store, run: &RunId, kind: CommandKind) -> Result<(), DriveError> {
     let clock = SystemClock;
-    let (at, seed) = (clock.now(), clock.seed());
-    let command = Command { id: None, actor: Actor::driver(), at, seed, driving: false, require_terminal: false, kind: body };
+    let envelope = Envelope { id: None, caller: Caller::driver(), at: clock.now(), seed: clock.seed(), driving: false };
+    let command = Command { envelope, kind };
     commit(store, run, &command, &[]).await?;
     Ok(())
 }

@@ -207,11 +207,10 @@ fn failures_masked(mut performed: Performed, masks: &Masks) -> Performed {
         | CommandKind::WhenEvaluated { .. }
         | CommandKind::GapsChecked { .. }
         | CommandKind::ConditionEvaluated { .. }
-        | CommandKind::Create(_)
         | CommandKind::TakeOver { .. }
         | CommandKind::AcceptDefinition { .. }
         | CommandKind::ChangeAgent { .. }
-        | CommandKind::ChangeAnswer { .. }
+        | CommandKind::ChangeAnswer(_)
         | CommandKind::TimerDue { .. }
         | CommandKind::Look
         | CommandKind::Answer { .. }

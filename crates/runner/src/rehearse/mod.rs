@@ -36,7 +36,7 @@ use clock::LeapingClock;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::command::{Actor, Channel, CommandKind, Credential};
+use lockgate_engine::run::command::{Actor, Caller, Channel, CommandKind, Credential, TerminalRule};
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::{Entry, Event};
 use lockgate_engine::run::state::End;
@@ -141,7 +141,7 @@ pub async fn rehearse(
     let heard = Arc::new(Mutex::new(Heard::default()));
     let going_round = Halt::default();
     let listener = Box::new(Following { heard: heard.clone(), halt: going_round.clone() });
-    let mut driver = Driver::create(world, nobody(), here.create, here.workflow, here.values, false, listener).await?;
+    let mut driver = Driver::create(world, nobody(), here.create, here.workflow, here.values, listener).await?;
     tokio::select! {
         driven = drive(&mut driver, &going_round, &heard) => driven?,
         // Nothing of it is real, so nothing need be ended.
@@ -219,7 +219,7 @@ async fn drive(driver: &mut Driver, halt: &Halt, heard: &Mutex<Heard>) -> Result
         let option = first.id.to_string();
         let feedback = first.needs_words.then(|| "(what a person says)".to_owned());
         let body = CommandKind::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option, feedback };
-        driver.submit(nobody(), body, false).await?;
+        driver.submit(nobody(), body).await?;
     }
 }
 
@@ -229,16 +229,17 @@ fn otherwise<T: AsRef<str>>(hold: &str, labels: &[T]) -> String {
     format!("answer it with {hold}=OPTION ({})", labels.join(", "))
 }
 
-/// Whoever answers where nobody is asked.
-fn nobody() -> Actor {
-    Actor {
+/// The caller who answers where no one is asked.
+fn nobody() -> Caller {
+    let actor = Actor {
         credential: Credential::Person,
         name: "rehearsal".into(),
         channel: Channel::Command,
         terminal: false,
         inside_task: None,
         uid: None,
-    }
+    };
+    Caller::new(actor, TerminalRule::NotRequired)
 }
 
 #[derive(Default)]

@@ -4,7 +4,7 @@ use crate::nobody::Nobody;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{PhaseId, RunId, TaskId};
 use lockgate_engine::run::Run;
-use lockgate_engine::run::command::{Actor, Channel, CommandKind, Create, Credential};
+use lockgate_engine::run::command::{Actor, Caller, Channel, CommandKind, Create, Credential, TerminalRule};
 use lockgate_engine::run::event::Created;
 use lockgate_engine::run::pipeline::{Notes, PipelineWish};
 use lockgate_engine::spec::workflow::{Phase, Pipeline, PipelinePhase, Task, Work, Workflow};
@@ -53,12 +53,12 @@ impl Bench {
         let values = vec![(created.definition, bytes)];
         let create = Create { created, presets: Vec::new() };
         let prepared = Prepared { create, workflow: Arc::new(workflow), values };
-        begin_resting(&self.world, person(), prepared, true).await.unwrap()
+        begin_resting(&self.world, person(), prepared).await.unwrap()
     }
 
     async fn note(&self, run: &Run, text: &str) -> Run {
         let notes = Notes { cleanup_done: vec![text.to_owned()], ..Notes::default() };
-        submit(&self.world, &run.id, person(), CommandKind::Pipeline(Box::new(PipelineWish::Note(notes))), true).await.unwrap()
+        submit(&self.world, &run.id, person(), CommandKind::Pipeline(Box::new(PipelineWish::Note(notes)))).await.unwrap()
     }
 
     fn file(&self, run: &Run) -> StateFile {
@@ -70,15 +70,16 @@ impl Bench {
     }
 }
 
-fn person() -> Actor {
-    Actor {
+fn person() -> Caller {
+    let actor = Actor {
         credential: Credential::Person,
         name: "ada".into(),
         channel: Channel::Command,
         terminal: true,
         inside_task: None,
         uid: Some(1000),
-    }
+    };
+    Caller::new(actor, TerminalRule::Required)
 }
 
 #[tokio::test]

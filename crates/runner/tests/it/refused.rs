@@ -3,7 +3,7 @@
 use crate::nobody::Nobody;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{PhaseId, RunId, TaskId};
-use lockgate_engine::run::command::{Actor, Channel, Create, Credential};
+use lockgate_engine::run::command::{Actor, Caller, Channel, Create, Credential, TerminalRule};
 use lockgate_engine::run::event::{Created, RefusedAttempt};
 use lockgate_engine::spec::workflow::{Phase, Task, Work, Workflow};
 use lockgate_runner::driver::begin_resting;
@@ -38,7 +38,7 @@ async fn begun() -> (World, RunId) {
     let created = Created::new(run.clone(), Digest::of(&bytes), "out".into(), world.store.driver().clone());
     let values = vec![(created.definition, bytes)];
     let prepared = Prepared { create: Create { created, presets: Vec::new() }, workflow: Arc::new(workflow), values };
-    begin_resting(&world, agent(), prepared, true).await.unwrap();
+    begin_resting(&world, Caller::new(agent(), TerminalRule::Required), prepared).await.unwrap();
     (world, run)
 }
 

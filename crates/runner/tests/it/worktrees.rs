@@ -2,7 +2,7 @@
 
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{GateId, PhaseId, RunId, TaskId};
-use lockgate_engine::run::command::{Actor, CommandKind, Create};
+use lockgate_engine::run::command::{Caller, CommandKind, Create};
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::Created;
 use lockgate_engine::spec::workflow::{Gate, Phase, Task, Work, Workflow, Worktree};
@@ -52,7 +52,7 @@ async fn a_gate_of_a_task_runs_in_the_worktree_of_that_task() {
     let created = Created::new(run, Digest::of(&bytes), "out".into(), driver);
     let values = vec![(created.definition, bytes)];
     let prepared = Prepared { create: Create { created, presets: Vec::new() }, workflow: Arc::new(workflow), values };
-    let run = begin_resting(&world, Actor::driver(), prepared, false).await.unwrap();
+    let run = begin_resting(&world, Caller::driver(), prepared).await.unwrap();
 
     for gate in ["of-task", "of-phase"] {
         let effect = Effect::Gate { phase: PhaseId::from("work"), iteration: 1, gate: GateId::from(gate), attempt: 1 };

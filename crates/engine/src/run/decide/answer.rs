@@ -3,10 +3,10 @@
 use super::void_others;
 use crate::hold::{Due, Hold, HoldState, Remind, Scope, ShownFile, Terms};
 use crate::id::{HoldId, IdSource, PhaseId, TaskKey, TimerId};
-use crate::run::command::{Channel, Command, Showing};
+use crate::run::command::{Channel, Envelope, Showing};
 use crate::run::event::{Event, Failure};
 use crate::run::follow;
-use crate::run::refusal::{self, Refusal, may_decide, settled_before};
+use crate::run::refusal::{self, Refusal, settled_before};
 use crate::run::state::{Decision, End, Run};
 use crate::spec::workflow::OnDeadline;
 use crate::time::Timestamp;
@@ -33,13 +33,13 @@ pub(super) fn shown(
 /// An answer: recorded when it is a person's, names what was seen, and is the first.
 pub(super) fn answer(
     run: &Run,
-    command: &Command,
+    envelope: &Envelope,
     id: &HoldId,
     revision: Option<u32>,
     option: &str,
     feedback: Option<String>,
 ) -> Result<Vec<Event>, Refusal> {
-    may_decide(&command.actor, command.require_terminal, "answer a hold")?;
+    envelope.caller.may_decide("answer a hold")?;
     let Some(hold) = run.holds.get(id) else { return Err(gone(run, id, option, feedback.as_deref())) };
     let choice = hold.option(option).ok_or_else(|| Refusal::NoSuchOption {
         hold: id.clone(),
@@ -57,7 +57,7 @@ pub(super) fn answer(
         Some(given) if given != hold.revision => {
             return Err(Refusal::StaleRevision { hold: id.clone(), given, current: hold.revision });
         }
-        None if !hold.files.is_empty() && command.actor.channel != Channel::Prompt => {
+        None if !hold.files.is_empty() && envelope.caller.actor().channel != Channel::Prompt => {
             return Err(Refusal::RevisionNeeded { hold: id.clone(), current: hold.revision });
         }
         Some(_) | None => {}

@@ -3,9 +3,9 @@
 use super::void_others;
 use crate::hold::{Action, Choice, Hold, Scope};
 use crate::id::{HoldId, PhaseId, TaskId, TaskKey};
-use crate::run::command::Command;
+use crate::run::command::{AnswerChange, Envelope};
 use crate::run::event::Event;
-use crate::run::refusal::{Refusal, gone, may_decide};
+use crate::run::refusal::{Refusal, gone};
 use crate::run::state::{Decision, End, Run, skip_list_of};
 use crate::spec::workflow::Phase;
 
@@ -37,19 +37,10 @@ pub fn consequences(run: &Run, hold: &HoldId, option: &str) -> Result<Consequenc
     Ok(consequences_of(run, decision, question, choice))
 }
 
-/// The same for a run that was forked so that it can be changed.
-pub(in crate::run) fn change_in_fork(
-    run: &Run,
-    command: &Command,
-    hold: &HoldId,
-    option: &str,
-    feedback: Option<String>,
-) -> Result<Vec<Event>, Refusal> {
-    may_decide(&command.actor, command.require_terminal, "change an answer")?;
-    change(run, hold, option, feedback)
-}
-
-pub(super) fn change(run: &Run, hold: &HoldId, option: &str, feedback: Option<String>) -> Result<Vec<Event>, Refusal> {
+/// The events that change an answer, in the run itself or in a fork of it.
+pub(in crate::run) fn change_answer(run: &Run, envelope: &Envelope, change: &AnswerChange) -> Result<Vec<Event>, Refusal> {
+    envelope.caller.may_decide("change an answer")?;
+    let AnswerChange { hold, option, feedback } = change;
     let (decision, question) = changeable(run, hold)?;
     if run.end == Some(End::Complete) {
         return Err(Refusal::ChangeNeedsFork);
@@ -83,7 +74,7 @@ pub(super) fn change(run: &Run, hold: &HoldId, option: &str, feedback: Option<St
         events.extend(void_others(run, None, "an answer before it was changed"));
         let from = from.unwrap_or_else(|| target.clone());
         let (by_itself, gaps, carry, restores) = (false, false, carried, choice.restores.clone());
-        events.push(Event::PhaseRepeated { from, target, feedback, by_itself, gaps, carry, restores });
+        events.push(Event::PhaseRepeated { from, target, feedback: feedback.clone(), by_itself, gaps, carry, restores });
     }
     // Going back takes its target off the list, so what is skipped by the answers that still count is listed after that.
     let phases = skip_list(run, decision, choice);

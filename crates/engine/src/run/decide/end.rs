@@ -3,20 +3,19 @@
 use super::work::next_try;
 use crate::hold::HoldState;
 use crate::id::{DriverId, IdSource};
-use crate::run::command::Command;
+use crate::run::command::Envelope;
 use crate::run::event::{Event, Failure, FailureKind};
-use crate::run::refusal::{Refusal, may_decide, outside_tasks};
+use crate::run::refusal::Refusal;
 use crate::run::state::{End, Run, TaskState};
 use crate::spec::workflow::OnInterrupt;
 
 /// A process begins to drive the run: what had started and not finished was cut off.
 ///
 /// A pipeline that was aborted or cancelled is paused, as its state file says, and a person may resume it.
-pub(super) fn take_over(run: &Run, driver: &DriverId, detached: bool, command: &Command) -> Result<Vec<Event>, Refusal> {
-    let actor = &command.actor;
+pub(super) fn take_over(run: &Run, driver: &DriverId, detached: bool, envelope: &Envelope) -> Result<Vec<Event>, Refusal> {
     match &run.end {
         Some(End::Aborted | End::Cancelled) if run.pipeline.is_some() => {
-            may_decide(actor, command.require_terminal, "resume a pipeline that was ended")?;
+            envelope.caller.may_decide("resume a pipeline that was ended")?;
             if run.waits_for_review() {
                 return Err(Refusal::NotReviewed);
             }
@@ -29,28 +28,28 @@ pub(super) fn take_over(run: &Run, driver: &DriverId, detached: bool, command: &
                 return Err(Refusal::NotReviewed);
             }
             // Resuming a failed run tries again what failed, and that is for people to say.
-            outside_tasks(&command.actor, "retry a failed run")?;
+            envelope.caller.outside_tasks("retry a failed run")?;
         }
         None => {}
     }
     let mut events = vec![Event::Resumed { driver: driver.clone(), detached }];
-    events.extend(cut_off(run, command));
+    events.extend(cut_off(run, envelope));
     Ok(events)
 }
 
 /// The process that drives is being stopped: what was under way has been ended.
-pub(super) fn interrupt(run: &Run, signal: &str, command: &Command) -> Vec<Event> {
+pub(super) fn interrupt(run: &Run, signal: &str, envelope: &Envelope) -> Vec<Event> {
     if run.end.is_some() || run.stopping {
         return Vec::new();
     }
     let mut events = vec![Event::Interrupted { signal: signal.to_owned() }];
-    events.extend(cut_off(run, command));
+    events.extend(cut_off(run, envelope));
     events
 }
 
-fn cut_off(run: &Run, command: &Command) -> Vec<Event> {
+fn cut_off(run: &Run, envelope: &Envelope) -> Vec<Event> {
     let Some(phase) = &run.current else { return Vec::new() };
-    let mut ids = IdSource::new(command.seed);
+    let mut ids = IdSource::new(envelope.seed);
     let mut events = Vec::new();
     for index in phase.running() {
         let task = &phase.tasks[index];
@@ -64,7 +63,7 @@ fn cut_off(run: &Run, command: &Command) -> Vec<Event> {
             let message = "cut off before it finished, and on_interrupt is fail".to_owned();
             let failure = Failure { kind: FailureKind::Interrupted, message, tail: String::new() };
             events.push(Event::TaskFailed { key, attempt, failure, agent: None });
-            events.extend(next_try(run, index, command.at, &mut ids));
+            events.extend(next_try(run, index, envelope.at, &mut ids));
         }
     }
     events

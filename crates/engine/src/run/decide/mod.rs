@@ -10,42 +10,41 @@ mod pipeline;
 mod spread;
 mod work;
 
-pub(in crate::run) use change::change_in_fork;
+pub(in crate::run) use change::change_answer;
 pub use change::{Consequences, consequences};
 pub(in crate::run) use end::void_others;
 pub(in crate::run) use work::failed;
 
 use crate::id::IdSource;
-use crate::run::command::{Actor, Channel, Command, CommandKind};
+use crate::run::command::{Actor, Channel, Command, CommandKind, Create, Envelope};
 use crate::run::event::{Entry, Event, RefusedAttempt};
 use crate::run::follow::{self, Step};
-use crate::run::refusal::{Refusal, may_decide};
+use crate::run::refusal::Refusal;
 use crate::run::state::{End, Run, keeps_refused_attempt};
 use crate::spec::workflow::Workflow;
 use crate::time::Timestamp;
 use std::sync::Arc;
 
 /// Begins a run: its state and its first events.
-pub fn create(command: &Command, workflow: Arc<Workflow>) -> Result<(Run, Vec<Entry>), Refusal> {
-    let CommandKind::Create(create) = &command.kind else { unreachable!("only `Create` begins a run") };
+pub fn create(envelope: &Envelope, create: &Create, workflow: Arc<Workflow>) -> Result<(Run, Vec<Entry>), Refusal> {
     if !create.presets.is_empty() {
-        may_decide(&command.actor, command.require_terminal, "answer in advance")?;
+        envelope.caller.may_decide("answer in advance")?;
     }
     let created = create.created.clone();
-    let mut run = Run::begin(&created, workflow, command.at);
-    let mut entries = vec![entry(command, Event::Created(Box::new(created)))];
+    let mut run = Run::begin(&created, workflow, envelope.at);
+    let mut entries = vec![entry(envelope, Event::Created(Box::new(created)))];
     if !create.presets.is_empty() {
-        let given = entry(command, Event::PresetsGiven { presets: create.presets.clone() });
+        let given = entry(envelope, Event::PresetsGiven { presets: create.presets.clone() });
         apply(&mut run, &given);
         entries.push(given);
     }
     if let Some(event) = pipeline::as_imported(&run) {
-        let entry = entry(command, event);
+        let entry = entry(envelope, event);
         apply(&mut run, &entry);
         entries.push(entry);
     }
-    if command.driving {
-        follow(&mut run, command, &mut entries);
+    if envelope.driving {
+        follow(&mut run, envelope, &mut entries);
     }
     Ok((run, entries))
 }
@@ -54,32 +53,38 @@ pub fn create(command: &Command, workflow: Arc<Workflow>) -> Result<(Run, Vec<En
 /// The state is then ahead of the store by these events; if they cannot be stored, it must be loaded anew.
 pub fn handle(run: &mut Run, command: &Command) -> Result<Vec<Entry>, Refusal> {
     let mut events = decide(run, command)?;
+    let envelope = &command.envelope;
     let mut entries: Vec<Entry> = Vec::with_capacity(events.len() + 1);
     if let CommandKind::AcceptDefinition { definition, workflow, .. } = &command.kind {
-        apply_answers(run, command, &mut entries);
+        apply_answers(run, envelope, &mut entries);
         // Nothing is left to accept where an answer has ended the run.
         events = decide(run, command).unwrap_or_default();
         run.offer(*definition, workflow.clone());
     }
+    // A process that watches the clock only carries out what was agreed.
+    let by_clock = matches!(command.kind, CommandKind::TimerDue { .. }).then(|| Actor::automatic("deadline", Channel::Deadline));
     for event in events {
-        let entry = entry(command, event);
+        let entry = match &by_clock {
+            Some(clock) => entry_by(Some(clock.clone()), envelope, event),
+            None => entry(envelope, event),
+        };
         apply(run, &entry);
         entries.push(entry);
     }
-    if command.driving {
-        follow(run, command, &mut entries);
+    if envelope.driving {
+        follow(run, envelope, &mut entries);
     }
     Ok(entries)
 }
 
 /// Fires the deadlines that passed before a command was sent: an answer that comes after its deadline has lost, whether or not
 /// anybody watched the clock. What is fired is part of the history even where the command itself is refused.
-pub fn fire_deadlines(run: &mut Run, command: &Command) -> Vec<Entry> {
+pub fn fire_deadlines(run: &mut Run, at: Timestamp) -> Vec<Entry> {
     let mut entries = Vec::new();
-    while let Some(events) = answer::next_deadline(run, command.at) {
+    while let Some(events) = answer::next_deadline(run, at) {
         for event in events {
             let actor = Some(Box::new(Actor::automatic("deadline", Channel::Deadline)));
-            let entry = Entry { at: command.at, actor, cause: None, event };
+            let entry = Entry { at, actor, cause: None, event };
             apply(run, &entry);
             entries.push(entry);
         }
@@ -90,9 +95,9 @@ pub fn fire_deadlines(run: &mut Run, command: &Command) -> Vec<Entry> {
 /// What a command means for a run, by itself: the direct events, or a refusal.
 pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
     let ended = |run: &Run| run.end.is_some();
+    let envelope = &command.envelope;
     match &command.kind {
-        CommandKind::Create(_) => Err(Refusal::Ended { status: "under way" }),
-        CommandKind::TakeOver { driver, detached } => end::take_over(run, driver, *detached, command),
+        CommandKind::TakeOver { driver, detached } => end::take_over(run, driver, *detached, envelope),
         CommandKind::TaskEnded { .. }
         | CommandKind::GateEnded { .. }
         | CommandKind::SessionNamed { .. }
@@ -105,8 +110,8 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
             Ok(Vec::new())
         }
         CommandKind::TaskEnded { key, attempt, outcome, agent, commit } => {
-            let mut ids = IdSource::new(command.seed);
-            let mut events = work::task_ended(run, (key, *attempt), outcome, agent.clone(), command.at, &mut ids);
+            let mut ids = IdSource::new(envelope.seed);
+            let mut events = work::task_ended(run, (key, *attempt), outcome, agent.clone(), envelope.at, &mut ids);
             if let (Some(Event::TaskFinished { commit: kept, .. }), Some(_)) = (events.first_mut(), commit) {
                 *kept = commit.clone();
             }
@@ -118,16 +123,16 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
         CommandKind::WhenEvaluated { key, outcome } => Ok(spread::when_evaluated(run, key, outcome)),
         CommandKind::GapsChecked { phase, iteration, round, found } => Ok(gaps::checked(run, (phase, *iteration), *round, found)),
         CommandKind::Thought { thinker, text, agent } => {
-            let mut ids = IdSource::new(command.seed);
-            Ok(gaps::thought(run, thinker, text, agent.clone(), command.at, &mut ids))
+            let mut ids = IdSource::new(envelope.seed);
+            Ok(gaps::thought(run, thinker, text, agent.clone(), envelope.at, &mut ids))
         }
         CommandKind::Finalized { made } => Ok(gaps::finalized(run, made)),
         CommandKind::AcceptDefinition { definition, workflow, files } => {
-            may_decide(&command.actor, command.require_terminal, "accept a changed definition")?;
+            envelope.caller.may_decide("accept a changed definition")?;
             definition::accept(run, *definition, workflow, files)
         }
         CommandKind::ChangeAgent { agent } => {
-            may_decide(&command.actor, command.require_terminal, "choose another agent")?;
+            envelope.caller.may_decide("choose another agent")?;
             let changed = run.agent.as_deref() != Some(agent);
             Ok(changed.then(|| Event::AgentChanged { agent: agent.clone() }).into_iter().collect())
         }
@@ -142,54 +147,51 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
             Ok(if expected && !ended(run) { vec![event] } else { Vec::new() })
         }
         CommandKind::Shown { phase, iteration, shown } => {
-            let mut ids = IdSource::new(command.seed);
-            Ok(answer::shown(run, (phase, *iteration), shown, command.at, &mut ids))
+            let mut ids = IdSource::new(envelope.seed);
+            Ok(answer::shown(run, (phase, *iteration), shown, envelope.at, &mut ids))
         }
         CommandKind::Rechecked { hold, revision, files, differences } => {
-            let mut ids = IdSource::new(command.seed);
-            Ok(answer::rechecked(run, (hold, *revision), files, differences, command.at, &mut ids))
+            let mut ids = IdSource::new(envelope.seed);
+            Ok(answer::rechecked(run, (hold, *revision), files, differences, envelope.at, &mut ids))
         }
         CommandKind::Checked { hold, revision, failure } => {
-            let mut ids = IdSource::new(command.seed);
-            Ok(answer::checked(run, (hold, *revision), failure.as_ref(), command.at, &mut ids))
+            let mut ids = IdSource::new(envelope.seed);
+            Ok(answer::checked(run, (hold, *revision), failure.as_ref(), envelope.at, &mut ids))
         }
-        CommandKind::TimerDue { timer } => Ok(answer::timer_due(run, timer, command.at, &mut IdSource::new(command.seed))),
+        CommandKind::TimerDue { timer } => Ok(answer::timer_due(run, timer, envelope.at, &mut IdSource::new(envelope.seed))),
         CommandKind::Look => Ok(Vec::new()),
-        CommandKind::ChangeAnswer { hold, option, feedback } => {
-            may_decide(&command.actor, command.require_terminal, "change an answer")?;
-            change::change(run, hold, option, feedback.clone())
-        }
+        CommandKind::ChangeAnswer(change) => change_answer(run, envelope, change),
         CommandKind::Answer { hold, revision, option, feedback } => {
-            answer::answer(run, command, hold, *revision, option, feedback.clone())
+            answer::answer(run, envelope, hold, *revision, option, feedback.clone())
         }
         CommandKind::GivePresets { presets } => {
-            may_decide(&command.actor, command.require_terminal, "answer in advance")?;
+            envelope.caller.may_decide("answer in advance")?;
             Ok(vec![Event::PresetsGiven { presets: presets.clone() }])
         }
-        CommandKind::Interrupt { signal } => Ok(end::interrupt(run, signal, command)),
+        CommandKind::Interrupt { signal } => Ok(end::interrupt(run, signal, envelope)),
         CommandKind::Cancel { reason } => {
-            may_decide(&command.actor, command.require_terminal, "cancel a run")?;
+            envelope.caller.may_decide("cancel a run")?;
             end::cancel(run, reason.clone())
         }
-        CommandKind::RetryTask { step, cut_off } => people::retry(run, command, step, *cut_off),
-        CommandKind::SkipTask { step, reason, cut_off } => people::skip(run, command, step, reason, *cut_off),
+        CommandKind::RetryTask { step, cut_off } => people::retry(run, envelope, step, *cut_off),
+        CommandKind::SkipTask { step, reason, cut_off } => people::skip(run, envelope, step, reason, *cut_off),
         CommandKind::RecordRefusal(refused) => {
             let number = refused.number.max(run.refused_attempts.saturating_add(1));
             let kept = keeps_refused_attempt(run.refused_attempts, number);
             let refused = kept.then(|| RefusedAttempt { number, ..refused.clone() });
             Ok(refused.map(Event::AttemptRefused).into_iter().collect())
         }
-        CommandKind::Pipeline(wish) => pipeline::wish(run, command, wish),
+        CommandKind::Pipeline(wish) => pipeline::wish(run, envelope, wish),
     }
 }
 
-fn follow(run: &mut Run, command: &Command, entries: &mut Vec<Entry>) {
-    follow_with(run, command, entries, follow::next);
+fn follow(run: &mut Run, envelope: &Envelope, entries: &mut Vec<Entry>) {
+    follow_with(run, envelope, entries, follow::next);
 }
 
 /// Recorded answers take effect under the definition that they were given to, whether or not a process drives the run.
-fn apply_answers(run: &mut Run, command: &Command, entries: &mut Vec<Entry>) {
-    follow_with(run, command, entries, |run, at, ids| {
+fn apply_answers(run: &mut Run, envelope: &Envelope, entries: &mut Vec<Entry>) {
+    follow_with(run, envelope, entries, |run, at, ids| {
         follow::recorded(run, at, ids).into_iter().flatten().map(Step::from).collect()
     });
 }
@@ -197,31 +199,34 @@ fn apply_answers(run: &mut Run, command: &Command, entries: &mut Vec<Entry>) {
 /// Applies steps until there are none.
 fn follow_with(
     run: &mut Run,
-    command: &Command,
+    envelope: &Envelope,
     entries: &mut Vec<Entry>,
     next: impl Fn(&Run, Timestamp, &mut IdSource) -> Vec<Step>,
 ) {
-    let mut ids = IdSource::new(command.seed);
+    let mut ids = IdSource::new(envelope.seed);
     // Direct events may have used ids of this seed; those that follow must differ.
     ids.skip_to(entries.len() as u32 + 1_000);
     loop {
-        let steps = next(run, command.at, &mut ids);
+        let steps = next(run, envelope.at, &mut ids);
         if steps.is_empty() {
             return;
         }
         for Step { actor, event } in steps {
-            let entry = Entry { at: command.at, actor: actor.map(Box::new), cause: command.id.clone(), event };
+            let entry = Entry { at: envelope.at, actor: actor.map(Box::new), cause: envelope.id.clone(), event };
             apply(run, &entry);
             entries.push(entry);
         }
     }
 }
 
-fn entry(command: &Command, event: Event) -> Entry {
-    // Whoever looks at the clock only carries out what was agreed.
-    let by_clock = matches!(command.kind, CommandKind::TimerDue { .. }).then(|| Actor::automatic("deadline", Channel::Deadline));
-    let actor = by_clock.or_else(|| (command.actor != Actor::driver()).then(|| command.actor.clone())).map(Box::new);
-    Entry { at: command.at, actor, cause: command.id.clone(), event }
+/// What the caller did. An entry without an actor is Lockgate's own.
+fn entry(envelope: &Envelope, event: Event) -> Entry {
+    let actor = envelope.caller.actor();
+    entry_by((*actor != Actor::driver()).then(|| actor.clone()), envelope, event)
+}
+
+fn entry_by(actor: Option<Actor>, envelope: &Envelope, event: Event) -> Entry {
+    Entry { at: envelope.at, actor: actor.map(Box::new), cause: envelope.id.clone(), event }
 }
 
 fn apply(run: &mut Run, entry: &Entry) {

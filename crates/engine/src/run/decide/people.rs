@@ -3,16 +3,16 @@
 use super::status_word;
 use crate::hold::{Action, Hold, HoldKind, HoldState, Scope};
 use crate::id::{HoldId, IdSource, StepKey, TaskKey};
-use crate::run::command::Command;
+use crate::run::command::Envelope;
 use crate::run::event::{Event, Failure};
 use crate::run::follow;
 use crate::run::phase::PhaseRun;
-use crate::run::refusal::{Refusal, may_decide};
+use crate::run::refusal::Refusal;
 use crate::run::state::{End, GateRun, GateState, Run, TaskState};
 
 /// A person asks for a new attempt.
-pub(super) fn retry(run: &Run, command: &Command, step: &StepKey, cut_off: Option<u32>) -> Result<Vec<Event>, Refusal> {
-    may_decide(&command.actor, command.require_terminal, "retry a task")?;
+pub(super) fn retry(run: &Run, envelope: &Envelope, step: &StepKey, cut_off: Option<u32>) -> Result<Vec<Event>, Refusal> {
+    envelope.caller.may_decide("retry a task")?;
     refuse_ended(run)?;
     let found = find(run, step)?;
     let mut events = match found.standing(run, cut_off) {
@@ -23,7 +23,7 @@ pub(super) fn retry(run: &Run, command: &Command, step: &StepKey, cut_off: Optio
         Standing::CutOff(interrupted) => interrupted.into_iter().collect(),
         Standing::Stopped => Vec::new(),
     };
-    events.extend(take_back(run, &found, &Action::Rerun, command)?);
+    events.extend(take_back(run, &found, &Action::Rerun, envelope)?);
     events.push(match step.clone() {
         StepKey::Task(key) => Event::RetryAsked { key },
         StepKey::Gate { phase, iteration, gate } => Event::GateRetryAsked { phase, iteration, gate },
@@ -35,12 +35,12 @@ pub(super) fn retry(run: &Run, command: &Command, step: &StepKey, cut_off: Optio
 /// A person lets a task count as done, or waives a gate.
 pub(super) fn skip(
     run: &Run,
-    command: &Command,
+    envelope: &Envelope,
     step: &StepKey,
     reason: &str,
     cut_off: Option<u32>,
 ) -> Result<Vec<Event>, Refusal> {
-    may_decide(&command.actor, command.require_terminal, "skip a task")?;
+    envelope.caller.may_decide("skip a task")?;
     refuse_ended(run)?;
     let found = find(run, step)?;
     if reason.trim().is_empty() {
@@ -52,7 +52,7 @@ pub(super) fn skip(
         Standing::CutOff(interrupted) => interrupted.into_iter().collect(),
         Standing::NotStarted | Standing::Again | Standing::Stopped => Vec::new(),
     };
-    events.extend(take_back(run, &found, &Action::CountAsDone, command)?);
+    events.extend(take_back(run, &found, &Action::CountAsDone, envelope)?);
     let reason = reason.trim().to_owned();
     events.push(match step.clone() {
         StepKey::Task(key) => Event::TaskSkipped { key, reason },
@@ -155,7 +155,7 @@ impl Found<'_> {
 
 /// Takes back the question about it, which has lost its subject; where that was about others too, they are asked about anew.
 /// An answer that was there first stands.
-fn take_back(run: &Run, found: &Found<'_>, wanted: &Action, command: &Command) -> Result<Vec<Event>, Refusal> {
+fn take_back(run: &Run, found: &Found<'_>, wanted: &Action, envelope: &Envelope) -> Result<Vec<Event>, Refusal> {
     let Some(hold) = found.hold().and_then(|hold| run.holds.get(hold)) else { return Ok(Vec::new()) };
     match hold.state {
         HoldState::Open => {}
@@ -175,7 +175,7 @@ fn take_back(run: &Run, found: &Found<'_>, wanted: &Action, command: &Command) -
     let mut events = vec![Event::HoldVoided { hold: hold.id.clone(), reason: reason.to_owned() }];
     let others = others_asked_about(hold, found);
     if !others.is_empty() && hold.kind == HoldKind::Interrupted {
-        events.push(follow::ask_about_interrupted(others, &mut IdSource::new(command.seed)));
+        events.push(follow::ask_about_interrupted(others, &mut IdSource::new(envelope.seed)));
     }
     Ok(events)
 }

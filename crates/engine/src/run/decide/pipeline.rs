@@ -2,10 +2,10 @@
 
 use super::{status_word, void_others};
 use crate::formats::pipeline::lifecycle::Lifecycle;
-use crate::run::command::Command;
+use crate::run::command::Envelope;
 use crate::run::event::Event;
 use crate::run::pipeline::{PipelineFact, PipelineWish, REVIEWS, Review, Verdict};
-use crate::run::refusal::{Refusal, may_decide};
+use crate::run::refusal::Refusal;
 use crate::run::state::{End, Run};
 
 /// A run that is made from a state file has ended where that says so.
@@ -24,10 +24,10 @@ pub(super) fn as_imported(run: &Run) -> Option<Event> {
     }
 }
 
-pub(super) fn wish(run: &Run, command: &Command, wish: &PipelineWish) -> Result<Vec<Event>, Refusal> {
+pub(super) fn wish(run: &Run, envelope: &Envelope, wish: &PipelineWish) -> Result<Vec<Event>, Refusal> {
     let known = run.pipeline.as_ref().ok_or(Refusal::NoPipeline)?;
     match wish {
-        PipelineWish::Review(review) => file_review(run, command, review),
+        PipelineWish::Review(review) => file_review(run, envelope, review),
         PipelineWish::Note(notes) if notes.is_empty() => Ok(Vec::new()),
         PipelineWish::Note(notes) => Ok(vec![fact(PipelineFact::Noted(notes.clone()))]),
         PipelineWish::ArtifactsFound { key, .. } if !known.unlooked.contains(key) => Ok(Vec::new()),
@@ -35,7 +35,7 @@ pub(super) fn wish(run: &Run, command: &Command, wish: &PipelineWish) -> Result<
             let (key, paths, missing) = (key.clone(), paths.clone(), missing.clone());
             Ok(vec![fact(PipelineFact::ArtifactsFound { key, paths, missing })])
         }
-        PipelineWish::Restart => restart(run, command),
+        PipelineWish::Restart => restart(run, envelope),
     }
 }
 
@@ -45,7 +45,7 @@ fn fact(fact: PipelineFact) -> Event {
 
 /// A review counts until the first phase begins. Two may be filed; after that a person decides, and only a verdict that forbids is
 /// accepted over one that allows.
-fn file_review(run: &Run, command: &Command, review: &Review) -> Result<Vec<Event>, Refusal> {
+fn file_review(run: &Run, envelope: &Envelope, review: &Review) -> Result<Vec<Event>, Refusal> {
     match &run.end {
         Some(end @ (End::Complete | End::Aborted | End::Cancelled)) => return Err(Refusal::Ended { status: status_word(end) }),
         Some(End::Failed(_)) | None => {}
@@ -58,7 +58,7 @@ fn file_review(run: &Run, command: &Command, review: &Review) -> Result<Vec<Even
     let mut review = review.clone();
     match review.verdict {
         Verdict::Overridden => {
-            may_decide(&command.actor, command.require_terminal, "override a review")?;
+            envelope.caller.may_decide("override a review")?;
             let said = review.override_reason.as_deref().map(str::trim).filter(|reason| !reason.is_empty());
             review.override_reason = Some(said.ok_or(Refusal::NoOverrideReason)?.to_owned());
             review.attempt = attempts.max(1);
@@ -106,8 +106,8 @@ fn file_review(run: &Run, command: &Command, review: &Review) -> Result<Vec<Even
     Ok(events)
 }
 
-fn restart(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
-    may_decide(&command.actor, command.require_terminal, "run a phase again")?;
+fn restart(run: &Run, envelope: &Envelope) -> Result<Vec<Event>, Refusal> {
+    envelope.caller.may_decide("run a phase again")?;
     match &run.end {
         Some(end @ (End::Complete | End::Aborted | End::Cancelled)) => return Err(Refusal::Ended { status: status_word(end) }),
         Some(End::Failed(_)) | None => {}

@@ -291,20 +291,20 @@ fn of_several_decisions_the_one_about_this_hold_is_told() {
 
 #[test]
 fn administrators_decide_and_viewers_and_the_program_itself_do_not() {
-    use crate::run::refusal::{may_decide, outside_tasks};
-    let actor = |credential| Actor { credential, ..person() };
-    assert_eq!(may_decide(&actor(Credential::Person), true, "answer"), Ok(()));
-    assert_eq!(may_decide(&actor(Credential::Admin), true, "answer"), Ok(()));
+    let caller = |credential| Caller::new(Actor { credential, ..person() }, TerminalRule::Required);
+    assert_eq!(caller(Credential::Person).may_decide("answer"), Ok(()));
+    assert_eq!(caller(Credential::Admin).may_decide("answer"), Ok(()));
     for credential in [Credential::Agent, Credential::Viewer, Credential::System] {
-        let refused = may_decide(&actor(credential), true, "answer");
+        let refused = caller(credential).may_decide("answer");
         assert!(matches!(&refused, Err(Refusal::NotAPerson { what, .. }) if what == "answer"), "{refused:?}");
         assert!(refused.unwrap_err().is_about_who_asks());
     }
     let without_terminal = Actor { terminal: false, ..person() };
-    assert_eq!(may_decide(&without_terminal, false, "answer"), Ok(()));
-    assert!(matches!(may_decide(&without_terminal, true, "answer"), Err(Refusal::NoTerminal { .. })));
+    assert_eq!(Caller::new(without_terminal.clone(), TerminalRule::NotRequired).may_decide("answer"), Ok(()));
+    let required = Caller::new(without_terminal, TerminalRule::Required);
+    assert!(matches!(required.may_decide("answer"), Err(Refusal::NoTerminal { .. })));
+    assert_eq!(required.outside_tasks("drive"), Ok(()));
     let inside = Actor { inside_task: Some("a/b".into()), ..person() };
-    assert!(matches!(outside_tasks(&inside, "drive"), Err(Refusal::InsideTask { task, .. }) if task == "a/b"));
-    assert_eq!(outside_tasks(&without_terminal, "drive"), Ok(()));
+    assert!(matches!(inside.outside_tasks("drive"), Err(Refusal::InsideTask { task, .. }) if task == "a/b"));
     assert!(!Refusal::ChangeNeedsFork.is_about_who_asks());
 }

@@ -42,7 +42,7 @@ fn change_body(bench: &Bench, phase: &str, option: &str) -> CommandKind {
         !decision.void && decision.phase.as_ref().is_some_and(|known| known.as_str() == phase)
     };
     let hold = bench.run.decisions.iter().rfind(is_meant).expect("it was answered").hold.clone();
-    CommandKind::ChangeAnswer { hold, option: option.into(), feedback: None }
+    CommandKind::ChangeAnswer(AnswerChange { hold, option: option.into(), feedback: None })
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn skipping(default: &str, last_waits: bool) -> Workflow {
 
 fn change(bench: &mut Bench, option: &str) {
     let hold = bench.run.decisions.iter().find(|decision| !decision.void).unwrap().hold.clone();
-    bench.tell(person(), CommandKind::ChangeAnswer { hold, option: option.into(), feedback: None }, true).unwrap();
+    bench.tell(person(), CommandKind::ChangeAnswer(AnswerChange { hold, option: option.into(), feedback: None }), true).unwrap();
     bench.work();
 }
 
@@ -72,9 +72,9 @@ fn a_fork_skips_what_the_changed_answer_says() {
         let found = consequences(&parent.run, &hold, option).unwrap();
         assert_eq!(found.phase.as_ref().map(PhaseId::as_str), again[0].split('/').next());
         assert_eq!(found.skipped.len(), usize::from(option == "skip"));
-        let body = CommandKind::ChangeAnswer { hold, option: option.into(), feedback: None };
+        let change = AnswerChange { hold, option: option.into(), feedback: None };
         let own = ForkAs { run: RunId::from("run00001"), output_dir: "out2".into(), driver: DriverId::from("d") };
-        let made = fork(&command(person(), body, 10_000_000, true), &parent.run, own).unwrap();
+        let made = fork(&envelope(person(), 10_000_000, true), &change, &parent.run, own).unwrap();
         let mut forked = Bench { run: made.run, entries: made.entries, now: 20_000_000 };
         forked.outcome(CommandKind::Look);
         forked.work();
@@ -144,7 +144,13 @@ fn issues_found_by_changing_an_answer_redo_what_was_built_on_the_work() {
     bench.work();
     let hold = bench.run.decisions.iter().find(|decision| decision.option.as_str() == "approved").unwrap().hold.clone();
     let before = bench.started().len();
-    bench.tell(person(), CommandKind::ChangeAnswer { hold, option: "issues".into(), feedback: Some("no".into()) }, true).unwrap();
+    bench
+        .tell(
+            person(),
+            CommandKind::ChangeAnswer(AnswerChange { hold, option: "issues".into(), feedback: Some("no".into()) }),
+            true,
+        )
+        .unwrap();
     bench.work();
     assert_eq!(bench.asked(), ["one/mid"], "the decision between is asked again");
     assert_eq!(bench.hold().previous_choice().map(|choice| choice.id.as_str()), Some("postgres"));
@@ -170,7 +176,7 @@ fn answering_a_hold_that_was_taken_back_says_why_and_what_took_its_place() {
     let now = bench.run.open_holds().iter().find(is_other).unwrap().id.clone();
     let refused = bench.tell(person(), late, true).unwrap_err();
     assert!(matches!(&refused, Refusal::HoldVoided { now: Some(Instead::Open(hold)), .. } if *hold == now), "{refused}");
-    let body = CommandKind::ChangeAnswer { hold: lost, option: "approved".into(), feedback: None };
+    let body = CommandKind::ChangeAnswer(AnswerChange { hold: lost, option: "approved".into(), feedback: None });
     assert!(matches!(bench.tell(person(), body, true), Err(Refusal::HoldVoided { .. })));
     bench.answer_task("one/other", "approved", None);
     let text = refused.to_string();
@@ -188,7 +194,7 @@ fn changing_an_answer_that_no_longer_counts_says_what_changed_it() {
     let (first, later) = (bench.run.decisions[0].hold.clone(), bench.run.decisions[1].hold.clone());
     change(&mut bench, "skip");
     let now = bench.run.decisions.last().unwrap().hold.clone();
-    let body = CommandKind::ChangeAnswer { hold: later.clone(), option: "on".into(), feedback: None };
+    let body = CommandKind::ChangeAnswer(AnswerChange { hold: later.clone(), option: "on".into(), feedback: None });
     let refused = bench.tell(person(), body, true).unwrap_err();
     let Refusal::AnswerSuperseded { by, now: Some(Instead::Answered(instead)), .. } = refused else { panic!("{refused}") };
     assert_eq!((by, instead), (first, now));

@@ -42,8 +42,8 @@ fn a_finalization_counts_only_after_the_last_phase() {
     bench.work();
     assert_eq!(bench.run.status(), Status::Complete);
     let created = Created::new(RunId::from("run00000"), Digest::of(b"definition"), "out".into(), DriverId::from("driver-1"));
-    let body = CommandKind::Create(Box::new(Create { created, presets: Vec::new() }));
-    let (run, entries) = create(&command(person(), body, 0, false), Arc::new(finalizing())).unwrap();
+    let body = Create { created, presets: Vec::new() };
+    let (run, entries) = create(&envelope(person(), 0, false), &body, Arc::new(finalizing())).unwrap();
     let mut waiting = Bench { run, entries, now: 0 };
     assert_eq!(waiting.tell(Actor::driver(), finalized(), false), Ok(Vec::new()), "no phase has started");
 }

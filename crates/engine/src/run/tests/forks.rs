@@ -20,9 +20,9 @@ fn complete() -> Bench {
 
 fn forked(parent: &Bench) -> Bench {
     let hold = parent.run.decisions[0].hold.clone();
-    let body = CommandKind::ChangeAnswer { hold, option: "skip".into(), feedback: None };
+    let change = AnswerChange { hold, option: "skip".into(), feedback: None };
     let own = ForkAs { run: RunId::from("run00001"), output_dir: "out2".into(), driver: DriverId::from("driver-2") };
-    let made = fork(&command(person(), body, 10_000_000, true), &parent.run, own).unwrap();
+    let made = fork(&envelope(person(), 10_000_000, true), &change, &parent.run, own).unwrap();
     Bench { run: made.run, entries: made.entries, now: 20_000_000 }
 }
 

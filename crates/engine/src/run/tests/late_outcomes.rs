@@ -7,8 +7,8 @@ use crate::run::event::RefusedAttempt;
 fn creating(presets: Vec<Preset>, actor: Actor) -> Result<(), Refusal> {
     let run = RunId::from("run00000");
     let created = Created::new(run, Digest::of(b"definition"), "out".into(), DriverId::from("driver-1"));
-    let command = command(actor, CommandKind::Create(Box::new(Create { created, presets })), 0, true);
-    create(&command, Arc::new(workflow(vec![phase("one", vec![task("a", &[])])]))).map(|_| ())
+    let create_it = Create { created, presets };
+    create(&envelope(actor, 0, true), &create_it, Arc::new(workflow(vec![phase("one", vec![task("a", &[])])]))).map(|_| ())
 }
 
 #[test]

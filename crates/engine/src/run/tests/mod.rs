@@ -40,7 +40,10 @@ use crate::datum::Datum;
 use crate::digest::Digest;
 use crate::hold::{Action, Choice, Hold};
 use crate::id::{DriverId, GateId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey};
-use crate::run::command::{Actor, Channel, Command, CommandKind, Create, Credential, GapsFound, Showing, TaskOutcome};
+use crate::run::command::{
+    Actor, AnswerChange, Caller, Channel, Command, CommandKind, Create, Credential, Envelope, GapsFound, Showing, TaskOutcome,
+    TerminalRule,
+};
 use crate::run::effect::Effect;
 use crate::run::event::{ConditionOutcome, Created, Entry, Event, Failure, FailureKind, Origin, OutputFile, Preset};
 use crate::run::pipeline::PipelineWish;
@@ -117,15 +120,14 @@ impl Bench {
             ..Created::new(RunId::from("run00000"), Digest::of(b"definition"), "out".into(), DriverId::from("driver-1"))
         };
         let body = Create { created, presets };
-        let command = command(person(), CommandKind::Create(Box::new(body)), 0, true);
-        let (run, entries) = create(&command, Arc::new(workflow)).unwrap();
+        let (run, entries) = create(&envelope(person(), 0, true), &body, Arc::new(workflow)).unwrap();
         Self { run, entries, now: 0 }
     }
 
     pub(super) fn tell(&mut self, actor: Actor, body: CommandKind, driving: bool) -> Result<Vec<Event>, Refusal> {
         self.now += 1000;
         let command = command(actor, body, self.now, driving);
-        let fired = fire_deadlines(&mut self.run, &command);
+        let fired = fire_deadlines(&mut self.run, command.envelope.at);
         self.entries.extend(fired.iter().cloned());
         let entries = handle(&mut self.run, &command)?;
         self.entries.extend(entries.iter().cloned());
@@ -301,8 +303,14 @@ pub(super) fn hold_id(text: &str) -> HoldId {
     HoldId::from(text)
 }
 
-fn command(actor: Actor, body: CommandKind, at: i64, driving: bool) -> Command {
+fn command(actor: Actor, kind: CommandKind, at: i64, driving: bool) -> Command {
+    Command { envelope: envelope(actor, at, driving), kind }
+}
+
+/// An envelope in a project that requires a terminal.
+fn envelope(actor: Actor, at: i64, driving: bool) -> Envelope {
+    let caller = Caller::new(actor, TerminalRule::Required);
     let mut seed = [0; 16];
     seed[..8].copy_from_slice(&at.to_le_bytes());
-    Command { id: None, actor, at: Timestamp::from_millis(at), seed, driving, require_terminal: true, kind: body }
+    Envelope { id: None, caller, at: Timestamp::from_millis(at), seed, driving }
 }

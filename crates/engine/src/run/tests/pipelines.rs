@@ -416,8 +416,7 @@ pub(super) fn import_into(definition: Workflow, imported: Imported) -> Bench {
         ..Created::new(RunId::from("run00000"), Digest::of(b"definition"), "out".into(), DriverId::from("driver-1"))
     };
     let body = Create { created, presets: Vec::new() };
-    let command = command(person(), CommandKind::Create(Box::new(body)), 0, false);
-    (bench.run, bench.entries) = create(&command, Arc::new(definition)).unwrap();
+    (bench.run, bench.entries) = create(&envelope(person(), 0, false), &body, Arc::new(definition)).unwrap();
     bench
 }
 

@@ -198,7 +198,8 @@ fn what_nobody_has_to_wait_for_goes_on_with_its_default_and_a_person_may_change_
     let found = crate::run::consequences(&bench.run, &decided.hold, "postgres").unwrap();
     assert_eq!(found.tasks, [TaskId::from("build")]);
     assert_eq!(found.carried, [TaskId::from("db"), TaskId::from("beside")]);
-    let change = CommandKind::ChangeAnswer { hold: decided.hold.clone(), option: "postgres".into(), feedback: None };
+    let change =
+        CommandKind::ChangeAnswer(AnswerChange { hold: decided.hold.clone(), option: "postgres".into(), feedback: None });
     assert!(matches!(bench.tell(Actor::driver(), change.clone(), true), Err(Refusal::NotAPerson { .. })));
     let before = bench.started().len();
     bench.tell(person(), change.clone(), true).unwrap();
@@ -337,7 +338,9 @@ fn a_changed_answer_carries_only_what_has_ended() {
     let hold = bench.run.decisions[0].hold.clone();
     let found = crate::run::consequences(&bench.run, &hold, "postgres").unwrap();
     assert_eq!(found.carried, [TaskId::from("db")], "what failed or waits is not done");
-    bench.tell(person(), CommandKind::ChangeAnswer { hold, option: "postgres".into(), feedback: None }, true).unwrap();
+    bench
+        .tell(person(), CommandKind::ChangeAnswer(AnswerChange { hold, option: "postgres".into(), feedback: None }), true)
+        .unwrap();
     assert!(bench.run.task_run(&key("one", 2, "tests")).unwrap().attempts == 1, "it is done in the new execution");
 }
 

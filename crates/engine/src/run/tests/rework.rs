@@ -307,7 +307,9 @@ fn a_default_does_not_replace_what_a_person_decided_before_the_rework() {
     bench.work();
     assert_eq!(bench.run.decisions[2].actor.channel, Channel::Default, "nobody has decided, so nobody is asked");
     let hold = bench.run.decisions[2].hold.clone();
-    bench.tell(person(), CommandKind::ChangeAnswer { hold, option: "postgres".into(), feedback: None }, true).unwrap();
+    bench
+        .tell(person(), CommandKind::ChangeAnswer(AnswerChange { hold, option: "postgres".into(), feedback: None }), true)
+        .unwrap();
     bench.work();
     bench.answer_task("one/look", "issues", Some("still not"));
     bench.work();

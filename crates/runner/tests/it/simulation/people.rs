@@ -4,7 +4,7 @@ use super::play::person;
 use super::world::Outside;
 use lockgate_engine::hold::{Action, Choice, Hold};
 use lockgate_engine::id::StepKey;
-use lockgate_engine::run::command::CommandKind;
+use lockgate_engine::run::command::{AnswerChange, CommandKind};
 use lockgate_engine::run::{Refusal, Run};
 use lockgate_engine::spec::workflow::OnDeadline;
 use lockgate_runner::driver::{DriveError, Driver, fire_due, submit};
@@ -68,7 +68,7 @@ async fn late(driver: &mut Driver, outside: &Outside, hold: &Hold) -> Result<(),
         feedback: Some("late".into()),
     };
     let then = hold.terms.deadline.as_ref().map(|due| due.then.clone());
-    match (driver.submit(person(), body, true).await, then) {
+    match (driver.submit(person(), body).await, then) {
         (Ok(()), Some(OnDeadline::Escalate(_))) => {
             outside.watch.lock().unwrap().confirmed.push((hold.id.clone(), hold.revision, option));
             Ok(())
@@ -103,11 +103,11 @@ async fn answer(
         let another = outside.store.lock().unwrap().as_ref().map(MemoryStore::another_process);
         let store: Arc<dyn Store> = Arc::new(another.expect("a process lives"));
         let world = World { store, ..driver.world().clone() };
-        if !answered(submit(&world, &driver.run().id, person(), body.clone(), true).await.map(drop))? {
+        if !answered(submit(&world, &driver.run().id, person(), body.clone()).await.map(drop))? {
             return Ok(());
         }
     }
-    if (!elsewhere || random.random()) && !answered(driver.submit(person(), body, true).await)? {
+    if (!elsewhere || random.random()) && !answered(driver.submit(person(), body).await)? {
         return Ok(());
     }
     outside.watch.lock().unwrap().confirmed.push((hold.id.clone(), hold.revision, option));
@@ -147,7 +147,7 @@ fn changed_answer(run: &Run, random: &mut SmallRng) -> Option<CommandKind> {
     let given: Vec<_> = given.into_iter().filter_map(|decision| Some((decision, decision.changeable.as_deref()?))).collect();
     let (decision, question) = given.get(random.random_range(0..given.len().max(1)))?;
     let option = question.options[random.random_range(0..question.options.len())].id.to_string();
-    Some(CommandKind::ChangeAnswer { hold: decision.hold.clone(), option, feedback: Some("changed".into()) })
+    Some(CommandKind::ChangeAnswer(AnswerChange { hold: decision.hold.clone(), option, feedback: Some("changed".into()) }))
 }
 
 /// A new attempt of a task of the present phase, or none at all any more.
@@ -161,7 +161,7 @@ fn about_a_task(run: &Run, random: &mut SmallRng) -> Option<CommandKind> {
 }
 
 async fn may_be_refused(driver: &mut Driver, body: CommandKind) -> Result<(), DriveError> {
-    match driver.submit(person(), body, true).await {
+    match driver.submit(person(), body).await {
         Ok(()) | Err(DriveError::Refused(_)) => Ok(()),
         Err(error) => Err(error),
     }

@@ -8,7 +8,7 @@ use super::plan::Plan;
 use super::world::{Hands, Outside, SimulatedClock};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{CommandId, RunId};
-use lockgate_engine::run::command::{Actor, Channel, Command, CommandKind, Create, Credential};
+use lockgate_engine::run::command::{Actor, Caller, Channel, Command, CommandKind, Create, Credential, Envelope, TerminalRule};
 use lockgate_engine::run::event::{Created, Event};
 use lockgate_engine::run::{Run, Status, handle};
 use lockgate_engine::time::Timestamp;
@@ -124,7 +124,7 @@ async fn begin(world: World, outside: &Arc<Outside>, run: RunId) -> Result<Drive
     let values = vec![(created.definition, bytes)];
     let create = Create { created, presets: outside.plan.presets() };
     let listener = Box::new(Counting(outside.clone()));
-    Driver::create(world, person(), create, Arc::new(workflow), values, true, listener).await
+    Driver::create(world, person(), create, Arc::new(workflow), values, listener).await
 }
 
 /// The files of the definition have changed since the last process, and whoever resumes the run accepts that.
@@ -139,7 +139,7 @@ async fn change_definition(world: &World, outside: &Outside, run: &RunId, proces
     let body = CommandKind::AcceptDefinition { definition, workflow: Arc::new(workflow), files: Vec::new() };
     let id = Some(CommandId::new(format!("accept{changes}")));
     let (at, seed) = (world.clock.now(), world.clock.seed());
-    let command = Command { id, actor: person(), at, seed, driving: false, require_terminal: true, kind: body };
+    let command = Command { envelope: Envelope { id, caller: person(), at, seed, driving: false }, kind: body };
     let Ok(entries) = handle(&mut state, &command) else { return Ok(()) };
     let (_, commit, index) = state.seal(entries);
     let values = vec![(definition, bytes)];
@@ -149,15 +149,16 @@ async fn change_definition(world: &World, outside: &Outside, run: &RunId, proces
     Ok(())
 }
 
-pub(super) fn person() -> Actor {
-    Actor {
+pub(super) fn person() -> Caller {
+    let actor = Actor {
         credential: Credential::Person,
         name: "ada".into(),
         channel: Channel::Command,
         terminal: true,
         inside_task: None,
         uid: Some(1000),
-    }
+    };
+    Caller::new(actor, TerminalRule::Required)
 }
 
 async fn claims(disk: &MemoryStore, outside: &Outside, run: &RunId) -> Result<BTreeSet<Fact>, String> {

@@ -6,7 +6,7 @@ use super::plan::{Plan, QUIET_AFTER, Span};
 use super::watch::{Watch, check_history};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::command::{Actor, Create};
+use lockgate_engine::run::command::{Caller, Create};
 use lockgate_engine::run::event::Created;
 use lockgate_engine::run::{Run, Status};
 use lockgate_runner::driver::{DriveError, Driver, Halt};
@@ -134,7 +134,7 @@ impl Host {
         let run = RunId::from(RUN);
         let known = world.store.load(&run).await?.is_some();
         let mut driver = match (known, self.number) {
-            (true, _) => Driver::resume(world, &run, Actor::driver(), Box::new(())).await?,
+            (true, _) => Driver::resume(world, &run, Caller::driver(), Box::new(())).await?,
             (false, 0) => self.create(world, run).await?,
             (false, _) => return Err(StoreError::NoRun(run).into()),
         };
@@ -148,6 +148,6 @@ impl Host {
         let created = Created::new(run, Digest::of(&bytes), "out".into(), world.store.driver().clone());
         let values = vec![(created.definition, bytes)];
         let create = Create { created, presets: Vec::new() };
-        Driver::create(world, Actor::driver(), create, Arc::new(workflow), values, false, Box::new(())).await
+        Driver::create(world, Caller::driver(), create, Arc::new(workflow), values, Box::new(())).await
     }
 }

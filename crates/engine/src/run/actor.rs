@@ -1,0 +1,223 @@
+//! Who sends a command: the actor, as histories record it, and the caller, who also carries what they may do.
+
+use crate::run::refusal::Refusal;
+use serde::{Deserialize, Serialize};
+
+/// Who asks, and through which channel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Actor {
+    /// What they may do.
+    pub credential: Credential,
+    /// What they are called. A name is for reading; people are told apart by `uid`.
+    pub name: String,
+    /// How they came. The stored key is older than the name.
+    #[serde(rename = "way")]
+    pub channel: Channel,
+    /// Whether a controlling terminal was there.
+    pub terminal: bool,
+    /// The task that the command came out of, where it did.
+    pub inside_task: Option<String>,
+    /// The user of the operating system, where the command came from one. It is never taken from the environment.
+    #[serde(default)]
+    pub uid: Option<u32>,
+}
+
+impl Actor {
+    /// Lockgate itself, carrying out what was decided.
+    pub fn driver() -> Self {
+        Self {
+            credential: Credential::System,
+            name: "lockgate".into(),
+            channel: Channel::Driver,
+            terminal: false,
+            inside_task: None,
+            uid: None,
+        }
+    }
+
+    /// What answers in the place of a person.
+    pub fn automatic(name: &str, channel: Channel) -> Self {
+        Self { name: name.to_owned(), channel, ..Self::driver() }
+    }
+
+    /// Whether the actor is outside of tasks; `what` completes "may not …".
+    pub fn outside_tasks(&self, what: &str) -> Result<(), Refusal> {
+        match &self.inside_task {
+            Some(task) => Err(Refusal::InsideTask { what: what.to_owned(), task: task.clone() }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What an actor may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Credential {
+    /// May answer.
+    Person,
+    /// May work, never answer.
+    Agent,
+    /// May look.
+    Viewer,
+    /// May answer and manage.
+    Admin,
+    /// Lockgate itself.
+    System,
+}
+
+/// How a command came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Channel {
+    /// Typed at a prompt that showed the hold.
+    Prompt,
+    /// A command line.
+    Command,
+    /// Given in advance, unseen.
+    Preset,
+    /// Lockgate's own loop.
+    Driver,
+    /// The workflow's policy: without a person.
+    Policy,
+    /// The default of a question that no run waits for.
+    Default,
+    /// A deadline that passed.
+    Deadline,
+}
+
+impl Channel {
+    /// Whether no person answered, so that one may change the answer later.
+    pub fn is_automatic(self) -> bool {
+        match self {
+            Self::Policy | Self::Default | Self::Deadline => true,
+            Self::Prompt | Self::Command | Self::Preset | Self::Driver => false,
+        }
+    }
+}
+
+/// Whether a person must be at a controlling terminal to decide, as the project's settings say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TerminalRule {
+    /// Only a person at a terminal decides.
+    Required,
+    /// A person decides without one, too.
+    NotRequired,
+}
+
+/// Whether a caller may decide about runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Authority {
+    /// A person, as far as the project's rule asks for proof.
+    Decides,
+    /// The command came out of a task.
+    InsideTask,
+    /// An agent, a viewer, or Lockgate itself.
+    NotAPerson,
+    /// A person without the terminal that the project requires.
+    NoTerminal,
+}
+
+/// Who sends a command, and what they may do.
+///
+/// The authority is worked out once, where the command enters, and cannot be given separately: no code between that edge and
+/// `decide` can make an agent a person. Histories record the actor alone, because the project's rule may change later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    actor: Actor,
+    authority: Authority,
+}
+
+impl Caller {
+    /// An actor under the rule of a project.
+    pub fn new(actor: Actor, rule: TerminalRule) -> Self {
+        let authority = Self::authority_of(&actor, rule);
+        Self { actor, authority }
+    }
+
+    /// Lockgate itself, which decides nothing.
+    pub fn driver() -> Self {
+        Self { actor: Actor::driver(), authority: Authority::NotAPerson }
+    }
+
+    fn authority_of(actor: &Actor, rule: TerminalRule) -> Authority {
+        if actor.inside_task.is_some() {
+            return Authority::InsideTask;
+        }
+        match (actor.credential, rule) {
+            (Credential::Agent | Credential::Viewer | Credential::System, _) => Authority::NotAPerson,
+            (Credential::Person | Credential::Admin, TerminalRule::Required) if !actor.terminal => Authority::NoTerminal,
+            (Credential::Person | Credential::Admin, TerminalRule::Required | TerminalRule::NotRequired) => Authority::Decides,
+        }
+    }
+
+    /// Who they are, as a history records it.
+    pub fn actor(&self) -> &Actor {
+        &self.actor
+    }
+
+    /// What they may do.
+    pub fn authority(&self) -> Authority {
+        self.authority
+    }
+
+    /// Whether they may decide about runs; `what` completes "may not …".
+    pub fn may_decide(&self, what: &str) -> Result<(), Refusal> {
+        match self.authority {
+            Authority::Decides => Ok(()),
+            Authority::InsideTask => self.actor.outside_tasks(what),
+            Authority::NotAPerson => Err(Refusal::NotAPerson { what: what.to_owned(), actor: self.actor.clone() }),
+            Authority::NoTerminal => Err(Refusal::NoTerminal { what: what.to_owned() }),
+        }
+    }
+
+    /// Whether they are outside of tasks; `what` completes "may not …".
+    pub fn outside_tasks(&self, what: &str) -> Result<(), Refusal> {
+        self.actor.outside_tasks(what)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn person() -> Actor {
+        Actor { credential: Credential::Person, terminal: true, uid: Some(1000), ..Actor::driver() }
+    }
+
+    fn authority(actor: Actor, rule: TerminalRule) -> Authority {
+        Caller::new(actor, rule).authority()
+    }
+
+    #[test]
+    fn only_people_decide_and_only_at_a_terminal_where_the_project_requires_one() {
+        for credential in [Credential::Person, Credential::Admin] {
+            let at_terminal = Actor { credential, ..person() };
+            let without = Actor { terminal: false, ..at_terminal.clone() };
+            assert_eq!(authority(at_terminal, TerminalRule::Required), Authority::Decides);
+            assert_eq!(authority(without.clone(), TerminalRule::Required), Authority::NoTerminal);
+            assert_eq!(authority(without, TerminalRule::NotRequired), Authority::Decides);
+        }
+        for credential in [Credential::Agent, Credential::Viewer, Credential::System] {
+            let actor = Actor { credential, ..person() };
+            assert_eq!(authority(actor, TerminalRule::NotRequired), Authority::NotAPerson, "{credential:?}");
+        }
+        assert_eq!(Caller::driver(), Caller::new(Actor::driver(), TerminalRule::NotRequired));
+    }
+
+    #[test]
+    fn a_person_inside_a_task_decides_nothing() {
+        let inside = Actor { inside_task: Some("a/b".into()), ..person() };
+        let caller = Caller::new(inside, TerminalRule::NotRequired);
+        assert_eq!(caller.authority(), Authority::InsideTask);
+        assert!(matches!(caller.may_decide("answer"), Err(Refusal::InsideTask { task, .. }) if task == "a/b"));
+    }
+
+    #[test]
+    fn the_stored_form_of_an_actor_keeps_its_keys() {
+        let stored = serde_json::to_string(&person()).unwrap();
+        let expected =
+            r#"{"credential":"person","name":"lockgate","way":"driver","terminal":true,"inside_task":null,"uid":1000}"#;
+        assert_eq!(stored, expected);
+        assert_eq!(serde_json::from_str::<Actor>(expected).unwrap(), person());
+    }
+}
