@@ -2,21 +2,22 @@
 //! decision and nothing else.
 
 use lockgate_engine::formats::continuation::{Answered, Continuation};
-use lockgate_engine::formats::handover::{CurrentTask, Handover, HandoverKind, HandoverStatus, MAX_BYTES, MAX_OPTIONS};
+use lockgate_engine::formats::handover::{MAX_BYTES, MAX_OPTIONS, options, parse, render};
 use lockgate_engine::hold::{Action, handover_options};
+use lockgate_engine::run::handover::{CurrentTask, Handover, HandoverKind, HandoverStatus};
 use std::collections::BTreeSet;
 
 /// Reads what an agent printed; and takes the same bytes as values of a block.
 pub fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    if let Some(handover) = Handover::parse(&text) {
+    if let Some(handover) = parse(&text) {
         reads_back(&handover);
         offers(&handover);
         continues(&handover, &text);
     }
     let mut values = text.split('\u{1}').map(str::to_owned).cycle();
     let mut next = || values.next().unwrap_or_default();
-    let made = Handover {
+    let mut made = Handover {
         kind: HandoverKind::Decision,
         plan: next(),
         done: 1,
@@ -25,7 +26,9 @@ pub fn run(bytes: &[u8]) {
         current: CurrentTask { number: next(), name: next(), status: HandoverStatus::Blocked, blocked_by: next() },
         details: next(),
         awaiting: next(),
+        options: Vec::new(),
     };
+    made.options = options(made.kind, &made.details, &made.awaiting);
     reads_back(&made);
     offers(&made);
 }
@@ -36,11 +39,11 @@ fn offers(handover: &Handover) {
     let ids: BTreeSet<String> = offered.iter().map(|choice| choice.id.as_str().to_lowercase()).collect();
     assert_eq!(ids.len(), offered.len(), "two options have one id: {offered:?}");
     if handover.kind != HandoverKind::Decision {
-        assert!(handover.options().is_empty());
+        assert!(handover.options.is_empty());
         return;
     }
     let (of_agent, ours) = offered.split_at(offered.len() - 2);
-    assert!(of_agent.len() <= MAX_OPTIONS && of_agent.len() == handover.options().len());
+    assert!(of_agent.len() <= MAX_OPTIONS && of_agent.len() == handover.options.len());
     assert_eq!(ours.iter().map(|choice| choice.id.as_str()).collect::<Vec<_>>(), ["answer", "abort"]);
     for choice in of_agent {
         assert_eq!(choice.action, Action::Rerun);
@@ -52,9 +55,9 @@ fn offers(handover: &Handover) {
 }
 
 fn reads_back(handover: &Handover) {
-    let written = handover.render();
+    let written = render(handover);
     if written.len() <= MAX_BYTES {
-        assert_eq!(Handover::parse(&written).as_ref(), Some(handover), "{written}");
+        assert_eq!(parse(&written).as_ref(), Some(handover), "{written}");
     }
 }
 

@@ -8,7 +8,6 @@ use lockgate_engine::formats::pipeline::document::Document;
 use lockgate_engine::formats::pipeline::lenient::lenient;
 use lockgate_engine::formats::pipeline::written::{Before, Original, exported, written};
 use lockgate_engine::run::event::FrozenFile;
-use lockgate_engine::run::pipeline::Imported;
 use lockgate_engine::spec::workflow::Pipeline;
 use lockgate_engine::time::Timestamp;
 use serde_json::{Map, Value};
@@ -31,7 +30,7 @@ pub fn run(bytes: &[u8]) {
     told.iter().for_each(|told| can_be_shown(told));
     let Some(Value::Object(before)) = serde_json::from_str(text).ok() else { return };
     let digest = Digest::of(bytes);
-    let imported = Imported::of(&state, FrozenFile { path: "state.json".into(), digest });
+    let imported = state.imported(FrozenFile { path: "state.json".into(), digest });
     let pipeline = Pipeline { prd: state.prd.unwrap_or_default(), title: state.title.unwrap_or_default(), ..Pipeline::default() };
     let document = Document::of_imported(&pipeline, &imported, Timestamp::from_millis(0));
     keeps_everything(text, &before, &document);

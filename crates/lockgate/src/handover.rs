@@ -3,13 +3,12 @@
 use crate::error::Error;
 use crate::project::Project;
 use crate::view::HoldView;
-use lockgate_engine::formats::completed::CompletedTask;
 use lockgate_engine::formats::continuation::{Answered, Continuation};
-use lockgate_engine::formats::handover::{CurrentTask, Handover, HandoverKind, HandoverStatus};
 use lockgate_engine::hold::{Hold, HoldKind, Topic, offered_text};
 use lockgate_engine::id::{RunId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{Entry, Event};
+use lockgate_engine::run::handover::{CompletedTask, CurrentTask, Handover, HandoverKind, HandoverStatus};
 use lockgate_engine::run::state::Decision;
 use lockgate_engine::spec::workflow::Phase;
 use lockgate_engine::time::Timestamp;
@@ -137,6 +136,8 @@ pub fn handover(done: &Done, run: &Run, now: Timestamp) -> Option<Handover> {
         current: CurrentTask { number, name, status, blocked_by: crate::phrases::first_line(&hold.prompt) },
         details: format!("{}{notes}", details.trim_end()),
         awaiting,
+        // The text lists them already.
+        options: Vec::new(),
     })
 }
 

@@ -5,6 +5,7 @@ use crate::exit::Exit;
 use crate::handover::{Done, continuation, handover};
 use crate::trouble::Trouble;
 use crate::{neutral, print, select};
+use lockgate_engine::formats::handover::render;
 use std::path::Path;
 
 /// Prints the CHECKPOINT REACHED block of the question that a run waits at, for whoever orchestrates it
@@ -29,7 +30,7 @@ pub(super) async fn show_handover(root: Option<&Path>, arguments: HandoverArgume
         Trouble::new(Code::NoSuchHold, format!("run {} waits for nobody", run.id))
             .help(format!("`lockgate why {}` says where it stands", run.id))
     })?;
-    print::data(&neutral::lines(&block.render()));
+    print::data(&neutral::lines(&render(&block)));
     Ok(Exit::Done)
 }
 

@@ -13,11 +13,10 @@ use lockgate_engine::digest::Digest;
 use lockgate_engine::formats::kind::Format;
 use lockgate_engine::formats::pipeline::by_hand::leave_to_a_person;
 use lockgate_engine::formats::pipeline::lenient::{StateFile, lenient};
-use lockgate_engine::formats::pipeline::lifecycle::Lifecycle;
 use lockgate_engine::id::{PhaseId, TaskId};
 use lockgate_engine::run::command::Channel;
 use lockgate_engine::run::event::{FrozenFile, Origin};
-use lockgate_engine::run::pipeline::Imported;
+use lockgate_engine::run::pipeline::Lifecycle;
 use lockgate_engine::spec::workflow::{AgentWork, Phase, Pipeline, PipelinePhase, Prompt, Task, Work, Workflow, Workstream};
 use lockgate_runner::driver::begin_resting;
 use lockgate_runner::start::{Beginning, WorkflowFile, prepare};
@@ -100,7 +99,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let status = state.status;
     let absolute = std::path::absolute(&arguments.file).unwrap_or_else(|_| arguments.file.clone());
     let path = absolute.strip_prefix(project.root.dir()).unwrap_or(&absolute).to_string_lossy().into_owned();
-    let imported = Imported::of(&state, FrozenFile { path, digest: Digest::of(text.as_bytes()) });
+    let imported = state.imported(FrozenFile { path, digest: Digest::of(text.as_bytes()) });
     let beginning = Beginning { feature: Some(prd.clone()), agent: arguments.agent.clone(), ..Beginning::default() };
     let (driver, seed) = (project.store().driver().clone(), project.world.clock.seed());
     let mut prepared = prepare(&project.root, &driver, seed, &file, workflow, beginning)

@@ -1,20 +1,7 @@
 //! The table of completed tasks that agents hand to each other.
 
 use super::escape::{in_line, is_nothing, not_a_word, plain};
-use serde::{Deserialize, Serialize};
-
-/// A task that is done.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CompletedTask {
-    /// Its number in the plan, such as `2` or `2b`.
-    pub number: String,
-    /// What it is called.
-    pub name: String,
-    /// The commit that holds it.
-    pub commit: Option<String>,
-    /// The files that it made or changed.
-    pub files: Vec<String>,
-}
+use crate::run::handover::CompletedTask;
 
 const HEADER: &str = "| Task | Name | Commit | Files |\n|------|------|--------|-------|\n";
 

@@ -2,8 +2,9 @@
 //!
 //! What people and agents wrote stands in it as data: it can neither end a part of the block nor begin one.
 
-use super::completed::{self, CompletedTask};
+use super::completed;
 use super::escape::in_line;
+use crate::run::handover::CompletedTask;
 
 /// How a person answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

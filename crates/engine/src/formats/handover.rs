@@ -5,162 +5,99 @@
 
 mod options;
 
-use super::completed::{self, CompletedTask};
+use super::completed;
 use super::escape::{from_block, in_block, in_line, plain};
+use crate::run::handover::{CurrentTask, Handover, HandoverKind, HandoverStatus};
 use crate::spec::workflow::question::Way;
 pub use options::MAX_OPTIONS;
-use serde::{Deserialize, Serialize};
 
 /// How much of a text is looked at: its end, since the last block counts.
 pub const MAX_BYTES: usize = 1 << 20;
 
-/// What kind of checkpoint was reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HandoverKind {
-    /// A person looks at what was built.
-    Verify,
-    /// A person chooses.
-    Decision,
-    /// A person does what no program can.
-    Action,
+/// The block as the protocol has it.
+pub fn render(handover: &Handover) -> String {
+    // The options are listed in the details.
+    let Handover { kind, plan, done, total, completed, current, details, awaiting, options: _ } = handover;
+    let line = |key: &str, value: &str| format!("**{key}:** {value}").trim_end().to_owned();
+    let lines = [
+        "## CHECKPOINT REACHED".to_owned(),
+        String::new(),
+        line("Type", kind_word(*kind)),
+        line("Plan", &in_line(plan, &[])),
+        line("Progress", &format!("{done}/{total} tasks complete")),
+        String::new(),
+        "### Completed Tasks".to_owned(),
+        String::new(),
+        completed::render(completed),
+        "### Current Task".to_owned(),
+        String::new(),
+        line(&format!("Task {}", in_line(&current.number, &[':', '*'])), &in_line(&current.name, &[])),
+        line("Status", status_words(current.status)),
+        line("Blocked by", &in_line(&current.blocked_by, &[])),
+        String::new(),
+        "### Checkpoint Details".to_owned(),
+        String::new(),
+        in_block(details, |line| Heading::of(line).is_some()),
+        String::new(),
+        "### Awaiting".to_owned(),
+        String::new(),
+        in_block(awaiting, ends_awaiting),
+    ];
+    lines.join("\n").trim_end().to_owned() + "\n"
 }
 
-impl HandoverKind {
-    /// The word of the protocol.
-    pub const fn text(self) -> &'static str {
-        match self {
-            Self::Verify => "human-verify",
-            Self::Decision => "decision",
-            Self::Action => "human-action",
-        }
+/// The options that the details and the request of a handover list, each with an id of its own; none where it asks for no decision.
+pub fn options(kind: HandoverKind, details: &str, awaiting: &str) -> Vec<Way> {
+    match kind {
+        HandoverKind::Decision => options::read(details, awaiting),
+        HandoverKind::Verify | HandoverKind::Action => Vec::new(),
     }
 }
 
-/// How the task stands that the agent stopped at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HandoverStatus {
-    /// It cannot go on.
-    Blocked,
-    /// It waits for somebody to look.
-    AwaitingVerification,
-    /// It waits for a choice.
-    AwaitingDecision,
+/// The last block in a text; nothing when there is none. Any text can be given, and nothing in it is acted upon.
+pub fn parse(text: &str) -> Option<Handover> {
+    let mut from = text.len().saturating_sub(MAX_BYTES);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    let lines: Vec<&str> = text[from..].split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
+    let mut fenced = false;
+    let mut begins: Vec<(usize, bool)> = Vec::new();
+    let mut only = Vec::new();
+    for (index, line) in lines.iter().enumerate() {
+        if is_fence(line) {
+            fenced = !fenced;
+        } else if Heading::of(line) == Some(Heading::Reached) {
+            begins.push((index, fenced));
+            // More words than these are a sentence about it.
+            only.push(!fenced && is_only_heading(line));
+        }
+    }
+    let mut end = lines.len();
+    for ((begin, fenced), only) in begins.into_iter().zip(only).rev() {
+        if let Some(handover) = block(&lines[begin + 1..end], fenced, only) {
+            return Some(handover);
+        }
+        end = begin;
+    }
+    None
 }
 
-impl HandoverStatus {
-    /// The words of the protocol.
-    pub const fn text(self) -> &'static str {
-        match self {
-            Self::Blocked => "blocked",
-            Self::AwaitingVerification => "awaiting verification",
-            Self::AwaitingDecision => "awaiting decision",
-        }
+/// The protocol's word for a kind of checkpoint.
+const fn kind_word(kind: HandoverKind) -> &'static str {
+    match kind {
+        HandoverKind::Verify => "human-verify",
+        HandoverKind::Decision => "decision",
+        HandoverKind::Action => "human-action",
     }
 }
 
-/// The task that the agent stopped at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CurrentTask {
-    /// Its number in the plan.
-    pub number: String,
-    /// What it is called.
-    pub name: String,
-    /// How it stands.
-    pub status: HandoverStatus,
-    /// What it waits for.
-    pub blocked_by: String,
-}
-
-/// What an agent hands over at a checkpoint.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Handover {
-    /// The kind of checkpoint.
-    pub kind: HandoverKind,
-    /// The plan, such as `07.2-05`.
-    pub plan: String,
-    /// How many tasks are done.
-    pub done: u32,
-    /// How many there are.
-    pub total: u32,
-    /// The tasks that are done.
-    pub completed: Vec<CompletedTask>,
-    /// Where it stopped.
-    pub current: CurrentTask,
-    /// What the person is shown.
-    pub details: String,
-    /// What the person is asked for.
-    pub awaiting: String,
-}
-
-impl Handover {
-    /// The block as the protocol has it.
-    pub fn render(&self) -> String {
-        let Self { kind, plan, done, total, completed, current, details, awaiting } = self;
-        let line = |key: &str, value: &str| format!("**{key}:** {value}").trim_end().to_owned();
-        let lines = [
-            "## CHECKPOINT REACHED".to_owned(),
-            String::new(),
-            line("Type", kind.text()),
-            line("Plan", &in_line(plan, &[])),
-            line("Progress", &format!("{done}/{total} tasks complete")),
-            String::new(),
-            "### Completed Tasks".to_owned(),
-            String::new(),
-            completed::render(completed),
-            "### Current Task".to_owned(),
-            String::new(),
-            line(&format!("Task {}", in_line(&current.number, &[':', '*'])), &in_line(&current.name, &[])),
-            line("Status", current.status.text()),
-            line("Blocked by", &in_line(&current.blocked_by, &[])),
-            String::new(),
-            "### Checkpoint Details".to_owned(),
-            String::new(),
-            in_block(details, |line| Heading::of(line).is_some()),
-            String::new(),
-            "### Awaiting".to_owned(),
-            String::new(),
-            in_block(awaiting, ends_awaiting),
-        ];
-        lines.join("\n").trim_end().to_owned() + "\n"
-    }
-
-    /// What the agent lets a person choose from, each with an id of its own; empty where it asks no decision or lists nothing.
-    pub fn options(&self) -> Vec<Way> {
-        match self.kind {
-            HandoverKind::Decision => options::read(&self.details, &self.awaiting),
-            HandoverKind::Verify | HandoverKind::Action => Vec::new(),
-        }
-    }
-
-    /// The last block in a text; nothing when there is none. Any text can be given, and nothing in it is acted upon.
-    pub fn parse(text: &str) -> Option<Self> {
-        let mut from = text.len().saturating_sub(MAX_BYTES);
-        while !text.is_char_boundary(from) {
-            from += 1;
-        }
-        let lines: Vec<&str> = text[from..].split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
-        let mut fenced = false;
-        let mut begins: Vec<(usize, bool)> = Vec::new();
-        let mut only = Vec::new();
-        for (index, line) in lines.iter().enumerate() {
-            if is_fence(line) {
-                fenced = !fenced;
-            } else if Heading::of(line) == Some(Heading::Reached) {
-                begins.push((index, fenced));
-                // More words than these are a sentence about it.
-                only.push(!fenced && is_only_heading(line));
-            }
-        }
-        let mut end = lines.len();
-        for ((begin, fenced), only) in begins.into_iter().zip(only).rev() {
-            if let Some(handover) = block(&lines[begin + 1..end], fenced, only) {
-                return Some(handover);
-            }
-            end = begin;
-        }
-        None
+/// The protocol's words for the status of a task.
+const fn status_words(status: HandoverStatus) -> &'static str {
+    match status {
+        HandoverStatus::Blocked => "blocked",
+        HandoverStatus::AwaitingVerification => "awaiting verification",
+        HandoverStatus::AwaitingDecision => "awaiting decision",
     }
 }
 
@@ -273,6 +210,8 @@ fn block(lines: &[&str], fenced: bool, only: bool) -> Option<Handover> {
     let (done, total) = head.value("progress").and_then(progress).unwrap_or((counted, counted));
     let (number, name) = stopped.task().unwrap_or_default();
     let blocked_by = stopped.value("blocked by").map(plain).unwrap_or_default();
+    let details = from_block(part(3), |line| Heading::of(line).is_some());
+    let awaiting = from_block(part(4), ends_awaiting);
     Some(Handover {
         kind,
         plan: head.value("plan").map(plain).unwrap_or_default(),
@@ -280,8 +219,9 @@ fn block(lines: &[&str], fenced: bool, only: bool) -> Option<Handover> {
         total,
         completed,
         current: CurrentTask { number, name, status, blocked_by },
-        details: from_block(part(3), |line| Heading::of(line).is_some()),
-        awaiting: from_block(part(4), ends_awaiting),
+        options: options(kind, &details, &awaiting),
+        details,
+        awaiting,
     })
 }
 
@@ -307,6 +247,7 @@ fn stopped_there(lines: &[&str]) -> Handover {
         current,
         details,
         awaiting: String::new(),
+        options: Vec::new(),
     }
 }
 

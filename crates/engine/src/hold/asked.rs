@@ -1,8 +1,8 @@
 //! What a hold asks, where that is more than its prompt, and how people see it.
 
 use super::{Choice, HoldKind};
-use crate::formats::handover::{Handover, HandoverKind};
 use crate::id::OptionId;
+use crate::run::handover::{Handover, HandoverKind};
 use crate::spec::workflow::Question;
 use crate::spec::workflow::question::{Action, Decision, Verify, Way};
 use serde::{Deserialize, Serialize};

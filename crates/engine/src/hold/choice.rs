@@ -1,8 +1,8 @@
 //! What may be answered to a hold, and what each answer does.
 
-use crate::formats::handover::{Handover, HandoverKind};
 use crate::id::{OptionId, PhaseId, TaskId};
 use crate::run::budget::BudgetScope;
+use crate::run::handover::{Handover, HandoverKind};
 use crate::spec::workflow::question::Way;
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
@@ -181,8 +181,8 @@ pub fn handover_options(handover: &Handover) -> Vec<Choice> {
             vec![Choice::plain("approved", "Approve", Action::Rerun), in_words("issues", "Report issues")]
         }
         HandoverKind::Decision => {
-            let ways = handover.options();
-            let offered = ways.iter().enumerate().map(|(at, way)| of_agent(way, at, &ways));
+            let ways = &handover.options;
+            let offered = ways.iter().enumerate().map(|(at, way)| of_agent(way, at, ways));
             offered.chain([in_words("answer", "Answer in words")]).collect()
         }
         HandoverKind::Action => vec![Choice::plain("done", "Done", Action::Rerun)],

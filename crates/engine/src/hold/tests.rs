@@ -1,10 +1,11 @@
 //! What options mean, and what is told about holds.
 
 use super::*;
-use crate::formats::handover::{CurrentTask, Handover, HandoverKind, HandoverStatus};
 use crate::id::GateId;
 use crate::run::budget::BudgetScope;
 use crate::run::command::{Channel, Credential};
+use crate::run::handover::{CurrentTask, Handover, HandoverKind, HandoverStatus};
+use crate::spec::workflow::question;
 use std::time::Duration;
 
 fn hold(kind: HoldKind, options: Vec<Choice>, chosen: Option<&str>) -> Hold {
@@ -212,17 +213,24 @@ fn handed_over(kind: HandoverKind, details: &str) -> Handover {
         current: CurrentTask { number: "1".into(), name: "a".into(), status: HandoverStatus::Blocked, blocked_by: String::new() },
         details: details.to_owned(),
         awaiting: String::new(),
+        options: Vec::new(),
     }
 }
 
-fn decided(details: &str) -> Vec<(String, String)> {
-    let options = handover_options(&handed_over(HandoverKind::Decision, details));
+fn decision(ways: &[(&str, &str)]) -> Handover {
+    let way =
+        |(id, name): &(&str, &str)| question::Way { id: OptionId::from(*id), name: (*name).to_owned(), pros: None, cons: None };
+    Handover { options: ways.iter().map(way).collect(), ..handed_over(HandoverKind::Decision, "Which?") }
+}
+
+fn decided(ways: &[(&str, &str)]) -> Vec<(String, String)> {
+    let options = handover_options(&decision(ways));
     options.iter().map(|choice| (choice.id.to_string(), choice.label.clone())).collect()
 }
 
 #[test]
 fn the_options_that_an_agent_lists_come_before_our_own() {
-    let options = handover_options(&handed_over(HandoverKind::Decision, "1. fast: The quick one\n2. sure: The sure one\n"));
+    let options = handover_options(&decision(&[("fast", "The quick one"), ("sure", "The sure one")]));
     let told: Vec<(&str, &str)> = options.iter().map(|choice| (choice.id.as_str(), choice.label.as_str())).collect();
     let expected = [("fast", "The quick one"), ("sure", "The sure one"), ("answer", "Answer in words"), ("abort", "Abort")];
     assert_eq!(told, expected);
@@ -233,13 +241,13 @@ fn the_options_that_an_agent_lists_come_before_our_own() {
 
 #[test]
 fn an_option_of_an_agent_never_takes_the_place_of_ours() {
-    let told = decided("1. abort: Leave it\n2. other: Abort\n");
+    let told = decided(&[("abort", "Leave it"), ("other", "Abort")]);
     assert_eq!(told[0], ("option-abort".to_owned(), "Leave it".to_owned()));
     assert_eq!(told[1], ("other".to_owned(), "Abort (option of the agent)".to_owned()));
     assert_eq!(told[3], ("abort".to_owned(), "Abort".to_owned()));
-    let told = decided("1. abort: Leave it\n2. option-abort: Another\n");
+    let told = decided(&[("abort", "Leave it"), ("option-abort", "Another")]);
     assert_eq!(told[0].0, "option-1", "an id that is free");
-    let told = decided("1. abort: Leave it\n2. option-abort: Another\n3. option-1: One more\n");
+    let told = decided(&[("abort", "Leave it"), ("option-abort", "Another"), ("option-1", "One more")]);
     assert_eq!(told[0].0, "agent-option-1");
 }
 

@@ -4,11 +4,11 @@ pub use crate::run::actor::{Actor, Authority, Caller, Channel, Credential, Termi
 
 use crate::datum::Datum;
 use crate::digest::Digest;
-use crate::formats::handover::Handover;
 use crate::hold::{Authentication, ShownFile};
 use crate::id::{CommandId, DriverId, GateId, HoldId, PhaseId, StepKey, TaskKey, TimerId};
 use crate::run::agent::AgentReport;
 use crate::run::event::{ConditionOutcome, Created, Failure, FrozenFile, OutputFile, Preset, RefusedAttempt, Thinker};
+use crate::run::handover::Handover;
 use crate::run::pipeline::PipelineWish;
 use crate::spec::subagent::Subagent;
 use crate::spec::workflow::{Check, GapAction, Question, Workflow};

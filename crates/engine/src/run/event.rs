@@ -12,12 +12,12 @@ pub use work::{
 
 use crate::datum::Datum;
 use crate::digest::Digest;
-use crate::formats::handover::Handover;
 use crate::hold::{Answer, Asked, Choice, Due, HoldKind, Remind, Scope, ShownFile, Terms};
 use crate::id::{CommandId, DriverId, GateId, HoldId, OptionId, PhaseId, TaskId, TaskKey, TimerId};
 use crate::run::agent::AgentReport;
 use crate::run::budget::BudgetScope;
 use crate::run::command::Actor;
+use crate::run::handover::Handover;
 use crate::run::pipeline::PipelineFact;
 use crate::spec::workflow::OnDeadline;
 use crate::time::Timestamp;

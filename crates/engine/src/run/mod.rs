@@ -11,6 +11,7 @@ pub mod effect;
 pub mod event;
 mod follow;
 mod fork;
+pub mod handover;
 pub mod history;
 pub mod index;
 mod pending;

@@ -6,10 +6,10 @@ mod rework;
 mod stored;
 
 use crate::datum::Datum;
-use crate::formats::handover::Handover;
 use crate::id::{HoldId, PhaseId, TaskId, TaskKey};
 use crate::run::agent::AgentReport;
 use crate::run::event::{AttemptReason, PlannedTask, SessionStart, Thinker};
+use crate::run::handover::Handover;
 use crate::run::state::{CheckpointRun, EndedTask, GapRun, GapState, GateRun, TaskState, Thought};
 use crate::spec::workflow::{Join, Phase, Task};
 use crate::time::Timestamp;

@@ -1,13 +1,16 @@
 //! What a run of a pipeline knows beyond phases and tasks: its review, its notes, what its workstreams left behind, and what it was
 //! imported from.
 
-use crate::formats::pipeline::lenient::StateFile;
-use crate::formats::pipeline::lifecycle::Lifecycle;
+mod lifecycle;
+mod progress;
+
 use crate::id::{GateId, TaskId, TaskKey};
 use crate::run::event::{Event, FrozenFile};
 use crate::run::state::Run;
 use crate::spec::workflow::{Gate, Phase, Pipeline};
 use crate::time::Timestamp;
+pub use lifecycle::Lifecycle;
+pub use progress::{PipelineFailure, PipelineProgress};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -232,27 +235,6 @@ pub struct FileError {
     pub line: Option<u64>,
 }
 
-impl Imported {
-    /// What a state file said.
-    pub fn of(state: &StateFile, file: FrozenFile) -> Self {
-        let ids = |list: &[String]| list.iter().map(|id| TaskId::new(id.as_str())).collect();
-        Self {
-            file,
-            status: state.status,
-            current_phase: state.current_phase,
-            completed: ids(&state.completed),
-            in_progress: ids(&state.in_progress),
-            pending: ids(&state.pending),
-            artifacts: state.artifacts.iter().map(|(id, paths)| (TaskId::new(id.as_str()), paths.clone())).collect(),
-            gates_passed: state.gates_passed.clone(),
-            gates_pending: state.gates_pending.clone(),
-            timestamp: state.timestamp.clone(),
-            error: state.error.clone(),
-            review: state.review.clone(),
-        }
-    }
-}
-
 impl PipelineRun {
     /// A pipeline that begins, or goes on from what a file says.
     pub(super) fn begin(imported: Option<&Imported>, at: Timestamp) -> Self {
@@ -347,17 +329,27 @@ impl PipelineRun {
             None if workstreams.is_empty() => imported.in_progress.is_empty() && imported.pending.is_empty(),
             None => workstreams.iter().all(|workstream| self.was_done(workstream)),
         };
-        let bare = title.split(" (").next().unwrap_or(title);
+        let bare = bare_title(title);
         let says = |list: &[String], name: &str| list.iter().any(|known| known == name);
         // The gate of one workstream that the file has as passed and as pending is not believed to have passed. A bare name may stand for several.
         let pending = title != bare && says(&imported.gates_pending, title);
         done && !pending && (says(&imported.gates_passed, title) || says(&imported.gates_passed, bare))
     }
 
+    /// What the run was imported from, as long as nothing has happened since.
+    pub fn unmoved(&self) -> Option<&Imported> {
+        self.imported.as_deref().filter(|_| !self.moved)
+    }
+
     /// Whether a workstream was done before the run was imported.
     pub fn was_done(&self, workstream: &TaskId) -> bool {
         self.imported.as_ref().is_some_and(|imported| imported.completed.contains(workstream))
     }
+}
+
+/// The title of a gate without its workstream: `lint` of `lint (WS3)`.
+pub fn bare_title(title: &str) -> &str {
+    title.split(" (").next().unwrap_or(title)
 }
 
 impl Run {
@@ -374,7 +366,7 @@ impl Run {
     /// Remembers which workstreams the state file reports as completed while nothing is at work, so that none of them is taken back
     /// when the phase continues.
     pub(super) fn note_reported(&mut self) {
-        let reported = crate::formats::pipeline::document::completed_at_rest(self);
+        let reported = progress::completed_at_rest(self);
         if let (Some(known), false) = (&mut self.pipeline, reported.is_empty()) {
             known.reported.extend(reported);
         }
@@ -406,7 +398,7 @@ impl Run {
 
     /// Whether a gate of this name is there already: by its id, by what people call it, or as one that a person decides.
     pub(super) fn has_gate(&self, gate: &GateId) -> bool {
-        let called = |title: &str| title.split(" (").next() == Some(gate.as_str());
+        let called = |title: &str| bare_title(title) == gate.as_str();
         let mut own = self.workflow.phases.iter().flat_map(|phase| &phase.gates);
         let by_hand = self.workflow.pipeline.iter().flat_map(|pipeline| &pipeline.by_hand);
         own.any(|known| known.id == *gate || called(known.title())) || by_hand.into_iter().any(|known| called(&known.title))

@@ -16,13 +16,14 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
-use lockgate_engine::formats::handover::Handover;
+use lockgate_engine::formats::handover::parse as parse_handover;
 use lockgate_engine::hold::GAP_CHECK;
 use lockgate_engine::id::{RunId, TaskId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::agent::{AgentReport, Usage};
 use lockgate_engine::run::command::{CommandKind, TaskOutcome};
 use lockgate_engine::run::event::{Failure, FailureKind, SessionStart, Thinker};
+use lockgate_engine::run::handover::Handover;
 use lockgate_engine::spec::workflow::{AgentWork, MAX_ASKS, Phase, Tools};
 use lockgate_engine::words::counted;
 use serde_json::Value;
@@ -232,7 +233,7 @@ impl Work {
                 }
             };
             let text = told.text.map(|text| shared.masks().mask_text(&text).into_owned()).filter(|text| !text.trim().is_empty());
-            if let (None, Some(handed)) = (&schema, text.as_deref().and_then(Handover::parse)) {
+            if let (None, Some(handed)) = (&schema, text.as_deref().and_then(parse_handover)) {
                 return Ok(Came::HandedOver(Box::new(handed)));
             }
             let written = place.as_deref().and_then(stamp).filter(|now| Some(now) != before.as_ref()).is_some();

@@ -2,7 +2,7 @@
 
 use crate::git::git_with;
 use lockgate_engine::formats::continuation::{Answered, Continuation};
-use lockgate_engine::formats::handover::{Handover, HandoverKind};
+use lockgate_engine::run::handover::{Handover, HandoverKind};
 use lockgate_engine::run::phase::Exchange;
 use std::path::Path;
 

@@ -1,6 +1,7 @@
 //! What is written reads back; what agents write is read.
 
 use super::*;
+use crate::run::handover::CompletedTask;
 use proptest::prelude::*;
 
 const BLOCK: &str = "\
@@ -53,51 +54,52 @@ fn handover() -> Handover {
         },
         details: "Open http://localhost:3000.\n\n1. It is there.".into(),
         awaiting: "Type \"approved\" or describe issues".into(),
+        options: Vec::new(),
     }
 }
 
 #[test]
 fn the_block_is_that_of_the_source() {
-    assert_eq!(handover().render(), BLOCK);
-    assert_eq!(Handover::parse(BLOCK), Some(handover()));
+    assert_eq!(render(&handover()), BLOCK);
+    assert_eq!(parse(BLOCK), Some(handover()));
 }
 
 #[test]
 fn prose_around_the_block_is_no_part_of_it() {
     let text = format!("I have done task 1.\n\nHere it is:\n\n{BLOCK}\n## Notes\n\nBye.\n");
-    assert_eq!(Handover::parse(&text), Some(handover()));
+    assert_eq!(parse(&text), Some(handover()));
 }
 
 #[test]
 fn a_fence_around_the_block_is_no_part_of_it() {
     let text = format!("So:\r\n```markdown\n{BLOCK}```\n\nI wait.\n").replace('\n', "\r\n");
-    assert_eq!(Handover::parse(&text), Some(handover()));
+    assert_eq!(parse(&text), Some(handover()));
 }
 
 #[test]
 fn marks_and_depths_may_differ() {
     let text = BLOCK.replace("**", "").replace("### ", "#### ").replace("## CH", "# CH");
-    assert_eq!(Handover::parse(&text), Some(handover()));
+    assert_eq!(parse(&text), Some(handover()));
     let text = BLOCK
         .replace(":** ", "**: ")
         .replace("### Awaiting", "**Awaiting:**")
         .replace("## CHECKPOINT REACHED", "**CHECKPOINT REACHED**");
-    assert_eq!(Handover::parse(&text), Some(handover()));
+    assert_eq!(parse(&text), Some(handover()));
 }
 
 #[test]
 fn the_last_block_counts() {
     let later = BLOCK.replace("1/3", "2/3");
-    let read = Handover::parse(&format!("{BLOCK}\nmore\n\n{later}")).expect("a block");
+    let read = parse(&format!("{BLOCK}\nmore\n\n{later}")).expect("a block");
     assert_eq!((read.done, read.details), (2, handover().details));
 }
 
 #[test]
 fn the_format_itself_is_no_block() {
     let shown = "## CHECKPOINT REACHED\n\n**Type:** [human-verify | decision | human-action]\n**Plan:** {phase}-{plan}\n";
-    assert_eq!(Handover::parse(shown), None);
-    assert_eq!(Handover::parse(&format!("{BLOCK}\n{shown}")).map(|read| read.plan), Some("08-02".into()));
-    assert_eq!(Handover::parse("No CHECKPOINT REACHED here.\n## CHECKPOINT REACHED soon\n"), None);
+    assert_eq!(parse(shown), None);
+    assert_eq!(parse(&format!("{BLOCK}\n{shown}")).map(|read| read.plan), Some("08-02".into()));
+    assert_eq!(parse("No CHECKPOINT REACHED here.\n## CHECKPOINT REACHED soon\n"), None);
 }
 
 #[test]
@@ -105,29 +107,28 @@ fn an_agent_that_says_no_more_than_that_it_stopped_has_stopped() {
     for text in
         ["## CHECKPOINT REACHED\n\nI need you to log in.\n", "\u{1b}[1m## CHECKPOINT REACHED\u{1b}[0m\nI need you to log in."]
     {
-        let read = Handover::parse(text).unwrap_or_else(|| panic!("{text:?}"));
+        let read = parse(text).unwrap_or_else(|| panic!("{text:?}"));
         assert_eq!((read.kind, read.details.trim()), (HandoverKind::Action, "I need you to log in."));
     }
-    assert!(Handover::parse("## CHECKPOINT REACHED\n").is_some());
-    assert_eq!(Handover::parse("An example:\n```\n## CHECKPOINT REACHED\n```\nI did not need it, all is done.\n"), None);
+    assert!(parse("## CHECKPOINT REACHED\n").is_some());
+    assert_eq!(parse("An example:\n```\n## CHECKPOINT REACHED\n```\nI did not need it, all is done.\n"), None);
 }
 
 #[test]
 fn what_is_missing_is_made_of_what_is_there() {
-    let read =
-        Handover::parse("## CHECKPOINT REACHED\nStatus: blocked on login\n### Completed Tasks\n| 1 | x |\n").expect("a block");
+    let read = parse("## CHECKPOINT REACHED\nStatus: blocked on login\n### Completed Tasks\n| 1 | x |\n").expect("a block");
     assert_eq!((read.kind, read.done, read.total), (HandoverKind::Action, 1, 1));
-    let read = Handover::parse("## Checkpoint Reached\n**Type:** decision\n").expect("a block");
+    let read = parse("## Checkpoint Reached\n**Type:** decision\n").expect("a block");
     assert_eq!((read.kind, read.current.status), (HandoverKind::Decision, HandoverStatus::AwaitingDecision));
-    let read = Handover::parse("## CHECKPOINT REACHED\n**Type:** something new\n").expect("a block");
+    let read = parse("## CHECKPOINT REACHED\n**Type:** something new\n").expect("a block");
     assert_eq!(read.kind, HandoverKind::Verify);
 }
 
 #[test]
 fn only_the_end_of_a_long_text_is_looked_at() {
     let text = format!("{BLOCK}{}", "é".repeat(MAX_BYTES));
-    assert_eq!(Handover::parse(&text), None);
-    assert_eq!(Handover::parse(&format!("{}\n{BLOCK}", "é".repeat(MAX_BYTES))), Some(handover()));
+    assert_eq!(parse(&text), None);
+    assert_eq!(parse(&format!("{}\n{BLOCK}", "é".repeat(MAX_BYTES))), Some(handover()));
 }
 
 /// Texts in which what the block is made of turns up often.
@@ -195,6 +196,7 @@ fn any_handover() -> impl Strategy<Value = Handover> {
             total,
             completed,
             current,
+            options: options(kind, &details, &awaiting),
             details,
             awaiting,
         },
@@ -206,14 +208,14 @@ proptest! {
 
     #[test]
     fn what_is_written_reads_back_as_it_was(handover in any_handover()) {
-        let text = handover.render();
-        prop_assert_eq!(Handover::parse(&text), Some(handover.clone()), "{}", text);
+        let text = render(&handover);
+        prop_assert_eq!(parse(&text), Some(handover.clone()), "{}", text);
         let around = format!("Some words.\n\n{text}\n## And more\n\nwords");
-        prop_assert_eq!(Handover::parse(&around), Some(handover), "{}", text);
+        prop_assert_eq!(parse(&around), Some(handover), "{}", text);
     }
 
     #[test]
     fn any_text_is_read_without_failing(text in text()) {
-        let _ = Handover::parse(&text);
+        let _ = parse(&text);
     }
 }

@@ -1,6 +1,7 @@
 //! Gates of a state file that nobody here can run: a person is asked for them in the end.
 
 use super::lenient::StateFile;
+use crate::run::pipeline::bare_title;
 use crate::spec::check::default_choices;
 use crate::spec::workflow::{Checkpoint, GateByHand, OnConditionError, Waits, Workflow};
 
@@ -9,8 +10,8 @@ use crate::spec::workflow::{Checkpoint, GateByHand, OnConditionError, Waits, Wor
 pub fn leave_to_a_person(workflow: &mut Workflow, state: &StateFile) -> Vec<String> {
     let Workflow { phases, pipeline: Some(pipeline), .. } = workflow else { return Vec::new() };
     let own = phases.iter().flat_map(|phase| &phase.gates).map(|gate| gate.title());
-    let known: Vec<&str> = own.chain(pipeline.by_hand.iter().map(|gate| gate.title.as_str())).map(bare).collect();
-    let unknown = |title: &&String| !known.contains(&bare(title));
+    let known: Vec<&str> = own.chain(pipeline.by_hand.iter().map(|gate| gate.title.as_str())).map(bare_title).collect();
+    let unknown = |title: &&String| !known.contains(&bare_title(title));
     let titles: Vec<String> = state.gates_pending.iter().filter(unknown).cloned().collect();
     let last = pipeline.phases.len().checked_sub(1).and_then(|last| phases.get_mut(last));
     let Some(last) = last.filter(|_| !titles.is_empty()) else { return Vec::new() };
@@ -40,9 +41,4 @@ pub fn leave_to_a_person(workflow: &mut Workflow, state: &StateFile) -> Vec<Stri
     });
     pipeline.by_hand.extend(by_hand);
     titles
-}
-
-/// A gate's name without its workstream.
-pub(super) fn bare(title: &str) -> &str {
-    title.split(" (").next().unwrap_or(title)
 }

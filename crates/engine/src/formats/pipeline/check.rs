@@ -1,9 +1,9 @@
 //! Whether a state file keeps the rules of the source's document.
 
 use super::against;
-use super::lifecycle::Lifecycle;
 use super::rule::{Finding, Findings, Rule};
 use crate::formats::json::{self, Content, Entry, JsonError, Placed};
+use crate::run::pipeline::Lifecycle;
 use crate::spec::problem::shown;
 use crate::spec::suggest;
 use crate::spec::workflow::Workflow;

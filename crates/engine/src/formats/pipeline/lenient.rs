@@ -3,9 +3,10 @@
 mod gates;
 mod workstreams;
 
-use super::lifecycle::Lifecycle;
 use crate::formats::json::{self, Content, JsonError, Placed};
-use crate::run::pipeline::{FileError, Review, Verdict};
+use crate::id::TaskId;
+use crate::run::event::FrozenFile;
+use crate::run::pipeline::{FileError, Imported, Lifecycle, Review, Verdict};
 use crate::spec::problem::shown;
 use crate::spec::suggest;
 use crate::words::counted;
@@ -45,6 +46,27 @@ pub struct StateFile {
     pub review: Option<Review>,
     /// The whole file, every key in its order.
     pub whole: Placed,
+}
+
+impl StateFile {
+    /// What a run that is created from this file knows of it; `file` is the stored text.
+    pub fn imported(&self, file: FrozenFile) -> Imported {
+        let ids = |list: &[String]| list.iter().map(|id| TaskId::new(id.as_str())).collect();
+        Imported {
+            file,
+            status: self.status,
+            current_phase: self.current_phase,
+            completed: ids(&self.completed),
+            in_progress: ids(&self.in_progress),
+            pending: ids(&self.pending),
+            artifacts: self.artifacts.iter().map(|(id, paths)| (TaskId::new(id.as_str()), paths.clone())).collect(),
+            gates_passed: self.gates_passed.clone(),
+            gates_pending: self.gates_pending.clone(),
+            timestamp: self.timestamp.clone(),
+            error: self.error.clone(),
+            review: self.review.clone(),
+        }
+    }
 }
 
 /// Where a file says what it is known by, best first.

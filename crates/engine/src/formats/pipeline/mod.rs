@@ -2,7 +2,6 @@
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | [`lifecycle`] | where a pipeline stands, and what may follow |
 //! | [`document`], [`written`] | what the file of a run says, and its text |
 //! | [`check`], [`rule`], `against` | the rules of the source's document, and what breaks them |
 //! | [`lenient`] | files as other tools really write them |
@@ -13,6 +12,5 @@ pub mod by_hand;
 pub mod check;
 pub mod document;
 pub mod lenient;
-pub mod lifecycle;
 pub mod rule;
 pub mod written;

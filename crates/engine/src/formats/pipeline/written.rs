@@ -1,7 +1,7 @@
 //! The text of a state file: what the run says, among the keys that others put there.
 
 use super::document::Document;
-use super::lifecycle::Lifecycle;
+use crate::run::pipeline::Lifecycle;
 use serde_json::{Map, Value};
 
 /// The one key that a file has only while it is so.

@@ -2,12 +2,11 @@
 
 use super::Misfit;
 use crate::datum::Datum;
-use crate::formats::completed::CompletedTask;
-use crate::formats::handover::Handover;
 use crate::hold::{Action, Answer, Due, Hold, HoldKind, HoldState, Remind, Scope, ShownFile, Topic};
 use crate::id::{HoldId, TaskKey, TimerId};
 use crate::run::command::Channel;
 use crate::run::event::{AttemptReason, HoldOpened};
+use crate::run::handover::{CompletedTask, Handover};
 use crate::run::phase::Response;
 use crate::run::state::{Decision, NewTimer, Run, Superseded, TaskState, skip_list_of};
 use crate::time::Timestamp;

@@ -1,10 +1,9 @@
 //! What is asked of a pipeline: a review before it begins, notes, its phase once more.
 
 use super::{status_word, void_others};
-use crate::formats::pipeline::lifecycle::Lifecycle;
 use crate::run::command::Envelope;
 use crate::run::event::Event;
-use crate::run::pipeline::{PipelineFact, PipelineWish, REVIEWS, Review, Verdict};
+use crate::run::pipeline::{Lifecycle, PipelineFact, PipelineWish, REVIEWS, Review, Verdict};
 use crate::run::refusal::Refusal;
 use crate::run::state::{End, Run};
 

@@ -1,7 +1,6 @@
 //! Questions: those of the workflow, and those that come up by themselves: what was cut off, what failed, what is missing.
 
 use super::rework::person_answered;
-use crate::formats::handover::Handover;
 use crate::hold::{
     Action, Answer, Asked, Authentication, Choice, Due, HoldKind, Remind, Scope, Terms, Topic, authentication_options,
     budget_options, commit_options, gap_options, handover_options, task_options,
@@ -10,6 +9,7 @@ use crate::id::{HoldId, IdSource, OptionId, PhaseId, TaskKey, TimerId};
 use crate::run::budget::BudgetScope;
 use crate::run::command::Showing;
 use crate::run::event::{Event, Failure, HoldOpened};
+use crate::run::handover::Handover;
 use crate::run::state::{Decision, Run};
 use crate::spec::workflow::question::REPEATS_BY_ITSELF;
 use crate::spec::workflow::{Check, Checkpoint, Deadline, OnDeadline, Question, Waits};

@@ -1,10 +1,9 @@
 //! Handovers: an agent that reaches a checkpoint asks, and the next attempt continues with the answer.
 
 use super::*;
-use crate::formats::completed::CompletedTask;
-use crate::formats::handover::{CurrentTask, Handover, HandoverKind, HandoverStatus};
 use crate::hold::HoldKind;
 use crate::run::event::AttemptReason;
+use crate::run::handover::{CompletedTask, CurrentTask, Handover, HandoverKind, HandoverStatus};
 use crate::run::phase::{Exchange, Response};
 
 fn completed(number: &str, name: &str, commit: &str) -> CompletedTask {
@@ -26,6 +25,7 @@ fn handover(kind: HandoverKind, details: &str) -> Handover {
         },
         details: details.into(),
         awaiting: "a word".into(),
+        options: Vec::new(),
     }
 }
 
@@ -49,8 +49,13 @@ fn exchange(bench: &Bench) -> &Exchange {
 }
 
 /// What the agent is told after an answer.
-fn told(kind: HandoverKind, details: &str, option: &str, words: Option<&str>) -> Response {
-    let mut bench = asking(handover(kind, details));
+fn told(kind: HandoverKind, option: &str, words: Option<&str>) -> Response {
+    let way = |id: &str, name: &str| question::Way { id: OptionId::from(id), name: name.into(), pros: None, cons: None };
+    let options = match kind {
+        HandoverKind::Decision => vec![way("fast", "The quick one"), way("sure", "sure")],
+        HandoverKind::Verify | HandoverKind::Action => Vec::new(),
+    };
+    let mut bench = asking(Handover { options, ..handover(kind, "") });
     bench.answer(option, words);
     let mut reasons = bench.entries.iter().filter_map(|entry| match &entry.event {
         Event::TaskStarted { reason, .. } => Some(*reason),
@@ -63,22 +68,21 @@ fn told(kind: HandoverKind, details: &str, option: &str, words: Option<&str>) ->
 #[test]
 fn an_agent_is_told_the_answer_in_the_words_that_it_can_use() {
     use HandoverKind::{Action, Decision, Verify};
-    let ways = "1. fast: The quick one\n2. sure: sure\n";
     let all = [
-        (Verify, "", "approved", None, "approved", false),
-        (Verify, "", "approved", Some(" "), "approved", false),
-        (Verify, "", "approved", Some(" nice "), "approved (nice)", false),
-        (Verify, "", "issues", Some(" too slow "), "too slow", true),
-        (Decision, ways, "fast", None, "fast: The quick one", false),
-        (Decision, ways, "fast", Some("but log it"), "fast: The quick one (but log it)", false),
-        (Decision, ways, "sure", None, "sure", false),
-        (Decision, ways, "answer", Some("neither"), "neither", false),
-        (Action, "", "done", None, "done", false),
-        (Action, "", "done", Some("as root"), "done (as root)", false),
+        (Verify, "approved", None, "approved", false),
+        (Verify, "approved", Some(" "), "approved", false),
+        (Verify, "approved", Some(" nice "), "approved (nice)", false),
+        (Verify, "issues", Some(" too slow "), "too slow", true),
+        (Decision, "fast", None, "fast: The quick one", false),
+        (Decision, "fast", Some("but log it"), "fast: The quick one (but log it)", false),
+        (Decision, "sure", None, "sure", false),
+        (Decision, "answer", Some("neither"), "neither", false),
+        (Action, "done", None, "done", false),
+        (Action, "done", Some("as root"), "done (as root)", false),
     ];
-    for (kind, details, option, words, text, issues) in all {
+    for (kind, option, words, text, issues) in all {
         let expected = Response { text: text.into(), issues };
-        assert_eq!(told(kind, details, option, words), expected, "{kind:?} {option} {words:?}");
+        assert_eq!(told(kind, option, words), expected, "{kind:?} {option} {words:?}");
     }
 }
 

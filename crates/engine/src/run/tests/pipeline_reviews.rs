@@ -2,9 +2,8 @@
 
 use super::pipelines::{file, import_into, imported, pipeline, review, said};
 use super::*;
-use crate::formats::pipeline::lifecycle::Lifecycle;
 use crate::run::Status;
-use crate::run::pipeline::{Fix, Imported, Notes, Review, Verdict};
+use crate::run::pipeline::{Fix, Imported, Lifecycle, Notes, Review, Verdict};
 
 fn reviewed() -> Workflow {
     let mut definition = pipeline();
@@ -89,7 +88,7 @@ fn a_note_is_recorded_unless_it_says_nothing() {
     for note in notes {
         assert_eq!(wish(&mut bench, PipelineWish::Note(note)).len(), 1);
     }
-    let known = said(&bench).notes;
+    let known = bench.run.pipeline.as_ref().unwrap().notes.clone();
     assert_eq!(
         known,
         Notes { eslint_fixes: vec![fix("a.ts")], cleanup_done: vec!["tidied".into()], key_fixes: vec![fix("b.ts")] }

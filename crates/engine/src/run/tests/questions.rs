@@ -409,7 +409,7 @@ fn a_deadline_is_waited_for_while_other_work_is_under_way() {
 
 #[test]
 fn no_option_of_an_agent_takes_the_place_of_ours() {
-    use crate::formats::handover::{CurrentTask, Handover, HandoverKind, HandoverStatus};
+    use crate::run::handover::{CurrentTask, Handover, HandoverKind, HandoverStatus};
     let handover = Handover {
         kind: HandoverKind::Decision,
         plan: String::new(),
@@ -422,8 +422,11 @@ fn no_option_of_an_agent_takes_the_place_of_ours() {
             status: HandoverStatus::AwaitingDecision,
             blocked_by: String::new(),
         },
-        details: "1. deploy-now: Abort\n2. 1: Keep everything\n3. abort: go on\n4. approved: Answer in words".into(),
+        details: "Which?".into(),
         awaiting: String::new(),
+        options: [("deploy-now", "Abort"), ("option-1", "Keep everything"), ("abort", "go on"), ("approved", "Answer in words")]
+            .map(|(id, name)| Path { id: OptionId::from(id), name: name.into(), pros: None, cons: None })
+            .into(),
     };
     let options = crate::hold::handover_options(&handover);
     let ids: Vec<&str> = options.iter().map(|choice| choice.id.as_str()).collect();

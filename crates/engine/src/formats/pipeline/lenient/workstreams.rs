@@ -2,7 +2,7 @@
 
 use super::Reader;
 use crate::formats::json::{Content, Placed};
-use crate::formats::pipeline::lifecycle::Lifecycle;
+use crate::run::pipeline::Lifecycle;
 use crate::spec::suggest;
 use crate::words::counted;
 use std::collections::BTreeSet;

@@ -157,7 +157,7 @@ fn an_agent_is_told_all_that_the_plan_says_about_its_task() {
     ] {
         assert!(told.contains(part), "{part} is missing in {told}");
     }
-    assert_eq!(crate::formats::handover::Handover::parse(&told), None);
+    assert_eq!(crate::formats::handover::parse(&told), None);
 }
 
 #[test]
