@@ -1,13 +1,13 @@
 //! EXECUTION-SPEC files: any text gives problems with places inside it, or a workflow that can be frozen and whose parts fit together.
 
 use crate::spec::{can_be_frozen, well_told};
-use lockgate_engine::formats::execution_spec::read_beside;
-use lockgate_engine::formats::kind::tell;
 use lockgate_engine::spec::Read;
 use lockgate_engine::spec::beside::Alone;
 use lockgate_engine::spec::problem::{MAX_PROBLEMS, Severity};
 use lockgate_engine::spec::workflow::Workflow;
 use lockgate_engine::template;
+use lockgate_formats::execution_spec::read_beside;
+use lockgate_formats::kind::tell;
 use serde_json::json;
 use std::collections::BTreeSet;
 

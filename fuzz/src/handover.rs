@@ -1,10 +1,10 @@
 //! What agents hand over: any text gives a block that is written and read back as the same, or none. Its options are those of the agent's
 //! decision and nothing else.
 
-use lockgate_engine::formats::continuation::{Answered, Continuation};
-use lockgate_engine::formats::handover::{MAX_BYTES, MAX_OPTIONS, options, parse, render};
 use lockgate_engine::hold::{Action, handover_options};
 use lockgate_engine::run::handover::{CurrentTask, Handover, HandoverKind, HandoverStatus};
+use lockgate_formats::continuation::{Answered, Continuation};
+use lockgate_formats::handover::{MAX_BYTES, MAX_OPTIONS, options, parse, render};
 use std::collections::BTreeSet;
 
 /// Reads what an agent printed; and takes the same bytes as values of a block.

@@ -2,12 +2,12 @@
 //! workflow that comes of it each is one task, and nothing of the plan is filled in or run that is no command there.
 
 use crate::spec::well_told;
-use lockgate_engine::formats::plan::workflow::{PlanText, read_folder, read_workflow};
-use lockgate_engine::formats::plan::{PlanTask, Read, read};
 use lockgate_engine::spec::problem::MAX_PROBLEMS;
 use lockgate_engine::spec::workflow::{Holds, Prompt, Question, Task, Workflow};
 use lockgate_engine::template::mustache::render_document;
 use lockgate_engine::template::{Escape, render};
+use lockgate_formats::plan::workflow::{PlanText, read_folder, read_workflow};
+use lockgate_formats::plan::{PlanTask, Read, read};
 use serde_json::json;
 
 /// Reads a plan.

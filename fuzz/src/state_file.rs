@@ -1,10 +1,10 @@
 //! State files of pipelines: any text is refused with a place, or checked and read; nothing of it is lost.
 
 use crate::spec::can_be_shown;
-use lockgate_engine::formats::json::{self, place};
-use lockgate_engine::formats::pipeline::check::check;
-use lockgate_engine::formats::pipeline::lenient::lenient;
-use lockgate_engine::formats::pipeline::rule::Rule;
+use lockgate_formats::json::{self, place};
+use lockgate_formats::pipeline::check::check;
+use lockgate_formats::pipeline::lenient::lenient;
+use lockgate_formats::pipeline::rule::Rule;
 use std::collections::BTreeSet;
 
 /// Reads a text as JSON, as a state file, and leniently.

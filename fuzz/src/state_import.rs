@@ -2,14 +2,14 @@
 
 use crate::spec::can_be_shown;
 use lockgate_engine::digest::Digest;
-use lockgate_engine::formats::output_place::output_place;
-use lockgate_engine::formats::pipeline::check::check;
-use lockgate_engine::formats::pipeline::document::Document;
-use lockgate_engine::formats::pipeline::lenient::lenient;
-use lockgate_engine::formats::pipeline::written::{Before, Original, exported, written};
 use lockgate_engine::run::event::FrozenFile;
 use lockgate_engine::spec::workflow::Pipeline;
 use lockgate_engine::time::Timestamp;
+use lockgate_formats::output_place::output_place;
+use lockgate_formats::pipeline::check::check;
+use lockgate_formats::pipeline::document::Document;
+use lockgate_formats::pipeline::lenient::lenient;
+use lockgate_formats::pipeline::written::{Before, Original, exported, written};
 use serde_json::{Map, Value};
 
 /// Imports and exports a state file; looks for a place in the same text.

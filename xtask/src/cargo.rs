@@ -117,6 +117,7 @@ mod tests {
         assert_eq!(find_package("engine").unwrap(), "lockgate-engine");
         assert_eq!(find_package("lockgate-engine").unwrap(), "lockgate-engine");
         assert_eq!(find_package("cli").unwrap(), "lockgate-cli");
+        assert_eq!(find_package("formats").unwrap(), "lockgate-formats");
         assert!(find_package("nothing").unwrap_err().contains("engine"));
     }
 }

@@ -7,17 +7,13 @@
 //! | --- | --- |
 //! | [`spec`] | from the text of a workflow file to a checked workflow, all problems at once |
 //! | [`run`] | commands, events, effects; `decide`, `apply`, `pending`; the context; index rows |
-//! | [`formats`] | files and blocks of other formats: told apart by their content, read, written |
 //! | [`template`] | text with `{{path}}` in it |
-//! | [`formats`] | text forms from elsewhere: plans, blocks with which agents hand over |
-//! | [`formats`] | text forms at the edge: state files of pipelines, places in the output of tools |
 //! | [`hold`] | questions that wait, options, answers |
 //! | [`id`], [`time`], [`digest`], [`datum`], [`code`], [`words`] | the small things that all of these are made of |
 
 pub mod code;
 pub mod datum;
 pub mod digest;
-pub mod formats;
 pub mod hold;
 pub mod id;
 pub mod run;

@@ -23,7 +23,7 @@ pub const ROOTS: [&str; 11] =
 
 /// Where a template stands, and so what its paths may begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Roots {
+pub enum Roots {
     /// In a task or gate.
     Task,
     /// In a checkpoint, which belongs to no task.
@@ -108,7 +108,7 @@ pub fn render(template: &str, values: &Value, escape: Escape) -> Result<String, 
 }
 
 /// A text as a template, or a part of a document, that gives just this text.
-pub(crate) fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     text.replace("{{", "\\{{")
 }
 

@@ -3,7 +3,6 @@
 use crate::error::Error;
 use crate::project::Project;
 use crate::view::HoldView;
-use lockgate_engine::formats::continuation::{Answered, Continuation};
 use lockgate_engine::hold::{Hold, HoldKind, Topic, offered_text};
 use lockgate_engine::id::{RunId, TaskKey};
 use lockgate_engine::run::Run;
@@ -12,6 +11,7 @@ use lockgate_engine::run::handover::{CompletedTask, CurrentTask, Handover, Hando
 use lockgate_engine::run::state::Decision;
 use lockgate_engine::spec::workflow::Phase;
 use lockgate_engine::time::Timestamp;
+use lockgate_formats::continuation::{Answered, Continuation};
 use lockgate_runner::load::load;
 use std::collections::BTreeMap;
 

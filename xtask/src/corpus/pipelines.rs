@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn every_rule_has_words_and_no_two_the_same() {
-        let source = include_str!("../../../crates/engine/src/formats/pipeline/rule.rs");
+        let source = include_str!("../../../crates/formats/src/pipeline/rule.rs");
         let rules: Vec<&str> = source.split('"').filter(|text| text.starts_with("D4-")).collect();
         assert_eq!(rules.len(), WORDS.len());
         assert!(rules.iter().all(|rule| WORDS.iter().any(|(known, _)| known == rule)), "{rules:?}");

@@ -4,11 +4,11 @@ use crate::code::Code;
 use crate::exit::Exit;
 use crate::trouble::{Trouble, TroubleView};
 use crate::{diagnose, neutral, print, workflow_file};
-use lockgate_engine::formats::json::{JsonError, place};
-use lockgate_engine::formats::pipeline::check::check;
-use lockgate_engine::formats::pipeline::rule::Finding;
 use lockgate_engine::spec::workflow::Workflow;
 use lockgate_engine::words::counted;
+use lockgate_formats::json::{JsonError, place};
+use lockgate_formats::pipeline::check::check;
+use lockgate_formats::pipeline::rule::Finding;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 

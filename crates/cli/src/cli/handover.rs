@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::handover::{Done, continuation, handover};
 use crate::trouble::Trouble;
 use crate::{neutral, print, select};
-use lockgate_engine::formats::handover::render;
+use lockgate_formats::handover::render;
 use std::path::Path;
 
 /// Prints the CHECKPOINT REACHED block of the question that a run waits at, for whoever orchestrates it

@@ -76,7 +76,7 @@ fn the_plans_that_pages_show_have_the_problems_that_they_show() {
         let (marks, rest) = page.text.split_once("markdown\n").unwrap();
         let marks = marks.rsplit('\n').next().unwrap();
         let source = rest.split_once(&format!("\n{marks}\n")).unwrap().0;
-        let problems = lockgate_engine::formats::plan::read(source).problems;
+        let problems = lockgate_formats::plan::read(source).problems;
         let of_the_page: Vec<Problem> = problems.into_iter().filter(|problem| problem.code == code).collect();
         assert_eq!(block(page, "text").unwrap(), told(&of_the_page), "{code}");
     }

@@ -5,13 +5,13 @@ use crate::open::Project;
 use crate::trouble::Trouble;
 use crate::view::{lockgate, resume_command};
 use crate::{line_question, print};
-use lockgate_engine::formats::pipeline::document::{Document, document};
 use lockgate_engine::id::PhaseId;
 use lockgate_engine::run::command::Channel;
 use lockgate_engine::run::pipeline::Lifecycle;
 use lockgate_engine::run::state::End;
 use lockgate_engine::run::{Refusal, Run};
 use lockgate_engine::spec::workflow::Pipeline;
+use lockgate_formats::pipeline::document::{Document, document};
 use lockgate_runner::driver::DriveError;
 use lockgate_runner::projection::runs_of;
 

@@ -8,7 +8,8 @@
 //! | [`subagent`] | agents that are listed in a file, or named while a run is under way |
 //! | `javascript`, `nesting`, `reads` | syntax of scripts and conditions, how deep they may go, and what of the context they read |
 //! | [`document`] | other small YAML files, read in the same way |
-//! | [`problem`], [`code`], `suggest` | what is wrong, where, and what was probably meant |
+//! | [`reader`] | what readers of other formats build workflows with |
+//! | [`problem`], [`code`], [`suggest`] | what is wrong, where, and what was probably meant |
 //! | [`workflow`] | the checked form |
 //! | [`schema`] | the format as JSON Schema, from the tables of `check` |
 
@@ -20,15 +21,16 @@ mod javascript;
 mod nesting;
 mod place;
 pub mod problem;
+pub mod reader;
 mod reads;
 mod scalar;
 pub mod schema;
 pub mod subagent;
-pub(crate) mod suggest;
+pub mod suggest;
 pub(crate) mod syntax;
 pub mod workflow;
 
-pub(crate) use check::collect;
+pub(crate) use check::verify_last;
 pub(crate) use problem::shown;
 pub use syntax::{MAX_DEPTH, MAX_NODES, MAX_TEXT};
 

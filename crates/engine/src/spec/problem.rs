@@ -52,7 +52,7 @@ pub const MAX_PROBLEMS: usize = 200;
 
 /// Collects problems while a file is checked, in any order.
 #[derive(Debug, Default)]
-pub(crate) struct Report {
+pub struct Report {
     drafts: Vec<Draft>,
     untold: usize,
     /// Told or only counted.
@@ -61,7 +61,7 @@ pub(crate) struct Report {
 
 /// A problem whose line and column are not worked out yet.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub struct Draft {
     code: ProblemCode,
     severity: Severity,
     message: String,
@@ -71,25 +71,25 @@ pub(crate) struct Draft {
 
 impl Draft {
     /// Says what would mend it.
-    pub(crate) fn help(&mut self, help: impl Into<String>) {
+    pub fn help(&mut self, help: impl Into<String>) {
         self.help = Some(help.into());
     }
 
     /// Says what would mend it, where that is known.
-    pub(crate) fn maybe_help(&mut self, help: Option<String>) {
+    pub fn maybe_help(&mut self, help: Option<String>) {
         self.help = help;
     }
 }
 
 impl Report {
     /// The file cannot be used because of this.
-    pub(crate) fn error(&mut self, code: ProblemCode, span: &Range<usize>, message: impl Into<String>) -> &mut Draft {
+    pub fn error(&mut self, code: ProblemCode, span: &Range<usize>, message: impl Into<String>) -> &mut Draft {
         self.errors += 1;
         self.add(code, Severity::Error, span, message.into())
     }
 
     /// The file can be used, but this is probably not what was meant.
-    pub(crate) fn warning(&mut self, code: ProblemCode, span: &Range<usize>, message: impl Into<String>) -> &mut Draft {
+    pub fn warning(&mut self, code: ProblemCode, span: &Range<usize>, message: impl Into<String>) -> &mut Draft {
         self.add(code, Severity::Warning, span, message.into())
     }
 
@@ -111,27 +111,27 @@ impl Report {
     }
 
     /// Whether further errors are only counted; there are errors enough then.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.errors >= MAX_PROBLEMS
     }
 
     /// Whether further warnings are only counted.
-    pub(crate) fn is_crowded(&self) -> bool {
+    pub fn is_crowded(&self) -> bool {
         self.drafts.len() >= MAX_PROBLEMS
     }
 
     /// Counts a problem whose words would be dropped.
-    pub(crate) fn count(&mut self) {
+    pub fn count(&mut self) {
         self.untold += 1;
     }
 
     /// Whether there was an error.
-    pub(crate) fn has_error(&self) -> bool {
+    pub fn has_error(&self) -> bool {
         self.errors > 0
     }
 
     /// All problems in the order of their places. What an alias repeats is told once.
-    pub(crate) fn finish(mut self, source: &str) -> Vec<Problem> {
+    pub fn finish(mut self, source: &str) -> Vec<Problem> {
         self.drafts.truncate(MAX_PROBLEMS);
         if self.untold > 0 {
             let message = match self.untold {
@@ -167,23 +167,23 @@ impl Report {
 }
 
 /// Walks once through the text, counting lines and characters.
-pub(crate) struct Cursor<'s> {
+pub struct Cursor<'s> {
     source: &'s str,
     offset: usize,
     /// The line, counted from 1.
-    pub(crate) line: usize,
+    pub line: usize,
     /// The column in characters, counted from 1.
-    pub(crate) column: usize,
+    pub column: usize,
 }
 
 impl<'s> Cursor<'s> {
     /// Stands at the beginning of a text.
-    pub(crate) fn new(source: &'s str) -> Self {
+    pub fn new(source: &'s str) -> Self {
         Self { source, offset: 0, line: 1, column: 1 }
     }
 
     /// Goes on to a byte that begins a character; never back.
-    pub(crate) fn advance_to(&mut self, offset: usize) {
+    pub fn advance_to(&mut self, offset: usize) {
         let offset = offset.max(self.offset);
         for (index, character) in self.source[self.offset..offset].char_indices() {
             match character {
@@ -201,12 +201,12 @@ impl<'s> Cursor<'s> {
 }
 
 /// The line that a byte of the text stands on, counted from 1.
-pub(crate) fn line_of(source: &str, offset: usize) -> usize {
+pub fn line_of(source: &str, offset: usize) -> usize {
     1 + source.as_bytes()[..offset.min(source.len())].iter().filter(|byte| **byte == b'\n').count()
 }
 
 /// The line and the column, in characters, of a byte of the text; both counted from 1.
-pub(crate) fn place_of(source: &str, offset: usize) -> (usize, usize) {
+pub fn place_of(source: &str, offset: usize) -> (usize, usize) {
     let mut cursor = Cursor { source, offset: 0, line: 1, column: 1 };
     cursor.advance_to(boundary(source, offset));
     (cursor.line, cursor.column)
@@ -228,7 +228,7 @@ fn end_in_line(source: &str, start: usize, end: usize) -> usize {
 }
 
 /// Text of a file inside a message: one line, not long, no control characters.
-pub(crate) fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     const LONGEST: usize = 60;
     let mut shown = String::new();
     for (count, character) in text.chars().enumerate() {

@@ -6,12 +6,12 @@ use std::ops::Range;
 
 impl Scalar<'_> {
     /// Whether it stands for nothing.
-    pub(crate) fn is_null(&self) -> bool {
+    pub fn is_null(&self) -> bool {
         self.plain && matches!(&*self.text, "" | "~" | "null" | "Null" | "NULL")
     }
 
     /// The truth value, if it is one.
-    pub(crate) fn truth(&self) -> Option<bool> {
+    pub fn truth(&self) -> Option<bool> {
         match &*self.text {
             "true" | "True" | "TRUE" if self.plain => Some(true),
             "false" | "False" | "FALSE" if self.plain => Some(false),

@@ -6,7 +6,7 @@ use super::problem::shown;
 const LONGEST: usize = 64;
 
 /// The candidate that a misspelt word is nearest to, if any is near.
-pub(crate) fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     if word.is_empty() || word.len() > LONGEST {
         return None;
     }
@@ -25,7 +25,7 @@ pub(crate) fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c s
 }
 
 /// The word that this one is a slip of the pen away from: an edit or two, and only one where the word is short.
-pub(crate) fn misspelt<'c>(word: &str, known: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+pub fn misspelt<'c>(word: &str, known: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     if word.is_empty() || word.len() > LONGEST {
         return None;
     }
@@ -36,17 +36,17 @@ pub(crate) fn misspelt<'c>(word: &str, known: impl IntoIterator<Item = &'c str>)
 }
 
 /// The help line for a misspelt word.
-pub(crate) fn did_you_mean<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<String> {
+pub fn did_you_mean<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<String> {
     nearest(word, candidates).map(|candidate| format!("did you mean `{}`?", shown(candidate)))
 }
 
 /// The help line for a word that is none of a few: what was probably meant, else what there is; none when there is nothing.
-pub(crate) fn meant_or_known<'c>(word: &str, candidates: impl Iterator<Item = &'c str> + Clone) -> Option<String> {
+pub fn meant_or_known<'c>(word: &str, candidates: impl Iterator<Item = &'c str> + Clone) -> Option<String> {
     did_you_mean(word, candidates.clone()).or_else(|| known(candidates).map(|known| format!("there is {known}")))
 }
 
 /// Some names for a message, the first few of them; nothing when there are none.
-pub(crate) fn known<'c>(candidates: impl Iterator<Item = &'c str>) -> Option<String> {
+pub fn known<'c>(candidates: impl Iterator<Item = &'c str>) -> Option<String> {
     const MOST: usize = 8;
     let mut candidates = candidates;
     let first: Vec<String> = candidates.by_ref().take(MOST).map(|candidate| format!("`{}`", shown(candidate))).collect();

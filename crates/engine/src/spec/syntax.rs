@@ -20,17 +20,17 @@ pub const MAX_TEXT: usize = 4 * super::MAX_BYTES;
 
 /// Something in a file, with its place.
 #[derive(Clone, Debug)]
-pub(crate) struct Node<'a> {
+pub struct Node<'a> {
     /// The bytes of the file that it was made from.
-    pub(crate) span: Range<usize>,
+    pub span: Range<usize>,
     /// What it is.
-    pub(crate) content: Rc<Content<'a>>,
+    pub content: Rc<Content<'a>>,
     weight: Weight,
 }
 
 /// What a node is.
 #[derive(Debug)]
-pub(crate) enum Content<'a> {
+pub enum Content<'a> {
     /// A piece of text, perhaps a number, a truth value or nothing.
     Scalar(Scalar<'a>),
     /// Things in order.
@@ -41,9 +41,9 @@ pub(crate) enum Content<'a> {
 
 /// A piece of text.
 #[derive(Clone, Debug)]
-pub(crate) struct Scalar<'a> {
+pub struct Scalar<'a> {
     /// What it says, after YAML's own rules for escapes and line breaks.
-    pub(crate) text: Cow<'a, str>,
+    pub text: Cow<'a, str>,
     /// How it was written.
     pub(crate) style: ScalarStyle,
     /// Whether it was written without quotes, so that it may be a number, a truth value or nothing.
@@ -52,13 +52,13 @@ pub(crate) struct Scalar<'a> {
 
 /// A name in a map and what it stands for.
 #[derive(Debug)]
-pub(crate) struct Entry<'a> {
+pub struct Entry<'a> {
     /// The name.
-    pub(crate) key: Cow<'a, str>,
+    pub key: Cow<'a, str>,
     /// Where the name stands.
-    pub(crate) key_span: Range<usize>,
+    pub key_span: Range<usize>,
     /// What it stands for.
-    pub(crate) value: Node<'a>,
+    pub value: Node<'a>,
 }
 
 /// What a node costs when it is written out.
@@ -84,7 +84,7 @@ impl<'a> Node<'a> {
     }
 
     /// Whether nothing stands here: an empty value, `~` or `null`.
-    pub(crate) fn is_null(&self) -> bool {
+    pub fn is_null(&self) -> bool {
         match &*self.content {
             Content::Scalar(scalar) => scalar.is_null(),
             Content::List(_) | Content::Map(_) => false,
@@ -92,7 +92,7 @@ impl<'a> Node<'a> {
     }
 
     /// What it is, for messages.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match &*self.content {
             Content::Scalar(scalar) if scalar.is_null() => "nothing",
             Content::Scalar(_) => "a single value",
@@ -103,7 +103,7 @@ impl<'a> Node<'a> {
 }
 
 /// Reads one YAML document. What is wrong is told to the report; nothing is given back when no whole tree came of it.
-pub(crate) fn parse<'a>(source: &'a str, report: &mut Report) -> Option<Node<'a>> {
+pub fn parse<'a>(source: &'a str, report: &mut Report) -> Option<Node<'a>> {
     let mut options = Options::default();
     options.set_emit_comments(false);
     options.emit_unresolved_aliases = true;

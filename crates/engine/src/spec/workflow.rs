@@ -15,7 +15,7 @@ pub use pipeline::{GateByHand, Output, Pipeline, PipelinePhase, Workstream};
 pub use plan::PlanPart;
 pub use question::{Automatic, Check, Deadline, OnDeadline, Policy, Question, Waits};
 pub use shell::Shell;
-pub(crate) use spread::CHECK_FAILED;
+pub use spread::CHECK_FAILED;
 pub use spread::{Commit, ForEach, Holds, Input, InputKind, Join, Over, Until, Worktree};
 
 use crate::hold::Choice;
@@ -393,7 +393,7 @@ impl Workflow {
         self.policy.decision = self.policy.decision.take().or(decision);
         if collect_phase && !self.policy.collect_phase {
             self.policy.collect_phase = true;
-            self.phases.iter_mut().for_each(crate::spec::collect);
+            self.phases.iter_mut().for_each(crate::spec::verify_last);
         }
     }
 

@@ -2,7 +2,6 @@
 
 mod checkpoints;
 mod documents;
-mod execution_spec;
 mod hostile;
 mod places;
 mod references;
@@ -10,7 +9,6 @@ mod reuse;
 mod rules;
 mod shape;
 mod shell;
-mod state_files;
 mod templates;
 
 use lockgate_engine::spec::problem::Severity;

@@ -1,13 +1,13 @@
 //! What people see of a pipeline: phases, workstreams side by side with their state and time, gates, artifacts.
 #![expect(missing_docs, reason = "fields whose names say what they hold; docs/reference/json.md lists them")]
 
-use lockgate_engine::formats::pipeline::document::{Document, document};
 use lockgate_engine::id::TaskId;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::pipeline::Worked;
 use lockgate_engine::run::state::GateState;
 use lockgate_engine::spec::workflow::{Phase, Pipeline, PipelinePhase};
 use lockgate_engine::time::Timestamp;
+use lockgate_formats::pipeline::document::{Document, document};
 use lockgate_runner::projection::StateFile;
 use lockgate_runner::root::{Root, Step};
 use serde::Serialize;

@@ -1,9 +1,9 @@
 //! Agents that hand over: what one has done is kept, and the next one goes on from there.
 
 use crate::git::git_with;
-use lockgate_engine::formats::continuation::{Answered, Continuation};
 use lockgate_engine::run::handover::{Handover, HandoverKind};
 use lockgate_engine::run::phase::Exchange;
+use lockgate_formats::continuation::{Answered, Continuation};
 use std::path::Path;
 
 /// So many commits of a handover are looked for; nobody hands over more.

@@ -5,7 +5,8 @@ use super::choice::{OPTION, Order, default_choices};
 use super::fields::{Format, Key, Shape, words};
 use super::question::{
     ACTION, ACTION_ABOUT, BLOCKING_ABOUT, DEADLINE_ABOUT, DECISION, DECISION_ABOUT, DEFAULT_ABOUT, ON_DEADLINE_ABOUT,
-    ON_DEADLINE_SHAPES, QUESTIONS, REMIND_ABOUT, SIGNAL_ABOUT, VERIFY, VERIFY_ABOUT, asks, options as question_options,
+    ON_DEADLINE_SHAPES, QUESTIONS, REMIND_ABOUT, SIGNAL_ABOUT, VERIFY, VERIFY_ABOUT, options as question_options,
+    question_checkpoint,
 };
 use crate::hold::Action;
 use crate::id::PhaseId;
@@ -33,7 +34,7 @@ pub(super) static CHECKPOINT: Format = Format {
             "What happens when the condition cannot be evaluated: the checkpoint is shown with the error on it, or passed over with a warning.",
         )
         .default("show"),
-        Key::optional("prompt", Shape::Text, "The question; a template.").default(PROMPT),
+        Key::optional("prompt", Shape::Text, "The question; a template.").default(DEFAULT_PROMPT),
         Key::optional("show_files", Shape::Texts, "Files and folders that the decision is about, in the output directory or under the root; templates."),
         Key::optional("with_feedback", Shape::Truth, "Whether the options ask for feedback unless they say otherwise.").default("false"),
         Key::optional("options", Shape::List(&OPTION, 1), "What may be answered; Continue and Abort when absent."),
@@ -52,7 +53,7 @@ pub(super) static CHECKPOINT: Format = Format {
 };
 
 /// The question of a checkpoint that has none of its own.
-pub(crate) const PROMPT: &str = "Continue with next phase?";
+pub const DEFAULT_PROMPT: &str = "Continue with next phase?";
 
 impl Checker<'_, '_> {
     /// The checkpoint of a phase, if what stands there is one.
@@ -100,7 +101,7 @@ impl Checker<'_, '_> {
             }
             let options = question_options(&question, &Action::RepeatPhase(here), self.signal(&fields).as_deref());
             let waits = self.waits(&fields, &options, Some(&question));
-            let plain = asks(question, options, show_files, waits);
+            let plain = question_checkpoint(question, options, show_files, waits);
             return Some(Checkpoint { condition, on_condition_error: on_condition_error.unwrap_or_default(), ..plain });
         }
         if let Some(span) = fields.key("resume_signal") {
@@ -128,7 +129,7 @@ impl Checker<'_, '_> {
         Some(Checkpoint {
             condition,
             on_condition_error: on_condition_error.unwrap_or_default(),
-            prompt: prompt.unwrap_or_else(|| PROMPT.to_owned()),
+            prompt: prompt.unwrap_or_else(|| DEFAULT_PROMPT.to_owned()),
             show_files,
             options,
             question: None,

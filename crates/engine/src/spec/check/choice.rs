@@ -88,7 +88,7 @@ enum Kind {
 }
 
 /// What an absent list of options means.
-pub(crate) fn default_choices(with_feedback: bool) -> Vec<Choice> {
+pub fn default_choices(with_feedback: bool) -> Vec<Choice> {
     let choice = |id: &str, label: &str, action| Choice { with_feedback, ..Choice::plain(id, label, action) };
     vec![choice("continue", "Continue", Action::Continue), choice("abort", "Abort", Action::Abort)]
 }

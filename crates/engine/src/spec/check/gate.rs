@@ -88,7 +88,7 @@ impl Checker<'_, '_> {
     }
 
     /// The same, where the id is no value but a key.
-    pub(crate) fn repeated(&mut self, kind: &str, span: &Range<usize>, id: &str, first: usize) {
+    pub fn repeated(&mut self, kind: &str, span: &Range<usize>, id: &str, first: usize) {
         if self.report.is_full() {
             return self.report.count();
         }

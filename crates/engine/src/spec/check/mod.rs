@@ -37,22 +37,23 @@ use std::time::Duration;
 
 #[cfg(test)]
 pub(super) use agent::AGENT_KEYS;
-pub(crate) use checkpoint::PROMPT;
-pub(crate) use choice::default_choices;
+pub use checkpoint::DEFAULT_PROMPT;
+pub use choice::default_choices;
 pub(super) use fields::{Format, Key, Presence, Rule, Shape};
-pub(crate) use needs::{circle, cycles};
-pub(crate) use policy::collect;
+pub use needs::{cycle_text, cycles};
+pub use policy::verify_last;
 #[cfg(test)]
 pub(super) use question::WAIT_KEYS;
-pub(crate) use question::{asks, options as question_options, settle_redo};
+pub use question::{options as question_options, question_checkpoint, settle_redo};
 use references::{AgentDemand, AgentRead, Here, OutputRead};
-pub(crate) use workflow::SUCCESSOR;
+pub use workflow::SUCCESSOR_KEYS;
 pub(super) use workflow::{WORKFLOW, workflow};
 
 /// What every check needs: the text of the file, for places inside scalars, and where problems go.
-pub(crate) struct Checker<'s, 'r> {
+pub struct Checker<'s, 'r> {
     source: &'s str,
-    pub(crate) report: &'r mut Report,
+    /// Where problems go.
+    pub report: &'r mut Report,
     /// Where lines begin, found once: a file may hold very many scripts.
     lines: Vec<usize>,
     /// The variables that the file declares; nothing while that is not known.
@@ -80,7 +81,8 @@ pub(crate) struct Checker<'s, 'r> {
 }
 
 impl<'s, 'r> Checker<'s, 'r> {
-    pub(crate) fn new(source: &'s str, report: &'r mut Report, beside: &'r mut dyn Beside, depth: u32) -> Self {
+    /// Checks a file. `depth` says how many workflows use each other above it.
+    pub fn new(source: &'s str, report: &'r mut Report, beside: &'r mut dyn Beside, depth: u32) -> Self {
         let lines = source.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1).collect();
         Self {
             source,
@@ -103,7 +105,7 @@ impl<'s, 'r> Checker<'s, 'r> {
     }
 
     /// The text of the file.
-    pub(crate) fn source(&self) -> &'s str {
+    pub fn source(&self) -> &'s str {
         self.source
     }
 
@@ -114,7 +116,8 @@ impl<'s, 'r> Checker<'s, 'r> {
 }
 
 impl Checker<'_, '_> {
-    pub(crate) fn error(&mut self, code: ProblemCode, span: &Range<usize>, message: impl Into<String>) -> &mut Draft {
+    /// Reports that the file cannot be used because of this.
+    pub fn error(&mut self, code: ProblemCode, span: &Range<usize>, message: impl Into<String>) -> &mut Draft {
         self.report.error(code, span, message)
     }
 
@@ -156,7 +159,7 @@ impl Checker<'_, '_> {
     }
 
     /// An error about a word that is none of a few: with what was probably meant, else with what there is.
-    pub(crate) fn none_of<'c>(
+    pub fn none_of<'c>(
         &mut self,
         code: ProblemCode,
         span: &Range<usize>,
@@ -168,7 +171,8 @@ impl Checker<'_, '_> {
         self.error(code, span, message).maybe_help(help);
     }
 
-    pub(crate) fn wrong_kind(&mut self, node: &Node<'_>, what: &str, expected: &str) -> &mut Draft {
+    /// Reports a value of another kind than expected.
+    pub fn wrong_kind(&mut self, node: &Node<'_>, what: &str, expected: &str) -> &mut Draft {
         self.error(ProblemCode::WrongKind, &node.span, format!("{what} must be {expected}, not {}", node.kind()))
     }
 
@@ -193,7 +197,7 @@ impl Checker<'_, '_> {
     }
 
     /// Text that is more than white space.
-    pub(crate) fn filled<'n>(&mut self, node: &'n Node<'_>, what: &str) -> Option<&'n str> {
+    pub fn filled<'n>(&mut self, node: &'n Node<'_>, what: &str) -> Option<&'n str> {
         let text = self.text(node, what)?;
         if text.trim().is_empty() {
             self.error(ProblemCode::EmptyValue, &node.span, format!("{what} is empty"));
@@ -213,7 +217,8 @@ impl Checker<'_, '_> {
         truth
     }
 
-    pub(crate) fn count(&mut self, node: &Node<'_>, what: &str, allowed: std::ops::RangeInclusive<u32>) -> Option<u32> {
+    /// A whole number in a range.
+    pub fn count(&mut self, node: &Node<'_>, what: &str, allowed: std::ops::RangeInclusive<u32>) -> Option<u32> {
         let expected = format!("a whole number from {} to {}", allowed.start(), allowed.end());
         let scalar = self.scalar(node, what, &expected)?;
         let count = scalar.count().and_then(|count| u32::try_from(count).ok()).filter(|count| allowed.contains(count));
@@ -257,7 +262,7 @@ impl Checker<'_, '_> {
     }
 
     /// A list, or a single thing that stands for a list of one.
-    pub(crate) fn one_or_more<'n, 'a>(&self, node: &'n Node<'a>) -> &'n [Node<'a>] {
+    pub fn one_or_more<'n, 'a>(&self, node: &'n Node<'a>) -> &'n [Node<'a>] {
         match &*node.content {
             Content::List(items) => items,
             Content::Scalar(_) | Content::Map(_) => std::slice::from_ref(node),
@@ -275,18 +280,18 @@ impl Checker<'_, '_> {
     }
 
     /// A name that may stand in addresses, file names and commands.
-    pub(crate) fn id<'n>(&mut self, node: &'n Node<'_>, what: &str) -> Option<&'n str> {
+    pub fn id<'n>(&mut self, node: &'n Node<'_>, what: &str) -> Option<&'n str> {
         let text = self.text(node, what)?;
         self.is_id(text, &node.span, what).then_some(text)
     }
 
     /// The name of the file, where it has one.
-    pub(crate) fn file_name(&self) -> Option<String> {
+    pub fn file_name(&self) -> Option<String> {
         self.beside.file_name()
     }
 
     /// Whether a name may stand in addresses, file names and commands; if not, that is told.
-    pub(crate) fn is_id(&mut self, text: &str, span: &Range<usize>, what: &str) -> bool {
+    pub fn is_id(&mut self, text: &str, span: &Range<usize>, what: &str) -> bool {
         const LONGEST: usize = 100;
         let allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.');
         let good_start = text.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_');

@@ -48,7 +48,7 @@ impl Checker<'_, '_> {
         for cycle in cycles(&graph) {
             let first = cycle[0];
             let names: Vec<&TaskId> = cycle.iter().chain(Some(&first)).map(|position| &tasks[*position].task.id).collect();
-            let told = circle(names.iter().map(|id| id.as_str()));
+            let told = cycle_text(names.iter().map(|id| id.as_str()));
             let span = tasks[first].needs.map_or(&tasks[first].id.span, |node| &node.span);
             let message = format!("these tasks need each other: {told}");
             self.error(ProblemCode::NeedsCycle, span, message).help("remove one of these needs");
@@ -57,7 +57,7 @@ impl Checker<'_, '_> {
 }
 
 /// The way round a circle, for messages; the middle of a long one is left out.
-pub(crate) fn circle<'c>(names: impl Iterator<Item = &'c str>) -> String {
+pub fn cycle_text<'c>(names: impl Iterator<Item = &'c str>) -> String {
     let told: Vec<String> = names.map(shown).collect();
     if told.len() > 12 {
         format!("{} → … → {}", told[..6].join(" → "), told[told.len() - 5..].join(" → "))
@@ -67,7 +67,7 @@ pub(crate) fn circle<'c>(names: impl Iterator<Item = &'c str>) -> String {
 }
 
 /// Circles in the graph, no node in two of them; each begins with its lowest node and goes from a node to what it needs.
-pub(crate) fn cycles(graph: &[Vec<usize>]) -> Vec<Vec<usize>> {
+pub fn cycles(graph: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut waiting: Vec<usize> = graph.iter().map(Vec::len).collect();
     let mut dependents: Vec<Vec<usize>> = vec![Vec::new(); graph.len()];
     for (position, needed) in graph.iter().enumerate() {

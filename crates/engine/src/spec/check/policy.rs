@@ -119,7 +119,7 @@ fn is_verify(task: &Task) -> bool {
 }
 
 /// Puts the verifications of a phase behind all else in it: what needed one needs what that one needed.
-pub(crate) fn collect(phase: &mut Phase) {
+pub fn verify_last(phase: &mut Phase) {
     let verifies: Vec<(TaskId, Vec<TaskId>)> =
         phase.tasks.iter().filter(|task| is_verify(task)).map(|task| (task.id.clone(), task.needs.clone())).collect();
     if verifies.is_empty() {

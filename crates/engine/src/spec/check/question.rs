@@ -242,7 +242,7 @@ impl Checker<'_, '_> {
         // What issues do is settled when it is known what the task needs.
         let options = options(&question, &Effect::Redo(Vec::new()), self.signal(fields).as_deref());
         let waits = self.waits(fields, &options, Some(&question));
-        Some(Work::Checkpoint(Box::new(asks(question, options, show_files, waits))))
+        Some(Work::Checkpoint(Box::new(question_checkpoint(question, options, show_files, waits))))
     }
 
     /// A further word that means yes.
@@ -396,7 +396,7 @@ fn declared_redo(task: &Task) -> Option<Vec<TaskId>> {
 }
 
 /// What issues do at a verification among the tasks of a phase: those named are done again, else those that did the work that it needs.
-pub(crate) fn settle_redo(tasks: &mut [Task], index: usize, named: Vec<TaskId>, before: Option<&PhaseId>) {
+pub fn settle_redo(tasks: &mut [Task], index: usize, named: Vec<TaskId>, before: Option<&PhaseId>) {
     let again = if named.is_empty() { work_before(tasks, index) } else { named };
     let effect = match (again.is_empty(), before) {
         (false, _) => Effect::Redo(again.clone()),
@@ -433,7 +433,7 @@ fn work_before(tasks: &[Task], index: usize) -> Vec<TaskId> {
 }
 
 /// What may be answered to a question.
-pub(crate) fn options(question: &Question, issues: &Effect, signal: Option<&str>) -> Vec<Choice> {
+pub fn options(question: &Question, issues: &Effect, signal: Option<&str>) -> Vec<Choice> {
     match question {
         Question::Verify(_) => verify_options(issues.clone(), signal),
         Question::Decision(decision) => decision_options(&decision.options),
@@ -442,7 +442,7 @@ pub(crate) fn options(question: &Question, issues: &Effect, signal: Option<&str>
 }
 
 /// A checkpoint that asks a question.
-pub(crate) fn asks(question: Question, options: Vec<Choice>, show_files: Vec<String>, waits: Waits) -> Checkpoint {
+pub fn question_checkpoint(question: Question, options: Vec<Choice>, show_files: Vec<String>, waits: Waits) -> Checkpoint {
     let prompt = match &question {
         Question::Verify(verify) if verify.built.is_empty() => "Does it work as it should?".to_owned(),
         Question::Verify(verify) => format!("Does this work as it should? {}", verify.built),

@@ -15,7 +15,7 @@ impl Checker<'_, '_> {
     }
 
     /// A shell command.
-    pub(crate) fn command(&mut self, node: &Node<'_>, what: &str) -> Option<String> {
+    pub fn command(&mut self, node: &Node<'_>, what: &str) -> Option<String> {
         let text = self.filled(node, what)?;
         self.check_template(node, text, Escape::Shell, Roots::Task);
         self.values_fit_shell(node, text);
@@ -69,7 +69,7 @@ impl Checker<'_, '_> {
     }
 
     /// A path that stays where it begins, as far as its letters say.
-    pub(crate) fn path(&mut self, node: &Node<'_>, what: &str, roots: Roots) -> Option<String> {
+    pub fn path(&mut self, node: &Node<'_>, what: &str, roots: Roots) -> Option<String> {
         let text = self.filled(node, what)?;
         self.check_template(node, text, Escape::None, roots);
         let outline = template::outline(text);

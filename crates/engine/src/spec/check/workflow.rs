@@ -6,7 +6,7 @@ use super::choice::Order;
 use super::fields::{Fields, Format, Key, Shape, words};
 use super::gap::FINALIZATION;
 use super::phase::{Found, PHASE};
-use super::policy::{POLICY, POLICY_ABOUT, collect};
+use super::policy::{POLICY, POLICY_ABOUT, verify_last};
 use super::references::Here;
 use super::reuse::mean_used;
 use super::secret::SOURCE;
@@ -94,7 +94,7 @@ static INPUT_SHAPE: Shape = Shape::AnyOf(&[Shape::Text, Shape::Map(&INPUT)]);
 static AGENT_SHAPE: Shape = Shape::AnyOf(&AGENT_SHAPES);
 
 /// Keys that only the successor of this format has at its top.
-pub(crate) const SUCCESSOR: [&str; 3] = ["checkpoints", "base_dir", "scope"];
+pub const SUCCESSOR_KEYS: [&str; 3] = ["checkpoints", "base_dir", "scope"];
 
 /// Checks the tree of a whole file.
 pub(in crate::spec) fn workflow(
@@ -135,7 +135,7 @@ pub(in crate::spec) fn workflow(
     if policy.collect_phase {
         let span = fields.key("policy").cloned().unwrap_or_default();
         phases.iter().flatten().for_each(|phase| checker.asked_later(phase, &span));
-        phases.iter_mut().flatten().for_each(collect);
+        phases.iter_mut().flatten().for_each(verify_last);
     }
     let finalization = checker.finalization(&fields);
     let mut secrets = secrets;
@@ -176,7 +176,7 @@ impl Checker<'_, '_> {
     /// A file of the successor format is not full of misspelt keys; it is another kind of file.
     fn is_successor(&mut self, root: &Node<'_>) -> bool {
         let Content::Map(entries) = &*root.content else { return false };
-        let Some(entry) = entries.iter().find(|entry| SUCCESSOR.contains(&&*entry.key)) else { return false };
+        let Some(entry) = entries.iter().find(|entry| SUCCESSOR_KEYS.contains(&&*entry.key)) else { return false };
         let message = format!("this is a file of the successor format: it has `{}` at its top", entry.key);
         let help = "Lockgate reads the format in which each phase has its own `checkpoint`; use that one";
         self.error(ProblemCode::SuccessorFormat, &entry.key_span, message).help(help);

@@ -74,7 +74,7 @@ impl Until {
 }
 
 /// What stands before the check that failed, where there are several.
-pub(crate) const CHECK_FAILED: &str = "this check failed: ";
+pub const CHECK_FAILED: &str = "this check failed: ";
 
 /// What must hold after a round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

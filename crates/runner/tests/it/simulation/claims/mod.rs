@@ -5,14 +5,14 @@ mod order;
 
 pub(super) use order::Order;
 
-use lockgate_engine::formats::pipeline::check::check as check_file;
-use lockgate_engine::formats::pipeline::document::{Document, document};
-use lockgate_engine::formats::pipeline::written::written;
 use lockgate_engine::hold::HoldState;
 use lockgate_engine::id::{HoldId, TaskId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{Entry, Event};
 use lockgate_engine::spec::workflow::{Join, Phase, Workflow};
+use lockgate_formats::pipeline::check::check as check_file;
+use lockgate_formats::pipeline::document::{Document, document};
+use lockgate_formats::pipeline::written::written;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

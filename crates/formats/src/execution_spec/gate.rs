@@ -1,0 +1,264 @@
+//! What gates are called, what they run, and when they have passed.
+
+use super::{Fields, Name, cut, is_too_many, map, names, text, without_remark};
+use lockgate_engine::spec::code::ProblemCode;
+use lockgate_engine::spec::reader::{Checker, Content, Node, shown};
+use lockgate_engine::spec::suggest;
+use lockgate_engine::time::parse_duration;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
+
+/// Where something says its command, best first.
+pub(super) const COMMAND_KEYS: [&str; 4] = ["command", "run", "cmd", "commands"];
+
+/// Where a gate says when it has passed, best first.
+const CRITERIA_KEYS: [&str; 5] = ["success_criteria", "pass_criteria", "criteria", "assertions", "description"];
+
+/// A gate's command stands in each place that names it, so its length is bounded.
+const LONGEST_COMMAND: usize = 16 << 10;
+
+/// Words that stand where a command would, and are none.
+const NO_COMMAND: [&str; 5] = ["manual", "none", "n/a", "tbd", "human"];
+
+/// Gates that files name without defining them: what they run is the same in all specs of a project.
+const CONVENTIONS: [&str; 5] = ["type-check", "lint", "test-pass", "schema-validation", "build"];
+
+/// A gate that the file defines.
+pub(super) struct Definition {
+    /// The command; nothing where a person decides.
+    pub(super) run: Option<String>,
+    /// What must hold.
+    pub(super) criteria: Option<String>,
+    /// How long it may take.
+    pub(super) timeout: Option<Duration>,
+    /// Whether it is named by convention and defined nowhere in the file.
+    pub(super) by_convention: bool,
+    /// Where it stands.
+    span: Range<usize>,
+    /// Whether anything names it.
+    used: bool,
+}
+
+/// The gates that a file defines, by their names.
+#[derive(Default)]
+pub(super) struct Definitions {
+    known: BTreeMap<String, Definition>,
+    order: Vec<String>,
+}
+
+impl Definitions {
+    /// Reads a map of gates by name, or a list of gates that name themselves.
+    pub(super) fn read(checker: &mut Checker<'_, '_>, top: Fields<'_, '_>) -> Self {
+        let mut definitions = Self::default();
+        let Some(node) = top.first(&["gates", "validation_gates"]) else { return definitions };
+        let count = match &*node.content {
+            Content::Map(entries) => entries.len(),
+            Content::List(items) => items.len(),
+            Content::Scalar(_) => 0,
+        };
+        if is_too_many(checker, &node.span, count, "`gates`") {
+            return definitions;
+        }
+        match &*node.content {
+            Content::Map(entries) => {
+                for entry in entries {
+                    definitions.add(checker, &entry.key, &entry.key_span, Some(&entry.value));
+                }
+            }
+            Content::List(items) => {
+                for item in items {
+                    let name = map(item).and_then(|fields| fields.first(&["id", "name", "gate"])).unwrap_or(item);
+                    if let Some(text) = checker.filled(name, "the name of a gate") {
+                        let body = (!std::ptr::eq(name, item)).then_some(item);
+                        definitions.add(checker, text.trim(), &name.span, body);
+                    }
+                }
+            }
+            Content::Scalar(_) => {
+                checker.wrong_kind(node, "`gates`", "a map of gates by their names");
+            }
+        }
+        definitions
+    }
+
+    fn add(&mut self, checker: &mut Checker<'_, '_>, name: &str, span: &Range<usize>, node: Option<&Node<'_>>) {
+        let mut definition =
+            Definition { run: None, criteria: None, timeout: None, by_convention: false, span: span.clone(), used: false };
+        match node.map(|node| (node, map(node))) {
+            None => {}
+            Some((node, None)) => definition.run = commands(checker, node),
+            Some((_, Some(fields))) => {
+                let run = fields.first(&COMMAND_KEYS).and_then(|node| commands(checker, node));
+                definition.run = with_files(checker, fields, run);
+                definition.criteria =
+                    fields.first(&CRITERIA_KEYS).map(|node| cut(&words(node))).filter(|words| !words.is_empty());
+                let timeout = fields.get("timeout").and_then(text);
+                definition.timeout = timeout.and_then(|text| parse_duration(text).ok()).filter(|timeout| !timeout.is_zero());
+            }
+        }
+        if definition.run.as_ref().is_some_and(|run| run.len() > LONGEST_COMMAND) {
+            let message = format!("the command of gate `{}` is longer than {LONGEST_COMMAND} bytes", shown(name));
+            checker.error(ProblemCode::TooLarge, span, message).help("put it into a script, and run that");
+        }
+        if let Some(first) = self.known.get(name) {
+            checker.repeated("gate", span, name, first.span.start);
+            return;
+        }
+        self.order.push(name.to_owned());
+        self.known.insert(name.to_owned(), definition);
+    }
+
+    /// The gates that a phase or a workstream names; those that nobody defines are told and left out.
+    pub(super) fn named<'n>(&mut self, checker: &mut Checker<'_, '_>, fields: Fields<'n, '_>) -> Vec<Name<'n>> {
+        let mut named: Vec<Name<'n>> = Vec::new();
+        for key in ["gate", "gates"] {
+            let Some(node) = fields.get(key) else { continue };
+            self.define_in_place(checker, node);
+            for name in names(checker, node, &format!("`{key}`")) {
+                if matches!(name.text.to_ascii_lowercase().as_str(), "none" | "n/a")
+                    || named.iter().any(|known| known.text == name.text)
+                {
+                    continue;
+                }
+                // Some files name the kind of the gate, and beside it the gate itself.
+                let detail = fields.get("gate_detail").and_then(text).filter(|detail| self.known.contains_key(*detail));
+                let plain = without_remark(name.text);
+                let meant = match self.known.contains_key(name.text) {
+                    true => name.text,
+                    false if self.known.contains_key(plain) => plain,
+                    false => detail.unwrap_or(name.text),
+                };
+                if !self.known.contains_key(meant) && self.is_conventional(name.text) {
+                    for part in parts(name.text) {
+                        if !named.iter().any(|known| known.text == part) {
+                            self.name_by_convention(checker, part, &name.span);
+                            named.push(Name { text: part, span: name.span.clone() });
+                        }
+                    }
+                    continue;
+                }
+                match self.known.get_mut(meant) {
+                    Some(definition) => {
+                        definition.used = true;
+                        named.push(Name { text: meant, span: name.span });
+                    }
+                    None => {
+                        let message = format!("gate `{}` is not defined under `gates`", shown(name.text));
+                        let known = self.order.iter().map(String::as_str);
+                        let meant = if checker.report.is_full() { None } else { suggest::meant_or_known(name.text, known) };
+                        let help =
+                            meant.unwrap_or_else(|| format!("define it: `gates: {{{}: {{command: …}}}}`", shown(name.text)));
+                        checker.error(ProblemCode::UnknownGate, &name.span, message).help(help);
+                    }
+                }
+            }
+        }
+        named
+    }
+
+    /// Whether every part of `lint + test-pass` is a gate by convention, or one that the file defines.
+    fn is_conventional(&self, name: &str) -> bool {
+        let mut parts = parts(name).peekable();
+        parts.peek().is_some() && parts.all(|part| CONVENTIONS.contains(&part) || self.known.contains_key(part))
+    }
+
+    /// A gate that is named by convention: its command is in the settings, otherwise a person is asked.
+    fn name_by_convention(&mut self, checker: &mut Checker<'_, '_>, name: &str, span: &Range<usize>) {
+        if let Some(definition) = self.known.get_mut(name) {
+            definition.used = true;
+            return;
+        }
+        let message = format!(
+            "gate `{name}` is not defined under `gates`: its command comes from `pipelines.gates` in the settings, otherwise a person is asked"
+        );
+        let help = format!(
+            "define it here: `gates: {{{name}: {{command: …}}}}`, or in the settings: `pipelines: {{gates: {{{name}: …}}}}`"
+        );
+        checker.report.warning(ProblemCode::UnknownGate, span, message).help(help);
+        let definition =
+            Definition { run: None, criteria: None, timeout: None, by_convention: true, span: span.clone(), used: true };
+        self.known.insert(name.to_owned(), definition);
+    }
+
+    /// Gates that are defined where they are named: `gates: [{ name: lint, command: make lint }]`.
+    fn define_in_place(&mut self, checker: &mut Checker<'_, '_>, node: &Node<'_>) {
+        for item in checker.one_or_more(node) {
+            let Some(fields) = map(item).filter(|fields| fields.first(&COMMAND_KEYS).is_some()) else { continue };
+            if let Some((node, name)) = fields.first(&["id", "name", "gate"]).and_then(|node| Some((node, text(node)?)))
+                && !self.known.contains_key(name)
+                && !is_too_many(checker, &node.span, self.order.len() + 1, "`gates`")
+            {
+                self.add(checker, name, &node.span, Some(item));
+            }
+        }
+    }
+
+    /// A gate by its name.
+    pub(super) fn get(&self, name: &str) -> Option<&Definition> {
+        self.known.get(name)
+    }
+
+    /// Warns of gates that never run.
+    pub(super) fn warn_of_unused(&self, checker: &mut Checker<'_, '_>) {
+        for name in self.unused() {
+            let message = format!("gate `{}` never runs: no phase and no workstream names it", shown(name));
+            let help = "list it under `gates` of a phase, or remove it";
+            checker.report.warning(ProblemCode::UnusedKey, &self.known[name].span, message).help(help);
+        }
+    }
+
+    /// Gates that never run.
+    pub(super) fn unused(&self) -> impl Iterator<Item = &str> {
+        self.order.iter().map(String::as_str).filter(|name| !self.known[*name].used)
+    }
+
+    /// What the gates are to show, by name.
+    pub(super) fn criteria(&self) -> BTreeMap<String, String> {
+        let criteria = |(name, definition): (&String, &Definition)| Some((name.clone(), definition.criteria.clone()?));
+        self.known.iter().filter(|(_, definition)| definition.used).filter_map(criteria).collect()
+    }
+}
+
+/// The names in `lint + test-pass`, each without its remark.
+fn parts(name: &str) -> impl Iterator<Item = &str> {
+    name.split('+').map(|part| without_remark(part.trim())).filter(|part| !part.is_empty())
+}
+
+/// One command, or several of which each must succeed; nothing where the words are none.
+pub(super) fn commands(checker: &mut Checker<'_, '_>, node: &Node<'_>) -> Option<String> {
+    let mut commands = Vec::new();
+    for item in checker.one_or_more(node) {
+        if item.is_null() || text(item).is_some_and(|text| NO_COMMAND.contains(&text.to_ascii_lowercase().as_str())) {
+            continue;
+        }
+        commands.extend(checker.command(item, "the command"));
+    }
+    match &commands[..] {
+        [] => None,
+        [only] => Some(only.clone()),
+        several => Some(several.iter().map(|command| format!("{{ {command}\n}}")).collect::<Vec<_>>().join(" && ")),
+    }
+}
+
+/// The command, after a look whether the files are there that the gate is about.
+fn with_files(checker: &mut Checker<'_, '_>, fields: Fields<'_, '_>, run: Option<String>) -> Option<String> {
+    let Some(node) = fields.first(&["files_required", "required_files"]) else { return run };
+    let mut lines = String::new();
+    for name in names(checker, node, "`files_required`") {
+        let quoted = format!("'{}'", name.text.replace('\'', "'\\''"));
+        lines += &format!("test -e {quoted} || {{ printf '%s is missing\\n' {quoted} >&2; exit 1; }}\n");
+    }
+    Some(lines + run.as_deref().unwrap_or("true"))
+}
+
+/// A value in words, on one line for each of its parts.
+fn words(node: &Node<'_>) -> String {
+    match &*node.content {
+        Content::Scalar(scalar) => scalar.text.trim().to_owned(),
+        Content::List(items) => items.iter().map(words).collect::<Vec<_>>().join("; "),
+        Content::Map(entries) => {
+            entries.iter().map(|entry| format!("{}: {}", entry.key, words(&entry.value))).collect::<Vec<_>>().join("; ")
+        }
+    }
+}

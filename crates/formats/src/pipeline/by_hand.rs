@@ -1,0 +1,44 @@
+//! Gates of a state file that nobody here can run: a person is asked for them in the end.
+
+use super::lenient::StateFile;
+use lockgate_engine::run::pipeline::bare_title;
+use lockgate_engine::spec::reader::default_choices;
+use lockgate_engine::spec::workflow::{Checkpoint, GateByHand, OnConditionError, Waits, Workflow};
+
+/// Leaves the gates to a person that a state file has as pending and that the pipeline does not know, such as those that a review
+/// asked for; gives which.
+pub fn leave_to_a_person(workflow: &mut Workflow, state: &StateFile) -> Vec<String> {
+    let Workflow { phases, pipeline: Some(pipeline), .. } = workflow else { return Vec::new() };
+    let own = phases.iter().flat_map(|phase| &phase.gates).map(|gate| gate.title());
+    let known: Vec<&str> = own.chain(pipeline.by_hand.iter().map(|gate| gate.title.as_str())).map(bare_title).collect();
+    let unknown = |title: &&String| !known.contains(&bare_title(title));
+    let titles: Vec<String> = state.gates_pending.iter().filter(unknown).cloned().collect();
+    let last = pipeline.phases.len().checked_sub(1).and_then(|last| phases.get_mut(last));
+    let Some(last) = last.filter(|_| !titles.is_empty()) else { return Vec::new() };
+    let list: String = titles.iter().map(|title| format!("- {}\n", title.replace("{{", "\\{{"))).collect();
+    let holds = format!("By continuing you say that this holds, which the imported file has as pending:\n{list}");
+    let asked = last.checkpoint.take();
+    let prompt = match &asked {
+        Some(asked) => format!("{holds}{}", asked.prompt),
+        None => format!("{holds}Is the pipeline complete?"),
+    };
+    let blank = || Checkpoint {
+        condition: None,
+        on_condition_error: OnConditionError::default(),
+        prompt: String::new(),
+        show_files: Vec::new(),
+        options: default_choices(false),
+        question: None,
+        waits: Waits::default(),
+    };
+    last.checkpoint = Some(Checkpoint { prompt, ..asked.unwrap_or_else(blank) });
+    let by_hand = titles.iter().map(|title| GateByHand {
+        title: title.clone(),
+        phase: last.id.clone(),
+        criteria: None,
+        convention: None,
+        task: None,
+    });
+    pipeline.by_hand.extend(by_hand);
+    titles
+}

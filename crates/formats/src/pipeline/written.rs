@@ -1,0 +1,298 @@
+//! The text of a state file: what the run says, among the keys that others put there.
+
+use super::document::Document;
+use lockgate_engine::run::pipeline::Lifecycle;
+use serde_json::{Map, Value};
+
+/// The one key that a file has only while it is so.
+const ERROR: &str = "error";
+
+/// Reviews, of which others say more than this.
+const REVIEW: &str = "adversarial_review";
+
+/// What workstreams left behind, each by itself.
+const ARTIFACTS: &str = "artifacts";
+
+/// Lists that people and agents also write by hand.
+const NOTES: [&str; 3] = ["eslint_fixes", "cleanup_done", "key_fixes"];
+
+/// The file may not be written over: it is further than the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the file says `{}`, and `{}` never follows that", before.word(), now.word())]
+pub struct WrongTransition {
+    /// What the file says.
+    pub before: Lifecycle,
+    /// What the run says.
+    pub now: Lifecycle,
+}
+
+/// A state file, as it stands.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Before {
+    /// Its keys, in order.
+    pub keys: Map<String, Value>,
+    /// The file that the run was imported from.
+    pub original: Option<Original>,
+}
+
+/// A file that a run was imported from: a value that still means the same is written as it was there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Original {
+    /// Its keys, in order.
+    pub keys: Map<String, Value>,
+    /// What the run said when it had just been made from them.
+    pub meant: Map<String, Value>,
+}
+
+impl Before {
+    /// The keys of a file, where it holds a JSON object.
+    pub fn of_text(text: &str) -> Option<Self> {
+        Some(Self { keys: keys_of(text)?, original: None })
+    }
+}
+
+impl Original {
+    /// The text that a run was imported from, and what the run said then.
+    pub fn new(text: &str, document: &Document) -> Self {
+        Self { keys: keys_of(text).unwrap_or_default(), meant: document.to_json() }
+    }
+
+    /// How a value was written that means this.
+    fn wrote(&self, key: &str, said: Option<&Value>) -> Option<&Value> {
+        self.keys.get(key).filter(|_| self.meant.get(key) == said)
+    }
+}
+
+fn keys_of(text: &str) -> Option<Map<String, Value>> {
+    // Some editors put a byte order mark before everything.
+    match serde_json::from_str(text.trim_start_matches('\u{feff}')) {
+        Ok(Value::Object(keys)) => Some(keys),
+        Ok(_) | Err(_) => None,
+    }
+}
+
+/// The text of a state file: keys that it has already stay where they are, those that nobody here knows as they are.
+pub fn written(before: Option<&Before>, document: &Document) -> Result<String, WrongTransition> {
+    if let Some(before) = before {
+        allowed(before, document.status)?;
+    }
+    Ok(text(&merged(before, document)))
+}
+
+/// The same for a reader who wants it now, whatever the file says.
+pub fn exported(before: Option<&Before>, document: &Document) -> String {
+    text(&merged(before, document))
+}
+
+fn allowed(before: &Before, now: Lifecycle) -> Result<(), WrongTransition> {
+    // A word that no state file has was read leniently, and says nothing about what may follow.
+    let said = before.keys.get("status").and_then(Value::as_str).and_then(Lifecycle::of_word);
+    match said {
+        Some(before) if !before.leads_to(now) => Err(WrongTransition { before, now }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn merged(before: Option<&Before>, document: &Document) -> Map<String, Value> {
+    let mut now = document.to_json();
+    let Some(before) = before else { return now };
+    let wrote =
+        |key: &str, said: Option<&Value>| before.original.as_ref().and_then(|original| original.wrote(key, said)).cloned();
+    let mut keys = Map::new();
+    for (key, value) in &before.keys {
+        let kept = match now.shift_remove(key) {
+            Some(said) if key == REVIEW => Some(wrote(key, Some(&said)).unwrap_or_else(|| over(value, said))),
+            Some(said) if NOTES.contains(&key.as_str()) => Some(joined(value, said)),
+            Some(said) if key == ARTIFACTS && wrote(key, Some(&said)).is_none() => Some(artifacts(value, said, before, document)),
+            Some(said) => Some(wrote(key, Some(&said)).unwrap_or(said)),
+            None if key == ERROR => wrote(key, None),
+            None => Some(value.clone()),
+        };
+        keys.extend(kept.map(|value| (key.clone(), value)));
+    }
+    keys.extend(now);
+    keys
+}
+
+/// What a file has for workstreams that the run does not know stays; what it has for others is what the run says.
+fn artifacts(has: &Value, said: Value, before: &Before, document: &Document) -> Value {
+    let (Value::Object(has), Value::Object(mut said)) = (has, said.clone()) else { return said };
+    let original = before.original.as_ref();
+    let part =
+        |of: fn(&Original) -> &Map<String, Value>, key: &str| original.and_then(|original| of(original).get(ARTIFACTS)?.get(key));
+    let lists = [&document.completed, &document.in_progress, &document.pending];
+    let is_ours = |key: &String| lists.iter().any(|list| list.contains(key));
+    let mut kept = Map::new();
+    for (key, value) in has {
+        match said.shift_remove(key) {
+            Some(paths) => {
+                let wrote =
+                    part(|original| &original.keys, key).filter(|_| part(|original| &original.meant, key) == Some(&paths));
+                kept.insert(key.clone(), wrote.cloned().unwrap_or(paths));
+            }
+            None if is_ours(key) => {}
+            None => drop(kept.insert(key.clone(), value.clone())),
+        }
+    }
+    kept.extend(said);
+    Value::Object(kept)
+}
+
+/// What the run says, with what the file says besides.
+fn over(has: &Value, said: Value) -> Value {
+    let (Value::Object(has), Value::Object(mut said)) = (has, said.clone()) else { return said };
+    // A reason stands beside the verdict that it is for.
+    let ours = ["findings_path", "override_reason"];
+    let mut keys = Map::new();
+    for (key, value) in has {
+        match said.shift_remove(key) {
+            Some(said) => drop(keys.insert(key.clone(), said)),
+            None if ours.contains(&key.as_str()) => {}
+            None => drop(keys.insert(key.clone(), value.clone())),
+        }
+    }
+    keys.extend(said);
+    Value::Object(keys)
+}
+
+/// What a file has, and what the run knows besides.
+fn joined(has: &Value, said: Value) -> Value {
+    let (Value::Array(has), Value::Array(said)) = (has, &said) else { return said };
+    let mut list = has.clone();
+    list.extend(said.iter().filter(|entry| !has.contains(entry)).cloned());
+    Value::Array(list)
+}
+
+fn text(keys: &Map<String, Value>) -> String {
+    let mut text = serde_json::to_string_pretty(keys).expect("a map of texts always has a JSON form");
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockgate_engine::run::pipeline::{FileError, Fix, Notes, Review, Verdict};
+    use serde_json::json;
+
+    fn document(status: Lifecycle) -> Document {
+        Document {
+            prd: "PRD-009".into(),
+            title: "Cashier Workflows".into(),
+            current_phase: 1,
+            status,
+            completed: vec!["WS1".into()],
+            in_progress: Vec::new(),
+            pending: vec!["WS2".into()],
+            artifacts: vec![("WS1".into(), vec!["a.sql".into()])],
+            gates_passed: vec!["lint (WS1)".into()],
+            gates_pending: vec!["tests".into()],
+            timestamp: "2026-11-16T10:00:00.000Z".into(),
+            error: None,
+            review: None,
+            notes: Notes::default(),
+        }
+    }
+
+    fn keys(text: &str) -> Vec<String> {
+        keys_of(text).unwrap().keys().cloned().collect()
+    }
+
+    #[test]
+    fn a_byte_order_mark_makes_no_file_unreadable() {
+        let before = Before::of_text("\u{feff}{\"owner\": 1}").expect("it is an object");
+        assert_eq!(before.keys["owner"], 1);
+    }
+
+    #[test]
+    fn a_new_file_has_the_keys_of_the_source_in_its_order() {
+        let text = written(None, &document(Lifecycle::Paused)).unwrap();
+        assert_eq!(
+            keys(&text),
+            [
+                "prd",
+                "prd_title",
+                "current_phase",
+                "status",
+                "completed_workstreams",
+                "in_progress_workstreams",
+                "pending_workstreams",
+                "artifacts",
+                "gates_passed",
+                "gates_pending",
+                "timestamp"
+            ]
+        );
+        assert!(text.ends_with("}\n"));
+    }
+
+    #[test]
+    fn keys_of_others_stay_in_their_place() {
+        let before = Before::of_text(r#"{"owner": {"x": [1]}, "status": "in_progress", "prd": "PRD-009", "spec": null}"#);
+        let text = written(before.as_ref(), &document(Lifecycle::Paused)).unwrap();
+        assert_eq!(keys(&text)[..4], ["owner", "status", "prd", "spec"]);
+        let now = keys_of(&text).unwrap();
+        assert_eq!((&now["owner"], &now["status"], &now["spec"]), (&json!({"x": [1]}), &json!("paused"), &Value::Null));
+    }
+
+    #[test]
+    fn notes_that_others_wrote_are_kept_beside_ours() {
+        let before = Before::of_text(r#"{"key_fixes": [{"file": "a.ts", "change": "by hand"}]}"#);
+        let mut document = document(Lifecycle::Paused);
+        document.notes.key_fixes.push(Fix { file: "b.ts".into(), change: "ours".into() });
+        let once = written(before.as_ref(), &document).unwrap();
+        let twice = written(Before::of_text(&once).as_ref(), &document).unwrap();
+        assert_eq!(once, twice);
+        let fixes = &keys_of(&twice).unwrap()["key_fixes"];
+        assert_eq!(*fixes, json!([{"file": "a.ts", "change": "by hand"}, {"file": "b.ts", "change": "ours"}]));
+    }
+
+    #[test]
+    fn what_others_say_of_a_review_stays_beside_ours() {
+        let before = Before::of_text(r#"{"adversarial_review": {"round": 3, "verdict": "revised", "override_reason": "old"}}"#);
+        let mut document = document(Lifecycle::Initialized);
+        let (findings, override_reason, gates) = (None, None, Vec::new());
+        document.review = Some(Review { verdict: Verdict::Ship, p0: 0, p1: 1, attempt: 1, findings, override_reason, gates });
+        let review = keys_of(&written(before.as_ref(), &document).unwrap()).unwrap()["adversarial_review"].clone();
+        assert_eq!(review, json!({"round": 3, "verdict": "ship", "p0_count": 0, "p1_count": 1, "attempt": 1}));
+    }
+
+    #[test]
+    fn an_error_goes_when_it_is_mended() {
+        let mut failed = document(Lifecycle::Failed);
+        failed.error = Some(FileError { workstream: "WS2".into(), message: "x".into(), file: None, line: None });
+        let text = written(None, &failed).unwrap();
+        let mended = written(Before::of_text(&text).as_ref(), &document(Lifecycle::InProgress)).unwrap();
+        assert!(keys(&text).contains(&"error".to_owned()) && !keys(&mended).contains(&"error".to_owned()));
+    }
+
+    #[test]
+    fn what_follows_nothing_is_not_written() {
+        let before = Before::of_text(r#"{"status": "complete"}"#);
+        let told = written(before.as_ref(), &document(Lifecycle::Paused)).unwrap_err().to_string();
+        assert_eq!(told, "the file says `complete`, and `paused` never follows that");
+        let before = Before::of_text(r#"{"status": "mostly done"}"#);
+        assert!(written(before.as_ref(), &document(Lifecycle::Paused)).is_ok());
+    }
+
+    #[test]
+    fn an_imported_value_stays_as_it_was_written_for_as_long_as_it_means_the_same() {
+        let source =
+            r#"{"prd_id": "PRD-009", "status": "on hold", "completed_workstreams": [{"id": "WS1", "by": "x"}], "error": null}"#;
+        let meant = document(Lifecycle::Paused);
+        let before = |text: &str| Before { original: Some(Original::new(source, &meant)), ..Before::of_text(text).unwrap() };
+        let first = exported(Some(&before(source)), &meant);
+        let now = keys_of(&first).unwrap();
+        let original = keys_of(source).unwrap();
+        assert!(original.iter().all(|(key, value)| now.get(key) == Some(value)), "{first}");
+
+        let mut moved = document(Lifecycle::InProgress);
+        moved.in_progress.push("WS2".into());
+        moved.pending.clear();
+        let second = written(Some(&before(&first)), &moved).unwrap();
+        let now = keys_of(&second).unwrap();
+        assert_eq!((&now["status"], &now["completed_workstreams"]), (&json!("in_progress"), &original["completed_workstreams"]));
+        let third = written(Some(&before(&second)), &meant).unwrap();
+        assert_eq!(keys_of(&third).unwrap()["status"], original["status"]);
+    }
+}

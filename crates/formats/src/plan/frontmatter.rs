@@ -1,0 +1,366 @@
+//! The YAML at the beginning of a plan.
+//!
+//! People and agents write it by example, so text with a colon or a backslash in the wrong place is common. A line that
+//! breaks the YAML is read as plain text, with a warning.
+
+use super::words::is_nothing;
+use super::{Artifact, Frontmatter, KeyLink, MustHaves};
+use lockgate_engine::spec::code::ProblemCode;
+use lockgate_engine::spec::document::{self, Value};
+use lockgate_engine::spec::problem::Problem;
+use lockgate_engine::spec::reader::{Report, shown};
+use lockgate_engine::spec::suggest;
+use std::ops::Range;
+
+/// How long the YAML may be.
+const MAX_BYTES: usize = 1 << 18;
+/// How many lines are mended before it is given up.
+const MOST_MENDED: usize = 20;
+
+/// The keys that something comes of.
+const KEYS: [&str; 13] = [
+    "phase",
+    "plan",
+    "type",
+    "wave",
+    "depends_on",
+    "files_modified",
+    "autonomous",
+    "requirements",
+    "user_setup",
+    "must_haves",
+    "commits",
+    "gap_ids",
+    "human_verify_mode",
+];
+
+/// The bytes from the first `---` to the second, and where the plan goes on; nothing when there are none.
+pub(super) fn split(source: &str) -> Option<(Range<usize>, usize)> {
+    let start = source.len() - source.trim_start_matches('\u{feff}').trim_start().len();
+    let mut lines = source[start..].split_inclusive('\n');
+    let first = lines.next().filter(|line| line.trim_end() == "---")?;
+    let mut at = start + first.len();
+    for line in lines {
+        if matches!(line.trim_end(), "---" | "...") {
+            return Some((start..at, at + line.len()));
+        }
+        at += line.len();
+    }
+    None
+}
+
+/// Reads it; gives where the plan goes on too.
+pub(super) fn read(source: &str, report: &mut Report) -> (Frontmatter, usize) {
+    let Some((range, body)) = split(source) else {
+        let first = source.lines().next().unwrap_or_default();
+        if first.trim_end() == "---" {
+            report
+                .error(ProblemCode::BadYaml, &(0..first.len()), "the frontmatter has no end")
+                .help("write a line `---` after it");
+        } else {
+            report
+                .warning(ProblemCode::MissingKey, &(0..0), "the plan has no frontmatter")
+                .help("begin with `---`, `phase`, `plan` and `must_haves`, then `---`");
+        }
+        return (Frontmatter::default(), 0);
+    };
+    if range.len() > MAX_BYTES {
+        report.error(ProblemCode::TooLarge, &range, format!("the frontmatter has more than {MAX_BYTES} bytes"));
+        return (Frontmatter::default(), body);
+    }
+    let mut reader = Reader { source, line_ends: Vec::new(), report };
+    // With all that comes before it, so that places are right.
+    let mut text = source[..range.end].to_owned();
+    let mut mended: Vec<usize> = Vec::new();
+    let frontmatter = loop {
+        let problem = match document::read(&text) {
+            Ok(value) => {
+                reader.line_ends = text.match_indices('\n').map(|(at, _)| at).collect();
+                break reader.frontmatter(&value);
+            }
+            Err(problem) => problem,
+        };
+        let next =
+            (mended.len() < MOST_MENDED && !mended.contains(&problem.line)).then(|| as_text(&text, problem.line)).flatten();
+        let Some(next) = next else {
+            let span = reader.span(&problem);
+            reader.report.error(problem.code, &span, problem.message).maybe_help(problem.help);
+            break Frontmatter::default();
+        };
+        let span = reader.span(&problem);
+        reader
+            .report
+            .warning(problem.code, &span, format!("{}; the line is read as plain text", problem.message))
+            .help("put single quotes around the text");
+        mended.push(problem.line);
+        text = next;
+    };
+    (frontmatter, body)
+}
+
+/// The text with one line changed, so that what stands after its key or dash is plain text.
+fn as_text(text: &str, line: usize) -> Option<String> {
+    let start = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum::<usize>();
+    let whole = text[start..].split_inclusive('\n').next()?;
+    let content = whole.trim_end();
+    let mut from = content.len() - content.trim_start().len();
+    if let Some(rest) = content[from..].strip_prefix("- ") {
+        from = content.len() - rest.trim_start().len();
+    }
+    let is_word = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
+    let word = content[from..].find(|character| !is_word(character)).unwrap_or(0);
+    if word > 0
+        && let Some(rest) = content[from + word..].strip_prefix(':')
+        && rest.starts_with([' ', '\t'])
+    {
+        from = content.len() - rest.trim_start().len();
+    }
+    let value = content[from..].trim();
+    if value.is_empty() {
+        return None;
+    }
+    let bare = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
+    let quoted = bare.replace('\'', "''");
+    let after = &whole[content.len()..];
+    let head = &text[..start + from];
+    Some(format!("{head}'{quoted}'{after}{}", &text[start + whole.len()..]))
+}
+
+/// The items of a list that say something; a single value is a list of one.
+fn items<'a>(value: &Value<'a>) -> Vec<Value<'a>> {
+    let items = value.items().unwrap_or_else(|| vec![value.clone()]);
+    items.into_iter().filter(|item| !item.is_nothing()).collect()
+}
+
+struct Reader<'s, 'r> {
+    source: &'s str,
+    /// Where the lines of the text end that is read, mended or not.
+    line_ends: Vec<usize>,
+    report: &'r mut Report,
+}
+
+impl Reader<'_, '_> {
+    /// The bytes of the file that a problem is about. Its own bytes count in a text whose lines may have been mended.
+    fn span(&self, problem: &Problem) -> Range<usize> {
+        let mut lines = self.source.split_inclusive('\n');
+        let start = lines.by_ref().take(problem.line - 1).map(str::len).sum::<usize>();
+        let line = lines.next().unwrap_or_default().trim_end();
+        let mark = usize::from(problem.line == 1 && line.starts_with('\u{feff}'));
+        let at = line.char_indices().nth(problem.column - 1 + mark).map_or(line.len(), |(at, _)| at);
+        start + at..(start + at + problem.span.len().max(1)).min(start + line.len().max(at))
+    }
+
+    fn line(&self, value: &Value<'_>) -> usize {
+        1 + self.line_ends.partition_point(|end| *end < value.start())
+    }
+
+    fn warn(&mut self, value: &Value<'_>, message: impl Into<String>, help: &str) {
+        if self.report.is_crowded() {
+            return self.report.count();
+        }
+        let problem = value.problem(message, Some(help.to_owned()));
+        let span = self.span(&problem);
+        self.report.warning(ProblemCode::WrongValue, &span, problem.message).maybe_help(problem.help);
+    }
+
+    fn frontmatter(&mut self, root: &Value<'_>) -> Frontmatter {
+        let mut read = Frontmatter::default();
+        let Some(entries) = root.entries() else {
+            if !root.is_nothing() {
+                self.warn(root, "the frontmatter must be keys with values", "write `phase: …` and the like");
+            }
+            return read;
+        };
+        for entry in entries {
+            let value = &entry.value;
+            match entry.key.as_str() {
+                "phase" => read.phase = self.text(value),
+                "plan" => read.plan = self.text(value),
+                "type" => read.kind = self.text(value),
+                "wave" => read.wave = self.count(value, "`wave`"),
+                "depends_on" => read.depends_on = self.list(value),
+                "files_modified" => read.files_modified = self.list(value),
+                "autonomous" => read.autonomous = self.truth(value, "`autonomous`"),
+                "requirements" => read.requirements = self.list(value),
+                "gap_ids" => read.gap_ids = self.list(value),
+                "human_verify_mode" => read.verify_at_end = self.verify_at_end(value),
+                "user_setup" => {
+                    read.user_setup = items(value).iter().map(|item| self.json(item)).collect();
+                }
+                "must_haves" => read.must_haves = self.must_haves(value),
+                key => {
+                    // Plans carry many keys of their own, so only what looks misspelt is told.
+                    if suggest::nearest(key, KEYS).is_some_and(|known| known != key) {
+                        self.tell_unknown(value, key, "the frontmatter", &KEYS);
+                    }
+                    read.rest.push((entry.key.clone(), self.json(value)));
+                }
+            }
+        }
+        read
+    }
+
+    /// Whether verifications wait until the end of the phase. A word that is not known asks where the plan has them.
+    fn verify_at_end(&mut self, value: &Value<'_>) -> bool {
+        let word = self.text(value).unwrap_or_default().trim().to_ascii_lowercase().replace('_', "-");
+        match word.as_str() {
+            "end-of-phase" => true,
+            "mid-flight" | "inline" | "" => false,
+            _ => {
+                let message =
+                    format!("`human_verify_mode` is not `{}`; each verification is asked for where it is", shown(&word));
+                self.warn(value, message, "write `end-of-phase` or `mid-flight`");
+                false
+            }
+        }
+    }
+
+    fn tell_unknown(&mut self, value: &Value<'_>, key: &str, of: &str, known: &[&str]) {
+        if self.report.is_crowded() {
+            return self.report.count();
+        }
+        let message = format!("`{}` is no key of {of}, so nothing comes of it", shown(key));
+        let problem = value.problem(message, suggest::meant_or_known(key, known.iter().copied()));
+        let span = self.span(&problem);
+        self.report.warning(ProblemCode::UnknownKey, &span, problem.message).maybe_help(problem.help);
+    }
+
+    fn must_haves(&mut self, value: &Value<'_>) -> MustHaves {
+        let mut read = MustHaves::default();
+        let Some(entries) = value.entries() else {
+            read.truths = self.sentences(value);
+            return read;
+        };
+        for entry in entries {
+            match entry.key.as_str() {
+                "truths" => read.truths = self.sentences(&entry.value),
+                "artifacts" => {
+                    let items = items(&entry.value);
+                    read.artifacts = items.iter().filter_map(|item| self.artifact(item)).collect();
+                }
+                "key_links" => {
+                    let items = items(&entry.value);
+                    read.key_links = items.iter().map(|item| self.key_link(item)).collect();
+                }
+                key => {
+                    self.tell_unknown(&entry.value, key, "`must_haves`", &["truths", "artifacts", "key_links"]);
+                    read.rest.push((entry.key.clone(), self.json(&entry.value)));
+                }
+            }
+        }
+        read
+    }
+
+    fn artifact(&mut self, value: &Value<'_>) -> Option<Artifact> {
+        let mut read = Artifact { line: self.line(value), ..Artifact::default() };
+        let Some(entries) = value.entries() else {
+            read.path = value.text()?.to_owned();
+            return Some(read);
+        };
+        for entry in entries {
+            match entry.key.as_str() {
+                "path" => read.path = self.text(&entry.value).unwrap_or_default(),
+                "provides" => read.provides = self.text(&entry.value).unwrap_or_default(),
+                "contains" => read.contains = self.sentences(&entry.value),
+                "exports" => read.exports = self.list(&entry.value),
+                "min_lines" => read.min_lines = self.count(&entry.value, "`min_lines`"),
+                key => {
+                    self.tell_unknown(
+                        &entry.value,
+                        key,
+                        "an artifact",
+                        &["path", "provides", "contains", "exports", "min_lines"],
+                    );
+                    read.rest.push((entry.key.clone(), self.json(&entry.value)));
+                }
+            }
+        }
+        if read.path.is_empty() {
+            self.warn(value, "this artifact has no path, so it cannot be checked", "write `path: …`");
+        }
+        Some(read)
+    }
+
+    fn key_link(&mut self, value: &Value<'_>) -> KeyLink {
+        let mut read = KeyLink { line: self.line(value), ..KeyLink::default() };
+        let Some(entries) = value.entries() else {
+            read.via = value.text().unwrap_or_default().to_owned();
+            self.warn(value, "this link does not say from where to where", "write `from`, `to`, `via` and `pattern`");
+            return read;
+        };
+        for entry in entries {
+            match entry.key.as_str() {
+                "from" => read.from = self.text(&entry.value).unwrap_or_default(),
+                "to" => read.to = self.text(&entry.value).unwrap_or_default(),
+                "via" => read.via = self.text(&entry.value).unwrap_or_default(),
+                "pattern" => read.pattern = self.text(&entry.value),
+                key => {
+                    self.tell_unknown(&entry.value, key, "a link", &["from", "to", "via", "pattern"]);
+                    read.rest.push((entry.key.clone(), self.json(&entry.value)));
+                }
+            }
+        }
+        read
+    }
+
+    /// A single value as it was written; `08` stays `08`.
+    fn text(&mut self, value: &Value<'_>) -> Option<String> {
+        if value.is_nothing() {
+            return None;
+        }
+        value.text().map(str::to_owned).or_else(|| Some(self.sentence(value)))
+    }
+
+    /// A text that YAML may have taken for a map, such as `Login: works`.
+    fn sentence(&mut self, value: &Value<'_>) -> String {
+        if let Some(text) = value.text() {
+            return text.to_owned();
+        }
+        match value.entries().as_deref() {
+            Some([entry]) if entry.value.text().is_some() => format!("{}: {}", entry.key, entry.value.text().unwrap_or_default()),
+            Some(_) | None => self.json(value).to_string(),
+        }
+    }
+
+    fn sentences(&mut self, value: &Value<'_>) -> Vec<String> {
+        items(value).iter().map(|item| self.sentence(item)).collect()
+    }
+
+    /// A list of names, also where somebody wrote one with commas.
+    fn list(&mut self, value: &Value<'_>) -> Vec<String> {
+        match value.text() {
+            Some(text) => text.split(',').map(str::trim).filter(|item| !is_nothing(item)).map(str::to_owned).collect(),
+            None => self.sentences(value),
+        }
+    }
+
+    fn count(&mut self, value: &Value<'_>, what: &str) -> Option<u32> {
+        let text = value.text()?.trim();
+        let count = text.parse().ok();
+        if count.is_none() {
+            let message = format!("{what} must be a whole number, not `{}`; it is left out", shown(text));
+            self.warn(value, message, "write it without units");
+        }
+        count
+    }
+
+    fn truth(&mut self, value: &Value<'_>, what: &str) -> Option<bool> {
+        match value.text()?.to_ascii_lowercase().as_str() {
+            "true" | "yes" => Some(true),
+            "false" | "no" => Some(false),
+            text => {
+                let message = format!("{what} must be true or false, not `{}`; it is read as false", shown(text));
+                self.warn(value, message, "write `true` or `false`");
+                Some(false)
+            }
+        }
+    }
+
+    fn json(&mut self, value: &Value<'_>) -> serde_json::Value {
+        value.json().unwrap_or_else(|problem| {
+            let span = self.span(&problem);
+            self.report.warning(problem.code, &span, problem.message).maybe_help(problem.help);
+            serde_json::Value::Null
+        })
+    }
+}

@@ -1,0 +1,181 @@
+//! Commands that a shell takes as they stand in the plan.
+
+use lockgate_engine::spec::workflow::CHECK_FAILED;
+use lockgate_engine::template::{self, Escape};
+
+/// One command for several, each of which must succeed: the shell stops at the first line, and at the first member of a pipe,
+/// that fails. What looks like a template of ours is none.
+pub(super) fn all_of<'c>(commands: impl IntoIterator<Item = &'c str>) -> Option<String> {
+    let commands: Vec<&str> = commands.into_iter().collect();
+    let joined = match commands.as_slice() {
+        [] => return None,
+        [one] => with_its_pipes(one),
+        // A command may end with a comment or a here document, so what follows begins on a line of its own.
+        many => many.iter().fold(tell_which(), |all, one| format!("{all}\ncheck={}\n(\n{}\n)", quoted(one), with_its_pipes(one))),
+    };
+    Some(literal(&joined))
+}
+
+/// Says which of several commands failed.
+fn tell_which() -> String {
+    format!(r#"trap 's=$?; test "$s" = 0 || printf "%s\n" "{CHECK_FAILED}$check" >&2' EXIT"#)
+}
+
+/// Where the pipes of a command lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pipes {
+    /// None of them hides whether what stands before it succeeded, as far as can be told.
+    Plain,
+    /// All of them only shorten or copy what people see.
+    ShortenOnly,
+    /// The last one does, and others look for something: what did not find it may be what is wanted.
+    Mixed(&'static str),
+    /// The last one cuts off something that never ends by itself, and so always fails.
+    Endless(&'static str),
+}
+
+/// Finds out where the pipes of a command lead, outside quotes.
+pub(super) fn pipes(command: &str) -> Pipes {
+    /// What reads to the end, succeeds whatever it reads, and says nothing about it.
+    const SHORTEN: [&str; 4] = ["head", "tail", "tee", "cat"];
+    /// What never ends by itself must be cut off by whoever reads it.
+    const ENDLESS: [&str; 6] = ["yes", "/dev/urandom", "/dev/zero", "watch", "dev", "serve"];
+    let (mut quote, mut before, mut into) = (None, ' ', Vec::new());
+    let mut signs = command.char_indices().peekable();
+    while let Some((at, sign)) = signs.next() {
+        match (quote, sign) {
+            (Some('\''), '\\') => {}
+            (_, '\\') => drop(signs.next()),
+            (Some(open), _) if open == sign => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(sign),
+            (None, '|') if before == '|' || before == '>' || signs.peek().is_some_and(|(_, next)| *next == '|') => {}
+            (None, '|') => {
+                let rest = command[at + 1..].trim_start_matches('&').trim_start();
+                let is_sign = |sign: char| sign.is_alphanumeric() || matches!(sign, '_' | '-' | '.' | '/');
+                into.push(rest.split(|sign| !is_sign(sign)).next().unwrap_or_default());
+            }
+            (None, _) => {}
+        }
+        before = sign;
+    }
+    let shortens = |word: &&str| SHORTEN.iter().find(|known| *known == word).copied();
+    let is_endless =
+        command.split_whitespace().any(|word| ENDLESS.iter().any(|endless| word.trim_start_matches('<') == *endless));
+    match (into.iter().all(|word| shortens(word).is_some()), into.last().and_then(shortens)) {
+        // A quote without an end is something that this does not understand.
+        _ if quote.is_some() => Pipes::Plain,
+        (_, Some(last)) if is_endless => Pipes::Endless(last),
+        (true, Some(_)) => Pipes::ShortenOnly,
+        (false, Some(last)) => Pipes::Mixed(last),
+        (_, None) => Pipes::Plain,
+    }
+}
+
+/// A command whose pipes fail only when something went wrong in them.
+///
+/// `head` and `grep -q` read to the end: otherwise a command that prints more than is wanted would be killed, and so have failed.
+/// What never ends by itself is meant to be killed.
+fn with_its_pipes(command: &str) -> String {
+    const HEAD: &str = "head() { s=0; command head \"$@\" || s=$?; \
+for a do case $a in -*|[0-9]*) ;; *) return $s ;; esac; done; cat >/dev/null; return $s; }";
+    const GREP: &str = "grep() { s=0; command grep \"$@\" || s=$?; \
+case \" $* \" in *' -q'*|*' -'[!-]*q*|*' --quiet'*|*' --silent'*) if test -p /dev/stdin; then cat >/dev/null; fi ;; esac; return $s; }";
+    const LAST_ONLY: &str = "(set +o pipefail) 2>/dev/null && set +o pipefail";
+    let is_piped_into = |program: &str| command.split('|').skip(1).any(|member| member.trim_start().starts_with(program));
+    let mut lines = Vec::new();
+    if is_piped_into("grep") {
+        lines.push(GREP);
+    }
+    match pipes(command) {
+        Pipes::Endless(_) => lines = vec![LAST_ONLY],
+        Pipes::Plain | Pipes::ShortenOnly | Pipes::Mixed(_) if is_piped_into("head") => lines.push(HEAD),
+        Pipes::Plain | Pipes::ShortenOnly | Pipes::Mixed(_) => {}
+    }
+    lines.push(command);
+    lines.join("\n")
+}
+
+/// A command in which nothing is filled in.
+pub(super) fn literal(command: &str) -> String {
+    if template::roots(command, Escape::Shell).is_empty() && template::check_shell(command).is_ok() {
+        return command.to_owned();
+    }
+    // The shell puts the braces together again, when nothing looks for templates any more.
+    format!("eval {}", quoted(command).replace("{{", r#"{'"{"'"#))
+}
+
+/// A text as one word of a shell.
+pub(super) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// Whether a path leads to one place under the root.
+pub(super) fn is_under_root(path: &str) -> bool {
+    let odd = |sign: char| sign.is_control() || matches!(sign, '*' | '?' | '\\');
+    !path.is_empty() && !path.starts_with(['/', '~', '-']) && !path.contains(odd) && !path.split('/').any(|part| part == "..")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_shortens_is_told_from_what_looks_for_something() {
+        for command in [
+            "make 2>&1 | tail -20",
+            "a | head -5 && b |& tee log",
+            "false | tail -1 || exit 1",
+            "a |\ncat",
+            "docker build -f x . | tail",
+        ] {
+            assert_eq!(pipes(command), Pipes::ShortenOnly, "{command}");
+        }
+        for command in [
+            "a || b",
+            "docker build -f x .",
+            "grep 'a|tail' x",
+            "a | grep -q x",
+            "echo \"x | tail\"",
+            "echo \\| tail",
+            "a >| head",
+            "it's | tail",
+        ] {
+            assert_eq!(pipes(command), Pipes::Plain, "{command}");
+        }
+        assert_eq!(pipes("a | grep -v x | head -5"), Pipes::Mixed("head"));
+        for command in ["yes | head -1", "tr -d x </dev/urandom | head -c 9"] {
+            assert_eq!(pipes(command), Pipes::Endless("head"), "{command}");
+        }
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "only a shell can tell what it makes of a command")]
+    fn a_command_fails_when_what_stands_before_its_pipes_does() {
+        for (command, succeeds) in [
+            ("false | tail -1", false),
+            ("printf '%s\\n' \"it's\" | tail -1", true),
+            ("seq 1 100000 | head -1", true),
+            ("head -1 /dev/null | cat", true),
+            ("echo a | tail -1\nfalse | head -n 1\ntrue", false),
+            ("echo a | tail -1\ntrue | grep -q a || true", true),
+            ("echo '{{vars.x}}' | cat; false | tee /dev/null", false),
+            ("false; echo done | tail -1", false),
+            ("false\necho done", false),
+            ("seq 1 100000 | grep 1 | head -1", true),
+            ("false | grep -c x | head -1", false),
+            ("yes | head -1", true),
+            ("seq 1 1000000 | grep -q 1", true),
+            ("seq 1 1000000 | grep -q x", false),
+            ("(seq 1 1000000; false) | grep --quiet 1", false),
+            ("(seq 1 1000000; true) |grep -cq 1 && grep -q root /etc/passwd", true),
+        ] {
+            let run = all_of([command]).expect("a command");
+            let output = std::process::Command::new("bash").args(["-eo", "pipefail", "-c", &run]).output().expect("a shell");
+            assert_eq!(output.status.success(), succeeds, "{command}: {run}: {output:?}");
+            let twice = all_of(["true", command]).expect("a command");
+            let output = std::process::Command::new("bash").args(["-eo", "pipefail", "-c", &twice]).output().expect("a shell");
+            assert_eq!(output.status.success(), succeeds, "{command}: {twice}: {output:?}");
+        }
+    }
+}

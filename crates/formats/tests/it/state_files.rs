@@ -1,0 +1,221 @@
+//! State files of pipelines: every rule, what breaks it, and what does not. D4.
+
+use lockgate_engine::spec::beside::Alone;
+use lockgate_engine::spec::workflow::Workflow;
+use lockgate_formats::kind;
+use lockgate_formats::pipeline::check::check;
+use lockgate_formats::pipeline::lenient::lenient;
+use lockgate_formats::pipeline::rule::Rule;
+use serde_json::{Value, json};
+
+fn good() -> Value {
+    json!({
+        "prd": "PRD-009",
+        "prd_title": "Cashier Workflows",
+        "current_phase": 1,
+        "status": "paused",
+        "completed_workstreams": ["WS1"],
+        "in_progress_workstreams": [],
+        "pending_workstreams": ["WS2", "WS3"],
+        "artifacts": {"WS1": ["a.sql"]},
+        "gates_passed": ["schema (WS1)"],
+        "gates_pending": ["lint"],
+        "timestamp": "2025-12-11T10:16:00Z"
+    })
+}
+
+/// The rules that a file breaks which is good but for these keys; a key whose value is nothing is taken out.
+fn with(changes: Value) -> Vec<&'static str> {
+    let mut file = good();
+    let map = file.as_object_mut().expect("an object");
+    for (key, value) in changes.as_object().expect("an object") {
+        if value == "-" {
+            map.shift_remove(key);
+        } else {
+            map.insert(key.clone(), value.clone());
+        }
+    }
+    rules(&file, None)
+}
+
+fn rules(file: &Value, spec: Option<&Workflow>) -> Vec<&'static str> {
+    let text = serde_json::to_string_pretty(file).expect("JSON");
+    let findings = check(&text, Some("PRD-009"), spec).expect("an object");
+    findings.iter().map(|finding| finding.rule.text()).collect()
+}
+
+const NONE: [&str; 0] = [];
+
+#[test]
+fn d4_a_file_as_the_source_writes_it_is_clean_in_every_status() {
+    assert_eq!(with(json!({})), NONE);
+    assert_eq!(with(json!({"error": null, "unknown": {"kept": 1}})), NONE, "nothing is absent, other keys are free");
+    assert_eq!(
+        with(
+            json!({"status": "initialized", "current_phase": 0, "completed_workstreams": [], "pending_workstreams": ["WS1", "WS2"], "artifacts": {}})
+        ),
+        NONE
+    );
+    assert_eq!(with(json!({"status": "in_progress", "in_progress_workstreams": ["WS2"], "pending_workstreams": ["WS3"]})), NONE);
+    assert_eq!(with(json!({"status": "failed", "error": {"workstream": "WS2", "message": "no"}})), NONE);
+    assert_eq!(with(json!({"status": "complete", "pending_workstreams": [], "gates_pending": []})), NONE);
+}
+
+#[test]
+fn d4_every_required_key_is_missed() {
+    for (key, rule) in [
+        ("prd", "D4-prd-missing"),
+        ("prd_title", "D4-prd-title-missing"),
+        ("current_phase", "D4-current-phase"),
+        ("status", "D4-status-missing"),
+        ("completed_workstreams", "D4-completed-workstreams-missing"),
+        ("in_progress_workstreams", "D4-in-progress-workstreams-missing"),
+        ("pending_workstreams", "D4-pending-workstreams-missing"),
+        ("artifacts", "D4-artifacts-missing"),
+        ("gates_passed", "D4-gates-passed-missing"),
+        ("gates_pending", "D4-gates-pending-missing"),
+        ("timestamp", "D4-timestamp-missing"),
+    ] {
+        for absent in [json!("-"), json!(null)] {
+            let found = with(json!({key: absent}));
+            assert!(found.contains(&rule), "{key}: {found:?}");
+            let also = usize::from(key == "completed_workstreams");
+            assert_eq!(found.len(), 1 + also, "{key}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn d4_values_have_their_shape() {
+    for (change, rule) in [
+        (json!({"prd_title": 9}), "D4-prd-title-type"),
+        (json!({"current_phase": "1"}), "D4-current-phase"),
+        (json!({"current_phase": 1.5}), "D4-current-phase"),
+        (json!({"current_phase": -1}), "D4-current-phase"),
+        (json!({"status": "in-progress"}), "D4-status-value"),
+        (json!({"status": 3}), "D4-status-value"),
+        (json!({"completed_workstreams": [{"id": "WS1"}]}), "D4-completed-workstreams-type"),
+        (json!({"in_progress_workstreams": {}}), "D4-in-progress-workstreams-type"),
+        (json!({"pending_workstreams": "WS2"}), "D4-pending-workstreams-type"),
+        (json!({"artifacts": []}), "D4-artifacts-type"),
+        (json!({"artifacts": {"WS1": "a.sql"}}), "D4-artifact-value"),
+        (json!({"artifacts": {"WS1": ["a.sql", 1]}}), "D4-artifact-value"),
+        (json!({"artifacts": {"WS2": ["a.sql"]}}), "D4-artifact-key"),
+        (json!({"gates_passed": [{"gate": "schema"}]}), "D4-gates-passed-type"),
+        (json!({"gates_pending": [1]}), "D4-gates-pending-type"),
+        (json!({"timestamp": "yesterday"}), "D4-timestamp-format"),
+        (json!({"timestamp": 1_765_448_000}), "D4-timestamp-format"),
+    ] {
+        assert_eq!(with(change.clone()), [rule], "{change}");
+    }
+    assert_eq!(with(json!({"prd": "ADR-035"})), ["D4-prd-pattern", "D4-prd-filename"]);
+    assert_eq!(with(json!({"prd": "PRD-0090"})), ["D4-prd-pattern", "D4-prd-filename"]);
+    assert_eq!(with(json!({"prd": "PRD-010"})), ["D4-prd-filename"]);
+}
+
+#[test]
+fn d4_what_a_status_asks_for_is_there_and_nothing_else() {
+    let error = json!({"workstream": "WS2", "message": "no"});
+    for status in ["initialized", "paused", "complete", "failed"] {
+        let found = with(json!({"status": status, "in_progress_workstreams": ["WS2"], "pending_workstreams": ["WS3"]}));
+        assert!(found.contains(&"D4-still-in-progress"), "{status}: {found:?}");
+    }
+    assert_eq!(with(json!({"status": "in_progress"})), ["D4-nothing-in-progress"]);
+    assert_eq!(with(json!({"status": "failed"})), ["D4-error-missing"]);
+    for status in ["initialized", "paused"] {
+        assert_eq!(with(json!({"status": status, "error": error})), ["D4-error-unexpected"]);
+    }
+    assert_eq!(with(json!({"status": "failed", "error": "broken"})), ["D4-error-shape"]);
+    assert_eq!(with(json!({"status": "complete"})), ["D4-complete-pending-workstreams", "D4-complete-pending-gates"]);
+    assert_eq!(with(json!({"pending_workstreams": ["WS1", "WS2"]})), ["D4-workstream-twice"]);
+}
+
+fn spec() -> Workflow {
+    let source = "prd: PRD-009
+workstreams:
+  WS1: { gate: schema }
+  WS2: { gates: [lint, test], depends_on: WS1 }
+  WS3: { command: make }
+  WS4: { deferred: true }
+execution_phases: [{ parallel: [WS1] }, { parallel: [WS2, WS3], gates: [lint] }]
+gates: { schema: make schema, lint: make lint, test: make test, build: make }
+";
+    kind::read_beside(source, &mut Alone).read.workflow.expect("a workflow")
+}
+
+#[test]
+fn d4_workstreams_and_gates_are_those_of_the_spec() {
+    let spec = spec();
+    let with = |completed: Value, pending: Value, passed: Value, waiting: Value| {
+        let mut file = good();
+        file["completed_workstreams"] = completed;
+        file["pending_workstreams"] = pending;
+        file["gates_passed"] = passed;
+        file["gates_pending"] = waiting;
+        rules(&file, Some(&spec))
+    };
+    let all = json!(["WS2", "WS3"]);
+    let exact = json!(["lint (WS2)", "test (WS2)", "lint"]);
+    assert_eq!(with(json!(["WS1"]), all.clone(), json!(["schema (WS1)"]), exact), NONE);
+    assert_eq!(
+        with(json!(["WS1"]), all.clone(), json!(["schema"]), json!(["lint", "test"])),
+        NONE,
+        "without suffixes, names are compared"
+    );
+    assert_eq!(with(json!(["WS1"]), all.clone(), json!(["schema (WS1)", "lint (WS2+WS3)"]), json!(["test", "build"])), NONE);
+    assert_eq!(
+        with(json!(["WS1"]), json!(["WS2", "WS3", "WS4"]), json!(["schema", "lint"]), json!(["test"])),
+        NONE,
+        "what is deferred may be told"
+    );
+    assert_eq!(with(json!(["WS1"]), json!(["WS2"]), json!(["schema", "lint"]), json!(["test"])), ["D4-spec-workstreams"]);
+    assert_eq!(
+        with(json!(["WS1"]), json!(["WS2", "WS3", "WS9"]), json!(["schema", "lint"]), json!(["test"])),
+        ["D4-spec-workstreams"]
+    );
+    assert_eq!(with(json!(["WS1"]), all.clone(), json!(["schema"]), json!(["lint"])), ["D4-spec-gates"]);
+    assert_eq!(with(json!(["WS1"]), all.clone(), json!(["schema"]), json!(["lint", "test", "review"])), ["D4-spec-gates"]);
+    assert_eq!(
+        with(json!(["WS1"]), all, json!(["schema"]), json!(["lint (WS3)", "test"])),
+        ["D4-spec-gates"],
+        "that of WS2 is missing"
+    );
+}
+
+#[test]
+fn d4_findings_have_their_place_and_what_would_mend_them() {
+    let text = "{\n  \"prd\": \"PRD-9\",\n  \"prd_id\": 1, \"ä\": \"ö\", \"status\": \"done\"\n}";
+    let findings = check(text, None, None).expect("an object");
+    let places: Vec<(&str, usize, usize)> =
+        findings.iter().map(|finding| (finding.rule.text(), finding.line, finding.column)).collect();
+    assert!(places.contains(&("D4-prd-pattern", 2, 10)) && places.contains(&("D4-status-value", 3, 36)), "{places:?}");
+    assert!(findings.iter().all(|finding| !finding.help.is_empty() && !finding.message.is_empty()));
+    let renamed = check("{\"prd_id\": \"PRD-009\"}", None, None).expect("an object");
+    assert!(renamed[0].help.contains("rename `prd_id` to `prd`"), "{renamed:?}");
+}
+
+#[test]
+fn d4_every_rule_has_an_id_of_its_own() {
+    let mut ids: Vec<&str> = Rule::ALL.iter().map(|rule| rule.text()).collect();
+    assert!(ids.iter().all(|id| id.starts_with("D4-")));
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), Rule::ALL.len());
+}
+
+#[test]
+fn d4_a_lenient_reading_keeps_every_key_and_says_what_it_did() {
+    let text = "{\"id\": \"PRD-077\", \"z\": [1, {\"y\": null}], \"status\": \"done\", \"a\": 1.50, \"current_phase\": 3}";
+    let (state, told) = lenient(text).expect("an object");
+    assert_eq!(state.whole.to_value(), serde_json::from_str::<Value>(text).expect("JSON"));
+    let keys: Vec<&str> = state.whole.entries().iter().map(|entry| entry.key.as_str()).collect();
+    assert_eq!(keys, ["id", "z", "status", "a", "current_phase"]);
+    assert_eq!(told, ["`id` stands for `prd`", "the status `done` was taken for `complete`"]);
+}
+
+#[test]
+fn d4_what_is_no_object_or_too_deep_is_refused() {
+    assert!(check("[]", None, None).is_err());
+    assert!(check(&"[".repeat(1_000_000), None, None).is_err());
+    assert!(check("{\"a\": 1} {}", None, None).is_err());
+}
