@@ -120,15 +120,15 @@ fn d4_check_says_which_rule_is_broken_where_and_what_would_mend_it() {
     assert_eq!(
         found.stdout,
         "PRD-009.json: clean
-bad/PRD-009.json:5:13: D4-status-value: `status` is `pauzed`, which means nothing
+bad/PRD-009.json:5:13: status-unknown: `status` is `pauzed`, which means nothing
   help: did you mean `paused`?
-bad/PRD-009.json:8:3: D4-spec-workstreams: `WS3` of the EXECUTION-SPEC stand in none of the three lists
+bad/PRD-009.json:8:3: workstreams-differ-from-spec: `WS3` of the EXECUTION-SPEC stand in none of the three lists
   help: completed, in progress and pending workstreams together are all of the EXECUTION-SPEC
 bad/PRD-009.json: 2 findings
 "
     );
     let files = project.json(4, &["check", "bad/PRD-009.json", "cut.json", "missing.json", "--json"]);
-    assert_eq!(files[0]["findings"][0]["rule"], "D4-status-value");
+    assert_eq!(files[0]["findings"][0]["rule"], "status-unknown");
     assert_eq!((&files[1]["error"]["code"], &files[2]["error"]["code"]), (&"not-json".into(), &"unreadable-file".into()));
     assert!(files[1]["error"]["message"].as_str().is_some_and(|message| message.contains("cut.json:3:1 is not JSON")), "{files}");
 }

@@ -8,73 +8,73 @@ lockgate_engine::codes! {
     /// A rule that a state file can break. The texts are stable: programs and people rely on them.
     pub enum Rule {
         /// `prd` is not there.
-        PrdMissing = "D4-prd-missing",
+        PrdMissing = "prd-missing",
         /// `prd` is not `PRD-` and three digits.
-        PrdPattern = "D4-prd-pattern",
+        PrdPattern = "prd-pattern",
         /// The file is not called by its `prd`.
-        PrdFilename = "D4-prd-filename",
+        PrdFilename = "prd-differs-from-file-name",
         /// `prd_title` is not there.
-        TitleMissing = "D4-prd-title-missing",
+        TitleMissing = "prd-title-missing",
         /// `prd_title` is no text.
-        TitleType = "D4-prd-title-type",
+        TitleType = "prd-title-not-a-string",
         /// `current_phase` is not there, or no whole number.
-        CurrentPhase = "D4-current-phase",
+        CurrentPhase = "current-phase-invalid",
         /// `status` is not there.
-        StatusMissing = "D4-status-missing",
+        StatusMissing = "status-missing",
         /// `status` is none of the five.
-        StatusValue = "D4-status-value",
+        StatusValue = "status-unknown",
         /// `completed_workstreams` is not there.
-        CompletedMissing = "D4-completed-workstreams-missing",
+        CompletedMissing = "completed-workstreams-missing",
         /// `completed_workstreams` is no list of texts.
-        CompletedType = "D4-completed-workstreams-type",
+        CompletedType = "completed-workstreams-not-strings",
         /// `in_progress_workstreams` is not there.
-        InProgressMissing = "D4-in-progress-workstreams-missing",
+        InProgressMissing = "in-progress-workstreams-missing",
         /// `in_progress_workstreams` is no list of texts.
-        InProgressType = "D4-in-progress-workstreams-type",
+        InProgressType = "in-progress-workstreams-not-strings",
         /// `pending_workstreams` is not there.
-        PendingMissing = "D4-pending-workstreams-missing",
+        PendingMissing = "pending-workstreams-missing",
         /// `pending_workstreams` is no list of texts.
-        PendingType = "D4-pending-workstreams-type",
+        PendingType = "pending-workstreams-not-strings",
         /// `artifacts` is not there.
-        ArtifactsMissing = "D4-artifacts-missing",
+        ArtifactsMissing = "artifacts-missing",
         /// `artifacts` is no object.
-        ArtifactsType = "D4-artifacts-type",
+        ArtifactsType = "artifacts-not-an-object",
         /// A value of `artifacts` is no list of texts.
-        ArtifactValue = "D4-artifact-value",
+        ArtifactValue = "artifact-paths-not-strings",
         /// A key of `artifacts` is no completed workstream.
-        ArtifactKey = "D4-artifact-key",
+        ArtifactKey = "artifact-of-unfinished-workstream",
         /// `gates_passed` is not there.
-        GatesPassedMissing = "D4-gates-passed-missing",
+        GatesPassedMissing = "gates-passed-missing",
         /// `gates_passed` is no list of texts.
-        GatesPassedType = "D4-gates-passed-type",
+        GatesPassedType = "gates-passed-not-strings",
         /// `gates_pending` is not there.
-        GatesPendingMissing = "D4-gates-pending-missing",
+        GatesPendingMissing = "gates-pending-missing",
         /// `gates_pending` is no list of texts.
-        GatesPendingType = "D4-gates-pending-type",
+        GatesPendingType = "gates-pending-not-strings",
         /// `timestamp` is not there.
-        TimestampMissing = "D4-timestamp-missing",
+        TimestampMissing = "timestamp-missing",
         /// `timestamp` is not ISO 8601.
-        TimestampFormat = "D4-timestamp-format",
+        TimestampFormat = "timestamp-not-iso-8601",
         /// A workstream stands in two lists, or twice in one.
-        WorkstreamTwice = "D4-workstream-twice",
+        WorkstreamTwice = "workstream-listed-twice",
         /// In progress, and no workstream is.
-        NothingInProgress = "D4-nothing-in-progress",
+        NothingInProgress = "no-workstream-in-progress",
         /// Not in progress, and a workstream is.
-        StillInProgress = "D4-still-in-progress",
+        StillInProgress = "workstream-still-in-progress",
         /// Failed, and there is no `error`.
-        ErrorMissing = "D4-error-missing",
+        ErrorMissing = "error-missing",
         /// Not failed, and there is an `error`.
-        ErrorUnexpected = "D4-error-unexpected",
+        ErrorUnexpected = "error-without-failure",
         /// `error` does not say workstream and message.
-        ErrorShape = "D4-error-shape",
+        ErrorShape = "error-incomplete",
         /// Complete, and workstreams are pending.
-        CompletePendingWorkstreams = "D4-complete-pending-workstreams",
+        CompletePendingWorkstreams = "complete-with-pending-workstreams",
         /// Complete, and gates are pending.
-        CompletePendingGates = "D4-complete-pending-gates",
+        CompletePendingGates = "complete-with-pending-gates",
         /// The workstreams are not those of the EXECUTION-SPEC.
-        SpecWorkstreams = "D4-spec-workstreams",
+        SpecWorkstreams = "workstreams-differ-from-spec",
         /// The gates are not those of the EXECUTION-SPEC.
-        SpecGates = "D4-spec-gates",
+        SpecGates = "gates-differ-from-spec",
     }
 }
 

@@ -64,17 +64,17 @@ fn d4_a_file_as_the_source_writes_it_is_clean_in_every_status() {
 #[test]
 fn d4_every_required_key_is_missed() {
     for (key, rule) in [
-        ("prd", "D4-prd-missing"),
-        ("prd_title", "D4-prd-title-missing"),
-        ("current_phase", "D4-current-phase"),
-        ("status", "D4-status-missing"),
-        ("completed_workstreams", "D4-completed-workstreams-missing"),
-        ("in_progress_workstreams", "D4-in-progress-workstreams-missing"),
-        ("pending_workstreams", "D4-pending-workstreams-missing"),
-        ("artifacts", "D4-artifacts-missing"),
-        ("gates_passed", "D4-gates-passed-missing"),
-        ("gates_pending", "D4-gates-pending-missing"),
-        ("timestamp", "D4-timestamp-missing"),
+        ("prd", "prd-missing"),
+        ("prd_title", "prd-title-missing"),
+        ("current_phase", "current-phase-invalid"),
+        ("status", "status-missing"),
+        ("completed_workstreams", "completed-workstreams-missing"),
+        ("in_progress_workstreams", "in-progress-workstreams-missing"),
+        ("pending_workstreams", "pending-workstreams-missing"),
+        ("artifacts", "artifacts-missing"),
+        ("gates_passed", "gates-passed-missing"),
+        ("gates_pending", "gates-pending-missing"),
+        ("timestamp", "timestamp-missing"),
     ] {
         for absent in [json!("-"), json!(null)] {
             let found = with(json!({key: absent}));
@@ -88,29 +88,29 @@ fn d4_every_required_key_is_missed() {
 #[test]
 fn d4_values_have_their_shape() {
     for (change, rule) in [
-        (json!({"prd_title": 9}), "D4-prd-title-type"),
-        (json!({"current_phase": "1"}), "D4-current-phase"),
-        (json!({"current_phase": 1.5}), "D4-current-phase"),
-        (json!({"current_phase": -1}), "D4-current-phase"),
-        (json!({"status": "in-progress"}), "D4-status-value"),
-        (json!({"status": 3}), "D4-status-value"),
-        (json!({"completed_workstreams": [{"id": "WS1"}]}), "D4-completed-workstreams-type"),
-        (json!({"in_progress_workstreams": {}}), "D4-in-progress-workstreams-type"),
-        (json!({"pending_workstreams": "WS2"}), "D4-pending-workstreams-type"),
-        (json!({"artifacts": []}), "D4-artifacts-type"),
-        (json!({"artifacts": {"WS1": "a.sql"}}), "D4-artifact-value"),
-        (json!({"artifacts": {"WS1": ["a.sql", 1]}}), "D4-artifact-value"),
-        (json!({"artifacts": {"WS2": ["a.sql"]}}), "D4-artifact-key"),
-        (json!({"gates_passed": [{"gate": "schema"}]}), "D4-gates-passed-type"),
-        (json!({"gates_pending": [1]}), "D4-gates-pending-type"),
-        (json!({"timestamp": "yesterday"}), "D4-timestamp-format"),
-        (json!({"timestamp": 1_765_448_000}), "D4-timestamp-format"),
+        (json!({"prd_title": 9}), "prd-title-not-a-string"),
+        (json!({"current_phase": "1"}), "current-phase-invalid"),
+        (json!({"current_phase": 1.5}), "current-phase-invalid"),
+        (json!({"current_phase": -1}), "current-phase-invalid"),
+        (json!({"status": "in-progress"}), "status-unknown"),
+        (json!({"status": 3}), "status-unknown"),
+        (json!({"completed_workstreams": [{"id": "WS1"}]}), "completed-workstreams-not-strings"),
+        (json!({"in_progress_workstreams": {}}), "in-progress-workstreams-not-strings"),
+        (json!({"pending_workstreams": "WS2"}), "pending-workstreams-not-strings"),
+        (json!({"artifacts": []}), "artifacts-not-an-object"),
+        (json!({"artifacts": {"WS1": "a.sql"}}), "artifact-paths-not-strings"),
+        (json!({"artifacts": {"WS1": ["a.sql", 1]}}), "artifact-paths-not-strings"),
+        (json!({"artifacts": {"WS2": ["a.sql"]}}), "artifact-of-unfinished-workstream"),
+        (json!({"gates_passed": [{"gate": "schema"}]}), "gates-passed-not-strings"),
+        (json!({"gates_pending": [1]}), "gates-pending-not-strings"),
+        (json!({"timestamp": "yesterday"}), "timestamp-not-iso-8601"),
+        (json!({"timestamp": 1_765_448_000}), "timestamp-not-iso-8601"),
     ] {
         assert_eq!(with(change.clone()), [rule], "{change}");
     }
-    assert_eq!(with(json!({"prd": "ADR-035"})), ["D4-prd-pattern", "D4-prd-filename"]);
-    assert_eq!(with(json!({"prd": "PRD-0090"})), ["D4-prd-pattern", "D4-prd-filename"]);
-    assert_eq!(with(json!({"prd": "PRD-010"})), ["D4-prd-filename"]);
+    assert_eq!(with(json!({"prd": "ADR-035"})), ["prd-pattern", "prd-differs-from-file-name"]);
+    assert_eq!(with(json!({"prd": "PRD-0090"})), ["prd-pattern", "prd-differs-from-file-name"]);
+    assert_eq!(with(json!({"prd": "PRD-010"})), ["prd-differs-from-file-name"]);
 }
 
 #[test]
@@ -118,16 +118,16 @@ fn d4_what_a_status_asks_for_is_there_and_nothing_else() {
     let error = json!({"workstream": "WS2", "message": "no"});
     for status in ["initialized", "paused", "complete", "failed"] {
         let found = with(json!({"status": status, "in_progress_workstreams": ["WS2"], "pending_workstreams": ["WS3"]}));
-        assert!(found.contains(&"D4-still-in-progress"), "{status}: {found:?}");
+        assert!(found.contains(&"workstream-still-in-progress"), "{status}: {found:?}");
     }
-    assert_eq!(with(json!({"status": "in_progress"})), ["D4-nothing-in-progress"]);
-    assert_eq!(with(json!({"status": "failed"})), ["D4-error-missing"]);
+    assert_eq!(with(json!({"status": "in_progress"})), ["no-workstream-in-progress"]);
+    assert_eq!(with(json!({"status": "failed"})), ["error-missing"]);
     for status in ["initialized", "paused"] {
-        assert_eq!(with(json!({"status": status, "error": error})), ["D4-error-unexpected"]);
+        assert_eq!(with(json!({"status": status, "error": error})), ["error-without-failure"]);
     }
-    assert_eq!(with(json!({"status": "failed", "error": "broken"})), ["D4-error-shape"]);
-    assert_eq!(with(json!({"status": "complete"})), ["D4-complete-pending-workstreams", "D4-complete-pending-gates"]);
-    assert_eq!(with(json!({"pending_workstreams": ["WS1", "WS2"]})), ["D4-workstream-twice"]);
+    assert_eq!(with(json!({"status": "failed", "error": "broken"})), ["error-incomplete"]);
+    assert_eq!(with(json!({"status": "complete"})), ["complete-with-pending-workstreams", "complete-with-pending-gates"]);
+    assert_eq!(with(json!({"pending_workstreams": ["WS1", "WS2"]})), ["workstream-listed-twice"]);
 }
 
 fn spec() -> Workflow {
@@ -168,16 +168,22 @@ fn d4_workstreams_and_gates_are_those_of_the_spec() {
         NONE,
         "what is deferred may be told"
     );
-    assert_eq!(with(json!(["WS1"]), json!(["WS2"]), json!(["schema", "lint"]), json!(["test"])), ["D4-spec-workstreams"]);
+    assert_eq!(
+        with(json!(["WS1"]), json!(["WS2"]), json!(["schema", "lint"]), json!(["test"])),
+        ["workstreams-differ-from-spec"]
+    );
     assert_eq!(
         with(json!(["WS1"]), json!(["WS2", "WS3", "WS9"]), json!(["schema", "lint"]), json!(["test"])),
-        ["D4-spec-workstreams"]
+        ["workstreams-differ-from-spec"]
     );
-    assert_eq!(with(json!(["WS1"]), all.clone(), json!(["schema"]), json!(["lint"])), ["D4-spec-gates"]);
-    assert_eq!(with(json!(["WS1"]), all.clone(), json!(["schema"]), json!(["lint", "test", "review"])), ["D4-spec-gates"]);
+    assert_eq!(with(json!(["WS1"]), all.clone(), json!(["schema"]), json!(["lint"])), ["gates-differ-from-spec"]);
+    assert_eq!(
+        with(json!(["WS1"]), all.clone(), json!(["schema"]), json!(["lint", "test", "review"])),
+        ["gates-differ-from-spec"]
+    );
     assert_eq!(
         with(json!(["WS1"]), all, json!(["schema"]), json!(["lint (WS3)", "test"])),
-        ["D4-spec-gates"],
+        ["gates-differ-from-spec"],
         "that of WS2 is missing"
     );
 }
@@ -188,19 +194,20 @@ fn d4_findings_have_their_place_and_what_would_mend_them() {
     let findings = check(text, None, None).expect("an object");
     let places: Vec<(&str, usize, usize)> =
         findings.iter().map(|finding| (finding.rule.text(), finding.line, finding.column)).collect();
-    assert!(places.contains(&("D4-prd-pattern", 2, 10)) && places.contains(&("D4-status-value", 3, 36)), "{places:?}");
+    assert!(places.contains(&("prd-pattern", 2, 10)) && places.contains(&("status-unknown", 3, 36)), "{places:?}");
     assert!(findings.iter().all(|finding| !finding.help.is_empty() && !finding.message.is_empty()));
     let renamed = check("{\"prd_id\": \"PRD-009\"}", None, None).expect("an object");
     assert!(renamed[0].help.contains("rename `prd_id` to `prd`"), "{renamed:?}");
 }
 
 #[test]
-fn d4_every_rule_has_an_id_of_its_own() {
-    let mut ids: Vec<&str> = Rule::ALL.iter().map(|rule| rule.text()).collect();
-    assert!(ids.iter().all(|id| id.starts_with("D4-")));
-    ids.sort_unstable();
-    ids.dedup();
-    assert_eq!(ids.len(), Rule::ALL.len());
+fn every_rule_has_a_plain_name_of_its_own() {
+    let mut names: Vec<&str> = Rule::ALL.iter().map(|rule| rule.text()).collect();
+    let is_plain = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || sign == '-';
+    assert!(names.iter().all(|name| name.chars().all(is_plain)), "{names:?}");
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), Rule::ALL.len());
 }
 
 #[test]
