@@ -9,6 +9,7 @@ use crate::open::Project;
 use crate::print::{self, HELP, STRONG, styled};
 use crate::trouble::Trouble;
 use lockgate_engine::id::RunId;
+use lockgate_engine::run::Status;
 use lockgate_engine::run::command::Channel;
 use lockgate_runner::root::Root;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -104,7 +105,7 @@ async fn until_driven(project: &Project, run: &RunId, mut begun: Option<Child>) 
             return Ok(Seen::Driven);
         }
         let now = project.store().find_runs(run.as_str()).await?;
-        if now.iter().any(|found| found.row.run == *run && found.row.status != "running") {
+        if now.iter().any(|found| found.row.run == *run && !found.row.status.is(Status::Running)) {
             return Ok(Seen::Driven);
         }
         let gone = begun.as_mut().and_then(|child| child.try_wait().ok().flatten());

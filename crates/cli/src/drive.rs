@@ -13,6 +13,7 @@ use crate::{live, neutral, plans, signals, worktrees};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::FailureKind;
 use lockgate_engine::run::state::End;
+use lockgate_runner::driver::HoldTimer;
 use lockgate_runner::driver::{DriveError, Driver, Halt, Paused, fire_due, next_moment};
 use lockgate_runner::process::{become_subreaper, keep_reaping};
 use lockgate_runner::world::{Clock as _, SystemClock, World};
@@ -127,7 +128,7 @@ async fn drive_and_ask(driver: &mut Driver, asking: &mut Asking<'_>, halt: &Halt
             }
             () = next_timer(&world, run) => {
                 let fired = fire_due(&world, |due| *due == run.id).await?;
-                if fired.iter().any(|fired| fired.kind == "remind") {
+                if fired.iter().any(|fired| fired.kind == HoldTimer::Remind) {
                     live::write_now("\x07");
                 }
             }

@@ -1,7 +1,7 @@
 //! The drawing for a terminal: plain lines of at most 80 columns, as calm with fifty tasks as with five.
 
-use crate::print::{ERROR, FAINT, GOOD, HELP, STRONG, WARNING, styled};
-use anstyle::Style;
+use crate::print::{FAINT, STRONG, styled};
+use crate::style::Styled as _;
 use lockgate::graph::{CheckpointBox, Drawing, Mark, PhaseBox, TaskBox, fit};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,24 +16,13 @@ const PROMPT: usize = 3;
 /// How wide the word for a state is.
 const WORD: usize = 11;
 
-/// The style for where something stands.
-pub(crate) fn mark_style(mark: Mark) -> Style {
-    match mark {
-        Mark::Done => GOOD,
-        Mark::Skipped | Mark::Pending => FAINT,
-        Mark::Running => HELP,
-        Mark::Asking | Mark::Interrupted => WARNING,
-        Mark::Ended | Mark::Failed => ERROR,
-    }
-}
-
 /// Draws it. Without colour, every state is also told by its word.
 pub(crate) fn draw(drawing: &Drawing, colour: bool) -> String {
     let mut text = String::new();
     let title = fit(&drawing.title, WIDTH - WORD - 2);
     match drawing.status {
-        Some((mark, word)) => {
-            let _ = writeln!(text, "{}  {}", styled(STRONG, title), styled(mark_style(mark), word));
+        Some(status) => {
+            let _ = writeln!(text, "{}  {}", styled(STRONG, title), styled(Mark::of_run(status).style(), status));
         }
         None => {
             let _ = writeln!(text, "{}", styled(STRONG, title));
@@ -56,7 +45,7 @@ fn phase_lines(text: &mut String, drawing: &Drawing, phase: &PhaseBox, rail: &st
     }
     match phase.mark {
         Some(mark) => {
-            let sign = styled(mark_style(mark), sign_and_word(mark, colour));
+            let sign = styled(mark.style(), sign_and_word(mark, colour));
             let room = WIDTH - if colour { 2 } else { 3 + WORD };
             let _ = writeln!(text, "{sign} {}", styled(STRONG, fit(&head, room)));
         }
@@ -173,7 +162,7 @@ fn row(text: &mut String, rail: &str, mark: Option<Mark>, words: &[String], colo
     }
     for (number, line) in lines.iter().enumerate() {
         if number == 0 {
-            let shown = mark.map_or_else(|| styled(FAINT, &sign), |mark| styled(mark_style(mark), &sign));
+            let shown = mark.map_or_else(|| styled(FAINT, &sign), |mark| styled(mark.style(), &sign));
             let _ = writeln!(text, "{rail}  {shown} {line}");
         } else {
             let _ = writeln!(text, "{rail}{:width$}{line}", "", width = indent - rail.width());

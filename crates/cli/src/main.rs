@@ -52,6 +52,7 @@ mod run_text;
 #[cfg(test)]
 mod screens;
 mod signals;
+mod style;
 mod tree;
 mod trouble;
 mod worktrees;

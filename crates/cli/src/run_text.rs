@@ -1,11 +1,10 @@
 //! Runs, steps and holds as text for people.
 
 use crate::graph::{Mark, tally};
-use crate::graph_text::mark_style;
-use crate::print::{ERROR, FAINT, GOOD, HELP, STRONG, WARNING, styled};
+use crate::print::{ERROR, FAINT, HELP, STRONG, WARNING, styled};
+use crate::style::Styled as _;
 use crate::{moment, neutral};
-use anstyle::Style;
-use lockgate::view::{AnswerView, DriverView, FileView, GapView, HoldView, RunView, StepView};
+use lockgate::view::{AnswerView, DriverView, FileView, GapView, HoldView, RunStatus, RunView, StepView};
 use lockgate_engine::time::Timestamp;
 use lockgate_engine::words::counted;
 use std::collections::BTreeMap;
@@ -16,17 +15,6 @@ pub(crate) const TAIL: usize = 20;
 /// So many items of a list are shown one by one.
 const FEW: usize = 8;
 
-/// The style for a status.
-pub(crate) fn status_style(status: &str) -> Style {
-    match status {
-        "complete" | "done" | "passed" => GOOD,
-        "failed" | "aborted" | "cancelled" => ERROR,
-        "waiting" | "interrupted" => WARNING,
-        "running" => HELP,
-        _ => FAINT,
-    }
-}
-
 /// What happens at the deadline of a hold, where it waits and has one.
 pub(crate) fn deadline_line(hold: &HoldView, now: Timestamp) -> Option<String> {
     hold.deadline_line(now).map(|line| styled(WARNING, line))
@@ -36,14 +24,14 @@ pub(crate) fn deadline_line(hold: &HoldView, now: Timestamp) -> Option<String> {
 pub(crate) fn run_text(view: &RunView, now: Timestamp) -> String {
     let about = view.feature.as_deref().map(|feature| format!(" ({feature})")).unwrap_or_default();
     let name = neutral::line(&format!("{}{about}", view.workflow)).into_owned();
-    let mut text = format!("{} {}  {}\n", styled(STRONG, &view.run), name, styled(status_style(view.status), view.status));
+    let mut text = format!("{} {}  {}\n", styled(STRONG, &view.run), name, styled(view.status.style(), view.status));
     if let Some(error) = &view.error {
         text += &format!("{} {}\n", styled(ERROR, "error:"), hanging(error, "       "));
     }
     if let Some(cancelled) = &view.cancelled {
         text += &format!("cancelled {}\n", hanging(&cancelled.words(), "          "));
     }
-    if view.status == "interrupted" {
+    if view.status == RunStatus::Interrupted {
         let on = if view.detached { "lockgate drive".to_owned() } else { format!("lockgate resume {}", view.run) };
         text += &format!("nothing drives it, and its state is saved; go on: {}\n", styled(HELP, on));
     }
@@ -55,7 +43,7 @@ pub(crate) fn run_text(view: &RunView, now: Timestamp) -> String {
     }
     for phase in view.phases.iter().filter(|phase| !is_told(view, &phase.id)) {
         let again = if phase.iteration > 1 { format!(" (execution {})", phase.iteration) } else { String::new() };
-        let status = styled(status_style(phase.status), format_args!("{:<11}", phase.status));
+        let status = styled(phase.status.style(), format_args!("{:<11}", phase.status));
         text += &format!("  {status} {}{again}\n", neutral::line(&phase.id));
         if view.current_phase.as_ref() == Some(&phase.id) {
             text += &tasks(&view.tasks);
@@ -97,7 +85,7 @@ fn tasks(tasks: &[StepView]) -> String {
             text += &step(task, "");
             continue;
         };
-        let status = styled(status_style(task.status), format_args!("{:<11}", task.status));
+        let status = styled(task.status.style(), format_args!("{:<11}", task.status));
         let told = tally(items.iter().map(|item| item.mark)).join(", ");
         text += &format!("    {status} {}  {told}\n", neutral::line(&task.id));
         let shown = |item: &&&StepView| !matches!(item.mark, Mark::Done | Mark::Pending | Mark::Running);
@@ -117,8 +105,8 @@ fn tasks(tasks: &[StepView]) -> String {
 }
 
 fn gap_check(gap: &GapView) -> String {
-    let follows = gap.action.map(|action| format!(": {}", action.replace('_', " "))).unwrap_or_default();
-    let status = styled(mark_style(gap.mark), format_args!("{:<11}", gap.status));
+    let follows = gap.action.map(|action| format!(": {}", action.word().replace('_', " "))).unwrap_or_default();
+    let status = styled(gap.mark.style(), format_args!("{:<11}", gap.status.word()));
     let told = gap.told.iter().map(|told| format!("      {}\n", hanging(told, "      ")));
     format!("    {status} gap check{follows}\n{}", told.collect::<String>())
 }
@@ -126,7 +114,7 @@ fn gap_check(gap: &GapView) -> String {
 fn step(step: &StepView, word: &str) -> String {
     let attempts = if step.attempts > 1 { format!(" (attempt {})", step.attempts) } else { String::new() };
     let error = step.error.as_deref().map(|error| format!(": {}", hanging(error, "      "))).unwrap_or_default();
-    let status = styled(status_style(step.status), format_args!("{:<11}", step.status.replace('_', " ")));
+    let status = styled(step.status.style(), format_args!("{:<11}", step.status.word().replace('_', " ")));
     let reason = step.reason.as_deref().map(|reason| format!(": {}", hanging(reason, "      "))).unwrap_or_default();
     let agent = step.agent.as_ref().map(|agent| styled(FAINT, format_args!("  {}", agent.line()))).unwrap_or_default();
     let name = neutral::line(&step.id);

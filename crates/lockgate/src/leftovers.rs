@@ -2,6 +2,8 @@
 //! to a run that is not finished, are never among it.
 
 use lockgate_engine::id::RunId;
+use lockgate_engine::run::Status;
+use lockgate_engine::run::index::StoredWord;
 use lockgate_runner::root::Root;
 use lockgate_runner::worktree::{self, Kept};
 use serde::Serialize;
@@ -98,10 +100,10 @@ pub enum Standing {
 
 impl Standing {
     /// What a status means for what lies in the folder. What this release does not know may go on.
-    pub fn of(status: &str) -> Self {
-        match status {
-            "complete" | "aborted" | "cancelled" => Self::Finished,
-            _ => Self::Unfinished,
+    pub fn of(status: &StoredWord<Status>) -> Self {
+        match status.known() {
+            Some(Status::Complete | Status::Aborted | Status::Cancelled) => Self::Finished,
+            Some(Status::Running | Status::Waiting | Status::Failed) | None => Self::Unfinished,
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::neutral;
 use crate::preset_answers::{calls_agents, nearest};
 use lockgate_engine::id::{GateId, HoldId, PhaseId, StepKey, TaskId, TaskKey};
 use lockgate_engine::run::Run;
+use lockgate_engine::run::Status;
 use lockgate_runner::load::load;
 use lockgate_runner::projection::runs_of;
 use lockgate_store::{ListedHold, ListedRun, Store};
@@ -62,7 +63,7 @@ async fn find_run(store: &dyn Store, named: &str, ended: Ended) -> Result<Listed
 }
 
 fn unfinished(found: &ListedRun) -> bool {
-    matches!(found.row.status.as_str(), "running" | "waiting" | "failed")
+    found.row.status.known().is_some_and(Status::is_unfinished)
 }
 
 fn describe_run(found: &ListedRun) -> String {

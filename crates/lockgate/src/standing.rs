@@ -2,7 +2,7 @@
 
 use crate::code::Code;
 use crate::error::Error;
-use crate::view::status_word;
+use crate::view::RunStatus;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::{Run, Status};
 use lockgate_runner::load::load;
@@ -15,23 +15,26 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Where a run stands, as lists show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
-    status: &'static str,
+    status: RunStatus,
 }
 
 impl Standing {
     /// Whether nothing more happens unless somebody resumes or retries something.
     pub fn has_ended(self) -> bool {
-        matches!(self.status, "complete" | "failed" | "aborted" | "cancelled")
+        match self.status {
+            RunStatus::Complete | RunStatus::Failed | RunStatus::Aborted | RunStatus::Cancelled => true,
+            RunStatus::Running | RunStatus::Interrupted | RunStatus::Waiting | RunStatus::Unknown => false,
+        }
     }
 
     /// Whether a person must answer before anything happens.
     pub fn is_waiting(self) -> bool {
-        self.status == "waiting"
+        self.status == RunStatus::Waiting
     }
 
     /// Whether it could go on and nobody drives it.
     pub fn is_interrupted(self) -> bool {
-        self.status == "interrupted"
+        self.status == RunStatus::Interrupted
     }
 }
 
@@ -58,8 +61,10 @@ pub async fn with_driver(store: &dyn Store, run: &RunId) -> Result<(Run, Option<
 async fn listed(store: &dyn Store, run: &RunId) -> Result<Standing, Error> {
     let found = store.find_runs(run.as_str()).await?;
     let found = found.into_iter().find(|found| found.row.run == *run).ok_or_else(|| StoreError::NoRun(run.clone()))?;
-    match status_word(&found.row.status, found.driven) {
-        "unknown" => Err(Error::new(Code::NewerFormat, format!("run {run} has a status that this release does not know"))),
+    match RunStatus::of_row(&found.row.status, found.driven) {
+        RunStatus::Unknown => {
+            Err(Error::new(Code::NewerFormat, format!("run {run} has a status that this release does not know")))
+        }
         status => Ok(Standing { status }),
     }
 }

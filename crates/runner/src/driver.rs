@@ -14,7 +14,7 @@ mod submit;
 pub use background::{Parked, begin_detached, begin_resting, detach, fork_with};
 pub use error::DriveError;
 pub use halt::Halt;
-pub use moments::{Fired, fire_due, next_moment};
+pub use moments::{Fired, HoldTimer, fire_due, next_moment};
 use submit::carry_out;
 pub(crate) use submit::record;
 pub use submit::{accept, submit};

@@ -5,7 +5,7 @@
 use crate::driver::{DriveError, Driver, Halt, Listener, Parked, Paused, fire_due};
 use crate::world::World;
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::history::DRIVE;
+use lockgate_engine::run::index::TimerKind;
 use lockgate_engine::time::Timestamp;
 use lockgate_store::StoreError;
 use std::collections::{BTreeMap, BTreeSet};
@@ -105,7 +105,7 @@ impl Fleet {
             // They stand before all other timers.
             let timers = self.world.store.timers(Timestamp::from_millis(0), limit).await?;
             let all = timers.len() < limit;
-            let wanted = timers.into_iter().filter(|timer| timer.kind == DRIVE).map(|timer| timer.run);
+            let wanted = timers.into_iter().filter(|timer| timer.kind.is(TimerKind::Drive)).map(|timer| timer.run);
             let ours: Vec<RunId> = wanted.filter(|run| fit(run) && self.watcher.is_ours(run)).take(enough).collect();
             if all || ours.len() >= enough {
                 return Ok(ours);

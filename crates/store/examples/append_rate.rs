@@ -4,9 +4,11 @@
 #![expect(clippy::print_stdout, reason = "it is a program that prints what it measured")]
 
 use lockgate_engine::digest::Digest;
-use lockgate_engine::hold::HoldState;
+use lockgate_engine::hold::{HoldKind, HoldState};
 use lockgate_engine::id::{HoldId, RunId};
+use lockgate_engine::run::Status;
 use lockgate_engine::run::commit::Sealed;
+use lockgate_engine::run::event::RunKind;
 use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow};
 use lockgate_engine::time::Timestamp;
 use lockgate_store::{Append, HoldFilter, Page, SqliteStore, Store};
@@ -22,10 +24,10 @@ fn append(run: &RunId, version: u64) -> Append {
     let at = Timestamp::from_millis(0);
     let row = RunRow {
         run: run.clone(),
-        kind: "workflow".into(),
+        kind: RunKind::Workflow.into(),
         workflow: "rate".into(),
         feature: None,
-        status: "running".into(),
+        status: Status::Running.into(),
         phase: None,
         created_at: at,
         changed_at: at,
@@ -139,7 +141,7 @@ async fn measure_lists(store: &SqliteStore) {
             append.index.holds.push(HoldRow {
                 hold: HoldId(format!("hold-{run}")),
                 run: run.clone(),
-                kind: "checkpoint".into(),
+                kind: HoldKind::Checkpoint.into(),
                 state: HoldState::Open,
                 revision: 1,
                 since: Timestamp::from_millis(0),

@@ -72,12 +72,12 @@ pub(super) async fn run(root: Option<&Path>, mut arguments: Arguments) -> Result
         return Ok(Exit::Done);
     }
     let now = select::run(project.store(), run.as_str()).await?;
-    if resume::has_ended(&now.row.status) {
-        print::note(format_args!("run {run} is {} already", now.row.status));
+    if let Some(status) = resume::ended(&now.row.status) {
+        print::note(format_args!("run {run} is {status} already"));
         if arguments.json {
             print::json(&super::status::view_of(&project, run).await?);
         }
-        return Ok(if now.row.status == "complete" { Exit::Done } else { Exit::Aborted });
+        return Ok(if status == Status::Complete { Exit::Done } else { Exit::Aborted });
     }
     go_on(&project, run, hold, arguments.json).await
 }

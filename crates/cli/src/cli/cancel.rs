@@ -9,6 +9,7 @@ use crate::view::CancelledView;
 use crate::{print, select};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Refusal;
+use lockgate_engine::run::Status;
 use lockgate_engine::run::command::{Channel, CommandKind};
 use lockgate_runner::driver::{DriveError, submit};
 use lockgate_runner::load::load;
@@ -50,7 +51,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let body = CommandKind::Cancel { reason: arguments.reason };
     let recorded = match submit(&project.world, run, caller, body).await {
         Ok(_) => true,
-        Err(DriveError::Refused(Refusal::Ended { status: "cancelled" })) => false,
+        Err(DriveError::Refused(Refusal::Ended { status: Status::Cancelled })) => false,
         Err(DriveError::Refused(Refusal::Ended { status })) => {
             end_leftovers(&project, run).await?;
             return Err(Trouble::new(Code::RunEnded, format!("run {run} is {status} already, so it cannot be cancelled"))

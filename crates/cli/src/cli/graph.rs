@@ -74,5 +74,5 @@ async fn of_run(root: Option<&Path>, named: &str) -> Result<Drawing, Trouble> {
         crate::open::open_to_read(root).map_err(|trouble| trouble.help(format!("there is no file {named:?} either")))?;
     let found = select::run_or_ended(project.store(), named).await?;
     let (run, driver) = with_driver(project.store(), &found.row.run).await?;
-    Ok(Drawing::of_run(&run, view::status_word(run.status().word(), driver.is_some())))
+    Ok(Drawing::of_run(&run, view::RunStatus::of(run.status(), driver.is_some())))
 }

@@ -12,6 +12,7 @@ use crate::{neutral, print};
 use lockgate_engine::id::{GateId, PhaseId, RunId, StepKey, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::Event;
+use lockgate_engine::run::state::StepStatus;
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::load::{catch_up, load};
 use lockgate_runner::root::Step;
@@ -62,7 +63,7 @@ struct Attempt {
     iteration: u32,
     attempt: u32,
     started_at: Timestamp,
-    status: &'static str,
+    status: StepStatus,
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
@@ -75,8 +76,8 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let newest = attempts.len();
     for (at, known) in attempts.iter_mut().enumerate() {
         // Nothing says of an attempt that it was ended with its phase or its run.
-        if known.status == "running" && (at + 1 < newest || running.is_none()) {
-            known.status = "stopped";
+        if known.status == StepStatus::Running && (at + 1 < newest || running.is_none()) {
+            known.status = StepStatus::Stopped;
         }
     }
     let chosen = choose(&attempts, &step, &arguments)?;
@@ -115,7 +116,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     shown.finish();
     if !shown.something {
         let address = format!("{}/{}", step.phase(), step.id());
-        let yet = if chosen.status == "running" && !arguments.follow { " yet" } else { "" };
+        let yet = if chosen.status == StepStatus::Running && !arguments.follow { " yet" } else { "" };
         print::note(format_args!("{} has printed nothing{yet} (attempt {})", neutral::line(&address), chosen.attempt));
     }
     Ok(Exit::Done)
@@ -191,7 +192,7 @@ async fn attempts(store: &dyn Store, run: &RunId, step: &StepName) -> Result<Vec
 }
 
 /// What an event says of an attempt of this task or gate.
-fn about(event: &Event, step: &StepName) -> Option<(u32, u32, &'static str)> {
+fn about(event: &Event, step: &StepName) -> Option<(u32, u32, StepStatus)> {
     let of_task = |key: &TaskKey, attempt: u32, status| {
         let own = StepName::Task(key.phase.clone(), key.task.clone(), key.item.clone()) == *step;
         own.then_some((key.iteration, attempt, status))
@@ -201,17 +202,19 @@ fn about(event: &Event, step: &StepName) -> Option<(u32, u32, &'static str)> {
         own.then_some((iteration, attempt, status))
     };
     match event {
-        Event::TaskStarted { key, attempt, .. } => of_task(key, *attempt, "running"),
-        Event::TaskFinished { key, attempt, .. } => of_task(key, *attempt, "done"),
-        Event::TaskFailed { key, attempt, .. } => of_task(key, *attempt, "failed"),
-        Event::TaskInterrupted { key, attempt } => of_task(key, *attempt, "interrupted"),
-        Event::TaskStopped { key, attempt, .. } => of_task(key, *attempt, "stopped"),
-        Event::TaskRepeated { key, attempt, .. } => of_task(key, *attempt, "repeated"),
-        Event::HandedOver { key, attempt, .. } => of_task(key, *attempt, "handed_over"),
-        Event::TaskSpread { key, attempt, .. } => of_task(key, *attempt, "spread"),
-        Event::GateStarted { phase, iteration, gate, attempt } => of_gate(phase, gate, *iteration, *attempt, "running"),
-        Event::GatePassed { phase, iteration, gate, attempt } => of_gate(phase, gate, *iteration, *attempt, "passed"),
-        Event::GateFailed { phase, iteration, gate, attempt, .. } => of_gate(phase, gate, *iteration, *attempt, "failed"),
+        Event::TaskStarted { key, attempt, .. } => of_task(key, *attempt, StepStatus::Running),
+        Event::TaskFinished { key, attempt, .. } => of_task(key, *attempt, StepStatus::Done),
+        Event::TaskFailed { key, attempt, .. } => of_task(key, *attempt, StepStatus::Failed),
+        Event::TaskInterrupted { key, attempt } => of_task(key, *attempt, StepStatus::Interrupted),
+        Event::TaskStopped { key, attempt, .. } => of_task(key, *attempt, StepStatus::Stopped),
+        Event::TaskRepeated { key, attempt, .. } => of_task(key, *attempt, StepStatus::Repeated),
+        Event::HandedOver { key, attempt, .. } => of_task(key, *attempt, StepStatus::HandedOver),
+        Event::TaskSpread { key, attempt, .. } => of_task(key, *attempt, StepStatus::Spread),
+        Event::GateStarted { phase, iteration, gate, attempt } => of_gate(phase, gate, *iteration, *attempt, StepStatus::Running),
+        Event::GatePassed { phase, iteration, gate, attempt } => of_gate(phase, gate, *iteration, *attempt, StepStatus::Passed),
+        Event::GateFailed { phase, iteration, gate, attempt, .. } => {
+            of_gate(phase, gate, *iteration, *attempt, StepStatus::Failed)
+        }
         Event::Created(_)
         | Event::PresetsGiven { .. }
         | Event::TaskAdmitted { .. }

@@ -7,6 +7,7 @@ use crate::neutral;
 use crate::open::{current_folder, database_of};
 use crate::print;
 use crate::trouble::Trouble;
+use lockgate_engine::run::Status;
 use lockgate_engine::words::counted;
 use lockgate_runner::config::Config;
 use lockgate_runner::root::Root;
@@ -136,7 +137,7 @@ async fn verified(file: &Path, aside: &Path) -> Result<(usize, usize), Trouble> 
         return Err(bad(format!("it is not as it was written\n{}", told.join("\n"))));
     }
     let runs = store.runs(Page::ALL).await.map_err(|error| bad(error.to_string()))?;
-    let open = runs.iter().filter(|run| matches!(run.row.status.as_str(), "running" | "waiting" | "failed")).count();
+    let open = runs.iter().filter(|run| run.row.status.known().is_some_and(Status::is_unfinished)).count();
     Ok((runs.len(), open))
 }
 

@@ -14,8 +14,10 @@ use crate::view::Aborted;
 use crate::{drive, print, select};
 use lockgate_engine::hold::HoldKind;
 use lockgate_engine::id::{PhaseId, RunId, StepKey, TaskId};
+use lockgate_engine::run::Status;
 use lockgate_engine::run::command::{Caller, Channel, CommandKind};
 use lockgate_engine::run::event::Preset;
+use lockgate_engine::run::index::StoredWord;
 use lockgate_engine::run::pipeline::PipelineWish;
 use lockgate_engine::run::state::TaskState;
 use lockgate_engine::run::{Refusal, Run};
@@ -92,8 +94,8 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let found = meant(&project, &arguments.run).await?;
     let going = match of_pipeline(&project, &found, &arguments).await? {
         None => {
-            if has_ended(&found.row.status) {
-                return Err(already_ended(&project, &found.row.run, &found.row.status).await?);
+            if let Some(status) = ended(&found.row.status) {
+                return Err(already_ended(&project, &found.row.run, status).await?);
             }
             Going::default()
         }
@@ -352,22 +354,22 @@ async fn of_pipeline(
     Ok(Some((going, answer)))
 }
 
-/// Whether a run with this status has ended for good.
-pub(super) fn has_ended(status: &str) -> bool {
-    matches!(status, "complete" | "aborted" | "cancelled")
+/// How a run has ended for good, where it has.
+pub(super) fn ended(status: &StoredWord<Status>) -> Option<Status> {
+    status.known().filter(|status| !status.is_unfinished())
 }
 
 /// A run that has ended for good is not resumed.
-async fn already_ended(project: &Project, run: &RunId, status: &str) -> Result<Trouble, Trouble> {
+async fn already_ended(project: &Project, run: &RunId, status: Status) -> Result<Trouble, Trouble> {
     let why = match status {
-        "complete" => ": all its phases are done".to_owned(),
-        "aborted" => {
+        Status::Complete => ": all its phases are done".to_owned(),
+        Status::Aborted => {
             let state = load(project.store(), run).await?;
             let aborted = Aborted::of(project.store(), &state).await?;
             aborted.map(|aborted| format!(": {}", aborted.why())).unwrap_or_default()
         }
-        "cancelled" => ": somebody cancelled it".to_owned(),
-        _ => String::new(),
+        Status::Cancelled => ": somebody cancelled it".to_owned(),
+        Status::Running | Status::Waiting | Status::Failed => String::new(),
     };
     let message = format!("run {run} is {status}{why}; there is nothing to resume");
     Ok(Trouble::new(Code::RunEnded, message).help(format!("see what it did with `lockgate log {run}`, or begin a new run")))

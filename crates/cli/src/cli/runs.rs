@@ -3,10 +3,12 @@
 use crate::exit::Exit;
 use crate::page::PageArguments;
 use crate::print::{STRONG, styled};
-use crate::run_text::status_style;
+use crate::style::Styled as _;
 use crate::trouble::Trouble;
-use crate::view::status_word;
+use crate::view::RunStatus;
 use crate::{moment, neutral, print, select};
+use lockgate_engine::run::event::RunKind;
+use lockgate_engine::run::index::StoredWord;
 use lockgate_engine::time::Timestamp;
 use lockgate_store::ListedRun;
 use serde::Serialize;
@@ -26,10 +28,10 @@ pub(super) struct Arguments {
 #[derive(Serialize)]
 struct RunLine<'r> {
     run: &'r str,
-    kind: &'r str,
+    kind: &'r StoredWord<RunKind>,
     workflow: &'r str,
     feature: Option<&'r str>,
-    status: &'static str,
+    status: RunStatus,
     phase: Option<&'r str>,
     created_at: Timestamp,
     changed_at: Timestamp,
@@ -43,7 +45,7 @@ impl<'r> RunLine<'r> {
             kind: &row.kind,
             workflow: &row.workflow,
             feature: row.feature.as_deref(),
-            status: status_word(&row.status, listed.driven),
+            status: RunStatus::of_row(&row.status, listed.driven),
             phase: row.phase.as_deref(),
             created_at: row.created_at,
             changed_at: row.changed_at,
@@ -78,7 +80,7 @@ fn tell(lines: &[RunLine<'_>], now: Timestamp) {
     for line in lines {
         let about = line.feature.map(|feature| format!(" ({feature})")).unwrap_or_default();
         let phase = line.phase.map(|phase| format!(" in {phase}")).unwrap_or_default();
-        let status = styled(status_style(line.status), format_args!("{:<11}", line.status));
+        let status = styled(line.status.style(), format_args!("{:<11}", line.status));
         let rest = neutral::line(&format!("{}{about}{phase}", line.workflow)).into_owned();
         let _ = writeln!(text, "{}  {status}  {rest}  {}", styled(STRONG, line.run), moment::ago(now, line.changed_at));
     }

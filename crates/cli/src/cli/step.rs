@@ -10,7 +10,9 @@ use crate::standing::standing;
 use crate::trouble::Trouble;
 use crate::{neutral, print};
 use lockgate_engine::id::{RunId, StepKey};
+use lockgate_engine::run::Status;
 use lockgate_engine::run::command::{Channel, CommandKind};
+use lockgate_engine::run::state::StepStatus;
 use lockgate_engine::run::state::{GateState, TaskState};
 use lockgate_engine::run::{Refusal, Run};
 use lockgate_runner::driver::{DriveError, submit};
@@ -64,7 +66,7 @@ impl Wish {
     fn is_granted_by(&self, refusal: &Refusal) -> bool {
         match (self, refusal) {
             (Self::Retry, Refusal::AlreadyAsked { .. }) => true,
-            (Self::Skip(_), Refusal::StepDone { state, .. }) => matches!(*state, "skipped" | "waived"),
+            (Self::Skip(_), Refusal::StepDone { state, .. }) => matches!(state, StepStatus::Skipped | StepStatus::Waived),
             (_, refusal) => matches!(refusal, Refusal::AlreadyAnswered { .. }),
         }
     }
@@ -122,9 +124,9 @@ async fn until_seen(project: &Project, recorded: &Run) -> Result<(), Trouble> {
 /// Goes on with the run, unless the process that drives it does: then what was asked is done.
 async fn go_on(project: &Project, run: &RunId, json: bool) -> Result<Exit, Trouble> {
     let now = select::run(project.store(), run.as_str()).await?.row.status;
-    let exit = if resume::has_ended(&now) {
-        print::note(format_args!("run {run} is {now} already"));
-        if now == "complete" { Exit::Done } else { Exit::Aborted }
+    let exit = if let Some(status) = resume::ended(&now) {
+        print::note(format_args!("run {run} is {status} already"));
+        if status == Status::Complete { Exit::Done } else { Exit::Aborted }
     } else {
         match resume::go_on(project, run, Vec::new(), resume::How { json, ..resume::How::default() }).await? {
             GoneOn::Here(exit) => return Ok(exit),

@@ -6,6 +6,7 @@ use crate::print;
 use crate::trouble::Trouble;
 use crate::{background, neutral};
 use lockgate_engine::run::Status;
+use lockgate_runner::driver::HoldTimer;
 use lockgate_runner::driver::{Fired, fire_due};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -24,16 +25,15 @@ pub(super) struct Arguments {
 struct FiredView {
     run: String,
     hold: String,
-    /// `deadline` or `remind`.
-    kind: String,
+    kind: HoldTimer,
     /// Where the run stands now.
-    status: &'static str,
+    status: Status,
 }
 
 impl FiredView {
     fn of(fired: &Fired) -> Self {
-        let status = fired.now.status().word();
-        Self { run: fired.run.to_string(), hold: fired.hold.clone(), kind: fired.kind.clone(), status }
+        let status = fired.now.status();
+        Self { run: fired.run.to_string(), hold: fired.hold.clone(), kind: fired.kind, status }
     }
 }
 
@@ -48,9 +48,9 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let project = crate::open::open(root)?;
     let fired = fire_due(&project.world, |run| project.root.run_folder(run).is_dir()).await?;
     for fired in &fired {
-        let what = match fired.kind.as_str() {
-            "deadline" => "nobody answered it in time",
-            _ => "it still waits",
+        let what = match fired.kind {
+            HoldTimer::Deadline => "nobody answered it in time",
+            HoldTimer::Remind => "it still waits",
         };
         let hold = fired.now.holds.get(fired.hold.as_str()).map(|hold| crate::phrases::first_line(&hold.prompt));
         let hold = hold.map(|prompt| format!(": {}", neutral::line(&prompt))).unwrap_or_default();

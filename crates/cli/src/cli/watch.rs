@@ -7,7 +7,7 @@ use crate::progress::Progress;
 use crate::prompt::{Key, Terminal};
 use crate::standing::{Changes, standing};
 use crate::trouble::Trouble;
-use crate::view::status_word;
+use crate::view::RunStatus;
 use crate::{drive, live, neutral, print, select, signals};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Run;
@@ -85,7 +85,7 @@ async fn as_lines(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, T
     let mut progress = Progress::default();
     progress.recall(&state, &earlier(project.store(), &state).await?);
     let driven = project.store().driver_of(run).await?.is_some();
-    let status = status_word(state.status().word(), driven);
+    let status = RunStatus::of(state.status(), driven);
     if !print::data(&format!("run {run}: {} is {status}\n", neutral::line(&state.workflow.name))) {
         return Ok(Exit::Done);
     }

@@ -4,8 +4,13 @@ use super::status::view_of;
 use crate::exit::Exit;
 use crate::print::{self, HELP, STRONG, styled};
 use crate::trouble::Trouble;
+use crate::view::RunStatus;
 use crate::view::{Aborted, DriverView, HoldView, RunView, StepView, lockgate, resume_command};
 use crate::{moment, neutral, select};
+use lockgate_engine::hold::HoldKind;
+use lockgate_engine::run::index::StoredWord;
+use lockgate_engine::run::pipeline::Lifecycle;
+use lockgate_engine::run::state::StepStatus;
 use lockgate_engine::time::Timestamp;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -30,7 +35,7 @@ const MOST_NAMED: usize = 8;
 #[derive(Serialize)]
 struct Why {
     run: String,
-    status: &'static str,
+    status: RunStatus,
     reasons: Vec<Reason>,
 }
 
@@ -72,7 +77,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 fn explain(view: &RunView, changed_at: Timestamp, now: Timestamp) -> Why {
     let run = &view.run;
     let mut reasons: Vec<Reason> = view.holds.iter().map(|hold| question(hold, view, now)).collect();
-    let fixed = view.pipeline.as_ref().filter(|pipeline| pipeline.status == "failed").map(|_| "--fixed");
+    let fixed = view.pipeline.as_ref().filter(|pipeline| pipeline.status == Lifecycle::Failed).map(|_| "--fixed");
     let resume = vec![resume_command(run, fixed)];
     let drive = vec!["lockgate drive".to_owned()];
     let reason = |what: &str, who: &str, commands: Vec<String>| Reason::new(what, changed_at, who, commands);
@@ -83,11 +88,11 @@ fn explain(view: &RunView, changed_at: Timestamp, now: Timestamp) -> Why {
         reasons.push(reason(what, "whoever reviews it; a person may override what was found", commands));
     }
     match view.status {
-        "failed" if unreviewed => {}
-        "running" => reasons.extend(view.driver.as_ref().map(|driver| under_way(view, driver, changed_at))),
+        RunStatus::Failed if unreviewed => {}
+        RunStatus::Running => reasons.extend(view.driver.as_ref().map(|driver| under_way(view, driver, changed_at))),
         // An answer that nobody carries out says all there is to say.
-        "interrupted" if view.holds.iter().any(|hold| hold.answer.is_some()) => {}
-        "interrupted" if view.detached => {
+        RunStatus::Interrupted if view.holds.iter().any(|hold| hold.answer.is_some()) => {}
+        RunStatus::Interrupted if view.detached => {
             let what = "it was left to the background, and nothing drives there now; its state is saved";
             reasons.push(reason(
                 what,
@@ -95,12 +100,12 @@ fn explain(view: &RunView, changed_at: Timestamp, now: Timestamp) -> Why {
                 drive.into_iter().chain(resume).collect(),
             ));
         }
-        "interrupted" => {
-            let cut_off = named(view, "interrupted").map(|named| format!(" during {named}")).unwrap_or_default();
+        RunStatus::Interrupted => {
+            let cut_off = named(view, StepStatus::Interrupted).map(|named| format!(" during {named}")).unwrap_or_default();
             let what = format!("it was interrupted{cut_off}: nothing drives it, and its state is saved");
             reasons.push(reason(&what, "whoever resumes it", resume));
         }
-        "failed" => {
+        RunStatus::Failed => {
             let error = view.error.as_deref().unwrap_or("something failed");
             let who = "whoever mends it and resumes it; only what failed is tried again, or counts as done when it is skipped";
             let skip = failed(view).map(|(address, _)| format!("{} --reason \"…\" --resume", lockgate(["skip", run, &address])));
@@ -108,27 +113,27 @@ fn explain(view: &RunView, changed_at: Timestamp, now: Timestamp) -> Why {
             let failures = failed(view).map(|(_, step)| step.clone()).collect();
             reasons.push(Reason { failures, ..reason(error, who, commands) });
         }
-        "complete" => {
+        RunStatus::Complete => {
             reasons.push(reason("it is complete: all phases are done", "nobody; there is nothing left to do", Vec::new()))
         }
-        "waiting" if view.holds.is_empty() && !unreviewed => {
+        RunStatus::Waiting if view.holds.is_empty() && !unreviewed => {
             let what = "it was imported, and nothing has started since";
             let how = view.pipeline.as_ref().map_or("", |pipeline| pipeline.resume_flag());
             reasons.push(reason(what, "whoever resumes it", vec![format!("lockgate resume {run}{how}")]));
         }
-        "aborted" | "cancelled" if view.pipeline.is_some() => {
-            let ended = if view.status == "aborted" { aborted(view) } else { "a person cancelled it".to_owned() };
+        RunStatus::Aborted | RunStatus::Cancelled if view.pipeline.is_some() => {
+            let ended = if view.status == RunStatus::Aborted { aborted(view) } else { "a person cancelled it".to_owned() };
             let what = format!("{ended}; its file says that it is paused");
             reasons.push(reason(&what, "a person who resumes it", vec![format!("lockgate resume {run}")]));
         }
-        "aborted" => reasons.push(reason(&aborted(view), "nobody; begin a new run", Vec::new())),
-        "cancelled" => {
+        RunStatus::Aborted => reasons.push(reason(&aborted(view), "nobody; begin a new run", Vec::new())),
+        RunStatus::Cancelled => {
             let what = view.cancelled.as_ref().map(|cancelled| format!("it was cancelled {}", cancelled.words()));
             let since = view.cancelled.as_ref().map_or(changed_at, |cancelled| cancelled.at);
             let what = what.unwrap_or_else(|| "somebody cancelled it".to_owned());
             reasons.push(Reason::new(what, since, "nobody; begin a new run", Vec::new()));
         }
-        _ => {}
+        RunStatus::Waiting | RunStatus::Unknown => {}
     }
     Why { run: run.clone(), status: view.status, reasons }
 }
@@ -138,7 +143,7 @@ fn aborted(view: &RunView) -> String {
 }
 
 fn under_way(view: &RunView, driver: &DriverView, since: Timestamp) -> Reason {
-    let what = match named(view, "running") {
+    let what = match named(view, StepStatus::Running) {
         Some(busy) => format!("it is running {busy}"),
         None => "it is running".to_owned(),
     };
@@ -147,7 +152,7 @@ fn under_way(view: &RunView, driver: &DriverView, since: Timestamp) -> Reason {
 }
 
 /// The tasks and gates that stand so, by name.
-fn named(view: &RunView, status: &str) -> Option<String> {
+fn named(view: &RunView, status: StepStatus) -> Option<String> {
     let so: Vec<&str> =
         view.tasks.iter().chain(&view.gates).filter(|step| step.status == status).map(|step| step.id.as_str()).collect();
     match so.as_slice() {
@@ -203,11 +208,23 @@ fn question(hold: &HoldView, view: &RunView, now: Timestamp) -> Reason {
 }
 
 /// What a person can do about a question whose answers do not say it by themselves.
-fn can_do(kind: &str) -> &'static str {
-    match kind {
-        "gaps" => ", who lets the phase run again with what is missing at hand, lets the gaps pass, or aborts the run",
-        "budget" => ", who allows as much again, lets the tasks count as done without it, or aborts the run",
-        _ => "",
+fn can_do(kind: &StoredWord<HoldKind>) -> &'static str {
+    match kind.known() {
+        Some(HoldKind::Gaps) => {
+            ", who lets the phase run again with what is missing at hand, lets the gaps pass, or aborts the run"
+        }
+        Some(HoldKind::Budget) => ", who allows as much again, lets the tasks count as done without it, or aborts the run",
+        Some(
+            HoldKind::Checkpoint
+            | HoldKind::Interrupted
+            | HoldKind::Failed
+            | HoldKind::Verify
+            | HoldKind::Decision
+            | HoldKind::Action
+            | HoldKind::Authentication
+            | HoldKind::Handover,
+        )
+        | None => "",
     }
 }
 

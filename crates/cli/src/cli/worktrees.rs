@@ -10,6 +10,7 @@ use crate::view::{WorktreeView, is_meant, shell_word, worktree_command};
 use crate::{neutral, select};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Run;
+use lockgate_engine::run::Status;
 use lockgate_runner::load::load;
 use lockgate_runner::worktree::{Kept, NotMerged, kept, merge, remove};
 use std::collections::BTreeMap;
@@ -101,7 +102,7 @@ async fn list(project: &Project, named: Option<&str>, json: bool) -> Result<Exit
 
 async fn merge_one(project: &Project, which: &Which) -> Result<Exit, Trouble> {
     let (state, kept, view) = find(project, which).await?;
-    if state.end.is_none() || state.status().word() == "failed" {
+    if state.end.is_none() || state.status() == Status::Failed {
         return Err(not_over(&state, "merged").help(format!("it can be looked at in {}", view.path)));
     }
     match merge(&project.root, &kept) {
@@ -160,7 +161,7 @@ fn command(what: &str, view: &WorktreeView) -> String {
 
 async fn remove_one(project: &Project, which: &Which, force: bool) -> Result<Exit, Trouble> {
     let (state, kept, view) = find(project, which).await?;
-    let over = state.end.is_some() && state.status().word() != "failed";
+    let over = state.end.is_some() && state.status() != Status::Failed;
     let driven = project.store().driver_of(&state.id).await?.is_some();
     if driven || (!over && !force) {
         return Err(not_over(&state, "removed"));

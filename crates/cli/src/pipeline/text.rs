@@ -1,10 +1,10 @@
 //! A pipeline as text.
 
 use crate::print::{ERROR, FAINT, HELP, STRONG, WARNING, styled};
-use crate::run_text::status_style;
+use crate::style::Styled as _;
 use crate::view::lockgate;
 use crate::{moment, neutral};
-use lockgate::pipeline::{GateView, PipelineView, WorkstreamView};
+use lockgate::pipeline::{GateView, PipelineView, WorkstreamStatus, WorkstreamView};
 use lockgate_engine::time::Timestamp;
 
 /// So many artifacts of a workstream are listed.
@@ -13,12 +13,12 @@ const FEW: usize = 5;
 /// A pipeline as text.
 pub(crate) fn text(view: &PipelineView, now: Timestamp) -> String {
     let title = neutral::line(&format!("{} {}", view.prd, view.title)).into_owned();
-    let status = styled(style(view.status), view.status);
+    let status = styled(view.status.style(), view.status.word());
     let mut text = format!("{} is {status}, in phase {} of {}\n", styled(STRONG, title), view.current_phase, view.phases.len());
     text += &format!("  file {}\n", styled(FAINT, neutral::line(&view.file)));
     if let Some(review) = &view.review {
         let why = review.override_reason.as_deref().map(|why| format!(": {}", neutral::line(why))).unwrap_or_default();
-        let (verdict, p0, p1) = (review.verdict, review.p0, review.p1);
+        let (verdict, p0, p1) = (review.verdict.word(), review.p0, review.p1);
         text += &format!("  review {verdict} (attempt {}, {p0} P0, {p1} P1){why}\n", review.attempt);
     }
     if view.waits_for_review {
@@ -49,11 +49,11 @@ pub(crate) fn text(view: &PipelineView, now: Timestamp) -> String {
 }
 
 fn workstream_text(view: &WorkstreamView, now: Timestamp) -> String {
-    let status = styled(style(view.status), format_args!("{:<11}", view.status.replace('_', " ")));
+    let status = styled(view.status.style(), format_args!("{:<11}", view.status.words()));
     let name = if view.name.is_empty() { view.id.clone() } else { format!("{}: {}", view.id, view.name) };
     let time = match (view.began, view.ended, view.status) {
         (Some(began), Some(ended), _) => format!("  {}", moment::duration(ended.since(began))),
-        (Some(began), None, "in_progress") => format!("  for {}", moment::duration(now.since(began))),
+        (Some(began), None, WorkstreamStatus::InProgress) => format!("  for {}", moment::duration(now.since(began))),
         (Some(_), None, _) | (None, _, _) => String::new(),
     };
     let mut text = format!("    {status} {}{}\n", neutral::line(&name), styled(FAINT, time));
@@ -72,18 +72,9 @@ fn workstream_text(view: &WorkstreamView, now: Timestamp) -> String {
 }
 
 fn gate_text(gate: &GateView, indent: &str) -> String {
-    let status = styled(style(gate.status), format_args!("{:<9}", gate.status));
+    let status = styled(gate.status.style(), format_args!("{:<9}", gate.status.words()));
     let took =
         gate.took_ms.map(|took| format!("  {}", moment::duration(std::time::Duration::from_millis(took)))).unwrap_or_default();
     let again = if gate.attempts > 1 { format!(" (attempt {})", gate.attempts) } else { String::new() };
     format!("{indent}{status} gate {}{again}{}\n", neutral::line(&gate.name), styled(FAINT, took))
-}
-
-fn style(status: &str) -> anstyle::Style {
-    match status {
-        "completed" | "waived" => status_style("done"),
-        "in_progress" => status_style("running"),
-        "paused" | "by hand" => status_style("waiting"),
-        _ => status_style(status),
-    }
 }

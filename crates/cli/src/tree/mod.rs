@@ -16,7 +16,7 @@ pub(crate) use rows::Size;
 use crate::graph::{Mark, gap_mark};
 use crate::neutral;
 use crate::phrases::first_line;
-use crate::view::{AgentView, Deadline, phase_status, status_word};
+use crate::view::{AgentView, Deadline, PhaseStatus, RunStatus};
 use lockgate::pipeline::{gate_title, task_title};
 use lockgate_engine::id::{GateId, StepKey, TaskId};
 use lockgate_engine::run::Run;
@@ -32,7 +32,7 @@ use std::time::Duration;
 pub(crate) struct Tree {
     run: String,
     title: String,
-    status: &'static str,
+    status: RunStatus,
     started_at: Timestamp,
     /// When the run stopped going on; its time stands still from then on.
     ended_at: Option<Timestamp>,
@@ -97,7 +97,7 @@ impl Tree {
         let mut tree = Self {
             run: run.id.to_string(),
             title: neutral::line(&format!("{}{about}", run.workflow.name)).into_owned(),
-            status: "running",
+            status: RunStatus::Running,
             started_at: run.started_at,
             ended_at: None,
             driven,
@@ -236,7 +236,7 @@ impl Tree {
 
     /// Takes everything from the state of the run; keeps the moments that only its events told.
     fn look(&mut self, run: &Run) {
-        self.status = status_word(run.status().word(), self.driven);
+        self.status = RunStatus::of(run.status(), self.driven);
         self.ended_at = run.end.as_ref().map(|_| self.ended_at.unwrap_or(run.listed.changed_at));
         let known = std::mem::take(&mut self.phases);
         let phases = run.workflow.phases.iter().enumerate();
@@ -246,7 +246,7 @@ impl Tree {
                 let known = known.get(at);
                 PhaseNode {
                     id: neutral::line(phase.id.as_str()).into_owned(),
-                    mark: Mark::of_word(phase_status(run, at, &phase.id, self.status)),
+                    mark: Mark::of_phase(PhaseStatus::of(run, at, &phase.id, self.status)),
                     iteration: run.iteration_counts.get(phase.id.as_str()).copied().unwrap_or(0),
                     current: current.is_some(),
                     began: current.map(|current| current.started_at).or(known.and_then(|known| known.began)),

@@ -4,11 +4,12 @@ use super::shown::{ALL_SHOWN, Shown};
 use super::{GapNode, PhaseNode, StepNode, Tree};
 use crate::columns::{columns, fitted};
 use crate::graph::Mark;
-use crate::graph_text::mark_style;
 use crate::moment::elapsed;
 use crate::neutral;
 use crate::print::{ERROR, FAINT, STRONG, WARNING, styled};
+use crate::style::Styled as _;
 use crate::view::Deadline;
+use crate::view::RunStatus;
 use anstyle::Style;
 use lockgate_engine::time::Timestamp;
 use std::time::Duration;
@@ -179,21 +180,23 @@ impl Tree {
     }
 
     fn heading(&self, now: Timestamp) -> Row {
-        let mark = Mark::of_word(self.status);
+        let mark = Mark::of_run(self.status);
         let time = self.ended_at.unwrap_or(now).since(self.started_at);
         let beside = match self.status {
-            "running" if self.ending => "is being ended; asking again does not wait for that".to_owned(),
-            "running" => String::new(),
-            "interrupted" => "nobody drives it".to_owned(),
-            "waiting" => "waits for a person".to_owned(),
-            other => other.to_owned(),
+            RunStatus::Running if self.ending => "is being ended; asking again does not wait for that".to_owned(),
+            RunStatus::Running => String::new(),
+            RunStatus::Interrupted => "nobody drives it".to_owned(),
+            RunStatus::Waiting => "waits for a person".to_owned(),
+            RunStatus::Failed | RunStatus::Aborted | RunStatus::Cancelled | RunStatus::Complete | RunStatus::Unknown => {
+                self.status.word().to_owned()
+            }
         };
         Row {
             indent: 0,
-            sign: (mark_style(mark), mark.sign()),
+            sign: (mark.style(), mark.sign()),
             name: Told::words(STRONG, format!("{} {}", self.run, self.title)),
             time: elapsed(time),
-            beside: Told::words(mark_style(mark), beside),
+            beside: Told::words(mark.style(), beside),
         }
     }
 
@@ -223,7 +226,7 @@ impl Tree {
 fn many(mark: Mark, forms: Vec<String>) -> Row {
     Row {
         indent: 2,
-        sign: (mark_style(mark), mark.sign()),
+        sign: (mark.style(), mark.sign()),
         name: Told::counts(forms),
         time: String::new(),
         beside: Told::words(FAINT, ""),
@@ -235,7 +238,7 @@ fn asked(question: &str, until: Option<&Deadline>, now: Timestamp) -> Row {
     let mark = Mark::Asking;
     Row {
         indent: 4,
-        sign: (mark_style(mark), mark.sign()),
+        sign: (mark.style(), mark.sign()),
         name: Told::words(WARNING, "hold"),
         time: String::new(),
         beside: Told::words(WARNING, format!("{question}{until}")),
@@ -249,7 +252,7 @@ fn phase_row(phase: &PhaseNode, now: Timestamp, counts: &[String]) -> Row {
     let took = phase.began.zip(until).map(|(began, until)| until.since(began));
     Row {
         indent: 2,
-        sign: (mark_style(phase.mark), phase.mark.sign()),
+        sign: (phase.mark.style(), phase.mark.sign()),
         name: Told::words(style, format!("{}{again}", phase.id)),
         time: took.map(elapsed).unwrap_or_default(),
         beside: if phase.mark == Mark::Skipped { Told::words(FAINT, "passed over") } else { Told::counts_of(counts) },
@@ -269,7 +272,7 @@ fn gap_row(gap: &GapNode) -> Row {
     let style = if gap.mark == Mark::Failed || gap.mark == Mark::Asking { WARNING } else { FAINT };
     Row {
         indent: 4,
-        sign: (mark_style(gap.mark), gap.mark.sign()),
+        sign: (gap.mark.style(), gap.mark.sign()),
         name: Told::words(quiet(gap.mark), "gap check"),
         time: String::new(),
         beside: Told::words(style, &gap.told),
@@ -296,7 +299,7 @@ fn step_row(step: &StepNode, now: Timestamp, line_of: &dyn Fn(&str) -> Option<St
     };
     Row {
         indent: 4,
-        sign: (mark_style(step.mark), step.mark.sign()),
+        sign: (step.mark.style(), step.mark.sign()),
         name: Told::words(quiet(step.mark), format!("{}{attempt}", step.label)),
         time: took.map(elapsed).unwrap_or_default(),
         beside,

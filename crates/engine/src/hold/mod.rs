@@ -16,6 +16,7 @@ pub use choice::{
 use crate::digest::Digest;
 use crate::id::{HoldId, OptionId, PhaseId, TaskKey, TimerId};
 use crate::run::command::Actor;
+use crate::run::index::Vocabulary;
 use crate::spec::workflow::{Check, OnDeadline, Question};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -251,6 +252,25 @@ impl Scope {
             Self::Gate { phase, gate, .. } => vec![format!("{phase}/{gate}")],
             Self::Gaps { phase, .. } => vec![format!("{phase}/{GAP_CHECK}")],
         }
+    }
+}
+
+impl Vocabulary for HoldKind {
+    const ALL: &'static [Self] = &[
+        Self::Checkpoint,
+        Self::Interrupted,
+        Self::Failed,
+        Self::Gaps,
+        Self::Budget,
+        Self::Verify,
+        Self::Decision,
+        Self::Action,
+        Self::Authentication,
+        Self::Handover,
+    ];
+
+    fn as_str(self) -> &'static str {
+        self.word()
     }
 }
 

@@ -12,6 +12,7 @@ use crate::id::{HoldId, PhaseId, TaskId, TaskKey};
 use crate::run::agent::AgentReport;
 use crate::run::command::Actor;
 use crate::run::event::{AttemptReason, ConditionOutcome, Created, Entry, Event, FailureKind, Origin};
+use crate::run::index::TimerKind;
 use crate::run::phase::PhaseRun;
 use crate::run::pipeline::{PipelineFact, PipelineRun};
 use crate::run::state::{
@@ -194,7 +195,7 @@ impl Run {
             }
             Event::RetryScheduled { key, timer, due } => {
                 let (timer_id, target) = (timer.clone(), key.address());
-                self.touched.timers.push(NewTimer { timer: timer_id, due: *due, kind: "retry", target });
+                self.touched.timers.push(NewTimer { timer: timer_id, due: *due, kind: TimerKind::Retry, target });
                 self.task(key, at, |task| {
                     task.next_reason = AttemptReason::Retry;
                     TaskState::Backoff { timer: timer.clone(), due: *due }

@@ -6,7 +6,7 @@ use crate::id::{OptionId, PhaseId, TimerId};
 use crate::run::apply::Misfit;
 use crate::run::commit::{Commit, CommitError, Sealed};
 use crate::run::event::{Created, Entry, Event, Origin};
-use crate::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
+use crate::run::index::{HoldRow, IndexRows, RunRow, TimerKind, TimerRow};
 use crate::run::state::{Listed, Run, Status};
 use crate::spec::workflow::{OnDeadline, Workflow};
 use crate::time::Timestamp;
@@ -16,8 +16,8 @@ use std::sync::Arc;
 /// The stored form of folded states and definitions that this release writes.
 pub const STATE_FORMAT: u8 = 1;
 
-/// The kind of the timer that stands for a detached run which could go on, and its id.
-pub const DRIVE: &str = "drive";
+/// The id of the timer that stands for a detached run which could go on.
+const DRIVE_TIMER: &str = "drive";
 
 /// Why a history cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -125,7 +125,7 @@ impl Run {
         let open = touched.holds.iter().filter_map(|hold| self.holds.get(hold));
         let mut timers_gone = touched.timers_gone;
         if was_wanted && !wanted {
-            timers_gone.push(TimerId::new(DRIVE));
+            timers_gone.push(TimerId::new(DRIVE_TIMER));
         }
         IndexRows {
             run: changed.then(|| self.run_row()),
@@ -151,10 +151,10 @@ impl Run {
     /// Asks for a process that drives in the background: due since ever, so that it stands before all others.
     fn wants_driver(&self) -> TimerRow {
         TimerRow {
-            timer: TimerId::new(DRIVE),
+            timer: TimerId::new(DRIVE_TIMER),
             run: self.id.clone(),
             due: Timestamp::from_millis(0),
-            kind: DRIVE.into(),
+            kind: TimerKind::Drive.into(),
             target: self.id.to_string(),
         }
     }
@@ -162,10 +162,10 @@ impl Run {
     fn run_row(&self) -> RunRow {
         RunRow {
             run: self.id.clone(),
-            kind: self.kind.word().into(),
+            kind: self.kind.into(),
             workflow: self.workflow.name.clone(),
             feature: self.feature.clone(),
-            status: self.listed.status.word().into(),
+            status: self.listed.status.into(),
             phase: self.listed.phase.as_ref().map(ToString::to_string),
             created_at: self.started_at,
             changed_at: self.listed.changed_at,
@@ -177,7 +177,7 @@ impl Run {
         HoldRow {
             hold: hold.id.clone(),
             run: self.id.clone(),
-            kind: hold.kind.word().into(),
+            kind: hold.kind.into(),
             state: hold.state,
             revision: hold.revision,
             since: hold.since,

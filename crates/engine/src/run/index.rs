@@ -1,8 +1,14 @@
 //! Index rows: what lists and look-ups need of a run, kept beside its history and derived from it.
 
+mod stored_word;
+
+pub use stored_word::{StoredWord, Vocabulary};
+
 use crate::digest::Digest;
-use crate::hold::HoldState;
+use crate::hold::{HoldKind, HoldState};
 use crate::id::{HoldId, RunId, TimerId};
+use crate::run::event::RunKind;
+use crate::run::state::Status;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -26,14 +32,14 @@ pub struct IndexRows {
 pub struct RunRow {
     /// Its id.
     pub run: RunId,
-    /// `workflow` or `plan`.
-    pub kind: String,
+    /// What kind of run it is.
+    pub kind: StoredWord<RunKind>,
     /// The workflow's name.
     pub workflow: String,
     /// What it is about.
     pub feature: Option<String>,
-    /// `running`, `waiting`, `failed`, `aborted`, `cancelled` or `complete`.
-    pub status: String,
+    /// Its status, as the history has it.
+    pub status: StoredWord<Status>,
     /// The phase it is in.
     pub phase: Option<String>,
     /// When it began.
@@ -52,7 +58,7 @@ pub struct HoldRow {
     /// Its run.
     pub run: RunId,
     /// What kind of question it is.
-    pub kind: String,
+    pub kind: StoredWord<HoldKind>,
     /// Where it stands.
     pub state: HoldState,
     /// Its revision.
@@ -72,8 +78,35 @@ pub struct TimerRow {
     pub run: RunId,
     /// When it is due.
     pub due: Timestamp,
-    /// What for: `retry`, `deadline`, `remind`, or `drive` for a detached run that could go on.
-    pub kind: String,
+    /// What for.
+    pub kind: StoredWord<TimerKind>,
     /// What it wakes, for people.
     pub target: String,
+}
+
+/// What a timer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimerKind {
+    /// The next attempt of a task.
+    Retry,
+    /// The deadline of a hold.
+    Deadline,
+    /// The next reminder of a hold.
+    Remind,
+    /// A detached run that could continue and wants a driver.
+    Drive,
+}
+
+impl Vocabulary for TimerKind {
+    const ALL: &'static [Self] = &[Self::Retry, Self::Deadline, Self::Remind, Self::Drive];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Deadline => "deadline",
+            Self::Remind => "remind",
+            Self::Drive => "drive",
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use crate::hold::{Choice, Scope};
 use crate::id::{GateId, HoldId, PhaseId, TaskKey};
 use crate::run::command::Actor;
-use crate::run::state::{Decision, Run, Superseded};
+use crate::run::state::{Decision, Run, Status, StepStatus, Superseded};
 use crate::time::Timestamp;
 
 /// Why a command was refused.
@@ -173,8 +173,8 @@ pub enum Refusal {
     StepDone {
         /// The task or gate.
         address: String,
-        /// How: `done`, `skipped`, `passed` or `waived`.
-        state: &'static str,
+        /// How it ended.
+        state: StepStatus,
     },
     /// The task or gate has not run, so there is no attempt that could be repeated.
     #[error("{address} has not run yet, so there is nothing to retry")]
@@ -231,7 +231,7 @@ pub enum Refusal {
     #[error("the run is {status} already")]
     Ended {
         /// How it ended.
-        status: &'static str,
+        status: Status,
     },
 }
 

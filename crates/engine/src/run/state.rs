@@ -2,7 +2,7 @@
 
 mod steps;
 
-pub use steps::{CheckpointRun, GapRun, GapState, GateRun, GateState, TaskState, Thought};
+pub use steps::{CheckpointRun, GapRun, GapState, GateRun, GateState, StepStatus, TaskState, Thought};
 
 use crate::datum::Datum;
 use crate::digest::Digest;
@@ -12,6 +12,7 @@ use crate::run::agent::Usage;
 use crate::run::budget::{BudgetScope, Spent};
 use crate::run::command::Actor;
 use crate::run::event::{FrozenFile, OutputFile, Preset, RunKind};
+use crate::run::index::{TimerKind, Vocabulary};
 use crate::run::phase::{PhaseRun, TaskRun};
 use crate::run::pipeline::PipelineRun;
 use crate::spec::workflow::{GapAction, Task, Workflow};
@@ -239,6 +240,48 @@ impl Status {
             Self::Complete => "complete",
         }
     }
+
+    /// Whether nothing more happens unless a person resumes the run.
+    pub fn has_ended(self) -> bool {
+        match self {
+            Self::Complete | Self::Failed | Self::Aborted | Self::Cancelled => true,
+            Self::Running | Self::Waiting => false,
+        }
+    }
+
+    /// Whether the run may still continue: a failed one can be resumed.
+    pub fn is_unfinished(self) -> bool {
+        match self {
+            Self::Running | Self::Waiting | Self::Failed => true,
+            Self::Complete | Self::Aborted | Self::Cancelled => false,
+        }
+    }
+}
+
+impl Vocabulary for Status {
+    const ALL: &'static [Self] = &[Self::Running, Self::Waiting, Self::Failed, Self::Aborted, Self::Cancelled, Self::Complete];
+
+    fn as_str(self) -> &'static str {
+        self.word()
+    }
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.pad(self.word())
+    }
+}
+
+impl End {
+    /// The status of a run that has ended so.
+    pub fn status(&self) -> Status {
+        match self {
+            Self::Complete => Status::Complete,
+            Self::Failed(_) => Status::Failed,
+            Self::Aborted => Status::Aborted,
+            Self::Cancelled => Status::Cancelled,
+        }
+    }
 }
 
 /// A file that a task left behind.
@@ -418,7 +461,7 @@ pub(super) struct Touched {
 pub(super) struct NewTimer {
     pub(super) timer: TimerId,
     pub(super) due: Timestamp,
-    pub(super) kind: &'static str,
+    pub(super) kind: TimerKind,
     pub(super) target: String,
 }
 
@@ -426,10 +469,7 @@ impl Run {
     /// Where the run stands, in one word.
     pub fn status(&self) -> Status {
         match &self.end {
-            Some(End::Complete) => Status::Complete,
-            Some(End::Failed(_)) => Status::Failed,
-            Some(End::Aborted) => Status::Aborted,
-            Some(End::Cancelled) => Status::Cancelled,
+            Some(end) => end.status(),
             None if self.waits_for_people() || self.waits_for_review() || self.rests_as_imported() => Status::Waiting,
             None => Status::Running,
         }

@@ -2,6 +2,7 @@
 
 use super::links::{self, Node};
 use super::{Drawing, Leads, Mark, PhaseBox};
+use crate::view::RunStatus;
 use serde::Serialize;
 
 /// What a drawing shows.
@@ -11,7 +12,7 @@ pub struct GraphView<'d> {
     /// The run, where it is one.
     run: Option<&'d str>,
     /// Where the run stands.
-    status: Option<&'static str>,
+    status: Option<RunStatus>,
     nodes: Vec<NodeView<'d>>,
     edges: Vec<EdgeView<'d>>,
 }
@@ -49,7 +50,7 @@ impl<'d> GraphView<'d> {
     pub fn of(drawing: &'d Drawing) -> Self {
         let nodes = drawing.phases.iter().flat_map(|phase| nodes(phase, drawing.run.is_some())).collect();
         let edges = (0..drawing.phases.len()).flat_map(|at| edges(drawing, at)).collect();
-        Self { title: &drawing.title, run: drawing.run.as_deref(), status: drawing.status.map(|(_, word)| word), nodes, edges }
+        Self { title: &drawing.title, run: drawing.run.as_deref(), status: drawing.status, nodes, edges }
     }
 }
 

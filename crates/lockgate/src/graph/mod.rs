@@ -21,6 +21,7 @@ pub use state::{Mark, gap_mark, tally};
 
 use crate::neutral;
 use crate::pipeline::{gate_title, task_title};
+use crate::view::RunStatus;
 use lockgate_engine::hold::{Action, Choice};
 use lockgate_engine::run::Run;
 use lockgate_engine::spec::workflow::{Checkpoint, GapCheck, Gate, Over, Phase, Task, Work, Workflow};
@@ -37,7 +38,7 @@ pub struct Drawing {
     /// The run, where it is a drawing of one.
     pub run: Option<String>,
     /// Where the run stands, and the word for it.
-    pub status: Option<(Mark, &'static str)>,
+    pub status: Option<RunStatus>,
     /// The phases, in order.
     pub phases: Vec<PhaseBox>,
 }
@@ -118,8 +119,8 @@ impl Drawing {
         Self { title: text(&workflow.name), run: None, status: None, phases }
     }
 
-    /// A drawing of a run; `status` is the word for where it stands.
-    pub fn of_run(run: &Run, status: &'static str) -> Self {
+    /// A drawing of a run that is shown with this status.
+    pub fn of_run(run: &Run, status: RunStatus) -> Self {
         let mut drawing = Self::of_workflow(&run.workflow);
         let about = run.feature.as_deref().map(|feature| format!(" ({})", text(feature))).unwrap_or_default();
         drawing.title = format!("{}{about}, run {}", drawing.title, run.id);

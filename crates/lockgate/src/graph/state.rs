@@ -1,7 +1,7 @@
 //! Where each part of a run stands.
 
 use super::{CheckpointBox, Drawing, PhaseBox, TaskBox};
-use crate::view::phase_status;
+use crate::view::{PhaseStatus, RunStatus};
 use crate::{moment, neutral};
 use lockgate_engine::hold::HoldKind;
 use lockgate_engine::run::Run;
@@ -75,17 +75,26 @@ impl Mark {
         }
     }
 
-    /// The one that a word for a status means.
-    pub fn of_word(word: &str) -> Self {
-        match word {
-            "complete" => Self::Done,
-            "skipped" => Self::Skipped,
-            "running" => Self::Running,
-            "waiting" => Self::Asking,
-            "interrupted" => Self::Interrupted,
-            "failed" => Self::Failed,
-            "aborted" | "cancelled" => Self::Ended,
-            _ => Self::Pending,
+    /// The one for the status of a run.
+    pub fn of_run(status: RunStatus) -> Self {
+        match status {
+            RunStatus::Complete => Self::Done,
+            RunStatus::Running => Self::Running,
+            RunStatus::Waiting => Self::Asking,
+            RunStatus::Interrupted => Self::Interrupted,
+            RunStatus::Failed => Self::Failed,
+            RunStatus::Aborted | RunStatus::Cancelled => Self::Ended,
+            RunStatus::Unknown => Self::Pending,
+        }
+    }
+
+    /// The one for the status of a phase.
+    pub fn of_phase(status: PhaseStatus) -> Self {
+        match status {
+            PhaseStatus::Pending => Self::Pending,
+            PhaseStatus::Skipped => Self::Skipped,
+            PhaseStatus::Current(status) => Self::of_run(status),
+            PhaseStatus::Complete => Self::Done,
         }
     }
 
@@ -153,14 +162,14 @@ pub fn gap_mark(state: &GapState, whole: bool) -> Mark {
 }
 
 /// Marks everything in the drawing of a run.
-pub(super) fn mark(drawing: &mut Drawing, run: &Run, status: &'static str) {
-    drawing.status = Some((Mark::of_word(status), status));
+pub(super) fn mark(drawing: &mut Drawing, run: &Run, status: RunStatus) {
+    drawing.status = Some(status);
     for (at, (drawn, phase)) in drawing.phases.iter_mut().zip(&run.workflow.phases).enumerate() {
-        let whole = Mark::of_word(phase_status(run, at, &phase.id, status));
+        let whole = Mark::of_phase(PhaseStatus::of(run, at, &phase.id, status));
         drawn.mark = Some(whole);
         drawn.iteration = run.iteration_counts.get(phase.id.as_str()).copied().unwrap_or(0);
         match run.current.as_ref().filter(|current| current.id == phase.id) {
-            Some(current) => mark_current(drawn, current, status != "interrupted"),
+            Some(current) => mark_current(drawn, current, status != RunStatus::Interrupted),
             None => {
                 drawn.tasks.iter_mut().for_each(|task| task.mark = Some(whole));
                 drawn.gates.iter_mut().for_each(|gate| gate.mark = Some(whole));

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::project::Project;
 use crate::view::{lockgate, resume_command};
 use lockgate_engine::id::{PhaseId, TaskId};
+use lockgate_engine::run::Status;
 use lockgate_engine::spec::workflow::{Automatic, OnInterrupt, Phase, Pipeline, Task, Work, Workflow};
 use lockgate_formats::execution_spec::with_gate_commands;
 use lockgate_runner::config::Config;
@@ -92,7 +93,7 @@ async fn look_for_room(project: &Project, pipeline: &Pipeline, room: Room) -> Re
     let file = is_there(&project.root, pipeline);
     if room == Room::Anew {
         let mut notes = Vec::new();
-        let open = |run: &&ListedRun| matches!(run.row.status.as_str(), "running" | "waiting" | "failed");
+        let open = |run: &&ListedRun| run.row.status.known().is_some_and(Status::is_unfinished);
         if let Some(open) = runs.iter().find(open) {
             let (run, status) = (&open.row.run, &open.row.status);
             notes.push(format!("run {run} of {prd} is {status} and has no state file any more; `lockgate cancel {run}` ends it"));

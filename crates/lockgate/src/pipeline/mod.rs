@@ -4,7 +4,7 @@ mod begin;
 mod view;
 
 pub use begin::{Beginner, Room, make_room, with_settings};
-pub use view::{ErrorView, GateView, PipelinePhaseView, PipelineView, ReviewView, WorkstreamView};
+pub use view::{ErrorView, GateStatus, GateView, PipelinePhaseView, PipelineView, ReviewView, WorkstreamStatus, WorkstreamView};
 
 use lockgate_engine::spec::workflow::{Gate, Workflow};
 

@@ -3,6 +3,8 @@
 
 use lockgate_engine::id::TaskId;
 use lockgate_engine::run::Run;
+use lockgate_engine::run::pipeline::Lifecycle;
+use lockgate_engine::run::pipeline::Verdict;
 use lockgate_engine::run::pipeline::Worked;
 use lockgate_engine::run::state::GateState;
 use lockgate_engine::spec::workflow::{Phase, Pipeline, PipelinePhase};
@@ -18,7 +20,7 @@ pub struct PipelineView {
     pub prd: String,
     pub title: String,
     /// As its state file says it.
-    pub status: &'static str,
+    pub status: Lifecycle,
     pub current_phase: u32,
     /// The state file.
     pub file: String,
@@ -46,8 +48,7 @@ pub struct PipelinePhaseView {
 pub struct WorkstreamView {
     pub id: String,
     pub name: String,
-    /// `completed`, `in_progress`, `pending` or `failed`; `interrupted` where nobody goes on with what is in progress.
-    pub status: &'static str,
+    pub status: WorkstreamStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub began: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,11 +57,67 @@ pub struct WorkstreamView {
     pub artifacts: Vec<String>,
 }
 
+/// The status of a workstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkstreamStatus {
+    Completed,
+    InProgress,
+    /// It is in progress, and no process continues with it.
+    Interrupted,
+    Pending,
+    Failed,
+}
+
+impl WorkstreamStatus {
+    /// What people read.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::InProgress => "in progress",
+            Self::Interrupted => "interrupted",
+            Self::Pending => "pending",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// The status of a gate of a pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GateStatus {
+    Running,
+    /// It runs as far as the history says, and no process watches it.
+    Interrupted,
+    Failed,
+    Waived,
+    Passed,
+    Pending,
+    /// A person checks it; no program does.
+    #[serde(rename = "by hand")]
+    ByHand,
+}
+
+impl GateStatus {
+    /// What people read.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Interrupted => "interrupted",
+            Self::Failed => "failed",
+            Self::Waived => "waived",
+            Self::Passed => "passed",
+            Self::Pending => "pending",
+            Self::ByHand => "by hand",
+        }
+    }
+}
+
 /// A gate.
 #[derive(Clone, Debug, Serialize)]
 pub struct GateView {
     pub name: String,
-    pub status: &'static str,
+    pub status: GateStatus,
     pub attempts: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub took_ms: Option<u64>,
@@ -83,7 +140,7 @@ pub struct ErrorView {
 /// A review.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReviewView {
-    pub verdict: &'static str,
+    pub verdict: Verdict,
     pub p0: u32,
     pub p1: u32,
     pub attempt: u32,
@@ -97,9 +154,9 @@ impl PipelineView {
     /// What `resume` needs to hear where the pipeline stands so.
     pub fn resume_flag(&self) -> &'static str {
         match self.status {
-            "paused" | "in_progress" => " --continue",
-            "failed" => " --fixed",
-            _ => "",
+            Lifecycle::Paused | Lifecycle::InProgress => " --continue",
+            Lifecycle::Failed => " --fixed",
+            Lifecycle::Initialized | Lifecycle::Complete => "",
         }
     }
 
@@ -116,7 +173,7 @@ impl PipelineView {
         Some(Self {
             prd: pipeline.prd.clone(),
             title: pipeline.title.clone(),
-            status: document.status.word(),
+            status: document.status,
             current_phase: document.current_phase,
             file: StateFile::place(pipeline),
             phases: phases.collect(),
@@ -127,7 +184,7 @@ impl PipelineView {
                 line: error.line,
             }),
             review: known.review.as_ref().map(|review| ReviewView {
-                verdict: review.verdict.word(),
+                verdict: review.verdict,
                 p0: review.p0,
                 p1: review.p1,
                 attempt: review.attempt,
@@ -169,20 +226,20 @@ impl Look<'_> {
         PipelinePhaseView { number, name, workstreams, gates: self.gates(phase, said, None) }
     }
 
-    fn status(&self, id: &str) -> &'static str {
+    fn status(&self, id: &str) -> WorkstreamStatus {
         let document = self.document;
         let failed = document.error.as_ref().is_some_and(|error| error.workstream == id);
         match id {
-            _ if document.completed.iter().any(|known| known == id) => "completed",
+            _ if document.completed.iter().any(|known| known == id) => WorkstreamStatus::Completed,
             _ if document.in_progress.iter().any(|known| known == id) => {
                 if self.driven {
-                    "in_progress"
+                    WorkstreamStatus::InProgress
                 } else {
-                    "interrupted"
+                    WorkstreamStatus::Interrupted
                 }
             }
-            _ if failed => "failed",
-            _ => "pending",
+            _ if failed => WorkstreamStatus::Failed,
+            _ => WorkstreamStatus::Pending,
         }
     }
 
@@ -201,16 +258,16 @@ impl Look<'_> {
         let run_ones = gates.map(|gate| {
             let standing = current.and_then(|current| current.gates.iter().find(|known| known.gate == gate.id));
             let status = match standing.map(|standing| &standing.state) {
-                Some(GateState::Running) if self.driven => "running",
-                Some(GateState::Running) => "interrupted",
-                Some(GateState::Failed(_)) => "failed",
-                Some(GateState::Waived) => "waived",
-                Some(GateState::Passed) => "passed",
+                Some(GateState::Running) if self.driven => GateStatus::Running,
+                Some(GateState::Running) => GateStatus::Interrupted,
+                Some(GateState::Failed(_)) => GateStatus::Failed,
+                Some(GateState::Waived) => GateStatus::Waived,
+                Some(GateState::Passed) => GateStatus::Passed,
                 Some(GateState::Waiting) | None => {
                     if passed(gate.title(), gate.task.as_ref()) {
-                        "passed"
+                        GateStatus::Passed
                     } else {
-                        "pending"
+                        GateStatus::Pending
                     }
                 }
             };
@@ -236,7 +293,7 @@ impl Look<'_> {
             None => !said.workstreams.iter().any(|id| gate.title.ends_with(&format!(" ({id})"))),
         });
         let by_hand = by_hand.map(|gate| {
-            let status = if passed(&gate.title, gate.task.as_ref()) { "passed" } else { "by hand" };
+            let status = if passed(&gate.title, gate.task.as_ref()) { GateStatus::Passed } else { GateStatus::ByHand };
             GateView { name: gate.title.clone(), status, attempts: 0, took_ms: None, log: None }
         });
         run_ones.chain(by_hand).collect()

@@ -2,6 +2,8 @@
 
 use super::clock::Clock;
 use super::{Asked, AttemptDone, FileMade, GapCheck, PhaseDone, Produced, Summary, TaskDone, Without};
+use super::{AskedState, PhaseOutcome};
+use crate::view::RunStatus;
 use crate::view::{AgentView, CancelledView, UsedView, WhoView};
 use lockgate_engine::hold::{Choice, Topic};
 use lockgate_engine::id::{GateId, HoldId, PhaseId, TaskId, TaskKey};
@@ -9,6 +11,7 @@ use lockgate_engine::run::Run;
 use lockgate_engine::run::agent::AgentReport;
 use lockgate_engine::run::command::Actor;
 use lockgate_engine::run::event::{Entry, Event, GapsChecked, HoldOpened, OutputFile, PlannedTask};
+use lockgate_engine::run::state::StepStatus;
 use lockgate_engine::run::state::{End, TaskState};
 use lockgate_engine::time::Timestamp;
 use std::collections::BTreeMap;
@@ -44,9 +47,9 @@ impl Collector {
         let at = entry.at;
         self.clock.take(&entry.event, at);
         match &entry.event {
-            Event::PhaseSkipped { phase } => self.begin(phase, 0, "skipped", None, at),
+            Event::PhaseSkipped { phase } => self.begin(phase, 0, PhaseOutcome::Skipped, None, at),
             Event::PhaseStarted { phase, iteration, feedback } => {
-                self.begin(phase, *iteration, "under_way", feedback.clone(), at)
+                self.begin(phase, *iteration, PhaseOutcome::UnderWay, feedback.clone(), at)
             }
             Event::TasksPlanned { phase, iteration, tasks } => {
                 self.plan(phase, *iteration, tasks);
@@ -59,38 +62,44 @@ impl Collector {
                     task.commits.extend(commit.clone());
                     task.commit = commit.clone().or(task.commit.take());
                 });
-                self.end(key, "done", None, agent.as_deref(), at);
+                self.end(key, StepStatus::Done, None, agent.as_deref(), at);
             }
             Event::TaskRepeated { key, outputs, agent, .. } => {
                 self.left(key, outputs);
-                self.end(key, "repeated", None, agent.as_deref(), at);
+                self.end(key, StepStatus::Repeated, None, agent.as_deref(), at);
             }
             Event::TaskFailed { key, failure, agent, .. } => {
-                self.end(key, "failed", Some(&failure.message), agent.as_deref(), at)
+                self.end(key, StepStatus::Failed, Some(&failure.message), agent.as_deref(), at)
             }
-            Event::TaskInterrupted { key, .. } => self.end(key, "interrupted", None, None, at),
-            Event::TaskStopped { key, reason, agent, .. } => self.end(key, "stopped", Some(reason), agent.as_deref(), at),
+            Event::TaskInterrupted { key, .. } => self.end(key, StepStatus::Interrupted, None, None, at),
+            Event::TaskStopped { key, reason, agent, .. } => {
+                self.end(key, StepStatus::Stopped, Some(reason), agent.as_deref(), at)
+            }
             Event::TaskSpread { key, tasks, .. } => {
-                self.end(key, "spread", None, None, at);
+                self.end(key, StepStatus::Spread, None, None, at);
                 self.plan(&key.phase, key.iteration, tasks);
             }
-            Event::TaskSkipped { key, reason } => self.task(key, |task| counts_as(task, "skipped", Some(reason.clone()))),
-            Event::TaskLeftOut { key, reason, .. } => self.task(key, |task| counts_as(task, "left_out", Some(reason.clone()))),
+            Event::TaskSkipped { key, reason } => {
+                self.task(key, |task| counts_as(task, StepStatus::Skipped, Some(reason.clone())))
+            }
+            Event::TaskLeftOut { key, reason, .. } => {
+                self.task(key, |task| counts_as(task, StepStatus::LeftOut, Some(reason.clone())))
+            }
             Event::FailureTolerated { key } => self.task(key, |task| {
                 let reason = task.reason.take();
-                counts_as(task, "tolerated", reason);
+                counts_as(task, StepStatus::Tolerated, reason);
             }),
             Event::GateStarted { phase, iteration, gate, attempt } => {
                 self.gate(phase, *iteration, gate, |gate| start(gate, *attempt, at))
             }
             Event::GatePassed { phase, iteration, gate, .. } => {
-                self.gate(phase, *iteration, gate, |gate| end(gate, "passed", None, None, at))
+                self.gate(phase, *iteration, gate, |gate| end(gate, StepStatus::Passed, None, None, at))
             }
             Event::GateFailed { phase, iteration, gate, failure, .. } => {
-                self.gate(phase, *iteration, gate, |gate| end(gate, "failed", Some(&failure.message), None, at))
+                self.gate(phase, *iteration, gate, |gate| end(gate, StepStatus::Failed, Some(&failure.message), None, at))
             }
             Event::GateWaived { phase, iteration, gate, reason } => {
-                self.gate(phase, *iteration, gate, |gate| counts_as(gate, "waived", reason.clone()))
+                self.gate(phase, *iteration, gate, |gate| counts_as(gate, StepStatus::Waived, reason.clone()))
             }
             Event::HoldOpened(opened) => self.ask(opened, at),
             Event::Answered { hold, option, feedback, revision } => {
@@ -98,10 +107,10 @@ impl Collector {
                 self.answer(hold, option.as_str(), feedback.as_deref(), *revision, actor, at);
             }
             Event::HoldReopened { hold, revision, .. } => self.reopen(hold, *revision, at),
-            Event::HoldVoided { hold, .. } => self.close(hold, "void", at),
-            Event::PhaseCompleted { phase, iteration } => self.leave(phase, Some(*iteration), "complete", at),
+            Event::HoldVoided { hold, .. } => self.close(hold, AskedState::Void, at),
+            Event::PhaseCompleted { phase, iteration } => self.leave(phase, Some(*iteration), PhaseOutcome::Complete, at),
             Event::PhaseRepeated { from, carry, .. } => {
-                self.leave(from, None, "repeated", at);
+                self.leave(from, None, PhaseOutcome::Repeated, at);
                 self.carry.clone_from(carry);
             }
             Event::Thought { agent, thinker, .. } => {
@@ -143,9 +152,9 @@ impl Collector {
             | Event::Pipeline(_)
             | Event::DefinitionAccepted { .. }
             | Event::AgentChanged { .. } => {}
-            Event::HandedOver { key, agent, .. } => self.end(key, "handed_over", None, agent.as_deref(), at),
+            Event::HandedOver { key, agent, .. } => self.end(key, StepStatus::HandedOver, None, agent.as_deref(), at),
             Event::RedoAsked { keys, by, stale, .. } => {
-                keys.iter().chain(stale).chain([by]).for_each(|key| self.task(key, |task| task.status = "waiting"));
+                keys.iter().chain(stale).chain([by]).for_each(|key| self.task(key, |task| task.status = StepStatus::Waiting));
             }
             Event::AnswerChanged { hold, option, feedback } => {
                 let actor = entry.actor.as_deref().cloned().unwrap_or_else(Actor::driver);
@@ -157,7 +166,7 @@ impl Collector {
         }
     }
 
-    fn begin(&mut self, phase: &PhaseId, iteration: u32, status: &'static str, feedback: Option<String>, at: Timestamp) {
+    fn begin(&mut self, phase: &PhaseId, iteration: u32, status: PhaseOutcome, feedback: Option<String>, at: Timestamp) {
         let feedback = feedback.filter(|feedback| !feedback.is_empty());
         let (id, tasks, gates) = (phase.to_string(), Vec::new(), Vec::new());
         self.phases.push(PhaseDone { id, iteration, status, feedback, started_at: at, took_ms: 0, tasks, gates });
@@ -182,7 +191,7 @@ impl Collector {
             if known.is_none() {
                 self.from_parent.push(key.clone());
             }
-            self.task(&key, |task| (task.status, task.reason) = known.unwrap_or(("done", None)));
+            self.task(&key, |task| (task.status, task.reason) = known.unwrap_or((StepStatus::Done, None)));
         }
     }
 
@@ -192,7 +201,7 @@ impl Collector {
             let now = run.task_run(&key).map(|task| &task.state);
             let ended = run.not_done.get(&key.phase).and_then(|known| known.iter().find(|known| known.task == key.task));
             if let Some(state) = now.or(ended.map(|known| &known.state)) {
-                self.task(&key, |task| (task.status, task.reason) = (state.word(), why(state)));
+                self.task(&key, |task| (task.status, task.reason) = (state.status(), why(state)));
             }
         }
         // They were put before anything that this history tells.
@@ -221,7 +230,7 @@ impl Collector {
         change(&mut self.phases[phase].gates[gate]);
     }
 
-    fn end(&mut self, key: &TaskKey, status: &'static str, error: Option<&str>, agent: Option<&AgentReport>, at: Timestamp) {
+    fn end(&mut self, key: &TaskKey, status: StepStatus, error: Option<&str>, agent: Option<&AgentReport>, at: Timestamp) {
         if let Some(report) = agent {
             self.used.add(report.usage);
         }
@@ -238,14 +247,14 @@ impl Collector {
         self.options.insert(opened.hold.clone(), (self.decisions.len(), opened.options.clone(), at));
         self.decisions.push(Asked {
             hold: opened.hold.to_string(),
-            kind: opened.kind.word(),
+            kind: opened.kind,
             phase: opened.scope.phase().map(ToString::to_string),
             tasks: opened.scope.addresses(),
             title: opened.asked.as_ref().map(|asked| asked.task.clone()),
             agent: asking_agent(opened),
             login: login(opened),
             question: opened.prompt.clone(),
-            state: "open",
+            state: AskedState::Open,
             answer: None,
             feedback: None,
             by: None,
@@ -257,7 +266,7 @@ impl Collector {
     }
 
     fn answer(&mut self, hold: &HoldId, option: &str, feedback: Option<&str>, revision: u32, actor: Actor, at: Timestamp) {
-        self.close(hold, "answered", at);
+        self.close(hold, AskedState::Answered, at);
         let Some((index, options, _)) = self.options.get(hold) else { return };
         let label = options.iter().find(|choice| choice.id.as_str() == option).map(|choice| choice.label.clone());
         let asked = &mut self.decisions[*index];
@@ -273,21 +282,21 @@ impl Collector {
         let Some((index, _, since)) = self.options.get_mut(hold) else { return };
         *since = at;
         let asked = &mut self.decisions[*index];
-        (asked.state, asked.revision) = ("open", revision);
+        (asked.state, asked.revision) = (AskedState::Open, revision);
         (asked.answer, asked.feedback, asked.by, asked.answered_at) = (None, None, None, None);
     }
 
-    fn close(&mut self, hold: &HoldId, state: &'static str, at: Timestamp) {
+    fn close(&mut self, hold: &HoldId, state: AskedState, at: Timestamp) {
         let Some((index, _, since)) = self.options.get(hold) else { return };
         let asked = &mut self.decisions[*index];
         // A question that was answered and no longer matters afterwards has waited until its answer.
-        if asked.state == "open" {
+        if asked.state == AskedState::Open {
             asked.waited_ms += millis(at.since(*since));
         }
         asked.state = state;
     }
 
-    fn leave(&mut self, phase: &PhaseId, iteration: Option<u32>, status: &'static str, at: Timestamp) {
+    fn leave(&mut self, phase: &PhaseId, iteration: Option<u32>, status: PhaseOutcome, at: Timestamp) {
         let known = |known: &&mut PhaseDone| known.id == phase.as_str() && iteration.is_none_or(|it| it == known.iteration);
         if let Some(left) = self.phases.iter_mut().rev().find(known) {
             left.status = status;
@@ -302,7 +311,7 @@ impl Collector {
             round: checked.round,
             status: checked.status.clone(),
             gaps: checked.gaps.clone(),
-            action: checked.action.map(|action| action.word()),
+            action: checked.action,
             message: checked.message.clone(),
             agents: checked.agents.iter().map(|task| task.task.to_string()).collect(),
             waived: false,
@@ -311,19 +320,19 @@ impl Collector {
     }
 
     /// The summary of all that was taken in, as it is now.
-    pub(super) fn summary(mut self, run: &Run, status: &'static str, now: Timestamp) -> Summary {
+    pub(super) fn summary(mut self, run: &Run, status: RunStatus, now: Timestamp) -> Summary {
         let until = self.ended.unwrap_or(now);
         self.clock.until(until);
-        for phase in self.phases.iter_mut().filter(|phase| phase.status == "under_way") {
-            phase.status = status;
-            if status == "interrupted" || self.ended.is_some() {
+        for phase in self.phases.iter_mut().filter(|phase| phase.status == PhaseOutcome::UnderWay) {
+            phase.status = PhaseOutcome::Standing(status);
+            if status == RunStatus::Interrupted || self.ended.is_some() {
                 phase.tasks.iter_mut().chain(&mut phase.gates).for_each(cut_off);
             }
             phase.took_ms = millis(until.since(phase.started_at));
         }
         for (index, _, since) in self.options.values() {
             let asked = &mut self.decisions[*index];
-            if asked.state == "open" {
+            if asked.state == AskedState::Open {
                 asked.waited_ms += millis(until.since(*since));
             }
         }
@@ -343,8 +352,8 @@ impl Collector {
             took_ms: millis(until.since(run.started_at)),
             waited_ms: millis(self.clock.waited),
             stopped_ms: millis(self.clock.lay_still),
-            left_out: without(&self.phases, &["left_out", "skipped", "waived"], true),
-            tolerated: without(&self.phases, &["tolerated"], false),
+            left_out: without(&self.phases, &[StepStatus::LeftOut, StepStatus::Skipped, StepStatus::Waived], true),
+            tolerated: without(&self.phases, &[StepStatus::Tolerated], false),
             phases: self.phases,
             decisions: self.decisions,
             deliverables: self.deliverables.into_values().collect(),
@@ -360,7 +369,17 @@ impl Collector {
 impl TaskDone {
     fn new(id: String) -> Self {
         let (attempts, used) = (Vec::new(), UsedView::default());
-        Self { id, parent: None, status: "waiting", reason: None, took_ms: 0, attempts, used, commit: None, commits: Vec::new() }
+        Self {
+            id,
+            parent: None,
+            status: StepStatus::Waiting,
+            reason: None,
+            took_ms: 0,
+            attempts,
+            used,
+            commit: None,
+            commits: Vec::new(),
+        }
     }
 }
 
@@ -387,14 +406,14 @@ fn changed_answer(run: &Run, hold: &HoldId) -> Option<Asked> {
     let put = run.decisions.iter().rev().filter(|known| known.hold == *hold).find_map(|known| known.changeable.as_deref())?;
     Some(Asked {
         hold: hold.to_string(),
-        kind: put.kind.word(),
+        kind: put.kind,
         phase: put.scope.phase().map(ToString::to_string),
         tasks: put.scope.addresses(),
         title: put.asked.as_ref().map(|asked| asked.task.clone()),
         agent: None,
         login: None,
         question: put.prompt.clone(),
-        state: "answered",
+        state: AskedState::Answered,
         answer: Some(decision.label.clone()),
         feedback: decision.feedback.clone().filter(|feedback| !feedback.is_empty()),
         by: Some(WhoView::of(&decision.actor)),
@@ -407,18 +426,28 @@ fn changed_answer(run: &Run, hold: &HoldId) -> Option<Asked> {
 
 /// What was under way when its driver died, or when the run was cancelled, was cut off, although that is not recorded of it.
 fn cut_off(task: &mut TaskDone) {
-    if task.status == "running" {
-        task.status = "interrupted";
+    if task.status == StepStatus::Running {
+        task.status = StepStatus::Interrupted;
     }
-    task.attempts.iter_mut().filter(|attempt| attempt.status == "running").for_each(|attempt| attempt.status = "interrupted");
+    task.attempts
+        .iter_mut()
+        .filter(|attempt| attempt.status == StepStatus::Running)
+        .for_each(|attempt| attempt.status = StepStatus::Interrupted);
 }
 
 fn start(task: &mut TaskDone, attempt: u32, at: Timestamp) {
-    task.status = "running";
-    task.attempts.push(AttemptDone { attempt, status: "running", started_at: at, took_ms: None, error: None, agent: None });
+    task.status = StepStatus::Running;
+    task.attempts.push(AttemptDone {
+        attempt,
+        status: StepStatus::Running,
+        started_at: at,
+        took_ms: None,
+        error: None,
+        agent: None,
+    });
 }
 
-fn end(task: &mut TaskDone, status: &'static str, error: Option<&str>, agent: Option<&AgentReport>, at: Timestamp) {
+fn end(task: &mut TaskDone, status: StepStatus, error: Option<&str>, agent: Option<&AgentReport>, at: Timestamp) {
     if let Some(report) = agent {
         task.used.add(report.usage);
     }
@@ -459,15 +488,15 @@ fn login(opened: &HoldOpened) -> Option<String> {
     }
 }
 
-fn counts_as(task: &mut TaskDone, status: &'static str, reason: Option<String>) {
+fn counts_as(task: &mut TaskDone, status: StepStatus, reason: Option<String>) {
     task.status = status;
     task.reason = reason;
 }
 
-fn without(phases: &[PhaseDone], statuses: &[&str], and_phases: bool) -> Vec<Without> {
+fn without(phases: &[PhaseDone], statuses: &[StepStatus], and_phases: bool) -> Vec<Without> {
     let mut without = Vec::new();
     for phase in phases {
-        if and_phases && phase.status == "skipped" {
+        if and_phases && phase.status == PhaseOutcome::Skipped {
             let reason = "it was on the list of phases to be passed over".to_owned();
             without.push(Without { what: phase.id.clone(), iteration: phase.iteration, reason });
         }

@@ -1,8 +1,11 @@
 //! The summary as Markdown that can be read as it is.
 
 use super::{Asked, GapCheck, PhaseDone, Summary, TaskDone, Without};
+use super::{AskedState, PhaseOutcome};
 use crate::view::UsedView;
 use crate::{moment, neutral, phrases};
+use lockgate_engine::hold::HoldKind;
+use lockgate_engine::run::state::StepStatus;
 use lockgate_engine::words::counted;
 use lockgate_runner::files::size_text;
 use std::collections::BTreeMap;
@@ -20,10 +23,13 @@ pub fn markdown(summary: &Summary) -> String {
         text += "\n## Done\n";
         summary.phases.iter().for_each(|phase| phase_text(&mut text, phase));
     }
-    let of_kind = |wanted: fn(&str) -> bool| summary.decisions.iter().filter(move |asked| wanted(asked.kind)).collect::<Vec<_>>();
-    authentication_gates(&mut text, summary, &of_kind(|kind| kind == "authentication"));
-    section(&mut text, "Decided", &of_kind(|kind| !matches!(kind, "authentication" | "verify")), |decided| asked(decided));
-    section(&mut text, "Verified", &of_kind(|kind| kind == "verify"), |verified| asked(verified));
+    let of_kind =
+        |wanted: fn(HoldKind) -> bool| summary.decisions.iter().filter(move |asked| wanted(asked.kind)).collect::<Vec<_>>();
+    authentication_gates(&mut text, summary, &of_kind(|kind| kind == HoldKind::Authentication));
+    section(&mut text, "Decided", &of_kind(|kind| !matches!(kind, HoldKind::Authentication | HoldKind::Verify)), |decided| {
+        asked(decided)
+    });
+    section(&mut text, "Verified", &of_kind(|kind| kind == HoldKind::Verify), |verified| asked(verified));
     if !summary.deliverables.is_empty() || summary.finalization.is_some() {
         text += "\n## Produced\n\n| file | size | by |\n| --- | --- | --- |\n";
         for file in &summary.deliverables {
@@ -83,11 +89,11 @@ pub(super) fn section<T>(text: &mut String, title: &str, items: &[T], line: impl
 
 fn phase_text(text: &mut String, phase: &PhaseDone) {
     let again = if phase.iteration > 1 { format!(", execution {}", phase.iteration) } else { String::new() };
-    if phase.status == "skipped" {
+    if phase.status == PhaseOutcome::Skipped {
         let _ = write!(text, "\n### {}: passed over\n", plain(&phase.id));
         return;
     }
-    let _ = write!(text, "\n### {}{again}: {} after {}\n\n", plain(&phase.id), phase.status, took(phase.took_ms));
+    let _ = write!(text, "\n### {}{again}: {} after {}\n\n", plain(&phase.id), phase.status.word(), took(phase.took_ms));
     if let Some(feedback) = &phase.feedback {
         let _ = write!(text, "Asked for again with: {}\n\n", indented(feedback));
     }
@@ -124,7 +130,7 @@ fn task_rows(tasks: &[TaskDone]) -> Vec<Row> {
             rows.extend(children.iter().map(|child| row(plain(&child.id), child)));
         } else {
             rows.push(together(task, children));
-            let wrong: Vec<_> = children.iter().filter(|child| child.status != "done").collect();
+            let wrong: Vec<_> = children.iter().filter(|child| child.status != StepStatus::Done).collect();
             rows.extend(wrong.iter().take(FEW).map(|child| row(plain(&child.id), child)));
             if wrong.len() > FEW {
                 let mut more = Row::default();
@@ -141,7 +147,7 @@ fn together(task: &TaskDone, children: &[&TaskDone]) -> Row {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let (mut used, mut attempts, mut took_ms) = (UsedView::default(), 0, task.took_ms);
     for child in children {
-        *counts.entry(child.status).or_default() += 1;
+        *counts.entry(child.status.word()).or_default() += 1;
         attempts += child.attempts.len();
         took_ms += child.took_ms;
         child.attempts.iter().filter_map(|attempt| attempt.agent.as_ref()).for_each(|agent| used.add(agent.usage()));
@@ -155,10 +161,24 @@ fn together(task: &TaskDone, children: &[&TaskDone]) -> Row {
 
 fn row(name: String, task: &TaskDone) -> Row {
     let reason = match task.status {
-        "failed" | "tolerated" | "stopped" => task.reason.as_deref().map(|reason| format!(": {}", plain(reason))),
-        _ => None,
+        StepStatus::Failed | StepStatus::Tolerated | StepStatus::Stopped => {
+            task.reason.as_deref().map(|reason| format!(": {}", plain(reason)))
+        }
+        StepStatus::Waiting
+        | StepStatus::Running
+        | StepStatus::Backoff
+        | StepStatus::Interrupted
+        | StepStatus::Done
+        | StepStatus::Skipped
+        | StepStatus::Spread
+        | StepStatus::Held
+        | StepStatus::LeftOut
+        | StepStatus::Repeated
+        | StepStatus::HandedOver
+        | StepStatus::Passed
+        | StepStatus::Waived => None,
     };
-    let result = format!("{}{}", words(task.status), reason.unwrap_or_default());
+    let result = format!("{}{}", words(task.status.word()), reason.unwrap_or_default());
     let agent = task.attempts.iter().rev().find_map(|attempt| attempt.agent.as_ref());
     let agent = agent.map(|agent| {
         let model = agent.model.as_deref().map(|model| format!(" ({})", plain(model))).unwrap_or_default();
@@ -178,7 +198,7 @@ pub(super) fn words(status: &str) -> String {
 pub(super) fn asked(asked: &Asked) -> String {
     let place = asked.phase.as_deref().map(|phase| format!(" in {}", plain(phase))).unwrap_or_default();
     let agent = asked.agent.as_deref().map(|agent| format!(", by the agent of {}", plain(agent))).unwrap_or_default();
-    let mut text = format!("- {}{place}{agent}: {}\n", asked.kind, indented(&asked.question));
+    let mut text = format!("- {}{place}{agent}: {}\n", asked.kind.word(), indented(&asked.question));
     let again = if asked.revision > 1 { format!(" (opening {})", asked.revision) } else { String::new() };
     let waited = took(asked.waited_ms);
     match (&asked.answer, asked.state) {
@@ -190,10 +210,10 @@ pub(super) fn asked(asked: &Asked) -> String {
                 let _ = writeln!(text, "  - feedback: {}", indented(feedback).replace('\n', "\n  "));
             }
         }
-        (None, "void") => {
+        (None, AskedState::Void) => {
             let _ = writeln!(text, "  - no answer was needed any more, after {waited}{again}");
         }
-        (None, _) => {
+        (None, AskedState::Open | AskedState::Answered) => {
             let _ = writeln!(text, "  - no answer yet, for {waited}{again}");
         }
     }
@@ -204,7 +224,7 @@ fn gap_check(check: &GapCheck) -> String {
     let follows = match (check.action, check.waived) {
         (None, _) => String::new(),
         (Some(_), true) => ", and a person let it pass".to_owned(),
-        (Some(action), false) => format!(", so: {}", words(action)),
+        (Some(action), false) => format!(", so: {}", words(action.word())),
     };
     let mut text = format!("- {}, check {}: {}{follows}\n", plain(&check.phase), check.round, plain(&check.status));
     for told in check.message.iter().chain(&check.gaps) {
@@ -233,9 +253,12 @@ pub(super) fn authentication_gates(text: &mut String, summary: &Summary, gates: 
         let _ = writeln!(text, "   - Paused for {}", plain(gate.login.as_deref().unwrap_or("a login")));
         let result = match (gate.answer.as_deref(), ended(summary, gate)) {
             (None, _) => "Still waits for it".to_owned(),
-            (Some("Done"), Some("done")) => "Resumed after authentication\n   - Finished successfully".to_owned(),
+            (Some("Done"), Some(StepStatus::Done)) => "Resumed after authentication\n   - Finished successfully".to_owned(),
             (Some("Done"), other) => {
-                format!("Resumed after authentication\n   - {}", other.map_or_else(|| "not finished".to_owned(), words))
+                format!(
+                    "Resumed after authentication\n   - {}",
+                    other.map_or_else(|| "not finished".to_owned(), |status| words(status.word()))
+                )
             }
             (Some(answer), _) => plain(answer),
         };
@@ -245,7 +268,7 @@ pub(super) fn authentication_gates(text: &mut String, summary: &Summary, gates: 
 }
 
 /// What became of the task that lacked a login.
-fn ended<'s>(summary: &'s Summary, gate: &Asked) -> Option<&'s str> {
+fn ended(summary: &Summary, gate: &Asked) -> Option<StepStatus> {
     let address = gate.tasks.first()?;
     let tasks = summary.phases.iter().rev().flat_map(|phase| phase.tasks.iter().map(move |task| (phase, task)));
     let mut found = tasks.filter(|(phase, task)| format!("{}/{}", phase.id, task.id) == *address);
@@ -295,9 +318,9 @@ mod tests {
 
     #[test]
     fn a_thousand_items_are_one_row_and_those_that_went_wrong() {
-        let mut tasks = vec![TaskDone::named("lint", None, "done")];
+        let mut tasks = vec![TaskDone::named("lint", None, StepStatus::Done)];
         for number in 0..1000 {
-            let status = if number % 100 == 0 { "failed" } else { "done" };
+            let status = if number % 100 == 0 { StepStatus::Failed } else { StepStatus::Done };
             tasks.push(TaskDone::named(&format!("lint[{number}]"), Some("lint"), status));
         }
         let rows = task_rows(&tasks);
@@ -307,7 +330,7 @@ mod tests {
     }
 
     impl TaskDone {
-        fn named(id: &str, parent: Option<&str>, status: &'static str) -> Self {
+        fn named(id: &str, parent: Option<&str>, status: StepStatus) -> Self {
             let (id, parent) = (id.to_owned(), parent.map(str::to_owned));
             Self {
                 id,

@@ -18,12 +18,15 @@ pub mod plan;
 pub use markdown::markdown;
 
 use crate::error::Error;
-use crate::view::{self, AgentView, CancelledView, UsedView, WhoView, WorktreeView};
+use crate::view::{AgentView, CancelledView, RunStatus, UsedView, WhoView, WorktreeView};
 use collect::Collector;
+use lockgate_engine::hold::HoldKind;
 use lockgate_engine::run::Run;
+use lockgate_engine::run::state::StepStatus;
+use lockgate_engine::spec::workflow::GapAction;
 use lockgate_engine::time::Timestamp;
 use lockgate_store::Store;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// How many commits are read at once.
 const COMMITS: usize = 1000;
@@ -41,7 +44,7 @@ pub async fn of(store: &dyn Store, state: &Run, driven: bool, now: Timestamp) ->
             sealed.open()?.entries.iter().for_each(|entry| collector.take(entry));
         }
     }
-    let status = view::status_word(state.status().word(), driven);
+    let status = RunStatus::of(state.status(), driven);
     Ok(collector.summary(state, status, now))
 }
 
@@ -51,7 +54,7 @@ pub struct Summary {
     pub run: String,
     pub workflow: String,
     pub feature: Option<String>,
-    pub status: &'static str,
+    pub status: RunStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// How it was cancelled, where it was.
@@ -84,14 +87,44 @@ pub struct Summary {
 pub struct PhaseDone {
     pub id: String,
     pub iteration: u32,
-    /// `complete`, `repeated`, `skipped`, or where the run stands in it.
-    pub status: &'static str,
+    pub status: PhaseOutcome,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
     pub started_at: Timestamp,
     pub took_ms: u64,
     pub tasks: Vec<TaskDone>,
     pub gates: Vec<TaskDone>,
+}
+
+/// What became of one execution of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PhaseOutcome {
+    /// It has not been left yet; only while the history is read.
+    UnderWay,
+    Complete,
+    Repeated,
+    Skipped,
+    /// The run is in it, and has this status.
+    Standing(RunStatus),
+}
+
+impl PhaseOutcome {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::UnderWay => "under_way",
+            Self::Complete => "complete",
+            Self::Repeated => "repeated",
+            Self::Skipped => "skipped",
+            Self::Standing(status) => status.word(),
+        }
+    }
+}
+
+impl Serialize for PhaseOutcome {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.word())
+    }
 }
 
 /// What became of a task or gate.
@@ -101,7 +134,7 @@ pub struct TaskDone {
     /// The task that became this one and others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    pub status: &'static str,
+    pub status: StepStatus,
     /// Why it was left out, skipped, or failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -122,7 +155,7 @@ pub struct TaskDone {
 #[derive(Clone, Debug, Serialize)]
 pub struct AttemptDone {
     pub attempt: u32,
-    pub status: &'static str,
+    pub status: StepStatus,
     pub started_at: Timestamp,
     pub took_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -135,7 +168,7 @@ pub struct AttemptDone {
 #[derive(Clone, Debug, Serialize)]
 pub struct Asked {
     pub hold: String,
-    pub kind: &'static str,
+    pub kind: HoldKind,
     pub phase: Option<String>,
     /// The addresses of the tasks or the gate that it is about.
     pub tasks: Vec<String>,
@@ -149,8 +182,7 @@ pub struct Asked {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub login: Option<String>,
     pub question: String,
-    /// `open`, `answered`, or `void`.
-    pub state: &'static str,
+    pub state: AskedState,
     /// What people read on the option that was taken.
     pub answer: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -161,6 +193,15 @@ pub struct Asked {
     pub waited_ms: u64,
     /// Which opening of it this is.
     pub revision: u32,
+}
+
+/// What became of a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AskedState {
+    Open,
+    Answered,
+    Void,
 }
 
 /// A file that a task left behind.
@@ -188,7 +229,7 @@ pub struct GapCheck {
     pub round: u32,
     pub status: String,
     pub gaps: Vec<String>,
-    pub action: Option<&'static str>,
+    pub action: Option<GapAction>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// The tasks of the agents that were called.

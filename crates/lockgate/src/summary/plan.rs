@@ -2,7 +2,9 @@
 
 use super::markdown::{asked, authentication_gates, plain, section, took, words};
 use super::{Asked, Summary, TaskDone};
+use lockgate_engine::hold::HoldKind;
 use lockgate_engine::run::Run;
+use lockgate_engine::run::state::StepStatus;
 use lockgate_engine::spec::workflow::PlanPart;
 use lockgate_engine::words::counted;
 use std::fmt::Write as _;
@@ -37,7 +39,7 @@ pub fn markdown(summary: &Summary, run: &Run, part: &PlanPart, files: &dyn Fn(&s
         }
         let changed = if changed.is_empty() { "-".to_owned() } else { plain(&changed.join(", ")) };
         let attempts = task.attempts.len();
-        let (name, status) = (plain(name), words(task.status));
+        let (name, status) = (plain(name), words(task.status.word()));
         let _ = writeln!(text, "| {number} | {name} | {status} | {attempts} | {} | {changed} |", plain(&commit));
         deviations.extend(deviation(number, &name, task, planned.is_some_and(|task| task.agent().is_some())));
     }
@@ -46,18 +48,20 @@ pub fn markdown(summary: &Summary, run: &Run, part: &PlanPart, files: &dyn Fn(&s
     if !gates.is_empty() {
         text += "\n## Must-haves\n\n| gate | result |\n| --- | --- |\n";
         for gate in gates {
-            let _ = writeln!(text, "| {} | {} |", plain(&gate.id), words(gate.status));
-            if gate.status != "passed" {
+            let _ = writeln!(text, "| {} | {} |", plain(&gate.id), words(gate.status.word()));
+            if gate.status != StepStatus::Passed {
                 let why = gate.reason.as_deref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();
-                deviations.push(format!("gate {} {}{why}", plain(&gate.id), words(gate.status)));
+                deviations.push(format!("gate {} {}{why}", plain(&gate.id), words(gate.status.word())));
             }
         }
     }
     let ours: Vec<&Asked> = summary.decisions.iter().filter(|hold| is_about(part, hold)).collect();
-    let of_kind = |wanted: fn(&str) -> bool| ours.iter().copied().filter(move |hold| wanted(hold.kind)).collect::<Vec<_>>();
-    authentication_gates(&mut text, summary, &of_kind(|kind| kind == "authentication"));
-    section(&mut text, "Decisions", &of_kind(|kind| !matches!(kind, "authentication" | "verify")), |hold| asked(hold));
-    section(&mut text, "Verifications", &of_kind(|kind| kind == "verify"), |hold| asked(hold));
+    let of_kind = |wanted: fn(HoldKind) -> bool| ours.iter().copied().filter(move |hold| wanted(hold.kind)).collect::<Vec<_>>();
+    authentication_gates(&mut text, summary, &of_kind(|kind| kind == HoldKind::Authentication));
+    section(&mut text, "Decisions", &of_kind(|kind| !matches!(kind, HoldKind::Authentication | HoldKind::Verify)), |hold| {
+        asked(hold)
+    });
+    section(&mut text, "Verifications", &of_kind(|kind| kind == HoldKind::Verify), |hold| asked(hold));
     text += "\n## Deviations\n\n";
     match deviations.as_slice() {
         [] => text += "None: the plan was carried out as it was written.\n",
@@ -104,22 +108,22 @@ fn is_about(part: &PlanPart, hold: &Asked) -> bool {
 
 /// What did not go as it was planned with a task.
 fn deviation(number: usize, name: &str, task: &TaskDone, by_agent: bool) -> Option<String> {
-    let count = |status: &str| task.attempts.iter().filter(|attempt| attempt.status == status).count();
+    let count = |status: StepStatus| task.attempts.iter().filter(|attempt| attempt.status == status).count();
     let told = |count: usize, what: &str| (count > 0).then(|| format!("{count} {what}"));
     let mut said: Vec<String> = [
-        told(count("failed"), "failed"),
-        told(count("repeated"), "did not pass its check"),
-        told(count("interrupted"), "cut off"),
-        told(count("handed_over"), "stopped to ask a person"),
+        told(count(StepStatus::Failed), "failed"),
+        told(count(StepStatus::Repeated), "did not pass its check"),
+        told(count(StepStatus::Interrupted), "cut off"),
+        told(count(StepStatus::HandedOver), "stopped to ask a person"),
         // A question that is asked again is no work.
-        told(count("done").saturating_sub(1), "done again because of issues").filter(|_| by_agent),
+        told(count(StepStatus::Done).saturating_sub(1), "done again because of issues").filter(|_| by_agent),
     ]
     .into_iter()
     .flatten()
     .collect();
-    if matches!(task.status, "skipped" | "left_out" | "tolerated") {
+    if matches!(task.status, StepStatus::Skipped | StepStatus::LeftOut | StepStatus::Tolerated) {
         let why = task.reason.as_deref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();
-        said.push(format!("{}{why}", words(task.status)));
+        said.push(format!("{}{why}", words(task.status.word())));
     }
     let attempts = counted(task.attempts.len(), "attempt");
     (!said.is_empty()).then(|| format!("task {number} ({name}), of {attempts}: {}", said.join(", ")))

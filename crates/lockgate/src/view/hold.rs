@@ -5,10 +5,13 @@ use super::deadline::{Deadline, OnDeadlineView};
 use crate::error::Error;
 use crate::neutral;
 use lockgate_engine::digest::Digest;
+use lockgate_engine::hold::HoldKind;
+use lockgate_engine::hold::HoldState;
 use lockgate_engine::hold::{Answer, Choice, Hold, ShownFile};
 use lockgate_engine::id::OptionId;
 use lockgate_engine::run::command::{Actor, Channel, Credential};
 use lockgate_engine::run::index::HoldRow;
+use lockgate_engine::run::index::StoredWord;
 use lockgate_engine::spec::workflow::OnDeadline;
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::files::{Preview, preview};
@@ -22,11 +25,11 @@ const LINES: usize = 12;
 #[derive(Clone, Debug, Serialize)]
 pub struct HoldView {
     pub id: String,
-    pub kind: String,
+    pub kind: StoredWord<HoldKind>,
     pub phase: Option<String>,
     /// The addresses of the tasks or the gate that it is about.
     pub tasks: Vec<String>,
-    pub state: &'static str,
+    pub state: HoldState,
     pub prompt: String,
     pub notes: Vec<String>,
     pub options: Vec<OptionView>,
@@ -137,10 +140,10 @@ impl HoldView {
         let until = Deadline::of(hold);
         Self {
             id: hold.id.to_string(),
-            kind: hold.kind.word().to_owned(),
+            kind: hold.kind.into(),
             phase: hold.scope.phase().map(ToString::to_string),
             tasks: hold.scope.addresses(),
-            state: hold.state.word(),
+            state: hold.state,
             prompt: hold.prompt.clone(),
             notes: hold.notes.clone(),
             options: hold.options.iter().map(OptionView::of).collect(),
@@ -171,7 +174,7 @@ impl HoldView {
             kind: row.kind,
             phase: shown.phase,
             tasks: shown.tasks,
-            state: row.state.word(),
+            state: row.state,
             prompt: shown.prompt,
             notes: shown.notes,
             options: shown.options,
@@ -219,7 +222,7 @@ impl HoldView {
 
     /// Whether it waits for an answer.
     pub fn is_open(&self) -> bool {
-        self.state == "open"
+        self.state == HoldState::Open
     }
 
     /// Whether it still waits although its deadline has passed, which decides in place of any answer.

@@ -5,6 +5,7 @@
 //! | [`agent`] | agents, their sessions and what they used |
 //! | [`hold`] | questions, their options and files, and answers that have not taken effect |
 //! | [`deadline`] | until when a hold waits, and what happens then |
+//! | [`status`] | the statuses of runs and phases |
 //! | [`step`] | tasks and gates, with how they failed and where their logs are |
 //! | [`aborted`] | who or what aborted a run |
 //! | [`cancelled`] | who cancelled a run, and why |
@@ -18,6 +19,7 @@ mod cancelled;
 mod command;
 mod deadline;
 mod hold;
+mod status;
 mod step;
 mod worktree;
 
@@ -27,6 +29,7 @@ pub use cancelled::CancelledView;
 pub use command::{lockgate, resume_command, run_command, shell_word, worktree_command};
 pub use deadline::Deadline;
 pub use hold::{AnswerView, FileView, HoldView, WhoView, option_line};
+pub use status::{PhaseStatus, RunStatus};
 pub use step::{GapView, StepView};
 pub use worktree::{WorktreeView, is_meant};
 
@@ -35,9 +38,8 @@ use crate::pipeline::PipelineView;
 use crate::project::Project;
 use crate::worktrees;
 use lockgate_engine::hold::Hold;
-use lockgate_engine::id::PhaseId;
+use lockgate_engine::run::Run;
 use lockgate_engine::run::state::End;
-use lockgate_engine::run::{Run, Status};
 use lockgate_engine::spec::workflow::{Phase, Reads};
 use lockgate_engine::time::Timestamp;
 use lockgate_store::{DriverInfo, Store};
@@ -50,7 +52,7 @@ pub struct RunView {
     pub run: String,
     pub workflow: String,
     pub feature: Option<String>,
-    pub status: &'static str,
+    pub status: RunStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// How it was cancelled, where it was.
@@ -87,7 +89,7 @@ pub struct RunView {
 pub struct PhaseView {
     pub id: String,
     pub name: String,
-    pub status: &'static str,
+    pub status: PhaseStatus,
     pub iteration: u32,
 }
 
@@ -108,26 +110,12 @@ impl From<DriverInfo> for DriverView {
     }
 }
 
-/// The word for where a run stands: one that should run and that nobody drives was interrupted.
-pub fn status_word(status: &str, driven: bool) -> &'static str {
-    match status {
-        "running" if driven => "running",
-        "running" => "interrupted",
-        "waiting" => "waiting",
-        "failed" => "failed",
-        "aborted" => "aborted",
-        "cancelled" => "cancelled",
-        "complete" => "complete",
-        _ => "unknown",
-    }
-}
-
 impl RunView {
     /// What a run looks like; `driver` is the living process that drives it, unless that is about to end.
     pub async fn of(run: &Run, driver: Option<DriverInfo>, project: &Project) -> Result<Self, Error> {
-        let status = status_word(run.status().word(), driver.is_some());
+        let status = RunStatus::of(run.status(), driver.is_some());
         let current = run.current.as_ref();
-        let driven = status != "interrupted";
+        let driven = status != RunStatus::Interrupted;
         let mut warnings = run.warnings.clone();
         let worktrees = worktrees::of_run(project, run).await.unwrap_or_else(|why| {
             warnings.push(why);
@@ -172,31 +160,14 @@ async fn context(run: &Run, store: &dyn Store) -> Result<Value, Error> {
     }))
 }
 
-fn phases(run: &Run, status: &'static str) -> Vec<PhaseView> {
+fn phases(run: &Run, status: RunStatus) -> Vec<PhaseView> {
     let view = |(position, phase): (usize, &Phase)| PhaseView {
         id: phase.id.to_string(),
         name: phase.title().to_owned(),
-        status: phase_status(run, position, &phase.id, status),
+        status: PhaseStatus::of(run, position, &phase.id, status),
         iteration: run.iteration_counts.get(phase.id.as_str()).copied().unwrap_or(0),
     };
     run.workflow.phases.iter().enumerate().map(view).collect()
-}
-
-/// The word for where a phase stands.
-pub fn phase_status(run: &Run, position: usize, phase: &PhaseId, status: &'static str) -> &'static str {
-    if run.current.as_ref().is_some_and(|current| current.id == *phase) {
-        return match run.status() {
-            Status::Complete => "complete",
-            Status::Running | Status::Waiting | Status::Failed | Status::Aborted | Status::Cancelled => status,
-        };
-    }
-    if run.completed.contains(phase) {
-        "complete"
-    } else if run.skip_list.contains(phase) && (position < run.position || run.end.is_none()) {
-        "skipped"
-    } else {
-        "pending"
-    }
 }
 
 async fn holds(run: &Run, store: &dyn Store) -> Result<Vec<HoldView>, Error> {

@@ -6,7 +6,8 @@ use lockgate_engine::id::{PhaseId, RunId};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::Failure;
 use lockgate_engine::run::phase::{PhaseRun, TaskRun};
-use lockgate_engine::run::state::{GapState, GateRun, GateState, TaskState};
+use lockgate_engine::run::state::{GapState, GateRun, GateState, StepStatus, TaskState};
+use lockgate_engine::spec::workflow::GapAction;
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::root::{Root, Step};
 use serde::Serialize;
@@ -15,7 +16,7 @@ use serde::Serialize;
 #[derive(Clone, Debug, Serialize)]
 pub struct StepView {
     pub id: String,
-    pub status: &'static str,
+    pub status: StepStatus,
     pub attempts: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
@@ -45,8 +46,8 @@ impl StepView {
     /// The same where nobody drives the run: what was under way was cut off, although nobody could record that.
     fn if_driven(mut self, driven: bool) -> Self {
         self.mark = self.mark.if_driven(driven);
-        if self.status == "running" && !driven {
-            self.status = "interrupted";
+        if self.status == StepStatus::Running && !driven {
+            self.status = StepStatus::Interrupted;
         }
         self
     }
@@ -83,7 +84,7 @@ fn task_view(run: &Run, phase: &PhaseRun, index: usize, root: &Root) -> StepView
     };
     let view = StepView {
         id: task.item.as_ref().map_or_else(|| task.task.to_string(), |item| format!("{}[{item}]", task.task)),
-        status: task.state.word(),
+        status: task.state.status(),
         attempts: task.attempts,
         since: task.since,
         parent: task.parent.as_ref().map(ToString::to_string),
@@ -100,26 +101,48 @@ fn task_view(run: &Run, phase: &PhaseRun, index: usize, root: &Root) -> StepView
 /// The gap check of the phase under way.
 #[derive(Clone, Debug, Serialize)]
 pub struct GapView {
-    pub status: &'static str,
+    pub status: GapStatus,
     /// How many checks in a row found gaps.
     pub rounds: u32,
     /// What follows from the gaps.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub action: Option<&'static str>,
+    pub action: Option<GapAction>,
     /// What is missing, and what the check said.
     pub told: Vec<String>,
     #[serde(skip)]
     pub mark: Mark,
 }
 
+/// The status of a gap check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GapStatus {
+    Waiting,
+    Closed,
+    Waived,
+    Open,
+}
+
+impl GapStatus {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Closed => "closed",
+            Self::Waived => "waived",
+            Self::Open => "open",
+        }
+    }
+}
+
 /// The gap check of the phase under way, where it has one.
 pub(super) fn gap_check(run: &Run, phase: &PhaseRun, driven: bool) -> Option<GapView> {
     run.workflow.phases.get(phase.position)?.gap_check.as_ref()?;
     let (status, action, told) = match &phase.gap.state {
-        GapState::Waiting => ("waiting", None, Vec::new()),
-        GapState::Closed => ("closed", None, Vec::new()),
-        GapState::Waived => ("waived", None, Vec::new()),
-        GapState::Open { action, told } => ("open", Some(action.word()), told.clone()),
+        GapState::Waiting => (GapStatus::Waiting, None, Vec::new()),
+        GapState::Closed => (GapStatus::Closed, None, Vec::new()),
+        GapState::Waived => (GapStatus::Waived, None, Vec::new()),
+        GapState::Open { action, told } => (GapStatus::Open, Some(*action), told.clone()),
     };
     let mark = gap_mark(&phase.gap.state, phase.tasks_done()).if_driven(driven);
     Some(GapView { status, rounds: run.gap_rounds, action, told, mark })
@@ -132,17 +155,14 @@ pub(super) fn gates(run: &Run, phase: &PhaseRun, root: &Root, driven: bool) -> V
 }
 
 fn gate_view(run: &RunId, (phase, iteration): (&PhaseId, u32), gate: &GateRun, root: &Root) -> StepView {
-    let (status, failure, has_log) = match &gate.state {
-        GateState::Waiting => ("waiting", None, false),
-        GateState::Running => ("running", None, true),
-        GateState::Passed => ("passed", None, false),
-        GateState::Failed(failure) => ("failed", Some(failure), true),
-        GateState::Waived => ("waived", None, true),
+    let has_log = match &gate.state {
+        GateState::Waiting | GateState::Passed => false,
+        GateState::Running | GateState::Failed(_) | GateState::Waived => true,
     };
     let step = Step::Gate { phase, iteration, gate: &gate.gate };
     let view = StepView {
         id: gate.gate.to_string(),
-        status,
+        status: gate.state.status(),
         attempts: gate.attempts,
         since: None,
         parent: None,
@@ -153,7 +173,7 @@ fn gate_view(run: &RunId, (phase, iteration): (&PhaseId, u32), gate: &GateRun, r
         tail: None,
         log: if has_log { log(root, run, step, gate.attempts) } else { None },
     };
-    view.with_failure(failure)
+    view.with_failure(gate.state.failure())
 }
 
 /// The log of an attempt, where there is one.

@@ -5,23 +5,43 @@ use super::submit::submit_moment;
 use crate::world::World;
 use lockgate_engine::id::{RunId, TimerId};
 use lockgate_engine::run::Run;
+use lockgate_engine::run::index::{StoredWord, TimerKind};
 use lockgate_engine::time::Timestamp;
 use lockgate_store::StoreError;
-
-/// The kinds of timers that a question has.
-const OF_QUESTIONS: [&str; 2] = ["deadline", "remind"];
+use serde::Serialize;
 
 /// A deadline or reminder that has come.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fired {
     /// The run.
     pub run: RunId,
-    /// `deadline` or `remind`.
-    pub kind: String,
+    /// What it was.
+    pub kind: HoldTimer,
     /// The hold.
     pub hold: String,
     /// The run as it stands now.
     pub now: Run,
+}
+
+/// The timers that a hold has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HoldTimer {
+    /// Its deadline.
+    Deadline,
+    /// Its next reminder.
+    Remind,
+}
+
+impl HoldTimer {
+    /// The timers of holds among all timers.
+    fn of(kind: &StoredWord<TimerKind>) -> Option<Self> {
+        match kind.known()? {
+            TimerKind::Deadline => Some(Self::Deadline),
+            TimerKind::Remind => Some(Self::Remind),
+            TimerKind::Retry | TimerKind::Drive => None,
+        }
+    }
 }
 
 /// Fires what is due of the runs that are ours. What was answered before stands; of two who fire at once, one does.
@@ -35,7 +55,7 @@ pub async fn fire_due(world: &World, ours: impl Fn(&RunId) -> bool) -> Result<Ve
     Ok(fired)
 }
 
-type Due = (RunId, TimerId, String, String);
+type Due = (RunId, TimerId, HoldTimer, String);
 
 async fn due(world: &World, ours: &impl Fn(&RunId) -> bool) -> Result<Vec<Due>, StoreError> {
     let now = world.clock.now();
@@ -44,8 +64,9 @@ async fn due(world: &World, ours: &impl Fn(&RunId) -> bool) -> Result<Vec<Due>, 
         let timers = world.store.timers(now, limit).await?;
         let all = timers.len() < limit;
         if all {
-            let ours = timers.into_iter().filter(|timer| OF_QUESTIONS.contains(&timer.kind.as_str()) && ours(&timer.run));
-            return Ok(ours.map(|timer| (timer.run, timer.timer, timer.kind, timer.target)).collect());
+            let ours = timers.into_iter().filter(|timer| ours(&timer.run));
+            let of_holds = ours.filter_map(|timer| Some((HoldTimer::of(&timer.kind)?, timer)));
+            return Ok(of_holds.map(|(kind, timer)| (timer.run, timer.timer, kind, timer.target)).collect());
         }
         limit = limit.saturating_mul(4);
     }

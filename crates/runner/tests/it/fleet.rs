@@ -1,8 +1,8 @@
 //! Which runs a fleet finds in a store that it shares with others.
 
 use crate::nobody::Nobody;
-use lockgate_engine::id::{RunId, TimerId};
-use lockgate_engine::run::history::DRIVE;
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::index::TimerKind;
 use lockgate_runner::driver::{DriveError, Halt, Listener, Paused};
 use lockgate_runner::fleet::{Fleet, Until, Watcher};
 use lockgate_runner::world::{SystemClock, World};
@@ -40,8 +40,8 @@ async fn store_with(runs: impl Iterator<Item = String>) -> Arc<dyn Store> {
     for run in runs {
         let mut scribe = Scribe::new(&run);
         let mut append = scribe.next("detached");
-        let mut wants = timer_row(&scribe.run, DRIVE, 0);
-        (wants.timer, wants.kind) = (TimerId::new(DRIVE), DRIVE.to_owned());
+        let mut wants = timer_row(&scribe.run, "drive", 0);
+        wants.kind = TimerKind::Drive.into();
         append.index.timers = vec![wants];
         scribe.append(&store, append).await.unwrap();
     }

@@ -5,6 +5,8 @@ use crate::store::{Append, HoldFilter, Orphan, Page, Store};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::HoldState;
 use lockgate_engine::id::{RunId, TimerId};
+use lockgate_engine::run::Status;
+use lockgate_engine::run::event::RunKind;
 use lockgate_engine::run::index::{HoldRow, RunRow};
 use lockgate_engine::time::Timestamp;
 
@@ -56,10 +58,10 @@ pub async fn a_run_row_is_replaced_by_its_successor(backend: &dyn Backend) {
     let store = backend.process();
     let mut scribe = begin(&*store, "aaaa", |_| ()).await;
     let changed = RunRow {
-        kind: "plan".to_owned(),
+        kind: RunKind::Plan.into(),
         workflow: "other".to_owned(),
         feature: Some("login".to_owned()),
-        status: "waiting".to_owned(),
+        status: Status::Waiting.into(),
         phase: Some("review".to_owned()),
         created_at: Timestamp::from_millis(11),
         changed_at: Timestamp::from_millis(12),

@@ -9,11 +9,12 @@ pub use upkeep::*;
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::store::{Append, Fold, ListedHold, ListedRun, Page, Store};
 use lockgate_engine::digest::Digest;
-use lockgate_engine::hold::HoldState;
+use lockgate_engine::hold::{HoldKind, HoldState};
 use lockgate_engine::id::{HoldId, RunId, TimerId};
+use lockgate_engine::run::Status;
 use lockgate_engine::run::commit::{Commit, Sealed};
-use lockgate_engine::run::event::{Entry, Event};
-use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
+use lockgate_engine::run::event::{Entry, Event, RunKind};
+use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow, TimerKind, TimerRow};
 use lockgate_engine::time::Timestamp;
 
 /// A place where stores can be opened, each as by a process of its own, which ends when its store is dropped.
@@ -81,10 +82,10 @@ impl Scribe {
 pub fn run_row(run: &RunId) -> RunRow {
     RunRow {
         run: run.clone(),
-        kind: "workflow".to_owned(),
+        kind: RunKind::Workflow.into(),
         workflow: "ship".to_owned(),
         feature: None,
-        status: "running".to_owned(),
+        status: Status::Running.into(),
         phase: None,
         created_at: Timestamp::from_millis(10),
         changed_at: Timestamp::from_millis(10),
@@ -97,7 +98,7 @@ pub fn hold_row(run: &RunId, hold: &str, since: i64) -> HoldRow {
     HoldRow {
         hold: HoldId::new(hold),
         run: run.clone(),
-        kind: "checkpoint".to_owned(),
+        kind: HoldKind::Checkpoint.into(),
         state: HoldState::Open,
         revision: 1,
         since: Timestamp::from_millis(since),
@@ -107,7 +108,7 @@ pub fn hold_row(run: &RunId, hold: &str, since: i64) -> HoldRow {
 
 /// A timer of this run.
 pub fn timer_row(run: &RunId, timer: &str, due: i64) -> TimerRow {
-    let (kind, target) = ("retry".to_owned(), "build/compile".to_owned());
+    let (kind, target) = (TimerKind::Retry.into(), "build/compile".to_owned());
     TimerRow { timer: TimerId::new(timer), run: run.clone(), due: Timestamp::from_millis(due), kind, target }
 }
 
@@ -258,7 +259,7 @@ pub async fn a_rejected_append_leaves_nothing_behind(backend: &dyn Backend) {
         let mut append = scribe.next("full");
         append.values = vec![(digest, b"value".to_vec())];
         append.index = IndexRows {
-            run: Some(RunRow { status: "failed".to_owned(), ..run_row(&scribe.run) }),
+            run: Some(RunRow { status: Status::Failed.into(), ..run_row(&scribe.run) }),
             holds: vec![hold_row(&scribe.run, "hold", 1)],
             timers: vec![timer_row(&scribe.run, "timer", 1)],
             timers_gone: Vec::new(),

@@ -121,7 +121,7 @@ impl<'a> Columns<'a> {
             self.timers.number.push(number);
             self.timers.timer.push(timer);
             self.timers.due.push(row.due.as_millis());
-            self.timers.kind.push(&row.kind);
+            self.timers.kind.push(row.kind.as_str());
             self.timers.target.push(&row.target);
         }
         if let Some(state) = &append.fold {
@@ -187,10 +187,10 @@ impl<'a> Columns<'a> {
 impl<'a> Runs<'a> {
     fn add(&mut self, number: i64, row: &'a RunRow) {
         self.number.push(number);
-        self.kind.push(&row.kind);
+        self.kind.push(row.kind.as_str());
         self.workflow.push(&row.workflow);
         self.feature.push(row.feature.as_deref());
-        self.status.push(&row.status);
+        self.status.push(row.status.as_str());
         self.phase.push(row.phase.as_deref());
         self.created_at.push(row.created_at.as_millis());
         self.changed_at.push(row.changed_at.as_millis());
@@ -216,7 +216,7 @@ impl<'a> Holds<'a> {
             self.number.push(number);
             self.position.push(position);
             self.hold.push(hold.as_str());
-            self.kind.push(kind);
+            self.kind.push(kind.as_str());
             self.state.push(number::of_hold_state(*state));
             self.revision.push(i64::from(*revision));
             self.since.push(since.as_millis());

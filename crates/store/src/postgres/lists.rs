@@ -52,10 +52,10 @@ async fn list_runs(link: &Link, which: &str, parameters: &[&(dyn ToSql + Sync)])
 pub(super) fn run_row(row: Cells<'_>) -> Result<RunRow, String> {
     Ok(RunRow {
         run: RunId(row.get(1)?),
-        kind: row.get(2)?,
+        kind: row.get::<String>(2)?.into(),
         workflow: row.get(3)?,
         feature: row.get(4)?,
-        status: row.get(5)?,
+        status: row.get::<String>(5)?.into(),
         phase: row.get(6)?,
         created_at: Timestamp::from_millis(row.get(7)?),
         changed_at: Timestamp::from_millis(row.get(8)?),
@@ -95,7 +95,7 @@ async fn list_holds(link: &Link, which: &str, parameters: &[&(dyn ToSql + Sync)]
             row: HoldRow {
                 hold: HoldId(row.get(2)?),
                 run: RunId(row.get(3)?),
-                kind: row.get(4)?,
+                kind: row.get::<String>(4)?.into(),
                 state: hold_state(row.get(5)?)?,
                 revision: revision(row.get(6)?)?,
                 since: Timestamp::from_millis(since),
@@ -117,7 +117,7 @@ pub(super) async fn timers(link: &Link, due_before: Timestamp, limit: usize) -> 
             timer: TimerId(row.get(0)?),
             run: RunId(row.get(1)?),
             due: Timestamp::from_millis(row.get(2)?),
-            kind: row.get(3)?,
+            kind: row.get::<String>(3)?.into(),
             target: row.get(4)?,
         })
     };

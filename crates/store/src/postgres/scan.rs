@@ -76,7 +76,7 @@ fn holds(row: Cells<'_>, run: &RunId) -> Result<Vec<HoldRow>, String> {
             Ok(HoldRow {
                 hold: HoldId(id),
                 run: run.clone(),
-                kind,
+                kind: kind.into(),
                 state: hold_state(state)?,
                 revision: revision(number)?,
                 since: Timestamp::from_millis(since),
@@ -98,7 +98,7 @@ fn timers(row: Cells<'_>, run: &RunId) -> Result<Vec<TimerRow>, String> {
             timer: TimerId(id),
             run: run.clone(),
             due: Timestamp::from_millis(due),
-            kind,
+            kind: kind.into(),
             target,
         })
         .collect())

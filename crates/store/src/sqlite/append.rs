@@ -173,10 +173,10 @@ fn insert_run(connection: &Connection, row: &RunRow, claim: Option<&DriverId>) -
         )?
         .insert(params![
             row.run.as_str(),
-            row.kind,
+            row.kind.as_str(),
             row.workflow,
             row.feature,
-            row.status,
+            row.status.as_str(),
             row.phase,
             row.created_at.as_millis(),
             row.changed_at.as_millis(),
@@ -194,10 +194,10 @@ fn update_run(connection: &Connection, run_key: i64, row: &RunRow) -> rusqlite::
         )?
         .execute(params![
             run_key,
-            row.kind,
+            row.kind.as_str(),
             row.workflow,
             row.feature,
-            row.status,
+            row.status.as_str(),
             row.phase,
             row.created_at.as_millis(),
             row.changed_at.as_millis(),
@@ -234,7 +234,7 @@ fn write_index(connection: &Connection, run_key: i64, index: &IndexRows) -> rusq
     for TimerRow { timer, run: _, due, kind, target } in &index.timers {
         connection
             .prepare_cached("INSERT OR REPLACE INTO timers(run_key, timer, due, kind, target) VALUES(?1, ?2, ?3, ?4, ?5)")?
-            .execute(params![run_key, timer.as_str(), due.as_millis(), kind, target])?;
+            .execute(params![run_key, timer.as_str(), due.as_millis(), kind.as_str(), target])?;
     }
     Ok(())
 }
@@ -242,7 +242,8 @@ fn write_index(connection: &Connection, run_key: i64, index: &IndexRows) -> rusq
 fn write_hold(connection: &Connection, run_key: i64, row: &HoldRow) -> rusqlite::Result<()> {
     let HoldRow { hold, run: _, kind, state, revision, since, shown } = row;
     let (first, last) = (run_key << 32, run_key << 32 | i64::from(u32::MAX));
-    let fields = params![first, last, hold.as_str(), kind, number::of_hold_state(*state), revision, since.as_millis(), shown];
+    let fields =
+        params![first, last, hold.as_str(), kind.as_str(), number::of_hold_state(*state), revision, since.as_millis(), shown];
     let updated = connection
         .prepare_cached("UPDATE holds SET kind = ?4, state = ?5, revision = ?6, since = ?7, shown = ?8 WHERE hold = ?3 AND key BETWEEN ?1 AND ?2")?
         .execute(fields)?;

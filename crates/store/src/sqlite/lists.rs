@@ -58,10 +58,10 @@ fn list_runs(
 pub(super) fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
     Ok(RunRow {
         run: RunId(row.get(1)?),
-        kind: row.get(2)?,
+        kind: row.get::<_, String>(2)?.into(),
         workflow: row.get(3)?,
         feature: row.get(4)?,
-        status: row.get(5)?,
+        status: row.get::<_, String>(5)?.into(),
         phase: row.get(6)?,
         created_at: Timestamp::from_millis(row.get(7)?),
         changed_at: Timestamp::from_millis(row.get(8)?),
@@ -108,7 +108,7 @@ fn list_holds(
                 row: HoldRow {
                     hold: HoldId(row.get(1)?),
                     run: RunId(row.get(2)?),
-                    kind: row.get(3)?,
+                    kind: row.get::<_, String>(3)?.into(),
                     state: hold_state(row, 4)?,
                     revision: row.get(5)?,
                     since: Timestamp::from_millis(cursor.since),
@@ -137,7 +137,7 @@ pub(super) fn list_timers(view: &Connection, which: &str, parameters: impl Param
             timer: TimerId(row.get(0)?),
             run: RunId(row.get(1)?),
             due: Timestamp::from_millis(row.get(2)?),
-            kind: row.get(3)?,
+            kind: row.get::<_, String>(3)?.into(),
             target: row.get(4)?,
         })
     })?

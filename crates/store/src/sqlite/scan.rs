@@ -60,7 +60,7 @@ fn holds(view: &Connection, run_key: i64, run: &RunRow) -> rusqlite::Result<Vec<
             Ok(HoldRow {
                 hold: HoldId(row.get(0)?),
                 run: run.run.clone(),
-                kind: row.get(1)?,
+                kind: row.get::<_, String>(1)?.into(),
                 state: hold_state(row, 2)?,
                 revision: row.get(3)?,
                 since: Timestamp::from_millis(row.get(4)?),

@@ -91,7 +91,7 @@ impl Generator {
         let (random, run) = (&mut self.random, append.run.clone());
         let states = [HoldState::Open, HoldState::Checking, HoldState::Settled, HoldState::Void];
         if append.index.run.is_some() || random.random_bool(0.3) {
-            let status = ["running", "waiting", "failed"][random.random_range(0..3)].to_owned();
+            let status = ["running", "waiting", "of a newer release"][random.random_range(0..3)].to_owned().into();
             let feature = random.random_bool(0.5).then(|| format!("f{}", random.random_range(0..3)));
             append.index.run = Some(RunRow { status, feature, ..run_row(&run) });
         }

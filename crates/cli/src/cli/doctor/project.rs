@@ -2,6 +2,7 @@
 
 use super::Check;
 use crate::{leftovers, open};
+use lockgate_engine::run::Status;
 use lockgate_engine::time::Timestamp;
 use lockgate_engine::words::counted;
 use lockgate_runner::config::Config;
@@ -161,7 +162,7 @@ fn clock_went_back(runs: &[ListedRun], now: Timestamp) -> Option<Check> {
 }
 
 fn interrupted(runs: &[ListedRun]) -> Check {
-    let stopped: Vec<&ListedRun> = runs.iter().filter(|run| run.row.status == "running" && !run.driven).collect();
+    let stopped: Vec<&ListedRun> = runs.iter().filter(|run| run.row.status.is(Status::Running) && !run.driven).collect();
     let driven = runs.iter().filter(|run| run.driven).count();
     let Some(first) = stopped.first() else {
         return Check::fine("drivers", format!("{} driven, none was interrupted", are(driven, "run")));
@@ -193,9 +194,9 @@ fn left_running(root: &Root, runs: &[ListedRun]) -> Check {
     let Some((first, _)) = left.first() else { return Check::fine("orphans", "nothing that a task started was left running") };
     let told: Vec<String> = left.iter().take(NAMED).map(|(run, pid)| format!("process {pid} of run {}", run.row.run)).collect();
     let found = format!("{} left running: {}", were(left.len(), "task"), told.join(", "));
-    let mend = match first.row.status.as_str() {
-        "running" | "waiting" | "failed" => format!("`lockgate resume {}` ends it before it goes on", first.row.run),
-        _ => "look at it, and end it by its pid if it is not wanted".to_owned(),
+    let mend = match first.row.status.known().is_some_and(Status::is_unfinished) {
+        true => format!("`lockgate resume {}` ends it before it goes on", first.row.run),
+        false => "look at it, and end it by its pid if it is not wanted".to_owned(),
     };
     Check::wrong("orphans", found, mend)
 }

@@ -7,6 +7,7 @@ use crate::id::{HoldId, TaskKey, TimerId};
 use crate::run::command::Channel;
 use crate::run::event::{AttemptReason, HoldOpened};
 use crate::run::handover::{CompletedTask, Handover};
+use crate::run::index::TimerKind;
 use crate::run::phase::Response;
 use crate::run::state::{Decision, NewTimer, Run, Superseded, TaskState, skip_list_of};
 use crate::time::Timestamp;
@@ -226,12 +227,12 @@ impl Run {
         if let Some(due) = hold.terms.deadline.as_ref().filter(|due| !due.over) {
             let timer = due.timer.clone();
             self.touched.timers_gone.retain(|gone| *gone != timer);
-            self.touched.timers.push(NewTimer { timer, due: due.at, kind: "deadline", target: target.clone() });
+            self.touched.timers.push(NewTimer { timer, due: due.at, kind: TimerKind::Deadline, target: target.clone() });
         }
         if let Some(remind) = &hold.terms.remind {
             let timer = remind.timer.clone();
             self.touched.timers_gone.retain(|gone| *gone != timer);
-            self.touched.timers.push(NewTimer { timer, due: remind.at, kind: "remind", target });
+            self.touched.timers.push(NewTimer { timer, due: remind.at, kind: TimerKind::Remind, target });
         }
     }
 

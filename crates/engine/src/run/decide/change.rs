@@ -114,7 +114,7 @@ fn changeable<'r>(run: &'r Run, hold: &HoldId) -> Result<(&'r Decision, &'r Hold
     let decision = decision.ok_or_else(|| gone(run, hold))?;
     let question = decision.changeable.as_deref().ok_or_else(|| Refusal::AnswerStands { by: decision.actor.clone() })?;
     match &run.end {
-        Some(end @ (End::Aborted | End::Cancelled)) => Err(Refusal::Ended { status: super::status_word(end) }),
+        Some(end @ (End::Aborted | End::Cancelled)) => Err(Refusal::Ended { status: end.status() }),
         Some(End::Failed(_) | End::Complete) | None => Ok((decision, question)),
     }
 }

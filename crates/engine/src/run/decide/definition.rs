@@ -15,7 +15,7 @@ use crate::spec::workflow::{Phase, Workflow};
 pub(super) fn accept(run: &Run, definition: Digest, workflow: &Workflow, files: &[FrozenFile]) -> Result<Vec<Event>, Refusal> {
     match &run.end {
         Some(end @ (End::Complete | End::Aborted | End::Cancelled)) => {
-            return Err(Refusal::Ended { status: super::status_word(end) });
+            return Err(Refusal::Ended { status: end.status() });
         }
         Some(End::Failed(_)) | None => {}
     }

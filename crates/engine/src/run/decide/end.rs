@@ -21,7 +21,7 @@ pub(super) fn take_over(run: &Run, driver: &DriverId, detached: bool, envelope: 
             }
         }
         Some(end @ (End::Complete | End::Aborted | End::Cancelled)) => {
-            return Err(Refusal::Ended { status: super::status_word(end) });
+            return Err(Refusal::Ended { status: end.status() });
         }
         Some(End::Failed(_)) => {
             if run.waits_for_review() {
@@ -73,7 +73,7 @@ fn cut_off(run: &Run, envelope: &Envelope) -> Vec<Event> {
 pub(super) fn cancel(run: &Run, reason: Option<String>) -> Result<Vec<Event>, Refusal> {
     match &run.end {
         Some(end @ (End::Complete | End::Aborted | End::Cancelled)) => {
-            return Err(Refusal::Ended { status: super::status_word(end) });
+            return Err(Refusal::Ended { status: end.status() });
         }
         Some(End::Failed(_)) | None => {}
     }

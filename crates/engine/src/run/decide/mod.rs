@@ -20,7 +20,7 @@ use crate::run::command::{Actor, Channel, Command, CommandKind, Create, Envelope
 use crate::run::event::{Entry, Event, RefusedAttempt};
 use crate::run::follow::{self, Step};
 use crate::run::refusal::Refusal;
-use crate::run::state::{End, Run, keeps_refused_attempt};
+use crate::run::state::{Run, keeps_refused_attempt};
 use crate::spec::workflow::Workflow;
 use crate::time::Timestamp;
 use std::sync::Arc;
@@ -231,13 +231,4 @@ fn entry_by(actor: Option<Actor>, envelope: &Envelope, event: Event) -> Entry {
 
 fn apply(run: &mut Run, entry: &Entry) {
     run.apply(entry).expect("what was decided fits the state that it was decided on");
-}
-
-pub(super) fn status_word(end: &End) -> &'static str {
-    match end {
-        End::Complete => "complete",
-        End::Failed(_) => "failed",
-        End::Aborted => "aborted",
-        End::Cancelled => "cancelled",
-    }
 }

@@ -1,6 +1,5 @@
 //! What a person asks of single tasks and gates: another attempt, or to let it count as done.
 
-use super::status_word;
 use crate::hold::{Action, Hold, HoldKind, HoldState, Scope};
 use crate::id::{HoldId, IdSource, StepKey, TaskKey};
 use crate::run::command::Envelope;
@@ -8,7 +7,7 @@ use crate::run::event::{Event, Failure};
 use crate::run::follow;
 use crate::run::phase::PhaseRun;
 use crate::run::refusal::Refusal;
-use crate::run::state::{End, GateRun, GateState, Run, TaskState};
+use crate::run::state::{End, GateRun, GateState, Run, StepStatus, TaskState};
 
 /// A person asks for a new attempt.
 pub(super) fn retry(run: &Run, envelope: &Envelope, step: &StepKey, cut_off: Option<u32>) -> Result<Vec<Event>, Refusal> {
@@ -65,7 +64,7 @@ pub(super) fn skip(
 /// A run that has ended for good stays as it is; one that failed can go on.
 fn refuse_ended(run: &Run) -> Result<(), Refusal> {
     match &run.end {
-        Some(end @ (End::Complete | End::Aborted | End::Cancelled)) => Err(Refusal::Ended { status: status_word(end) }),
+        Some(end @ (End::Complete | End::Aborted | End::Cancelled)) => Err(Refusal::Ended { status: end.status() }),
         Some(End::Failed(_)) | None => Ok(()),
     }
 }
@@ -94,7 +93,7 @@ enum Standing {
     /// It failed or was cut off.
     Stopped,
     /// There is nothing left to do.
-    Done(&'static str),
+    Done(StepStatus),
 }
 
 fn find<'r>(run: &'r Run, step: &StepKey) -> Result<Found<'r>, Refusal> {
@@ -135,7 +134,7 @@ impl Found<'_> {
                         Standing::Stopped
                     }
                     TaskState::Done | TaskState::Skipped | TaskState::LeftOut { .. } | TaskState::Tolerated(_) => {
-                        Standing::Done(task.state.word())
+                        Standing::Done(task.state.status())
                     }
                 }
             }
@@ -146,8 +145,7 @@ impl Found<'_> {
                 GateState::Running if run.stopping || cut_off == Some(gate.attempts) => Standing::CutOff(None),
                 GateState::Running => Standing::Running,
                 GateState::Failed(_) => Standing::Stopped,
-                GateState::Passed => Standing::Done("passed"),
-                GateState::Waived => Standing::Done("waived"),
+                GateState::Passed | GateState::Waived => Standing::Done(gate.state.status()),
             },
         }
     }

@@ -1,6 +1,6 @@
 //! What is asked of a pipeline: a review before it begins, notes, its phase once more.
 
-use super::{status_word, void_others};
+use super::void_others;
 use crate::run::command::Envelope;
 use crate::run::event::Event;
 use crate::run::pipeline::{Lifecycle, PipelineFact, PipelineWish, REVIEWS, Review, Verdict};
@@ -46,7 +46,7 @@ fn fact(fact: PipelineFact) -> Event {
 /// accepted over one that allows.
 fn file_review(run: &Run, envelope: &Envelope, review: &Review) -> Result<Vec<Event>, Refusal> {
     match &run.end {
-        Some(end @ (End::Complete | End::Aborted | End::Cancelled)) => return Err(Refusal::Ended { status: status_word(end) }),
+        Some(end @ (End::Complete | End::Aborted | End::Cancelled)) => return Err(Refusal::Ended { status: end.status() }),
         Some(End::Failed(_)) | None => {}
     }
     if run.current.is_some() || run.position > 0 {
@@ -108,7 +108,7 @@ fn file_review(run: &Run, envelope: &Envelope, review: &Review) -> Result<Vec<Ev
 fn restart(run: &Run, envelope: &Envelope) -> Result<Vec<Event>, Refusal> {
     envelope.caller.may_decide("run a phase again")?;
     match &run.end {
-        Some(end @ (End::Complete | End::Aborted | End::Cancelled)) => return Err(Refusal::Ended { status: status_word(end) }),
+        Some(end @ (End::Complete | End::Aborted | End::Cancelled)) => return Err(Refusal::Ended { status: end.status() }),
         Some(End::Failed(_)) | None => {}
     }
     let Some(phase) = &run.current else { return Ok(Vec::new()) };

@@ -3,6 +3,7 @@
 use crate::datum::Datum;
 use crate::digest::Digest;
 use crate::id::{DriverId, RunId};
+use crate::run::index::Vocabulary;
 use crate::run::pipeline::Imported;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -75,6 +76,14 @@ impl RunKind {
             Self::Workflow => "workflow",
             Self::Plan => "plan",
         }
+    }
+}
+
+impl Vocabulary for RunKind {
+    const ALL: &'static [Self] = &[Self::Workflow, Self::Plan];
+
+    fn as_str(self) -> &'static str {
+        self.word()
     }
 }
 

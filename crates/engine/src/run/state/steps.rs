@@ -80,21 +80,89 @@ impl TaskState {
         }
     }
 
+    /// The same without its details.
+    pub fn status(&self) -> StepStatus {
+        match self {
+            Self::Waiting => StepStatus::Waiting,
+            Self::Running => StepStatus::Running,
+            Self::Backoff { .. } => StepStatus::Backoff,
+            Self::Interrupted => StepStatus::Interrupted,
+            Self::Failed(_) => StepStatus::Failed,
+            Self::Done => StepStatus::Done,
+            Self::Skipped => StepStatus::Skipped,
+            Self::Spread => StepStatus::Spread,
+            Self::Held => StepStatus::Held,
+            Self::LeftOut { .. } => StepStatus::LeftOut,
+            Self::Tolerated(_) => StepStatus::Tolerated,
+        }
+    }
+}
+
+/// The status of a task or gate, or of one attempt of it, as views and messages show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepStatus {
+    /// It has not started, or starts again when it can.
+    Waiting,
+    /// An attempt of it runs.
+    Running,
+    /// Its next attempt waits for a timer.
+    Backoff,
+    /// It was cut off.
+    Interrupted,
+    /// It failed.
+    Failed,
+    /// It is done.
+    Done,
+    /// A person skipped it.
+    Skipped,
+    /// It runs once for each item of its list.
+    Spread,
+    /// It waits for rework that an answer asked for.
+    Held,
+    /// Its condition left it out.
+    LeftOut,
+    /// It failed, and the phase continues without it.
+    Tolerated,
+    /// It was ended because another one failed.
+    Stopped,
+    /// An attempt was done, and the task runs again because its condition does not hold yet.
+    Repeated,
+    /// The agent of an attempt handed over to a person.
+    HandedOver,
+    /// A gate passed.
+    Passed,
+    /// A person waived a gate.
+    Waived,
+}
+
+impl StepStatus {
     /// The word for it.
-    pub fn word(&self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
             Self::Running => "running",
-            Self::Backoff { .. } => "backoff",
+            Self::Backoff => "backoff",
             Self::Interrupted => "interrupted",
-            Self::Failed(_) => "failed",
+            Self::Failed => "failed",
             Self::Done => "done",
             Self::Skipped => "skipped",
             Self::Spread => "spread",
             Self::Held => "held",
-            Self::LeftOut { .. } => "left_out",
-            Self::Tolerated(_) => "tolerated",
+            Self::LeftOut => "left_out",
+            Self::Tolerated => "tolerated",
+            Self::Stopped => "stopped",
+            Self::Repeated => "repeated",
+            Self::HandedOver => "handed_over",
+            Self::Passed => "passed",
+            Self::Waived => "waived",
         }
+    }
+}
+
+impl std::fmt::Display for StepStatus {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.pad(self.word())
     }
 }
 
@@ -185,6 +253,17 @@ impl GateState {
 }
 
 impl GateState {
+    /// The same without its details.
+    pub fn status(&self) -> StepStatus {
+        match self {
+            Self::Waiting => StepStatus::Waiting,
+            Self::Running => StepStatus::Running,
+            Self::Passed => StepStatus::Passed,
+            Self::Failed(_) => StepStatus::Failed,
+            Self::Waived => StepStatus::Waived,
+        }
+    }
+
     /// Why it failed, where it did.
     pub fn failure(&self) -> Option<&Failure> {
         match self {

@@ -1,6 +1,7 @@
 //! The context that scripts, conditions and templates see, and what tasks put into it.
 
 use super::*;
+use crate::run::event::RunKind;
 use crate::run::view::Context;
 use serde_json::{Value, json};
 
@@ -143,6 +144,6 @@ fn gap_checks_are_seen_with_what_followed_from_them() {
 fn a_run_is_listed_as_an_execution_of_a_workflow() {
     let mut bench = Bench::new(workflow(vec![phase("one", vec![task("a", &[])])]));
     let (_, _, rows) = bench.run.seal(Vec::new());
-    assert_eq!(rows.run.map(|row| (row.kind, row.workflow)), Some(("workflow".into(), "test".into())));
-    assert_eq!(crate::run::event::RunKind::Plan.word(), "plan");
+    assert_eq!(rows.run.map(|row| (row.kind, row.workflow)), Some((RunKind::Workflow.into(), "test".into())));
+    assert_eq!(RunKind::Plan.word(), "plan");
 }

@@ -248,7 +248,7 @@ fn cancelling_ends_the_run_for_good() {
     assert_eq!(bench.run.status(), Status::Cancelled);
     assert!(bench.run.pending().is_empty());
     let again = bench.tell(person(), CommandKind::Cancel { reason: None }, false);
-    assert!(matches!(again, Err(Refusal::Ended { status: "cancelled" })));
+    assert!(matches!(again, Err(Refusal::Ended { status: Status::Cancelled })));
     let resumed =
         bench.tell(Actor::driver(), CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false }, true);
     assert!(matches!(resumed, Err(Refusal::Ended { .. })));

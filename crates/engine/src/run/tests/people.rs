@@ -5,6 +5,7 @@ use crate::hold::{HoldKind, HoldState};
 use crate::id::StepKey;
 use crate::run::Status;
 use crate::run::event::AttemptReason;
+use crate::run::state::StepStatus;
 use std::time::Duration;
 
 pub(super) fn retry(task: &str) -> CommandKind {
@@ -124,7 +125,7 @@ fn a_retry_takes_back_the_question_about_the_task() {
     assert!(bench.run.holds.is_empty());
     let (_, _, rows) = bench.run.seal(Vec::new());
     assert_eq!((&rows.holds[0].hold, rows.holds[0].state), (&hold, HoldState::Void));
-    assert_eq!(rows.run.unwrap().status, "running");
+    assert!(rows.run.unwrap().status.is(Status::Running));
     let late = CommandKind::Answer { hold, revision: Some(1), option: "rerun".into(), feedback: None };
     assert!(matches!(bench.tell(person(), late, false), Err(Refusal::HoldVoided { .. })));
     bench.outcome(CommandKind::Look);
@@ -269,8 +270,8 @@ fn a_gate_is_tried_again_or_waived() {
     bench.tell(person(), body("test"), true).unwrap();
     assert!(bench.run.holds.is_empty());
     assert!(bench.has(|event| matches!(event, Event::GateWaived { reason: Some(reason), .. } if reason == "flaky")));
-    assert!(matches!(bench.tell(person(), body("lint"), true), Err(Refusal::StepDone { state: "passed", .. })));
-    assert!(matches!(bench.tell(person(), body("test"), true), Err(Refusal::StepDone { state: "waived", .. })));
+    assert!(matches!(bench.tell(person(), body("lint"), true), Err(Refusal::StepDone { state: StepStatus::Passed, .. })));
+    assert!(matches!(bench.tell(person(), body("test"), true), Err(Refusal::StepDone { state: StepStatus::Waived, .. })));
     bench.work();
     assert_eq!(bench.run.status(), Status::Complete);
 
@@ -307,7 +308,7 @@ fn what_is_done_stays_done() {
     bench.work();
     for body in [retry("a"), skip("a")] {
         let Err(Refusal::StepDone { state, .. }) = bench.tell(person(), body, true) else { panic!() };
-        assert_eq!(state, "done");
+        assert_eq!(state, StepStatus::Done);
     }
     assert_eq!(bench.run.status(), Status::Waiting, "the checkpoint still asks");
 }
@@ -318,8 +319,8 @@ fn asking_twice_is_told_and_changes_nothing() {
     bench.tell(person(), retry("a"), false).unwrap();
     assert!(matches!(bench.tell(person(), retry("a"), false), Err(Refusal::AlreadyAsked { .. })));
     bench.tell(person(), skip("a"), false).unwrap();
-    assert!(matches!(bench.tell(person(), skip("a"), false), Err(Refusal::StepDone { state: "skipped", .. })));
-    assert!(matches!(bench.tell(person(), retry("a"), false), Err(Refusal::StepDone { state: "skipped", .. })));
+    assert!(matches!(bench.tell(person(), skip("a"), false), Err(Refusal::StepDone { state: StepStatus::Skipped, .. })));
+    assert!(matches!(bench.tell(person(), retry("a"), false), Err(Refusal::StepDone { state: StepStatus::Skipped, .. })));
 }
 
 #[test]
@@ -339,7 +340,7 @@ fn a_run_that_has_ended_for_good_is_not_moved() {
     let mut bench = failed();
     bench.tell(person(), CommandKind::Cancel { reason: None }, false).unwrap();
     for body in [retry("a"), skip("a")] {
-        assert!(matches!(bench.tell(person(), body, false), Err(Refusal::Ended { status: "cancelled" })));
+        assert!(matches!(bench.tell(person(), body, false), Err(Refusal::Ended { status: Status::Cancelled })));
     }
 }
 

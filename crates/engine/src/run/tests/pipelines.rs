@@ -216,7 +216,7 @@ fn a_person_may_resume_an_aborted_or_cancelled_pipeline_where_it_was() {
     assert_eq!(lists(&bench), expected("complete", 2, "WS1 WS2 WS3", "", ""));
     let mut other = Bench::new(workflow(vec![phase("one", vec![task("a", &[])])]));
     other.tell(person(), CommandKind::Cancel { reason: None }, true).unwrap();
-    assert!(matches!(other.tell(person(), take_over(), true), Err(Refusal::Ended { status: "cancelled" })));
+    assert!(matches!(other.tell(person(), take_over(), true), Err(Refusal::Ended { status: Status::Cancelled })));
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub fn write(drawing: &Drawing) -> String {
     let least = (title.width() as f64 * 9.5).max(LEAST);
     let width = cards.iter().map(|card| card.width).fold(least, f64::max);
     let mut body = String::new();
-    let state = drawing.status.map(|(mark, word)| format!("{DOT}{} {word}", mark.sign())).unwrap_or_default();
+    let state = drawing.status.map(|status| format!("{DOT}{} {status}", Mark::of_run(status).sign())).unwrap_or_default();
     let _ = writeln!(
         body,
         "<text class=\"title\" x=\"{MARGIN}\" y=\"{}\">{}<tspan class=\"faint\">{}</tspan></text>",
