@@ -112,7 +112,7 @@ impl Asking<'_> {
 async fn drive_and_ask(driver: &mut Driver, asking: &mut Asking<'_>, halt: &Halt) -> Result<Paused, DriveError> {
     let world = driver.world().clone();
     loop {
-        let marker = world.store.changes();
+        let marker = world.store.changes_of(&driver.run().id);
         match drive_asked(driver, asking, halt).await? {
             Paused::Waiting if asking.future.is_some() && !driver.run().open_holds().is_empty() => {}
             paused @ (Paused::Waiting | Paused::Ended | Paused::Interrupted) => return Ok(paused),
@@ -123,7 +123,7 @@ async fn drive_and_ask(driver: &mut Driver, asking: &mut Asking<'_>, halt: &Halt
                 Over::NoOneThere => {}
                 Over::Interrupted | Over::Halted => return Ok(Paused::Waiting),
             },
-            changed = world.store.run_changed(&run.id, marker) => {
+            changed = world.store.run_changed(&run.id, marker, Some(run.version)) => {
                 changed?;
             }
             () = next_timer(&world, run) => {

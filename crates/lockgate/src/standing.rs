@@ -79,13 +79,13 @@ pub struct Changes<'s> {
 impl<'s> Changes<'s> {
     /// Those from now on; to be made before the first look, so that nothing is missed between.
     pub fn of(store: &'s dyn Store, run: &'s RunId) -> Self {
-        Self { store, run, marker: store.changes() }
+        Self { store, run, marker: store.changes_of(run) }
     }
 
     /// Ends when somebody may have committed something to the run, or its driver may have died.
     pub async fn next(&mut self) -> Result<(), Error> {
         tokio::select! {
-            changed = self.store.run_changed(self.run, self.marker) => self.marker = changed?,
+            changed = self.store.run_changed(self.run, self.marker, None) => self.marker = changed?,
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
         Ok(())

@@ -40,9 +40,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How long a driver waits for an outcome before it looks whether somebody else changed the run.
-const LOOK_AFTER: Duration = Duration::from_millis(2);
-
 /// How long what was killed may take to disappear before the driver no longer waits for it.
 const KILLING: Duration = Duration::from_secs(1);
 
@@ -101,6 +98,8 @@ pub struct Driver {
     outcomes: FuturesUnordered<BoxFuture<'static, (Effect, Performed)>>,
     fold_size: usize,
     since_fold: usize,
+    /// The changes of the run up to this marker are in the state.
+    seen: u64,
     /// Whether the state is as it was read or made just now, so that there is no need to look what others did.
     fresh: bool,
     listener: Box<dyn Listener>,
@@ -129,10 +128,11 @@ impl Driver {
         let mut values = values;
         read_ahead(&world, &mut run, &mut entries, &mut values).await;
         let (driver, term) = (world.store.driver().clone(), world.store.lease().term());
+        let seen = world.store.changes_of(&run.id);
         let heard = append_first(&world, &mut run, entries, values, Some(driver)).await?;
         listener.committed(&run, &heard);
         let claim = Claim::new(&world.store, &run.id, 1, term);
-        Ok(Self::new(world, Fresh { run, folded: 0, tail: 0 }, claim, true, listener))
+        Ok(Self::new(world, Fresh { run, folded: 0, tail: 0 }, seen, claim, true, listener))
     }
 
     /// Takes a run over and drives it from here on: what its last driver left running is ended, and what was cut off is dealt with.
@@ -164,6 +164,7 @@ impl Driver {
             Err(ClaimError::DrivenBy(by)) => return Err(DriveError::DrivenBy { run: run.clone(), by }),
             Err(ClaimError::Store(error)) => return Err(error.into()),
         };
+        let seen = world.store.changes_of(run);
         let fresh = match read {
             Some(mut read) => {
                 catch_up(&*world.store, &mut read.run).await?;
@@ -174,10 +175,10 @@ impl Driver {
         let orphans = world.perform.end_orphans(&fresh.run).await;
         orphans.map_err(|detail| DriveError::Orphans { run: run.clone(), detail })?;
         let body = CommandKind::TakeOver { driver: world.store.driver().clone(), detached };
-        Ok((Self::new(world, fresh, claim, false, listener), body))
+        Ok((Self::new(world, fresh, seen, claim, false, listener), body))
     }
 
-    fn new(world: World, fresh: Fresh, claim: Claim, recorded: bool, listener: Box<dyn Listener>) -> Self {
+    fn new(world: World, fresh: Fresh, seen: u64, claim: Claim, recorded: bool, listener: Box<dyn Listener>) -> Self {
         Self {
             world,
             open: watch::Sender::new(open::of(&fresh.run)),
@@ -191,6 +192,7 @@ impl Driver {
             outcomes: FuturesUnordered::new(),
             fold_size: fresh.folded,
             since_fold: fresh.tail,
+            seen,
             fresh: true,
             listener,
             projector: None,
@@ -295,26 +297,19 @@ impl Driver {
         }
     }
 
-    /// Waits for the next outcome; gives none when the driver is asked to stop or somebody else changed the run.
+    /// Waits for the next outcome; gives none when the driver is asked to stop or another process changed the run.
     async fn wait(&mut self, halt: &Halt) -> Result<Option<Waiting>, DriveError> {
-        // Most scripts are done sooner than it takes to look what others did.
-        tokio::select! {
-            biased;
-            Some((effect, performed)) = self.outcomes.next() => return Ok(Some(self.outcome(effect, performed))),
-            () = halt.stop.stopped() => return Ok(None),
-            () = tokio::time::sleep(LOOK_AFTER) => {}
-        }
-        let mut marker = self.world.store.changes();
         loop {
-            if self.look().await? {
-                return Ok(None);
-            }
             let store = self.world.store.clone();
             tokio::select! {
                 biased;
                 Some((effect, performed)) = self.outcomes.next() => return Ok(Some(self.outcome(effect, performed))),
                 () = halt.stop.stopped() => return Ok(None),
-                changed = store.run_changed(&self.run.id, marker) => marker = changed?,
+                // The feed leaves out what this driver committed itself.
+                changed = store.run_changed(&self.run.id, self.seen, Some(self.run.version)) => self.seen = changed?,
+            }
+            if self.look().await? {
+                return Ok(None);
             }
         }
     }

@@ -8,6 +8,7 @@
 //! | [`postgres`] | the store in a PostgreSQL database, for many machines: one lease per driver |
 //! | [`memory`] | the same behaviour without a disk, with faults on request, for tests and simulation |
 //! | [`lease`] | how long a process may rely on what it claimed, by its own clock |
+//! | `feed` | one source of changes per process, any number of waiters |
 //! | [`backup`] | copies of a store in a file |
 //! | [`verify`] | finds what was changed or lost in a store |
 //! | [`conformance`] | the claims that every backend is tested against |
@@ -16,6 +17,7 @@ pub mod backup;
 #[doc(hidden)]
 pub mod conformance;
 pub mod error;
+mod feed;
 pub mod lease;
 pub mod memory;
 mod number;

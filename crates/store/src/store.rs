@@ -289,16 +289,22 @@ pub trait Store: Send + Sync {
     /// Timers that are due at this moment or before it, the earliest first.
     fn timers(&self, due_before: Timestamp, limit: usize) -> Future<'_, Result<Vec<TimerRow>, StoreError>>;
 
-    /// A marker of the present state: another one means that somebody may have committed since.
+    /// A marker of the present state: another one means that another process may have committed since, or that a driver has ended.
     fn changes(&self) -> u64;
+
+    /// A marker for [`Store::run_changed`], to be taken before the run is read: from then on, changes of this run are told from those of others.
+    fn changes_of(&self, run: &RunId) -> u64;
 
     /// Ends, with the new marker, when any process may have committed since that marker was given.
     fn changed(&self, since: u64) -> Future<'_, Result<u64, StoreError>>;
 
-    /// The same for the commits of one run. It may end sooner, and does where a store cannot tell the runs apart.
-    fn run_changed(&self, run: &RunId, since: u64) -> Future<'_, Result<u64, StoreError>> {
-        let _ = run;
-        self.changed(since)
+    /// The same for one run: its commits, and who drives it. With a version that is `known`, commits up to that one do not count.
+    /// It may end sooner, and does where a store cannot tell what changed.
+    fn run_changed<'a>(&'a self, run: &'a RunId, since: u64, known: Option<u64>) -> Future<'a, Result<u64, StoreError>>;
+
+    /// Why changes of other processes are noticed later than they could be, if they are.
+    fn changes_warning(&self) -> Option<String> {
+        None
     }
 
     /// For verification: all that is stored of one run beside its commits.

@@ -69,9 +69,10 @@ impl Parked {
 
     /// Reads the run again, to go on with it.
     pub async fn wake(&self, world: World, listener: Box<dyn Listener>) -> Result<Driver, DriveError> {
+        let seen = world.store.changes_of(&self.run);
         let fresh = load_fresh(&*world.store, &self.run).await?;
         let claim = Claim::new(&world.store, &self.run, self.epoch, self.term);
-        let driver = Driver::new(world, fresh, claim, true, listener);
+        let driver = Driver::new(world, fresh, seen, claim, true, listener);
         driver.refuse_takeover()?;
         Ok(driver)
     }

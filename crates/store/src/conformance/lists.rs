@@ -188,11 +188,12 @@ pub async fn commits_of_any_process_are_changes(backend: &dyn Backend) {
     assert_ne!(store.changed(marker).await.unwrap(), marker);
     for writer in [&store, &other] {
         let marker = store.changes();
-        let waiting = store.run_changed(&scribe.run, marker);
+        let (run, known) = (scribe.run.clone(), scribe.version);
+        let waiting = store.run_changed(&run, marker, Some(known));
         let ((), changed) = futures::future::join(scribe.write(&**writer, "more"), waiting).await;
         let marker = changed.unwrap();
         scribe.write(&**writer, "last").await;
-        store.run_changed(&scribe.run, marker).await.unwrap();
+        store.run_changed(&run, marker, None).await.unwrap();
     }
 }
 

@@ -7,6 +7,7 @@ mod data;
 
 use crate::backup::{Moment, copy_runs};
 use crate::error::{AppendError, ClaimError, StoreError};
+use crate::feed::Feed;
 use crate::store::{
     Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit, StoredRun,
     StoredValue, Unreferred,
@@ -21,7 +22,6 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use tokio::sync::watch;
 
 /// How the next append of a process fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ struct Process {
 #[derive(Debug)]
 struct Shared {
     data: Mutex<Data>,
-    changes: watch::Sender<u64>,
+    feed: Feed,
 }
 
 impl Shared {
@@ -62,6 +62,7 @@ impl Shared {
 impl Drop for Process {
     fn drop(&mut self) {
         self.shared.data().live.remove(&self.driver);
+        self.shared.feed.all_changed();
     }
 }
 
@@ -74,7 +75,7 @@ impl Default for MemoryStore {
 impl MemoryStore {
     /// An empty store, and the first process that uses it.
     pub fn new() -> Self {
-        Self::process_of(Arc::new(Shared { data: Mutex::default(), changes: watch::Sender::new(0) }))
+        Self::process_of(Arc::new(Shared { data: Mutex::default(), feed: Feed::default() }))
     }
 
     /// Another process that uses the same store.
@@ -121,14 +122,15 @@ impl MemoryStore {
             Some(Fault::AfterCommit) => Err(unknown()),
             None => Ok(()),
         };
+        let (run, version) = (append.run.clone(), append.commit.version);
         self.data().append(append, &self.process.driver)?;
-        self.process.shared.changes.send_modify(|number| *number += 1);
+        self.process.shared.feed.runs_changed([(&run, Some(version))].into_iter());
         after
     }
 
     fn claim_now(&self, run: &RunId) -> Result<u64, ClaimError> {
         let epoch = self.data().claim(run, &self.process.driver)?;
-        self.process.shared.changes.send_modify(|number| *number += 1);
+        self.process.shared.feed.runs_changed([(run, None)].into_iter());
         Ok(epoch)
     }
 
@@ -216,15 +218,19 @@ impl Store for MemoryStore {
     }
 
     fn changes(&self) -> u64 {
-        *self.process.shared.changes.borrow()
+        self.process.shared.feed.marker()
+    }
+
+    fn changes_of(&self, run: &RunId) -> u64 {
+        self.process.shared.feed.marker_of(run)
     }
 
     fn changed(&self, since: u64) -> Future<'_, Result<u64, StoreError>> {
-        let mut changes = self.process.shared.changes.subscribe();
-        Box::pin(async move {
-            let number = changes.wait_for(|number| *number != since).await;
-            number.map(|number| *number).map_err(|closed| StoreError::Io(closed.to_string()))
-        })
+        Box::pin(self.process.shared.feed.changed(since, || Ok(())))
+    }
+
+    fn run_changed<'a>(&'a self, run: &'a RunId, since: u64, known: Option<u64>) -> Future<'a, Result<u64, StoreError>> {
+        Box::pin(self.process.shared.feed.run_changed(run, since, known, || Ok(())))
     }
 
     fn stored_run(&self, run: &RunId) -> Future<'_, Result<Option<StoredRun>, StoreError>> {
@@ -258,7 +264,7 @@ impl Store for MemoryStore {
     fn remove_unreferred_values(&self) -> Future<'_, Result<Unreferred, StoreError>> {
         Box::pin(async move {
             let removed = self.data().remove_unreferred();
-            self.process.shared.changes.send_modify(|number| *number += 1);
+            self.process.shared.feed.all_changed();
             Ok(removed)
         })
     }

@@ -16,6 +16,7 @@ use crate::lease::{Lease, machine_clock};
 use crate::store::DriverInfo;
 use lockgate_engine::id::{DriverId, IdSource, RunId};
 use lockgate_engine::time::Timestamp;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, OnceCell};
@@ -176,6 +177,18 @@ impl Drivers {
         };
         let info = rows.first().map(read).transpose().map(Option::flatten);
         info.map_err(|error: Error| corrupt(&link.place, &error.to_string()))
+    }
+
+    /// All drivers that are alive, as far as this process can know.
+    pub(super) async fn all_alive(link: &Link) -> Result<BTreeSet<DriverId>, StoreError> {
+        let text = format!("SELECT d.driver, {PROCESS} FROM lockgate.drivers d WHERE d.expires_at > clock_timestamp()");
+        let rows = link.read(&text, &[]).await?;
+        let read = |row: &Row| {
+            let left = row.try_get::<_, Option<&str>>(1)?.is_some_and(process::has_ended);
+            Ok(if left { None } else { Some(DriverId(row.try_get(0)?)) })
+        };
+        let alive: Result<Vec<Option<DriverId>>, Error> = rows.iter().map(read).collect();
+        Ok(alive.map_err(|error| corrupt(&link.place, &error.to_string()))?.into_iter().flatten().collect())
     }
 }
 

@@ -45,7 +45,7 @@ use crate::store::{
     Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit, StoredRun,
     StoredValue, Unreferred, refuse_misuse,
 };
-use changes::Changes;
+use changes::{Changes, Checked};
 use drivers::Drivers;
 use link::Link;
 use lockgate_engine::digest::Digest;
@@ -89,7 +89,7 @@ impl StoreParts {
         let writer = || Writer::new(Link::new(place.clone(), writer::SETTINGS), drivers.clone(), changes.clone());
         let writers = Writers::begin(writer, opener);
         tokio::spawn(changes.clone().notify(link.clone()));
-        tokio::spawn(changes.clone().look(link.clone(), snapshot));
+        tokio::spawn(changes.clone().check(link.clone(), Checked::new(snapshot)));
         Ok(Arc::new(Self { link, writers, drivers, changes }))
     }
 
@@ -204,13 +204,16 @@ impl Store for PostgresStore {
         self.parts.changes.marker()
     }
 
+    fn changes_of(&self, run: &RunId) -> u64 {
+        self.parts.changes.marker_of(run)
+    }
+
     fn changed(&self, since: u64) -> Future<'_, Result<u64, StoreError>> {
         Box::pin(async move { self.parts.changes.changed(since).await })
     }
 
-    fn run_changed(&self, run: &RunId, since: u64) -> Future<'_, Result<u64, StoreError>> {
-        let run = run.clone();
-        Box::pin(async move { self.parts.changes.run_changed(&run, since).await })
+    fn run_changed<'a>(&'a self, run: &'a RunId, since: u64, known: Option<u64>) -> Future<'a, Result<u64, StoreError>> {
+        Box::pin(self.parts.changes.run_changed(run, since, known))
     }
 
     fn stored_run(&self, run: &RunId) -> Future<'_, Result<Option<StoredRun>, StoreError>> {

@@ -161,8 +161,8 @@ impl Writer {
         match outcome {
             Ok(appended) => {
                 let taken = batch.iter().zip(&appended).filter(|(_, appended)| **appended == Appended::Taken);
-                let mut taken = taken.map(|(waiting, _)| (&waiting.append.run, Some(waiting.append.commit.version))).peekable();
-                if taken.peek().is_some() {
+                let taken = taken.map(|(waiting, _)| (&waiting.append.run, Some(waiting.append.commit.version)));
+                if taken.clone().next().is_some() {
                     self.changes.committed(taken);
                 }
                 for (Waiting { append, reply }, appended) in batch.into_iter().zip(appended) {

@@ -1,10 +1,11 @@
 //! Makes one transaction of a batch of requests, on the connection that writes.
 
-use super::append::{self, Appended, Broken, Remembered};
+use super::append::{self, Appended, Broken, Claimed, Remembered};
 use super::bound::Bound;
+use super::changes::Changes;
 use super::drivers::Drivers;
 use super::errors::{explain, is_busy};
-use super::head::{Head, Record};
+use super::head::Head;
 use super::log::Log;
 use super::open::Place;
 use super::presence::Presence;
@@ -15,14 +16,13 @@ use rusqlite::{Connection, ffi};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use tokio::sync::Notify;
 
 /// The connection that writes, and what it needs.
 #[derive(Debug)]
 pub(super) struct Committer {
     place: Place,
     drivers: Arc<Drivers>,
-    committed: Arc<Notify>,
+    changes: Arc<Changes>,
     /// Opened when it is needed first, and again after it failed to roll back.
     connection: Option<Connection>,
     bound: Bound,
@@ -33,10 +33,10 @@ pub(super) struct Committer {
 }
 
 impl Committer {
-    pub(super) fn new(place: Place, drivers: Arc<Drivers>, committed: Arc<Notify>, presence: Arc<Presence>) -> Self {
+    pub(super) fn new(place: Place, drivers: Arc<Drivers>, changes: Arc<Changes>, presence: Arc<Presence>) -> Self {
         let (log, head) = (Log::new(&place.folder), Head::new(&place));
         let (bound, remembered) = (Bound::default(), Remembered::default());
-        Self { place, drivers, committed, connection: None, bound, remembered, log, head, presence }
+        Self { place, drivers, changes, connection: None, bound, remembered, log, head, presence }
     }
 
     /// Makes the batch durable, each request with what became of it; or fails, and then nothing of it is recorded unless the error says so.
@@ -54,27 +54,29 @@ impl Committer {
             self.connection = Some(connection);
         }
         match result {
-            Ok(true) => {
-                self.acknowledge(batch);
-                self.committed.notify_waiters();
-            }
+            Ok(true) => self.acknowledge(batch),
             Ok(false) => {}
             Err(_) => self.remembered.forget(),
         }
         result
     }
 
-    /// Writes down, outside the database, what is durable in it.
+    /// Writes down, outside the database, what is durable in it, and tells who waits for it.
     fn acknowledge(&mut self, batch: &[Request]) {
-        let remembered = &self.remembered;
-        let taken = batch.iter().filter_map(|request| match request {
-            Request::Append(append, Appended::Taken, _) => {
-                let (run_key, commit) = (remembered.number_of(&append.run)?, &append.commit);
-                Some(Record { run: append.run.clone(), run_key, version: commit.version, hash: commit.hash })
+        let (mut appended, mut claims) = (Vec::new(), Vec::new());
+        for request in batch {
+            match request {
+                Request::Append(append, Appended::Taken, _) => {
+                    appended.extend(self.remembered.number_of(&append.run).map(|run_key| (&**append, run_key)));
+                }
+                Request::Claim(run, Claimed::Epoch(_), _) => claims.push(run),
+                Request::Append(_, Appended::Conflict | Appended::Fenced | Appended::NoRun, _)
+                | Request::Claim(_, Claimed::DrivenBy(_) | Claimed::NoRun, _) => {}
             }
-            Request::Append(..) | Request::Claim(..) => None,
-        });
-        self.head.acknowledge(taken);
+        }
+        if !appended.is_empty() || !claims.is_empty() {
+            self.changes.committed(&mut self.head, &appended, &claims);
+        }
     }
 
     fn connect(&self) -> Result<Connection, StoreError> {

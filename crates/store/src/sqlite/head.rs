@@ -10,14 +10,15 @@ use super::errors::explain_system;
 use super::open::Place;
 use super::reader::Reader;
 use crate::error::StoreError;
-use crate::store::Missing;
+use crate::store::{Append, Missing};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// How long a record is. The first is that of the last commit of all; after it comes one for each run, at its number.
 const RECORD: usize = 64;
@@ -25,18 +26,21 @@ const HASH: usize = 16;
 const NAME: usize = 31;
 const CHECKED: usize = 8 + HASH + 1 + NAME;
 
+/// A record as it is written.
+pub(super) type RecordBytes = [u8; RECORD];
+
 /// A commit that was acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Record {
-    pub(super) run: RunId,
-    pub(super) run_key: i64,
-    pub(super) version: u64,
-    pub(super) hash: Digest,
+struct Record {
+    run: RunId,
+    run_key: i64,
+    version: u64,
+    hash: Digest,
 }
 
 impl Record {
     /// None where the name of the run is too long, which no run that Lockgate names is.
-    fn to_bytes(&self) -> Option<[u8; RECORD]> {
+    fn to_bytes(&self) -> Option<RecordBytes> {
         let name = self.run.as_str().as_bytes();
         let mut bytes = [0; RECORD];
         bytes[..8].copy_from_slice(&commit_key(self.run_key, self.version).to_le_bytes());
@@ -75,21 +79,66 @@ impl Head {
         Self { path: path(place), file: None }
     }
 
-    /// Writes down that these commits are durable. That this fails makes the head claim less, and nothing else.
-    pub(super) fn acknowledge(&mut self, commits: impl Iterator<Item = Record>) {
-        if self.file.is_none() {
-            self.file = File::options().read(true).write(true).create(true).truncate(false).open(&self.path).ok();
-        }
-        let Some(file) = &self.file else { return };
+    /// Writes down that these commits are durable, each with the number of its run; gives the record of the last one. That this fails makes the head claim
+    /// less, and other processes learn of the commits a second later.
+    pub(super) fn acknowledge(&mut self, commits: &[(&Append, i64)]) -> Option<RecordBytes> {
+        let file = self.file()?;
         let mut last = None;
-        for record in commits {
+        for (append, run_key) in commits {
+            let Append { run, commit, .. } = append;
+            let record = Record { run: run.clone(), run_key: *run_key, version: commit.version, hash: commit.hash };
             let (Some(bytes), Ok(number)) = (record.to_bytes(), u64::try_from(record.run_key)) else { continue };
             file.write_all_at(&bytes, number * RECORD as u64).ok();
             last = Some(bytes);
         }
-        if let Some(bytes) = last {
-            file.write_all_at(&bytes, 0).ok();
+        if let Some(bytes) = &last {
+            file.write_all_at(bytes, 0).ok();
         }
+        last
+    }
+
+    /// Sets the times of the file, which other processes notice: a claim changed, which the head does not record.
+    pub(super) fn touch(&mut self) {
+        if let Some(file) = self.file() {
+            file.set_modified(SystemTime::now()).ok();
+        }
+    }
+
+    /// The first record as it is now.
+    pub(super) fn first(&mut self) -> Option<RecordBytes> {
+        bytes_at(self.file()?, 0)
+    }
+
+    fn file(&mut self) -> Option<&File> {
+        if self.file.is_none() {
+            self.file = File::options().read(true).write(true).create(true).truncate(false).open(&self.path).ok();
+        }
+        self.file.as_ref()
+    }
+}
+
+/// The head as a process reads it that waits for the commits of others. It is opened each time, because it can be another file by then.
+#[derive(Debug)]
+pub(super) struct HeadFile(PathBuf);
+
+impl HeadFile {
+    pub(super) fn new(place: &Place) -> Self {
+        Self(path(place))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The first record: that of the last commit of all.
+    pub(super) fn first(&self) -> Option<RecordBytes> {
+        bytes_at(&File::open(&self.0).ok()?, 0)
+    }
+
+    /// The version of this run's last commit, where there is a record of it.
+    pub(super) fn version_of(&self, run: &RunId, run_key: i64) -> Option<u64> {
+        let record = read_at(&File::open(&self.0).ok()?, u64::try_from(run_key).ok()? * RECORD as u64)?;
+        (record.run == *run).then_some(record.version)
     }
 }
 
@@ -154,9 +203,13 @@ fn last_version(view: &Connection, record: &Record) -> rusqlite::Result<u64> {
 }
 
 fn read_at(file: &File, offset: u64) -> Option<Record> {
+    Record::from_bytes(&bytes_at(file, offset)?)
+}
+
+fn bytes_at(file: &File, offset: u64) -> Option<RecordBytes> {
     let mut bytes = [0; RECORD];
     file.read_exact_at(&mut bytes, offset).ok()?;
-    Record::from_bytes(&bytes)
+    Some(bytes)
 }
 
 fn path(place: &Place) -> PathBuf {

@@ -8,6 +8,7 @@
 //! | `writer`, `committer` | take what waits, and make one transaction of it |
 //! | `log` | when the write-ahead log is emptied, and room made ahead of it |
 //! | `head` | which commits were acknowledged last, outside the database |
+//! | `changes`, `notices` | who waits for changes of others learns of them, through one thread per process |
 //! | `presence` | whether the database is still where it was opened |
 //! | `append` | what happens inside such a transaction |
 //! | `bound` | an end to all reading, also of a damaged database |
@@ -18,12 +19,14 @@
 
 mod append;
 mod bound;
+mod changes;
 mod committer;
 mod drivers;
 mod errors;
 mod head;
 mod lists;
 mod log;
+mod notices;
 mod open;
 mod presence;
 mod reader;
@@ -40,6 +43,7 @@ use crate::store::{
     Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Missing, Orphan, Page, Store, StoredCommit, StoredRun,
     StoredValue, Unreferred, refuse_misuse,
 };
+use changes::{Changes, Watcher};
 use committer::Committer;
 use drivers::Drivers;
 use lockgate_engine::digest::Digest;
@@ -52,21 +56,17 @@ use presence::Presence;
 use reader::Reader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::Notify;
 use writer::Writer;
-
-/// How long a commit of another process can stay unnoticed.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// One process's hold on a store in a folder.
 #[derive(Debug)]
 pub struct SqliteStore {
-    // In this order: the writer has ended before the lock file goes.
+    // In this order: writer and watcher have ended before the lock file goes.
     writer: Writer,
-    reader: Reader,
+    watcher: Watcher,
+    changes: Arc<Changes>,
+    reader: Arc<Reader>,
     place: Place,
-    committed: Arc<Notify>,
     drivers: Arc<Drivers>,
     presence: Arc<Presence>,
     missing: Vec<Missing>,
@@ -112,16 +112,16 @@ impl SqliteStore {
     }
 
     fn at(place: Place, only_to_read: bool) -> Result<Self, StoreError> {
-        let reader = Reader::open(place.clone(), only_to_read)?;
+        let reader = Arc::new(Reader::open(place.clone(), only_to_read)?);
         let missing = head::missing_at_the_end(&place, &reader)?;
         if !missing.is_empty() && !only_to_read {
             return Err(StoreError::CommitsMissing { path: place.database, missing });
         }
         let presence = Arc::new(Presence::of(place.database.clone()));
         let drivers = Arc::new(Drivers::new(&place.folder));
-        let committed = Arc::new(Notify::new());
-        let writer = Writer::new(Committer::new(place.clone(), drivers.clone(), committed.clone(), presence.clone()));
-        Ok(Self { writer, reader, place, committed, drivers, presence, missing })
+        let changes = Arc::new(Changes::new(place.clone(), reader.clone(), drivers.clone(), presence.clone()));
+        let writer = Writer::new(Committer::new(place.clone(), drivers.clone(), changes.clone(), presence.clone()));
+        Ok(Self { writer, watcher: Watcher::new(changes.clone()), changes, reader, place, drivers, presence, missing })
     }
 }
 
@@ -201,25 +201,23 @@ impl Store for SqliteStore {
     }
 
     fn changes(&self) -> u64 {
-        // What cannot be read now is read, and told, by whoever waits for a change of this.
-        self.reader.data_version().unwrap_or(u64::MAX)
+        self.changes.marker()
+    }
+
+    fn changes_of(&self, run: &RunId) -> u64 {
+        self.changes.feed().marker_of(run)
     }
 
     fn changed(&self, since: u64) -> Future<'_, Result<u64, StoreError>> {
-        Box::pin(async move {
-            loop {
-                let committed = self.committed.notified();
-                tokio::pin!(committed);
-                // From here on no commit of this process is missed, also one between the look and the wait.
-                committed.as_mut().enable();
-                self.presence.check_sometimes()?;
-                let version = self.reader.data_version()?;
-                if version != since {
-                    return Ok(version);
-                }
-                tokio::time::timeout(LOOK, committed).await.ok();
-            }
-        })
+        Box::pin(async move { self.changes.feed().changed(since, || self.watcher.awake()).await })
+    }
+
+    fn run_changed<'a>(&'a self, run: &'a RunId, since: u64, known: Option<u64>) -> Future<'a, Result<u64, StoreError>> {
+        Box::pin(async move { self.changes.feed().run_changed(run, since, known, || self.watcher.awake()).await })
+    }
+
+    fn changes_warning(&self) -> Option<String> {
+        self.changes.warning()
     }
 
     fn stored_run(&self, run: &RunId) -> Future<'_, Result<Option<StoredRun>, StoreError>> {
@@ -262,7 +260,7 @@ impl Store for SqliteStore {
     fn remove_unreferred_values(&self) -> Future<'_, Result<Unreferred, StoreError>> {
         Box::pin(async move {
             let removed = upkeep::remove_unreferred(&self.place)?;
-            self.committed.notify_waiters();
+            self.changes.all_changed();
             Ok(removed)
         })
     }

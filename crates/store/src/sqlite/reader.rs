@@ -114,6 +114,11 @@ impl Reader {
         })
     }
 
+    /// Whether the files are read without locks, because nothing can be written.
+    pub(super) fn is_without_locks(&self) -> bool {
+        self.source().is_ok_and(|source| source.stamp().is_some())
+    }
+
     /// A number that is another one after any other connection, of this process or not, has committed.
     pub(super) fn data_version(&self) -> Result<u64, StoreError> {
         let source = self.source()?;

@@ -222,7 +222,7 @@ async fn a_commit_wakes_only_those_who_wait_for_its_run() {
     let (looker, run, mut marker) = (store.clone(), waited.run.clone(), store.changes());
     let waiting = tokio::spawn(async move {
         loop {
-            marker = looker.run_changed(&run, marker).await.unwrap();
+            marker = looker.run_changed(&run, marker, None).await.unwrap();
             woken.send_modify(|count| *count += 1);
         }
     });
@@ -249,7 +249,7 @@ async fn a_commit_that_nobody_told_of_is_seen_all_the_same() {
     for _ in 0..3 {
         // As a process would leave it that ended between its commit and its notification.
         let silently = "INSERT INTO lockgate.commits SELECT run_key, max(version) + 1, '\\x00', '\\x00' FROM lockgate.commits GROUP BY run_key";
-        let waiting = store.run_changed(&scribe.run, marker);
+        let waiting = store.run_changed(&scribe.run, marker, None);
         server().perform(&url, silently);
         marker = waiting.await.unwrap();
     }

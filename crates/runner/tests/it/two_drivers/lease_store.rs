@@ -214,6 +214,14 @@ impl Store for LeaseStore {
         self.ask(self.server.disk.changed(since))
     }
 
+    fn changes_of(&self, run: &RunId) -> u64 {
+        self.server.disk.changes_of(run)
+    }
+
+    fn run_changed<'a>(&'a self, run: &'a RunId, since: u64, known: Option<u64>) -> Future<'a, Result<u64, StoreError>> {
+        self.ask(self.server.disk.run_changed(run, since, known))
+    }
+
     fn stored_run(&self, run: &RunId) -> Future<'_, Result<Option<StoredRun>, StoreError>> {
         self.server.disk.stored_run(run)
     }

@@ -1,0 +1,285 @@
+//! The change feed of a store in a folder.
+//!
+//! Every process writes the head after each of its commits, so a watch on that file tells all others of the commit as soon as it can be read, and
+//! the records in it tell which runs changed. (A watch on the write-ahead log would tell too early: SQLite writes it before the commit counts.) One
+//! thread per process and store does this, from the first time that anyone waits. The head can fail to be written and notices can be lost, so
+//! the thread also compares SQLite's own count of commits once a second. It finds out that a driver died in the same two ways.
+
+use super::drivers::Drivers;
+use super::head::{Head, HeadFile, RecordBytes};
+use super::notices::{Interrupt, Noticed, Notices};
+use super::open::Place;
+use super::presence::Presence;
+use super::reader::{Reader, run_key};
+use crate::error::StoreError;
+use crate::feed::Feed;
+use crate::store::Append;
+use lockgate_engine::id::{DriverId, RunId};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How often the store is checked without a notice.
+const CHECK: Duration = Duration::from_secs(1);
+/// The same where the system gives no notices.
+const POLL: Duration = Duration::from_millis(50);
+/// How long the thread sleeps after a notice: what is committed meanwhile is one notice.
+const PAUSE: Duration = Duration::from_millis(1);
+/// How many numbers of runs are remembered.
+const REMEMBERED: usize = 4096;
+
+/// What a process has seen of the store so far.
+#[derive(Debug)]
+struct Known {
+    /// The first record of the head.
+    last: Option<RecordBytes>,
+    /// That record was overwritten before it could be compared.
+    overwritten: bool,
+    data_version: u64,
+}
+
+/// The changes of a store, seen from one process.
+#[derive(Debug)]
+pub(super) struct Changes {
+    feed: Feed,
+    place: Place,
+    reader: Arc<Reader>,
+    drivers: Arc<Drivers>,
+    presence: Arc<Presence>,
+    head: HeadFile,
+    known: Mutex<Known>,
+    /// The numbers of runs that had a waiter; the head says whose a record is, so an old number does no harm.
+    keys: Mutex<HashMap<RunId, i64>>,
+    /// The thread waits for nothing but [`Changes::awake`].
+    dormant: AtomicBool,
+    closed: AtomicBool,
+    warning: OnceLock<String>,
+}
+
+impl Changes {
+    pub(super) fn new(place: Place, reader: Arc<Reader>, drivers: Arc<Drivers>, presence: Arc<Presence>) -> Self {
+        let head = HeadFile::new(&place);
+        // What cannot be read now is read, and reported, when someone waits for a change of it.
+        let known = Known { last: head.first(), overwritten: false, data_version: reader.data_version().unwrap_or(u64::MAX) };
+        Self {
+            feed: Feed::default(),
+            place,
+            reader,
+            drivers,
+            presence,
+            head,
+            known: Mutex::new(known),
+            keys: Mutex::default(),
+            dormant: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            warning: OnceLock::new(),
+        }
+    }
+
+    fn keys(&self) -> MutexGuard<'_, HashMap<RunId, i64>> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn feed(&self) -> &Feed {
+        &self.feed
+    }
+
+    /// Why changes of other processes are noticed later than they could be.
+    pub(super) fn warning(&self) -> Option<String> {
+        self.warning.get().cloned()
+    }
+
+    /// A marker of the present state.
+    pub(super) fn marker(&self) -> u64 {
+        self.check_head();
+        // Files that nothing can be locked in have no head that is kept up to date.
+        if self.reader.is_without_locks() {
+            let _ = self.check_database();
+        }
+        self.feed.marker()
+    }
+
+    /// This process has committed these appends: writes the head, and wakes who waits for them here.
+    pub(super) fn committed(&self, head: &mut Head, appended: &[(&Append, i64)], claims: &[&RunId]) {
+        {
+            let mut known = self.known();
+            let before = head.first();
+            if let Some(last) = head.acknowledge(appended) {
+                known.overwritten |= before.is_some() && before != known.last;
+                known.last = Some(last);
+            }
+        }
+        if !claims.is_empty() {
+            head.touch();
+        }
+        let appended = appended.iter().map(|(append, _)| (&append.run, Some(append.commit.version)));
+        self.feed.runs_changed(appended.chain(claims.iter().map(|run| (*run, None))));
+    }
+
+    /// This process has changed something that belongs to no run in particular.
+    pub(super) fn all_changed(&self) {
+        self.feed.all_changed();
+    }
+
+    /// Compares the head with what is known of it; another one means that another process has committed.
+    fn check_head(&self) {
+        let is_new = {
+            let mut known = self.known();
+            let now = self.head.first();
+            let is_new = now.is_some() && now != known.last;
+            if is_new {
+                known.last = now;
+            }
+            std::mem::take(&mut known.overwritten) || is_new
+        };
+        if is_new {
+            let compare = |run: RunId| {
+                let version = self.version_in_head(&run);
+                (run, version)
+            };
+            self.feed.compared(&self.feed.waited_for().into_iter().map(compare).collect());
+        }
+    }
+
+    fn version_in_head(&self, run: &RunId) -> Option<u64> {
+        let known = self.keys().get(run).copied();
+        let key = match known {
+            Some(key) => key,
+            None => {
+                let key = self.reader.read(|view| run_key(view, run)).ok().flatten()?;
+                let mut keys = self.keys();
+                if keys.len() >= REMEMBERED {
+                    keys.clear();
+                }
+                keys.insert(run.clone(), key);
+                key
+            }
+        };
+        self.head.version_of(run, key)
+    }
+
+    /// Compares SQLite's count of commits, which cannot fail to be raised, and says nothing about runs.
+    fn check_database(&self) -> Result<(), StoreError> {
+        let now = self.reader.data_version()?;
+        if std::mem::replace(&mut self.known().data_version, now) != now {
+            self.feed.all_changed();
+        }
+        Ok(())
+    }
+
+    /// The drivers that are alive; that one of them is gone is a change of its runs, although no one committed it.
+    fn check_drivers(&self, alive: &mut BTreeSet<DriverId>) {
+        // What cannot be read changes nothing; it is read again in a second.
+        let Ok(now) = self.drivers.all_alive() else { return };
+        let now: BTreeSet<DriverId> = now.into_keys().collect();
+        if !alive.is_subset(&now) {
+            self.feed.all_changed();
+        }
+        *alive = now;
+    }
+
+    fn check_all(&self, alive: &mut BTreeSet<DriverId>) -> Result<(), StoreError> {
+        self.presence.check()?;
+        self.check_head();
+        self.check_database()?;
+        self.check_drivers(alive);
+        Ok(())
+    }
+
+    fn watch(&self, interrupt: &Interrupt) {
+        let mut notices = Notices::of(&self.place, self.head.path());
+        if let Err(error) = &notices {
+            let warning = format!("the system has no file watches left ({error}), so the database is polled");
+            self.warning.set(warning).ok();
+        }
+        let mut alive = BTreeSet::new();
+        let every = if notices.is_ok() { CHECK } else { POLL };
+        let mut checked: Option<Instant> = None;
+        while !self.closed.load(Ordering::Acquire) {
+            let due = checked.is_none_or(|checked| checked.elapsed() >= every);
+            if due && checked.is_some() && !self.feed.is_waited_for() {
+                self.dormant.store(true, Ordering::SeqCst);
+                // Someone who came before this was set has not interrupted.
+                if !self.feed.is_waited_for() {
+                    interrupt.wait(None, None);
+                }
+                self.dormant.store(false, Ordering::SeqCst);
+                checked = None;
+                continue;
+            }
+            let noticed = notices.as_mut().map(Notices::take).unwrap_or_default();
+            if due || noticed.lost {
+                checked = Some(Instant::now());
+                self.feed.set_failure(self.check_all(&mut alive).err());
+            }
+            self.act_on(noticed, &mut alive);
+            if noticed != Noticed::default() {
+                std::thread::sleep(PAUSE);
+            }
+            let rest = checked.map_or(every, |checked| every.saturating_sub(checked.elapsed()));
+            interrupt.wait(notices.as_ref().ok(), Some(rest));
+        }
+    }
+
+    fn act_on(&self, noticed: Noticed, alive: &mut BTreeSet<DriverId>) {
+        if noticed.head {
+            self.check_head();
+        }
+        if noticed.claims {
+            self.feed.all_changed();
+        }
+        if noticed.drivers {
+            // The system closes a file before it ends its lock.
+            std::thread::sleep(PAUSE);
+            self.check_drivers(alive);
+        }
+    }
+}
+
+/// The thread that watches, started when someone waits first. It ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Watcher {
+    changes: Arc<Changes>,
+    thread: OnceLock<Option<(Arc<Interrupt>, JoinHandle<()>)>>,
+}
+
+impl Watcher {
+    pub(super) fn new(changes: Arc<Changes>) -> Self {
+        Self { changes, thread: OnceLock::new() }
+    }
+
+    /// Sees to it that changes are watched for from now on.
+    pub(super) fn awake(&self) -> Result<(), StoreError> {
+        let started = self.thread.get_or_init(|| start(&self.changes));
+        let Some((interrupt, _)) = started else {
+            return Err(StoreError::Io("a thread that watches the database cannot be started".to_owned()));
+        };
+        if self.changes.dormant.load(Ordering::SeqCst) && self.changes.dormant.swap(false, Ordering::SeqCst) {
+            interrupt.set();
+        }
+        Ok(())
+    }
+}
+
+fn start(changes: &Arc<Changes>) -> Option<(Arc<Interrupt>, JoinHandle<()>)> {
+    let interrupt = Arc::new(Interrupt::new().ok()?);
+    let (changes, waits) = (changes.clone(), interrupt.clone());
+    let thread = std::thread::Builder::new().name("lockgate-changes".to_owned()).spawn(move || changes.watch(&waits)).ok()?;
+    Some((interrupt, thread))
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.changes.closed.store(true, Ordering::Release);
+        if let Some(Some((interrupt, thread))) = self.thread.take() {
+            interrupt.set();
+            thread.join().ok();
+        }
+    }
+}
