@@ -7,14 +7,14 @@ use lockgate_engine::spec::problem::{MAX_PROBLEMS, Severity};
 use lockgate_engine::spec::workflow::Workflow;
 use lockgate_engine::template;
 use lockgate_formats::execution_spec::read_beside;
-use lockgate_formats::kind::tell;
+use lockgate_formats::kind::detect;
 use serde_json::json;
 use std::collections::BTreeSet;
 
 /// Tells what kind of file it is, and reads it as an EXECUTION-SPEC whatever that is.
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    tell(text);
+    detect(text);
     let Read { workflow, problems } = read_beside(text, &mut Alone);
     assert!(problems.len() <= MAX_PROBLEMS + 1, "{} problems are told", problems.len());
     problems.iter().for_each(|problem| well_told(text, problem));

@@ -9,7 +9,7 @@ use lockgate_formats::output_place::output_place;
 use lockgate_formats::pipeline::check::check;
 use lockgate_formats::pipeline::document::Document;
 use lockgate_formats::pipeline::lenient::lenient;
-use lockgate_formats::pipeline::written::{Before, Original, exported, written};
+use lockgate_formats::pipeline::render::{Before, Original, exported, render};
 use serde_json::{Map, Value};
 
 /// Imports and exports a state file; looks for a place in the same text.
@@ -49,7 +49,7 @@ fn keeps_everything(text: &str, before: &Map<String, Value>, document: &Document
     let again = Before { original: original(), ..Before::of_text(&first).expect("an object") };
     assert_eq!(exported(Some(&again), document), first, "once is enough");
     // What follows nothing is refused; what may follow is written as it is exported.
-    if let Ok(written) = written(Some(&again), document) {
+    if let Ok(written) = render(Some(&again), document) {
         assert_eq!(written, first);
     }
 }

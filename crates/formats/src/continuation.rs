@@ -23,7 +23,7 @@ impl Answered {
     const fn instruction(self) -> &'static str {
         match self {
             Self::Approved => "- human-verify: User approved, continue to next task",
-            Self::IssuesFound => "- human-verify: User found issues, mend them, then return to the checkpoint",
+            Self::IssuesFound => "- human-verify: User found issues, fix them, then return to the checkpoint",
             Self::Decided => "- decision: Implement selected option",
             Self::Acted => "- human-action: Verify action worked, then continue",
         }

@@ -297,26 +297,26 @@ impl Reader<'_> {
 
 /// The text with `\ufffd` for every escaped half of a surrogate pair.
 fn without_halves(raw: &str) -> String {
-    let mut mended = String::with_capacity(raw.len());
+    let mut fixed = String::with_capacity(raw.len());
     let mut rest = raw;
     while let Some(found) = rest.find('\\') {
-        mended.push_str(&rest[..found]);
+        fixed.push_str(&rest[..found]);
         let escape = &rest[found..];
         let unit = |text: &str| text.strip_prefix("\\u")?.get(..4).and_then(|digits| u16::from_str_radix(digits, 16).ok());
         let length = match (unit(escape), escape.get(6..).and_then(unit)) {
             (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
             (Some(0xd800..=0xdfff), _) => {
-                mended.push_str("\\ufffd");
+                fixed.push_str("\\ufffd");
                 rest = &escape[6..];
                 continue;
             }
             (Some(_), _) => 6,
             (None, _) => escape.char_indices().nth(2).map_or(escape.len(), |(end, _)| end),
         };
-        mended.push_str(&escape[..length]);
+        fixed.push_str(&escape[..length]);
         rest = &escape[length..];
     }
-    mended + rest
+    fixed + rest
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ const STATE_KEYS: [&str; 9] = [
 ];
 
 /// Tells what kind of file a text is.
-pub fn tell(source: &str) -> Format {
+pub fn detect(source: &str) -> Format {
     let text = source.trim_start_matches('\u{feff}').trim_start();
     if text.starts_with('{') {
         let named = STATE_KEYS.iter().filter(|key| text.contains(&format!("\"{key}\""))).count();
@@ -87,7 +87,7 @@ pub fn tell(source: &str) -> Format {
 
 /// What came of reading a file, and the kind that it was taken for.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct ReadFile {
     /// The kind.
     pub format: Format,
     /// What it says.
@@ -95,8 +95,8 @@ pub struct Told {
 }
 
 /// Reads a file of any kind that can be run, and says everything that is wrong with it.
-pub fn read_beside(source: &str, beside: &mut dyn Beside) -> Told {
-    let format = tell(source);
+pub fn read_beside(source: &str, beside: &mut dyn Beside) -> ReadFile {
+    let format = detect(source);
     let read = match format {
         Format::Workflow | Format::Successor => spec::read_beside(source, beside),
         Format::ExecutionSpec => execution_spec::read_beside(source, beside),
@@ -107,7 +107,7 @@ pub fn read_beside(source: &str, beside: &mut dyn Beside) -> Told {
             "check it with `lockgate check`; a pipeline is run from its EXECUTION-SPEC, and gone on with by `lockgate import`",
         ),
     };
-    Told { format, read }
+    ReadFile { format, read }
 }
 
 fn cannot_run(source: &str, format: Format, help: &str) -> Read {
@@ -135,7 +135,7 @@ mod tests {
             ("{\"prd_id\": 1, \"status\": 2, \"current_phase\": 3, \"phases\": []}", Format::PipelineState),
             ("name: x\ncheckpoints: []\n", Format::Successor),
         ] {
-            assert_eq!(tell(source), format, "{source}");
+            assert_eq!(detect(source), format, "{source}");
         }
     }
 }

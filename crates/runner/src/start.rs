@@ -10,7 +10,7 @@ use lockgate_engine::run::event::{Created, FrozenFile, Preset};
 use lockgate_engine::spec::MAX_BYTES;
 use lockgate_engine::spec::problem::Problem;
 use lockgate_engine::spec::workflow::Workflow;
-use lockgate_formats::kind::{self, Format, Told};
+use lockgate_formats::kind::{self, Format, ReadFile};
 use lockgate_formats::plan;
 use lockgate_formats::plan::workflow::{PlanText, read_folder, summary_names};
 use serde_json::Value;
@@ -141,8 +141,8 @@ pub fn read_workflow_with(path: &Path, done: &DonePlans) -> Result<WorkflowFile,
     let mut neighbours = Neighbours::of(path);
     // Nothing in it tells what it is to be.
     let is_plan_to_be = source.trim().is_empty() && path.extension().is_some_and(|extension| extension == "md");
-    let Told { format, read } = match is_plan_to_be {
-        true => Told { format: Format::Plan, read: plan::workflow::read_workflow(&source) },
+    let ReadFile { format, read } = match is_plan_to_be {
+        true => ReadFile { format: Format::Plan, read: plan::workflow::read_workflow(&source) },
         false => kind::read_beside(&source, &mut neighbours),
     };
     let beside = neighbours.into_read();
@@ -163,7 +163,7 @@ fn read_plans(folder: &Path, done: &DonePlans) -> Result<WorkflowFile, FileError
         let text = read_text(&path)?;
         // Summaries of plans begin like plans, and have no tasks.
         let has_tasks = || text.lines().any(|line| line.trim_start().starts_with("<task"));
-        if kind::tell(&text) == Format::Plan && (has_tasks() || name.ends_with("PLAN.md")) {
+        if kind::detect(&text) == Format::Plan && (has_tasks() || name.ends_with("PLAN.md")) {
             found.push((name.to_owned(), text));
         }
     }

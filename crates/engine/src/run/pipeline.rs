@@ -400,7 +400,7 @@ impl Run {
     pub(super) fn has_gate(&self, gate: &GateId) -> bool {
         let called = |title: &str| bare_title(title) == gate.as_str();
         let mut own = self.workflow.phases.iter().flat_map(|phase| &phase.gates);
-        let by_hand = self.workflow.pipeline.iter().flat_map(|pipeline| &pipeline.by_hand);
-        own.any(|known| known.id == *gate || called(known.title())) || by_hand.into_iter().any(|known| called(&known.title))
+        let manual_gates = self.workflow.pipeline.iter().flat_map(|pipeline| &pipeline.manual_gates);
+        own.any(|known| known.id == *gate || called(known.title())) || manual_gates.into_iter().any(|known| called(&known.title))
     }
 }

@@ -11,7 +11,7 @@ mod stored;
 
 pub use agent::{AgentSetting, AgentWork, Budget, DEFAULT_AGENT, MAX_ASKS, Prompt, PromptBy, Session, Tools};
 pub use gap::{Criterion, Finalization, GapAction, GapCheck};
-pub use pipeline::{GateByHand, Output, Pipeline, PipelinePhase, Workstream};
+pub use pipeline::{ManualGate, Output, Pipeline, PipelinePhase, Workstream};
 pub use plan::PlanPart;
 pub use question::{Automatic, Check, Deadline, OnDeadline, Policy, Question, Waits};
 pub use shell::Shell;

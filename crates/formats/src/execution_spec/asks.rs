@@ -3,16 +3,16 @@
 use super::assemble::{literal, safe, unique};
 use lockgate_engine::id::GateId;
 use lockgate_engine::spec::reader::{DEFAULT_PROMPT, default_choices};
-use lockgate_engine::spec::workflow::{Checkpoint, Gate, GateByHand, OnConditionError, Waits, Workflow};
+use lockgate_engine::spec::workflow::{Checkpoint, Gate, ManualGate, OnConditionError, Waits, Workflow};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Lets the settings decide gates that a spec names by convention: those with a command become gates that run.
 pub fn with_gate_commands(workflow: &mut Workflow, commands: &BTreeMap<String, String>) {
     let Some(pipeline) = &mut workflow.pipeline else { return };
-    let command = |gate: &GateByHand| gate.convention.as_ref().and_then(|name| commands.get(name)).cloned();
-    let (decided, left): (Vec<GateByHand>, Vec<GateByHand>) =
-        std::mem::take(&mut pipeline.by_hand).into_iter().partition(|gate| command(gate).is_some());
-    pipeline.by_hand = left;
+    let command = |gate: &ManualGate| gate.convention.as_ref().and_then(|name| commands.get(name)).cloned();
+    let (decided, left): (Vec<ManualGate>, Vec<ManualGate>) =
+        std::mem::take(&mut pipeline.manual_gates).into_iter().partition(|gate| command(gate).is_some());
+    pipeline.manual_gates = left;
     if decided.is_empty() {
         return;
     }
@@ -39,16 +39,17 @@ pub(super) fn ask_between_phases(workflow: &mut Workflow) {
     let Some(pipeline) = &workflow.pipeline else { return };
     let count = pipeline.phases.len();
     for number in 0..count.min(workflow.phases.len()) {
-        let by_hand: Vec<&GateByHand> = pipeline.by_hand.iter().filter(|gate| gate.phase == workflow.phases[number].id).collect();
+        let manual_gates: Vec<&ManualGate> =
+            pipeline.manual_gates.iter().filter(|gate| gate.phase == workflow.phases[number].id).collect();
         let next = pipeline.phases.get(number + 1);
-        if next.is_none() && by_hand.is_empty() {
+        if next.is_none() && manual_gates.is_empty() {
             workflow.phases[number].checkpoint = None;
             continue;
         }
         let mut prompt = format!("{} is done ({} of {count}).\n", pipeline.phases[number].name, number + 1);
-        if !by_hand.is_empty() {
+        if !manual_gates.is_empty() {
             prompt += "By continuing you say that this holds:\n";
-            for gate in by_hand {
+            for gate in manual_gates {
                 let criteria = gate.criteria.as_ref().map(|criteria| format!(": {criteria}")).unwrap_or_default();
                 prompt += &format!("- {}{criteria}\n", gate.title);
             }

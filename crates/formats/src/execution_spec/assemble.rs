@@ -11,7 +11,7 @@ use lockgate_engine::id::{GateId, PhaseId, TaskId};
 use lockgate_engine::spec::code::ProblemCode;
 use lockgate_engine::spec::reader::{Checker, Node};
 use lockgate_engine::spec::workflow::{
-    AgentWork, Gate, GateByHand, Phase, Pipeline, PipelinePhase, Prompt, Task, Work, Workflow, Workstream,
+    AgentWork, Gate, ManualGate, Phase, Pipeline, PipelinePhase, Prompt, Task, Work, Workflow, Workstream,
 };
 use lockgate_engine::time::parse_duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,7 +62,7 @@ pub(super) fn workflow(checker: &mut Checker<'_, '_>, root: &Node<'_>, body: &st
         title: title.clone(),
         phases: made.pipeline_phases,
         workstreams: workstreams.map(|(_, stream)| stream.checked()).collect(),
-        by_hand: made.by_hand,
+        manual_gates: made.manual_gates,
         on_complete: head.on_complete,
         state_file: head.state_file,
         criteria: gates.criteria(),
@@ -101,7 +101,7 @@ struct Made {
     ids: Vec<String>,
     phases: Vec<Phase>,
     pipeline_phases: Vec<PipelinePhase>,
-    by_hand: Vec<GateByHand>,
+    manual_gates: Vec<ManualGate>,
 }
 
 /// One phase, and what it is made from.
@@ -129,7 +129,7 @@ impl One<'_, '_, '_> {
             let Some(run) = &definition.run else {
                 let convention = definition.by_convention.then(|| name.to_owned());
                 let (phase, criteria, task) = (id.clone(), definition.criteria.clone(), owner.cloned());
-                made.by_hand.push(GateByHand { title, phase, criteria, convention, task });
+                made.manual_gates.push(ManualGate { title, phase, criteria, convention, task });
                 return;
             };
             let plain = owner.map_or_else(|| safe(name), |owner| format!("{}-{owner}", safe(name)));
@@ -189,7 +189,7 @@ impl One<'_, '_, '_> {
         let needs: Vec<String> =
             stream.needs.iter().map(|need| format!("{}: {}", need.text, name_of(need.text).unwrap_or_default())).collect();
         let gates: Vec<String> = stream.gates.iter().filter_map(|gate| self.told_gate(gate.text)).collect();
-        let around = prompt::Around {
+        let context = prompt::PromptContext {
             pipeline: self.pipeline,
             phase: &self.phase.name,
             notes: &self.phase.notes,
@@ -197,7 +197,7 @@ impl One<'_, '_, '_> {
             gates: &gates,
             sections: self.sections,
         };
-        prompt::prompt(stream, &around)
+        prompt::prompt(stream, &context)
     }
 
     fn told_gate(&self, name: &str) -> Option<String> {

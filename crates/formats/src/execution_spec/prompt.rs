@@ -14,7 +14,7 @@ const MARKS: [char; 4] = ['*', '`', '[', '('];
 const LONGEST_SECTIONS: usize = 64 << 10;
 
 /// What is said about a workstream elsewhere in the file.
-pub(super) struct Around<'t> {
+pub(super) struct PromptContext<'t> {
     /// The pipeline: `PRD-009 (Cashier Workflows)`.
     pub(super) pipeline: &'t str,
     /// The phase it stands in.
@@ -30,11 +30,11 @@ pub(super) struct Around<'t> {
 }
 
 /// The whole prompt, as plain text.
-pub(super) fn prompt(workstream: &RawWorkstream<'_, '_>, around: &Around<'_>) -> String {
+pub(super) fn prompt(workstream: &RawWorkstream<'_, '_>, context: &PromptContext<'_>) -> String {
     let id = workstream.id.text;
     let mut told = format!(
         "# {id}: {}\n\nThis is workstream {id} of {}, in the phase \"{}\".\n",
-        workstream.name, around.pipeline, around.phase
+        workstream.name, context.pipeline, context.phase
     );
     if let Some(executor) = &workstream.executor {
         match workstream.fields.get("executor_type").and_then(text) {
@@ -42,21 +42,21 @@ pub(super) fn prompt(workstream: &RawWorkstream<'_, '_>, around: &Around<'_>) ->
             None => _ = writeln!(told, "Work as `{executor}`."),
         }
     }
-    for note in around.notes {
+    for note in context.notes {
         let _ = writeln!(told, "About the phase: {note}");
     }
     if let Some(description) = workstream.fields.get("description").and_then(text) {
         let _ = write!(told, "\n{description}\n");
     }
-    list(&mut told, "Done before", around.needs);
+    list(&mut told, "Done before", context.needs);
     for entry in workstream.fields.entries {
         if !TOLD_ELSEWHERE.contains(&&*entry.key) && !entry.value.is_null() {
             let _ = write!(told, "\n## {}\n\n", heading(&entry.key));
             write_value(&mut told, &entry.value, 0);
         }
     }
-    list(&mut told, "Gates that must pass afterwards", around.gates);
-    let sections = around.sections.about(id);
+    list(&mut told, "Gates that must pass afterwards", context.gates);
+    let sections = context.sections.about(id);
     if !sections.is_empty() {
         let _ = write!(told, "\n---\n\nFrom the specification:\n\n{}\n", sections.trim_end());
     }

@@ -1,7 +1,7 @@
 //! Whether a state file keeps the rules of the source's document.
 
-use super::against;
 use super::rule::{Finding, Findings, Rule};
+use super::spec_diff;
 use crate::json::{self, Content, Entry, JsonError, Placed};
 use lockgate_engine::run::pipeline::Lifecycle;
 use lockgate_engine::spec::reader::shown;
@@ -42,8 +42,8 @@ pub fn check(text: &str, stem: Option<&str>, spec: Option<&Workflow>) -> Result<
         }
     }
     if let Some(spec) = spec.and_then(|workflow| Some((workflow, workflow.pipeline.as_deref()?))) {
-        against::workstreams(found, &root, spec, &workstreams);
-        against::gates(found, &root, spec, &[&passed, &gates_pending]);
+        spec_diff::workstreams(found, &root, spec, &workstreams);
+        spec_diff::gates(found, &root, spec, &[&passed, &gates_pending]);
     }
     Ok(findings.finish())
 }

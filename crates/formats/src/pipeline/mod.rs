@@ -2,15 +2,15 @@
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | [`document`], [`written`] | what the file of a run says, and its text |
-//! | [`check`], [`rule`], `against` | the rules of the source's document, and what breaks them |
+//! | [`document`], [`render`] | what the file of a run says, and its text |
+//! | [`check`], [`rule`], `spec_diff` | the rules of the source's document, and what breaks them |
 //! | [`lenient`] | files as other tools really write them |
-//! | [`by_hand`] | their gates that nobody here can run |
+//! | [`manual_gates`] | their gates that have no command here |
 
-mod against;
-pub mod by_hand;
 pub mod check;
 pub mod document;
 pub mod lenient;
+pub mod manual_gates;
+pub mod render;
 pub mod rule;
-pub mod written;
+mod spec_diff;

@@ -95,7 +95,7 @@ pub struct Finding {
     pub column: usize,
     /// What is wrong, in one sentence.
     pub message: String,
-    /// What would mend it.
+    /// What would fix it.
     pub help: String,
 }
 

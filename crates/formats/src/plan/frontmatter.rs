@@ -14,8 +14,8 @@ use std::ops::Range;
 
 /// How long the YAML may be.
 const MAX_BYTES: usize = 1 << 18;
-/// How many lines are mended before it is given up.
-const MOST_MENDED: usize = 20;
+/// How many lines are fixed before it is given up.
+const MOST_FIXED: usize = 20;
 
 /// The keys that something comes of.
 const KEYS: [&str; 13] = [
@@ -71,7 +71,7 @@ pub(super) fn read(source: &str, report: &mut Report) -> (Frontmatter, usize) {
     let mut reader = Reader { source, line_ends: Vec::new(), report };
     // With all that comes before it, so that places are right.
     let mut text = source[..range.end].to_owned();
-    let mut mended: Vec<usize> = Vec::new();
+    let mut fixed: Vec<usize> = Vec::new();
     let frontmatter = loop {
         let problem = match document::read(&text) {
             Ok(value) => {
@@ -80,8 +80,7 @@ pub(super) fn read(source: &str, report: &mut Report) -> (Frontmatter, usize) {
             }
             Err(problem) => problem,
         };
-        let next =
-            (mended.len() < MOST_MENDED && !mended.contains(&problem.line)).then(|| as_text(&text, problem.line)).flatten();
+        let next = (fixed.len() < MOST_FIXED && !fixed.contains(&problem.line)).then(|| as_text(&text, problem.line)).flatten();
         let Some(next) = next else {
             let span = reader.span(&problem);
             reader.report.error(problem.code, &span, problem.message).maybe_help(problem.help);
@@ -92,7 +91,7 @@ pub(super) fn read(source: &str, report: &mut Report) -> (Frontmatter, usize) {
             .report
             .warning(problem.code, &span, format!("{}; the line is read as plain text", problem.message))
             .help("put single quotes around the text");
-        mended.push(problem.line);
+        fixed.push(problem.line);
         text = next;
     };
     (frontmatter, body)
@@ -134,13 +133,13 @@ fn items<'a>(value: &Value<'a>) -> Vec<Value<'a>> {
 
 struct Reader<'s, 'r> {
     source: &'s str,
-    /// Where the lines of the text end that is read, mended or not.
+    /// Where the lines of the text end that is read, fixed or not.
     line_ends: Vec<usize>,
     report: &'r mut Report,
 }
 
 impl Reader<'_, '_> {
-    /// The bytes of the file that a problem is about. Its own bytes count in a text whose lines may have been mended.
+    /// The bytes of the file that a problem is about. Its own bytes count in a text whose lines may have been fixed.
     fn span(&self, problem: &Problem) -> Range<usize> {
         let mut lines = self.source.split_inclusive('\n');
         let start = lines.by_ref().take(problem.line - 1).map(str::len).sum::<usize>();

@@ -138,8 +138,8 @@ fn a_gate_without_a_command_is_asked_of_a_person() {
         asked.prompt,
         "Look at it is done (3 of 3).\nBy continuing you say that this holds:\n- review: Two people have looked at it\nIs the pipeline complete?"
     );
-    let by_hand = &workflow.pipeline.as_ref().expect("a pipeline").by_hand;
-    assert_eq!((by_hand[0].title.as_str(), by_hand[0].phase.as_str()), ("review", "look-at-it"));
+    let manual_gates = &workflow.pipeline.as_ref().expect("a pipeline").manual_gates;
+    assert_eq!((manual_gates[0].title.as_str(), manual_gates[0].phase.as_str()), ("review", "look-at-it"));
 }
 
 #[test]
@@ -338,17 +338,17 @@ fn gates_by_convention_are_asked_of_a_person_unless_the_settings_have_a_command(
     assert_eq!(told.len(), 3, "{told:?}");
     assert!(told[0].starts_with("3:27 warning unknown-gate: gate `type-check` is not defined under `gates`: its command comes from `pipelines.gates` in the settings, otherwise a person is asked"), "{told:?}");
     assert_eq!(gates(&workflow.phases[0]), [("lint-WS1", "lint (WS1)", Some("WS1"), "make lint")]);
-    let by_hand = |workflow: &Workflow| {
-        let gates = &workflow.pipeline.as_ref().expect("a pipeline").by_hand;
+    let manual_gates = |workflow: &Workflow| {
+        let gates = &workflow.pipeline.as_ref().expect("a pipeline").manual_gates;
         gates.iter().map(|gate| gate.title.clone()).collect::<Vec<_>>()
     };
-    assert_eq!(by_hand(&workflow), ["type-check (WS1)", "test-pass (WS2)", "schema-validation"]);
+    assert_eq!(manual_gates(&workflow), ["type-check (WS1)", "test-pass (WS2)", "schema-validation"]);
     let asked = |workflow: &Workflow| workflow.phases[0].checkpoint.as_ref().map(|checkpoint| checkpoint.prompt.clone());
     assert!(asked(&workflow).expect("a question").contains("- test-pass (WS2)\n"));
     let commands = [("type-check", "make types"), ("test-pass", "make test")];
     let commands = commands.map(|(name, command)| (name.to_owned(), command.to_owned())).into();
     with_gate_commands(&mut workflow, &commands);
-    assert_eq!(by_hand(&workflow), ["schema-validation"]);
+    assert_eq!(manual_gates(&workflow), ["schema-validation"]);
     assert!(!asked(&workflow).expect("a question").contains("test-pass"), "{:?}", asked(&workflow));
     let ran: Vec<_> = gates(&workflow.phases[0]);
     assert_eq!(

@@ -29,7 +29,7 @@ pub fn with_settings(workflow: Workflow, config: &Config) -> Workflow {
         pipeline.state_file = Some(format!("{}/{}.json", folder.trim_end_matches('/'), pipeline.prd));
     }
     // What was left to a person is asked of one, whatever the settings say.
-    let automatic = (settings.go_on && pipeline.by_hand.is_empty()).then(Automatic::default);
+    let automatic = (settings.go_on && pipeline.manual_gates.is_empty()).then(Automatic::default);
     let command = pipeline.on_complete.clone().or_else(|| settings.on_complete.clone());
     workflow.policy.checkpoint = workflow.policy.checkpoint.take().or(automatic);
     if let Some(command) = command {

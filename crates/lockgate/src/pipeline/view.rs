@@ -287,15 +287,15 @@ impl Look<'_> {
             }
         });
         let suffix = workstream.map(|workstream| format!(" ({workstream})"));
-        let by_hand = self.pipeline.by_hand.iter().filter(|gate| gate.phase == phase.id);
-        let by_hand = by_hand.filter(|gate| match &suffix {
+        let manual_gates = self.pipeline.manual_gates.iter().filter(|gate| gate.phase == phase.id);
+        let manual_gates = manual_gates.filter(|gate| match &suffix {
             Some(suffix) => gate.title.ends_with(suffix.as_str()),
             None => !said.workstreams.iter().any(|id| gate.title.ends_with(&format!(" ({id})"))),
         });
-        let by_hand = by_hand.map(|gate| {
+        let manual_gates = manual_gates.map(|gate| {
             let status = if passed(&gate.title, gate.task.as_ref()) { GateStatus::Passed } else { GateStatus::ByHand };
             GateView { name: gate.title.clone(), status, attempts: 0, took_ms: None, log: None }
         });
-        run_ones.chain(by_hand).collect()
+        run_ones.chain(manual_gates).collect()
     }
 }

@@ -10,7 +10,7 @@ use lockgate_engine::run::pipeline::Imported;
 use lockgate_engine::spec::workflow::Pipeline;
 use lockgate_engine::time::Timestamp;
 use lockgate_formats::pipeline::document::{Document, document};
-use lockgate_formats::pipeline::written::{Before, Original, WrongTransition, exported, written};
+use lockgate_formats::pipeline::render::{Before, Original, WrongTransition, exported, render};
 use lockgate_store::{ListedRun, Store, StoreError};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
@@ -154,7 +154,7 @@ impl StateFile {
             // What was taken back does not bind what comes after it.
             let text = |before: Option<&Before>| match taken_back {
                 Some(_) => Ok(exported(before, &document)),
-                None => written(before, &document),
+                None => render(before, &document),
             };
             write(&root, &mut sequence, version, &path, text, original).map(Written::Here)
         });

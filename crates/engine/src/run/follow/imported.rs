@@ -14,8 +14,9 @@ pub(super) fn done_before(run: &Run, known: &PipelineRun, phase: &Phase) -> Vec<
     let had_passed = |title: &str, of: Option<&TaskId>| known.had_passed(title, of, &workstreams);
     let passed: Vec<_> = phase.gates.iter().filter(|gate| had_passed(gate.title(), gate.task.as_ref())).collect();
     let whole = done.len() == phase.tasks.len() && passed.len() == phase.gates.len() && run.added_gates(phase).is_empty();
-    let by_hand = run.workflow.pipeline.iter().flat_map(|pipeline| &pipeline.by_hand).filter(|gate| gate.phase == phase.id);
-    let whole = whole && by_hand.into_iter().all(|gate| had_passed(&gate.title, None));
+    let manual_gates =
+        run.workflow.pipeline.iter().flat_map(|pipeline| &pipeline.manual_gates).filter(|gate| gate.phase == phase.id);
+    let whole = whole && manual_gates.into_iter().all(|gate| had_passed(&gate.title, None));
     let mut events = Vec::new();
     for task in done {
         let key = TaskKey { phase: phase.id.clone(), iteration: 1, task: task.id.clone(), item: None };

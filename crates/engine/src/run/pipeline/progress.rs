@@ -242,7 +242,7 @@ fn gates(run: &Run, pipeline: &Pipeline, known: &PipelineRun) -> (Vec<String>, V
             let holds = complete || standing(id).map_or(before, |gate| gate.state.is_settled());
             if holds { &mut passed } else { &mut pending }.push(title.to_owned());
         }
-        for gate in pipeline.by_hand.iter().filter(|gate| gate.phase == phase.id) {
+        for gate in pipeline.manual_gates.iter().filter(|gate| gate.phase == phase.id) {
             let holds = complete || known.had_passed(&gate.title, None, &said.workstreams);
             if holds { &mut passed } else { &mut pending }.push(gate.title.clone());
         }

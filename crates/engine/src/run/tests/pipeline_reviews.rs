@@ -127,17 +127,17 @@ fn an_imported_phase_is_complete_only_if_all_its_gates_had_passed() {
     let bench = resumed(pipeline(), &[]);
     assert!(passed(&bench, "schema"), "its work is done, and its gate has not passed");
     assert_eq!(bench.run.current.as_ref().unwrap().id.as_str(), "phase-1", "a person must approve");
-    let by_hand = |phase: &str| {
+    let manual_gates = |phase: &str| {
         let mut definition = pipeline();
-        definition.pipeline.as_mut().unwrap().by_hand =
-            vec![GateByHand { title: "audit".into(), phase: PhaseId::from(phase), criteria: None, convention: None, task: None }];
+        definition.pipeline.as_mut().unwrap().manual_gates =
+            vec![ManualGate { title: "audit".into(), phase: PhaseId::from(phase), criteria: None, convention: None, task: None }];
         definition
     };
-    let bench = resumed(by_hand("phase-1"), &["schema"]);
+    let bench = resumed(manual_gates("phase-1"), &["schema"]);
     assert_eq!(bench.run.current.as_ref().unwrap().id.as_str(), "phase-1", "a person has not audited it");
-    let bench = resumed(by_hand("phase-1"), &["schema", "audit"]);
+    let bench = resumed(manual_gates("phase-1"), &["schema", "audit"]);
     assert_eq!(bench.run.status(), Status::Complete);
-    let bench = resumed(by_hand("phase-2"), &["schema"]);
+    let bench = resumed(manual_gates("phase-2"), &["schema"]);
     assert!(bench.run.completed.contains(&PhaseId::from("phase-1")), "the audit is for another phase");
 }
 

@@ -328,7 +328,7 @@ fn a_review_that_let_it_begin_is_undone_only_by_one_that_forbids_or_by_a_person(
     let mut definition = pipeline();
     let known = definition.pipeline.as_mut().unwrap();
     known.review = true;
-    known.by_hand = vec![GateByHand {
+    known.manual_gates = vec![ManualGate {
         title: "audit (WS2)".into(),
         phase: PhaseId::from("phase-2"),
         criteria: None,

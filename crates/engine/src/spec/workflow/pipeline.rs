@@ -17,7 +17,7 @@ pub struct Pipeline {
     pub workstreams: Vec<Workstream>,
     /// Gates that no command decides, in the order of their phases.
     #[serde(default)]
-    pub by_hand: Vec<GateByHand>,
+    pub manual_gates: Vec<ManualGate>,
     /// The shell command that runs when all phases are done; no template.
     #[serde(default)]
     pub on_complete: Option<String>,
@@ -80,7 +80,7 @@ pub struct Output {
 
 /// A gate that no command decides: whoever lets the run go on past its phase says that it holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GateByHand {
+pub struct ManualGate {
     /// As in the state file: `review`, or `review (WS2)` where it belongs to a workstream.
     pub title: String,
     /// The phase whose checkpoint asks for it.

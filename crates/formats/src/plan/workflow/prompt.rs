@@ -7,7 +7,7 @@ use lockgate_engine::template::escaped;
 use std::fmt::Write as _;
 
 /// What is said about a task elsewhere.
-pub(super) struct Around<'t> {
+pub(super) struct PromptContext<'t> {
     pub(super) plan: &'t PlanFile,
     pub(super) id: &'t str,
     pub(super) phase: &'t PhaseId,
@@ -19,8 +19,8 @@ pub(super) struct Around<'t> {
 }
 
 /// The whole prompt: a document in which only the answers of people are filled in.
-pub(super) fn prompt(task: &PlanTask, around: &Around<'_>) -> String {
-    let Around { plan, id, follows, checks, .. } = around;
+pub(super) fn prompt(task: &PlanTask, context: &PromptContext<'_>) -> String {
+    let PromptContext { plan, id, follows, checks, .. } = context;
     let total = plan.tasks.len();
     let mut told = format!("# {}\n\nThis is task {} of {total} of plan {id}.", task.name, task.number);
     told += " The tasks before it are done; those after it are not yours.\n";
@@ -82,7 +82,7 @@ pub(super) fn prompt(task: &PlanTask, around: &Around<'_>) -> String {
         section(&mut told, "Commits", "Do not commit: what you change is committed when the task is done.");
     }
     section(&mut told, "Where you need a person", WHERE_A_PERSON_IS_NEEDED);
-    escaped(&told) + &decided(task, around)
+    escaped(&told) + &decided(task, context)
 }
 
 /// Told in words: an agent that repeats what it was told has reached no checkpoint.
@@ -100,12 +100,12 @@ with what speaks for and against each, or what to do
 - the heading `### Awaiting`: what you need from the person";
 
 /// What people decided before this task. What they said is known only when the run is there.
-fn decided(task: &PlanTask, around: &Around<'_>) -> String {
-    let earlier = around.plan.tasks.iter().filter(|other| other.number < task.number);
+fn decided(task: &PlanTask, context: &PromptContext<'_>) -> String {
+    let earlier = context.plan.tasks.iter().filter(|other| other.number < task.number);
     let asked = earlier.filter(|other| matches!(other.kind, PlanTaskKind::Decision | PlanTaskKind::Action));
     let mut told = String::new();
     for other in asked {
-        let answer = format!("outputs['{}']['{}task-{}']", around.phase, around.prefix, other.number);
+        let answer = format!("outputs['{}']['{}task-{}']", context.phase, context.prefix, other.number);
         let question = escaped(&other.name);
         let _ = write!(
             told,

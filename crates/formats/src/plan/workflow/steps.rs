@@ -1,7 +1,7 @@
 //! The tasks of one plan, its gates, and what a person finds out at its end.
 
 use super::super::{PlanFile, PlanGate, PlanTask, PlanTaskKind, Rating};
-use super::prompt::{Around, prompt};
+use super::prompt::{PromptContext, prompt};
 use super::shell::Pipes;
 use super::{CHECK_LIMIT, commits, line_span, must_haves, question, shell, told};
 use lockgate_engine::id::{PhaseId, TaskId};
@@ -153,8 +153,8 @@ fn agent(plan: &PlanFile, task: &PlanTask, id: &str, phase: &PhaseId, prefix: &s
     let own = task.verify.commands.iter().chain(&task.verification.commands);
     let checks: Vec<&str> = own.chain(for_next).map(|check| check.command.as_str()).collect();
     let follows = next.filter(|next| !next.action.is_empty());
-    let around = Around { plan, id, phase, prefix, follows, checks: &checks };
-    let work = AgentWork { prompt: Prompt::Document(prompt(task, &around)), ..AgentWork::default() };
+    let context = PromptContext { plan, id, phase, prefix, follows, checks: &checks };
+    let work = AgentWork { prompt: Prompt::Document(prompt(task, &context)), ..AgentWork::default() };
     let until = shell::all_of(checks.iter().copied());
     Task {
         until: until.map(|run| Until {

@@ -12,7 +12,7 @@ use lockgate_engine::run::event::{Entry, Event};
 use lockgate_engine::spec::workflow::{Join, Phase, Workflow};
 use lockgate_formats::pipeline::check::check as check_file;
 use lockgate_formats::pipeline::document::{Document, document};
-use lockgate_formats::pipeline::written::written;
+use lockgate_formats::pipeline::render::render;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -220,7 +220,7 @@ fn no_phase_before_its_gate(history: &[Moment]) -> Result<(), String> {
 /// Whatever happened, the state file of a pipeline keeps all rules of its format, and follows from what it said before. Gives what it says.
 pub(super) fn state_file_is_right(run: &Run, before: Option<Document>) -> Result<Option<Document>, String> {
     let Some(now) = document(run, None) else { return Ok(None) };
-    let text = written(None, &now).map_err(|error| error.to_string())?;
+    let text = render(None, &now).map_err(|error| error.to_string())?;
     let findings = check_file(&text, Some("PRD-001"), Some(&run.workflow)).map_err(|error| error.message)?;
     if !findings.is_empty() {
         return Err(format!("state_file_is_right: {findings:?}: {text}"));

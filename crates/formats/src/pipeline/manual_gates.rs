@@ -1,16 +1,16 @@
-//! Gates of a state file that nobody here can run: a person is asked for them in the end.
+//! Gates of a state file that have no command here: a person is asked about them at the end.
 
 use super::lenient::StateFile;
 use lockgate_engine::run::pipeline::bare_title;
 use lockgate_engine::spec::reader::default_choices;
-use lockgate_engine::spec::workflow::{Checkpoint, GateByHand, OnConditionError, Waits, Workflow};
+use lockgate_engine::spec::workflow::{Checkpoint, ManualGate, OnConditionError, Waits, Workflow};
 
 /// Leaves the gates to a person that a state file has as pending and that the pipeline does not know, such as those that a review
 /// asked for; gives which.
 pub fn leave_to_a_person(workflow: &mut Workflow, state: &StateFile) -> Vec<String> {
     let Workflow { phases, pipeline: Some(pipeline), .. } = workflow else { return Vec::new() };
     let own = phases.iter().flat_map(|phase| &phase.gates).map(|gate| gate.title());
-    let known: Vec<&str> = own.chain(pipeline.by_hand.iter().map(|gate| gate.title.as_str())).map(bare_title).collect();
+    let known: Vec<&str> = own.chain(pipeline.manual_gates.iter().map(|gate| gate.title.as_str())).map(bare_title).collect();
     let unknown = |title: &&String| !known.contains(&bare_title(title));
     let titles: Vec<String> = state.gates_pending.iter().filter(unknown).cloned().collect();
     let last = pipeline.phases.len().checked_sub(1).and_then(|last| phases.get_mut(last));
@@ -32,13 +32,13 @@ pub fn leave_to_a_person(workflow: &mut Workflow, state: &StateFile) -> Vec<Stri
         waits: Waits::default(),
     };
     last.checkpoint = Some(Checkpoint { prompt, ..asked.unwrap_or_else(blank) });
-    let by_hand = titles.iter().map(|title| GateByHand {
+    let manual_gates = titles.iter().map(|title| ManualGate {
         title: title.clone(),
         phase: last.id.clone(),
         criteria: None,
         convention: None,
         task: None,
     });
-    pipeline.by_hand.extend(by_hand);
+    pipeline.manual_gates.extend(manual_gates);
     titles
 }

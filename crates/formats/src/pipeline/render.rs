@@ -72,7 +72,7 @@ fn keys_of(text: &str) -> Option<Map<String, Value>> {
 }
 
 /// The text of a state file: keys that it has already stay where they are, those that nobody here knows as they are.
-pub fn written(before: Option<&Before>, document: &Document) -> Result<String, WrongTransition> {
+pub fn render(before: Option<&Before>, document: &Document) -> Result<String, WrongTransition> {
     if let Some(before) = before {
         allowed(before, document.status)?;
     }
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_new_file_has_the_keys_of_the_source_in_its_order() {
-        let text = written(None, &document(Lifecycle::Paused)).unwrap();
+        let text = render(None, &document(Lifecycle::Paused)).unwrap();
         assert_eq!(
             keys(&text),
             [
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn keys_of_others_stay_in_their_place() {
         let before = Before::of_text(r#"{"owner": {"x": [1]}, "status": "in_progress", "prd": "PRD-009", "spec": null}"#);
-        let text = written(before.as_ref(), &document(Lifecycle::Paused)).unwrap();
+        let text = render(before.as_ref(), &document(Lifecycle::Paused)).unwrap();
         assert_eq!(keys(&text)[..4], ["owner", "status", "prd", "spec"]);
         let now = keys_of(&text).unwrap();
         assert_eq!((&now["owner"], &now["status"], &now["spec"]), (&json!({"x": [1]}), &json!("paused"), &Value::Null));
@@ -240,8 +240,8 @@ mod tests {
         let before = Before::of_text(r#"{"key_fixes": [{"file": "a.ts", "change": "by hand"}]}"#);
         let mut document = document(Lifecycle::Paused);
         document.notes.key_fixes.push(Fix { file: "b.ts".into(), change: "ours".into() });
-        let once = written(before.as_ref(), &document).unwrap();
-        let twice = written(Before::of_text(&once).as_ref(), &document).unwrap();
+        let once = render(before.as_ref(), &document).unwrap();
+        let twice = render(Before::of_text(&once).as_ref(), &document).unwrap();
         assert_eq!(once, twice);
         let fixes = &keys_of(&twice).unwrap()["key_fixes"];
         assert_eq!(*fixes, json!([{"file": "a.ts", "change": "by hand"}, {"file": "b.ts", "change": "ours"}]));
@@ -253,26 +253,26 @@ mod tests {
         let mut document = document(Lifecycle::Initialized);
         let (findings, override_reason, gates) = (None, None, Vec::new());
         document.review = Some(Review { verdict: Verdict::Ship, p0: 0, p1: 1, attempt: 1, findings, override_reason, gates });
-        let review = keys_of(&written(before.as_ref(), &document).unwrap()).unwrap()["adversarial_review"].clone();
+        let review = keys_of(&render(before.as_ref(), &document).unwrap()).unwrap()["adversarial_review"].clone();
         assert_eq!(review, json!({"round": 3, "verdict": "ship", "p0_count": 0, "p1_count": 1, "attempt": 1}));
     }
 
     #[test]
-    fn an_error_goes_when_it_is_mended() {
+    fn an_error_is_removed_once_it_is_fixed() {
         let mut failed = document(Lifecycle::Failed);
         failed.error = Some(FileError { workstream: "WS2".into(), message: "x".into(), file: None, line: None });
-        let text = written(None, &failed).unwrap();
-        let mended = written(Before::of_text(&text).as_ref(), &document(Lifecycle::InProgress)).unwrap();
-        assert!(keys(&text).contains(&"error".to_owned()) && !keys(&mended).contains(&"error".to_owned()));
+        let text = render(None, &failed).unwrap();
+        let fixed = render(Before::of_text(&text).as_ref(), &document(Lifecycle::InProgress)).unwrap();
+        assert!(keys(&text).contains(&"error".to_owned()) && !keys(&fixed).contains(&"error".to_owned()));
     }
 
     #[test]
     fn what_follows_nothing_is_not_written() {
         let before = Before::of_text(r#"{"status": "complete"}"#);
-        let told = written(before.as_ref(), &document(Lifecycle::Paused)).unwrap_err().to_string();
+        let told = render(before.as_ref(), &document(Lifecycle::Paused)).unwrap_err().to_string();
         assert_eq!(told, "the file says `complete`, and `paused` never follows that");
         let before = Before::of_text(r#"{"status": "mostly done"}"#);
-        assert!(written(before.as_ref(), &document(Lifecycle::Paused)).is_ok());
+        assert!(render(before.as_ref(), &document(Lifecycle::Paused)).is_ok());
     }
 
     #[test]
@@ -289,10 +289,10 @@ mod tests {
         let mut moved = document(Lifecycle::InProgress);
         moved.in_progress.push("WS2".into());
         moved.pending.clear();
-        let second = written(Some(&before(&first)), &moved).unwrap();
+        let second = render(Some(&before(&first)), &moved).unwrap();
         let now = keys_of(&second).unwrap();
         assert_eq!((&now["status"], &now["completed_workstreams"]), (&json!("in_progress"), &original["completed_workstreams"]));
-        let third = written(Some(&before(&second)), &meant).unwrap();
+        let third = render(Some(&before(&second)), &meant).unwrap();
         assert_eq!(keys_of(&third).unwrap()["status"], original["status"]);
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn workstreams(found: &mut Findings<'_>, root: &Placed, (_, pipeline)
 /// The two lists together hold every gate of the spec. `lint (WS3)` is the gate of a workstream; where a suffix is absent, names are compared.
 pub(super) fn gates(found: &mut Findings<'_>, root: &Placed, (workflow, pipeline): Spec<'_>, lists: &[&Names<'_>; 2]) {
     let titles = workflow.phases.iter().flat_map(|phase| phase.gates.iter().map(|gate| gate.title()));
-    let titles: Vec<&str> = titles.chain(pipeline.by_hand.iter().map(|gate| gate.title.as_str())).collect();
+    let titles: Vec<&str> = titles.chain(pipeline.manual_gates.iter().map(|gate| gate.title.as_str())).collect();
     let listed: Vec<(&str, &Placed)> = lists.iter().flat_map(|list| list.names.iter().copied()).collect();
     let mut entries: BTreeMap<&str, Owners<'_>> = BTreeMap::new();
     for (entry, _) in &listed {
