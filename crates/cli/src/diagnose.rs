@@ -64,7 +64,8 @@ fn told(name: &str, source: &str, problems: &[(&Problem, &bool)]) -> String {
     for (problem, _) in problems.iter().filter(|(_, chosen)| **chosen) {
         render(&mut text, problem, &shown);
     }
-    text += &format!("{}: {}\n", neutral::line(name), summary(problems.iter().map(|(problem, _)| *problem)));
+    text +=
+        &format!("{}: {}\n", neutral::line(name), lockgate::workflow_file::summary(problems.iter().map(|(problem, _)| *problem)));
     text
 }
 
@@ -79,25 +80,6 @@ fn rest(name: &str, problems: &[Problem], chosen: &[bool]) -> String {
     let lists = if listed == problems.len() { "them all".to_owned() } else { format!("{listed} of all") };
     let left = counted(left, "more problem");
     format!("… and {left} ({} lists {lists})\n", print::styled(print::HELP, command))
-}
-
-/// How many problems of each kind there are.
-pub(crate) fn summary<'p>(problems: impl IntoIterator<Item = &'p Problem>) -> String {
-    let (mut errors, mut warnings, mut untold) = (0, 0, 0);
-    for problem in problems {
-        match (problem.untold, problem.severity) {
-            (0, Severity::Error) => errors += 1,
-            (0, Severity::Warning) => warnings += 1,
-            (count, _) => untold += count,
-        }
-    }
-    let told = match (errors, warnings) {
-        (0, 0) => "fine".to_owned(),
-        (0, warnings) => counted(warnings, "warning"),
-        (errors, 0) => counted(errors, "error"),
-        (errors, warnings) => format!("{}, {}", counted(errors, "error"), counted(warnings, "warning")),
-    };
-    if untold == 0 { told } else { format!("{told} and {}", counted(untold, "more problem")) }
 }
 
 fn render(text: &mut String, problem: &Problem, source: &Arc<ShownSource>) {

@@ -48,3 +48,26 @@ pub fn kind(kind: &InputKind) -> Option<String> {
         InputKind::Choice(choices) => Some(format!("one of {}", choices.join(", "))),
     }
 }
+
+/// Warnings about values that no input or variable asks for. They are probably misspelt, but a workflow may use them in a way that
+/// cannot be seen.
+pub fn unknown_vars(given: &BTreeMap<String, Value>, workflow: &Workflow) -> Vec<String> {
+    let near = |name: &str| {
+        let likeness = |known: &str| strsim::normalized_damerau_levenshtein(name, known);
+        let known = workflow
+            .vars
+            .keys()
+            .chain(workflow.inputs.keys())
+            .map(|known| (likeness(known), known))
+            .filter(|(likeness, _)| *likeness >= 0.6);
+        known.max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, known)| known)
+    };
+    let declared = |name: &String| workflow.vars.contains_key(name) || workflow.inputs.contains_key(name);
+    let unknown = given.keys().filter(|name| !declared(name));
+    unknown
+        .map(|name| match near(name) {
+            Some(near) => format!("--var {name}: the workflow declares no such variable; did you mean {near:?}?"),
+            None => format!("--var {name}: the workflow declares no such variable under `vars`"),
+        })
+        .collect()
+}

@@ -2,6 +2,8 @@
 
 use crate::code::Code;
 use crate::error::Error;
+use lockgate_engine::spec::problem::{Problem, Severity};
+use lockgate_engine::words::counted;
 use lockgate_runner::start::{DonePlans, FileError, WorkflowFile, read_text, read_workflow_with};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -75,4 +77,23 @@ fn files_in(folder: &Path) -> String {
         names.push(format!("and {more} more"));
     }
     format!("YAML files there: {}", names.join(", "))
+}
+
+/// How many problems of each kind there are.
+pub fn summary<'p>(problems: impl IntoIterator<Item = &'p Problem>) -> String {
+    let (mut errors, mut warnings, mut untold) = (0, 0, 0);
+    for problem in problems {
+        match (problem.untold, problem.severity) {
+            (0, Severity::Error) => errors += 1,
+            (0, Severity::Warning) => warnings += 1,
+            (count, _) => untold += count,
+        }
+    }
+    let told = match (errors, warnings) {
+        (0, 0) => "fine".to_owned(),
+        (0, warnings) => counted(warnings, "warning"),
+        (errors, 0) => counted(errors, "error"),
+        (errors, warnings) => format!("{}, {}", counted(errors, "error"), counted(warnings, "warning")),
+    };
+    if untold == 0 { told } else { format!("{told} and {}", counted(untold, "more problem")) }
 }

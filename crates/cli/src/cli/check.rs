@@ -73,7 +73,7 @@ fn spec(path: &Path) -> Result<Workflow, Trouble> {
     }
     let named = path.display();
     let Some(workflow) = file.workflow else {
-        let message = format!("{named} is no valid {}: {}", file.format.noun(), diagnose::summary(&file.problems));
+        let message = format!("{named} is no valid {}: {}", file.format.noun(), workflow_file::summary(&file.problems));
         return Err(Trouble::new(Code::InvalidWorkflow, message)
             .help("mend it, or check the state files without `--spec`")
             .told());

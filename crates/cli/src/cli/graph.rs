@@ -63,7 +63,7 @@ fn of_file(path: &Path) -> Result<Drawing, Trouble> {
         Some(workflow) => Ok(Drawing::of_workflow(workflow)),
         None => Err(Trouble::new(
             Code::InvalidWorkflow,
-            format!("{} is no valid workflow: {}", path.display(), diagnose::summary(&file.problems)),
+            format!("{} is no valid workflow: {}", path.display(), workflow_file::summary(&file.problems)),
         )
         .told()),
     }

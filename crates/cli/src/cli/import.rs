@@ -172,7 +172,7 @@ fn spec(project: &Project, arguments: &Arguments, state: &StateFile) -> Result<O
     match file.workflow.take().filter(|workflow| workflow.pipeline.is_some()) {
         Some(workflow) => Ok(Some((file, workflow))),
         None => {
-            let message = format!("{} is no valid EXECUTION-SPEC: {}", path.display(), diagnose::summary(&file.problems));
+            let message = format!("{} is no valid EXECUTION-SPEC: {}", path.display(), workflow_file::summary(&file.problems));
             Err(Trouble::new(Code::InvalidWorkflow, message).help(format!(
                 "`{}` says what is wrong; --spec names another one",
                 lockgate(["validate", &path.to_string_lossy()])

@@ -122,7 +122,7 @@ fn ready(path: &Path) -> Result<Ready, Trouble> {
     let mut file = workflow_file::read(&beside)?;
     let Some(workflow) = file.workflow.take() else {
         diagnose::tell(&file);
-        let message = format!("{} is no valid workflow: {}", beside.display(), diagnose::summary(&file.problems));
+        let message = format!("{} is no valid workflow: {}", beside.display(), workflow_file::summary(&file.problems));
         return Err(Trouble::new(Code::InvalidWorkflow, message).told());
     };
     for case in &mut cases {
