@@ -293,9 +293,9 @@ mod tests {
         let told =
             |problems: &[Problem]| anstream::adapter::strip_str(&rest("a b.yaml", problems, &chosen(problems))).to_string();
         assert_eq!(told(&many), "… and 11 more problems (lockgate validate 'a b.yaml' --json lists them all)\n");
-        assert_eq!(summary(&many), "1 error, 30 warnings");
+        assert_eq!(lockgate::workflow_file::summary(&many), "1 error, 30 warnings");
         many.push(untold);
         assert_eq!(told(&many), "… and 51 more problems (lockgate validate 'a b.yaml' --json lists 31 of all)\n");
-        assert_eq!(summary(&many), "1 error, 30 warnings and 40 more problems");
+        assert_eq!(lockgate::workflow_file::summary(&many), "1 error, 30 warnings and 40 more problems");
     }
 }

@@ -1,5 +1,6 @@
 //! Lockgate as a library.
 
+pub mod answer;
 pub mod code;
 pub mod definition;
 pub mod error;
@@ -20,6 +21,7 @@ pub mod select;
 pub mod sentence;
 pub mod standing;
 pub mod start;
+pub mod step;
 pub mod summary;
 pub mod view;
 pub mod workflow_file;

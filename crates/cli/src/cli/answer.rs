@@ -2,22 +2,21 @@
 
 use super::resume::{self, GoneOn};
 use crate::authority::{Authority, Decision};
-use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::prompt::{About, Confirmed};
 use crate::select::{self, HoldName};
 use crate::trouble::Trouble;
-use crate::{background, neutral, print, prompt, view};
-use lockgate_engine::hold::{Hold, HoldState};
+use crate::{background, neutral, print, prompt};
+use lockgate::answer::{Answer, Answered};
+use lockgate_engine::hold::HoldState;
 use lockgate_engine::id::{HoldId, RunId};
-use lockgate_engine::run::command::{Channel, CommandKind};
+use lockgate_engine::run::command::Channel;
 use lockgate_engine::run::index::HoldRow;
-use lockgate_engine::run::{Instead, Refusal, Run, Status};
-use lockgate_runner::driver::{DriveError, submit};
+use lockgate_engine::run::{Run, Status};
 use lockgate_runner::load::load;
 use lockgate_store::DriverInfo;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
 
@@ -175,130 +174,20 @@ async fn record(
     channel: Channel,
     arguments: &Arguments,
 ) -> Result<bool, Trouble> {
-    let (hold, run) = (&row.hold, &row.run);
-    let caller = project.caller(channel);
-    let (option, feedback) = (named_option(row, &arguments.option), arguments.feedback.clone());
-    let body = CommandKind::Answer { hold: hold.clone(), revision, option, feedback };
-    match submit(&project.world, run, caller, body).await {
-        Ok(state) => {
-            let label = state.holds.get(hold).and_then(recorded_label).unwrap_or_else(|| arguments.option.clone());
+    let hold = &row.hold;
+    let answer = Answer { revision, option: arguments.option.clone(), feedback: arguments.feedback.clone() };
+    match project.answer(row, answer, project.caller(channel)).await? {
+        Answered::Recorded { run, label } => {
             print::say(format_args!("hold {hold} is answered: {:?}", neutral::line(&label)));
             if !arguments.resume {
-                tell_who_goes_on(project, &state).await?;
+                tell_who_goes_on(project, &run).await?;
             }
             Ok(true)
         }
-        Err(DriveError::Refused(refusal)) => refused(project, row, revision, &arguments.option, refusal).await.map(|()| false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn recorded_label(hold: &Hold) -> Option<String> {
-    let answer = hold.answers.last()?;
-    hold.choice(&answer.option).map(|choice| choice.label.clone())
-}
-
-/// The options of a hold as lists show them, by id and label; also of one that was decided long ago.
-fn options(row: &HoldRow) -> Vec<(String, String)> {
-    let shown: Value = serde_json::from_str(&row.shown).unwrap_or_default();
-    let options = shown["options"].as_array().into_iter().flatten();
-    let text = |option: &Value, key: &str| option[key].as_str().unwrap_or_default().to_owned();
-    options.map(|option| (text(option, "id"), text(option, "label"))).collect()
-}
-
-/// The option that somebody means, by its id; of a decided hold only its row knows which number is which option.
-fn named_option(row: &HoldRow, given: &str) -> String {
-    match row.state {
-        HoldState::Open | HoldState::Checking => given.to_owned(),
-        HoldState::Settled | HoldState::Void => known_option(row, given).unwrap_or_else(|| given.to_owned()),
-    }
-}
-
-fn known_option(row: &HoldRow, given: &str) -> Option<String> {
-    let (options, given) = (options(row), given.trim());
-    let by_name = options.iter().find(|(id, label)| id == given || label.to_lowercase() == given.to_lowercase());
-    let by_number = || given.parse::<usize>().ok().and_then(|number| options.get(number.checked_sub(1)?));
-    by_name.or_else(by_number).map(|(id, _)| id.clone())
-}
-
-/// What a refusal means: nothing, where the same answer is there already; else what is wrong and what to do next.
-async fn refused(project: &Project, row: &HoldRow, revision: Option<u32>, option: &str, refusal: Refusal) -> Result<(), Trouble> {
-    let hold = &row.hold;
-    if refusal.is_about_who_asks() {
-        return Err(refusal.into());
-    }
-    let state: Option<Run> = load(project.store(), &row.run).await.ok();
-    let now = state.as_ref().and_then(|state| state.holds.get(hold));
-    let latest = now.map_or(row.revision, |hold| hold.revision);
-    if let Some(given) = revision.filter(|given| *given == 0 || *given > latest) {
-        let message = format!("hold {hold} has no revision {given}; its latest is {latest}");
-        let command = if now.is_some() { "why" } else { "log" };
-        return Err(
-            Trouble::new(Code::NoSuchRevision, message).help(format!("see how it stands with `lockgate {command} {}`", row.run))
-        );
-    }
-    if now.is_none() && known_option(row, option).is_none() {
-        let labels: Vec<String> =
-            options(row).iter().enumerate().map(|(at, (_, label))| format!("{}. {label}", at + 1)).collect();
-        let trouble = Trouble::new(Code::NoSuchOption, format!("{option:?} is no option of hold {hold}, which no longer waits"));
-        return Err(if labels.is_empty() { trouble } else { trouble.help(format!("its options were\n{}", labels.join("\n"))) });
-    }
-    match refusal {
-        Refusal::AlreadyAnswered { by, at } => {
-            let by = crate::phrases::by(Some(&by));
+        Answered::Before { by, at } => {
+            let by = lockgate::phrases::by(Some(&by));
             print::say(format_args!("hold {hold} has this answer already, by {by} at {at}"));
-            Ok(())
+            Ok(false)
         }
-        Refusal::StaleRevision { .. } => Err(stale(refusal, now)),
-        Refusal::RevisionNeeded { current, .. } => {
-            let help = format!("see what it shows with `lockgate why {}`, then answer {hold}@{current}", row.run);
-            Err(Trouble::new(Code::RevisionNeeded, refusal.to_string()).help(help))
-        }
-        Refusal::RunEnded { .. }
-        | Refusal::AnswerConflicts { .. }
-        | Refusal::HoldVoided { now: None | Some(Instead::Answered(_)), .. }
-        | Refusal::AnswerSuperseded { now: None | Some(Instead::Answered(_)), .. } => {
-            Err(Trouble::from(refusal).help(format!("see what became of it with `lockgate log {}`", row.run)))
-        }
-        Refusal::NotAPerson { .. }
-        | Refusal::InsideTask { .. }
-        | Refusal::NoTerminal { .. }
-        | Refusal::NoSuchHold { .. }
-        | Refusal::HoldVoided { .. }
-        | Refusal::AnswerSuperseded { .. }
-        | Refusal::NoSuchOption { .. }
-        | Refusal::WordsNeeded { .. }
-        | Refusal::AnswerStands { .. }
-        | Refusal::ChangeNeedsFork
-        | Refusal::NotUnderWay { .. }
-        | Refusal::PhaseVanished { .. }
-        | Refusal::PhaseMoved { .. }
-        | Refusal::AnswerUnchecked { .. }
-        | Refusal::StepRunning { .. }
-        | Refusal::StepDone { .. }
-        | Refusal::NotStarted { .. }
-        | Refusal::AlreadyAsked { .. }
-        | Refusal::NoReason { .. }
-        | Refusal::NoPipeline
-        | Refusal::NotReviewed
-        | Refusal::ReviewTooLate
-        | Refusal::ReviewStands { .. }
-        | Refusal::ReviewsSpent { .. }
-        | Refusal::NoOverrideReason
-        | Refusal::NoGatesNamed
-        | Refusal::GateKnown { .. }
-        | Refusal::Ended { .. } => Err(refusal.into()),
     }
-}
-
-/// A stale answer, with what changed and how to answer what is there now.
-fn stale(refusal: Refusal, now: Option<&Hold>) -> Trouble {
-    let trouble = Trouble::from(refusal);
-    let Some(hold) = now else { return trouble };
-    let trouble = match hold.notes.as_slice() {
-        [] => trouble,
-        notes => trouble.help(format!("what changed:\n{}", notes.join("\n"))),
-    };
-    let commands = view::HoldView::of(hold).commands(true);
-    trouble.help(format!("answer what is there now with one of\n{}", commands.join("\n")))
 }

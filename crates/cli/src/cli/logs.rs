@@ -1,6 +1,5 @@
 //! `lockgate logs`: what a task or gate printed.
 
-use super::step::running_attempt;
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
@@ -9,6 +8,7 @@ use crate::standing::{Changes, standing};
 use crate::trouble::Trouble;
 use crate::view::lockgate;
 use crate::{neutral, print};
+use lockgate::step::running_attempt;
 use lockgate_engine::id::{GateId, PhaseId, RunId, StepKey, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::Event;

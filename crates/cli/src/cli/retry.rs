@@ -1,9 +1,10 @@
 //! `lockgate retry`: another attempt of a task or gate that failed or was cut off.
 
-use super::step::{self, StepArguments, Wish};
+use super::step::{self, StepArguments};
 use crate::authority::Authority;
 use crate::exit::Exit;
 use crate::trouble::Trouble;
+use lockgate::step::StepChange;
 use std::path::Path;
 
 /// Asks for another attempt of a task or gate that failed or was cut off
@@ -20,5 +21,5 @@ impl Arguments {
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    step::run(root, arguments.step, Wish::Retry).await
+    step::run(root, arguments.step, StepChange::Retry).await
 }

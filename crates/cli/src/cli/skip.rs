@@ -1,9 +1,10 @@
 //! `lockgate skip`: let a task count as done, or waive a gate.
 
-use super::step::{self, StepArguments, Wish};
+use super::step::{self, StepArguments};
 use crate::authority::Authority;
 use crate::exit::Exit;
 use crate::trouble::Trouble;
+use lockgate::step::StepChange;
 use std::path::Path;
 
 /// Lets a task count as done, or a gate as passed, and keeps the reason
@@ -23,5 +24,5 @@ impl Arguments {
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    step::run(root, arguments.step, Wish::Skip(arguments.reason)).await
+    step::run(root, arguments.step, StepChange::Skip(arguments.reason)).await
 }

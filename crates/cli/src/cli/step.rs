@@ -6,16 +6,13 @@ use crate::authority::{Authority, Decision};
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::select::{self, StepName};
-use crate::standing::standing;
 use crate::trouble::Trouble;
 use crate::{neutral, print};
+use lockgate::step::{StepChange, StepChanged};
 use lockgate_engine::id::{RunId, StepKey};
+use lockgate_engine::run::Run;
 use lockgate_engine::run::Status;
-use lockgate_engine::run::command::{Channel, CommandKind};
-use lockgate_engine::run::state::StepStatus;
-use lockgate_engine::run::state::{GateState, TaskState};
-use lockgate_engine::run::{Refusal, Run};
-use lockgate_runner::driver::{DriveError, submit};
+use lockgate_engine::run::command::Channel;
 use lockgate_runner::load::load;
 use serde_json::json;
 use std::path::Path;
@@ -46,58 +43,23 @@ impl StepArguments {
     }
 }
 
-/// What a person says of a task or gate.
-pub(super) enum Wish {
-    /// It is to be tried again.
-    Retry,
-    /// It counts as done, for this reason.
-    Skip(String),
-}
-
-impl Wish {
-    fn body(&self, step: StepKey, cut_off: Option<u32>) -> CommandKind {
-        match self {
-            Self::Retry => CommandKind::RetryTask { step, cut_off },
-            Self::Skip(reason) => CommandKind::SkipTask { step, reason: reason.clone(), cut_off },
-        }
-    }
-
-    /// Whether a refusal only says that it is so already.
-    fn is_granted_by(&self, refusal: &Refusal) -> bool {
-        match (self, refusal) {
-            (Self::Retry, Refusal::AlreadyAsked { .. }) => true,
-            (Self::Skip(_), Refusal::StepDone { state, .. }) => matches!(state, StepStatus::Skipped | StepStatus::Waived),
-            (_, refusal) => matches!(refusal, Refusal::AlreadyAnswered { .. }),
-        }
-    }
-}
-
 /// Records a wish and, where that was asked for, goes on with the run.
-pub(super) async fn run(root: Option<&Path>, arguments: StepArguments, wish: Wish) -> Result<Exit, Trouble> {
+pub(super) async fn run(root: Option<&Path>, arguments: StepArguments, change: StepChange) -> Result<Exit, Trouble> {
     let project = crate::open::open(root)?;
     let found = select::run(project.store(), &arguments.run).await?;
     let run = &found.row.run;
-    let caller = project.caller(Channel::Command);
-    let state = load(project.store(), run).await?;
-    let step = select::step(&state, &arguments.task)?;
-    let cut_off = cut_off(&project, &state, &step).await?;
-    let key = step.key(state.iteration_counts.get(step.phase().as_str()).copied().unwrap_or(1));
-    let submitted = submit(&project.world, run, caller, wish.body(key.clone(), cut_off)).await;
-    let recorded = match submitted {
+    let step = select::step(&load(project.store(), run).await?, &arguments.task)?;
+    let StepChanged { key, outcome } = project.change_step(run, &step, &change, project.caller(Channel::Command)).await?;
+    let recorded = outcome.is_ok();
+    match outcome {
         Ok(now) => {
-            print::say(told(&wish, &step, &key));
+            print::say(told(&change, &step, &key));
             if arguments.resume {
                 until_seen(&project, &now).await?;
             }
-            true
         }
-        Err(DriveError::Refused(refusal)) if wish.is_granted_by(&refusal) => {
-            print::say(neutral::line(&refusal.to_string()));
-            false
-        }
-        Err(DriveError::Refused(refusal)) => return Err(Trouble::refused_in(run, refusal)),
-        Err(error) => return Err(error.into()),
-    };
+        Err(before) => print::say(neutral::line(&before)),
+    }
     if arguments.resume {
         return go_on(&project, run, arguments.json).await;
     }
@@ -140,12 +102,12 @@ async fn go_on(project: &Project, run: &RunId, json: bool) -> Result<Exit, Troub
     Ok(exit)
 }
 
-fn told(wish: &Wish, step: &StepName, key: &StepKey) -> String {
+fn told(change: &StepChange, step: &StepName, key: &StepKey) -> String {
     let address = neutral::line(&key.address()).into_owned();
-    match (wish, step) {
-        (Wish::Retry, StepName::Task(..) | StepName::Gate(..)) => format!("{address} will be tried again"),
-        (Wish::Skip(_), StepName::Task(..)) => format!("{address} counts as done"),
-        (Wish::Skip(_), StepName::Gate(..)) => format!("{address} counts as passed"),
+    match (change, step) {
+        (StepChange::Retry, StepName::Task(..) | StepName::Gate(..)) => format!("{address} will be tried again"),
+        (StepChange::Skip(_), StepName::Task(..)) => format!("{address} counts as done"),
+        (StepChange::Skip(_), StepName::Gate(..)) => format!("{address} counts as passed"),
     }
 }
 
@@ -155,30 +117,4 @@ fn recorded_json(run: &RunId, step: &StepName, key: &StepKey, recorded: bool) ->
         StepKey::Gate { iteration, .. } => *iteration,
     };
     json!({"run": run, "phase": step.phase(), step.kind(): step.id(), "iteration": iteration, "recorded": recorded})
-}
-
-/// The attempt of a task or gate that was under way when its driver died. What may be left of it is ended first.
-async fn cut_off(project: &Project, state: &Run, step: &StepName) -> Result<Option<u32>, Trouble> {
-    let Some(attempt) = running_attempt(state, step) else { return Ok(None) };
-    if !standing(project.store(), &state.id).await?.is_interrupted() {
-        return Ok(None);
-    }
-    let ended = project.world.perform.end_orphans(state).await;
-    ended.map_err(|detail| Trouble::from(DriveError::Orphans { run: state.id.clone(), detail }))?;
-    Ok(Some(attempt))
-}
-
-/// The attempt of a task or gate that is under way as far as the history says.
-pub(super) fn running_attempt(state: &Run, step: &StepName) -> Option<u32> {
-    let phase = state.current.as_ref().filter(|phase| phase.id == *step.phase() && state.end.is_none())?;
-    match step {
-        StepName::Task(_, id, item) => {
-            let task = phase.tasks.iter().find(|task| task.task == *id && task.item == *item)?;
-            (task.state == TaskState::Running).then_some(task.attempts)
-        }
-        StepName::Gate(_, id) => {
-            let gate = phase.gates.iter().find(|gate| gate.gate == *id)?;
-            (gate.state == GateState::Running && !state.stopping).then_some(gate.attempts)
-        }
-    }
 }

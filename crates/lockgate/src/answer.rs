@@ -1,0 +1,177 @@
+//! Answering holds.
+
+use crate::code::Code;
+use crate::error::Error;
+use crate::project::Project;
+use crate::view::HoldView;
+use lockgate_engine::hold::{Hold, HoldState};
+use lockgate_engine::run::command::{Actor, Caller, CommandKind};
+use lockgate_engine::run::index::HoldRow;
+use lockgate_engine::run::{Instead, Refusal, Run};
+use lockgate_engine::time::Timestamp;
+use lockgate_runner::driver::{DriveError, submit};
+use lockgate_runner::load::load;
+use serde_json::Value;
+
+/// An answer to a hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The revision that the person saw. Where files are shown, an answer needs it.
+    pub revision: Option<u32>,
+    /// The option: its id, its label or its number.
+    pub option: String,
+    /// What is said with it.
+    pub feedback: Option<String>,
+}
+
+/// What became of an answer.
+#[derive(Debug)]
+pub enum Answered {
+    /// It is recorded.
+    Recorded {
+        /// The run with the answer.
+        run: Box<Run>,
+        /// The label of the option.
+        label: String,
+    },
+    /// The same answer was recorded before, so nothing changed.
+    Before {
+        /// Who gave it.
+        by: Actor,
+        /// When.
+        at: Timestamp,
+    },
+}
+
+impl Project {
+    /// Answers a hold. An answer that was refused because of who gives it becomes an event of the run.
+    pub async fn answer(&self, row: &HoldRow, answer: Answer, caller: Caller) -> Result<Answered, Error> {
+        let (hold, run) = (&row.hold, &row.run);
+        let Answer { revision, option: given, feedback } = answer;
+        let (option, actor) = (named_option(row, &given), caller.actor().clone());
+        let answer = CommandKind::Answer { hold: hold.clone(), revision, option, feedback };
+        match submit(&self.world, run, caller, answer).await {
+            Ok(run) => {
+                let label = run.holds.get(hold).and_then(recorded_label).unwrap_or(given);
+                Ok(Answered::Recorded { run: Box::new(run), label })
+            }
+            Err(DriveError::Refused(refusal)) if refusal.is_about_who_asks() => {
+                Err(self.refuse(&actor, run, "answer a hold", Some(hold), refusal).await)
+            }
+            Err(DriveError::Refused(refusal)) => refused(self, row, revision, &given, refusal).await,
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn recorded_label(hold: &Hold) -> Option<String> {
+    let answer = hold.answers.last()?;
+    hold.choice(&answer.option).map(|choice| choice.label.clone())
+}
+
+/// The options of a hold as lists show them, by id and label; also of one that was decided long ago.
+fn options(row: &HoldRow) -> Vec<(String, String)> {
+    let shown: Value = serde_json::from_str(&row.shown).unwrap_or_default();
+    let options = shown["options"].as_array().into_iter().flatten();
+    let text = |option: &Value, key: &str| option[key].as_str().unwrap_or_default().to_owned();
+    options.map(|option| (text(option, "id"), text(option, "label"))).collect()
+}
+
+/// The option that somebody means, by its id; of a decided hold only its row knows which number is which option.
+fn named_option(row: &HoldRow, given: &str) -> String {
+    match row.state {
+        HoldState::Open | HoldState::Checking => given.to_owned(),
+        HoldState::Settled | HoldState::Void => known_option(row, given).unwrap_or_else(|| given.to_owned()),
+    }
+}
+
+fn known_option(row: &HoldRow, given: &str) -> Option<String> {
+    let (options, given) = (options(row), given.trim());
+    let by_name = options.iter().find(|(id, label)| id == given || label.to_lowercase() == given.to_lowercase());
+    let by_number = || given.parse::<usize>().ok().and_then(|number| options.get(number.checked_sub(1)?));
+    by_name.or_else(by_number).map(|(id, _)| id.clone())
+}
+
+/// What a refusal means: the same answer was given before, or an error that says what to do next.
+async fn refused(
+    project: &Project,
+    row: &HoldRow,
+    revision: Option<u32>,
+    option: &str,
+    refusal: Refusal,
+) -> Result<Answered, Error> {
+    let hold = &row.hold;
+    if refusal.is_about_who_asks() {
+        return Err(refusal.into());
+    }
+    let state: Option<Run> = load(project.store(), &row.run).await.ok();
+    let now = state.as_ref().and_then(|state| state.holds.get(hold));
+    let latest = now.map_or(row.revision, |hold| hold.revision);
+    if let Some(given) = revision.filter(|given| *given == 0 || *given > latest) {
+        let message = format!("hold {hold} has no revision {given}; its latest is {latest}");
+        let command = if now.is_some() { "why" } else { "log" };
+        return Err(
+            Error::new(Code::NoSuchRevision, message).help(format!("see how it stands with `lockgate {command} {}`", row.run))
+        );
+    }
+    if now.is_none() && known_option(row, option).is_none() {
+        let labels: Vec<String> =
+            options(row).iter().enumerate().map(|(at, (_, label))| format!("{}. {label}", at + 1)).collect();
+        let error = Error::new(Code::NoSuchOption, format!("{option:?} is no option of hold {hold}, which no longer waits"));
+        return Err(if labels.is_empty() { error } else { error.help(format!("its options were\n{}", labels.join("\n"))) });
+    }
+    match refusal {
+        Refusal::AlreadyAnswered { by, at } => Ok(Answered::Before { by, at }),
+        Refusal::StaleRevision { .. } => Err(stale(refusal, now)),
+        Refusal::RevisionNeeded { current, .. } => {
+            let help = format!("see what it shows with `lockgate why {}`, then answer {hold}@{current}", row.run);
+            Err(Error::new(Code::RevisionNeeded, refusal.to_string()).help(help))
+        }
+        Refusal::RunEnded { .. }
+        | Refusal::AnswerConflicts { .. }
+        | Refusal::HoldVoided { now: None | Some(Instead::Answered(_)), .. }
+        | Refusal::AnswerSuperseded { now: None | Some(Instead::Answered(_)), .. } => {
+            Err(Error::from(refusal).help(format!("see what became of it with `lockgate log {}`", row.run)))
+        }
+        Refusal::NotAPerson { .. }
+        | Refusal::InsideTask { .. }
+        | Refusal::NoTerminal { .. }
+        | Refusal::NoSuchHold { .. }
+        | Refusal::HoldVoided { .. }
+        | Refusal::AnswerSuperseded { .. }
+        | Refusal::NoSuchOption { .. }
+        | Refusal::WordsNeeded { .. }
+        | Refusal::AnswerStands { .. }
+        | Refusal::ChangeNeedsFork
+        | Refusal::NotUnderWay { .. }
+        | Refusal::PhaseVanished { .. }
+        | Refusal::PhaseMoved { .. }
+        | Refusal::AnswerUnchecked { .. }
+        | Refusal::StepRunning { .. }
+        | Refusal::StepDone { .. }
+        | Refusal::NotStarted { .. }
+        | Refusal::AlreadyAsked { .. }
+        | Refusal::NoReason { .. }
+        | Refusal::NoPipeline
+        | Refusal::NotReviewed
+        | Refusal::ReviewTooLate
+        | Refusal::ReviewStands { .. }
+        | Refusal::ReviewsSpent { .. }
+        | Refusal::NoOverrideReason
+        | Refusal::NoGatesNamed
+        | Refusal::GateKnown { .. }
+        | Refusal::Ended { .. } => Err(refusal.into()),
+    }
+}
+
+/// A stale answer, with what changed and how to answer what is there now.
+fn stale(refusal: Refusal, now: Option<&Hold>) -> Error {
+    let error = Error::from(refusal);
+    let Some(hold) = now else { return error };
+    let error = match hold.notes.as_slice() {
+        [] => error,
+        notes => error.help(format!("what changed:\n{}", notes.join("\n"))),
+    };
+    let commands = HoldView::of(hold).commands(true);
+    error.help(format!("answer what is there now with one of\n{}", commands.join("\n")))
+}
