@@ -1,12 +1,10 @@
-//! What a run continues with when the files of its definition have changed.
+//! What a run continues with when the files of its definition have changed: as told, else as the person at the terminal says.
 
-use crate::code::Code;
 use crate::exit::Exit;
-use crate::print;
 use crate::trouble::Trouble;
-use crate::{line_question, neutral};
+use crate::{line_question, print};
 use clap::ValueEnum;
-use lockgate::definition::Difference;
+use lockgate::definition::{Choice, Difference, Settled};
 use lockgate_engine::run::Run;
 use lockgate_runner::driver::Halt;
 use lockgate_runner::start::Frozen;
@@ -20,64 +18,44 @@ pub(crate) enum Changed {
     Accept,
 }
 
-/// What a run goes on with.
-pub(crate) enum Settled {
-    /// What it has.
-    Kept,
-    /// What the files say now.
-    Accepted(Box<Frozen>),
-    /// Nothing: a signal asked the program to stop while it asked, and it ends so.
+impl From<Changed> for Choice {
+    fn from(changed: Changed) -> Self {
+        match changed {
+            Changed::Keep => Self::Keep,
+            Changed::Accept => Self::Accept,
+        }
+    }
+}
+
+/// Whether a run continues.
+pub(crate) enum Continues {
+    /// It does; with what the files say now, where that was accepted.
+    With(Option<Box<Frozen>>),
+    /// It does not: a signal asked the program to stop while it asked, and it ends so.
     Halted(Exit),
 }
 
-/// Says what has changed, and finds out what the run goes on with: as told, else as somebody at the terminal says, who may also be
-/// asked to stop by a signal.
+/// Finds out what a run continues with: as told, else as somebody at the terminal says, who may also be asked to stop by a signal.
 pub(crate) async fn settle(
     run: &Run,
     difference: Difference,
     told: Option<Changed>,
     may_ask: Option<&Halt>,
-) -> Result<Settled, Trouble> {
-    let names: Vec<String> = difference.files.iter().map(|file| neutral::line(file).into_owned()).collect();
-    let what = format!("the files of run {} have changed since it began: {}", run.id, names.join(", "));
-    let frozen = match difference.now {
-        Ok(frozen) => frozen,
-        Err(why) => {
-            print::note(format_args!("{what} ({}); the run keeps to what it began with", neutral::line(&why)));
-            return match told {
-                Some(Changed::Accept) => {
-                    Err(Trouble::new(Code::DefinitionChanged, format!("{} cannot be accepted: {why}", names.join(", ")))
-                        .help(format!("mend it, or go on with `lockgate resume {} --changed keep`", run.id)))
-                }
-                Some(Changed::Keep) | None => Ok(Settled::Kept),
-            };
+) -> Result<Continues, Trouble> {
+    let mut choice = told.map(Choice::from);
+    if let (None, true, Some(halt)) = (choice, difference.can_be_accepted(), may_ask.filter(|_| print::somebody_is_there())) {
+        choice = ask(&difference.describe(run), halt).await.map(Choice::from);
+        if choice.is_none() && halt.is_halted() {
+            print::say("Nothing was changed.");
+            return Ok(Continues::Halted(Exit::by_signal(halt.signal())));
         }
-    };
-    let chosen = match told {
-        Some(chosen) => Some(chosen),
-        None => match may_ask.filter(|_| print::somebody_is_there()) {
-            Some(halt) => match ask(&what, halt).await {
-                None if halt.is_halted() => {
-                    print::say("Nothing was changed.");
-                    return Ok(Settled::Halted(Exit::by_signal(halt.signal())));
-                }
-                chosen => chosen,
-            },
-            None => None,
-        },
-    };
-    match chosen {
-        Some(Changed::Accept) => Ok(Settled::Accepted(frozen)),
-        Some(Changed::Keep) => {
-            print::note(format_args!("{what}; the run keeps to what it began with"));
-            Ok(Settled::Kept)
+    }
+    match difference.settle(run, choice)? {
+        Settled::Kept(note) => {
+            print::note(note);
+            Ok(Continues::With(None))
         }
-        None => {
-            let resume = format!("lockgate resume {}", run.id);
-            Err(Trouble::new(Code::DefinitionChanged, what).help(format!(
-                "go on with them as they were: `{resume} --changed keep`; accept them as they are now: `{resume} --changed accept`"
-            )))
-        }
+        Settled::Accepted(frozen) => Ok(Continues::With(Some(frozen))),
     }
 }
 

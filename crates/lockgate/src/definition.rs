@@ -1,5 +1,8 @@
 //! The definition that a run keeps, and what became of its files since.
 
+use crate::code::Code;
+use crate::error::Error;
+use crate::neutral;
 use crate::project::Project;
 use crate::start::with_limits;
 use lockgate_engine::run::Run;
@@ -9,9 +12,9 @@ use lockgate_runner::start::{DonePlans, Frozen, read_workflow_with};
 /// The definition that the files make now, where that is another one than the run has.
 pub struct Difference {
     /// Files that have changed, are new, or are gone.
-    pub files: Vec<String>,
+    files: Vec<String>,
     /// What they make; or why they make nothing.
-    pub now: Result<Box<Frozen>, String>,
+    now: Result<Box<Frozen>, String>,
 }
 
 /// What has changed in the files of a run since it began, or since a change was accepted.
@@ -39,4 +42,60 @@ fn differing(then: &[FrozenFile], now: &[FrozenFile]) -> Vec<String> {
     let gone =
         then.iter().filter(|file| !now.iter().any(|known| known.path == file.path)).map(|file| format!("{} (gone)", file.path));
     changed.chain(gone).collect()
+}
+
+/// What a run continues with when its files have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// What it started with.
+    Keep,
+    /// What the files say now.
+    Accept,
+}
+
+/// What a run continues with.
+pub enum Settled {
+    /// What it has; people should know this about its files.
+    Kept(String),
+    /// What the files say now.
+    Accepted(Box<Frozen>),
+}
+
+impl Difference {
+    /// Whether the files define a workflow that the run could continue with.
+    pub fn can_be_accepted(&self) -> bool {
+        self.now.is_ok()
+    }
+
+    /// What has changed, for people.
+    pub fn describe(&self, run: &Run) -> String {
+        format!("the files of run {} have changed since it began: {}", run.id, self.names())
+    }
+
+    fn names(&self) -> String {
+        let names: Vec<String> = self.files.iter().map(|file| neutral::line(file).into_owned()).collect();
+        names.join(", ")
+    }
+
+    /// What the run continues with; an error where nobody has chosen and both are possible.
+    pub fn settle(self, run: &Run, choice: Option<Choice>) -> Result<Settled, Error> {
+        let (what, names) = (self.describe(run), self.names());
+        match (self.now, choice) {
+            (Err(why), Some(Choice::Accept)) => {
+                Err(Error::new(Code::DefinitionChanged, format!("{names} cannot be accepted: {why}"))
+                    .help(format!("mend it, or go on with `lockgate resume {} --changed keep`", run.id)))
+            }
+            (Err(why), Some(Choice::Keep) | None) => {
+                Ok(Settled::Kept(format!("{what} ({}); the run keeps to what it began with", neutral::line(&why))))
+            }
+            (Ok(frozen), Some(Choice::Accept)) => Ok(Settled::Accepted(frozen)),
+            (Ok(_), Some(Choice::Keep)) => Ok(Settled::Kept(format!("{what}; the run keeps to what it began with"))),
+            (Ok(_), None) => {
+                let resume = format!("lockgate resume {}", run.id);
+                Err(Error::new(Code::DefinitionChanged, what).help(format!(
+                    "go on with them as they were: `{resume} --changed keep`; accept them as they are now: `{resume} --changed accept`"
+                )))
+            }
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Lockgate as a library.
 
 pub mod answer;
+pub mod cancel;
 pub mod code;
 pub mod definition;
 pub mod error;
@@ -16,6 +17,7 @@ pub mod plans;
 pub mod preset_answers;
 pub mod project;
 pub mod rehearsal;
+pub mod resume;
 pub mod script_worker;
 pub mod select;
 pub mod sentence;

@@ -48,6 +48,7 @@ pub struct Project {
     pub world: World,
     /// What people should know about its store.
     pub warnings: Vec<String>,
+    pub(crate) options: Options,
 }
 
 impl Project {
@@ -94,9 +95,9 @@ impl Project {
 
     fn with(root: Root, config: Config, store: Arc<dyn Store>, options: Options) -> Self {
         let evaluator = options.script_worker.evaluator();
-        let performer = Performer::new(root.clone(), config.clone(), store.clone(), evaluator, options.output);
+        let performer = Performer::new(root.clone(), config.clone(), store.clone(), evaluator, options.output.clone());
         let world = World { store, perform: Arc::new(performer), clock: Arc::new(SystemClock) };
-        Self { root, config, world, warnings: Vec::new() }
+        Self { root, config, world, warnings: Vec::new(), options }
     }
 
     /// Its store.

@@ -71,7 +71,7 @@ pub(super) async fn run(root: Option<&Path>, mut arguments: Arguments) -> Result
         return Ok(Exit::Done);
     }
     let now = select::run(project.store(), run.as_str()).await?;
-    if let Some(status) = resume::ended(&now.row.status) {
+    if let Some(status) = lockgate::resume::ended(&now.row.status) {
         print::note(format_args!("run {run} is {status} already"));
         if arguments.json {
             print::json(&super::status::view_of(&project, run).await?);

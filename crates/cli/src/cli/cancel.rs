@@ -1,17 +1,12 @@
 //! `lockgate cancel`: end a run for good.
 
 use crate::authority::{Authority, Decision};
-use crate::code::Code;
 use crate::exit::Exit;
-use crate::open::Project;
 use crate::trouble::Trouble;
 use crate::view::CancelledView;
 use crate::{print, select};
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::Refusal;
-use lockgate_engine::run::Status;
-use lockgate_engine::run::command::{Channel, CommandKind};
-use lockgate_runner::driver::{DriveError, submit};
+use lockgate_engine::run::command::Channel;
 use lockgate_runner::load::load;
 use serde::Serialize;
 use std::path::Path;
@@ -47,33 +42,12 @@ impl Arguments {
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     let project = crate::open::open(root)?;
     let found = select::run(project.store(), &arguments.run).await?;
-    let (run, caller) = (&found.row.run, project.caller(Channel::Command));
-    let body = CommandKind::Cancel { reason: arguments.reason };
-    let recorded = match submit(&project.world, run, caller, body).await {
-        Ok(_) => true,
-        Err(DriveError::Refused(Refusal::Ended { status: Status::Cancelled })) => false,
-        Err(DriveError::Refused(Refusal::Ended { status })) => {
-            end_leftovers(&project, run).await?;
-            return Err(Trouble::new(Code::RunEnded, format!("run {run} is {status} already, so it cannot be cancelled"))
-                .help(format!("see what it did with `lockgate log {run}`")));
-        }
-        Err(error) => return Err(error.into()),
-    };
-    end_leftovers(&project, run).await?;
+    let run = &found.row.run;
+    let recorded = project.cancel(run, arguments.reason, project.caller(Channel::Command)).await?;
     print::say(format_args!("run {run} {}", if recorded { "is cancelled" } else { "was cancelled before" }));
     if arguments.json {
         let state = load(project.store(), run).await?;
         print::json(&Recorded { run, recorded, cancelled: CancelledView::of(project.store(), &state).await? });
     }
     Ok(Exit::Done)
-}
-
-/// Ends what a driver that was killed left running; a live one ends its own.
-async fn end_leftovers(project: &Project, run: &RunId) -> Result<(), Trouble> {
-    if project.store().driver_of(run).await?.is_some() {
-        return Ok(());
-    }
-    let state = load(project.store(), run).await.map_err(DriveError::from)?;
-    let ended = project.world.perform.end_orphans(&state).await;
-    ended.map_err(|detail| DriveError::Orphans { run: run.clone(), detail }.into())
 }

@@ -121,7 +121,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         Lifecycle::Paused | Lifecycle::InProgress => Some(Some("--continue")),
         Lifecycle::Failed => Some(Some("--fixed")),
     };
-    if let Err(missing) = super::resume::refuse_without_agent(&run, &project.config) {
+    if let Err(missing) = lockgate::resume::refuse_without_agent(&run, &project.config) {
         print::warn(neutral::line(missing.message()));
         print::note(
             "choose an agent in .lockgate/config.yaml, such as `agents: { default: claude }`, or import with --agent COMMAND",

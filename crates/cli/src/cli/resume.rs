@@ -1,40 +1,24 @@
 //! `lockgate resume`: go on with a run where it stopped.
 
 use crate::authority::{Authority, Decision};
-use crate::code::Code;
-use crate::definition::{self, Changed, Settled};
+use crate::definition::{self, Changed, Continues};
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::pipeline::{self, GoOn, Going};
-use crate::preset_answers;
 use crate::preset_arguments::PresetArguments;
 use crate::progress::Progress;
 use crate::trouble::Trouble;
-use crate::view::Aborted;
-use crate::{drive, print, select};
-use lockgate_engine::hold::HoldKind;
-use lockgate_engine::id::{PhaseId, RunId, StepKey, TaskId};
-use lockgate_engine::run::Status;
-use lockgate_engine::run::command::{Caller, Channel, CommandKind};
+use crate::{drive, print};
+use lockgate::definition::difference;
+use lockgate::resume::{CHOOSE_AGENT, RETRY_FAILED, Resume, Resumed, already_ended, ended, refuse_without_agent, resumable};
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::command::Channel;
 use lockgate_engine::run::event::Preset;
-use lockgate_engine::run::index::StoredWord;
-use lockgate_engine::run::pipeline::PipelineWish;
-use lockgate_engine::run::state::TaskState;
 use lockgate_engine::run::{Refusal, Run};
-use lockgate_runner::agent::Configured;
-use lockgate_runner::config::Config;
-use lockgate_runner::driver::{DriveError, Driver, Halt, accept, detach, submit};
+use lockgate_runner::driver::{DriveError, Halt};
 use lockgate_runner::load::{load, load_fresh};
-use lockgate_runner::projection::runs_of;
-use lockgate_runner::start::Frozen;
 use lockgate_store::{DriverInfo, ListedRun};
 use std::path::Path;
-
-/// What resuming a failed run does, as it completes "may not …".
-const RETRY_FAILED: &str = "retry a failed run";
-
-/// What `--agent` does, as it completes "may not …".
-const CHOOSE_AGENT: &str = "choose another agent";
 
 const NOTHING_CUT_OFF: &str = "no task waits because it was cut off, so there is nothing to run again";
 
@@ -91,11 +75,11 @@ impl Arguments {
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     let mut presets = arguments.presets.presets()?;
     let project = crate::open::open(root)?;
-    let found = meant(&project, &arguments.run).await?;
+    let found = resumable(&project, &arguments.run).await?;
     let going = match of_pipeline(&project, &found, &arguments).await? {
         None => {
             if let Some(status) = ended(&found.row.status) {
-                return Err(already_ended(&project, &found.row.run, status).await?);
+                return Err(already_ended(&project, &found.row.run, status).await?.into());
             }
             Going::default()
         }
@@ -105,13 +89,11 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         }
     };
     if let Some(agent) = arguments.agent.as_deref().map(str::trim).filter(|agent| !agent.is_empty()) {
-        change_agent(&project, &found.row.run, agent).await?;
+        project.change_agent(&found.row.run, agent, project.caller(Channel::Command)).await?;
     }
     refuse_without_agent(&load(project.store(), &found.row.run).await?, &project.config)?;
     if going.restart {
-        let (caller, body) = (project.caller(Channel::Command), CommandKind::Pipeline(Box::new(PipelineWish::Restart)));
-        project.may_decide(&caller, &found.row.run, "run a phase again").await?;
-        submit(&project.world, &found.row.run, caller, body).await?;
+        project.restart_phase(&found.row.run, project.caller(Channel::Command)).await?;
     }
     let (rerun, approve) = (arguments.rerun || going.rerun, going.approve);
     let how = How { rerun, approve, changed: arguments.changed, json: arguments.json };
@@ -124,105 +106,29 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
 }
 
-/// Records that another agent does what remains. A process that drives the run already keeps the agent that it works with.
-async fn change_agent(project: &Project, run: &RunId, agent: &str) -> Result<(), Trouble> {
-    let caller = project.caller(Channel::Command);
-    project.may_decide(&caller, run, CHOOSE_AGENT).await?;
-    if let Some(by) = project.store().driver_of(run).await? {
-        return Err(DriveError::DrivenBy { run: run.clone(), by }.into());
-    }
-    let body = CommandKind::ChangeAgent { agent: agent.to_owned() };
-    submit(&project.world, run, caller, body).await?;
-    Ok(())
-}
-
-/// A run whose remaining work needs an agent that nobody chose would start and fail, so it is refused with what to do.
-pub(super) fn refuse_without_agent(run: &Run, config: &Config) -> Result<(), Trouble> {
-    let configured =
-        Configured { instead: run.agent.clone(), workflow: run.workflow.agents.clone(), project: config.agents.clone() };
-    let done = |phase: &PhaseId, task: &TaskId| {
-        let imported = run.pipeline.as_ref().is_some_and(|known| known.was_done(task));
-        let current = run.current.as_ref().filter(|current| current.id == *phase);
-        let ended = current.is_some_and(|current| {
-            current.tasks.iter().any(|known| known.task == *task && matches!(known.state, TaskState::Done | TaskState::Skipped))
-        });
-        imported || ended
-    };
-    let left = run.workflow.phases.iter().skip(run.position).filter(|phase| !run.skip_list.contains(&phase.id));
-    for phase in left {
-        for task in phase.tasks.iter().filter(|task| !done(&phase.id, &task.id)) {
-            let Some(work) = task.agent() else { continue };
-            if configured.choose(work.agent.as_deref()).is_err() {
-                let message = format!("task {}/{} needs an agent, and no agent is chosen", phase.id, task.id);
-                return Err(Trouble::new(Code::NoAgent, message)
-                    .help("choose one in .lockgate/config.yaml, such as `agents: { default: claude }`, then resume, or resume with --agent COMMAND"));
-            }
-        }
-    }
-    Ok(())
-}
-
 /// Leaves a run to the background.
 async fn leave(project: &Project, run: &RunId, presets: Vec<Preset>, how: How) -> Result<Exit, Trouble> {
-    let How { rerun, approve, changed, json } = how;
     let caller = project.caller(Channel::Command);
-    let state = load(project.store(), run).await?;
-    if rerun || approve {
-        project.may_decide(&caller, run, "answer a hold").await?;
+    let mut resume = Resume { answers: presets, rerun: how.rerun, approve: how.approve, accepted: None };
+    project.may_resume(run, &resume, &caller).await?;
+    // Nothing listens for signals here, so they end the program as they end any other.
+    let halt = Halt::default();
+    match settle(project, &load(project.store(), run).await?, how, &halt).await? {
+        Continues::With(accepted) => resume.accepted = accepted,
+        Continues::Halted(exit) => return Ok(exit),
     }
-    if !presets.is_empty() {
-        project.may_decide(&caller, run, "answer in advance").await?;
-        let presets = preset_answers::resolve(presets, &state.workflow, Some(&state))?;
-        submit(&project.world, run, caller.clone(), CommandKind::GivePresets { presets }).await?;
-    }
-    if let Some(difference) = lockgate::definition::difference(project, &state) {
-        // Nothing listens for signals here, so they end the program as they end any other.
-        let halt = Halt::default();
-        match definition::settle(&state, difference, changed, (!json).then_some(&halt)).await? {
-            Settled::Kept => {}
-            Settled::Accepted(frozen) => accept_definition(project, run, &caller, &frozen).await?,
-            Settled::Halted(exit) => return Ok(exit),
-        }
-    }
-    let claim = crate::open::open(Some(project.root.dir()))?;
-    let detached = detach(&claim.world, run, caller.clone()).await;
-    // While the claim lasts, nobody else goes on with it and asks what is answered here.
-    let answered = match &detached {
-        Ok(state) => answer_left(project, state, rerun, approve).await,
-        Err(_) => Ok(()),
-    };
-    // The claim on the run ends with the store that made it; whoever drives in the background makes a new one.
-    drop(claim);
-    if let Err(DriveError::Refused(refusal)) = detached {
-        return Err(refused(project, &caller, run, refusal).await?);
-    }
-    detached?;
-    answered?;
-    super::run::left(project, run, json).await
-}
-
-/// Answers what is asked about a run that nobody drives here: what was cut off runs again, and its checkpoint lets it go on.
-async fn answer_left(project: &Project, state: &Run, rerun: bool, approve: bool) -> Result<(), Trouble> {
-    let said = [(rerun, HoldKind::Interrupted, "rerun"), (approve, HoldKind::Checkpoint, "continue")];
-    let answers = state.open_holds().into_iter().filter_map(|hold| {
-        let (_, _, option) = said.iter().find(|(is_said, kind, _)| *is_said && *kind == hold.kind)?;
-        let option = (*option).to_owned();
-        Some(CommandKind::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option, feedback: None })
-    });
-    // Nobody has asked about these yet: that would be done by whoever drives.
-    let unasked = state.current.iter().filter(|_| rerun).flat_map(|phase| {
-        let cut_off =
-            phase.troubled().filter(|at| phase.tasks[*at].state == TaskState::Interrupted && phase.tasks[*at].hold.is_none());
-        cut_off.map(|at| CommandKind::RetryTask { step: StepKey::Task(phase.key(at)), cut_off: None })
-    });
-    let bodies: Vec<CommandKind> = answers.chain(unasked).collect();
-    if bodies.is_empty() && rerun && !approve {
+    if project.leave(run, resume, caller).await? {
         print::note(NOTHING_CUT_OFF);
     }
-    for body in bodies {
-        submit(&project.world, &state.id, project.caller(Channel::Command), body).await?;
+    super::run::left(project, run, how.json).await
+}
+
+/// What a run continues with, where its files have changed.
+async fn settle(project: &Project, run: &Run, how: How, halt: &Halt) -> Result<Continues, Trouble> {
+    match difference(project, run) {
+        Some(difference) => definition::settle(run, difference, how.changed, (!how.json).then_some(halt)).await,
+        None => Ok(Continues::With(None)),
     }
-    Ok(())
 }
 
 /// Where a run went on.
@@ -248,89 +154,28 @@ pub(super) struct How {
 
 /// Takes a run over and drives it, unless another process drives it.
 pub(super) async fn go_on(project: &Project, run: &RunId, presets: Vec<Preset>, how: How) -> Result<GoneOn, Trouble> {
-    let How { rerun, approve, changed, json } = how;
     let caller = project.caller(Channel::Command);
     let read = load_fresh(project.store(), run).await?;
-    let state = &read.run;
-    // Asked before anything starts: whoever may not decide does not set the run going either.
-    if rerun || approve {
-        project.may_decide(&caller, run, "answer a hold").await?;
-    }
-    if !presets.is_empty() {
-        project.may_decide(&caller, run, "answer in advance").await?;
-    }
-    let presets = preset_answers::resolve(presets, &state.workflow, Some(state))?;
+    let mut resume = Resume { answers: presets, rerun: how.rerun, approve: how.approve, accepted: None };
+    project.may_resume(run, &resume, &caller).await?;
     let halt = drive::make_ready()?;
     if let Some(by) = project.store().driver_of(run).await? {
         return Ok(GoneOn::Elsewhere(by));
     }
-    // Before it is taken over, since that already tries again what failed.
-    if let Some(difference) = lockgate::definition::difference(project, state) {
-        match definition::settle(state, difference, changed, (!json).then_some(&halt)).await? {
-            Settled::Kept => {}
-            Settled::Accepted(frozen) => accept_definition(project, run, &caller, &frozen).await?,
-            Settled::Halted(exit) => return Ok(GoneOn::Here(exit)),
+    match settle(project, &read.run, how, &halt).await? {
+        Continues::With(accepted) => resume.accepted = accepted,
+        Continues::Halted(exit) => return Ok(GoneOn::Here(exit)),
+    }
+    let progress = Box::new(Progress::new(how.json, project.config.notify));
+    match project.take_over(read, resume, caller, progress).await? {
+        Resumed::Elsewhere(by) => Ok(GoneOn::Elsewhere(by)),
+        Resumed::Here { driver, nothing_to_rerun } => {
+            if nothing_to_rerun {
+                print::note(NOTHING_CUT_OFF);
+            }
+            drive::drive(project, *driver, &halt, how.json).await.map(GoneOn::Here)
         }
     }
-    let progress = Box::new(Progress::new(json, project.config.notify));
-    let resumed = Driver::resume_read(project.world.clone(), read, caller.clone(), progress).await;
-    let mut driver = match resumed {
-        Err(DriveError::DrivenBy { by, .. }) => return Ok(GoneOn::Elsewhere(by)),
-        Err(DriveError::Refused(refusal)) => return Err(refused(project, &caller, run, refusal).await?),
-        resumed => resumed?,
-    };
-    if !presets.is_empty() {
-        driver.submit(caller.clone(), CommandKind::GivePresets { presets }).await?;
-    }
-    if rerun {
-        rerun_interrupted(&mut driver, caller.clone(), approve).await?;
-    }
-    if approve {
-        answer_all(&mut driver, caller, HoldKind::Checkpoint, "continue").await?;
-    }
-    drive::drive(project, driver, &halt, json).await.map(GoneOn::Here)
-}
-
-/// Lets a run go on with a changed definition.
-async fn accept_definition(project: &Project, run: &RunId, caller: &Caller, frozen: &Frozen) -> Result<(), Trouble> {
-    project.may_decide(caller, run, "accept a changed definition").await?;
-    match accept(&project.world, run, caller.clone(), frozen).await {
-        Ok(_) => Ok(()),
-        Err(DriveError::Refused(refusal)) => Err(Trouble::refused_in(run, refusal)),
-        Err(error) => Err(error.into()),
-    }
-}
-
-async fn rerun_interrupted(driver: &mut Driver, caller: Caller, quietly: bool) -> Result<(), Trouble> {
-    if answer_all(driver, caller, HoldKind::Interrupted, "rerun").await? == 0 && !quietly {
-        print::note(NOTHING_CUT_OFF);
-    }
-    Ok(())
-}
-
-/// Answers all open questions of a kind; gives how many there were.
-async fn answer_all(driver: &mut Driver, caller: Caller, kind: HoldKind, option: &str) -> Result<usize, Trouble> {
-    let holds: Vec<_> = driver.run().open_holds().into_iter().filter(|hold| hold.kind == kind).cloned().collect();
-    for hold in &holds {
-        let body = CommandKind::Answer {
-            hold: hold.id.clone(),
-            revision: Some(hold.revision),
-            option: option.to_owned(),
-            feedback: None,
-        };
-        driver.submit(caller.clone(), body).await?;
-    }
-    Ok(holds.len())
-}
-
-/// The run that is meant; that of a pipeline also where it has ended, so that what is told is about the pipeline.
-async fn meant(project: &Project, named: &str) -> Result<ListedRun, Trouble> {
-    if let Some(newest) = runs_of(project.store(), named).await?.into_iter().next()
-        && load(project.store(), &newest.row.run).await?.pipeline.is_some()
-    {
-        return Ok(newest);
-    }
-    Ok(select::run(project.store(), named).await?)
 }
 
 /// How a pipeline goes on; nothing where the run is none.
@@ -352,33 +197,4 @@ async fn of_pipeline(
     let asked_anew = pipeline::aborted_at(&state).filter(|_| going.approve);
     let answer = asked_anew.map(|phase| Preset { selector: phase.to_string(), option: "continue".to_owned(), feedback: None });
     Ok(Some((going, answer)))
-}
-
-/// How a run has ended for good, where it has.
-pub(super) fn ended(status: &StoredWord<Status>) -> Option<Status> {
-    status.known().filter(|status| !status.is_unfinished())
-}
-
-/// A run that has ended for good is not resumed.
-async fn already_ended(project: &Project, run: &RunId, status: Status) -> Result<Trouble, Trouble> {
-    let why = match status {
-        Status::Complete => ": all its phases are done".to_owned(),
-        Status::Aborted => {
-            let state = load(project.store(), run).await?;
-            let aborted = Aborted::of(project.store(), &state).await?;
-            aborted.map(|aborted| format!(": {}", aborted.why())).unwrap_or_default()
-        }
-        Status::Cancelled => ": somebody cancelled it".to_owned(),
-        Status::Running | Status::Waiting | Status::Failed => String::new(),
-    };
-    let message = format!("run {run} is {status}{why}; there is nothing to resume");
-    Ok(Trouble::new(Code::RunEnded, message).help(format!("see what it did with `lockgate log {run}`, or begin a new run")))
-}
-
-/// Why a run cannot be resumed. Where a deadline has just aborted it, that says more than that it has ended.
-async fn refused(project: &Project, caller: &Caller, run: &RunId, refusal: Refusal) -> Result<Trouble, Trouble> {
-    match refusal {
-        Refusal::Ended { status } => already_ended(project, run, status).await,
-        refusal => Ok(project.refuse(caller.actor(), run, RETRY_FAILED, None, refusal).await.into()),
-    }
 }

@@ -86,7 +86,7 @@ async fn until_seen(project: &Project, recorded: &Run) -> Result<(), Trouble> {
 /// Goes on with the run, unless the process that drives it does: then what was asked is done.
 async fn go_on(project: &Project, run: &RunId, json: bool) -> Result<Exit, Trouble> {
     let now = select::run(project.store(), run.as_str()).await?.row.status;
-    let exit = if let Some(status) = resume::ended(&now) {
+    let exit = if let Some(status) = lockgate::resume::ended(&now) {
         print::note(format_args!("run {run} is {status} already"));
         if status == Status::Complete { Exit::Done } else { Exit::Aborted }
     } else {
