@@ -6,6 +6,7 @@
 //! | [`driver`] | the drive loop: outcomes, commits, effects |
 //! | [`world`] | what the loop needs of the outside; a simulation puts others in its place |
 //! | [`rehearse`] | runs in which stubs stand in for every process, and nothing is touched |
+//! | [`notifications`] | what happens to a run, as the few things that people are told |
 //! | [`perform`] | performing each effect on this machine |
 //! | [`process`] | commands in their own sessions: locks, logs, limits, orphans |
 //! | [`script`] | JavaScript in worker processes |
@@ -29,6 +30,7 @@ pub mod fleet;
 pub mod git;
 pub mod load;
 pub mod login;
+pub mod notifications;
 pub mod perform;
 pub mod person;
 pub mod process;

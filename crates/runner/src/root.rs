@@ -176,7 +176,31 @@ impl Root {
     }
 }
 
-impl Step<'_> {
+impl<'a> Step<'a> {
+    /// The address that people type: `phase/task` or `phase/gate`.
+    pub fn address(self) -> String {
+        match self {
+            Self::Task(key) => key.address(),
+            Self::Gate { phase, gate, .. } => format!("{phase}/{gate}"),
+        }
+    }
+
+    /// The execution of its phase, counted from 1.
+    pub fn iteration(self) -> u32 {
+        match self {
+            Self::Task(key) => key.iteration,
+            Self::Gate { iteration, .. } => iteration,
+        }
+    }
+
+    /// The task, where it is one.
+    pub fn task(self) -> Option<&'a TaskKey> {
+        match self {
+            Self::Task(key) => Some(key),
+            Self::Gate { .. } => None,
+        }
+    }
+
     /// Different for every different step; dots stand only between the parts.
     fn file_name(&self) -> String {
         match self {

@@ -72,13 +72,9 @@ pub(super) fn prepare(shared: &Shared, run: &Run, phase: &Phase, like: Like<'_>)
         ("LOCKGATE_OUTPUT_DIR", places.output_path().to_string_lossy().into_owned()),
     ];
     let source = |name: &String| (name.clone(), run.workflow.secrets.get(name).cloned());
-    let iteration = match like.step {
-        Step::Task(key) => key.iteration,
-        Step::Gate { iteration, .. } => iteration,
-    };
     Prepared {
         feedback,
-        at: At { address: like.address.clone(), iteration, attempt: like.attempt },
+        at: At { address: like.address.clone(), iteration: like.step.iteration(), attempt: like.attempt },
         address: like.address,
         dir: like.dir.clone(),
         env: like.env.clone(),
