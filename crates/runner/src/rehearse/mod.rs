@@ -27,6 +27,7 @@ pub use transcript::{RehearsedAnswer, RehearsedHold, Step, StepKind};
 
 use crate::config::Config;
 use crate::driver::{DriveError, Driver, Halt, Listener, Paused};
+use crate::notifications::{Kind, Reporter};
 use crate::perform::Performer;
 use crate::root::Root;
 use crate::script::Evaluator;
@@ -38,7 +39,7 @@ use futures::future::BoxFuture;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::{Actor, Caller, Channel, CommandKind, Credential, TerminalRule};
 use lockgate_engine::run::effect::Effect;
-use lockgate_engine::run::event::{Entry, Event};
+use lockgate_engine::run::event::Entry;
 use lockgate_engine::run::state::End;
 use lockgate_engine::run::{Run, Status};
 use lockgate_engine::spec::workflow::Workflow;
@@ -244,6 +245,7 @@ fn nobody() -> Caller {
 
 #[derive(Default)]
 struct Heard {
+    reporter: Reporter,
     transcript: Transcript,
     cut_short: Option<String>,
 }
@@ -257,10 +259,11 @@ struct Following {
 impl Listener for Following {
     fn committed(&mut self, run: &Run, entries: &[Entry]) {
         let mut heard = self.heard.lock().expect("nobody panics while holding this");
-        heard.transcript.take_in(run, entries);
-        let too_often = entries.iter().find_map(|entry| match &entry.event {
-            Event::PhaseStarted { phase, iteration, .. } if *iteration > MOST_ROUNDS => Some(phase),
-            _ => None,
+        let notifications = heard.reporter.report(run, entries);
+        heard.transcript.take_in(run, &notifications);
+        let too_often = notifications.iter().find_map(|notification| {
+            let Kind::PhaseStarted { phase, iteration, .. } = notification.kind else { return None };
+            (iteration > MOST_ROUNDS).then_some(phase)
         });
         if let Some(phase) = too_often.filter(|_| heard.cut_short.is_none()) {
             let last = heard.transcript.holds.last().filter(|hold| hold.answer.as_ref().is_some_and(|answer| !answer.given));

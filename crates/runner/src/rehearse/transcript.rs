@@ -1,11 +1,13 @@
-//! What happened in a rehearsal, step by step, from the events of its run.
+//! What happened in a rehearsal, step by step, from the notifications of its run.
 
 use super::stubs::{At, Deed};
+use crate::notifications::{AgentQuery, Answer, GapCheck, Kind, Note, Notification, PhaseEnd, Skip, StepOutcome, Warning};
+use crate::root::Step as Executed;
 use lockgate_engine::hold::{Choice, Hold};
 use lockgate_engine::id::{HoldId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::command::Channel;
-use lockgate_engine::run::event::{ConditionOutcome, Entry, Event, HoldOpened, PlannedTask, Thinker};
+use lockgate_engine::run::event::{HoldOpened, PlannedTask, Thinker};
 use lockgate_engine::spec::workflow::GapAction;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -137,134 +139,143 @@ pub(super) struct Transcript {
 }
 
 impl Transcript {
-    pub(super) fn take_in(&mut self, run: &Run, entries: &[Entry]) {
-        for entry in entries {
-            self.event(run, entry);
+    /// Adds what happened.
+    pub(super) fn take_in(&mut self, run: &Run, notifications: &[Notification<'_>]) {
+        for notification in notifications {
+            self.take(run, notification);
         }
     }
 
-    fn event(&mut self, run: &Run, entry: &Entry) {
-        match &entry.event {
-            Event::PhaseStarted { phase, iteration, feedback } => {
+    fn take(&mut self, run: &Run, notification: &Notification<'_>) {
+        match &notification.kind {
+            Kind::PhaseStarted { phase, iteration, feedback } => {
                 self.path.push(phase.to_string());
-                let step = Step { iteration: Some(*iteration), detail: feedback.clone(), ..of(StepKind::Phase, phase) };
-                self.steps.push(step);
+                let detail = feedback.map(str::to_owned);
+                self.steps.push(Step { iteration: Some(*iteration), detail, ..of(StepKind::Phase, phase) });
             }
-            Event::PhaseSkipped { phase } => self.steps.push(of(StepKind::SkippedPhase, phase)),
-            Event::TasksPlanned { phase, tasks, .. } => self.plan(phase.as_str(), tasks),
-            Event::TaskStarted { key, attempt, .. } => {
-                let work = self.work(run, key);
-                self.begin(key.address(), key.iteration, *attempt, Step { work, ..of(StepKind::Task, &key.phase) });
+            Kind::PhaseEnded { phase, end } => match end {
+                PhaseEnd::Completed { .. } => {}
+                PhaseEnd::Repeated { target, feedback, .. } => {
+                    self.steps.push(Step { detail: feedback.map(str::to_owned), ..of(StepKind::Repeat, target) });
+                }
+                PhaseEnd::Skipped => self.steps.push(of(StepKind::SkippedPhase, phase)),
+            },
+            Kind::TasksPlanned { phase, tasks, .. } => self.plan(phase.as_str(), tasks),
+            Kind::StepStarted { step, attempt, .. } => {
+                let started = match step {
+                    Executed::Task(key) => Step { work: self.work(run, key), ..of(StepKind::Task, &key.phase) },
+                    Executed::Gate { phase, .. } => of(StepKind::Gate, phase),
+                };
+                self.begin(step.address(), step.iteration(), *attempt, started);
             }
-            Event::TaskFinished { key, attempt, outputs, .. } => {
-                let step = self.at(&key.address(), key.iteration, *attempt);
-                // What became several tasks is done when they are, and that says less.
+            Kind::StepEnded { step, attempt, outcome, .. } => self.ended(*step, *attempt, *outcome),
+            Kind::StepSkipped { step, skip } => self.skipped(run, *step, *skip),
+            Kind::AgentQuery { by, query } => match query {
+                AgentQuery::Started => self.think(by),
+                AgentQuery::Answered { .. } => {}
+            },
+            Kind::GapCheck(check) => self.gap_check(*check),
+            Kind::HoldOpened(opened) => self.open(opened),
+            Kind::HoldAnswered { answer, .. } => {
+                let given = notification.actor.is_some_and(|actor| actor.channel == Channel::Preset);
+                self.answer(answer, given);
+            }
+            Kind::Note(note) => self.note(*note),
+            Kind::Warning(warning) => match warning {
+                Warning::ConditionFailed { phase, iteration, error } => {
+                    let (outcome, detail) = (Some("error"), Some((*error).to_owned()));
+                    self.steps.push(Step { iteration: Some(*iteration), outcome, detail, ..of(StepKind::Condition, phase) });
+                }
+                Warning::AttemptRefused(_) => {}
+            },
+            Kind::RunStarted { .. }
+            | Kind::RunResumed
+            | Kind::RunInterrupted
+            | Kind::RunEnded(_)
+            | Kind::StepRetry { .. }
+            | Kind::ReworkRequested { .. }
+            | Kind::AnswerChanged(_)
+            | Kind::HoldReopened { .. }
+            | Kind::HoldVoided { .. }
+            | Kind::Recorded { .. } => {}
+        }
+    }
+
+    fn ended(&mut self, executed: Executed<'_>, attempt: u32, outcome: StepOutcome<'_>) {
+        if let (StepOutcome::FannedOut { tasks }, Executed::Task(key)) = (outcome, executed) {
+            self.plan(key.phase.as_str(), tasks);
+        }
+        let outputs = outcome.outputs().iter().map(|file| file.path.clone()).collect();
+        let (word, detail) = match outcome {
+            StepOutcome::Done { .. } => {
+                let step = self.at(executed, attempt);
+                // A fanned-out task is done when its items are; that says less than how many there are.
                 step.outcome = step.outcome.or(Some("done"));
-                step.outputs = outputs.iter().map(|file| file.path.clone()).collect();
+                step.outputs = outputs;
+                return;
             }
-            Event::TaskRepeated { key, attempt, outputs, .. } => {
-                let outputs = outputs.iter().map(|file| file.path.clone()).collect();
-                self.end(key, *attempt, "again", Some("its `until` does not hold yet".into())).outputs = outputs;
-            }
-            Event::TaskSpread { key, attempt, tasks } => {
-                self.plan(key.phase.as_str(), tasks);
-                self.end(key, *attempt, "spread", Some(tasks.len().to_string()));
-            }
-            Event::TaskFailed { key, attempt, failure, .. } => {
-                self.end(key, *attempt, "failed", Some(failure.message.clone()));
-            }
-            Event::TaskLeftOut { key, reason, .. } => self.about(run, key, "left_out", Some(reason.clone())),
-            Event::TaskSkipped { key, reason } => self.about(run, key, "counts_as_done", Some(reason.clone())),
-            Event::FailureTolerated { key } => self.about(run, key, "tolerated", None),
-            Event::TaskStopped { key, attempt, reason, .. } => {
-                self.end(key, *attempt, "stopped", Some(reason.clone()));
-            }
-            Event::GateStarted { phase, iteration, gate, attempt } => {
-                self.begin(format!("{phase}/{gate}"), *iteration, *attempt, of(StepKind::Gate, phase));
-            }
-            Event::GatePassed { phase, iteration, gate, attempt } => {
-                self.at(&format!("{phase}/{gate}"), *iteration, *attempt).outcome = Some("passed");
-            }
-            Event::GateFailed { phase, iteration, gate, attempt, failure } => {
-                let step = self.at(&format!("{phase}/{gate}"), *iteration, *attempt);
-                (step.outcome, step.detail) = (Some("failed"), Some(failure.message.clone()));
-            }
-            Event::GateWaived { phase, iteration, gate, reason } => {
-                let address = Some(format!("{phase}/{gate}"));
-                let (iteration, outcome, detail) = (Some(*iteration), Some("counts_as_passed"), reason.clone());
-                self.steps.push(Step { address, iteration, outcome, detail, ..of(StepKind::Gate, phase) });
-            }
-            Event::ThinkingBegan { thinker, .. } => self.think(thinker),
-            Event::GapsChecked(checked) => {
+            StepOutcome::Passed => ("passed", None),
+            StepOutcome::Repeated { .. } => ("again", Some("its `until` does not hold yet".to_owned())),
+            StepOutcome::FannedOut { tasks } => ("spread", Some(tasks.len().to_string())),
+            StepOutcome::Failed(failure) => ("failed", Some(failure.message.clone())),
+            StepOutcome::Stopped { reason } => ("stopped", Some(reason.to_owned())),
+            StepOutcome::HandedOver(_) | StepOutcome::Interrupted => return,
+        };
+        let step = self.at(executed, attempt);
+        (step.outcome, step.detail, step.outputs) = (Some(word), detail, outputs);
+    }
+
+    /// A task or gate that did not succeed, and not because of an attempt.
+    fn skipped(&mut self, run: &Run, executed: Executed<'_>, skip: Skip<'_>) {
+        let (outcome, detail) = match skip {
+            Skip::CountsAsDone { reason } => ("counts_as_done", Some(reason)),
+            Skip::LeftOut { reason } => ("left_out", Some(reason)),
+            Skip::Tolerated => ("tolerated", None),
+            Skip::Waived { reason, .. } => ("counts_as_passed", reason),
+        };
+        let step = match executed {
+            Executed::Task(key) => Step { work: self.work(run, key), ..of(StepKind::Task, &key.phase) },
+            Executed::Gate { phase, .. } => of(StepKind::Gate, phase),
+        };
+        let (address, iteration) = (Some(executed.address()), Some(executed.iteration()));
+        let detail = detail.map(str::to_owned);
+        self.steps.push(Step { address, iteration, outcome: Some(outcome), detail, ..step });
+    }
+
+    fn gap_check(&mut self, check: GapCheck<'_>) {
+        let (phase, iteration, outcome, detail) = match check {
+            GapCheck::Ended(checked) => {
                 self.plan(checked.phase.as_str(), &checked.agents);
                 let told: Vec<&str> = checked.message.iter().chain(&checked.gaps).map(String::as_str).collect();
-                self.steps.push(Step {
-                    iteration: Some(checked.iteration),
-                    outcome: Some(checked.action.map_or("whole", GapAction::word)),
-                    detail: Some(told.join("; ")).filter(|told| !told.is_empty()),
-                    ..of(StepKind::GapCheck, &checked.phase)
-                });
+                let detail = Some(told.join("; ")).filter(|told| !told.is_empty());
+                (&checked.phase, checked.iteration, checked.action.map_or("whole", GapAction::word), detail)
             }
-            Event::GapsWaived { phase, iteration } => {
-                let (iteration, outcome) = (Some(*iteration), Some("counts_as_whole"));
-                self.steps.push(Step { iteration, outcome, ..of(StepKind::GapCheck, phase) });
+            GapCheck::Waived { phase, iteration } => (phase, iteration, "counts_as_whole", None),
+        };
+        let (iteration, outcome) = (Some(iteration), Some(outcome));
+        self.steps.push(Step { iteration, outcome, detail, ..of(StepKind::GapCheck, phase) });
+    }
+
+    fn note(&mut self, note: Note<'_>) {
+        match note {
+            Note::CheckpointSkipped { phase, iteration } => {
+                let (iteration, outcome) = (Some(iteration), Some("not_met"));
+                self.steps.push(Step { iteration, outcome, ..of(StepKind::Condition, phase) });
             }
-            Event::ConditionEvaluated { phase, iteration, outcome } => {
-                let (outcome, detail) = match outcome {
-                    ConditionOutcome::True => return,
-                    ConditionOutcome::False => ("not_met", None),
-                    ConditionOutcome::Error(error) => ("error", Some(error.clone())),
-                };
-                let (iteration, outcome) = (Some(*iteration), Some(outcome));
-                self.steps.push(Step { iteration, outcome, detail, ..of(StepKind::Condition, phase) });
-            }
-            Event::HoldOpened(opened) => self.open(opened),
-            Event::Answered { hold, option, feedback, .. } => {
-                let given = entry.actor.as_ref().is_some_and(|actor| actor.channel == Channel::Preset);
-                self.answer(hold, option.as_str(), feedback.clone(), given);
-            }
-            Event::PhaseRepeated { target, feedback, .. } => {
-                self.steps.push(Step { detail: feedback.clone(), ..of(StepKind::Repeat, target) });
-            }
-            Event::PhasesSkipListed { phases } => {
+            Note::PhasesSkipListed { phases } => {
                 let names: Vec<&str> = phases.iter().map(|phase| phase.as_str()).collect();
                 self.steps.push(Step { kind: StepKind::SkipList, detail: Some(names.join(", ")), ..Step::default() });
             }
-            Event::Finalized { file } => {
+            Note::Finalized { file } => {
                 self.steps.push(Step { kind: StepKind::Finalization, outputs: vec![file.path.clone()], ..Step::default() });
             }
-            Event::Created(_)
-            | Event::Pipeline(_)
-            | Event::PresetsGiven { .. }
-            | Event::Resumed { .. }
-            | Event::Interrupted { .. }
-            | Event::RetryScheduled { .. }
-            | Event::RetryDue { .. }
-            | Event::SessionNamed { .. }
-            | Event::TaskInterrupted { .. }
-            | Event::HoldReopened { .. }
-            | Event::HoldSettled { .. }
-            | Event::HoldVoided { .. }
-            | Event::AttemptRefused(_)
-            | Event::PhaseCompleted { .. }
-            | Event::Failed { .. }
-            | Event::Aborted { .. }
-            | Event::Cancelled { .. }
-            | Event::Completed
-            | Event::RetryAsked { .. }
-            | Event::GateRetryAsked { .. }
-            | Event::TaskAdmitted { .. }
-            | Event::Thought { .. }
-            | Event::BudgetRaised { .. }
-            | Event::TasksHeld { .. }
-            | Event::DefinitionAccepted { .. }
-            | Event::AgentChanged { .. }
-            | Event::CheckPassed { .. }
-            | Event::RedoAsked { .. }
-            | Event::DeadlinePassed { .. }
-            | Event::Reminded { .. }
-            | Event::AnswerChanged { .. }
-            | Event::HandedOver { .. } => {}
+            Note::CheckPassed
+            | Note::DeadlinePassed { .. }
+            | Note::Reminder { .. }
+            | Note::BudgetRaised { .. }
+            | Note::Pipeline(_)
+            | Note::AgentChanged { .. }
+            | Note::DefinitionAccepted => {}
         }
     }
 
@@ -291,28 +302,15 @@ impl Transcript {
         self.steps.push(Step { address: Some(address), iteration: Some(iteration), attempt: Some(attempt), ..step });
     }
 
-    /// The step of an attempt; a new one where none has begun.
-    fn at(&mut self, address: &str, iteration: u32, attempt: u32) -> &mut Step {
-        let known = self.begun.get(&(address.to_owned(), iteration, attempt)).copied();
+    /// The step of an attempt; a new one where none has started.
+    fn at(&mut self, executed: Executed<'_>, attempt: u32) -> &mut Step {
+        let address = executed.address();
+        let known = self.begun.get(&(address.clone(), executed.iteration(), attempt)).copied();
         let at = known.unwrap_or_else(|| {
-            self.steps.push(Step { kind: StepKind::Task, address: Some(address.to_owned()), ..Step::default() });
+            self.steps.push(Step { kind: StepKind::Task, address: Some(address), ..Step::default() });
             self.steps.len() - 1
         });
         &mut self.steps[at]
-    }
-
-    fn end(&mut self, key: &TaskKey, attempt: u32, outcome: &'static str, detail: Option<String>) -> &mut Step {
-        let step = self.at(&key.address(), key.iteration, attempt);
-        (step.outcome, step.detail) = (Some(outcome), detail);
-        step
-    }
-
-    /// Something about a task that is no attempt of it.
-    fn about(&mut self, run: &Run, key: &TaskKey, outcome: &'static str, detail: Option<String>) {
-        let (address, iteration) = (Some(key.address()), Some(key.iteration));
-        let work = self.work(run, key);
-        let step = Step { address, iteration, work, outcome: Some(outcome), detail, ..of(StepKind::Task, &key.phase) };
-        self.steps.push(step);
     }
 
     fn think(&mut self, thinker: &Thinker) {
@@ -345,10 +343,11 @@ impl Transcript {
         self.ids.push((opened.hold.clone(), opened.options.clone()));
     }
 
-    fn answer(&mut self, hold: &HoldId, option: &str, feedback: Option<String>, given: bool) {
-        let Some(at) = self.ids.iter().position(|(known, _)| known == hold) else { return };
-        let Some(choice) = self.ids[at].1.iter().find(|choice| choice.id.as_str() == option) else { return };
+    fn answer(&mut self, answer: &Answer<'_>, given: bool) {
+        let Some(at) = self.ids.iter().position(|(known, _)| known == answer.hold) else { return };
+        let Some(choice) = self.ids[at].1.iter().find(|choice| choice.id == *answer.option) else { return };
         let (option, action) = (choice.label.clone(), choice.action.word());
+        let feedback = answer.feedback.map(str::to_owned);
         self.holds[at].answer = Some(RehearsedAnswer { option, action, feedback, given });
     }
 
