@@ -13,7 +13,7 @@ use crate::tree::{Size, Tree};
 use anstream::adapter::strip_str;
 use lockgate_engine::id::StepKey;
 use lockgate_engine::run::Run;
-use lockgate_engine::run::event::{Entry, Event};
+use lockgate_runner::notifications::{Kind, Notification, StepOutcome};
 use lockgate_runner::world::{Clock, SystemClock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios;
@@ -115,19 +115,19 @@ impl Live {
     }
 
     /// Takes in what happened, and what is to be told about it.
-    pub(crate) fn heard(&self, run: &Run, entries: &[Entry], told: &str) {
+    pub(crate) fn heard(&self, run: &Run, notifications: &[Notification<'_>], told: &str) {
         let mut screen = screen();
         screen.record += told;
         match &mut screen.tree {
-            Some(tree) => tree.heard(run, entries),
+            Some(tree) => tree.heard(run, notifications),
             none => *none = Some(Tree::of(run, true)),
         }
-        for entry in entries {
-            // A new attempt has printed nothing yet, and what an ended one printed last is of no interest any more.
-            if let Event::TaskStarted { key, .. } | Event::TaskFinished { key, .. } = &entry.event {
-                screen.lines.get_or_insert_default().remove(&key.address());
-            } else if let Event::GateStarted { phase, gate, .. } = &entry.event {
-                screen.lines.get_or_insert_default().remove(&format!("{phase}/{gate}"));
+        for notification in notifications {
+            // A new attempt has printed nothing yet, and no one needs the last line of a task that is done.
+            if let Kind::StepStarted { step, .. } | Kind::StepEnded { step, outcome: StepOutcome::Done { .. }, .. } =
+                &notification.kind
+            {
+                screen.lines.get_or_insert_default().remove(&step.address());
             }
         }
         changed();
@@ -144,9 +144,9 @@ impl Live {
     }
 
     /// Takes in what happened before, for the moments that the state of the run does not keep.
-    pub(crate) fn recall(&self, run: &Run, entries: &[Entry]) {
+    pub(crate) fn recall(&self, run: &Run, notifications: &[Notification<'_>]) {
         if let Some(tree) = &mut screen().tree {
-            tree.recall(run, entries);
+            tree.recall(run, notifications);
         }
     }
 

@@ -5,24 +5,16 @@ use crate::neutral;
 use crate::phrases::first_line;
 use lockgate_engine::hold::{Hold, HoldState};
 use lockgate_engine::run::Run;
-use lockgate_engine::run::event::{Entry, Event};
 use lockgate_runner::config::Notify;
+use lockgate_runner::notifications::Notification;
 use std::process::{Command, Stdio};
 
 /// The longest text of a notice, in characters.
 const LONGEST: usize = 160;
 
 /// Tells of the holds that opened, or opened again, and still wait.
-pub(crate) fn of_new_holds(notify: Notify, run: &Run, entries: &[Entry]) {
-    let new = entries.iter().filter_map(|entry| {
-        if let Event::HoldOpened(opened) = &entry.event {
-            Some(&opened.hold)
-        } else if let Event::HoldReopened { hold, .. } = &entry.event {
-            Some(hold)
-        } else {
-            None
-        }
-    });
+pub(crate) fn of_new_holds(notify: Notify, run: &Run, notifications: &[Notification<'_>]) {
+    let new = notifications.iter().filter_map(|notification| notification.opened_hold());
     // One is enough, however many there are; and none where an answer was there in advance.
     let open = new.filter_map(|hold| run.holds.get(hold)).find(|hold| hold.state == HoldState::Open);
     if let Some(hold) = open {

@@ -15,6 +15,7 @@ use lockgate_engine::run::event::{Created, Entry, Failure, FailureKind};
 use lockgate_engine::run::index::IndexRows;
 use lockgate_engine::run::{Run, create, handle};
 use lockgate_engine::time::Timestamp;
+use lockgate_runner::notifications::Reporter;
 use lockgate_store::{Append, MemoryStore, Store as _};
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ pub(crate) struct Play {
     pub(crate) tree: Tree,
     pub(crate) told: String,
     progress: Progress,
+    reporter: Reporter,
     now: i64,
     first: (Sealed, IndexRows),
     files: Vec<(String, Vec<u8>)>,
@@ -48,7 +50,8 @@ impl Play {
         let (mut progress, tree) = (Progress::beside_a_tree(), Tree::of(&run, true));
         let told = progress.told(&run, &commit.entries);
         let files = files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect();
-        let mut play = Self { run, tree, told, progress, now: 0, first: (sealed, rows), files };
+        let reporter = Reporter::default();
+        let mut play = Self { run, tree, told, progress, reporter, now: 0, first: (sealed, rows), files };
         play.settle();
         play
     }
@@ -189,7 +192,7 @@ impl Play {
     fn tell(&mut self, actor: Actor, body: CommandKind) {
         let entries: Vec<Entry> = handle(&mut self.run, &command(actor, body, self.now)).unwrap();
         let (commit, _, _) = self.run.seal(entries);
-        self.tree.heard(&self.run, &commit.entries);
+        self.tree.heard(&self.run, &self.reporter.report(&self.run, &commit.entries));
         self.told += &self.progress.told(&self.run, &commit.entries);
     }
 }

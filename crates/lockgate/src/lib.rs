@@ -30,4 +30,5 @@ pub mod workflow_file;
 pub mod worktrees;
 
 pub use error::Error;
+pub use lockgate_runner::notifications;
 pub use project::Project;

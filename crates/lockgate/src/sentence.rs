@@ -229,7 +229,7 @@ pub fn at_deadline(then: &OnDeadline) -> String {
 }
 
 /// Why a gate counts as passed, where a person said so; one that had passed before a run was imported counts by itself.
-pub fn waived_by(entry: &Entry) -> &'static str {
+fn waived_by(entry: &Entry) -> &'static str {
     match (&entry.event, &entry.actor) {
         (Event::GateWaived { reason: Some(_), .. }, None) => "",
         (_, Some(_) | None) => ", because a person said so",

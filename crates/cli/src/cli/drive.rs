@@ -10,12 +10,13 @@ use crate::exit::Exit;
 use crate::trouble::Trouble;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Run;
-use lockgate_engine::run::event::{Entry, Event};
+use lockgate_engine::run::event::Entry;
 use lockgate_engine::time::parse_duration;
 use lockgate_runner::config::MOST_RUNS_AT_ONCE;
 use lockgate_runner::driver::{DriveError, Halt, Listener, Paused};
 use lockgate_runner::fleet::{Fleet, Until, Watcher};
-use lockgate_runner::root::Root;
+use lockgate_runner::notifications::{Kind, Notification, Reporter, StepOutcome};
+use lockgate_runner::root::{Root, Step};
 use lockgate_runner::world::{Clock, SystemClock, World};
 use lockgate_store::StoreError;
 use std::os::unix::fs::MetadataExt;
@@ -142,7 +143,8 @@ impl Watcher for Teller {
     fn listener(&mut self, run: &RunId) -> Box<dyn Listener> {
         self.telling.tell(SystemClock.now(), run, &What::GoesOn);
         let (root, world) = (self.root.clone(), self.world.clone());
-        Box::new(Ends { root, world, writing: self.writing.clone(), telling: self.telling })
+        let (writing, telling) = (self.writing.clone(), self.telling);
+        Box::new(Ends { root, world, writing, telling, reporter: Reporter::default() })
     }
 
     fn paused(&mut self, run: &RunId, paused: &Paused) {
@@ -171,6 +173,7 @@ struct Ends {
     world: World,
     writing: Writing,
     telling: Telling,
+    reporter: Reporter,
 }
 
 /// Summaries of plans that are being written.
@@ -196,20 +199,16 @@ impl Ends {
 
 impl Listener for Ends {
     fn committed(&mut self, run: &Run, entries: &[Entry]) {
-        for entry in entries {
-            match &entry.event {
-                Event::TaskFailed { key, failure, .. } => {
-                    let what = What::TaskFailed { task: key.address(), error: failure.message.clone() };
-                    self.telling.tell(entry.at, &run.id, &what);
+        for Notification { at, kind, .. } in self.reporter.report(run, entries) {
+            if let Kind::StepEnded { step: Step::Task(key), outcome: StepOutcome::Failed(failure), .. } = kind {
+                let what = What::TaskFailed { task: key.address(), error: failure.message.clone() };
+                self.telling.tell(at, &run.id, &what);
+            } else if let Kind::RunEnded(_) = kind {
+                self.telling.tell(at, &run.id, &What::Ended { status: run.status().word() });
+                for worktree in lockgate::worktrees::settle(&self.root, run).unwrap_or_default() {
+                    self.telling.tell(at, &run.id, &What::Worktree { worktree });
                 }
-                Event::Failed { .. } | Event::Aborted { .. } | Event::Cancelled { .. } | Event::Completed => {
-                    self.telling.tell(entry.at, &run.id, &What::Ended { status: run.status().word() });
-                    for worktree in lockgate::worktrees::settle(&self.root, run).unwrap_or_default() {
-                        self.telling.tell(entry.at, &run.id, &What::Worktree { worktree });
-                    }
-                    self.write_summaries(run);
-                }
-                _ => {}
+                self.write_summaries(run);
             }
         }
     }

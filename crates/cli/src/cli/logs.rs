@@ -9,12 +9,12 @@ use crate::trouble::Trouble;
 use crate::view::lockgate;
 use crate::{neutral, print};
 use lockgate::step::running_attempt;
-use lockgate_engine::id::{GateId, PhaseId, RunId, StepKey, TaskKey};
+use lockgate_engine::id::{RunId, StepKey};
 use lockgate_engine::run::Run;
-use lockgate_engine::run::event::Event;
 use lockgate_engine::run::state::StepStatus;
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::load::{catch_up, load};
+use lockgate_runner::notifications::{Kind, Notification, Reporter};
 use lockgate_runner::root::Step;
 use lockgate_store::Store;
 use serde::Serialize;
@@ -71,7 +71,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let mut state = load(project.store(), &found.row.run).await?;
     let step = select::step(&state, &arguments.task)?;
-    let mut attempts = attempts(project.store(), &state.id, &step).await?;
+    let mut attempts = attempts(project.store(), &state, &step).await?;
     let running = running_attempt(&state, &step);
     let newest = attempts.len();
     for (at, known) in attempts.iter_mut().enumerate() {
@@ -171,97 +171,41 @@ async fn is_under_way(project: &Project, state: &mut Run, step: &StepName, chose
     Ok(under_way && !interrupted)
 }
 
-async fn attempts(store: &dyn Store, run: &RunId, step: &StepName) -> Result<Vec<Attempt>, Trouble> {
+async fn attempts(store: &dyn Store, run: &Run, step: &StepName) -> Result<Vec<Attempt>, Trouble> {
     let (mut attempts, mut after): (Vec<Attempt>, u64) = (Vec::new(), 0);
+    let mut reporter = Reporter::default();
     loop {
-        let commits = store.commits(run, after, COMMITS).await?;
+        let commits = store.commits(&run.id, after, COMMITS).await?;
         let Some(last) = commits.last() else { return Ok(attempts) };
         after = last.version;
         for sealed in &commits {
             let commit = sealed.open()?;
-            for entry in &commit.entries {
-                let Some((iteration, attempt, status)) = about(&entry.event, step) else { continue };
+            for Notification { at, kind, .. } in reporter.report(run, &commit.entries) {
+                let Some((iteration, attempt, status)) = about(&kind, step) else { continue };
                 let known = attempts.iter_mut().rev().find(|known| (known.iteration, known.attempt) == (iteration, attempt));
                 match known {
                     Some(known) => known.status = status,
-                    None => attempts.push(Attempt { iteration, attempt, started_at: entry.at, status }),
+                    None => attempts.push(Attempt { iteration, attempt, started_at: at, status }),
                 }
             }
         }
     }
 }
 
-/// What an event says of an attempt of this task or gate.
-fn about(event: &Event, step: &StepName) -> Option<(u32, u32, StepStatus)> {
-    let of_task = |key: &TaskKey, attempt: u32, status| {
-        let own = StepName::Task(key.phase.clone(), key.task.clone(), key.item.clone()) == *step;
-        own.then_some((key.iteration, attempt, status))
+/// The number and the status of an attempt of this task or gate, where a notification is about one.
+fn about(kind: &Kind<'_>, wanted: &StepName) -> Option<(u32, u32, StepStatus)> {
+    let (step, attempt, status) = if let Kind::StepStarted { step, attempt, .. } = kind {
+        (*step, *attempt, StepStatus::Running)
+    } else if let Kind::StepEnded { step, attempt, outcome, .. } = kind {
+        (*step, *attempt, outcome.status())
+    } else {
+        return None;
     };
-    let of_gate = |phase: &PhaseId, gate: &GateId, iteration: u32, attempt: u32, status| {
-        let own = StepName::Gate(phase.clone(), gate.clone()) == *step;
-        own.then_some((iteration, attempt, status))
+    let name = match step {
+        Step::Task(key) => StepName::Task(key.phase.clone(), key.task.clone(), key.item.clone()),
+        Step::Gate { phase, gate, .. } => StepName::Gate(phase.clone(), gate.clone()),
     };
-    match event {
-        Event::TaskStarted { key, attempt, .. } => of_task(key, *attempt, StepStatus::Running),
-        Event::TaskFinished { key, attempt, .. } => of_task(key, *attempt, StepStatus::Done),
-        Event::TaskFailed { key, attempt, .. } => of_task(key, *attempt, StepStatus::Failed),
-        Event::TaskInterrupted { key, attempt } => of_task(key, *attempt, StepStatus::Interrupted),
-        Event::TaskStopped { key, attempt, .. } => of_task(key, *attempt, StepStatus::Stopped),
-        Event::TaskRepeated { key, attempt, .. } => of_task(key, *attempt, StepStatus::Repeated),
-        Event::HandedOver { key, attempt, .. } => of_task(key, *attempt, StepStatus::HandedOver),
-        Event::TaskSpread { key, attempt, .. } => of_task(key, *attempt, StepStatus::Spread),
-        Event::GateStarted { phase, iteration, gate, attempt } => of_gate(phase, gate, *iteration, *attempt, StepStatus::Running),
-        Event::GatePassed { phase, iteration, gate, attempt } => of_gate(phase, gate, *iteration, *attempt, StepStatus::Passed),
-        Event::GateFailed { phase, iteration, gate, attempt, .. } => {
-            of_gate(phase, gate, *iteration, *attempt, StepStatus::Failed)
-        }
-        Event::Created(_)
-        | Event::PresetsGiven { .. }
-        | Event::TaskAdmitted { .. }
-        | Event::TaskLeftOut { .. }
-        | Event::FailureTolerated { .. }
-        | Event::ThinkingBegan { .. }
-        | Event::Thought { .. }
-        | Event::GapsChecked(_)
-        | Event::GapsWaived { .. }
-        | Event::BudgetRaised { .. }
-        | Event::TasksHeld { .. }
-        | Event::Finalized { .. }
-        | Event::DefinitionAccepted { .. }
-        | Event::AgentChanged { .. }
-        | Event::CheckPassed { .. }
-        | Event::RedoAsked { .. }
-        | Event::DeadlinePassed { .. }
-        | Event::Reminded { .. }
-        | Event::AnswerChanged { .. }
-        | Event::Pipeline(_)
-        | Event::Resumed { .. }
-        | Event::Interrupted { .. }
-        | Event::PhaseSkipped { .. }
-        | Event::PhaseStarted { .. }
-        | Event::TasksPlanned { .. }
-        | Event::RetryScheduled { .. }
-        | Event::RetryDue { .. }
-        | Event::SessionNamed { .. }
-        | Event::TaskSkipped { .. }
-        | Event::GateWaived { .. }
-        | Event::ConditionEvaluated { .. }
-        | Event::HoldOpened(_)
-        | Event::Answered { .. }
-        | Event::HoldReopened { .. }
-        | Event::HoldSettled { .. }
-        | Event::HoldVoided { .. }
-        | Event::AttemptRefused(_)
-        | Event::PhaseCompleted { .. }
-        | Event::PhaseRepeated { .. }
-        | Event::PhasesSkipListed { .. }
-        | Event::Failed { .. }
-        | Event::Aborted { .. }
-        | Event::Cancelled { .. }
-        | Event::Completed
-        | Event::RetryAsked { .. }
-        | Event::GateRetryAsked { .. } => None,
-    }
+    (name == *wanted).then_some((step.iteration(), attempt, status))
 }
 
 /// A log file that may still grow, or not be there yet.

@@ -14,6 +14,7 @@ use lockgate_engine::run::Run;
 use lockgate_engine::run::event::Entry;
 use lockgate_runner::driver::{Halt, Listener as _};
 use lockgate_runner::load::load;
+use lockgate_runner::notifications::Reporter;
 use lockgate_store::Store;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -128,7 +129,7 @@ async fn as_tree(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Tr
         if let Some(live) = progress.live() {
             live.watch(&state, !now.is_interrupted());
             if !std::mem::replace(&mut known, true) {
-                live.recall(&state, &earlier);
+                live.recall(&state, &Reporter::default().report(&state, &earlier));
             }
             for (key, attempt) in live.running().into_iter().take(MOST_LOGS) {
                 if let Some(line) = last_line(&log_file(project, run, &key, attempt)) {

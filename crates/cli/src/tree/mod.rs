@@ -18,12 +18,13 @@ use crate::neutral;
 use crate::phrases::first_line;
 use crate::view::{AgentView, Deadline, PhaseStatus, RunStatus};
 use lockgate::pipeline::{gate_title, task_title};
-use lockgate_engine::id::{GateId, StepKey, TaskId};
+use lockgate_engine::id::{GateId, PhaseId, StepKey, TaskId};
 use lockgate_engine::run::Run;
-use lockgate_engine::run::event::{Entry, Event};
 use lockgate_engine::run::phase::{PhaseRun, TaskRun};
 use lockgate_engine::run::state::{GapState, GateRun, GateState, TaskState};
 use lockgate_engine::time::Timestamp;
+use lockgate_runner::notifications::{Kind, Notification, PhaseEnd};
+use lockgate_runner::root::Step;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -114,12 +115,12 @@ impl Tree {
     }
 
     /// Takes in what happened; `run` is as it stands afterwards.
-    pub(crate) fn heard(&mut self, run: &Run, entries: &[Entry]) {
+    pub(crate) fn heard(&mut self, run: &Run, notifications: &[Notification<'_>]) {
         let followed = run.version == self.version + 1;
         self.version = run.version;
         let mut all = !followed;
-        for entry in entries {
-            match self.noted(run, entry) {
+        for notification in notifications {
+            match self.noted(run, notification) {
                 Some(index) if !all => self.look_at_step(run, index),
                 Some(_) => {}
                 None => all = true,
@@ -131,9 +132,9 @@ impl Tree {
     }
 
     /// Takes in what happened before, for the moments that the state of the run does not keep.
-    pub(crate) fn recall(&mut self, run: &Run, entries: &[Entry]) {
-        for entry in entries {
-            self.noted(run, entry);
+    pub(crate) fn recall(&mut self, run: &Run, notifications: &[Notification<'_>]) {
+        for notification in notifications {
+            self.noted(run, notification);
         }
         self.look(run);
     }
@@ -156,82 +157,52 @@ impl Tree {
         self.steps.iter().filter(|step| step.mark == Mark::Running).map(|step| (&step.key, step.attempt))
     }
 
-    /// Keeps the moments that the state of the run does not; gives the one step that an event changes, where it changes no more.
-    fn noted(&mut self, run: &Run, entry: &Entry) -> Option<usize> {
-        let current = run.current.as_ref();
-        match &entry.event {
-            Event::TaskStarted { key, .. }
-            | Event::TaskFinished { key, .. }
-            | Event::TaskFailed { key, .. }
-            | Event::RetryScheduled { key, .. }
-            | Event::RetryDue { key }
-            | Event::SessionNamed { key, .. }
-            | Event::TaskInterrupted { key, .. }
-            | Event::TaskStopped { key, .. }
-            | Event::TaskSkipped { key, .. }
-            | Event::TaskAdmitted { key }
-            | Event::TaskLeftOut { key, .. }
-            | Event::FailureTolerated { key }
-            | Event::TaskRepeated { key, .. }
-            | Event::HandedOver { key, .. }
-            | Event::RetryAsked { key } => current.and_then(|phase| phase.find(key)).filter(|index| *index < self.steps.len()),
-            Event::GateStarted { gate, .. } => {
-                self.gates_began.insert(gate.clone(), entry.at);
-                None
+    /// Keeps the times that the state of the run does not; gives the one step that changed, where nothing else did.
+    fn noted(&mut self, run: &Run, notification: &Notification<'_>) -> Option<usize> {
+        let at = notification.at;
+        match &notification.kind {
+            Kind::StepStarted { step: Step::Gate { gate, .. }, .. } => {
+                self.gates_began.insert((*gate).clone(), at);
             }
-            Event::PhaseStarted { phase, .. } => {
+            Kind::PhaseStarted { phase, .. } => {
                 self.gates_began.clear();
-                if let Some(node) = self.phases.iter_mut().find(|node| node.id == neutral::line(phase.as_str())) {
-                    (node.began, node.ended) = (Some(entry.at), None);
+                if let Some(node) = self.phase_mut(phase) {
+                    (node.began, node.ended) = (Some(at), None);
                 }
-                None
             }
-            Event::PhaseCompleted { phase, .. } => {
-                if let Some(node) = self.phases.iter_mut().find(|node| node.id == neutral::line(phase.as_str())) {
-                    node.ended = Some(entry.at);
+            Kind::PhaseEnded { phase, end: PhaseEnd::Completed { .. } } => {
+                if let Some(node) = self.phase_mut(phase) {
+                    node.ended = Some(at);
                 }
-                None
             }
-            Event::Failed { .. } | Event::Aborted { .. } | Event::Cancelled { .. } | Event::Completed => {
-                self.ended_at = Some(entry.at);
-                None
-            }
-            Event::Created(_)
-            | Event::Pipeline(_)
-            | Event::PresetsGiven { .. }
-            | Event::Resumed { .. }
-            | Event::Interrupted { .. }
-            | Event::PhaseSkipped { .. }
-            | Event::TasksPlanned { .. }
-            | Event::TaskSpread { .. }
-            | Event::ThinkingBegan { .. }
-            | Event::Thought { .. }
-            | Event::GapsChecked(_)
-            | Event::GapsWaived { .. }
-            | Event::BudgetRaised { .. }
-            | Event::TasksHeld { .. }
-            | Event::Finalized { .. }
-            | Event::DefinitionAccepted { .. }
-            | Event::AgentChanged { .. }
-            | Event::CheckPassed { .. }
-            | Event::RedoAsked { .. }
-            | Event::DeadlinePassed { .. }
-            | Event::Reminded { .. }
-            | Event::AnswerChanged { .. }
-            | Event::GatePassed { .. }
-            | Event::GateFailed { .. }
-            | Event::GateWaived { .. }
-            | Event::GateRetryAsked { .. }
-            | Event::ConditionEvaluated { .. }
-            | Event::HoldOpened(_)
-            | Event::Answered { .. }
-            | Event::HoldReopened { .. }
-            | Event::HoldSettled { .. }
-            | Event::HoldVoided { .. }
-            | Event::AttemptRefused(_)
-            | Event::PhaseRepeated { .. }
-            | Event::PhasesSkipListed { .. } => None,
+            Kind::RunEnded(_) => self.ended_at = Some(at),
+            Kind::StepStarted { step: Step::Task(_), .. }
+            | Kind::StepEnded { .. }
+            | Kind::StepSkipped { .. }
+            | Kind::StepRetry { .. }
+            | Kind::Recorded { .. }
+            | Kind::RunStarted { .. }
+            | Kind::RunResumed
+            | Kind::RunInterrupted
+            | Kind::PhaseEnded { end: PhaseEnd::Repeated { .. } | PhaseEnd::Skipped, .. }
+            | Kind::TasksPlanned { .. }
+            | Kind::ReworkRequested { .. }
+            | Kind::AgentQuery { .. }
+            | Kind::GapCheck(_)
+            | Kind::HoldOpened(_)
+            | Kind::HoldAnswered { .. }
+            | Kind::AnswerChanged(_)
+            | Kind::HoldReopened { .. }
+            | Kind::HoldVoided { .. }
+            | Kind::Note(_)
+            | Kind::Warning(_) => {}
         }
+        let task = notification.only_task()?;
+        run.current.as_ref()?.find(task).filter(|index| *index < self.steps.len())
+    }
+
+    fn phase_mut(&mut self, phase: &PhaseId) -> Option<&mut PhaseNode> {
+        self.phases.iter_mut().find(|node| node.id == neutral::line(phase.as_str()))
     }
 
     /// Takes everything from the state of the run; keeps the moments that only its events told.

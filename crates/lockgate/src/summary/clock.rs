@@ -1,8 +1,8 @@
 //! How long a run took, and how long of that it waited for people or lay still.
 
 use lockgate_engine::id::HoldId;
-use lockgate_engine::run::event::Event;
 use lockgate_engine::time::Timestamp;
+use lockgate_runner::notifications::{Answer, Kind, Retry, RunEnd, StepOutcome};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -54,90 +54,57 @@ impl Clock {
         }
     }
 
-    /// Takes in what happened at a moment.
-    pub(super) fn take(&mut self, event: &Event, at: Timestamp) {
-        let doing = match (self.doing(), event) {
-            // Nothing was under way, and another process took it over: nobody drove it since the last thing that happened.
-            (Doing::Working, Event::Resumed { .. }) if self.under_way.is_empty() => Doing::Stopped,
+    /// Adds what happened at a time.
+    pub(super) fn take(&mut self, kind: &Kind<'_>, at: Timestamp) {
+        let doing = match (self.doing(), kind) {
+            // Nothing was running, and another process took it over: no process drove it since the last thing that happened.
+            (Doing::Working, Kind::RunResumed) if self.under_way.is_empty() => Doing::Stopped,
             (doing, _) => doing,
         };
         self.count(at, doing);
-        match event {
-            Event::TaskStarted { key, .. } | Event::RetryScheduled { key, .. } => {
-                self.under_way.insert(key.address());
+        match kind {
+            Kind::StepStarted { step, .. } | Kind::StepRetry { step, retry: Retry::Scheduled { .. } } => {
+                self.under_way.insert(step.address());
             }
-            Event::TaskFinished { key, .. }
-            | Event::TaskFailed { key, .. }
-            | Event::TaskInterrupted { key, .. }
-            | Event::TaskSkipped { key, .. }
-            | Event::TaskStopped { key, .. }
-            | Event::TaskSpread { key, .. }
-            | Event::TaskRepeated { key, .. }
-            | Event::FailureTolerated { key }
-            | Event::TaskLeftOut { key, .. } => {
-                self.under_way.remove(&key.address());
+            // It asks, or starts again: both are reported by themselves.
+            Kind::StepEnded { outcome: StepOutcome::HandedOver(_), .. } => {}
+            Kind::StepEnded { step, .. } | Kind::StepSkipped { step, .. } => {
+                self.under_way.remove(&step.address());
             }
-            Event::GateStarted { phase, gate, .. } => {
-                self.under_way.insert(format!("{phase}/{gate}"));
-            }
-            Event::GatePassed { phase, gate, .. }
-            | Event::GateFailed { phase, gate, .. }
-            | Event::GateWaived { phase, gate, .. } => {
-                self.under_way.remove(&format!("{phase}/{gate}"));
-            }
-            Event::HoldOpened(opened) => {
+            Kind::HoldOpened(opened) => {
                 // A task that asks does nothing until it is answered.
                 for address in opened.scope.addresses() {
                     self.under_way.remove(&address);
                 }
                 self.open.insert(opened.hold.clone(), opened.blocking);
             }
-            Event::HoldReopened { hold, .. } => {
-                self.open.insert(hold.clone(), true);
+            Kind::HoldReopened { hold, .. } => {
+                self.open.insert((*hold).clone(), true);
             }
-            Event::Answered { hold, .. } | Event::HoldVoided { hold, .. } => {
-                self.open.remove(hold);
+            Kind::HoldAnswered { answer: Answer { hold, .. }, .. } | Kind::HoldVoided { hold, .. } => {
+                self.open.remove(*hold);
             }
-            Event::Resumed { .. } | Event::RetryAsked { .. } | Event::GateRetryAsked { .. } => self.stopped = false,
-            Event::Failed { .. } | Event::Interrupted { .. } => {
+            Kind::RunResumed | Kind::StepRetry { retry: Retry::Requested, .. } => self.stopped = false,
+            Kind::RunInterrupted | Kind::RunEnded(RunEnd::Failed) => {
                 self.stopped = true;
                 self.under_way.clear();
             }
-            Event::Aborted { .. } | Event::Cancelled { .. } | Event::Completed => {
+            Kind::RunEnded(RunEnd::Completed | RunEnd::Aborted | RunEnd::Cancelled { .. }) => {
                 self.under_way.clear();
                 self.open.clear();
                 self.stopped = false;
             }
-            Event::PhaseStarted { .. } => self.under_way.clear(),
-            Event::Created(_)
-            | Event::PresetsGiven { .. }
-            | Event::PhaseSkipped { .. }
-            | Event::TasksPlanned { .. }
-            | Event::RetryDue { .. }
-            | Event::SessionNamed { .. }
-            | Event::ConditionEvaluated { .. }
-            | Event::HoldSettled { .. }
-            | Event::AttemptRefused(_)
-            | Event::PhaseCompleted { .. }
-            | Event::PhaseRepeated { .. }
-            | Event::PhasesSkipListed { .. }
-            | Event::TaskAdmitted { .. }
-            | Event::ThinkingBegan { .. }
-            | Event::Thought { .. }
-            | Event::GapsChecked(_)
-            | Event::GapsWaived { .. }
-            | Event::BudgetRaised { .. }
-            | Event::TasksHeld { .. }
-            | Event::Finalized { .. }
-            | Event::DefinitionAccepted { .. }
-            | Event::AgentChanged { .. }
-            | Event::CheckPassed { .. }
-            | Event::RedoAsked { .. }
-            | Event::DeadlinePassed { .. }
-            | Event::Reminded { .. }
-            | Event::AnswerChanged { .. }
-            | Event::HandedOver { .. }
-            | Event::Pipeline(_) => {}
+            Kind::PhaseStarted { .. } => self.under_way.clear(),
+            Kind::RunStarted { .. }
+            | Kind::PhaseEnded { .. }
+            | Kind::TasksPlanned { .. }
+            | Kind::ReworkRequested { .. }
+            | Kind::AgentQuery { .. }
+            | Kind::GapCheck(_)
+            | Kind::AnswerChanged(_)
+            | Kind::Note(_)
+            | Kind::Warning(_)
+            | Kind::Recorded { .. } => {}
         }
     }
 }
@@ -146,15 +113,16 @@ impl Clock {
 mod tests {
     use super::*;
     use lockgate_engine::hold::{HoldKind, Scope};
-    use lockgate_engine::id::{DriverId, OptionId, PhaseId, TaskId, TaskKey};
-    use lockgate_engine::run::event::{AttemptReason, HoldOpened};
+    use lockgate_engine::id::{OptionId, PhaseId, TaskId, TaskKey};
+    use lockgate_engine::run::event::HoldOpened;
+    use lockgate_runner::root::Step;
 
     fn key() -> TaskKey {
         TaskKey { phase: PhaseId::new("p"), iteration: 1, task: TaskId::new("t"), item: None }
     }
 
-    fn asked() -> Event {
-        Event::HoldOpened(Box::new(HoldOpened {
+    fn asked() -> HoldOpened {
+        HoldOpened {
             hold: HoldId::new("h"),
             kind: HoldKind::Checkpoint,
             scope: Scope::Run,
@@ -167,34 +135,39 @@ mod tests {
             asked: None,
             terms: Default::default(),
             previous: None,
-        }))
+        }
     }
 
-    fn answered() -> Event {
-        Event::Answered { hold: HoldId::new("h"), option: OptionId::new("go"), feedback: None, revision: 1 }
+    fn answered<'e>(hold: &'e HoldId, option: &'e OptionId) -> Kind<'e> {
+        let answer = Answer { hold, option, label: "Go".into(), feedback: None };
+        Kind::HoldAnswered { answer, revision: 1 }
     }
 
-    fn told(events: &[(i64, Event)], until: i64) -> (u64, u64) {
+    fn told(happened: &[(i64, Kind<'_>)], until: i64) -> (u64, u64) {
         let mut clock = Clock::default();
-        events.iter().for_each(|(at, event)| clock.take(event, Timestamp::from_millis(at * 1000)));
+        happened.iter().for_each(|(at, kind)| clock.take(kind, Timestamp::from_millis(at * 1000)));
         clock.until(Timestamp::from_millis(until * 1000));
         (clock.waited.as_secs(), clock.lay_still.as_secs())
     }
 
     #[test]
     fn a_question_costs_no_time_while_something_else_is_under_way() {
-        let started = Event::TaskStarted { key: key(), attempt: 1, reason: AttemptReason::First, session: None };
-        let finished =
-            Event::TaskFinished { key: key(), attempt: 1, result: None, outputs: Vec::new(), agent: None, commit: None };
-        assert_eq!(told(&[(0, started), (10, asked()), (30, finished), (35, answered())], 50), (5, 0));
+        let (key, asked, go) = (key(), asked(), OptionId::new("go"));
+        let step = Step::Task(&key);
+        let started = Kind::StepStarted { step, attempt: 1, reason: None };
+        let outcome = StepOutcome::Done { outputs: &[], commit: None };
+        let finished = Kind::StepEnded { step, attempt: 1, took: None, outcome, agent: None };
+        let opened = Kind::HoldOpened(&asked);
+        assert_eq!(told(&[(0, started), (10, opened), (30, finished), (35, answered(&asked.hold, &go))], 50), (5, 0));
     }
 
     #[test]
     fn what_nobody_drives_and_what_has_failed_lies_still() {
-        let resumed = || Event::Resumed { driver: DriverId::from("d"), detached: false };
-        let failed = || Event::Failed { message: "x".into() };
-        assert_eq!(told(&[(0, asked()), (20, answered()), (100, resumed())], 110), (20, 80));
-        assert_eq!(told(&[(0, failed()), (60, resumed())], 70), (0, 60));
-        assert_eq!(told(&[(0, failed()), (60, asked())], 70), (10, 60));
+        let (asked, go) = (asked(), OptionId::new("go"));
+        let opened = || Kind::HoldOpened(&asked);
+        let failed = || Kind::RunEnded(RunEnd::Failed);
+        assert_eq!(told(&[(0, opened()), (20, answered(&asked.hold, &go)), (100, Kind::RunResumed)], 110), (20, 80));
+        assert_eq!(told(&[(0, failed()), (60, Kind::RunResumed)], 70), (0, 60));
+        assert_eq!(told(&[(0, failed()), (60, opened())], 70), (10, 60));
     }
 }

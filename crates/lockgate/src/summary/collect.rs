@@ -1,34 +1,38 @@
-//! Folds the events of a history into the summary of its run.
+//! Collects what happened into the summary of a run.
 
 use super::clock::Clock;
-use super::{Asked, AttemptDone, FileMade, GapCheck, PhaseDone, Produced, Summary, TaskDone, Without};
-use super::{AskedState, PhaseOutcome};
-use crate::view::RunStatus;
-use crate::view::{AgentView, CancelledView, UsedView, WhoView};
-use lockgate_engine::hold::{Choice, Topic};
+use super::{
+    Asked, AskedState, AttemptDone, FileMade, GapCheckDone, PhaseDone, PhaseOutcome, Produced, Summary, TaskDone, Without,
+};
+use crate::view::{AgentView, CancelledView, RunStatus, UsedView, WhoView};
+use lockgate_engine::hold::Topic;
 use lockgate_engine::id::{GateId, HoldId, PhaseId, TaskId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::agent::AgentReport;
 use lockgate_engine::run::command::Actor;
-use lockgate_engine::run::event::{Entry, Event, GapsChecked, HoldOpened, OutputFile, PlannedTask};
-use lockgate_engine::run::state::StepStatus;
-use lockgate_engine::run::state::{End, TaskState};
+use lockgate_engine::run::event::{GapsChecked, HoldOpened, OutputFile, PlannedTask, Thinker};
+use lockgate_engine::run::state::{End, StepStatus, TaskState};
 use lockgate_engine::time::Timestamp;
+use lockgate_runner::notifications::{
+    AgentQuery, Answer, GapCheck, Kind, Note, Notification, PhaseEnd, Retry, RunEnd, Skip, StepOutcome,
+};
+use lockgate_runner::root::Step;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Takes in a history, event by event, and gives the summary at the end.
+/// Takes in what happened, in order, and gives the summary at the end.
 #[derive(Debug, Default)]
 pub(super) struct Collector {
     phases: Vec<PhaseDone>,
     tasks: BTreeMap<TaskKey, (usize, usize)>,
     gates: BTreeMap<(PhaseId, u32, GateId), (usize, usize)>,
     decisions: Vec<Asked>,
-    options: BTreeMap<HoldId, (usize, Vec<Choice>, Timestamp)>,
+    /// Where the decision about each hold is listed, and since when it waits.
+    asked: BTreeMap<HoldId, (usize, Timestamp)>,
     /// By their paths: the same file again, by a later attempt or execution, is one file.
     deliverables: BTreeMap<String, Produced>,
     finalization: Option<FileMade>,
-    gap_checks: Vec<GapCheck>,
+    gap_checks: Vec<GapCheckDone>,
     used: UsedView,
     clock: Clock,
     ended: Option<Timestamp>,
@@ -42,132 +46,96 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// Takes in the next event.
-    pub(super) fn take(&mut self, entry: &Entry) {
-        let at = entry.at;
-        self.clock.take(&entry.event, at);
-        match &entry.event {
-            Event::PhaseSkipped { phase } => self.begin(phase, 0, PhaseOutcome::Skipped, None, at),
-            Event::PhaseStarted { phase, iteration, feedback } => {
-                self.begin(phase, *iteration, PhaseOutcome::UnderWay, feedback.clone(), at)
+    /// Adds what happened next.
+    pub(super) fn take(&mut self, notification: &Notification<'_>) {
+        let (at, actor) = (notification.at, notification.actor);
+        self.clock.take(&notification.kind, at);
+        match &notification.kind {
+            Kind::PhaseStarted { phase, iteration, feedback } => {
+                self.begin(phase, *iteration, PhaseOutcome::UnderWay, *feedback, at)
             }
-            Event::TasksPlanned { phase, iteration, tasks } => {
+            Kind::PhaseEnded { phase, end } => self.phase_ended(phase, *end, at),
+            Kind::TasksPlanned { phase, iteration, tasks } => {
                 self.plan(phase, *iteration, tasks);
                 self.carried(phase, *iteration);
             }
-            Event::TaskStarted { key, attempt, .. } => self.task(key, |task| start(task, *attempt, at)),
-            Event::TaskFinished { key, outputs, agent, commit, .. } => {
-                self.left(key, outputs);
-                self.task(key, |task| {
-                    task.commits.extend(commit.clone());
-                    task.commit = commit.clone().or(task.commit.take());
-                });
-                self.end(key, StepStatus::Done, None, agent.as_deref(), at);
+            Kind::StepStarted { step, attempt, .. } => self.step(*step, |step| start(step, *attempt, at)),
+            Kind::StepEnded { step, outcome, agent, .. } => self.step_ended(*step, *outcome, *agent, at),
+            Kind::StepSkipped { step, skip } => self.step(*step, |step| counts_as(step, *skip)),
+            Kind::StepRetry { retry, .. } => match retry {
+                Retry::Scheduled { .. } => {}
+                Retry::Requested => self.ended = None,
+            },
+            Kind::ReworkRequested { tasks, stale, question, .. } => {
+                let again = tasks.iter().chain(*stale).chain([*question]);
+                again.for_each(|key| self.task(key, |task| task.status = StepStatus::Waiting));
             }
-            Event::TaskRepeated { key, outputs, agent, .. } => {
-                self.left(key, outputs);
-                self.end(key, StepStatus::Repeated, None, agent.as_deref(), at);
+            Kind::AgentQuery { by, query } => self.query(by, *query),
+            Kind::GapCheck(GapCheck::Ended(checked)) => self.gaps(checked),
+            Kind::GapCheck(GapCheck::Waived { .. }) => {
+                self.gap_checks.last_mut().into_iter().for_each(|check| check.waived = true);
             }
-            Event::TaskFailed { key, failure, agent, .. } => {
-                self.end(key, StepStatus::Failed, Some(&failure.message), agent.as_deref(), at)
-            }
-            Event::TaskInterrupted { key, .. } => self.end(key, StepStatus::Interrupted, None, None, at),
-            Event::TaskStopped { key, reason, agent, .. } => {
-                self.end(key, StepStatus::Stopped, Some(reason), agent.as_deref(), at)
-            }
-            Event::TaskSpread { key, tasks, .. } => {
-                self.end(key, StepStatus::Spread, None, None, at);
-                self.plan(&key.phase, key.iteration, tasks);
-            }
-            Event::TaskSkipped { key, reason } => {
-                self.task(key, |task| counts_as(task, StepStatus::Skipped, Some(reason.clone())))
-            }
-            Event::TaskLeftOut { key, reason, .. } => {
-                self.task(key, |task| counts_as(task, StepStatus::LeftOut, Some(reason.clone())))
-            }
-            Event::FailureTolerated { key } => self.task(key, |task| {
-                let reason = task.reason.take();
-                counts_as(task, StepStatus::Tolerated, reason);
-            }),
-            Event::GateStarted { phase, iteration, gate, attempt } => {
-                self.gate(phase, *iteration, gate, |gate| start(gate, *attempt, at))
-            }
-            Event::GatePassed { phase, iteration, gate, .. } => {
-                self.gate(phase, *iteration, gate, |gate| end(gate, StepStatus::Passed, None, None, at))
-            }
-            Event::GateFailed { phase, iteration, gate, failure, .. } => {
-                self.gate(phase, *iteration, gate, |gate| end(gate, StepStatus::Failed, Some(&failure.message), None, at))
-            }
-            Event::GateWaived { phase, iteration, gate, reason } => {
-                self.gate(phase, *iteration, gate, |gate| counts_as(gate, StepStatus::Waived, reason.clone()))
-            }
-            Event::HoldOpened(opened) => self.ask(opened, at),
-            Event::Answered { hold, option, feedback, revision } => {
-                let actor = entry.actor.as_deref().cloned().unwrap_or_else(Actor::driver);
-                self.answer(hold, option.as_str(), feedback.as_deref(), *revision, actor, at);
-            }
-            Event::HoldReopened { hold, revision, .. } => self.reopen(hold, *revision, at),
-            Event::HoldVoided { hold, .. } => self.close(hold, AskedState::Void, at),
-            Event::PhaseCompleted { phase, iteration } => self.leave(phase, Some(*iteration), PhaseOutcome::Complete, at),
-            Event::PhaseRepeated { from, carry, .. } => {
-                self.leave(from, None, PhaseOutcome::Repeated, at);
-                self.carry.clone_from(carry);
-            }
-            Event::Thought { agent, thinker, .. } => {
-                if let Some(report) = agent.as_deref() {
-                    self.used.add(report.usage);
-                    if let lockgate_engine::run::event::Thinker::Task(key) = thinker {
-                        self.task(key, |task| task.used.add(report.usage));
-                    }
+            Kind::HoldOpened(opened) => self.ask(opened, at),
+            Kind::HoldAnswered { answer, revision } => self.answer(answer, *revision, actor, at),
+            Kind::AnswerChanged(answer) => match self.asked.get(answer.hold) {
+                Some((index, _)) => self.answer(answer, self.decisions[*index].revision, actor, at),
+                None => self.inherited.push(answer.hold.clone()),
+            },
+            Kind::HoldReopened { hold, revision, .. } => self.reopen(hold, *revision, at),
+            Kind::HoldVoided { hold, .. } => self.close(hold, AskedState::Void, at),
+            Kind::Note(note) => {
+                if let Note::Finalized { file } = note {
+                    self.finalization = Some(FileMade { path: file.path.clone(), size_bytes: file.bytes });
                 }
             }
-            Event::GapsChecked(checked) => self.gaps(checked),
-            Event::GapsWaived { .. } => self.gap_checks.last_mut().into_iter().for_each(|check| check.waived = true),
-            Event::Finalized { file } => {
-                self.finalization = Some(FileMade { path: file.path.clone(), size_bytes: file.bytes });
-            }
-            Event::Failed { .. } | Event::Aborted { .. } | Event::Completed => self.ended = Some(at),
-            Event::Cancelled { .. } => {
+            Kind::RunResumed => self.ended = None,
+            Kind::RunEnded(end) => {
                 self.ended = Some(at);
-                self.cancelled = CancelledView::of_entry(entry);
-            }
-            Event::Resumed { .. } | Event::RetryAsked { .. } | Event::GateRetryAsked { .. } => self.ended = None,
-            Event::Created(_)
-            | Event::PresetsGiven { .. }
-            | Event::Interrupted { .. }
-            | Event::RetryScheduled { .. }
-            | Event::RetryDue { .. }
-            | Event::SessionNamed { .. }
-            | Event::ConditionEvaluated { .. }
-            | Event::HoldSettled { .. }
-            | Event::AttemptRefused(_)
-            | Event::PhasesSkipListed { .. }
-            | Event::TaskAdmitted { .. }
-            | Event::ThinkingBegan { .. }
-            | Event::BudgetRaised { .. }
-            | Event::TasksHeld { .. }
-            | Event::CheckPassed { .. }
-            | Event::DeadlinePassed { .. }
-            | Event::Reminded { .. }
-            | Event::Pipeline(_)
-            | Event::DefinitionAccepted { .. }
-            | Event::AgentChanged { .. } => {}
-            Event::HandedOver { key, agent, .. } => self.end(key, StepStatus::HandedOver, None, agent.as_deref(), at),
-            Event::RedoAsked { keys, by, stale, .. } => {
-                keys.iter().chain(stale).chain([by]).for_each(|key| self.task(key, |task| task.status = StepStatus::Waiting));
-            }
-            Event::AnswerChanged { hold, option, feedback } => {
-                let actor = entry.actor.as_deref().cloned().unwrap_or_else(Actor::driver);
-                match self.options.get(hold).map(|(index, _, _)| self.decisions[*index].revision) {
-                    Some(revision) => self.answer(hold, option.as_str(), feedback.as_deref(), revision, actor, at),
-                    None => self.inherited.push(hold.clone()),
+                if let RunEnd::Cancelled { reason } = end {
+                    self.cancelled = Some(CancelledView::new(at, actor, *reason));
                 }
             }
+            Kind::RunStarted { .. } | Kind::RunInterrupted | Kind::Warning(_) | Kind::Recorded { .. } => {}
         }
     }
 
-    fn begin(&mut self, phase: &PhaseId, iteration: u32, status: PhaseOutcome, feedback: Option<String>, at: Timestamp) {
-        let feedback = feedback.filter(|feedback| !feedback.is_empty());
+    fn phase_ended(&mut self, phase: &PhaseId, end: PhaseEnd<'_>, at: Timestamp) {
+        match end {
+            PhaseEnd::Completed { iteration } => self.leave(phase, Some(iteration), PhaseOutcome::Complete, at),
+            PhaseEnd::Repeated { carry, .. } => {
+                self.leave(phase, None, PhaseOutcome::Repeated, at);
+                self.carry = carry.to_vec();
+            }
+            PhaseEnd::Skipped => self.begin(phase, 0, PhaseOutcome::Skipped, None, at),
+        }
+    }
+
+    fn step_ended(&mut self, step: Step<'_>, outcome: StepOutcome<'_>, agent: Option<&AgentReport>, at: Timestamp) {
+        if let Some(report) = agent {
+            self.used.add(report.usage);
+        }
+        if let Some(key) = step.task() {
+            for file in outcome.outputs() {
+                self.deliverables.insert(file.path.clone(), produced(key, file));
+            }
+        }
+        self.step(step, |task| end(task, outcome, agent, at));
+        if let (StepOutcome::FannedOut { tasks }, Some(key)) = (outcome, step.task()) {
+            self.plan(&key.phase, key.iteration, tasks);
+        }
+    }
+
+    fn query(&mut self, by: &Thinker, query: AgentQuery<'_>) {
+        let AgentQuery::Answered { agent: Some(report) } = query else { return };
+        self.used.add(report.usage);
+        match by {
+            Thinker::Task(key) => self.task(key, |task| task.used.add(report.usage)),
+            Thinker::Gaps { .. } => {}
+        }
+    }
+
+    fn begin(&mut self, phase: &PhaseId, iteration: u32, status: PhaseOutcome, feedback: Option<&str>, at: Timestamp) {
+        let feedback = feedback.filter(|feedback| !feedback.is_empty()).map(str::to_owned);
         let (id, tasks, gates) = (phase.to_string(), Vec::new(), Vec::new());
         self.phases.push(PhaseDone { id, iteration, status, feedback, started_at: at, took_ms: 0, tasks, gates });
     }
@@ -210,6 +178,13 @@ impl Collector {
         self.decisions.splice(0..0, put);
     }
 
+    fn step(&mut self, step: Step<'_>, change: impl FnOnce(&mut TaskDone)) {
+        match step {
+            Step::Task(key) => self.task(key, change),
+            Step::Gate { phase, iteration, gate } => self.gate(phase, iteration, gate, change),
+        }
+    }
+
     /// Changes a task, which is one of the last execution of its phase.
     fn task(&mut self, key: &TaskKey, change: impl FnOnce(&mut TaskDone)) {
         let Some(at) = self.phases.iter().rposition(|phase| phase.id == key.phase.as_str()) else { return };
@@ -230,21 +205,8 @@ impl Collector {
         change(&mut self.phases[phase].gates[gate]);
     }
 
-    fn end(&mut self, key: &TaskKey, status: StepStatus, error: Option<&str>, agent: Option<&AgentReport>, at: Timestamp) {
-        if let Some(report) = agent {
-            self.used.add(report.usage);
-        }
-        self.task(key, |task| end(task, status, error, agent, at));
-    }
-
-    fn left(&mut self, key: &TaskKey, outputs: &[OutputFile]) {
-        for output in outputs {
-            self.deliverables.insert(output.path.clone(), produced(key, output));
-        }
-    }
-
     fn ask(&mut self, opened: &HoldOpened, at: Timestamp) {
-        self.options.insert(opened.hold.clone(), (self.decisions.len(), opened.options.clone(), at));
+        self.asked.insert(opened.hold.clone(), (self.decisions.len(), at));
         self.decisions.push(Asked {
             hold: opened.hold.to_string(),
             kind: opened.kind,
@@ -265,21 +227,20 @@ impl Collector {
         });
     }
 
-    fn answer(&mut self, hold: &HoldId, option: &str, feedback: Option<&str>, revision: u32, actor: Actor, at: Timestamp) {
-        self.close(hold, AskedState::Answered, at);
-        let Some((index, options, _)) = self.options.get(hold) else { return };
-        let label = options.iter().find(|choice| choice.id.as_str() == option).map(|choice| choice.label.clone());
+    fn answer(&mut self, answer: &Answer<'_>, revision: u32, actor: Option<&Actor>, at: Timestamp) {
+        self.close(answer.hold, AskedState::Answered, at);
+        let Some((index, _)) = self.asked.get(answer.hold) else { return };
         let asked = &mut self.decisions[*index];
-        asked.answer = Some(label.unwrap_or_else(|| option.to_owned()));
-        asked.feedback = feedback.filter(|feedback| !feedback.is_empty()).map(str::to_owned);
-        asked.by = Some(WhoView::of(&actor));
+        asked.answer = Some(answer.label.clone());
+        asked.feedback = answer.feedback.filter(|feedback| !feedback.is_empty()).map(str::to_owned);
+        asked.by = Some(WhoView::of(&actor.cloned().unwrap_or_else(Actor::driver)));
         asked.answered_at = Some(at);
         asked.revision = revision;
     }
 
     /// What was shown had changed: the answer is void, and it waits again.
     fn reopen(&mut self, hold: &HoldId, revision: u32, at: Timestamp) {
-        let Some((index, _, since)) = self.options.get_mut(hold) else { return };
+        let Some((index, since)) = self.asked.get_mut(hold) else { return };
         *since = at;
         let asked = &mut self.decisions[*index];
         (asked.state, asked.revision) = (AskedState::Open, revision);
@@ -287,7 +248,7 @@ impl Collector {
     }
 
     fn close(&mut self, hold: &HoldId, state: AskedState, at: Timestamp) {
-        let Some((index, _, since)) = self.options.get(hold) else { return };
+        let Some((index, since)) = self.asked.get(hold) else { return };
         let asked = &mut self.decisions[*index];
         // A question that was answered and no longer matters afterwards has waited until its answer.
         if asked.state == AskedState::Open {
@@ -305,7 +266,7 @@ impl Collector {
     }
 
     fn gaps(&mut self, checked: &GapsChecked) {
-        self.gap_checks.push(GapCheck {
+        self.gap_checks.push(GapCheckDone {
             phase: checked.phase.to_string(),
             iteration: checked.iteration,
             round: checked.round,
@@ -330,7 +291,7 @@ impl Collector {
             }
             phase.took_ms = millis(until.since(phase.started_at));
         }
-        for (index, _, since) in self.options.values() {
+        for (index, since) in self.asked.values() {
             let asked = &mut self.decisions[*index];
             if asked.state == AskedState::Open {
                 asked.waited_ms += millis(until.since(*since));
@@ -447,9 +408,14 @@ fn start(task: &mut TaskDone, attempt: u32, at: Timestamp) {
     });
 }
 
-fn end(task: &mut TaskDone, status: StepStatus, error: Option<&str>, agent: Option<&AgentReport>, at: Timestamp) {
+fn end(task: &mut TaskDone, outcome: StepOutcome<'_>, agent: Option<&AgentReport>, at: Timestamp) {
+    let (status, error) = (outcome.status(), outcome.error());
     if let Some(report) = agent {
         task.used.add(report.usage);
+    }
+    if let StepOutcome::Done { commit: Some(commit), .. } = outcome {
+        task.commits.push(commit.to_owned());
+        task.commit = Some(commit.to_owned());
     }
     task.status = status;
     task.reason = error.map(str::to_owned);
@@ -488,9 +454,15 @@ fn login(opened: &HoldOpened) -> Option<String> {
     }
 }
 
-fn counts_as(task: &mut TaskDone, status: StepStatus, reason: Option<String>) {
-    task.status = status;
-    task.reason = reason;
+fn counts_as(task: &mut TaskDone, skip: Skip<'_>) {
+    let (status, reason) = match skip {
+        Skip::CountsAsDone { reason } => (StepStatus::Skipped, Some(reason.to_owned())),
+        Skip::LeftOut { reason } => (StepStatus::LeftOut, Some(reason.to_owned())),
+        // Why it failed.
+        Skip::Tolerated => (StepStatus::Tolerated, task.reason.take()),
+        Skip::Waived { reason, .. } => (StepStatus::Waived, reason.map(str::to_owned)),
+    };
+    (task.status, task.reason) = (status, reason);
 }
 
 fn without(phases: &[PhaseDone], statuses: &[StepStatus], and_phases: bool) -> Vec<Without> {

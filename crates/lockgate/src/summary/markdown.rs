@@ -1,7 +1,6 @@
 //! The summary as Markdown that can be read as it is.
 
-use super::{Asked, GapCheck, PhaseDone, Summary, TaskDone, Without};
-use super::{AskedState, PhaseOutcome};
+use super::{Asked, AskedState, GapCheckDone, PhaseDone, PhaseOutcome, Summary, TaskDone, Without};
 use crate::view::UsedView;
 use crate::{moment, neutral, phrases};
 use lockgate_engine::hold::HoldKind;
@@ -220,7 +219,7 @@ pub(super) fn asked(asked: &Asked) -> String {
     text
 }
 
-fn gap_check(check: &GapCheck) -> String {
+fn gap_check(check: &GapCheckDone) -> String {
     let follows = match (check.action, check.waived) {
         (None, _) => String::new(),
         (Some(_), true) => ", and a person let it pass".to_owned(),

@@ -4,7 +4,7 @@
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | [`collect`] | folds the events into the summary |
+//! | [`collect`] | collects what happened into the summary |
 //! | [`clock`] | how long a run took, waited for people and lay still |
 //! | [`markdown`] | the summary as text |
 //! | [`plan`] | what stands beside a plan when it is done |
@@ -25,6 +25,7 @@ use lockgate_engine::run::Run;
 use lockgate_engine::run::state::StepStatus;
 use lockgate_engine::spec::workflow::GapAction;
 use lockgate_engine::time::Timestamp;
+use lockgate_runner::notifications::Reporter;
 use lockgate_store::Store;
 use serde::{Serialize, Serializer};
 
@@ -33,7 +34,7 @@ const COMMITS: usize = 1000;
 
 /// The summary of a run as it is now, without its worktrees.
 pub async fn of(store: &dyn Store, state: &Run, driven: bool, now: Timestamp) -> Result<Summary, Error> {
-    let mut collector = Collector::default();
+    let (mut reporter, mut collector) = (Reporter::default(), Collector::default());
     let mut after = 0;
     // As far as the state was read: what is committed meanwhile belongs to a later summary.
     while after < state.version {
@@ -41,7 +42,8 @@ pub async fn of(store: &dyn Store, state: &Run, driven: bool, now: Timestamp) ->
         let Some(last) = commits.last() else { break };
         after = last.version;
         for sealed in commits.iter().filter(|sealed| sealed.version <= state.version) {
-            sealed.open()?.entries.iter().for_each(|entry| collector.take(entry));
+            let entries = sealed.open()?.entries;
+            reporter.report(state, &entries).iter().for_each(|notification| collector.take(notification));
         }
     }
     let status = RunStatus::of(state.status(), driven);
@@ -73,7 +75,7 @@ pub struct Summary {
     pub deliverables: Vec<Produced>,
     /// The file that the finalization made.
     pub finalization: Option<FileMade>,
-    pub gap_checks: Vec<GapCheck>,
+    pub gap_checks: Vec<GapCheckDone>,
     pub left_out: Vec<Without>,
     pub tolerated: Vec<Without>,
     pub used: UsedView,
@@ -223,7 +225,7 @@ pub struct FileMade {
 
 /// What a gap check found.
 #[derive(Clone, Debug, Serialize)]
-pub struct GapCheck {
+pub struct GapCheckDone {
     pub phase: String,
     pub iteration: u32,
     pub round: u32,

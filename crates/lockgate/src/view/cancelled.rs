@@ -38,11 +38,15 @@ impl CancelledView {
     }
 
     /// What an event says about it, where it is about that.
-    pub fn of_entry(entry: &Entry) -> Option<Self> {
+    fn of_entry(entry: &Entry) -> Option<Self> {
         let Event::Cancelled { reason } = &entry.event else { return None };
-        let actor = entry.actor.as_deref().cloned().unwrap_or_else(Actor::driver);
-        let by = WhoView::of(&actor);
-        Some(Self { at: entry.at, by, reason: reason.clone() })
+        Some(Self::new(entry.at, entry.actor.as_deref(), reason.as_deref()))
+    }
+
+    /// What is known about it: when, by whom and why.
+    pub(crate) fn new(at: Timestamp, actor: Option<&Actor>, reason: Option<&str>) -> Self {
+        let by = WhoView::of(&actor.cloned().unwrap_or_else(Actor::driver));
+        Self { at, by, reason: reason.map(str::to_owned) }
     }
 
     /// It in words: by whom, and why where that was said.
