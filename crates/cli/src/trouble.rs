@@ -63,11 +63,6 @@ impl Trouble {
         Self { error: self.error.placed(code, place), told: self.told }
     }
 
-    /// What happened.
-    pub(crate) fn message(&self) -> &str {
-        self.error.message()
-    }
-
     /// How the program ends because of it.
     pub(crate) fn exit(&self) -> Exit {
         Exit::of_error(self.error.code())

@@ -26,6 +26,7 @@ pub mod start;
 pub mod step;
 pub mod summary;
 pub mod view;
+pub mod worker;
 pub mod workflow_file;
 pub mod worktrees;
 

@@ -97,7 +97,8 @@ pub struct Ready {
 }
 
 impl Project {
-    /// Starts a run of a workflow file. The run is recorded; a worker of this or another process drives it.
+    /// Starts a run of a workflow file. The run is recorded; a [worker](crate::worker::Worker) of this or another process
+    /// drives it.
     pub async fn start(&self, file: &Path, start: Start, caller: Caller) -> Result<RunId, Error> {
         let ready = self.prepare(start.check(workflow_file::read(file)?)?).await?;
         self.start_detached(ready, caller).await

@@ -23,7 +23,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// What becomes of the runs of a fleet, for whoever tells people.
-pub trait Watcher: Send {
+pub trait Watcher: Send + Sync {
     /// Hears what happens in a run from now on.
     fn listener(&mut self, run: &RunId) -> Box<dyn Listener>;
 

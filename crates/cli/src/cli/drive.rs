@@ -8,23 +8,17 @@ use crate::code::Code;
 use crate::drive;
 use crate::exit::Exit;
 use crate::trouble::Trouble;
-use lockgate_engine::id::RunId;
-use lockgate_engine::run::Run;
-use lockgate_engine::run::event::Entry;
+use lockgate::worker::Runs;
 use lockgate_engine::time::parse_duration;
 use lockgate_runner::config::MOST_RUNS_AT_ONCE;
-use lockgate_runner::driver::{DriveError, Halt, Listener, Paused};
-use lockgate_runner::fleet::{Fleet, Until, Watcher};
-use lockgate_runner::notifications::{Kind, Notification, Reporter, StepOutcome};
-use lockgate_runner::root::{Root, Step};
-use lockgate_runner::world::{Clock, SystemClock, World};
-use lockgate_store::StoreError;
+use lockgate_runner::driver::Halt;
+use lockgate_runner::fleet::Until;
+use lockgate_runner::root::Root;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::JoinHandle;
-use told::{Telling, What};
+use told::Telling;
 
 /// Without another word, a process that was not begun for the background ends as soon as nothing can go on.
 const LOOKS_AROUND: Duration = Duration::from_millis(200);
@@ -86,22 +80,14 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         (false, None) => Some(LOOKS_AROUND),
     };
     let until = Until { idle, at_once: arguments.at_once.unwrap_or(settings.at_once.get()) as usize };
-    let writing = Writing::default();
-    let telling = Telling { json: arguments.json };
-    let teller = Teller { root: project.root.clone(), world: project.world.clone(), writing: writing.clone(), telling };
-    let mut fleet = Fleet::new(project.world.clone(), Box::new(teller));
+    let mut runs = Runs::new(&project, Arc::new(Telling { json: arguments.json }));
     loop {
-        match fleet.drive(until, &halt).await {
-            Err(StoreError::Gone(_)) => return Err(root_moved(&project.root)),
+        match runs.drive(until, &halt).await {
+            Err(error) if error.code() == Code::RootMoved => return Err(root_moved(&project.root)),
             driven => driven?,
         }
-        let written = std::mem::take(&mut *writing.lock().unwrap_or_else(PoisonError::into_inner));
-        for written in written {
-            // One that panicked has said so itself.
-            let _ = written.await;
-        }
         turn.give_back().map_err(unusable)?;
-        if halt.is_halted() || !fleet.is_wanted().await? {
+        if halt.is_halted() || !runs.is_wanted().await? {
             break;
         }
         // A run was left after the last look and before the turn was given back; whoever left it relied on this process.
@@ -129,87 +115,4 @@ async fn until_moved(root: Root, halt: Halt) {
         tokio::time::sleep(LOOK_AT_ROOT).await;
     }
     halt.halt("the root was moved");
-}
-
-/// Tells what becomes of the runs.
-struct Teller {
-    root: Root,
-    world: World,
-    writing: Writing,
-    telling: Telling,
-}
-
-impl Watcher for Teller {
-    fn listener(&mut self, run: &RunId) -> Box<dyn Listener> {
-        self.telling.tell(SystemClock.now(), run, &What::GoesOn);
-        let (root, world) = (self.root.clone(), self.world.clone());
-        let (writing, telling) = (self.writing.clone(), self.telling);
-        Box::new(Ends { root, world, writing, telling, reporter: Reporter::default() })
-    }
-
-    fn paused(&mut self, run: &RunId, paused: &Paused) {
-        let what = match paused {
-            Paused::Waiting => What::Waiting,
-            Paused::Interrupted => What::Interrupted,
-            // How it ended was told when it did.
-            Paused::Ended => return,
-        };
-        self.telling.tell(SystemClock.now(), run, &what);
-    }
-
-    fn failed(&mut self, run: &RunId, error: &DriveError, again_in: Option<Duration>) {
-        let again_in_ms = again_in.map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
-        self.telling.tell(SystemClock.now(), run, &What::NotDriven { error: error.to_string(), again_in_ms });
-    }
-
-    fn is_ours(&self, run: &RunId) -> bool {
-        self.root.run_folder(run).is_dir()
-    }
-}
-
-/// Tells how a run ended, and what it left in worktrees and beside plans.
-struct Ends {
-    root: Root,
-    world: World,
-    writing: Writing,
-    telling: Telling,
-    reporter: Reporter,
-}
-
-/// Summaries of plans that are being written.
-type Writing = Arc<Mutex<Vec<JoinHandle<()>>>>;
-
-impl Ends {
-    fn write_summaries(&self, run: &Run) {
-        if run.workflow.plans.is_empty() {
-            return;
-        }
-        let (world, root, run, telling) = (self.world.clone(), self.root.clone(), run.clone(), self.telling);
-        let written = tokio::spawn(async move {
-            for written in lockgate::plans::write_summaries(&world, &root, &run).await {
-                let what = written.map_or_else(|error| What::NoSummary { error }, |path| What::Summary { path });
-                telling.tell(SystemClock.now(), &run.id, &what);
-            }
-        });
-        let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        writing.retain(|earlier| !earlier.is_finished());
-        writing.push(written);
-    }
-}
-
-impl Listener for Ends {
-    fn committed(&mut self, run: &Run, entries: &[Entry]) {
-        for Notification { at, kind, .. } in self.reporter.report(run, entries) {
-            if let Kind::StepEnded { step: Step::Task(key), outcome: StepOutcome::Failed(failure), .. } = kind {
-                let what = What::TaskFailed { task: key.address(), error: failure.message.clone() };
-                self.telling.tell(at, &run.id, &what);
-            } else if let Kind::RunEnded(_) = kind {
-                self.telling.tell(at, &run.id, &What::Ended { status: run.status().word() });
-                for worktree in lockgate::worktrees::settle(&self.root, run).unwrap_or_default() {
-                    self.telling.tell(at, &run.id, &What::Worktree { worktree });
-                }
-                self.write_summaries(run);
-            }
-        }
-    }
 }

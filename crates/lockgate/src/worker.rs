@@ -1,0 +1,225 @@
+//! Workers: many runs driven by one process.
+//!
+//! A worker drives the runs that were [started](crate::Project::start) or [resumed](crate::Project::resume) without a driver of their
+//! own, side by side. A run that waits for a person costs it nothing; when the answer is recorded, by whichever process, the worker
+//! continues the run.
+
+use crate::error::Error;
+use crate::project::Project;
+use crate::view::WorktreeView;
+use crate::{plans, worktrees};
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::event::Entry;
+use lockgate_engine::run::{Run, Status};
+use lockgate_engine::time::Timestamp;
+use lockgate_runner::driver::{DriveError, Halt, Listener, Paused};
+use lockgate_runner::fleet::{Fleet, Until, Watcher};
+use lockgate_runner::notifications::{Kind, Notification, Reporter, StepOutcome};
+use lockgate_runner::root::{Root, Step};
+use lockgate_runner::world::World;
+use serde::Serialize;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+/// What became of a run that a worker drives.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Report {
+    /// It is driven from now on.
+    GoesOn,
+    /// It waits for a person.
+    Waiting,
+    /// It was stopped in the middle.
+    Interrupted,
+    /// It could not be driven.
+    NotDriven {
+        /// Why.
+        error: String,
+        /// After how long it is tried again; absent when it is given up here.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        again_in_ms: Option<u64>,
+    },
+    /// A task failed.
+    TaskFailed {
+        /// Its address.
+        task: String,
+        /// Why.
+        error: String,
+    },
+    /// It has ended.
+    Ended {
+        /// How.
+        status: Status,
+    },
+    /// It left a worktree.
+    Worktree {
+        /// Which.
+        worktree: WorktreeView,
+    },
+    /// The summary of a plan was written.
+    Summary {
+        /// Where it is.
+        path: String,
+    },
+    /// The summary of a plan could not be written.
+    NoSummary {
+        /// Why.
+        error: String,
+    },
+}
+
+/// Hears what becomes of the runs that a worker drives. A panic in it ends the driver of that run, and nothing else.
+pub trait Observer: Send + Sync + 'static {
+    /// Something became of a run.
+    fn report(&self, run: &RunId, at: Timestamp, report: &Report);
+
+    /// A commit of a run became durable.
+    fn committed(&self, run: &Run, entries: &[Entry]) {
+        let (_, _) = (run, entries);
+    }
+}
+
+impl Observer for () {
+    fn report(&self, _: &RunId, _: Timestamp, _: &Report) {}
+}
+
+/// Drives runs in the background of this process until it is stopped.
+pub struct Worker {
+    halt: Halt,
+    task: JoinHandle<Result<(), Error>>,
+}
+
+impl Worker {
+    /// Starts a worker in the current tokio runtime.
+    pub fn start(project: &Project, max_runs: usize, observer: Arc<dyn Observer>) -> Self {
+        let halt = Halt::default();
+        let mut runs = Runs::new(project, observer);
+        let stop = halt.clone();
+        let task = tokio::spawn(async move { runs.drive(Until { idle: None, at_once: max_runs }, &stop).await });
+        Self { halt, task }
+    }
+
+    /// Stops the worker. Tasks that are running are ended, and their runs are saved as interrupted.
+    pub async fn stop(self) -> Result<(), Error> {
+        self.halt.halt("the worker was stopped");
+        match self.task.await {
+            Ok(driven) => driven,
+            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+        }
+    }
+}
+
+/// The runs of a project that this process drives.
+pub struct Runs {
+    fleet: Fleet,
+    writing: Writing,
+}
+
+impl Runs {
+    /// Nothing is driven yet.
+    pub fn new(project: &Project, observer: Arc<dyn Observer>) -> Self {
+        let writing = Writing::default();
+        let shared = Shared { root: project.root.clone(), world: project.world.clone(), writing: writing.clone(), observer };
+        Self { fleet: Fleet::new(project.world.clone(), Box::new(shared)), writing }
+    }
+
+    /// Drives all runs that can continue, until there have been none for a while or it is asked to stop.
+    pub async fn drive(&mut self, until: Until, halt: &Halt) -> Result<(), Error> {
+        let driven = self.fleet.drive(until, halt).await;
+        let writing = std::mem::take(&mut *self.writing.lock().unwrap_or_else(PoisonError::into_inner));
+        for written in writing {
+            // One that panicked has said so itself.
+            drop(written.await);
+        }
+        Ok(driven?)
+    }
+
+    /// Whether there is a run that could be driven here, other than those that were given up.
+    pub async fn is_wanted(&self) -> Result<bool, Error> {
+        Ok(self.fleet.is_wanted().await?)
+    }
+}
+
+/// Summaries of plans that are being written.
+type Writing = Arc<Mutex<Vec<JoinHandle<()>>>>;
+
+/// What all runs of a worker share.
+#[derive(Clone)]
+struct Shared {
+    root: Root,
+    world: World,
+    writing: Writing,
+    observer: Arc<dyn Observer>,
+}
+
+impl Shared {
+    fn report(&self, run: &RunId, report: &Report) {
+        self.observer.report(run, self.world.clock.now(), report);
+    }
+
+    fn write_summaries(&self, run: &Run) {
+        if run.workflow.plans.is_empty() {
+            return;
+        }
+        let (shared, run) = (self.clone(), run.clone());
+        let written = tokio::spawn(async move {
+            for written in plans::write_summaries(&shared.world, &shared.root, &run).await {
+                let report = written.map_or_else(|error| Report::NoSummary { error }, |path| Report::Summary { path });
+                shared.report(&run.id, &report);
+            }
+        });
+        let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        writing.retain(|earlier| !earlier.is_finished());
+        writing.push(written);
+    }
+}
+
+impl Watcher for Shared {
+    fn listener(&mut self, run: &RunId) -> Box<dyn Listener> {
+        self.report(run, &Report::GoesOn);
+        Box::new(OneRun { shared: self.clone(), reporter: Reporter::default() })
+    }
+
+    fn paused(&mut self, run: &RunId, paused: &Paused) {
+        match paused {
+            Paused::Waiting => self.report(run, &Report::Waiting),
+            Paused::Interrupted => self.report(run, &Report::Interrupted),
+            // How it ended was reported when it did.
+            Paused::Ended => {}
+        }
+    }
+
+    fn failed(&mut self, run: &RunId, error: &DriveError, again_in: Option<Duration>) {
+        let again_in_ms = again_in.map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
+        self.report(run, &Report::NotDriven { error: error.to_string(), again_in_ms });
+    }
+
+    fn is_ours(&self, run: &RunId) -> bool {
+        self.root.run_folder(run).is_dir()
+    }
+}
+
+/// Reports how a run ended, and what it left in worktrees and next to plans.
+struct OneRun {
+    shared: Shared,
+    reporter: Reporter,
+}
+
+impl Listener for OneRun {
+    fn committed(&mut self, run: &Run, entries: &[Entry]) {
+        self.shared.observer.committed(run, entries);
+        for Notification { at, kind, .. } in self.reporter.report(run, entries) {
+            let report = |report: &Report| self.shared.observer.report(&run.id, at, report);
+            if let Kind::StepEnded { step: Step::Task(key), outcome: StepOutcome::Failed(failure), .. } = kind {
+                report(&Report::TaskFailed { task: key.address(), error: failure.message.clone() });
+            } else if let Kind::RunEnded(_) = kind {
+                report(&Report::Ended { status: run.status() });
+                for worktree in worktrees::settle(&self.shared.root, run).unwrap_or_default() {
+                    report(&Report::Worktree { worktree });
+                }
+                self.shared.write_summaries(run);
+            }
+        }
+    }
+}
