@@ -218,6 +218,7 @@ impl From<DriveError> for Error {
                 let help = format!("when the database answers again, continue with `lockgate resume {run}`");
                 Self::new(Code::LeaseLost, error.to_string()).help(help)
             }
+            DriveError::Panicked { .. } => Self::new(Code::OurMistake, error.to_string()),
             DriveError::Refused(refusal) => refusal.into(),
             DriveError::Load(error) => error.into(),
             DriveError::Store(error) => error.into(),

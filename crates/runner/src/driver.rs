@@ -11,7 +11,7 @@ mod moments;
 mod open;
 mod submit;
 
-pub use background::{Parked, begin_detached, begin_resting, detach, fork_with};
+pub use background::{ClaimedRun, Parked, begin_detached, begin_resting, detach, fork_with};
 pub use error::DriveError;
 pub use halt::Halt;
 pub use moments::{Fired, HoldTimer, fire_due, next_moment};
@@ -34,7 +34,9 @@ use lockgate_engine::run::event::Entry;
 use lockgate_engine::run::{Run, Status, create, handle};
 use lockgate_engine::spec::workflow::Workflow;
 use lockgate_store::{Append, AppendError, ClaimError, Store, StoreError};
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,7 +97,7 @@ pub struct Driver {
     ended: Vec<Effect>,
     /// How many turns in a row changed nothing.
     fruitless: u32,
-    outcomes: FuturesUnordered<BoxFuture<'static, (Effect, Performed)>>,
+    outcomes: FuturesUnordered<BoxFuture<'static, (Effect, Outcome)>>,
     fold_size: usize,
     since_fold: usize,
     /// The changes of the run up to this marker are in the state.
@@ -107,6 +109,9 @@ pub struct Driver {
     /// The open holds with their revisions, the oldest first.
     open: watch::Sender<Vec<(HoldId, u32)>>,
 }
+
+/// What an effect came to; or what the panic said that ended it.
+type Outcome = Result<Performed, String>;
 
 /// A command that waits to be decided, with the values it refers to.
 struct Waiting {
@@ -129,16 +134,16 @@ impl Driver {
         read_ahead(&world, &mut run, &mut entries, &mut values).await;
         let (driver, term) = (world.store.driver().clone(), world.store.lease().term());
         let seen = world.store.changes_of(&run.id);
-        let heard = append_first(&world, &mut run, entries, values, Some(driver)).await?;
+        let (heard, epoch) = append_first(&world, &mut run, entries, values, Some(driver)).await?;
         listener.committed(&run, &heard);
-        let claim = Claim::new(&world.store, &run.id, 1, term);
+        let claim = Claim::held(&world.store, &run.id, epoch.unwrap_or(1), term);
         Ok(Self::new(world, Fresh { run, folded: 0, tail: 0 }, seen, claim, true, listener))
     }
 
     /// Takes a run over and drives it from here on: what its last driver left running is ended, and what was cut off is dealt with.
     pub async fn resume(world: World, run: &RunId, caller: Caller, listener: Box<dyn Listener>) -> Result<Self, DriveError> {
         let (mut driver, body) = Self::claim(world, run, None, false, listener).await?;
-        driver.submit(caller, body).await?;
+        driver.take_over(caller, body).await?;
         Ok(driver)
     }
 
@@ -146,7 +151,7 @@ impl Driver {
     pub async fn resume_read(world: World, read: Fresh, caller: Caller, listener: Box<dyn Listener>) -> Result<Self, DriveError> {
         let run = read.run.id.clone();
         let (mut driver, body) = Self::claim(world, &run, Some(read), false, listener).await?;
-        driver.submit(caller, body).await?;
+        driver.take_over(caller, body).await?;
         Ok(driver)
     }
 
@@ -160,10 +165,26 @@ impl Driver {
     ) -> Result<(Self, CommandKind), DriveError> {
         let term = world.store.lease().term();
         let claim = match world.store.claim(run).await {
-            Ok(epoch) => Claim::new(&world.store, run, epoch, term),
+            Ok(epoch) => Claim::held(&world.store, run, epoch, term),
             Err(ClaimError::DrivenBy(by)) => return Err(DriveError::DrivenBy { run: run.clone(), by }),
             Err(ClaimError::Store(error)) => return Err(error.into()),
         };
+        let taken = Self::take(world, run, read, detached, claim.clone(), listener).await;
+        if taken.is_err() {
+            claim.release().await;
+        }
+        taken
+    }
+
+    /// Reads a run that was claimed, and ends what its last driver left running; gives the command that takes it over.
+    async fn take(
+        world: World,
+        run: &RunId,
+        read: Option<Fresh>,
+        detached: bool,
+        claim: Claim,
+        listener: Box<dyn Listener>,
+    ) -> Result<(Self, CommandKind), DriveError> {
         let seen = world.store.changes_of(run);
         let fresh = match read {
             Some(mut read) => {
@@ -176,6 +197,23 @@ impl Driver {
         orphans.map_err(|detail| DriveError::Orphans { run: run.clone(), detail })?;
         let body = CommandKind::TakeOver { driver: world.store.driver().clone(), detached };
         Ok((Self::new(world, fresh, seen, claim, false, listener), body))
+    }
+
+    /// Claims the run that this driver continues and that it has not claimed yet.
+    async fn claim_now(&mut self) -> Result<(), DriveError> {
+        let (store, run) = (&self.world.store, &self.run.id);
+        let term = store.lease().term();
+        match store.claim(run).await {
+            Ok(epoch) => self.claim.take(epoch, term),
+            Err(ClaimError::DrivenBy(by)) => return Err(DriveError::DrivenBy { run: run.clone(), by }),
+            Err(ClaimError::Store(error)) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Gives the claim on the run up, so that any process can drive it. Only after [`Driver::drive`]: nothing is running then.
+    pub async fn release(&mut self) {
+        self.claim.release().await;
     }
 
     fn new(world: World, fresh: Fresh, seen: u64, claim: Claim, recorded: bool, listener: Box<dyn Listener>) -> Self {
@@ -265,7 +303,7 @@ impl Driver {
             self.ended.clear();
             let mut ready = Vec::new();
             while let Some(Some((effect, performed))) = self.outcomes.next().now_or_never() {
-                ready.push(self.outcome(effect, performed));
+                ready.push(self.outcome(effect, performed)?);
             }
             if ready.is_empty() {
                 match self.wait(halt).await? {
@@ -303,7 +341,7 @@ impl Driver {
             let store = self.world.store.clone();
             tokio::select! {
                 biased;
-                Some((effect, performed)) = self.outcomes.next() => return Ok(Some(self.outcome(effect, performed))),
+                Some((effect, performed)) = self.outcomes.next() => return self.outcome(effect, performed).map(Some),
                 () = halt.stop.stopped() => return Ok(None),
                 // The feed leaves out what this driver committed itself.
                 changed = store.run_changed(&self.run.id, self.seen, Some(self.run.version)) => self.seen = changed?,
@@ -376,12 +414,13 @@ impl Driver {
         let mut finished = Vec::new();
         // What is waited for here was either wanted until now, or is being ended already.
         while let Some((effect, performed)) = self.outcomes.next().await {
+            let Ok(performed) = performed else { continue };
             let well = matches!(
                 performed.body,
                 CommandKind::TaskEnded { outcome: TaskOutcome::Finished { .. }, .. }
                     | CommandKind::GateEnded { failure: None, .. }
             );
-            let mut waiting = self.outcome(effect, performed);
+            let mut waiting = self.ended_as(effect, performed);
             waiting.command.envelope.driving = false;
             if well {
                 finished.push(waiting);
@@ -399,7 +438,14 @@ impl Driver {
         }
     }
 
-    fn outcome(&mut self, effect: Effect, performed: Performed) -> Waiting {
+    fn outcome(&mut self, effect: Effect, outcome: Outcome) -> Result<Waiting, DriveError> {
+        match outcome {
+            Ok(performed) => Ok(self.ended_as(effect, performed)),
+            Err(detail) => Err(DriveError::Panicked { run: self.run.id.clone(), detail }),
+        }
+    }
+
+    fn ended_as(&mut self, effect: Effect, performed: Performed) -> Waiting {
         self.under_way.remove(&effect);
         self.ending.remove(&effect);
         self.ended.push(effect);
@@ -408,7 +454,8 @@ impl Driver {
     }
 
     /// Decides commands, makes what follows durable in one commit, then begins what should be under way.
-    async fn commit(&mut self, waiting: Vec<Waiting>) -> Result<(), DriveError> {
+    async fn commit(&mut self, mut waiting: Vec<Waiting>) -> Result<(), DriveError> {
+        let mut earlier = None;
         loop {
             let mut entries = Vec::new();
             let mut values = Vec::new();
@@ -425,6 +472,16 @@ impl Driver {
             if !entries.is_empty() && !self.append(entries, values).await? {
                 continue;
             }
+            refusal = earlier.take().or(refusal);
+            if self.claim.epoch().is_none() && !self.run.pending().is_empty() {
+                // There was no commit to claim the run with, and nothing may start without a claim.
+                self.claim_now().await?;
+                if self.catch_up().await? {
+                    let look = own_command(&self.world, CommandKind::Look);
+                    (waiting, earlier) = (vec![Waiting { command: look, values: Vec::new() }], refusal);
+                    continue;
+                }
+            }
             self.begin_pending();
             self.publish_open_holds();
             return refusal.map_or(Ok(()), |refused| Err(refused.into()));
@@ -440,13 +497,21 @@ impl Driver {
         let fold = (self.since_fold > FOLD_AT_LEAST.max(self.fold_size / FOLD_SHARE)).then(|| self.run.to_bytes());
         let folded = fold.as_ref().map(Vec::len);
         let run = self.run.id.clone();
-        let append =
-            Append { run: run.clone(), expected, epoch: Some(self.claim.epoch), claim: None, commit, values, index, fold };
+        let epoch = self.claim.epoch();
+        let claim = epoch.is_none().then(|| self.world.store.driver().clone());
+        let claims = claim.is_some();
+        let term = self.world.store.lease().term();
+        let append = Append { run: run.clone(), expected, epoch, claim, commit, values, index, fold };
         match self.world.store.append(append).await {
-            Ok(()) => {}
+            Ok(claimed) => claimed.into_iter().for_each(|epoch| self.claim.take(epoch, term)),
+            Err(AppendError::DrivenBy(by)) => return Err(DriveError::DrivenBy { run, by }),
             Err(AppendError::Fenced) => return Err(DriveError::TakenOver(run)),
             Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => {
                 let taken = was_taken(&*self.world.store, &run, expected, hash).await?;
+                if claims && taken == Some(true) {
+                    // The claim was made with it, and its epoch is not known.
+                    self.claim_now().await?;
+                }
                 self.read_again().await?;
                 match taken {
                     Some(true) => {}
@@ -491,7 +556,9 @@ impl Driver {
             let future = self.begin(&effect, stop.clone());
             self.under_way.insert(effect.clone(), stop.clone());
             let claim = self.claim.clone();
-            self.outcomes.push(Box::pin(async move { (effect, under_claim(claim, stop, future).await) }));
+            // A panic ends what this driver does, in order, and not the process with its other runs.
+            let guarded = AssertUnwindSafe(under_claim(claim, stop, future)).catch_unwind();
+            self.outcomes.push(Box::pin(async move { (effect, guarded.await.map_err(|panic| panic_text(&*panic))) }));
         }
     }
 
@@ -522,6 +589,12 @@ impl Driver {
     }
 }
 
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("a panic without a message").to_owned()
+}
+
 /// Performs an effect as soon as the claim can be relied on, which is checked last of all: a process may stand still at any point before.
 async fn under_claim(claim: Claim, stop: Stop, effect: BoxFuture<'static, Performed>) -> Performed {
     tokio::select! {
@@ -532,26 +605,28 @@ async fn under_claim(claim: Claim, stop: Stop, effect: BoxFuture<'static, Perfor
     effect.await
 }
 
-/// Appends the first commit of a run; gives the events in it.
+/// Appends the first commit of a run; gives the events in it, and the epoch of the claim where it is known.
 async fn append_first(
     world: &World,
     run: &mut Run,
     entries: Vec<Entry>,
     values: Vec<(Digest, Vec<u8>)>,
     claim: Option<DriverId>,
-) -> Result<Vec<Entry>, DriveError> {
+) -> Result<(Vec<Entry>, Option<u64>), DriveError> {
     let (heard, commit, index) = run.seal(entries);
     let hash = commit.hash;
     let append = Append { run: run.id.clone(), expected: 0, epoch: None, claim, commit, values, index, fold: None };
     match world.store.append(append).await {
-        Ok(()) => Ok(heard.entries),
+        Ok(epoch) => Ok((heard.entries, epoch)),
         Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => match was_taken(&*world.store, &run.id, 0, hash).await?
         {
-            Some(true) => Ok(heard.entries),
+            Some(true) => Ok((heard.entries, None)),
             Some(false) | None => Err(error.into()),
         },
         Err(AppendError::Store(error)) => Err(error.into()),
-        Err(AppendError::Conflict | AppendError::Fenced) => Err(StoreError::Io(format!("run {} exists already", run.id)).into()),
+        Err(AppendError::Conflict | AppendError::Fenced | AppendError::DrivenBy(_)) => {
+            Err(StoreError::Io(format!("run {} exists already", run.id)).into())
+        }
     }
 }
 

@@ -1,14 +1,16 @@
 //! Many runs in one process: those that were left to the background are found, driven side by side, and let go when they wait for a person.
 //!
-//! A run that waits costs its id and the number of its claim. That it was answered is seen in the store, by whichever process it was answered.
+//! A run that waits costs its id. No one has claimed it then, so once it is answered any process can continue it. Runs that other live processes drive are passed over. A
+//! panic while a run is driven is a failure of that run alone.
 
-use crate::driver::{DriveError, Driver, Halt, Listener, Parked, Paused, fire_due};
+use crate::driver::{ClaimedRun, DriveError, Halt, Listener, Paused, fire_due, panic_text};
 use crate::world::World;
+use futures::FutureExt;
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::index::TimerKind;
-use lockgate_engine::time::Timestamp;
 use lockgate_store::StoreError;
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 use tokio::task::{JoinError, JoinSet};
 
@@ -51,13 +53,14 @@ pub struct Fleet {
     world: World,
     watcher: Box<dyn Watcher>,
     driving: BTreeSet<RunId>,
-    parked: BTreeMap<RunId, Parked>,
+    /// Runs that wait, and that this process drove last.
+    parked: BTreeSet<RunId>,
     troubled: BTreeMap<RunId, Troubled>,
     drivers: JoinSet<Driven>,
 }
 
 /// What became of driving a run.
-type Driven = (RunId, Result<(Paused, Parked), DriveError>);
+type Driven = (RunId, Result<Paused, DriveError>);
 
 /// A run that could not be driven.
 struct Troubled {
@@ -73,7 +76,7 @@ impl Fleet {
             world,
             watcher,
             driving: BTreeSet::new(),
-            parked: BTreeMap::new(),
+            parked: BTreeSet::new(),
             troubled: BTreeMap::new(),
             drivers: JoinSet::new(),
         }
@@ -94,23 +97,16 @@ impl Fleet {
 
     /// Whether there is a run that could be driven here, other than those that were given up.
     pub async fn is_wanted(&self) -> Result<bool, StoreError> {
-        let wanted = self.wanted(1, |run| !self.troubled.contains_key(run)).await?;
-        Ok(!wanted.is_empty())
-    }
-
-    /// Detached runs of this place that could go on and are fit for it, at most so many.
-    async fn wanted(&self, enough: usize, fit: impl Fn(&RunId) -> bool) -> Result<Vec<RunId>, StoreError> {
-        let mut limit = enough + self.driving.len() + self.troubled.len();
+        let is_fit = |run: &RunId| !self.troubled.contains_key(run) && self.watcher.is_ours(run);
+        let mut limit = 16;
         loop {
-            // They stand before all other timers.
-            let timers = self.world.store.timers(Timestamp::from_millis(0), limit).await?;
-            let all = timers.len() < limit;
-            let wanted = timers.into_iter().filter(|timer| timer.kind.is(TimerKind::Drive)).map(|timer| timer.run);
-            let ours: Vec<RunId> = wanted.filter(|run| fit(run) && self.watcher.is_ours(run)).take(enough).collect();
-            if all || ours.len() >= enough {
-                return Ok(ours);
+            let listed = self.world.store.undriven(limit).await?;
+            let all = listed.len() < limit;
+            let wanted = listed.iter().any(is_fit);
+            if all || wanted {
+                return Ok(wanted);
             }
-            // However many of other places share the store, ours may stand behind them.
+            // However many of other roots share the store, ours may be listed behind them.
             limit = limit.saturating_mul(4);
         }
     }
@@ -151,37 +147,32 @@ impl Fleet {
         let _ = fire_due(&self.world, |run| self.watcher.is_ours(run)).await;
     }
 
-    /// Begins to drive what waits for it.
+    /// Starts to drive what waits for it.
     async fn begin_wanted(&mut self, at_once: usize, halt: &Halt) -> Result<(), StoreError> {
-        let room = at_once.saturating_sub(self.driving.len());
-        if room == 0 {
-            return Ok(());
-        }
-        let now = Instant::now();
-        let ready = |run: &RunId| {
-            !self.driving.contains(run)
-                && self.troubled.get(run).is_none_or(|troubled| troubled.again.is_some_and(|again| again <= now))
-        };
-        for run in self.wanted(room, ready).await? {
-            self.begin(run, halt);
+        while self.driving.len() < at_once {
+            let now = Instant::now();
+            let is_fit = |run: &RunId| {
+                !self.driving.contains(run)
+                    && self.troubled.get(run).is_none_or(|troubled| troubled.again.is_some_and(|again| again <= now))
+                    && self.watcher.is_ours(run)
+            };
+            let Some(claimed) = ClaimedRun::next(&self.world, &is_fit).await? else { return Ok(()) };
+            self.begin(claimed, halt);
         }
         Ok(())
     }
 
-    fn begin(&mut self, run: RunId, halt: &Halt) {
-        let (world, halt) = (self.world.clone(), halt.clone());
+    fn begin(&mut self, claimed: ClaimedRun, halt: &Halt) {
+        let (world, halt, run) = (self.world.clone(), halt.clone(), claimed.run().clone());
         let (parked, listener) = (self.parked.remove(&run), self.watcher.listener(&run));
         self.driving.insert(run.clone());
         self.drivers.spawn(async move {
-            let driven = async {
-                let mut driver = match parked {
-                    Some(parked) => parked.wake(world, listener).await?,
-                    None => Driver::resume_detached(world, &run, listener).await?,
-                };
-                let paused = driver.drive(&halt).await?;
-                Ok((paused, driver.park()))
-            };
-            let driven = driven.await;
+            let driven = AssertUnwindSafe(drive(&world, &claimed, parked, listener, &halt)).catch_unwind().await;
+            // Whatever came of it, nothing of the run is running here any more.
+            claimed.release(&world).await;
+            let panicked =
+                |panic: Box<dyn Any + Send>| Err(DriveError::Panicked { run: run.clone(), detail: panic_text(&*panic) });
+            let driven = driven.unwrap_or_else(panicked);
             (run, driven)
         });
     }
@@ -189,18 +180,32 @@ impl Fleet {
     fn done(&mut self, done: Result<Driven, JoinError>) {
         let (run, driven) = match done {
             Ok(done) => done,
+            // Panics of drivers are caught where they happen; this one is not of a run.
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         };
         self.driving.remove(&run);
         match driven {
-            Ok((paused, parked)) => {
+            Ok(paused) => {
                 self.troubled.remove(&run);
                 self.watcher.paused(&run, &paused);
                 if paused == Paused::Waiting {
-                    self.parked.insert(run, parked);
+                    self.parked.insert(run);
                 }
             }
-            Err(error) => {
+            // Another process drives it. It is found again once that one lets it go.
+            Err(DriveError::DrivenBy { .. }) => drop(self.troubled.remove(&run)),
+            Err(error @ DriveError::TakenOver(_)) => {
+                self.troubled.remove(&run);
+                self.watcher.failed(&run, &error, Some(LOOK_EVERY));
+            }
+            Err(
+                error @ (DriveError::LeaseLost(_)
+                | DriveError::Panicked { .. }
+                | DriveError::Refused(_)
+                | DriveError::Load(_)
+                | DriveError::Store(_)
+                | DriveError::Orphans { .. }),
+            ) => {
                 let pause = self.troubled.get(&run).map_or(FIRST_PAUSE, |before| before.pause * 2);
                 let again_in = (pause <= LONGEST_PAUSE).then_some(pause);
                 self.watcher.failed(&run, &error, again_in);
@@ -208,4 +213,16 @@ impl Fleet {
             }
         }
     }
+}
+
+/// Drives a run that was claimed until it pauses.
+async fn drive(
+    world: &World,
+    claimed: &ClaimedRun,
+    parked: bool,
+    listener: Box<dyn Listener>,
+    halt: &Halt,
+) -> Result<Paused, DriveError> {
+    let mut driver = claimed.resume(world.clone(), parked, listener).await?;
+    driver.drive(halt).await
 }

@@ -84,7 +84,7 @@ async fn copy_run(store: &dyn Moment, stored: &StoredRun, copy: &SqliteStore) ->
 fn broken(run: &RunId, error: AppendError) -> StoreError {
     match error {
         AppendError::Store(error) => error,
-        AppendError::Conflict | AppendError::Fenced => {
+        AppendError::Conflict | AppendError::Fenced | AppendError::DrivenBy(_) => {
             StoreError::Corrupt(format!("the history of run {run} has a gap or stands there twice"))
         }
     }

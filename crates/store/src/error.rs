@@ -72,6 +72,9 @@ pub enum AppendError {
     /// Another driver has taken the run over.
     #[error("another process has taken the run over")]
     Fenced,
+    /// The append would claim the run, and another live process drives it.
+    #[error("the run is driven by {0}")]
+    DrivenBy(DriverInfo),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

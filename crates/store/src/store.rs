@@ -21,7 +21,7 @@ pub struct Append {
     pub expected: u64,
     /// The epoch of the claim under which a driver works; absent for those who only answer.
     pub epoch: Option<u64>,
-    /// With `expected` 0 only: the store's own driver, which holds the new run from the start, in epoch 1.
+    /// The store's own driver, which claims the run with this commit; then there is no epoch yet. A run that a live process drives is not taken.
     pub claim: Option<DriverId>,
     /// The commit; its version is `expected` + 1.
     pub commit: Sealed,
@@ -241,12 +241,15 @@ impl Missing {
     }
 }
 
+/// How many runs [`Store::claim_next`] reads first.
+const FIRST_UNDRIVEN: usize = 16;
+
 /// Keeps histories and what belongs to them; compares versions, hands out claims, and knows no rules.
 ///
 /// A value of this type is one process's hold on the store, with its own driver id. Methods may block for as long as the disk takes.
 pub trait Store: Send + Sync {
-    /// Appends a commit with all that belongs to it, or changes nothing.
-    fn append(&self, append: Append) -> Future<'_, Result<(), AppendError>>;
+    /// Appends a commit with all that belongs to it, or changes nothing. Gives the epoch of the claim where it makes one.
+    fn append(&self, append: Append) -> Future<'_, Result<Option<u64>, AppendError>>;
 
     /// A run's folded state and the commits after it; nothing when there is no such run.
     fn load(&self, run: &RunId) -> Future<'_, Result<Option<Loaded>, StoreError>>;
@@ -259,6 +262,41 @@ pub trait Store: Send + Sync {
 
     /// Makes this store's driver the one that drives the run, and gives the epoch that its appends must carry.
     fn claim(&self, run: &RunId) -> Future<'_, Result<u64, ClaimError>>;
+
+    /// Gives a claim up, so that any process can claim the run without waiting for this one to end. A claim that is no longer the run's is left alone.
+    fn release(&self, run: &RunId, epoch: u64) -> Future<'_, Result<(), StoreError>>;
+
+    /// Runs in the background that could continue and that no other live process drives, the oldest first, at most so many. Those that this process has
+    /// claimed are among them: it knows itself which of them it drives.
+    fn undriven(&self, limit: usize) -> Future<'_, Result<Vec<RunId>, StoreError>>;
+
+    /// Claims the first of these runs that no other live process drives; gives it with its epoch. One that another process is claiming right now is passed over.
+    fn claim_first<'a>(&'a self, runs: &'a [RunId]) -> Future<'a, Result<Option<(RunId, u64)>, StoreError>>;
+
+    /// Claims the next run in the background that could continue, that no other live process drives, and that is fit for it.
+    fn claim_next<'a>(
+        &'a self,
+        is_fit: &'a (dyn Fn(&RunId) -> bool + Sync),
+    ) -> Future<'a, Result<Option<(RunId, u64)>, StoreError>> {
+        Box::pin(async move {
+            let mut limit = FIRST_UNDRIVEN;
+            loop {
+                let listed = self.undriven(limit).await?;
+                let all = listed.len() < limit;
+                let fit: Vec<RunId> = listed.into_iter().filter(|run| is_fit(run)).collect();
+                if !fit.is_empty()
+                    && let Some(claimed) = self.claim_first(&fit).await?
+                {
+                    return Ok(Some(claimed));
+                }
+                if all {
+                    return Ok(None);
+                }
+                // However many unfit ones are listed before it, there may be one that is fit.
+                limit = limit.saturating_mul(4);
+            }
+        })
+    }
 
     /// This process's own driver id, made when the store was opened.
     fn driver(&self) -> &DriverId;
@@ -365,7 +403,7 @@ pub(crate) fn refuse_misuse(append: &Append, own: &DriverId) -> Result<(), Store
         return misused("brings index rows of another run");
     }
     match &append.claim {
-        Some(_) if append.expected != 0 => misused("claims a run that is there already"),
+        Some(_) if append.epoch.is_some() => misused("has an epoch and claims the run"),
         Some(driver) if driver != own => misused("claims it for another driver"),
         Some(_) | None => Ok(()),
     }

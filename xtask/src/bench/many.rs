@@ -70,7 +70,7 @@ impl Stage {
         let mut driver = created.map_err(said)?;
         match driver.drive(&Halt::default()).await.map_err(said)? {
             Paused::Ended => Ok(None),
-            Paused::Waiting => Ok(Some(driver.park())),
+            Paused::Waiting => Ok(Some(driver.park().await)),
             Paused::Interrupted => Err("a run was interrupted".to_owned()),
         }
     }

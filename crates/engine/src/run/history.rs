@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub const STATE_FORMAT: u8 = 1;
 
 /// The id of the timer that stands for a detached run which could go on.
-const DRIVE_TIMER: &str = "drive";
+pub const DRIVE_TIMER: &str = "drive";
 
 /// Why a history cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

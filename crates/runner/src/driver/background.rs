@@ -1,14 +1,15 @@
 //! Runs that are left to whichever process drives in the background: beginning them, handing them over, and letting them rest.
 
-use super::claim::Claim;
+use super::claim::{Claim, release};
 use super::{DriveError, Driver, Listener, append_first, carry_out, sent_from_outside};
 use crate::load::load_fresh;
 use crate::projection::bring_up;
 use crate::start::Prepared;
 use crate::world::World;
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::command::{AnswerChange, Caller, Command};
+use lockgate_engine::run::command::{AnswerChange, Caller, Command, CommandKind};
 use lockgate_engine::run::{Fork, ForkAs, Run, create, fork};
+use lockgate_store::StoreError;
 
 /// Begins a run without driving it: nothing of it starts before a process in the background takes it.
 pub async fn begin_detached(world: &World, caller: Caller, prepared: Prepared) -> Result<Run, DriveError> {
@@ -39,26 +40,29 @@ pub async fn fork_with(
     Ok(run)
 }
 
-/// Leaves a run that nobody drives to whichever process drives in the background; what failed is to be tried again.
-/// The claim on it ends with this process, at the latest.
+/// Leaves a run that no one drives to whichever process drives in the background; what failed is to be tried again.
 pub async fn detach(world: &World, run: &RunId, caller: Caller) -> Result<Run, DriveError> {
     let (mut driver, kind) = Driver::claim(world.clone(), run, None, true, Box::new(())).await?;
     let command = Command { envelope: sent_from_outside(world, caller), kind };
-    // Recorded and no more: nothing may follow from it here.
+    let recorded = record_only(&mut driver, &command).await;
+    driver.release().await;
+    recorded.map(|()| driver.run)
+}
+
+/// Records a command and no more: nothing may follow from it here.
+async fn record_only(driver: &mut Driver, command: &Command) -> Result<(), DriveError> {
     loop {
-        let (entries, refusal) = carry_out(&mut driver.run, &command);
+        let (entries, refusal) = carry_out(&mut driver.run, command);
         if entries.is_empty() || driver.append(entries, Vec::new()).await? {
-            return refusal.map_or(Ok(driver.run), |refusal| Err(refusal.into()));
+            return refusal.map_or(Ok(()), |refusal| Err(refusal.into()));
         }
     }
 }
 
-/// A run that rests: it waits for a person, and nothing of it is kept but the claim on it.
+/// A run that waits for a person. Nothing of it is kept in memory, and no one has claimed it: any process can continue it.
 #[derive(Clone, Debug)]
 pub struct Parked {
     run: RunId,
-    epoch: u64,
-    term: u64,
 }
 
 impl Parked {
@@ -67,27 +71,75 @@ impl Parked {
         &self.run
     }
 
-    /// Reads the run again, to go on with it.
+    /// Reads the run again, to continue it. If no other process drove it meanwhile, the next commit claims it; otherwise this one takes it over.
     pub async fn wake(&self, world: World, listener: Box<dyn Listener>) -> Result<Driver, DriveError> {
         let seen = world.store.changes_of(&self.run);
         let fresh = load_fresh(&*world.store, &self.run).await?;
-        let claim = Claim::new(&world.store, &self.run, self.epoch, self.term);
-        let driver = Driver::new(world, fresh, seen, claim, true, listener);
-        driver.refuse_takeover()?;
+        // A driver that was interrupted recorded that nothing starts before the run is taken over.
+        if fresh.run.driver == *world.store.driver() && !fresh.run.stopping {
+            let claim = Claim::free(&world.store, &self.run);
+            return Ok(Driver::new(world, fresh, seen, claim, true, listener));
+        }
+        let detached = fresh.run.detached;
+        let (mut driver, body) = Driver::claim(world, &self.run, Some(fresh), detached, listener).await?;
+        driver.take_over(Caller::driver(), body).await?;
         Ok(driver)
     }
 }
 
-impl Driver {
-    /// Takes over a detached run, which stays one.
-    pub async fn resume_detached(world: World, run: &RunId, listener: Box<dyn Listener>) -> Result<Self, DriveError> {
-        let (mut driver, body) = Self::claim(world, run, None, true, listener).await?;
-        driver.submit(Caller::driver(), body).await?;
+/// A run that this process has claimed, and has not read yet.
+#[derive(Clone, Debug)]
+pub struct ClaimedRun {
+    run: RunId,
+    epoch: u64,
+    term: u64,
+}
+
+impl ClaimedRun {
+    /// Claims the next run in the background that could continue, that no live process drives, and that is fit for it.
+    pub async fn next(world: &World, is_fit: &(dyn Fn(&RunId) -> bool + Sync)) -> Result<Option<Self>, StoreError> {
+        let term = world.store.lease().term();
+        let claimed = world.store.claim_next(is_fit).await?;
+        Ok(claimed.map(|(run, epoch)| Self { run, epoch, term }))
+    }
+
+    /// Which run.
+    pub fn run(&self) -> &RunId {
+        &self.run
+    }
+
+    /// Reads the run, to drive it. One that is `parked` in this process continues where it was, unless another process drove it meanwhile; any other is
+    /// taken over.
+    pub async fn resume(&self, world: World, parked: bool, listener: Box<dyn Listener>) -> Result<Driver, DriveError> {
+        let claim = Claim::held(&world.store, &self.run, self.epoch, self.term);
+        let (mut driver, body) = Driver::take(world, &self.run, None, true, claim, listener).await?;
+        match parked && driver.run.driver == *driver.world.store.driver() && !driver.run.stopping {
+            true => driver.recorded = true,
+            false => driver.take_over(Caller::driver(), body).await?,
+        }
         Ok(driver)
     }
 
-    /// Lets a run rest that waits for a person, or has ended.
-    pub fn park(self) -> Parked {
-        Parked { run: self.run.id, epoch: self.claim.epoch, term: self.claim.term() }
+    /// Gives the claim up, whatever became of driving the run: nothing of it may run any more.
+    pub async fn release(&self, world: &World) {
+        release(&*world.store, &self.run, self.epoch).await;
+    }
+}
+
+impl Driver {
+    /// Records that this driver takes the run over; without that, it gives its claim up.
+    pub(super) async fn take_over(&mut self, caller: Caller, body: CommandKind) -> Result<(), DriveError> {
+        let taken = self.submit(caller, body).await;
+        if taken.is_err() {
+            self.end_in_time().await;
+            self.release().await;
+        }
+        taken
+    }
+
+    /// Lets a run rest that waits for a person, has ended or was interrupted: its claim is released.
+    pub async fn park(mut self) -> Parked {
+        self.release().await;
+        Parked { run: self.run.id }
     }
 }

@@ -14,54 +14,79 @@ use tokio::time::{Instant, timeout};
 /// How long a process that slept through the end of its lease waits for the store to say who drives the run.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A claim on a run. Clones are the same claim.
+/// How long a claim may take to be released. One that cannot be ends with the process, or with its lease.
+const RELEASING: Duration = Duration::from_secs(2);
+
+/// A claim that was made.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    epoch: u64,
+    /// The term of the lease in which the run was claimed, or was last seen to be still claimed.
+    term: u64,
+}
+
+/// A claim on a run, or none yet: then the next commit makes it. Clones are the same claim.
 #[derive(Clone)]
 pub(super) struct Claim {
     store: Arc<dyn Store>,
     run: RunId,
-    pub(super) epoch: u64,
     lease: Lease,
-    /// The term of the lease in which the run was claimed, or was last seen to be still claimed.
-    term: Arc<watch::Sender<u64>>,
+    held: Arc<watch::Sender<Option<Held>>>,
 }
 
 impl Claim {
     /// A claim that was made after the term was read.
-    pub(super) fn new(store: &Arc<dyn Store>, run: &RunId, epoch: u64, term: u64) -> Self {
+    pub(super) fn held(store: &Arc<dyn Store>, run: &RunId, epoch: u64, term: u64) -> Self {
+        let claim = Self::free(store, run);
+        claim.take(epoch, term);
+        claim
+    }
+
+    /// The run is not claimed yet.
+    pub(super) fn free(store: &Arc<dyn Store>, run: &RunId) -> Self {
         let (store, lease) = (store.clone(), store.lease());
-        Self { store, run: run.clone(), epoch, lease, term: Arc::new(watch::Sender::new(term)) }
+        Self { store, run: run.clone(), lease, held: Arc::default() }
     }
 
-    pub(super) fn term(&self) -> u64 {
-        *self.term.borrow()
+    /// The run was claimed, after the term was read.
+    pub(super) fn take(&self, epoch: u64, term: u64) {
+        self.held.send_replace(Some(Held { epoch, term }));
     }
 
-    /// Ends as soon as the claim can be relied on: at once, as a rule.
+    /// The epoch that commits carry; none where the run is not claimed yet.
+    pub(super) fn epoch(&self) -> Option<u64> {
+        self.held.borrow().map(|held| held.epoch)
+    }
+
+    /// Gives the claim up. One that cannot be released now ends with the process, or with its lease.
+    pub(super) async fn release(&self) {
+        if let Some(Held { epoch, .. }) = self.held.send_replace(None) {
+            release(&*self.store, &self.run, epoch).await;
+        }
+    }
+
+    /// Ends as soon as the claim can be relied on: immediately, as a rule.
     pub(super) async fn confirmed(&self) {
-        if self.lease.holds(self.term()) {
+        if self.held.borrow().is_some_and(|held| self.lease.holds(held.term)) {
             return;
         }
-        let mut term = self.term.subscribe();
-        loop {
-            let present = *term.borrow_and_update();
-            if self.lease.holds(present) {
-                return;
-            }
-            // The sender lives as long as `self`.
-            let _ = term.changed().await;
-        }
+        let mut held = self.held.subscribe();
+        // The sender lives as long as `self`.
+        let _ = held.wait_for(|held| held.is_some_and(|held| self.lease.holds(held.term))).await;
     }
 
     /// Ends, with the reason, when the claim can no longer be relied on.
     pub(super) async fn lost(&self) -> DriveError {
+        let mut claimed = self.held.subscribe();
         loop {
-            let term = self.term();
+            let held = claimed.wait_for(Option::is_some).await.ok().and_then(|held| *held);
+            let Some(Held { epoch, term }) = held else { return std::future::pending().await };
             self.lease.ended(term).await;
             if !self.lease.has_lapsed(term) {
                 return DriveError::LeaseLost(self.run.clone());
             }
             match timeout(PATIENCE, self.confirm_again()).await {
-                Ok(Ok(term)) => drop(self.term.send_replace(term)),
+                Ok(Ok(term)) => self.take(epoch, term),
                 Ok(Err(error)) => return error,
                 Err(_) => return DriveError::LeaseLost(self.run.clone()),
             }
@@ -80,6 +105,13 @@ impl Claim {
 
     /// When whatever still runs under this claim must be killed; absent where the claim does not expire.
     pub(super) fn kill_at(&self) -> Option<Instant> {
-        self.lease.time_to_kill(self.term()).map(|left| Instant::now() + left)
+        let held = (*self.held.borrow())?;
+        self.lease.time_to_kill(held.term).map(|left| Instant::now() + left)
     }
+}
+
+/// Gives a claim up, if the store can be reached.
+pub(super) async fn release(store: &dyn Store, run: &RunId, epoch: u64) {
+    // The claim ends with the process at the latest, so that it cannot be released is no failure.
+    let _ = timeout(RELEASING, store.release(run, epoch)).await;
 }

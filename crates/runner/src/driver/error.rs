@@ -24,6 +24,14 @@ pub enum DriveError {
         "this process could not renew its lease on run {0} in time: the database did not answer; the tasks that it ran were stopped"
     )]
     LeaseLost(RunId),
+    /// A mistake in Lockgate: something that drives the run panicked.
+    #[error("an internal error stopped run {run}: {detail}; please report this")]
+    Panicked {
+        /// The run.
+        run: RunId,
+        /// What the panic said.
+        detail: String,
+    },
     /// The rules say no.
     #[error(transparent)]
     Refused(#[from] Refusal),

@@ -101,7 +101,8 @@ async fn commit(
             Append { run: run.clone(), expected, epoch: None, claim: None, commit, values: values.to_vec(), index, fold: None };
         let hash = append.commit.hash;
         match store.append(append).await {
-            Ok(()) => return Ok((Submitted { run: state, recorded: true }, refusal)),
+            Ok(_) => return Ok((Submitted { run: state, recorded: true }, refusal)),
+            Err(AppendError::DrivenBy(by)) => return Err(DriveError::DrivenBy { run: run.clone(), by }),
             Err(AppendError::Conflict) => {}
             Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => {
                 match was_taken(store, run, expected, hash).await? {

@@ -1,11 +1,19 @@
-//! Which runs a fleet finds in a store that it shares with others.
+//! Which runs a fleet finds in a store that it shares with others, and what a panic in one of them does.
 
 use crate::nobody::Nobody;
-use lockgate_engine::id::RunId;
+use futures::future::BoxFuture;
+use lockgate_engine::digest::Digest;
+use lockgate_engine::id::{PhaseId, RunId, TaskId};
+use lockgate_engine::run::Run;
+use lockgate_engine::run::command::{Caller, CommandKind, Create, TaskOutcome};
+use lockgate_engine::run::effect::Effect;
+use lockgate_engine::run::event::Created;
 use lockgate_engine::run::index::TimerKind;
-use lockgate_runner::driver::{DriveError, Halt, Listener, Paused};
+use lockgate_engine::spec::workflow::{Phase, Task, Work, Workflow};
+use lockgate_runner::driver::{DriveError, Halt, Listener, Paused, begin_detached};
 use lockgate_runner::fleet::{Fleet, Until, Watcher};
-use lockgate_runner::world::{SystemClock, World};
+use lockgate_runner::start::Prepared;
+use lockgate_runner::world::{Perform, Performed, Stop, SystemClock, World};
 use lockgate_store::conformance::{Scribe, timer_row};
 use lockgate_store::{MemoryStore, Store};
 use std::sync::{Arc, Mutex};
@@ -36,6 +44,10 @@ impl Watcher for Root {
 
 /// A store in which these runs want a driver.
 async fn store_with(runs: impl Iterator<Item = String>) -> Arc<dyn Store> {
+    Arc::new(memory_with(runs).await)
+}
+
+async fn memory_with(runs: impl Iterator<Item = String>) -> MemoryStore {
     let store = MemoryStore::new();
     for run in runs {
         let mut scribe = Scribe::new(&run);
@@ -45,7 +57,7 @@ async fn store_with(runs: impl Iterator<Item = String>) -> Arc<dyn Store> {
         append.index.timers = vec![wants];
         scribe.append(&store, append).await.unwrap();
     }
-    Arc::new(store)
+    store
 }
 
 fn fleet(store: Arc<dyn Store>) -> (Fleet, Halt, Arc<Mutex<Vec<RunId>>>) {
@@ -72,4 +84,103 @@ async fn runs_of_other_places_are_nothing_to_wait_for() {
     assert_eq!(fleet.is_wanted().await, Ok(false));
     fleet.drive(Until { idle: Some(Duration::ZERO), at_once: 2 }, &halt).await.unwrap();
     assert!(tried.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_run_that_another_process_drives_is_left_alone_until_it_is_released() {
+    let store = memory_with(["ours".to_owned()].into_iter()).await;
+    let (other, run) = (store.another_process(), RunId::new("ours"));
+    let epoch = other.claim(&run).await.unwrap();
+    let (mut fleet, halt, tried) = fleet(Arc::new(store));
+    assert_eq!(fleet.is_wanted().await, Ok(false));
+    fleet.drive(Until { idle: Some(Duration::ZERO), at_once: 2 }, &halt).await.unwrap();
+    assert!(tried.lock().unwrap().is_empty(), "it is no failure");
+    other.release(&run, epoch).await.unwrap();
+    assert_eq!(fleet.is_wanted().await, Ok(true));
+    fleet.drive(Until { idle: Some(Duration::ZERO), at_once: 2 }, &halt).await.unwrap();
+    assert_eq!(*tried.lock().unwrap(), [run]);
+}
+
+/// Finishes every task, except in runs that are to panic: in the effect itself, or before it starts.
+struct Panicking;
+
+impl Perform for Panicking {
+    fn begin(&self, run: &Run, effect: &Effect, _: Stop) -> BoxFuture<'static, Performed> {
+        let run = run.id.clone();
+        assert_ne!(run.as_str(), "before", "on purpose");
+        let Effect::Task { key, attempt } = effect.clone() else { panic!("no other effect is asked for") };
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            assert_ne!(run.as_str(), "within", "on purpose");
+            let outcome = TaskOutcome::Finished { result: None, outputs: Vec::new() };
+            CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None }.into()
+        })
+    }
+
+    fn end_orphans(&self, _: &Run) -> BoxFuture<'static, Result<(), String>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// Notes what becomes of runs, and stops the fleet once that is known of this many.
+struct Notes {
+    noted: Arc<Mutex<Vec<String>>>,
+    enough: usize,
+    halt: Halt,
+}
+
+impl Notes {
+    fn note(&self, note: String) {
+        let mut noted = self.noted.lock().unwrap();
+        noted.push(note);
+        if noted.len() == self.enough {
+            self.halt.halt("enough");
+        }
+    }
+}
+
+impl Watcher for Notes {
+    fn listener(&mut self, _: &RunId) -> Box<dyn Listener> {
+        Box::new(())
+    }
+
+    fn paused(&mut self, run: &RunId, paused: &Paused) {
+        self.note(format!("{run} {paused:?}"));
+    }
+
+    fn failed(&mut self, run: &RunId, error: &DriveError, again_in: Option<Duration>) {
+        let is_panic = matches!(error, DriveError::Panicked { run: of, detail } if of == run && detail.contains("on purpose"));
+        self.note(format!("{run} panicked: {is_panic}, again: {}", again_in.is_some()));
+    }
+
+    fn is_ours(&self, _: &RunId) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn a_panic_in_one_run_ends_that_run_alone_and_releases_it() {
+    let store = MemoryStore::new();
+    let world = World { store: Arc::new(store.clone()), perform: Arc::new(Panicking), clock: Arc::new(SystemClock) };
+    let runs = ["before", "fine", "within"];
+    for run in runs {
+        let task = Task::new(TaskId::new("t"), Work::Run("work".into()));
+        let phase = Phase { tasks: vec![task], ..Phase::new(PhaseId::new("p")) };
+        let workflow = Workflow { name: "panics".into(), phases: vec![phase], ..Workflow::default() };
+        let bytes = workflow.to_bytes();
+        let created = Created::new(RunId::new(run), Digest::of(&bytes), "out".into(), store.driver().clone());
+        let values = vec![(created.definition, bytes)];
+        let create = Create { created, presets: Vec::new() };
+        let prepared = Prepared { create, workflow: Arc::new(workflow), values };
+        begin_detached(&world, Caller::driver(), prepared).await.unwrap();
+    }
+    let (halt, noted) = (Halt::default(), Arc::new(Mutex::new(Vec::new())));
+    let notes = Notes { noted: noted.clone(), enough: runs.len(), halt: halt.clone() };
+    Fleet::new(world, Box::new(notes)).drive(Until { idle: None, at_once: 9 }, &halt).await.unwrap();
+    let mut noted = noted.lock().unwrap().clone();
+    noted.sort();
+    assert_eq!(noted, ["before panicked: true, again: true", "fine Ended", "within panicked: true, again: true"]);
+    for run in runs {
+        assert_eq!(store.driver_of(&RunId::new(run)).await, Ok(None), "{run}");
+    }
 }

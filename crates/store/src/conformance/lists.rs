@@ -10,7 +10,7 @@ use lockgate_engine::run::event::RunKind;
 use lockgate_engine::run::index::{HoldRow, RunRow};
 use lockgate_engine::time::Timestamp;
 
-async fn begin(store: &dyn Store, run: &str, change: impl FnOnce(&mut Append)) -> Scribe {
+pub(super) async fn begin(store: &dyn Store, run: &str, change: impl FnOnce(&mut Append)) -> Scribe {
     let mut scribe = Scribe::new(run);
     let mut append = scribe.next("one");
     change(&mut append);

@@ -1,9 +1,11 @@
 //! The claims that every backend is tested against: `lockgate_store::conformance_tests!(backend)` makes one test of each.
 
 mod lists;
+mod ownership;
 mod upkeep;
 
 pub use lists::*;
+pub use ownership::*;
 pub use upkeep::*;
 
 use crate::error::{AppendError, ClaimError, StoreError};
@@ -142,6 +144,13 @@ macro_rules! conformance_tests {
             a_dead_driver_loses_its_run_and_is_fenced
             claiming_again_raises_the_epoch
             whoever_only_answers_needs_no_epoch
+            a_released_run_can_be_claimed_by_another_live_process
+            only_the_present_claim_can_be_released
+            a_commit_can_claim_its_run
+            a_commit_that_cannot_claim_changes_nothing
+            a_commit_takes_a_run_over_from_a_dead_driver
+            the_next_run_is_one_that_no_live_process_drives
+            a_release_and_the_end_of_a_driver_are_changes
             runs_are_listed_newest_first_in_pages
             runs_are_found_by_prefix_and_by_feature
             a_run_row_is_replaced_by_its_successor

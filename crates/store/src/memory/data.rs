@@ -9,6 +9,7 @@ use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::HoldState;
 use lockgate_engine::id::{DriverId, RunId, TimerId};
 use lockgate_engine::run::commit::Sealed;
+use lockgate_engine::run::history::DRIVE_TIMER;
 use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
 use lockgate_engine::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,7 +49,7 @@ impl Data {
         self.places.get(run).map(|place| (*place, &self.runs[*place]))
     }
 
-    pub(super) fn append(&mut self, append: Append, own: &DriverId) -> Result<(), AppendError> {
+    pub(super) fn append(&mut self, append: Append, own: &DriverId) -> Result<Option<u64>, AppendError> {
         refuse_misuse(&append, own)?;
         let Append { run, expected, epoch, claim, commit, values, index, fold } = append;
         let place = match (self.places.get(&run), expected) {
@@ -56,6 +57,11 @@ impl Data {
                 let known = &self.runs[*place];
                 if epoch.is_some_and(|epoch| epoch != known.epoch) {
                     return Err(AppendError::Fenced);
+                }
+                if claim.is_some()
+                    && let Some(other) = self.driver_of(&run).filter(|info| info.driver != *own)
+                {
+                    return Err(AppendError::DrivenBy(other));
                 }
                 if known.commits.len() as u64 != expected {
                     return Err(AppendError::Conflict);
@@ -66,12 +72,11 @@ impl Data {
             (None, 1..) => return Err(StoreError::NoRun(run).into()),
             (None, 0) => {
                 let row = index.run.clone().expect("an append that creates a run has its row");
-                let epoch = u64::from(claim.is_some());
                 self.places.insert(run, self.runs.len());
                 self.runs.push(Run {
                     row,
-                    driver: claim,
-                    epoch,
+                    driver: None,
+                    epoch: 0,
                     commits: Vec::new(),
                     fold: None,
                     holds: Vec::new(),
@@ -90,7 +95,7 @@ impl Data {
         }
         known.commits.push(commit);
         known.take(index);
-        Ok(())
+        Ok(claim.map(|driver| known.claim(driver)))
     }
 
     pub(super) fn claim(&mut self, run: &RunId, own: &DriverId) -> Result<u64, ClaimError> {
@@ -98,10 +103,20 @@ impl Data {
         if let Some(other) = self.driver_of(run).filter(|info| info.driver != *own) {
             return Err(ClaimError::DrivenBy(other));
         }
-        let known = &mut self.runs[place];
-        known.driver = Some(own.clone());
-        known.epoch += 1;
-        Ok(known.epoch)
+        Ok(self.runs[place].claim(own.clone()))
+    }
+
+    pub(super) fn release(&mut self, run: &RunId, own: &DriverId, epoch: u64) -> bool {
+        let known = self.places.get(run).map(|place| &mut self.runs[*place]);
+        let Some(known) = known.filter(|known| known.driver.as_ref() == Some(own) && known.epoch == epoch) else { return false };
+        known.driver = None;
+        true
+    }
+
+    pub(super) fn undriven(&self, own: &DriverId, limit: usize) -> Vec<RunId> {
+        let is_free = |known: &&Run| known.driver.as_ref().is_none_or(|driver| driver == own || !self.live.contains_key(driver));
+        let wanted = self.runs.iter().filter(|known| known.timers.contains_key(&TimerId::new(DRIVE_TIMER)));
+        wanted.filter(is_free).map(|known| known.row.run.clone()).take(limit).collect()
     }
 
     pub(super) fn driver_of(&self, run: &RunId) -> Option<DriverInfo> {
@@ -252,6 +267,12 @@ impl Data {
 }
 
 impl Run {
+    fn claim(&mut self, driver: DriverId) -> u64 {
+        self.driver = Some(driver);
+        self.epoch += 1;
+        self.epoch
+    }
+
     fn take(&mut self, index: IndexRows) {
         let IndexRows { run, holds, timers, timers_gone, refers_to } = index;
         if let Some(row) = run {

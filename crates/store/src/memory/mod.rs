@@ -114,18 +114,18 @@ impl MemoryStore {
         self.process.shared.data()
     }
 
-    fn append_now(&self, append: Append) -> Result<(), AppendError> {
+    fn append_now(&self, append: Append) -> Result<Option<u64>, AppendError> {
         let unknown = || AppendError::Store(StoreError::OutcomeUnknown("a fault was asked for".to_owned()));
         let after = match self.fault().take() {
             Some(Fault::BeforeCommit) => return Err(unknown()),
             Some(Fault::Error(error)) => return Err(AppendError::Store(error)),
-            Some(Fault::AfterCommit) => Err(unknown()),
-            None => Ok(()),
+            Some(Fault::AfterCommit) => Some(unknown()),
+            None => None,
         };
         let (run, version) = (append.run.clone(), append.commit.version);
-        self.data().append(append, &self.process.driver)?;
+        let epoch = self.data().append(append, &self.process.driver)?;
         self.process.shared.feed.runs_changed([(&run, Some(version))].into_iter());
-        after
+        after.map_or(Ok(epoch), Err)
     }
 
     fn claim_now(&self, run: &RunId) -> Result<u64, ClaimError> {
@@ -157,7 +157,7 @@ impl std::future::Future for GiveWay {
 }
 
 impl Store for MemoryStore {
-    fn append(&self, append: Append) -> Future<'_, Result<(), AppendError>> {
+    fn append(&self, append: Append) -> Future<'_, Result<Option<u64>, AppendError>> {
         Box::pin(async move {
             // A disk takes a while, before and after it has taken effect; whoever waits may be dropped in either.
             GiveWay::default().await;
@@ -183,6 +183,33 @@ impl Store for MemoryStore {
     fn claim(&self, run: &RunId) -> Future<'_, Result<u64, ClaimError>> {
         let run = run.clone();
         Box::pin(async move { self.claim_now(&run) })
+    }
+
+    fn release(&self, run: &RunId, epoch: u64) -> Future<'_, Result<(), StoreError>> {
+        let run = run.clone();
+        Box::pin(async move {
+            if self.data().release(&run, &self.process.driver, epoch) {
+                self.process.shared.feed.runs_changed([(&run, None)].into_iter());
+            }
+            Ok(())
+        })
+    }
+
+    fn undriven(&self, limit: usize) -> Future<'_, Result<Vec<RunId>, StoreError>> {
+        Self::ready(Ok(self.data().undriven(&self.process.driver, limit)))
+    }
+
+    fn claim_first<'a>(&'a self, runs: &'a [RunId]) -> Future<'a, Result<Option<(RunId, u64)>, StoreError>> {
+        Box::pin(async move {
+            for run in runs {
+                match self.claim_now(run) {
+                    Ok(epoch) => return Ok(Some((run.clone(), epoch))),
+                    Err(ClaimError::DrivenBy(_) | ClaimError::Store(StoreError::NoRun(_))) => {}
+                    Err(ClaimError::Store(error)) => return Err(error),
+                }
+            }
+            Ok(None)
+        })
     }
 
     fn driver(&self) -> &DriverId {

@@ -14,12 +14,20 @@ use std::fmt::Write as _;
 use tokio_postgres::{Error, Row};
 
 /// What became of an append. Where it is not taken, it has changed nothing, so others can share its transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Appended {
-    Taken,
+    /// With the epoch of the claim, where it made one.
+    Taken(Option<u64>),
     Conflict,
     Fenced,
     NoRun,
+}
+
+impl Appended {
+    /// An append that was taken, and made a claim on a new run if it was to.
+    pub(super) fn taken(append: &Append) -> Self {
+        Self::Taken(append.claim.as_ref().map(|_| 1))
+    }
 }
 
 /// What appends one batch.
@@ -41,6 +49,11 @@ impl<'a> Statement<'a> {
         {
             return Ok(Self::Step(Step::prepare(session, append).await?));
         }
+        Self::prepare_batch(session, batch).await
+    }
+
+    /// The same in the form that every append can have.
+    pub(super) async fn prepare_batch(session: &Session, batch: &'a [&'a Append]) -> Result<Self, Error> {
         let columns = Box::new(Columns::of(batch));
         let parts = columns.parts();
         let prepared = session.prepare_append(parts, || statement(parts)).await?;
@@ -78,10 +91,10 @@ fn outcomes(batch: &[&Append], rows: &[Row]) -> Result<Vec<Appended>, Error> {
     let of_each = batch.iter().zip(known).zip(made);
     Ok(of_each
         .map(|((append, known), made)| match (known, append.expected) {
-            (_, 0) if made => Appended::Taken,
+            (_, 0) if made => Appended::taken(append),
             (_, 0) => Appended::Conflict,
             (None, 1..) => Appended::NoRun,
-            (Some((key, _)), 1..) if taken.contains(&key) => Appended::Taken,
+            (Some((key, _)), 1..) if taken.contains(&key) => Appended::taken(append),
             (Some((_, present)), 1..) if is_fenced(append, present) => Appended::Fenced,
             (Some(_), 1..) => Appended::Conflict,
         })

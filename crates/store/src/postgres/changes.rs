@@ -136,14 +136,20 @@ impl Changes {
     /// Checks for changes of others while anyone waits for them.
     pub(super) async fn check(self: Arc<Self>, link: Arc<Link>, mut checked: Checked) {
         let mut failing: Option<Instant> = None;
+        let mut is_first = true;
         loop {
             if !self.feed.is_waited_for() {
                 self.started.notified().await;
+                is_first = true;
             }
             match self.listen_and_check(&link, &mut checked).await {
                 Ok(()) => {
                     failing = None;
                     self.feed.set_failure(None);
+                    if std::mem::take(&mut is_first) {
+                        // A driver may have died after a waiter saw it alive and before its lease was looked at here.
+                        self.feed.all_changed();
+                    }
                 }
                 Err(error) => {
                     if failing.get_or_insert_with(Instant::now).elapsed() > PATIENCE {

@@ -8,18 +8,22 @@
 //! moment and that the server sees at the same address, because the copies of a virtual machine began at the same moment, too. Even if this
 //! were wrong, the epoch keeps the history of a run in one hand.
 
+use super::append;
+use super::columns::signed;
 use super::errors::{corrupt, explain};
 use super::link::{Link, Session};
 use super::process;
 use crate::error::StoreError;
 use crate::lease::{Lease, machine_clock};
-use crate::store::DriverInfo;
+use crate::store::{Append, DriverInfo};
 use lockgate_engine::id::{DriverId, IdSource, RunId};
+use lockgate_engine::run::history::DRIVE_TIMER;
 use lockgate_engine::time::Timestamp;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, OnceCell};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
@@ -153,15 +157,87 @@ impl Drivers {
         locked?;
         let claimed = claimed?;
         ended?;
-        let Some(row) = claimed.first() else { return Ok(Claimed::NoRun) };
-        match row.try_get::<_, Option<i64>>(0)? {
-            Some(epoch) => Ok(Claimed::Epoch(epoch.cast_unsigned())),
-            None => {
-                let info = info(row, 1)?;
-                let left = row.try_get::<_, Option<&str>>(6)?.is_some_and(process::has_ended);
-                Ok(if left { Claimed::Left(info.driver) } else { Claimed::DrivenBy(info) })
+        read_claim(&claimed)
+    }
+
+    /// Claims a run and appends a commit to it, both or neither. All is sent in one go: a check at the end fails, and with it the transaction, where
+    /// the claim or the commit was not taken.
+    pub(super) async fn claim_with(&self, session: &Session, append: &Append) -> Result<(Claimed, bool), Error> {
+        let batch = [append];
+        let lock = session.prepare("SELECT 1 FROM lockgate.runs WHERE run = $1 FOR NO KEY UPDATE").await?;
+        let claim = session.prepare(&claim_statement()).await?;
+        let statement = append::Statement::prepare_batch(session, &batch).await?;
+        let check = session.prepare(CHECK_BOTH).await?;
+        let (client, run, own) = (&session.client, append.run.as_str(), self.own.as_str());
+        let (version, hash) = (signed(append.commit.version), &append.commit.hash.0[..]);
+        let (lock_with, claim_with): ([&(dyn ToSql + Sync); 1], [&(dyn ToSql + Sync); 2]) = ([&run], [&run, &own]);
+        let check_with: [&(dyn ToSql + Sync); 4] = [&run, &own, &version, &hash];
+        let (started, locked, claimed, appended, checked, ended) = futures::join!(
+            client.batch_execute("BEGIN"),
+            client.query(&lock, &lock_with),
+            client.query(&claim, &claim_with),
+            statement.perform(session),
+            client.query(&check, &check_with),
+            client.batch_execute("COMMIT"),
+        );
+        started?;
+        locked?;
+        let claimed = claimed?;
+        appended?;
+        let both = match checked {
+            Ok(_) => true,
+            Err(error) if error.code() == Some(&SqlState::DIVISION_BY_ZERO) => false,
+            Err(error) => return Err(error),
+        };
+        ended?;
+        Ok((read_claim(&claimed)?, both))
+    }
+
+    /// Claims the first of these runs that no other live process drives. One that another process is about to claim is passed over.
+    pub(super) async fn claim_first(&self, session: &Session, runs: &[String]) -> Result<Option<(RunId, u64)>, Error> {
+        let rows = session.query(CLAIM_FIRST, &[&runs, &self.own.as_str()]).await?;
+        let claimed = rows.first().map(|row| Ok((RunId(row.try_get(0)?), row.try_get::<_, i64>(1)?.cast_unsigned())));
+        claimed.transpose()
+    }
+
+    /// Gives a claim up if it is still the run's; gives whether it was. It need not be durable before others see it: a claim that comes back after the
+    /// server failed is still that of this process, which may drive the run again.
+    pub(super) async fn release(&self, session: &Session, run: &RunId, epoch: u64) -> Result<bool, Error> {
+        let released = session.query(RELEASE, &[&run.as_str(), &self.own.as_str(), &signed(epoch)]).await?;
+        Ok(!released.is_empty())
+    }
+
+    /// Runs in the background that could continue and that no other live process drives.
+    pub(super) async fn undriven(&self, link: &Link, limit: usize) -> Result<Vec<RunId>, StoreError> {
+        let text = format!(
+            "SELECT r.run, r.driver, CASE WHEN d.expires_at > clock_timestamp() THEN d.driver END, {PROCESS} \
+             FROM lockgate.timers t JOIN lockgate.runs r ON r.key = t.run_key LEFT JOIN lockgate.drivers d ON d.driver = r.driver \
+             WHERE t.due <= 0 AND t.kind = $1 AND (d.driver IS NULL OR r.driver = $2 OR d.expires_at <= clock_timestamp() OR {PROCESS} IS NOT NULL) \
+             ORDER BY t.due, t.run_key"
+        );
+        let rows = link.read(&text, &[&DRIVE_TIMER, &self.own.as_str()]).await?;
+        let mut free = Vec::new();
+        // Many runs are those of few processes, and each is looked for once.
+        let mut ended: HashMap<DriverId, bool> = HashMap::new();
+        for row in &rows {
+            let run = RunId(row.try_get(0).map_err(|error| corrupt(&link.place, &error.to_string()))?);
+            let read =
+                |column| row.try_get::<_, Option<String>>(column).map_err(|error| corrupt(&link.place, &error.to_string()));
+            let (driver, lives, process) = (read(1)?.map(DriverId), read(2)?.is_some(), read(3)?);
+            let is_free = match driver {
+                Some(driver) if lives && driver != self.own => {
+                    *ended.entry(driver).or_insert_with(|| process.as_deref().is_some_and(process::has_ended))
+                }
+                Some(_) | None => true,
+            };
+            if is_free {
+                free.push(run);
+            }
+            if free.len() == limit {
+                break;
             }
         }
+        Ok(free)
     }
 
     /// Who drives the run, if that process is alive.
@@ -196,6 +272,35 @@ impl Drivers {
 pub(super) async fn end_lease(session: &Session, driver: &DriverId) -> Result<(), Error> {
     session.query("DELETE FROM lockgate.drivers WHERE driver = $1", &[&driver.as_str()]).await.map(|_| ())
 }
+
+fn read_claim(claimed: &[Row]) -> Result<Claimed, Error> {
+    let Some(row) = claimed.first() else { return Ok(Claimed::NoRun) };
+    match row.try_get::<_, Option<i64>>(0)? {
+        Some(epoch) => Ok(Claimed::Epoch(epoch.cast_unsigned())),
+        None => {
+            let info = info(row, 1)?;
+            let left = row.try_get::<_, Option<&str>>(6)?.is_some_and(process::has_ended);
+            Ok(if left { Claimed::Left(info.driver) } else { Claimed::DrivenBy(info) })
+        }
+    }
+}
+
+/// Fails where the run is not claimed or the commit is not its.
+const CHECK_BOTH: &str = "SELECT 1 / count(*) FROM lockgate.runs r JOIN lockgate.commits c ON c.run_key = r.key \
+    WHERE r.run = $1 AND r.driver = $2 AND c.version = $3 AND c.hash = $4";
+
+/// Locks the first run that is free and that no one else has locked, and claims it. A run that was claimed after the statement started has another
+/// epoch when it is locked, and is passed over: its driver may be one that the statement does not see yet.
+const CLAIM_FIRST: &str = "WITH free AS ( \
+    SELECT r.key FROM unnest($1::text[]) WITH ORDINALITY AS w(run, number) JOIN lockgate.runs r ON r.run = w.run \
+    JOIN lockgate.runs seen ON seen.key = r.key AND seen.epoch = r.epoch \
+    WHERE NOT EXISTS (SELECT 1 FROM lockgate.drivers d \
+      WHERE d.driver = r.driver AND d.driver <> $2 AND d.expires_at > clock_timestamp()) \
+    ORDER BY w.number LIMIT 1 FOR NO KEY UPDATE OF r SKIP LOCKED \
+  ) UPDATE lockgate.runs r SET driver = $2, epoch = epoch + 1 FROM free WHERE r.key = free.key RETURNING r.run, r.epoch";
+
+const RELEASE: &str = "UPDATE lockgate.runs SET driver = NULL WHERE run = $1 AND driver = $2 AND epoch = $3 \
+    RETURNING set_config('synchronous_commit', 'off', true)";
 
 fn claim_statement() -> String {
     format!(

@@ -127,7 +127,7 @@ impl PostgresStore {
 }
 
 impl Store for PostgresStore {
-    fn append(&self, append: Append) -> Future<'_, Result<(), AppendError>> {
+    fn append(&self, append: Append) -> Future<'_, Result<Option<u64>, AppendError>> {
         Box::pin(async move {
             refuse_misuse(&append, self.driver())?;
             if append.claim.is_some() {
@@ -157,6 +157,22 @@ impl Store for PostgresStore {
         Box::pin(async move {
             self.come_alive().await?;
             self.parts.writers.claim(run).await
+        })
+    }
+
+    fn release(&self, run: &RunId, epoch: u64) -> Future<'_, Result<(), StoreError>> {
+        let run = run.clone();
+        Box::pin(async move { self.parts.writers.release(run, epoch).await })
+    }
+
+    fn undriven(&self, limit: usize) -> Future<'_, Result<Vec<RunId>, StoreError>> {
+        self.ask(move |parts| async move { parts.drivers.undriven(&parts.link, limit).await })
+    }
+
+    fn claim_first<'a>(&'a self, runs: &'a [RunId]) -> Future<'a, Result<Option<(RunId, u64)>, StoreError>> {
+        Box::pin(async move {
+            self.come_alive().await?;
+            self.parts.writers.claim_first(runs.iter().map(|run| run.as_str().to_owned()).collect()).await
         })
     }
 

@@ -21,7 +21,11 @@ pub(super) struct Last {
 
 /// Whether an append brings nothing beside its commit.
 pub(super) fn is_one(append: &Append) -> bool {
-    append.expected > 0 && append.values.is_empty() && append.fold.is_none() && append.index == IndexRows::default()
+    append.expected > 0
+        && append.claim.is_none()
+        && append.values.is_empty()
+        && append.fold.is_none()
+        && append.index == IndexRows::default()
 }
 
 /// The statements for one step.
@@ -54,7 +58,7 @@ impl<'a> Step<'a> {
             && session.client.execute(next, &[key, &version, &epoch, &hash, &payload, &run.as_str()]).await? == 1
         {
             session.last().iter_mut().for_each(|last| last.version = commit.version);
-            return Ok(Appended::Taken);
+            return Ok(Appended::taken(self.append));
         }
         let Some(row) = session.client.query_opt(&self.any, &[&run.as_str(), &version, &epoch, &hash, &payload]).await? else {
             return Ok(Appended::NoRun);
@@ -63,7 +67,7 @@ impl<'a> Step<'a> {
         Ok(match row.try_get::<_, bool>(2)? {
             true => {
                 *session.last() = Some(Last { run: run.clone(), key: row.try_get(0)?, version: commit.version });
-                Appended::Taken
+                Appended::taken(self.append)
             }
             false if is_fenced(self.append, present) => Appended::Fenced,
             false => Appended::Conflict,

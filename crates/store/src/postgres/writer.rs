@@ -31,19 +31,28 @@ const TRIES: u32 = 30;
 enum Request {
     Append(Waiting),
     Claim(RunId, oneshot::Sender<Result<u64, ClaimError>>),
+    ClaimFirst(Vec<String>, oneshot::Sender<Result<Option<(RunId, u64)>, StoreError>>),
+    Release(RunId, u64, oneshot::Sender<Result<(), StoreError>>),
 }
 
 /// An append, and who waits for it.
 #[derive(Debug)]
 struct Waiting {
     append: Box<Append>,
-    reply: oneshot::Sender<Result<(), AppendError>>,
+    reply: oneshot::Sender<Result<Option<u64>, AppendError>>,
+}
+
+impl Waiting {
+    /// Whether it claims a run that exists, which takes a transaction of its own.
+    fn claims(&self) -> bool {
+        self.append.claim.is_some() && self.append.expected > 0
+    }
 }
 
 /// What the writer does next.
 enum Turn {
     Appends(Vec<Waiting>),
-    Claim(RunId, oneshot::Sender<Result<u64, ClaimError>>),
+    Alone(Request),
 }
 
 /// What waits to be taken up.
@@ -69,7 +78,7 @@ impl Writer {
         Self { queue: Mutex::default(), wake: Notify::new(), link, drivers, changes }
     }
 
-    pub(super) async fn append(&self, append: Append) -> Result<(), AppendError> {
+    pub(super) async fn append(&self, append: Append) -> Result<Option<u64>, AppendError> {
         let (reply, result) = oneshot::channel();
         self.submit(Request::Append(Waiting { append: Box::new(append), reply }));
         result.await.unwrap_or_else(|_| Err(stopped().into()))
@@ -79,6 +88,18 @@ impl Writer {
         let (reply, result) = oneshot::channel();
         self.submit(Request::Claim(run, reply));
         result.await.unwrap_or_else(|_| Err(stopped().into()))
+    }
+
+    pub(super) async fn claim_first(&self, runs: Vec<String>) -> Result<Option<(RunId, u64)>, StoreError> {
+        let (reply, result) = oneshot::channel();
+        self.submit(Request::ClaimFirst(runs, reply));
+        result.await.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    pub(super) async fn release(&self, run: RunId, epoch: u64) -> Result<(), StoreError> {
+        let (reply, result) = oneshot::channel();
+        self.submit(Request::Release(run, epoch, reply));
+        result.await.unwrap_or_else(|_| Err(stopped()))
     }
 
     fn submit(&self, request: Request) {
@@ -110,11 +131,17 @@ impl Writer {
             match self.next_turn() {
                 None => self.wake.notified().await,
                 Some(Turn::Appends(batch)) => self.append_all(batch).await,
-                Some(Turn::Claim(run, reply)) => {
-                    let claimed = self.claim_now(&run).await;
-                    reply.send(claimed).ok();
-                }
+                Some(Turn::Alone(request)) => self.serve_alone(request).await,
             }
+        }
+    }
+
+    async fn serve_alone(&self, request: Request) {
+        match request {
+            Request::Append(Waiting { append, reply }) => drop(reply.send(self.append_claiming(&append).await)),
+            Request::Claim(run, reply) => drop(reply.send(self.claim_now(&run).await)),
+            Request::ClaimFirst(runs, reply) => drop(reply.send(self.claim_first_now(&runs).await)),
+            Request::Release(run, epoch, reply) => drop(reply.send(self.release_now(&run, epoch).await)),
         }
     }
 
@@ -124,16 +151,22 @@ impl Writer {
         waiting.retain(|request| match request {
             Request::Append(waiting) => !waiting.reply.is_closed(),
             Request::Claim(_, reply) => !reply.is_closed(),
+            Request::ClaimFirst(_, reply) => !reply.is_closed(),
+            Request::Release(_, _, reply) => !reply.is_closed(),
         });
-        if let Some(Request::Claim(..)) = waiting.first()
-            && let Request::Claim(run, reply) = waiting.remove(0)
-        {
-            return Some(Turn::Claim(run, reply));
+        let is_alone = match waiting.first()? {
+            Request::Append(first) => first.claims(),
+            Request::Claim(..) | Request::ClaimFirst(..) | Request::Release(..) => true,
+        };
+        if is_alone {
+            return Some(Turn::Alone(waiting.remove(0)));
         }
         let (mut batch, mut rest, mut runs) = (Vec::new(), Vec::new(), HashSet::new());
         for request in waiting.drain(..) {
             match request {
-                Request::Append(next) if batch.len() < MOST && runs.insert(next.append.run.clone()) => batch.push(next),
+                Request::Append(next) if !next.claims() && batch.len() < MOST && runs.insert(next.append.run.clone()) => {
+                    batch.push(next)
+                }
                 other => rest.push(other),
             }
         }
@@ -160,14 +193,14 @@ impl Writer {
     fn settle(&self, batch: Vec<Waiting>, outcome: Result<Vec<Appended>, Failure>) {
         match outcome {
             Ok(appended) => {
-                let taken = batch.iter().zip(&appended).filter(|(_, appended)| **appended == Appended::Taken);
+                let taken = batch.iter().zip(&appended).filter(|(_, appended)| matches!(appended, Appended::Taken(_)));
                 let taken = taken.map(|(waiting, _)| (&waiting.append.run, Some(waiting.append.commit.version)));
                 if taken.clone().next().is_some() {
                     self.changes.committed(taken);
                 }
                 for (Waiting { append, reply }, appended) in batch.into_iter().zip(appended) {
                     let result = match appended {
-                        Appended::Taken => Ok(()),
+                        Appended::Taken(epoch) => Ok(epoch),
                         Appended::Conflict => Err(AppendError::Conflict),
                         Appended::Fenced => Err(AppendError::Fenced),
                         Appended::NoRun => Err(StoreError::NoRun(append.run).into()),
@@ -237,6 +270,76 @@ impl Writer {
                 Ok(Claimed::DrivenBy(info)) => return Err(ClaimError::DrivenBy(info)),
                 Ok(Claimed::NoRun) => return Err(StoreError::NoRun(run.clone()).into()),
                 // To claim a run twice only raises its epoch twice.
+                Err(error) => self.try_again(&session, &error, &mut tries).await?,
+            }
+        }
+    }
+
+    /// Claims a run with the append, both or neither.
+    async fn append_claiming(&self, append: &Append) -> Result<Option<u64>, AppendError> {
+        let mut tries = 0;
+        loop {
+            let session = self.link.session().await?;
+            match self.drivers.claim_with(&session, append).await {
+                Ok((Claimed::Epoch(epoch), true)) => {
+                    // Also those who know this version learn that another process drives the run.
+                    self.changes.committed([(&append.run, None)].into_iter());
+                    return Ok(Some(epoch));
+                }
+                Ok((Claimed::Epoch(_), false)) => return Err(AppendError::Conflict),
+                Ok((Claimed::Left(driver), _)) => match end_lease(&session, &driver).await {
+                    Ok(()) => {}
+                    Err(error) => self.try_again(&session, &error, &mut tries).await?,
+                },
+                Ok((Claimed::DrivenBy(info), _)) => return Err(AppendError::DrivenBy(info)),
+                Ok((Claimed::NoRun, _)) => return Err(StoreError::NoRun(append.run.clone()).into()),
+                Err(error) if !is_refused(&error) => {
+                    self.link.lose(&session).await;
+                    return Err(StoreError::OutcomeUnknown(explain(&error, &self.link.place).to_string()).into());
+                }
+                Err(error) => self.try_again(&session, &error, &mut tries).await?,
+            }
+        }
+    }
+
+    async fn claim_first_now(&self, runs: &[String]) -> Result<Option<(RunId, u64)>, StoreError> {
+        let mut tries = 0;
+        loop {
+            let session = self.link.session().await?;
+            match self.drivers.claim_first(&session, runs).await {
+                Ok(Some((run, epoch))) => {
+                    self.changes.committed([(&run, None)].into_iter());
+                    return Ok(Some((run, epoch)));
+                }
+                Ok(None) => return self.claim_any_left(runs).await,
+                // To claim a run twice only raises its epoch twice.
+                Err(error) => self.try_again(&session, &error, &mut tries).await?,
+            }
+        }
+    }
+
+    /// Claims the first of these runs whose driver has ended on this machine, and whose lease has not.
+    async fn claim_any_left(&self, runs: &[String]) -> Result<Option<(RunId, u64)>, StoreError> {
+        for run in runs.iter().map(RunId::new) {
+            match self.claim_now(&run).await {
+                Ok(epoch) => return Ok(Some((run, epoch))),
+                Err(ClaimError::DrivenBy(_) | ClaimError::Store(StoreError::NoRun(_))) => {}
+                Err(ClaimError::Store(error)) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    async fn release_now(&self, run: &RunId, epoch: u64) -> Result<(), StoreError> {
+        let mut tries = 0;
+        loop {
+            let session = self.link.session().await?;
+            match self.drivers.release(&session, run, epoch).await {
+                Ok(true) => {
+                    self.changes.committed([(run, None)].into_iter());
+                    return Ok(());
+                }
+                Ok(false) => return Ok(()),
                 Err(error) => self.try_again(&session, &error, &mut tries).await?,
             }
         }

@@ -6,7 +6,7 @@
 //! kept in order by its versions and epochs, not by who writes.
 
 use super::writer::Writer;
-use crate::error::{AppendError, ClaimError};
+use crate::error::{AppendError, ClaimError, StoreError};
 use crate::store::Append;
 use lockgate_engine::id::RunId;
 use std::sync::Arc;
@@ -69,12 +69,20 @@ impl Writers {
         self.beside.as_ref().filter(|beside| beside.is_here()).map_or(&self.own, |beside| &beside.writer)
     }
 
-    pub(super) async fn append(&self, append: Append) -> Result<(), AppendError> {
+    pub(super) async fn append(&self, append: Append) -> Result<Option<u64>, AppendError> {
         self.present().append(append).await
     }
 
     pub(super) async fn claim(&self, run: RunId) -> Result<u64, ClaimError> {
         self.present().claim(run).await
+    }
+
+    pub(super) async fn claim_first(&self, runs: Vec<String>) -> Result<Option<(RunId, u64)>, StoreError> {
+        self.present().claim_first(runs).await
+    }
+
+    pub(super) async fn release(&self, run: RunId, epoch: u64) -> Result<(), StoreError> {
+        self.present().release(run, epoch).await
     }
 
     /// Gives the connections up; that of a runtime of somebody else ends when it goes on, or with it.

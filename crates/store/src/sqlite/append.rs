@@ -59,18 +59,21 @@ struct Found {
 }
 
 /// What became of an append. Where it is not taken, it has changed nothing, so others can share its transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Appended {
-    Taken,
+    /// With the epoch of the claim, where it made one.
+    Taken(Option<u64>),
     Conflict,
     Fenced,
+    DrivenBy(DriverInfo),
     NoRun,
 }
 
 /// What became of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Claimed {
-    Epoch(u64),
+    /// The first run that was free, and the epoch of the claim.
+    Run(RunId, u64),
     DrivenBy(DriverInfo),
     NoRun,
 }
@@ -93,14 +96,28 @@ impl From<StoreError> for Broken {
     }
 }
 
-pub(super) fn append(connection: &Connection, remembered: &mut Remembered, append: &Append) -> rusqlite::Result<Appended> {
+pub(super) fn append(
+    connection: &Connection,
+    remembered: &mut Remembered,
+    drivers: &Drivers,
+    append: &Append,
+) -> Result<Appended, Broken> {
+    let mut epoch = append.claim.as_ref().map(|_| 1);
     let run_key = match (find(connection, remembered, append)?, append.expected) {
         (Some(_), 0) => return Ok(Appended::Conflict),
         (None, 1..) => return Ok(Appended::NoRun),
         (Some(found), 1..) if append.epoch.is_some_and(|epoch| epoch != found.epoch) => return Ok(Appended::Fenced),
         (Some(found), 1..) => {
+            if append.claim.is_some()
+                && let Some(other) = other_driver(connection, drivers, found.key)?
+            {
+                return Ok(Appended::DrivenBy(other));
+            }
             if !insert_next_commit(connection, &found, append)? {
                 return Ok(Appended::Conflict);
+            }
+            if append.claim.is_some() {
+                epoch = Some(take(connection, drivers, found.key, found.epoch)?);
             }
             if let Some(row) = &append.index.run {
                 update_run(connection, found.key, row)?;
@@ -122,7 +139,7 @@ pub(super) fn append(connection: &Connection, remembered: &mut Remembered, appen
             .prepare_cached("INSERT INTO folds(key, version, state) VALUES(?1, ?2, ?3) ON CONFLICT(key) DO UPDATE SET version = ?2, state = ?3")?
             .execute(params![run_key, append.commit.version, state])?;
     }
-    Ok(Appended::Taken)
+    Ok(Appended::Taken(epoch))
 }
 
 fn find(connection: &Connection, remembered: &Remembered, append: &Append) -> rusqlite::Result<Option<Found>> {
@@ -258,18 +275,43 @@ fn write_hold(connection: &Connection, run_key: i64, row: &HoldRow) -> rusqlite:
     Ok(())
 }
 
-pub(super) fn claim(connection: &Connection, drivers: &Drivers, run: &RunId) -> Result<Claimed, Broken> {
-    let known = connection
-        .prepare_cached("SELECT key, driver, epoch FROM runs WHERE run = ?1")?
-        .query_row([run.as_str()], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Option<String>>(1)?, row.get::<_, u64>(2)?)))
-        .optional()?;
-    let Some((run_key, driver, epoch)) = known else { return Ok(Claimed::NoRun) };
-    if let Some(driver) = driver.map(DriverId).filter(|driver| driver != drivers.own())
-        && let Some(info) = drivers.alive(&driver)?
-    {
-        return Ok(Claimed::DrivenBy(info));
+/// The live process other than this one that drives a run.
+fn other_driver(connection: &Connection, drivers: &Drivers, run_key: i64) -> Result<Option<DriverInfo>, Broken> {
+    let driver: Option<Option<String>> =
+        connection.prepare_cached("SELECT driver FROM runs WHERE key = ?1")?.query_row([run_key], |row| row.get(0)).optional()?;
+    match driver.flatten().map(DriverId).filter(|driver| driver != drivers.own()) {
+        Some(driver) => Ok(drivers.alive(&driver)?),
+        None => Ok(None),
     }
+}
+
+/// Makes this process the one that drives a run, and gives the new epoch.
+fn take(connection: &Connection, drivers: &Drivers, run_key: i64, epoch: u64) -> rusqlite::Result<u64> {
     let mut statement = connection.prepare_cached("UPDATE runs SET driver = ?2, epoch = ?3 WHERE key = ?1")?;
     statement.execute(params![run_key, drivers.own().as_str(), epoch + 1])?;
-    Ok(Claimed::Epoch(epoch + 1))
+    Ok(epoch + 1)
+}
+
+/// Claims the first of these runs that is free; says why the first was not taken where none is.
+pub(super) fn claim(connection: &Connection, drivers: &Drivers, runs: &[RunId]) -> Result<Claimed, Broken> {
+    let mut refused = None;
+    for run in runs {
+        let known: Option<(i64, u64)> = connection
+            .prepare_cached("SELECT key, epoch FROM runs WHERE run = ?1")?
+            .query_row([run.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        let Some((run_key, epoch)) = known else { continue };
+        match other_driver(connection, drivers, run_key)? {
+            Some(info) => drop(refused.get_or_insert(info)),
+            None => return Ok(Claimed::Run(run.clone(), take(connection, drivers, run_key, epoch)?)),
+        }
+    }
+    Ok(refused.map_or(Claimed::NoRun, Claimed::DrivenBy))
+}
+
+/// Gives a claim up if it is still the run's; gives whether it was.
+pub(super) fn release(connection: &Connection, drivers: &Drivers, run: &RunId, epoch: u64) -> rusqlite::Result<bool> {
+    let mut statement =
+        connection.prepare_cached("UPDATE runs SET driver = NULL WHERE run = ?1 AND driver = ?2 AND epoch = ?3")?;
+    Ok(statement.execute(params![run.as_str(), drivers.own().as_str(), epoch])? == 1)
 }

@@ -215,8 +215,12 @@ impl Changes {
             }
             let noticed = notices.as_mut().map(Notices::take).unwrap_or_default();
             if due || noticed.lost {
-                checked = Some(Instant::now());
+                let is_first = checked.replace(Instant::now()).is_none();
                 self.feed.set_failure(self.check_all(&mut alive).err());
+                if is_first {
+                    // A driver may have died after a waiter saw it alive and before its lock was looked at here.
+                    self.feed.all_changed();
+                }
             }
             self.act_on(noticed, &mut alive);
             if noticed != Noticed::default() {

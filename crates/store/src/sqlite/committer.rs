@@ -25,6 +25,8 @@ pub(super) struct Committer {
     changes: Arc<Changes>,
     /// Opened when it is needed first, and again after it failed to roll back.
     connection: Option<Connection>,
+    /// Whether the connection waits for the disk with each commit, as it does when it is opened.
+    durable: bool,
     bound: Bound,
     remembered: Remembered,
     log: Log,
@@ -36,7 +38,7 @@ impl Committer {
     pub(super) fn new(place: Place, drivers: Arc<Drivers>, changes: Arc<Changes>, presence: Arc<Presence>) -> Self {
         let (log, head) = (Log::new(&place.folder), Head::new(&place));
         let (bound, remembered) = (Bound::default(), Remembered::default());
-        Self { place, drivers, changes, connection: None, bound, remembered, log, head, presence }
+        Self { place, drivers, changes, connection: None, durable: true, bound, remembered, log, head, presence }
     }
 
     /// Makes the batch durable, each request with what became of it; or fails, and then nothing of it is recorded unless the error says so.
@@ -46,9 +48,14 @@ impl Committer {
         if self.connection.is_none() {
             self.connection = Some(self.connect()?);
             self.log.reopened();
+            self.durable = true;
         }
         let connection = self.connection.take().expect("it was opened just now");
-        let result = self.transact(&connection, batch, patient);
+        let durable = batch.iter().any(Request::must_be_durable);
+        let result = match self.set_durable(&connection, durable) {
+            Ok(()) => self.transact(&connection, batch, patient),
+            Err(error) => Err(error),
+        };
         self.log.grown();
         if connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok() {
             self.connection = Some(connection);
@@ -66,12 +73,13 @@ impl Committer {
         let (mut appended, mut claims) = (Vec::new(), Vec::new());
         for request in batch {
             match request {
-                Request::Append(append, Appended::Taken, _) => {
+                Request::Append(append, Appended::Taken(_), _) => {
                     appended.extend(self.remembered.number_of(&append.run).map(|run_key| (&**append, run_key)));
                 }
-                Request::Claim(run, Claimed::Epoch(_), _) => claims.push(run),
-                Request::Append(_, Appended::Conflict | Appended::Fenced | Appended::NoRun, _)
-                | Request::Claim(_, Claimed::DrivenBy(_) | Claimed::NoRun, _) => {}
+                Request::Claim(_, Claimed::Run(run, _), _) | Request::Release(run, _, true, _) => claims.push(run),
+                Request::Append(_, Appended::Conflict | Appended::Fenced | Appended::DrivenBy(_) | Appended::NoRun, _)
+                | Request::Claim(_, Claimed::DrivenBy(_) | Claimed::NoRun, _)
+                | Request::Release(_, _, false, _) => {}
             }
         }
         if !appended.is_empty() || !claims.is_empty() {
@@ -96,6 +104,16 @@ impl Committer {
         };
         connection.wal_hook(Some(count)).map_err(failed)?;
         Ok(connection)
+    }
+
+    /// Whether the next transaction waits for the disk. One that does makes all before it durable, too.
+    fn set_durable(&mut self, connection: &Connection, durable: bool) -> Result<(), StoreError> {
+        if self.durable != durable {
+            let level = if durable { "PRAGMA synchronous = FULL" } else { "PRAGMA synchronous = NORMAL" };
+            connection.execute_batch(level).map_err(|error| explain(error, Some(connection), &self.place.database))?;
+            self.durable = durable;
+        }
+        Ok(())
     }
 
     fn transact(&mut self, connection: &Connection, batch: &mut [Request], patient: bool) -> Result<bool, StoreError> {
@@ -146,8 +164,13 @@ impl Committer {
 
     fn perform(&mut self, connection: &Connection, request: &mut Request) -> Result<(), Broken> {
         match request {
-            Request::Append(append, appended, _) => *appended = append::append(connection, &mut self.remembered, append)?,
-            Request::Claim(run, claimed, _) => *claimed = append::claim(connection, &self.drivers, run)?,
+            Request::Append(append, appended, _) => {
+                *appended = append::append(connection, &mut self.remembered, &self.drivers, append)?;
+            }
+            Request::Claim(runs, claimed, _) => *claimed = append::claim(connection, &self.drivers, runs)?,
+            Request::Release(run, epoch, released, _) => {
+                *released = append::release(connection, &self.drivers, run, *epoch)?;
+            }
         }
         Ok(())
     }

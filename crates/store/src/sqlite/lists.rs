@@ -7,6 +7,7 @@ use crate::error::StoreError;
 use crate::number::row_limit;
 use crate::store::{Cursor, HoldFilter, ListedHold, ListedRun, Page};
 use lockgate_engine::id::{DriverId, HoldId, RunId, TimerId};
+use lockgate_engine::run::history::DRIVE_TIMER;
 use lockgate_engine::run::index::{HoldRow, RunRow, TimerRow};
 use lockgate_engine::time::Timestamp;
 use rusqlite::{Connection, Params, Row, ToSql, params};
@@ -52,6 +53,29 @@ fn list_runs(
         ListedRun { row, driven, cursor: Cursor { since: 0, key } }
     });
     Ok(listed.collect())
+}
+
+/// Runs in the background that could continue and that no other live process drives.
+pub(super) fn undriven(reader: &Reader, drivers: &Drivers, limit: usize) -> Result<Vec<RunId>, StoreError> {
+    let alive = drivers.all_alive()?;
+    let is_free = |driver: &Option<DriverId>| driver.as_ref().is_none_or(|id| id == drivers.own() || !alive.contains_key(id));
+    reader.read(|view| {
+        // Their timers are due before all others.
+        let mut statement = view.prepare_cached(
+            "SELECT r.run, r.driver FROM timers t JOIN runs r ON r.key = t.run_key WHERE t.due <= 0 AND t.kind = ?1 \
+             ORDER BY t.due, t.run_key",
+        )?;
+        let mut rows = statement.query([DRIVE_TIMER])?;
+        let mut free = Vec::new();
+        while free.len() < limit
+            && let Some(row) = rows.next()?
+        {
+            if is_free(&row.get::<_, Option<String>>(1)?.map(DriverId)) {
+                free.push(RunId(row.get(0)?));
+            }
+        }
+        Ok(free)
+    })
 }
 
 /// Reads a run's row from the columns after its key.

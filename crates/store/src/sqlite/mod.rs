@@ -126,7 +126,7 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
-    fn append(&self, append: Append) -> Future<'_, Result<(), AppendError>> {
+    fn append(&self, append: Append) -> Future<'_, Result<Option<u64>, AppendError>> {
         Box::pin(async move {
             refuse_misuse(&append, self.drivers.own())?;
             if append.claim.is_some() {
@@ -155,7 +155,27 @@ impl Store for SqliteStore {
         let run = run.clone();
         Box::pin(async move {
             self.drivers.come_alive()?;
-            self.writer.claim(run).await
+            self.writer.claim(vec![run]).await.map(|(_, epoch)| epoch)
+        })
+    }
+
+    fn release(&self, run: &RunId, epoch: u64) -> Future<'_, Result<(), StoreError>> {
+        let run = run.clone();
+        Box::pin(async move { self.writer.release(run, epoch).await })
+    }
+
+    fn undriven(&self, limit: usize) -> Future<'_, Result<Vec<RunId>, StoreError>> {
+        Box::pin(async move { lists::undriven(&self.reader, &self.drivers, limit) })
+    }
+
+    fn claim_first<'a>(&'a self, runs: &'a [RunId]) -> Future<'a, Result<Option<(RunId, u64)>, StoreError>> {
+        Box::pin(async move {
+            self.drivers.come_alive()?;
+            match self.writer.claim(runs.to_vec()).await {
+                Ok(claimed) => Ok(Some(claimed)),
+                Err(ClaimError::DrivenBy(_) | ClaimError::Store(StoreError::NoRun(_))) => Ok(None),
+                Err(ClaimError::Store(error)) => Err(error),
+            }
         })
     }
 

@@ -21,9 +21,11 @@ const LARGE: usize = 64 * 1024;
 #[derive(Debug)]
 pub(super) enum Request {
     /// An append, and what became of it inside the transaction.
-    Append(Box<Append>, Appended, oneshot::Sender<Result<(), AppendError>>),
-    /// A claim, and what became of it inside the transaction.
-    Claim(RunId, Claimed, oneshot::Sender<Result<u64, ClaimError>>),
+    Append(Box<Append>, Appended, oneshot::Sender<Result<Option<u64>, AppendError>>),
+    /// A claim on the first of these runs that is free, and what became of it inside the transaction.
+    Claim(Vec<RunId>, Claimed, oneshot::Sender<Result<(RunId, u64), ClaimError>>),
+    /// The end of a claim, and whether it was still the run's.
+    Release(RunId, u64, bool, oneshot::Sender<Result<(), StoreError>>),
 }
 
 impl Request {
@@ -31,16 +33,18 @@ impl Request {
     fn settle(self) {
         match self {
             Self::Append(append, appended, reply) => drop(reply.send(match appended {
-                Appended::Taken => Ok(()),
+                Appended::Taken(epoch) => Ok(epoch),
+                Appended::DrivenBy(info) => Err(AppendError::DrivenBy(info)),
                 Appended::Conflict => Err(AppendError::Conflict),
                 Appended::Fenced => Err(AppendError::Fenced),
                 Appended::NoRun => Err(StoreError::NoRun(append.run).into()),
             })),
-            Self::Claim(run, claimed, reply) => drop(reply.send(match claimed {
-                Claimed::Epoch(epoch) => Ok(epoch),
+            Self::Claim(runs, claimed, reply) => drop(reply.send(match claimed {
+                Claimed::Run(run, epoch) => Ok((run, epoch)),
                 Claimed::DrivenBy(info) => Err(ClaimError::DrivenBy(info)),
-                Claimed::NoRun => Err(StoreError::NoRun(run).into()),
+                Claimed::NoRun => Err(StoreError::NoRun(runs.into_iter().next().unwrap_or_else(|| RunId::new(""))).into()),
             })),
+            Self::Release(_, _, _, reply) => drop(reply.send(Ok(()))),
         }
     }
 
@@ -49,6 +53,7 @@ impl Request {
         match self {
             Self::Append(_, _, reply) => reply.is_closed(),
             Self::Claim(_, _, reply) => reply.is_closed(),
+            Self::Release(_, _, _, reply) => reply.is_closed(),
         }
     }
 
@@ -57,6 +62,15 @@ impl Request {
         match self {
             Self::Append(_, _, reply) => drop(reply.send(Err(error.into()))),
             Self::Claim(_, _, reply) => drop(reply.send(Err(error.into()))),
+            Self::Release(_, _, _, reply) => drop(reply.send(Err(error))),
+        }
+    }
+
+    /// Whether it must outlive a power failure. Claims need not: it ends every process that could have made or released one.
+    pub(super) fn must_be_durable(&self) -> bool {
+        match self {
+            Self::Append(..) => true,
+            Self::Claim(..) | Self::Release(..) => false,
         }
     }
 }
@@ -79,7 +93,7 @@ impl Writer {
         Self { shared: Arc::new(Shared { waiting: Mutex::default(), committer: Mutex::new(committer) }), helper: OnceLock::new() }
     }
 
-    pub(super) async fn append(&self, append: Append) -> Result<(), AppendError> {
+    pub(super) async fn append(&self, append: Append) -> Result<Option<u64>, AppendError> {
         let (reply, result) = oneshot::channel();
         let large =
             append.values.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() + append.fold.as_ref().map_or(0, Vec::len) > LARGE;
@@ -87,10 +101,16 @@ impl Writer {
         result.await.unwrap_or_else(|_| Err(stopped().into()))
     }
 
-    pub(super) async fn claim(&self, run: RunId) -> Result<u64, ClaimError> {
+    pub(super) async fn claim(&self, runs: Vec<RunId>) -> Result<(RunId, u64), ClaimError> {
         let (reply, result) = oneshot::channel();
-        self.submit(Request::Claim(run, Claimed::NoRun, reply), false).await;
+        self.submit(Request::Claim(runs, Claimed::NoRun, reply), false).await;
         result.await.unwrap_or_else(|_| Err(stopped().into()))
+    }
+
+    pub(super) async fn release(&self, run: RunId, epoch: u64) -> Result<(), StoreError> {
+        let (reply, result) = oneshot::channel();
+        self.submit(Request::Release(run, epoch, false, reply), false).await;
+        result.await.unwrap_or_else(|_| Err(stopped()))
     }
 
     async fn submit(&self, request: Request, large: bool) {

@@ -91,7 +91,7 @@ async fn appends_that_come_together_are_all_answered() {
                     let (first, second) = (&stores[number % 2], &stores[(number + round) % 2]);
                     let (one, two) = tokio::join!(first.append(scribe.next("one")), second.append(scribe.next("one")));
                     assert!(
-                        matches!((&one, &two), (Ok(()), Err(AppendError::Conflict)) | (Err(AppendError::Conflict), Ok(()))),
+                        matches!((&one, &two), (Ok(_), Err(AppendError::Conflict)) | (Err(AppendError::Conflict), Ok(_))),
                         "{one:?} {two:?}"
                     );
                     let sealed = scribe.seal("one");
@@ -122,7 +122,7 @@ async fn what_the_database_cannot_keep_is_only_its_callers_loss() {
     for (number, result) in results.into_iter().enumerate() {
         match number {
             3 => assert!(matches!(result, Err(AppendError::Store(StoreError::Io(_)))), "{result:?}"),
-            _ => assert_eq!(result, Ok(())),
+            _ => assert_eq!(result, Ok(None)),
         }
     }
     assert_eq!(store.runs(Page::ALL).await.unwrap().len(), 7);

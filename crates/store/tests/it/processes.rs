@@ -80,7 +80,7 @@ async fn appends_that_come_together_are_all_answered() {
                     // Two of them for one version: one is taken, and only the other is rejected.
                     let (one, two) = tokio::join!(store.append(scribe.next("one")), store.append(scribe.next("one")));
                     assert!(
-                        matches!((&one, &two), (Ok(()), Err(AppendError::Conflict)) | (Err(AppendError::Conflict), Ok(()))),
+                        matches!((&one, &two), (Ok(_), Err(AppendError::Conflict)) | (Err(AppendError::Conflict), Ok(_))),
                         "{one:?} {two:?}"
                     );
                     let sealed = scribe.seal("one");

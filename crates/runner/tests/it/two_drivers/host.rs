@@ -9,9 +9,10 @@ use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::{Caller, Create};
 use lockgate_engine::run::event::Created;
 use lockgate_engine::run::{Run, Status};
-use lockgate_runner::driver::{DriveError, Driver, Halt};
+use lockgate_runner::driver::{DriveError, Driver, Halt, Parked, Paused};
 use lockgate_runner::world::World;
 use lockgate_store::{Store, StoreError, verify_run};
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -110,12 +111,14 @@ impl Host {
     async fn live(&self, world: World, store: &LeaseStore) -> Result<bool, String> {
         // No process claims a run before it has a lease.
         store.granted().await;
+        let mut parked = None;
         loop {
             if self.watch.broken().is_some() {
                 return Ok(true);
             }
-            match self.drive(world.clone()).await {
+            match self.drive(world.clone(), &mut parked).await {
                 Ok(Status::Complete) => return Ok(true),
+                Ok(Status::Running) if parked.is_some() => {}
                 Ok(status) => return Err(format!("the run completes, and is not {status:?}")),
                 Err(DriveError::Refused(_)) => return Ok(true),
                 Err(DriveError::Store(StoreError::NoRun(_)) | DriveError::DrivenBy { .. } | DriveError::TakenOver(_)) => {}
@@ -130,16 +133,43 @@ impl Host {
         }
     }
 
-    async fn drive(&self, world: World) -> Result<Status, DriveError> {
+    /// Drives the run until it pauses; one that this host rests from is left in `parked`.
+    async fn drive(&self, world: World, parked: &mut Option<Parked>) -> Result<Status, DriveError> {
         let run = RunId::from(RUN);
         let known = world.store.load(&run).await?.is_some();
-        let mut driver = match (known, self.number) {
-            (true, _) => Driver::resume(world, &run, Caller::driver(), Box::new(())).await?,
-            (false, 0) => self.create(world, run).await?,
-            (false, _) => return Err(StoreError::NoRun(run).into()),
+        let mut driver = match (parked.take(), known, self.number) {
+            (Some(parked), _, _) => parked.wake(world, Box::new(())).await?,
+            (None, true, _) => Driver::resume(world, &run, Caller::driver(), Box::new(())).await?,
+            (None, false, 0) => self.create(world, run).await?,
+            (None, false, _) => return Err(StoreError::NoRun(run).into()),
         };
-        driver.drive(&Halt::default()).await?;
-        Ok(Run::status(driver.run()))
+        let halt = Halt::default();
+        let paused = tokio::select! {
+            biased;
+            paused = driver.drive(&halt) => paused,
+            never = self.rest(&halt) => match never {},
+        };
+        let status = Run::status(driver.run());
+        match paused {
+            Ok(Paused::Interrupted) => *parked = Some(driver.park().await),
+            Ok(Paused::Waiting | Paused::Ended) => {}
+            Err(error) => {
+                driver.release().await;
+                return Err(error);
+            }
+        }
+        Ok(status)
+    }
+
+    /// Stops the driver when it is time to rest. When nothing befalls the hosts any more, they no longer rest: then the run must complete.
+    async fn rest(&self, halt: &Halt) -> Infallible {
+        if let Some(after) = self.plan.hosts[self.number].rests_after {
+            sleep(after).await;
+            if self.server.start.elapsed() < QUIET_AFTER {
+                halt.halt("rests");
+            }
+        }
+        std::future::pending().await
     }
 
     async fn create(&self, world: World, run: RunId) -> Result<Driver, DriveError> {

@@ -60,6 +60,17 @@ impl Server {
     }
 }
 
+impl Server {
+    /// The epoch says whose claim it is: each belongs to one process.
+    async fn release(&self, run: &RunId, epoch: u64) -> Result<(), StoreError> {
+        self.disk.release(run, epoch).await?;
+        if self.disk.driver_of(run).await?.is_none() {
+            self.owners.lock().unwrap().remove(run);
+        }
+        Ok(())
+    }
+}
+
 /// One process's hold on the store.
 pub(super) struct LeaseStore {
     server: Arc<Server>,
@@ -131,11 +142,15 @@ impl LeaseStore {
 }
 
 impl Store for LeaseStore {
-    fn append(&self, append: Append) -> Future<'_, Result<(), AppendError>> {
+    fn append(&self, append: Append) -> Future<'_, Result<Option<u64>, AppendError>> {
         Box::pin(async move {
             let unknown = |error: StoreError| AppendError::Store(StoreError::OutcomeUnknown(error.to_string()));
             self.cross().await.map_err(unknown)?;
             let (run, claims) = (append.run.clone(), append.claim.is_some());
+            if let Some(other) = self.server.live_owner(&run).filter(|other| claims && other.driver != self.driver) {
+                self.cross().await.map_err(unknown)?;
+                return Err(AppendError::DrivenBy(other));
+            }
             let claim = append.claim.as_ref().map(|_| self.server.disk.driver().clone());
             let appended = self.server.disk.append(Append { claim, ..append }).await;
             if claims && appended.is_ok() {
@@ -164,6 +179,26 @@ impl Store for LeaseStore {
     fn claim(&self, run: &RunId) -> Future<'_, Result<u64, ClaimError>> {
         let run = run.clone();
         self.ask(async move { self.server.claim(&run, &self.driver).await })
+    }
+
+    fn release(&self, run: &RunId, epoch: u64) -> Future<'_, Result<(), StoreError>> {
+        let run = run.clone();
+        self.ask(async move { self.server.release(&run, epoch).await })
+    }
+
+    fn undriven(&self, limit: usize) -> Future<'_, Result<Vec<RunId>, StoreError>> {
+        self.server.disk.undriven(limit)
+    }
+
+    fn claim_first<'a>(&'a self, runs: &'a [RunId]) -> Future<'a, Result<Option<(RunId, u64)>, StoreError>> {
+        self.ask(async move {
+            for run in runs {
+                if let Ok(epoch) = self.server.claim(run, &self.driver).await {
+                    return Ok(Some((run.clone(), epoch)));
+                }
+            }
+            Ok(None)
+        })
     }
 
     fn driver(&self) -> &DriverId {

@@ -54,6 +54,8 @@ pub(super) struct PlannedHost {
     /// When it is frozen; its tasks run on.
     pub(super) freezes: Vec<Span>,
     pub(super) cuts: Vec<Cut>,
+    /// After how long it stops driving and releases the run, for whichever host is first to claim it again; never where absent.
+    pub(super) rests_after: Option<Duration>,
 }
 
 /// A span of time since the start.
@@ -133,6 +135,7 @@ impl PlannedHost {
             latency: millis(random, 0..60),
             freezes: (0..random.random_range(0..3)).map(|_| Span::random(random)).collect(),
             cuts: (0..random.random_range(0..3)).map(|_| Cut { span: Span::random(random), fails: random.random() }).collect(),
+            rests_after: random.random::<bool>().then(|| millis(random, 500..40_000)),
         }
     }
 }

@@ -1,0 +1,150 @@
+//! Claims of the suite about who drives a run: claiming with a commit, releasing, and taking the next run that wants a driver.
+
+use super::{Backend, Scribe, begin, timer_row};
+use crate::error::{AppendError, ClaimError, StoreError};
+use crate::store::{Append, Page, Store};
+use lockgate_engine::id::{RunId, TimerId};
+use lockgate_engine::run::history::DRIVE_TIMER;
+use lockgate_engine::run::index::TimerKind;
+
+fn claiming(scribe: &Scribe, store: &dyn Store, text: &str) -> Append {
+    Append { claim: Some(store.driver().clone()), epoch: None, ..scribe.next(text) }
+}
+
+/// Starts a run that wants a driver in the background.
+async fn begin_detached(store: &dyn Store, run: &str) -> Scribe {
+    begin(store, run, |append| {
+        let mut wants = timer_row(&append.run, DRIVE_TIMER, 0);
+        (wants.timer, wants.kind) = (TimerId::new(DRIVE_TIMER), TimerKind::Drive.into());
+        append.index.timers = vec![wants];
+    })
+    .await
+}
+
+/// A claim.
+pub async fn a_released_run_can_be_claimed_by_another_live_process(backend: &dyn Backend) {
+    let (store, other) = (backend.process(), backend.process());
+    let mut scribe = begin(&*store, "aaaa", |_| ()).await;
+    let first = store.claim(&scribe.run).await.unwrap();
+    assert!(matches!(other.claim(&scribe.run).await, Err(ClaimError::DrivenBy(_))));
+    store.release(&scribe.run, first).await.unwrap();
+    for reader in [&store, &other] {
+        assert_eq!(reader.driver_of(&scribe.run).await, Ok(None));
+        assert!(!reader.runs(Page::ALL).await.unwrap()[0].driven);
+    }
+    let second = other.claim(&scribe.run).await.unwrap();
+    assert!(second > first);
+    scribe.epoch = Some(first);
+    assert_eq!(store.append(scribe.next("late")).await, Err(AppendError::Fenced));
+    scribe.epoch = Some(second);
+    scribe.write(&*other, "two").await;
+}
+
+/// A claim.
+pub async fn only_the_present_claim_can_be_released(backend: &dyn Backend) {
+    let (store, other) = (backend.process(), backend.process());
+    let scribe = begin(&*store, "aaaa", |_| ()).await;
+    let first = store.claim(&scribe.run).await.unwrap();
+    let second = store.claim(&scribe.run).await.unwrap();
+    store.release(&scribe.run, first).await.unwrap();
+    other.release(&scribe.run, second).await.unwrap();
+    store.release(&RunId::new("nowhere"), 1).await.unwrap();
+    assert_eq!(other.driver_of(&scribe.run).await.unwrap().unwrap().driver, *store.driver());
+    store.release(&scribe.run, second).await.unwrap();
+    store.release(&scribe.run, second).await.unwrap();
+    assert_eq!(other.driver_of(&scribe.run).await, Ok(None));
+}
+
+/// A claim.
+pub async fn a_commit_can_claim_its_run(backend: &dyn Backend) {
+    let (store, other) = (backend.process(), backend.process());
+    let mut scribe = begin(&*store, "aaaa", |_| ()).await;
+    let first = store.claim(&scribe.run).await.unwrap();
+    store.release(&scribe.run, first).await.unwrap();
+    let append = claiming(&scribe, &*other, "two");
+    let hash = append.commit.hash;
+    let second = other.append(append).await.unwrap().expect("the append made a claim");
+    (scribe.version, scribe.hash) = (2, hash);
+    assert!(second > first);
+    assert_eq!(store.driver_of(&scribe.run).await.unwrap().unwrap().driver, *other.driver());
+    scribe.epoch = Some(second);
+    scribe.write(&*other, "three").await;
+    scribe.epoch = Some(first);
+    assert_eq!(store.append(scribe.next("late")).await, Err(AppendError::Fenced));
+}
+
+/// A claim.
+pub async fn a_commit_that_cannot_claim_changes_nothing(backend: &dyn Backend) {
+    let (store, other) = (backend.process(), backend.process());
+    let scribe = begin(&*store, "aaaa", |_| ()).await;
+    let epoch = store.claim(&scribe.run).await.unwrap();
+    let before = store.stored_run(&scribe.run).await.unwrap();
+    let refused = other.append(claiming(&scribe, &*other, "two")).await;
+    assert!(matches!(&refused, Err(AppendError::DrivenBy(info)) if info.driver == *store.driver()), "{refused:?}");
+    store.release(&scribe.run, epoch).await.unwrap();
+    let free = store.stored_run(&scribe.run).await.unwrap();
+    assert_ne!(free, before);
+    let ahead = Scribe { version: 2, ..scribe.clone() };
+    assert_eq!(other.append(claiming(&ahead, &*other, "three")).await, Err(AppendError::Conflict));
+    assert_eq!(store.stored_run(&scribe.run).await.unwrap(), free, "a conflict claims nothing");
+    assert_eq!(store.commits(&scribe.run, 0, 9).await.unwrap().len(), 1);
+    let both = Append { epoch: Some(1), ..claiming(&scribe, &*other, "two") };
+    assert!(matches!(other.append(both).await, Err(AppendError::Store(StoreError::Misused(_)))));
+}
+
+/// A claim.
+pub async fn a_commit_takes_a_run_over_from_a_dead_driver(backend: &dyn Backend) {
+    let (store, other) = (backend.process(), backend.process());
+    let mut scribe = begin(&*store, "aaaa", |_| ()).await;
+    let first = store.claim(&scribe.run).await.unwrap();
+    drop(store);
+    let second = other.append(claiming(&scribe, &*other, "two")).await.unwrap();
+    assert!(second > Some(first));
+    (scribe.version, scribe.hash) = other.load(&scribe.run).await.unwrap().unwrap().head();
+    scribe.epoch = second;
+    scribe.write(&*other, "three").await;
+}
+
+/// A claim.
+pub async fn the_next_run_is_one_that_no_live_process_drives(backend: &dyn Backend) {
+    let (store, other) = (backend.process(), backend.process());
+    for run in ["aaaa", "bbbb", "cccc", "dddd"] {
+        begin_detached(&*store, run).await;
+    }
+    begin(&*store, "attended", |_| ()).await;
+    let any = |_: &RunId| true;
+    let not_b = |run: &RunId| run.as_str() != "bbbb";
+    let (first, epoch) = store.claim_next(&not_b).await.unwrap().unwrap();
+    assert_eq!((first.as_str(), epoch), ("aaaa", 1));
+    assert_eq!(other.claim_next(&not_b).await, Ok(Some((RunId::new("cccc"), 1))));
+    assert_eq!(other.claim_next(&|run| run.as_str() == "aaaa").await, Ok(None), "a live process drives it");
+    assert_eq!(other.undriven(9).await.unwrap(), ["bbbb", "cccc", "dddd"].map(RunId::new));
+    assert_eq!(other.undriven(1).await.unwrap(), [RunId::new("bbbb")]);
+    store.release(&first, epoch).await.unwrap();
+    assert_eq!(other.claim_next(&any).await, Ok(Some((first.clone(), 2))));
+    drop(other);
+    assert_eq!(store.claim_next(&any).await, Ok(Some((first, 3))), "its driver died");
+}
+
+/// A claim.
+pub async fn a_release_and_the_end_of_a_driver_are_changes(backend: &dyn Backend) {
+    let (store, other) = (backend.process(), backend.process());
+    let scribe = begin(&*store, "aaaa", |_| ()).await;
+    let epoch = other.claim(&scribe.run).await.unwrap();
+    let mut marker = store.changes_of(&scribe.run);
+    other.release(&scribe.run, epoch).await.unwrap();
+    while store.driver_of(&scribe.run).await.unwrap().is_some() {
+        marker = store.run_changed(&scribe.run, marker, None).await.unwrap();
+    }
+    other.claim(&scribe.run).await.unwrap();
+    while store.driver_of(&scribe.run).await.unwrap().is_none() {
+        marker = store.run_changed(&scribe.run, marker, None).await.unwrap();
+    }
+    // The store knows which drivers are alive once it has waited, and notices that one is gone.
+    let waiting = async {
+        while store.driver_of(&scribe.run).await.unwrap().is_some() {
+            marker = store.run_changed(&scribe.run, marker, None).await.unwrap();
+        }
+    };
+    futures::future::join(waiting, async { drop(other) }).await;
+}
