@@ -11,7 +11,7 @@ pub(crate) use suspend::{stop, stop_with_others, suspension};
 use crate::print;
 use crate::tree::{Size, Tree};
 use anstream::adapter::strip_str;
-use lockgate_engine::id::StepKey;
+use lockgate_engine::id::{RunId, StepKey};
 use lockgate_engine::run::Run;
 use lockgate_runner::notifications::{Kind, Notification, StepOutcome};
 use lockgate_runner::world::{Clock, SystemClock};
@@ -218,13 +218,16 @@ impl Drop for Hidden {
     }
 }
 
-/// Keeps the last line that a step printed. Secrets are masked in it already.
-pub(crate) fn line(address: &str, line: &str) {
+/// Keeps the last line that a step of the run that is shown printed. Secrets are masked in it already.
+pub(crate) fn line(run: &RunId, address: &str, line: &str) {
     if !IS_LIVE.load(Ordering::Relaxed) || line.trim().is_empty() {
         return;
     }
     let end = (0..=LONGEST_LINE.min(line.len())).rev().find(|end| line.is_char_boundary(*end)).unwrap_or(0);
     let mut screen = screen();
+    if screen.tree.as_ref().is_some_and(|tree| !tree.is_of(run)) {
+        return;
+    }
     let lines = screen.lines.get_or_insert_default();
     match lines.get_mut(address) {
         Some(known) => {

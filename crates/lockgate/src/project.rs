@@ -34,7 +34,7 @@ pub struct Options {
 impl Default for Options {
     /// Drops the output of tasks, and evaluates scripts with the `lockgate` program that is installed.
     fn default() -> Self {
-        Self { output: Arc::new(|_, _| {}), script_worker: ScriptWorker::installed(), database: None, read_only: false }
+        Self { output: Arc::new(|_, _, _| {}), script_worker: ScriptWorker::installed(), database: None, read_only: false }
     }
 }
 

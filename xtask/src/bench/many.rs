@@ -40,7 +40,7 @@ impl Stage {
         let frozen = Arc::new(Frozen::new(&root, &file, workflow));
         // Nothing here needs a script.
         let evaluator = Evaluator::new(WorkerCommand { program: "false".into(), args: Vec::new(), env: Vec::new() });
-        let performer = Performer::new(root.clone(), Config::default(), store.clone(), evaluator, Arc::new(|_, _| {}));
+        let performer = Performer::new(root.clone(), Config::default(), store.clone(), evaluator, Arc::new(|_, _, _| {}));
         let world = World { store, perform: Arc::new(performer), clock: Arc::new(SystemClock) };
         let caller = Caller::new(at_the_command_line(&root, Channel::Command), TerminalRule::NotRequired);
         Ok(Self { root, world, frozen, caller })

@@ -133,7 +133,7 @@ async fn as_tree(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Tr
             }
             for (key, attempt) in live.running().into_iter().take(MOST_LOGS) {
                 if let Some(line) = last_line(&log_file(project, run, &key, attempt)) {
-                    live::line(&key.address(), &line);
+                    live::line(run, &key.address(), &line);
                 }
             }
         }

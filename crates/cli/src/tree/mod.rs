@@ -18,7 +18,7 @@ use crate::neutral;
 use crate::phrases::first_line;
 use crate::view::{AgentView, Deadline, PhaseStatus, RunStatus};
 use lockgate::pipeline::{gate_title, task_title};
-use lockgate_engine::id::{GateId, PhaseId, StepKey, TaskId};
+use lockgate_engine::id::{GateId, PhaseId, RunId, StepKey, TaskId};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::phase::{PhaseRun, TaskRun};
 use lockgate_engine::run::state::{GapState, GateRun, GateState, TaskState};
@@ -92,6 +92,11 @@ struct GapNode {
 }
 
 impl Tree {
+    /// Whether it shows this run.
+    pub(crate) fn is_of(&self, run: &RunId) -> bool {
+        self.run == run.as_str()
+    }
+
     /// The tree of a run as it stands.
     pub(crate) fn of(run: &Run, driven: bool) -> Self {
         let about = run.feature.as_deref().map(|feature| format!(" ({feature})")).unwrap_or_default();

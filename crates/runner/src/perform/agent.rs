@@ -251,7 +251,7 @@ impl Work {
                         return gave(shared, &prepared, Some(json), outputs).await.map(Came::Gave);
                     }
                     Answer::Wrong(why) if report.asks < max_asks => {
-                        (shared.on_line)(&prepared.address, &format!("its answer does not fit, and it is asked again: {why}"));
+                        prepared.says(shared, &format!("its answer does not fit, and it is asked again: {why}"));
                         prompt = asked_again(&chosen, &whole, said.as_deref(), &why, report, &mut limits);
                         continue;
                     }
@@ -268,7 +268,7 @@ impl Work {
                     let message = format!("it ended well, but neither wrote {path} nor said anything");
                     return Err(failure(FailureKind::Output, message));
                 }
-                (None, _, None) => (shared.on_line)(&prepared.address, "it ended well and said nothing"),
+                (None, _, None) => prepared.says(shared, "it ended well and said nothing"),
                 (Some(_), true, _) | (None, _, Some(_)) => {}
             }
             outputs.extend(output_path.filter(|path| !outputs.contains(path)));
@@ -371,7 +371,7 @@ async fn ask(
     let can = |ability| chosen.preset.is_some_and(|preset| preset.can(ability));
     let fresh = uuid();
     if limits.session.as_ref().is_some_and(|session| session.resume) && !can(Ability::Resume) {
-        (shared.on_line)(&prepared.address, "this agent cannot go on in a session, so it begins a new one");
+        prepared.says(shared, "this agent cannot go on in a session, so it begins a new one");
     }
     let session = match &limits.session {
         // A session that the program never named does not exist, even where we chose its id.
@@ -404,14 +404,14 @@ async fn ask(
     report.dir = job.dir.strip_prefix(&prepared.places.root).ok().map(|dir| dir.to_string_lossy().into_owned());
     let reader = Mutex::new(Reader::new(chosen.preset));
     let reading_it = || reader.lock().unwrap_or_else(PoisonError::into_inner);
-    let address = prepared.address.clone();
+    let (run, address) = (prepared.run.clone(), prepared.address.clone());
     // Lines come from the standard error, and from the reader itself, which makes them of the output.
     let made_by_reader = AtomicBool::new(false);
     let mut on_line = |line: &str| {
         if !made_by_reader.load(Ordering::Relaxed) {
             reading_it().error_line(line);
         }
-        (shared.on_line)(&address, line);
+        (shared.on_line)(&run, &address, line);
     };
     let (tell, named) = mpsc::unbounded_channel();
     let mut last = None;
@@ -470,7 +470,7 @@ async fn record_sessions(
         let Some(Attempt { run, key, number }) = attempt else { continue };
         let body = CommandKind::SessionNamed { key: key.clone(), attempt: *number, session, dir: dir.map(str::to_owned) };
         if let Err(error) = record(&*shared.store, run, body).await {
-            (shared.on_line)(&key.address(), &format!("its session could not be recorded: {error}"));
+            (shared.on_line)(run, &key.address(), &format!("its session could not be recorded: {error}"));
         }
     }
 }

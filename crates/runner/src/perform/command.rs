@@ -8,6 +8,7 @@ use crate::rehearse::At;
 use crate::root::Step;
 use crate::secret::Secret;
 use lockgate_engine::datum::Datum;
+use lockgate_engine::id::RunId;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{Failure, FailureKind};
 use lockgate_engine::spec::workflow::{Phase, SecretSource, Shell};
@@ -23,6 +24,7 @@ const CUT_OFF: i32 = 141;
 
 /// What a process needs of the run, taken when its effect begins.
 pub(super) struct Prepared {
+    pub(super) run: RunId,
     pub(super) address: String,
     pub(super) dir: Option<String>,
     pub(super) env: BTreeMap<String, String>,
@@ -73,6 +75,7 @@ pub(super) fn prepare(shared: &Shared, run: &Run, phase: &Phase, like: Like<'_>)
     ];
     let source = |name: &String| (name.clone(), run.workflow.secrets.get(name).cloned());
     Prepared {
+        run: run.id.clone(),
         feedback,
         at: At { address: like.address.clone(), iteration: like.step.iteration(), attempt: like.attempt },
         address: like.address,
@@ -183,8 +186,13 @@ impl Prepared {
             process::remove_lock(&self.lock);
         }
         if let Some(problem) = &ended.log_error {
-            (shared.on_line)(&self.address, &format!("its log is not whole: {problem}"));
+            self.says(shared, &format!("its log is not whole: {problem}"));
         }
+    }
+
+    /// Passes a line on to whoever hears those of this run.
+    pub(super) fn says(&self, shared: &Shared, line: &str) {
+        (shared.on_line)(&self.run, &self.address, line);
     }
 }
 

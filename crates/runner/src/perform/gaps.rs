@@ -38,12 +38,13 @@ pub(super) fn check(
     let asked = Asked::of(&shared, run, phase, gap_check, iteration);
     let key = TaskKey { phase: phase_id.clone(), iteration, task: TaskId::from(GAP_CHECK), item: None };
     let log = shared.root.log_file(&run.id, Step::Task(&key), round);
+    let run = run.id.clone();
     async move {
         let (found, values) = match asked {
             Asked::Criteria(criteria) => (criteria_hold(&shared, criteria, &stop).await, Vec::new()),
             Asked::Script(prepared) => match evaluate(&shared, *prepared, &stop).await {
                 Ok(returned) => {
-                    keep_log(&shared, &key, &returned.log, &log);
+                    keep_log(&shared, &run, &key, &returned.log, &log);
                     (read(&shared, &returned.json), Vec::new())
                 }
                 Err(Trouble { wants: Some(prompt), .. }) => {
@@ -51,7 +52,7 @@ pub(super) fn check(
                     (GapsFound::Thinks(datum), stored.into_iter().collect())
                 }
                 Err(trouble) => {
-                    keep_log(&shared, &key, &trouble.log, &log);
+                    keep_log(&shared, &run, &key, &trouble.log, &log);
                     (GapsFound::Error(masked(&shared, &trouble).message), Vec::new())
                 }
             },

@@ -32,7 +32,7 @@ use crate::world::{Perform, Performed};
 use command::Like;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use lockgate_engine::id::TaskKey;
+use lockgate_engine::id::{RunId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{CommandKind, TaskOutcome};
 use lockgate_engine::run::effect::Effect;
@@ -43,8 +43,8 @@ use lockgate_store::Store;
 use std::sync::Arc;
 use values::TaskValues;
 
-/// Hears the lines that tasks and gates print.
-pub type OnLine = Arc<dyn Fn(&str, &str) + Send + Sync>;
+/// Hears the lines that tasks and gates print: of which run, at which address, and the line. One process drives many runs, whose addresses can be the same.
+pub type OnLine = Arc<dyn Fn(&RunId, &str, &str) + Send + Sync>;
 
 /// Performs effects on this machine.
 #[derive(Clone)]
@@ -73,7 +73,7 @@ impl Performer {
 
     /// Rehearses effects: scripts and conditions are evaluated, and stubs stand in for every process.
     pub fn rehearsing(root: Root, config: Config, store: Arc<dyn Store>, evaluator: Evaluator, stubs: Arc<Stubs>) -> Self {
-        Self::with(root, config, store, evaluator, Arc::new(|_, _| {}), Some(stubs))
+        Self::with(root, config, store, evaluator, Arc::new(|_, _, _| {}), Some(stubs))
     }
 
     fn with(

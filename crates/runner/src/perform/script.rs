@@ -13,7 +13,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
-use lockgate_engine::id::{PhaseId, TaskKey};
+use lockgate_engine::id::{PhaseId, RunId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{CommandKind, TaskOutcome};
 use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind, OutputFile, Thinker};
@@ -108,6 +108,7 @@ pub(super) fn task(
     let (key, attempt) = (call.key.clone(), call.attempt);
     let custom = run.workflow.output_dir.is_some();
     let mut ending = call.ending(&shared, run, stop.clone());
+    let run = run.id.clone();
     async move {
         let (outcome, values) = 'outcome: {
             if let Err(failure) = ending.begin().await {
@@ -123,12 +124,12 @@ pub(super) fn task(
                         if let Some(Err(failure)) = stubs.map(|stubs| stubs.leave(&key.address(), &places, &declared)) {
                             break 'outcome (TaskOutcome::Failed(failure), Vec::new());
                         }
-                        finished(&shared, &key, returned, declared, places, log).await
+                        finished(&shared, (&run, &key), returned, declared, places, log).await
                     }
                     Err(message) => (failed(FailureKind::Output, message), Vec::new()),
                 },
                 Err(trouble) => {
-                    keep_log(&shared, &key, &trouble.log, &log);
+                    keep_log(&shared, &run, &key, &trouble.log, &log);
                     spread::troubled(&shared, trouble)
                 }
             }
@@ -343,13 +344,13 @@ pub(super) type Came = (TaskOutcome, Vec<(Digest, Vec<u8>)>);
 
 async fn finished(
     shared: &Arc<Shared>,
-    key: &TaskKey,
+    (run, key): (&RunId, &TaskKey),
     returned: Returned,
     declared: Vec<String>,
     places: Places,
     log: PathBuf,
 ) -> Came {
-    keep_log(shared, key, &returned.log, &log);
+    keep_log(shared, run, key, &returned.log, &log);
     let masks = shared.masks();
     let mut paths = declared;
     for path in returned.wrote {
@@ -438,13 +439,13 @@ pub(super) fn masked(shared: &Shared, trouble: &Trouble) -> Failure {
 }
 
 /// Writes what a script logged. A log that cannot be written is no reason to fail a script that did its work.
-pub(super) fn keep_log(shared: &Shared, key: &TaskKey, lines: &[String], log: &Path) {
+pub(super) fn keep_log(shared: &Shared, run: &RunId, key: &TaskKey, lines: &[String], log: &Path) {
     if lines.is_empty() {
         return;
     }
     let masks = shared.masks();
     for line in lines {
-        (shared.on_line)(&key.address(), &masks.mask_text(line));
+        (shared.on_line)(run, &key.address(), &masks.mask_text(line));
     }
     let text = lines.join("\n") + "\n";
     let _ = log.parent().map(std::fs::create_dir_all);

@@ -138,7 +138,7 @@ pub(super) async fn execute_as_it_is(
         return stubs.command(&prepared.at, command, process::shell_text(prepared.shell.as_ref()), &prepared.places);
     }
     let job = prepared.job(shared, ready, command, None).await?;
-    let mut on_line = |line: &str| (shared.on_line)(&prepared.address, line);
+    let mut on_line = |line: &str| prepared.says(shared, line);
     let ended = process::run(job, stop.clone(), &mut on_line).await;
     prepared.ended(shared, &ended);
     match explain(&ended) {

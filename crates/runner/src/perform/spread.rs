@@ -193,11 +193,12 @@ pub(super) fn agents(
     let prepared = prepare(&shared, run, call.phase, source, How::script(&shared, Some(&thinker), call.values()));
     let log = shared.root.log_file(&run.id, Step::Task(call.key), call.attempt);
     let (key, attempt, places) = (call.key.clone(), call.attempt, shared.places(run));
+    let run = run.id.clone();
     async move {
         let (_, evaluated) = script::given_or_evaluated(&shared, prepared, &key, attempt, &places, &stop).await;
         let (outcome, values) = match evaluated {
             Ok(returned) => {
-                keep_log(&shared, &key, &returned.log, &log);
+                keep_log(&shared, &run, &key, &returned.log, &log);
                 let json = script::mask_json(&returned.json, &shared.masks());
                 let value = serde_json::from_str(&json).unwrap_or(Value::Null);
                 match Subagent::list(&value) {
@@ -206,7 +207,7 @@ pub(super) fn agents(
                 }
             }
             Err(trouble) => {
-                keep_log(&shared, &key, &trouble.log, &log);
+                keep_log(&shared, &run, &key, &trouble.log, &log);
                 troubled(&shared, trouble)
             }
         };

@@ -86,7 +86,7 @@ impl Wanted {
         };
         let file = match in_root {
             // Other runs have other worktrees, and the same root.
-            true => Some(before_other_runs(shared, &self.address, stop).await?.ok_or_else(stopped)?),
+            true => Some(before_other_runs(shared, &self.run, &self.address, stop).await?.ok_or_else(stopped)?),
             false => None,
         };
         Ok(Turn::Alone { _guard: guard, _file: file })
@@ -94,7 +94,7 @@ impl Wanted {
 }
 
 /// Waits until no task of another run that commits is working in the root; `None` if stopped before.
-async fn before_other_runs(shared: &Shared, address: &str, stop: &Stop) -> Result<Option<File>, Failure> {
+async fn before_other_runs(shared: &Shared, run: &RunId, address: &str, stop: &Stop) -> Result<Option<File>, Failure> {
     let dir = shared.root.dir().to_owned();
     let path = tokio::task::spawn_blocking(move || turn_file(&dir)).await.ok().flatten();
     let path = path.unwrap_or_else(|| shared.root.folder().join("commit.lock"));
@@ -107,7 +107,7 @@ async fn before_other_runs(shared: &Shared, address: &str, stop: &Stop) -> Resul
             Err(TryLockError::WouldBlock) => {}
         }
         if !std::mem::replace(&mut told, true) {
-            (shared.on_line)(address, "waiting for a task of another run that commits in the same directory");
+            (shared.on_line)(run, address, "waiting for a task of another run that commits in the same directory");
         }
         tokio::select! {
             () = tokio::time::sleep(LOOK_AGAIN) => {}

@@ -45,7 +45,7 @@ async fn a_gate_of_a_task_runs_in_the_worktree_of_that_task() {
 
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let evaluator = crate::script::evaluator();
-    let performer = Arc::new(Performer::new(root, Config::default(), store.clone(), evaluator, Arc::new(|_, _| {})));
+    let performer = Arc::new(Performer::new(root, Config::default(), store.clone(), evaluator, Arc::new(|_, _, _| {})));
     let world = World { store, perform: performer.clone(), clock: Arc::new(SystemClock) };
     let bytes = workflow.to_bytes();
     let driver = world.store.driver().clone();
