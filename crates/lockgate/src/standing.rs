@@ -7,10 +7,6 @@ use lockgate_engine::id::RunId;
 use lockgate_engine::run::{Run, Status};
 use lockgate_runner::load::load;
 use lockgate_store::{DriverInfo, Store, StoreError};
-use std::time::Duration;
-
-/// How often somebody who waits looks whether the process that drives a run still lives: its death changes nothing in the store.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Where a run stands, as lists show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,12 +78,9 @@ impl<'s> Changes<'s> {
         Self { store, run, marker: store.changes_of(run) }
     }
 
-    /// Ends when somebody may have committed something to the run, or its driver may have died.
+    /// Ends when another process may have committed something to the run, or its driver may have died: the store's feed reports both.
     pub async fn next(&mut self) -> Result<(), Error> {
-        tokio::select! {
-            changed = self.store.run_changed(self.run, self.marker, None) => self.marker = changed?,
-            () = tokio::time::sleep(LOOK_EVERY) => {}
-        }
+        self.marker = self.store.run_changed(self.run, self.marker, None).await?;
         Ok(())
     }
 }

@@ -19,6 +19,10 @@ use lockgate_store::Store;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
+use std::time::Duration;
+
+/// How often the last lines of logs are read: a line that a task prints changes nothing in the store.
+const READ_LOGS: Duration = Duration::from_millis(200);
 
 /// How many commits are read at once.
 const COMMITS: usize = 1000;
@@ -122,24 +126,28 @@ async fn as_tree(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Tr
     // Keys are taken where there is somebody to press them; elsewhere signals end it.
     let mut terminal = if print::somebody_is_there() { Terminal::take().ok() } else { None };
     print::note(format_args!("q leaves, and run {run} goes on without you"));
-    let mut known = false;
+    let (mut known, mut has_changed) = (false, true);
     loop {
-        let now = standing(project.store(), run).await?;
-        news(project.store(), &mut state, &mut |run, entries| progress.committed(run, entries)).await?;
-        if let Some(live) = progress.live() {
-            live.watch(&state, !now.is_interrupted());
-            if !std::mem::replace(&mut known, true) {
-                live.recall(&state, &Reporter::default().report(&state, &earlier));
+        if std::mem::take(&mut has_changed) {
+            let now = standing(project.store(), run).await?;
+            news(project.store(), &mut state, &mut |run, entries| progress.committed(run, entries)).await?;
+            if now.has_ended() {
+                drop(progress);
+                return drive::ended(project.store(), &state).await;
             }
+            if let Some(live) = progress.live() {
+                live.watch(&state, !now.is_interrupted());
+                if !std::mem::replace(&mut known, true) {
+                    live.recall(&state, &Reporter::default().report(&state, &earlier));
+                }
+            }
+        }
+        if let Some(live) = progress.live() {
             for (key, attempt) in live.running().into_iter().take(MOST_LOGS) {
                 if let Some(line) = last_line(&log_file(project, run, &key, attempt)) {
                     live::line(run, &key.address(), &line);
                 }
             }
-        }
-        if now.has_ended() {
-            drop(progress);
-            return drive::ended(project.store(), &state).await;
         }
         let key = async {
             match &mut terminal {
@@ -162,7 +170,11 @@ async fn as_tree(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Tr
                 None => return Ok(Exit::Terminated),
                 Some(_) => {}
             },
-            changed = changes.next() => changed?,
+            changed = changes.next() => {
+                changed?;
+                has_changed = true;
+            }
+            () = tokio::time::sleep(READ_LOGS) => {}
         }
     }
 }
