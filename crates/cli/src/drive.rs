@@ -39,6 +39,8 @@ pub(crate) async fn drive(project: &Project, mut driver: Driver, halt: &Halt, js
     let future: Option<Questions<'_>> = if asks { Some(Box::pin(asker.ask_all(halt))) } else { None };
     let mut asking = Asking { future, over: Over::NoOneThere, trouble: None };
     let stopped = drive_and_ask(&mut driver, &mut asking, halt).await;
+    // Another process may continue the run while this one still prints.
+    driver.release().await;
     let (over, trouble) = asking.close();
     asker.tell_unanswered(driver.run());
     let exit = match stopped {

@@ -100,7 +100,7 @@ impl Workload for Waiting {
         vec![
             row("W3 1,000 runs come to wait", Unit::StepsPerSecond, &self.raw, &[], &self.pauses, Target::OfRaw(3.0)),
             row("W3 answer to the next start, in one process", ms, &self.commit, &[], &self.answers, Target::Raws(2.0)),
-            row("W3 answer to the next start, across processes", ms, &[], &[], &self.across, Target::AtMost(60.0)),
+            row("W3 answer to the next start, across processes", ms, &[], &[], &self.across, Target::AtMost(2.0)),
             row(
                 "W3 10,000 runs at rest: the process that drives",
                 Unit::Megabytes,

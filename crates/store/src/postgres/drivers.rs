@@ -220,6 +220,9 @@ impl Drivers {
         // Many runs are those of few processes, and each is looked for once.
         let mut ended: HashMap<DriverId, bool> = HashMap::new();
         for row in &rows {
+            if free.len() >= limit {
+                break;
+            }
             let run = RunId(row.try_get(0).map_err(|error| corrupt(&link.place, &error.to_string()))?);
             let read =
                 |column| row.try_get::<_, Option<String>>(column).map_err(|error| corrupt(&link.place, &error.to_string()));
@@ -232,9 +235,6 @@ impl Drivers {
             };
             if is_free {
                 free.push(run);
-            }
-            if free.len() == limit {
-                break;
             }
         }
         Ok(free)

@@ -282,8 +282,7 @@ impl Writer {
             let session = self.link.session().await?;
             match self.drivers.claim_with(&session, append).await {
                 Ok((Claimed::Epoch(epoch), true)) => {
-                    // Also those who know this version learn that another process drives the run.
-                    self.changes.committed([(&append.run, None)].into_iter());
+                    self.changes.committed([(&append.run, Some(append.commit.version))].into_iter());
                     return Ok(Some(epoch));
                 }
                 Ok((Claimed::Epoch(_), false)) => return Err(AppendError::Conflict),

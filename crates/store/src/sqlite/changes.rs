@@ -52,6 +52,8 @@ pub(super) struct Changes {
     known: Mutex<Known>,
     /// The numbers of runs that had a waiter; the head says whose a record is, so an old number does no harm.
     keys: Mutex<HashMap<RunId, i64>>,
+    /// This process has claimed or released a run since the last notice of that.
+    own_claims: AtomicBool,
     /// The thread waits for nothing but [`Changes::awake`].
     dormant: AtomicBool,
     closed: AtomicBool,
@@ -72,6 +74,7 @@ impl Changes {
             head,
             known: Mutex::new(known),
             keys: Mutex::default(),
+            own_claims: AtomicBool::new(false),
             dormant: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             warning: OnceLock::new(),
@@ -116,6 +119,7 @@ impl Changes {
             }
         }
         if !claims.is_empty() {
+            self.own_claims.store(true, Ordering::SeqCst);
             head.touch();
         }
         let appended = appended.iter().map(|(append, _)| (&append.run, Some(append.commit.version)));
@@ -216,8 +220,10 @@ impl Changes {
             let noticed = notices.as_mut().map(Notices::take).unwrap_or_default();
             if due || noticed.lost {
                 let is_first = checked.replace(Instant::now()).is_none();
-                self.feed.set_failure(self.check_all(&mut alive).err());
-                if is_first {
+                let failed = self.check_all(&mut alive).err();
+                let is_well = failed.is_none();
+                self.feed.set_failure(failed);
+                if is_first && is_well {
                     // A driver may have died after a waiter saw it alive and before its lock was looked at here.
                     self.feed.all_changed();
                 }
@@ -235,7 +241,8 @@ impl Changes {
         if noticed.head {
             self.check_head();
         }
-        if noticed.claims {
+        // A claim of this process has woken those it is about. That one of another process came in the same millisecond is found within a second.
+        if noticed.claims && !self.own_claims.swap(false, Ordering::SeqCst) {
             self.feed.all_changed();
         }
         if noticed.drivers {
