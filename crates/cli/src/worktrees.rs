@@ -11,7 +11,7 @@ use lockgate_runner::root::Root;
 /// Settles the worktrees of a run that has ended, and tells what stays and what can be done with it.
 pub(crate) fn tell(root: &Root, run: &Run) {
     let stays = settle(root, run).unwrap_or_else(|why| {
-        print::warn(why);
+        print::warn(why.message());
         Vec::new()
     });
     for worktree in &stays {

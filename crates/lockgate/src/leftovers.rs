@@ -4,6 +4,7 @@
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Status;
 use lockgate_engine::run::index::StoredWord;
+use lockgate_runner::git::GitError;
 use lockgate_runner::root::Root;
 use lockgate_runner::worktree::{self, Kept};
 use serde::Serialize;
@@ -142,7 +143,7 @@ pub fn find(root: &Root, names: &[OsString], runs: &[(RunId, Standing)], now: Sy
 
 /// Finds worktrees that nobody needs: those without work whose run is finished or gone. What holds work stays, and so does the worktree
 /// of a run that can go on, since the sessions of agents are tied to their folders.
-pub fn find_worktrees(root: &Root, runs: &[(RunId, Standing)], now: SystemTime, found: &mut Found) -> Result<(), String> {
+pub fn find_worktrees(root: &Root, runs: &[(RunId, Standing)], now: SystemTime, found: &mut Found) -> Result<(), GitError> {
     let standings: BTreeMap<&RunId, Standing> = runs.iter().map(|(run, standing)| (run, *standing)).collect();
     // Those of tasks first: they may hang on that of their run.
     for kept in worktree::kept(root, None)?.into_iter().rev() {

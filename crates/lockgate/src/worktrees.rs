@@ -1,5 +1,7 @@
 //! The worktrees that runs left.
 
+use crate::code::Code;
+use crate::error::Error;
 use crate::neutral;
 use crate::project::Project;
 use crate::view::WorktreeView;
@@ -7,11 +9,9 @@ use lockgate_engine::run::Run;
 use lockgate_engine::run::state::End;
 use lockgate_engine::spec::workflow::{Workflow, Worktree};
 use lockgate_runner::commit::forget_runs;
+use lockgate_runner::git::GitError;
 use lockgate_runner::root::Root;
 use lockgate_runner::worktree::{Kept, kept, tidy};
-
-/// The worktrees of a run that exist; a message instead where git could not list them.
-pub type Found = Result<Vec<WorktreeView>, String>;
 
 /// Whether a workflow, or something in it, works in worktrees.
 pub fn uses(workflow: &Workflow) -> bool {
@@ -23,18 +23,21 @@ pub fn uses(workflow: &Workflow) -> bool {
 }
 
 /// The worktrees of a run. Git is called only for workflows that use them.
-pub async fn of_run(project: &Project, run: &Run) -> Found {
+pub async fn of_run(project: &Project, run: &Run) -> Result<Vec<WorktreeView>, Error> {
     if !uses(&run.workflow) {
         return Ok(Vec::new());
     }
     let (root, id) = (project.root.clone(), run.id.clone());
     let found = tokio::task::spawn_blocking(move || kept(&root, Some(&id))).await;
-    viewed(found.unwrap_or_else(|error| Err(error.to_string())), &project.root, run)
+    match found {
+        Ok(found) => viewed(found, &project.root, run),
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    }
 }
 
 /// Removes what a run that ended well left and that holds no work, and gives what stays. Nothing else is removed by itself: whoever
 /// mends and resumes a run goes on in its worktree.
-pub fn settle(root: &Root, run: &Run) -> Found {
+pub fn settle(root: &Root, run: &Run) -> Result<Vec<WorktreeView>, Error> {
     if matches!(run.end, Some(End::Complete | End::Aborted | End::Cancelled)) && run.workflow.commits() {
         // What stays is removed by `gc`.
         let _ = forget_runs(root.dir(), |over| *over == run.id, false);
@@ -49,9 +52,12 @@ pub fn settle(root: &Root, run: &Run) -> Found {
     viewed(stays, root, run)
 }
 
-fn viewed(found: Result<Vec<Kept>, String>, root: &Root, run: &Run) -> Found {
+fn viewed(found: Result<Vec<Kept>, GitError>, root: &Root, run: &Run) -> Result<Vec<WorktreeView>, Error> {
     match found {
         Ok(found) => Ok(found.iter().map(|kept| WorktreeView::of(kept, root, Some(&run.workflow))).collect()),
-        Err(why) => Err(format!("the worktrees of run {} cannot be looked at: {}", run.id, neutral::line(&why))),
+        Err(why) => {
+            let message = format!("the worktrees of run {} cannot be looked at: {}", run.id, neutral::line(&why.to_string()));
+            Err(Error::new(Code::GitTrouble, message))
+        }
     }
 }

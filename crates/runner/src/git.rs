@@ -2,17 +2,34 @@
 
 use crate::person::TASK_VARIABLE;
 use crate::process::OF_ANOTHER_REPOSITORY;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// Calls git in a directory; returns what it printed, or its complaint in one line.
-pub fn git(dir: &Path, arguments: &[&str]) -> Result<String, String> {
+/// Why a call of git came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// Git is not there, or the system refused to start it.
+    #[error("git cannot be started: {0}")]
+    NotStarted(#[source] io::Error),
+    /// It started, and its end cannot be known.
+    #[error("cannot wait for git: {0}")]
+    NotAwaited(#[source] io::Error),
+    /// It failed with this message, in one line.
+    #[error("{0}")]
+    Failed(String),
+    /// It failed without a message.
+    #[error("git failed and did not say why")]
+    FailedSilently,
+}
+
+/// Calls git in a directory; returns what it printed.
+pub fn git(dir: &Path, arguments: &[&str]) -> Result<String, GitError> {
     git_with(dir, arguments, "")
 }
 
 /// The same, with something for git to read.
-pub fn git_with(dir: &Path, arguments: &[&str], input: &str) -> Result<String, String> {
+pub fn git_with(dir: &Path, arguments: &[&str], input: &str) -> Result<String, GitError> {
     let mut command = git_command(dir);
     command.args(arguments);
     let printed = printed_by(command, input.as_bytes())?;
@@ -20,14 +37,14 @@ pub fn git_with(dir: &Path, arguments: &[&str], input: &str) -> Result<String, S
 }
 
 /// Runs a git command; returns the bytes that it printed, since file names need not be UTF-8.
-pub(crate) fn printed_by(mut command: Command, input: &[u8]) -> Result<Vec<u8>, String> {
+pub(crate) fn printed_by(mut command: Command, input: &[u8]) -> Result<Vec<u8>, GitError> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| format!("git cannot be started: {error}"))?;
+    let mut child = command.spawn().map_err(GitError::NotStarted)?;
     let mut stdin = child.stdin.take();
     let input = input.to_owned();
     // Written while the output is read, so that neither waits for the other.
     let writing = std::thread::spawn(move || drop(stdin.as_mut().map(|stdin| stdin.write_all(&input))));
-    let output = child.wait_with_output().map_err(|error| format!("cannot wait for git: {error}"))?;
+    let output = child.wait_with_output().map_err(GitError::NotAwaited)?;
     let _ = writing.join();
     outcome(output)
 }
@@ -47,11 +64,11 @@ pub(crate) fn git_command(dir: &Path) -> Command {
 }
 
 /// Git's output, or its error message if it failed.
-pub(crate) fn outcome(output: Output) -> Result<Vec<u8>, String> {
+pub(crate) fn outcome(output: Output) -> Result<Vec<u8>, GitError> {
     if output.status.success() {
         return Ok(output.stdout);
     }
-    Err(complaint(&String::from_utf8_lossy(&output.stderr)))
+    Err(complaint(&String::from_utf8_lossy(&output.stderr)).map_or(GitError::FailedSilently, GitError::Failed))
 }
 
 /// Lines of git that report progress; a complaint can come before or after them.
@@ -66,21 +83,18 @@ const PROGRESS: [&str; 8] = [
     "hint:",
 ];
 
-/// Where there is no complaint.
-pub(crate) const SILENT: &str = "git failed and did not say why";
-
 /// Error messages are cut after this many lines.
 const COMPLAINT_LINES: usize = 20;
 
-/// What git and its hooks complained about, in one line and without progress.
-fn complaint(stderr: &str) -> String {
+/// What git and its hooks complained about, in one line and without progress; nothing where they said nothing.
+fn complaint(stderr: &str) -> Option<String> {
     let lines = stderr.split(['\n', '\r']).map(str::trim);
     let matter: Vec<&str> =
         lines.filter(|line| !line.is_empty() && !PROGRESS.iter().any(|progress| line.starts_with(progress))).collect();
     match matter.len() {
-        0 => SILENT.to_owned(),
-        count if count > COMPLAINT_LINES => format!("{}; …", matter[..COMPLAINT_LINES].join("; ")),
-        _ => matter.join("; "),
+        0 => None,
+        count if count > COMPLAINT_LINES => Some(format!("{}; …", matter[..COMPLAINT_LINES].join("; "))),
+        _ => Some(matter.join("; ")),
     }
 }
 
@@ -92,8 +106,10 @@ mod tests {
     fn a_complaint_is_all_that_git_says_except_for_progress() {
         let said = "Preparing worktree (new branch 'x')\nUpdating files:  50% (1/2)\rUpdating files: 100% (2/2), done.\n\
             error: external filter 'f' failed 1\nfatal: a.txt: smudge filter f failed\nHEAD is now at 1234567 first\n";
-        assert_eq!(complaint(said), "error: external filter 'f' failed 1; fatal: a.txt: smudge filter f failed");
-        assert_eq!(complaint("Preparing worktree (checking out 'x')\n"), "git failed and did not say why");
-        assert_eq!(complaint(&"x\n".repeat(30)), format!("{}; …", ["x"; 20].join("; ")));
+        let complained = "error: external filter 'f' failed 1; fatal: a.txt: smudge filter f failed";
+        assert_eq!(complaint(said).as_deref(), Some(complained));
+        assert_eq!(complaint("Preparing worktree (checking out 'x')\n"), None);
+        assert_eq!(GitError::FailedSilently.to_string(), "git failed and did not say why");
+        assert_eq!(complaint(&"x\n".repeat(30)), Some(format!("{}; …", ["x"; 20].join("; "))));
     }
 }

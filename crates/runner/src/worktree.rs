@@ -6,10 +6,11 @@ mod kept;
 pub use forked::Branched;
 pub use kept::{Kept, NotMerged, kept, merge, remove, tidy};
 
-use crate::git::{git, git_command, outcome};
+use crate::git::{GitError, git, git_command, outcome};
 use crate::process::{Stop, run_locked};
 use crate::root::Root;
 use lockgate_engine::id::{RunId, TaskKey};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -85,21 +86,100 @@ fn short_digest(text: &str) -> String {
 /// Git refuses to make two worktrees at once.
 static MAKING: Mutex<()> = Mutex::new(());
 
-/// Why a worktree was not made.
+/// Why there is no worktree to work in.
 #[derive(Debug, thiserror::Error)]
 pub enum NotMade {
-    /// It cannot be made.
-    #[error("{0}")]
-    Failed(String),
+    /// It cannot be created.
+    #[error(transparent)]
+    Failed(#[from] WorktreeError),
     /// Its creation was stopped. What exists of it is incomplete, and is made anew next time.
     #[error("it was stopped while its worktree was being created")]
     Stopped,
 }
 
-impl From<String> for NotMade {
-    fn from(why: String) -> Self {
-        Self::Failed(why)
-    }
+/// Why a worktree was not created or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum WorktreeError {
+    /// Git failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The root is in no repository.
+    #[error("a worktree needs a git repository at {}: {error}", .root.display())]
+    NoRepository {
+        /// The root.
+        root: PathBuf,
+        /// What git said.
+        error: GitError,
+    },
+    /// There is nothing to branch off from.
+    #[error("a worktree needs a commit to begin with, and this repository has none; commit something first")]
+    NoCommit,
+    /// The directory of all worktrees cannot be created.
+    #[error("{} cannot be made: {error}", .path.display())]
+    NoDirectory {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// Something else is where it should be.
+    #[error("{} exists and is not a git worktree; move it away, then try again", .path.display())]
+    Occupied {
+        /// Where.
+        path: PathBuf,
+    },
+    /// It cannot be created.
+    #[error("the worktree {} cannot be created: {why}", .path.display())]
+    NotCreated {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        why: NotCreated,
+    },
+    /// It cannot be removed.
+    #[error("{} cannot be removed: {why}", .path.display())]
+    NotRemoved {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        why: NotRemoved,
+    },
+    /// One that was never complete cannot be removed.
+    #[error("the incomplete worktree {} cannot be removed: {why}", .path.display())]
+    IncompleteNotRemoved {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        why: NotRemoved,
+    },
+    /// Its branch cannot be removed.
+    #[error("its branch cannot be removed: {0}")]
+    BranchNotRemoved(#[source] GitError),
+}
+
+/// Why git did not create a worktree.
+#[derive(Debug, thiserror::Error)]
+pub enum NotCreated {
+    /// Git failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// A hook of the user failed.
+    #[error("the post-checkout hook of the repository failed: {0}")]
+    Hook(#[source] GitError),
+    /// A file of ours fails.
+    #[error(transparent)]
+    File(#[from] io::Error),
+}
+
+/// Why a worktree was not removed.
+#[derive(Debug, thiserror::Error)]
+pub enum NotRemoved {
+    /// Git refused.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The system refused.
+    #[error(transparent)]
+    File(#[from] io::Error),
 }
 
 /// Makes a worktree unless it is there, branching off from another one or from what the root has checked out. Gives the folder in it
@@ -107,7 +187,7 @@ impl From<String> for NotMade {
 pub fn make(root: &Root, tree: &Tree, from: Option<&Tree>, stop: &Stop) -> Result<PathBuf, NotMade> {
     let _alone = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let prefix = git(root.dir(), &["rev-parse", "--show-prefix"])
-        .map_err(|why| format!("a worktree needs a git repository at {}: {why}", root.dir().display()))?;
+        .map_err(|error| WorktreeError::NoRepository { root: root.dir().to_owned(), error })?;
     if !tree.is_ready(root) {
         if stop.is_stopped() {
             return Err(NotMade::Stopped);
@@ -120,13 +200,13 @@ pub fn make(root: &Root, tree: &Tree, from: Option<&Tree>, stop: &Stop) -> Resul
 }
 
 /// Checks that a worktree can be created, and removes what an interrupted creation left.
-fn make_room(root: &Root, tree: &Tree, start: &str) -> Result<(), String> {
+fn make_room(root: &Root, tree: &Tree, start: &str) -> Result<(), WorktreeError> {
     if git(root.dir(), &["rev-parse", "--verify", "--quiet", &format!("{start}^{{commit}}")]).is_err() {
-        return Err("a worktree needs a commit to begin with, and this repository has none; commit something first".into());
+        return Err(WorktreeError::NoCommit);
     }
     let folder = tree.folder(root);
     if let Some(parent) = folder.parent() {
-        std::fs::create_dir_all(parent).map_err(|error| format!("{} cannot be made: {error}", parent.display()))?;
+        std::fs::create_dir_all(parent).map_err(|error| WorktreeError::NoDirectory { path: parent.to_owned(), error })?;
     }
     if tree.is_incomplete(root) {
         discard(root, &folder)?;
@@ -134,7 +214,7 @@ fn make_room(root: &Root, tree: &Tree, start: &str) -> Result<(), String> {
     // A folder that was removed by hand is forgotten first.
     git(root.dir(), &["worktree", "prune"])?;
     if folder.symlink_metadata().is_ok() && std::fs::remove_dir(&folder).is_err() {
-        return Err(format!("{} exists and is not a git worktree; move it away, then try again", folder.display()));
+        return Err(WorktreeError::Occupied { path: folder });
     }
     Ok(())
 }
@@ -143,31 +223,31 @@ fn make_room(root: &Root, tree: &Tree, start: &str) -> Result<(), String> {
 fn create(root: &Root, tree: &Tree, start: &str, stop: &Stop) -> Result<(), NotMade> {
     let (folder, branch) = (tree.folder(root), tree.branch());
     let path = folder.to_string_lossy().into_owned();
-    let cannot = |why: String| NotMade::Failed(format!("the worktree {path} cannot be created: {why}"));
-    mark_as_creating(&tree.creating(root)).map_err(|error| cannot(error.to_string()))?;
+    let cannot = |why: NotCreated| NotMade::Failed(WorktreeError::NotCreated { path: folder.clone(), why });
+    mark_as_creating(&tree.creating(root)).map_err(|error| cannot(error.into()))?;
     let known = git(root.dir(), &["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")]).is_ok();
     let mut command = git_command(root.dir());
     match known {
         true => command.args(["worktree", "add", &path, &branch]),
         false => command.args(["worktree", "add", "-b", &branch, &path, start]),
     };
-    let ran = run_locked(command, &root.worktree_lock(&tree.run(), &tree.name), None, stop)
-        .map_err(|error| cannot(error.to_string()))?;
+    let ran =
+        run_locked(command, &root.worktree_lock(&tree.run(), &tree.name), None, stop).map_err(|error| cannot(error.into()))?;
     if let Err(why) = outcome(ran.ok_or(NotMade::Stopped)?) {
         // Git removes what it could not complete. Only a failing hook leaves the worktree behind, and must run again next time.
         let why = match folder.join(".git").exists() {
-            false => why,
+            false => NotCreated::Git(why),
             true => {
                 discard(root, &folder)?;
-                format!("the post-checkout hook of the repository failed: {why}")
+                NotCreated::Hook(why)
             }
         };
         if folder.symlink_metadata().is_err() {
-            std::fs::remove_file(tree.creating(root)).map_err(|error| cannot(error.to_string()))?;
+            std::fs::remove_file(tree.creating(root)).map_err(|error| cannot(error.into()))?;
         }
         return Err(cannot(why));
     }
-    std::fs::remove_file(tree.creating(root)).map_err(|error| cannot(error.to_string()))
+    std::fs::remove_file(tree.creating(root)).map_err(|error| cannot(error.into()))
 }
 
 /// Notes durably that a worktree is being created, before any of it exists.
@@ -177,15 +257,15 @@ fn mark_as_creating(path: &Path) -> std::io::Result<()> {
 }
 
 /// Removes a worktree that no task has worked in. Its branch stays.
-fn discard(root: &Root, folder: &Path) -> Result<(), String> {
+fn discard(root: &Root, folder: &Path) -> Result<(), WorktreeError> {
     // Given twice, it also removes what git itself locked while it was creating it.
     let removed = git(root.dir(), &["worktree", "remove", "--force", "--force", &folder.to_string_lossy()]);
     match std::fs::remove_dir_all(folder) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) => {
-            let why = removed.err().unwrap_or_else(|| error.to_string());
-            Err(format!("the incomplete worktree {} cannot be removed: {why}", folder.display()))
+            let why = removed.err().map_or(NotRemoved::File(error), NotRemoved::Git);
+            Err(WorktreeError::IncompleteNotRemoved { path: folder.to_owned(), why })
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a driver needs of the outside: a store, a clock, randomness, and somebody who performs effects.
 //! A simulation puts others in their place.
 
+use crate::commit::CommitError;
 use crate::projection::StateFile;
 use futures::future::BoxFuture;
 use lockgate_engine::digest::Digest;
@@ -45,7 +46,24 @@ pub trait Perform: Send + Sync {
     }
 
     /// Ends what a driver that died left behind of a run's tasks, before anybody drives it again.
-    fn end_orphans(&self, run: &Run) -> BoxFuture<'static, Result<(), String>>;
+    fn end_orphans(&self, run: &Run) -> BoxFuture<'static, Result<(), OrphanError>>;
+}
+
+/// Why what a dead driver left behind was not ended.
+#[derive(Debug, thiserror::Error)]
+pub enum OrphanError {
+    /// This process is one of those that would have to end.
+    #[error("this process was started by an interrupted attempt that `resume` has to end; resume the run from another terminal")]
+    Inside,
+    /// The system refused.
+    #[error(transparent)]
+    Processes(#[from] std::io::Error),
+    /// A commit that was cut off cannot be repaired.
+    #[error(transparent)]
+    Commits(#[from] CommitError),
+    /// The thread that ends them did not come to its end.
+    #[error(transparent)]
+    Thread(#[from] tokio::task::JoinError),
 }
 
 /// What came of an effect.

@@ -37,7 +37,7 @@ async fn summary_of(project: &Project, run: &RunId) -> Result<Summary, Trouble> 
     lockgate::plans::write_summaries(&project.world, &project.root, &state).await;
     let summary = summary::of(project.store(), &state, driver.is_some(), project.world.clock.now()).await?;
     let worktrees = lockgate::worktrees::of_run(project, &state).await.unwrap_or_else(|why| {
-        print::warn(why);
+        print::warn(why.message());
         Vec::new()
     });
     Ok(Summary { worktrees, ..summary })

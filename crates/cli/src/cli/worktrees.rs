@@ -222,6 +222,6 @@ fn not_over(state: &Run, done: &str) -> Trouble {
     Trouble::new(Code::RunNotOver, message).help(help)
 }
 
-pub(super) fn git_trouble(why: String) -> Trouble {
+pub(super) fn git_trouble(why: impl std::fmt::Display) -> Trouble {
     Trouble::new(Code::GitTrouble, format!("git could not do it: {why}")).help("mend what git says, then try again")
 }

@@ -118,7 +118,7 @@ impl RunView {
         let driven = status != RunStatus::Interrupted;
         let mut warnings = run.warnings.clone();
         let worktrees = worktrees::of_run(project, run).await.unwrap_or_else(|why| {
-            warnings.push(why);
+            warnings.push(why.message().to_owned());
             Vec::new()
         });
         Ok(Self {

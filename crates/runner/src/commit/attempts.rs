@@ -4,6 +4,7 @@
 //! has the entries `0007.start` and `0007.staged` (trees), `0007.state` (a file: the commit that was checked out, and the untracked
 //! files) and, once the attempt has ended, `0007.end` (a tree).
 
+use super::CommitError;
 use super::merge::between;
 use super::repository::{Repository, remove, text};
 use super::snapshot::{Snapshot, Stamp, Time};
@@ -29,7 +30,7 @@ pub(super) struct Attempt {
 
 impl Attempts {
     /// Those that a ref keeps; none where there is no such ref.
-    pub(super) fn read(repository: &Repository, name: &str) -> Result<Self, String> {
+    pub(super) fn read(repository: &Repository, name: &str) -> Result<Self, CommitError> {
         let Ok(tree) = repository.line(&["rev-parse", "--verify", "--quiet", &format!("{REFS}{name}")]) else {
             return Ok(Self::default());
         };
@@ -44,18 +45,14 @@ impl Attempts {
         let mut all = Vec::new();
         while let Some(tree) = entries.get(&format!("{:04}.start", all.len() + 1)) {
             let of = |what: &str| entries.get(&format!("{:04}.{what}", all.len() + 1)).cloned();
-            let damaged = || {
-                format!(
-                    "{REFS}{name} is damaged; delete it with `git update-ref -d {REFS}{name}`, commit the task's changes yourself, then resume the run"
-                )
-            };
+            let damaged = || CommitError::Damaged { reference: format!("{REFS}{name}") };
             let state = repository.run(&["cat-file", "blob", &of("state").ok_or_else(damaged)?], b"")?;
             all.push(Attempt { start: snapshot(tree, of("staged").ok_or_else(damaged)?, &state), end: of("end") });
         }
         Ok(Self { all })
     }
 
-    pub(super) fn write(&self, repository: &Repository, name: &str) -> Result<(), String> {
+    pub(super) fn write(&self, repository: &Repository, name: &str) -> Result<(), CommitError> {
         let mut listed = String::new();
         for (index, Attempt { start, end }) in self.all.iter().enumerate() {
             let number = index + 1;
@@ -71,7 +68,7 @@ impl Attempts {
     }
 
     /// The files that the attempts changed or created, as far as known.
-    pub(super) fn left(&self, repository: &Repository) -> Result<BTreeSet<Vec<u8>>, String> {
+    pub(super) fn left(&self, repository: &Repository) -> Result<BTreeSet<Vec<u8>>, CommitError> {
         let mut left = BTreeSet::new();
         for Attempt { start, end } in &self.all {
             let Some(end) = end else { continue };
@@ -82,18 +79,18 @@ impl Attempts {
 
     /// Releases the snapshots. The ref stays until the run is over: to remove it, git locks all packed refs of the repository, and a kill
     /// would leave them locked for everyone.
-    pub(super) fn forget(repository: &Repository, name: &str) -> Result<(), String> {
+    pub(super) fn forget(repository: &Repository, name: &str) -> Result<(), CommitError> {
         repository.run(&["update-ref", &format!("{REFS}{name}"), &repository.empty_tree], b"").map(drop)
     }
 
     /// Removes the lock of the ref that a kill may have left; only this task ever changes the ref.
-    pub(super) fn recover(repository: &Repository, name: &str) -> Result<(), String> {
+    pub(super) fn recover(repository: &Repository, name: &str) -> Result<(), CommitError> {
         remove(&repository.git_path(&format!("{REFS}{name}.lock"))?)
     }
 }
 
 /// Removes the snapshots of all tasks of some runs. Without the lock on packed refs, only those that git has not packed are removed.
-pub(super) fn forget_runs(dir: &Path, is_over: impl Fn(&RunId) -> bool, lock_refs: bool) -> Result<(), String> {
+pub(super) fn forget_runs(dir: &Path, is_over: impl Fn(&RunId) -> bool, lock_refs: bool) -> Result<(), CommitError> {
     let refs = git(dir, &["for-each-ref", "--format=%(refname)", REFS])?;
     let run = |name: &str| name.strip_prefix(REFS)?.split('-').next().map(RunId::new);
     let over: Vec<&str> = refs.lines().filter(|name| run(name).is_some_and(|run| is_over(&run))).collect();
@@ -102,7 +99,8 @@ pub(super) fn forget_runs(dir: &Path, is_over: impl Fn(&RunId) -> bool, lock_ref
     }
     if lock_refs {
         let delete: String = over.iter().map(|name| format!("delete {name}\n")).collect();
-        return git_with(dir, &["-c", "core.hooksPath=/dev/null", "update-ref", "--stdin"], &delete).map(drop);
+        git_with(dir, &["-c", "core.hooksPath=/dev/null", "update-ref", "--stdin"], &delete)?;
+        return Ok(());
     }
     let common = dir.join(git(dir, &["rev-parse", "--git-common-dir"])?);
     let packed = std::fs::read_to_string(common.join("packed-refs")).unwrap_or_default();

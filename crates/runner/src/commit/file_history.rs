@@ -1,5 +1,6 @@
 //! What became of each file over all attempts, told apart into what the attempts did and what others did.
 
+use super::CommitError;
 use super::attempts::Attempt;
 use super::merge::{self, Version, Versions, between, merged, tree_with};
 use super::repository::Repository;
@@ -22,7 +23,7 @@ struct FileHistory {
 }
 
 /// A tree with the work of all attempts added to it.
-pub(super) fn with_work(repository: &Repository, attempts: &[Attempt], base: &str) -> Result<String, String> {
+pub(super) fn with_work(repository: &Repository, attempts: &[Attempt], base: &str) -> Result<String, CommitError> {
     let Some(end) = attempts.iter().filter_map(|attempt| attempt.end.as_deref()).next_back() else { return Ok(base.to_owned()) };
     // Made now for the temporary files of merges.
     let index = repository.own_index()?;
@@ -46,14 +47,11 @@ pub(super) fn with_work(repository: &Repository, attempts: &[Attempt], base: &st
     drop(index);
     match mixed.is_empty() {
         true => tree_with(repository, base, &changed),
-        false => Err(format!(
-            "the task changed files that already had uncommitted changes, and the two cannot be separated: {}; commit these files yourself, then resume the run",
-            named(&mixed)
-        )),
+        false => Err(CommitError::Mixed { files: named(&mixed) }),
     }
 }
 
-fn histories(repository: &Repository, attempts: &[Attempt]) -> Result<BTreeMap<Vec<u8>, FileHistory>, String> {
+fn histories(repository: &Repository, attempts: &[Attempt]) -> Result<BTreeMap<Vec<u8>, FileHistory>, CommitError> {
     let mut histories: BTreeMap<Vec<u8>, FileHistory> = BTreeMap::new();
     let mut before: Option<&str> = None;
     for Attempt { start, end } in attempts {
@@ -95,7 +93,7 @@ fn histories(repository: &Repository, attempts: &[Attempt]) -> Result<BTreeMap<V
 
 impl FileHistory {
     /// Others changed the file while no attempt was running. A file that exists only because of the attempts still counts as their work.
-    fn others_change(&mut self, repository: &Repository, change: &merge::Change) -> Result<(), String> {
+    fn others_change(&mut self, repository: &Repository, change: &merge::Change) -> Result<(), CommitError> {
         self.clean = false;
         let made_by_attempts = self.others.is_none() && change.before.is_some() && change.after.is_some();
         if made_by_attempts {

@@ -5,14 +5,14 @@ use super::file_history::{named, with_work};
 use super::merge::{self, Changes, Versions, between};
 use super::repository::{Repository, text};
 use super::user_index::{Locked, set_unstaged};
-use super::{Message, NotCommitted};
-use crate::git::git_command;
+use super::{CommitError, Message, NotCommitted};
+use crate::git::{GitError, git_command};
 
 /// How often to retry the commit if the branch moves in the meantime.
 const TRIES: usize = 5;
 
 /// Fails if git could not commit, and says what to do.
-pub(super) fn refuse_unready(repository: &Repository) -> Result<(), String> {
+pub(super) fn refuse_unready(repository: &Repository) -> Result<(), CommitError> {
     let under_way = [
         ("MERGE_HEAD", "a merge"),
         ("CHERRY_PICK_HEAD", "a cherry-pick"),
@@ -22,15 +22,12 @@ pub(super) fn refuse_unready(repository: &Repository) -> Result<(), String> {
     ];
     for (name, what) in under_way {
         if repository.git_path(name)?.exists() {
-            return Err(format!("{what} is in progress in this repository; finish or abort it first"));
+            return Err(CommitError::InProgress(what));
         }
     }
     for who in ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"] {
         if repository.line(&["var", who]).is_err() {
-            return Err(
-                "git has no identity to commit with; set one with `git config user.name NAME` and `git config user.email ADDRESS`"
-                    .into(),
-            );
+            return Err(CommitError::NoIdentity);
         }
     }
     Ok(())
@@ -71,27 +68,28 @@ pub(super) fn commit(repository: &Repository, attempts: &[Attempt], message: &Me
         // Another process committed after we read the branch, and our commit would undo theirs.
         repository.run(&["update-ref", "HEAD", &format!("{made}^"), &made], b"")?;
     }
-    Err(format!("other processes kept committing to this branch, so the commit was given up after {TRIES} tries; resume the run to try again").into())
+    Err(CommitError::BranchMoves { tries: TRIES }.into())
 }
 
 /// The commit that is checked out, if it is the one that was to be made.
-fn made_by_us(repository: &Repository, head: Option<&str>, tree: &str, message: &Message) -> Result<Option<String>, String> {
+fn made_by_us(repository: &Repository, head: Option<&str>, tree: &str, message: &Message) -> Result<Option<String>, CommitError> {
     let Some(now) = repository.head()?.filter(|now| Some(now.as_str()) != head) else { return Ok(None) };
     let has_our_tree = repository.tree_of(Some(&now))? == tree;
     let subject = message.text.trim().lines().next().unwrap_or_default();
-    let has_our_subject = || Ok::<_, String>(repository.line(&["log", "--max-count=1", "--format=%B", &now])?.contains(subject));
+    let has_our_subject =
+        || Ok::<_, CommitError>(repository.line(&["log", "--max-count=1", "--format=%B", &now])?.contains(subject));
     let is_ours = parent(repository, &now)?.as_deref() == head && (has_our_tree || has_our_subject()?);
     Ok(is_ours.then_some(now))
 }
 
 /// The first parent of a commit.
-fn parent(repository: &Repository, commit: &str) -> Result<Option<String>, String> {
+fn parent(repository: &Repository, commit: &str) -> Result<Option<String>, CommitError> {
     let parents = repository.line(&["rev-list", "--parents", "--max-count=1", commit])?;
     Ok(parents.split(' ').nth(1).map(str::to_owned))
 }
 
 /// The versions of the changed files that the user's index needs after the commit: those of the tree, plus what the user has staged.
-fn index_after(repository: &Repository, attempts: &[Attempt], base: &str, tree: &str) -> Result<Versions, String> {
+fn index_after(repository: &Repository, attempts: &[Attempt], base: &str, tree: &str) -> Result<Versions, CommitError> {
     let staged = merge::staged(repository, base)?;
     let by_user = attempts.iter().map(|attempt| between(repository, base, &attempt.start.staged));
     let by_user: Vec<Changes> = by_user.collect::<Result<_, _>>()?;
@@ -118,10 +116,7 @@ fn index_after(repository: &Repository, attempts: &[Attempt], base: &str, tree: 
     drop(scratch);
     match mixed.is_empty() {
         true => Ok(after),
-        false => Err(format!(
-            "the task changed lines that you have staged, in {}; commit or unstage them, then resume the run",
-            named(&mixed)
-        )),
+        false => Err(CommitError::StagedLines { files: named(&mixed) }),
     }
 }
 
@@ -140,9 +135,7 @@ fn commit_tree(repository: &Repository, tree: &str, message: &Message) -> Result
     command.args(["commit", "--cleanup=whitespace", "-m", &message.text]);
     index.use_in(&mut command);
     let printed = repository.run_programs(command, None).map_err(|why| match why {
-        NotCommitted::Failed(why) if why == crate::git::SILENT => {
-            NotCommitted::Failed("`git commit` failed without a message; a hook may have rejected the commit".to_owned())
-        }
+        NotCommitted::Failed(CommitError::Git(GitError::FailedSilently)) => CommitError::Rejected.into(),
         why => why,
     })?;
     // Others may have committed since, so the branch need not tell which commit is ours.

@@ -1,5 +1,6 @@
 //! Changes between two trees, and putting them on top of a third.
 
+use super::CommitError;
 use super::repository::{Repository, text};
 use crate::git::printed_by;
 use crate::root::FOLDER;
@@ -28,13 +29,13 @@ pub(super) struct Change {
 pub(super) type Changes = BTreeMap<Vec<u8>, Change>;
 
 /// The changes from one tree to another.
-pub(super) fn between(repository: &Repository, from: &str, to: &str) -> Result<Changes, String> {
+pub(super) fn between(repository: &Repository, from: &str, to: &str) -> Result<Changes, CommitError> {
     let told = repository.run(&["diff-tree", "-r", "-z", "--no-renames", "--no-abbrev", from, to], b"")?;
     Ok(parse(&told))
 }
 
 /// What is staged in the user's index, compared to a tree.
-pub(super) fn staged(repository: &Repository, tree: &str) -> Result<Changes, String> {
+pub(super) fn staged(repository: &Repository, tree: &str) -> Result<Changes, CommitError> {
     let told = repository.run(&["diff-index", "--cached", "-z", "--no-renames", "--no-abbrev", tree], b"")?;
     Ok(parse(&told))
 }
@@ -71,7 +72,7 @@ pub(super) fn merged(
     before: Option<&Version>,
     theirs: Option<&Version>,
     task: Option<&Version>,
-) -> Result<Result<Option<Version>, Conflict>, String> {
+) -> Result<Result<Option<Version>, Conflict>, CommitError> {
     if task == theirs || task == before {
         return Ok(Ok(theirs.cloned()));
     }
@@ -90,7 +91,12 @@ pub(super) fn merged(
 }
 
 /// The id of the merged content; nothing where the same lines were changed.
-fn merged_content(repository: &Repository, before: &Version, theirs: &Version, task: &Version) -> Result<Option<String>, String> {
+fn merged_content(
+    repository: &Repository,
+    before: &Version,
+    theirs: &Version,
+    task: &Version,
+) -> Result<Option<String>, CommitError> {
     let file = |name: &str, version: &Version| {
         let content = repository.run(&["cat-file", "blob", &version.id], b"")?;
         repository.scratch_file(name, &content)
@@ -122,7 +128,7 @@ pub(super) fn setting(repository: &Repository, versions: &Versions) -> ([&'stati
 }
 
 /// The tree that holds the same as another one, with some files changed.
-pub(super) fn tree_with(repository: &Repository, tree: &str, changed: &Versions) -> Result<String, String> {
+pub(super) fn tree_with(repository: &Repository, tree: &str, changed: &Versions) -> Result<String, CommitError> {
     let index = repository.own_index()?;
     index.run(&["read-tree", "--reset", tree], b"")?;
     let (arguments, input) = setting(repository, changed);

@@ -22,6 +22,7 @@ mod repository;
 mod snapshot;
 mod user_index;
 
+use crate::git::GitError;
 use crate::process::Stop;
 use attempts::{Attempt, Attempts};
 use lockgate_engine::id::RunId;
@@ -60,16 +61,118 @@ pub struct Message {
 #[derive(Debug, thiserror::Error)]
 pub enum NotCommitted {
     /// It cannot be, or a hook refused it.
-    #[error("{0}")]
-    Failed(String),
+    #[error(transparent)]
+    Failed(#[from] CommitError),
     /// The run was stopped first.
     #[error("it was stopped before its changes were committed")]
     Stopped,
 }
 
-impl From<String> for NotCommitted {
-    fn from(why: String) -> Self {
-        Self::Failed(why)
+impl From<GitError> for NotCommitted {
+    fn from(error: GitError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// Why a commit cannot be made or repaired.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitError {
+    /// Git failed, or a hook refused it.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// Git cannot be run together with the user's programs.
+    #[error("git cannot be run: {0}")]
+    NotRun(#[source] std::io::Error),
+    /// The commit failed, and neither git nor a hook said why.
+    #[error("`git commit` failed without a message; a hook may have rejected the commit")]
+    Rejected,
+    /// A file next to the index, or one of our own, fails.
+    #[error("{} cannot be {does}: {error}", .path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What cannot be done with it.
+        does: FileUse,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// What a killed driver left running cannot be ended.
+    #[error(transparent)]
+    Orphans(std::io::Error),
+    /// Git is in the middle of something that a commit would end.
+    #[error("{0} is in progress in this repository; finish or abort it first")]
+    InProgress(&'static str),
+    /// Git does not know who commits.
+    #[error("git has no identity to commit with; set one with `git config user.name NAME` and `git config user.email ADDRESS`")]
+    NoIdentity,
+    /// The index cannot become a tree.
+    #[error("the index has unmerged files or is damaged; resolve the conflicts first: {0}")]
+    Unmerged(Box<CommitError>),
+    /// Another git process holds the index.
+    #[error("another git process is using this repository; if none is running, remove {}", .lock.display())]
+    Busy {
+        /// Its lock.
+        lock: PathBuf,
+    },
+    /// Other processes were faster every time.
+    #[error(
+        "other processes kept committing to this branch, so the commit was given up after {tries} tries; resume the run to try again"
+    )]
+    BranchMoves {
+        /// How often it was tried.
+        tries: usize,
+    },
+    /// The work of the task and what a user staged are in the same lines.
+    #[error("the task changed lines that you have staged, in {files}; commit or unstage them, then resume the run")]
+    StagedLines {
+        /// The first of these files.
+        files: String,
+    },
+    /// The work of the task and what a user had not committed cannot be told apart.
+    #[error(
+        "the task changed files that already had uncommitted changes, and the two cannot be separated: {files}; commit these files yourself, then resume the run"
+    )]
+    Mixed {
+        /// The first of these files.
+        files: String,
+    },
+    /// The ref that keeps the snapshots is damaged.
+    #[error(
+        "{reference} is damaged; delete it with `git update-ref -d {reference}`, commit the task's changes yourself, then resume the run"
+    )]
+    Damaged {
+        /// The ref.
+        reference: String,
+    },
+}
+
+/// What is done with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileUse {
+    /// It is opened.
+    Opened,
+    /// It is read.
+    Read,
+    /// It is written.
+    Written,
+    /// It is removed.
+    Removed,
+}
+
+impl std::fmt::Display for FileUse {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(match self {
+            Self::Opened => "opened",
+            Self::Read => "read",
+            Self::Written => "written",
+            Self::Removed => "removed",
+        })
+    }
+}
+
+impl CommitError {
+    fn file(path: &Path, does: FileUse, error: std::io::Error) -> Self {
+        Self::File { path: path.to_owned(), does, error }
     }
 }
 
@@ -139,7 +242,7 @@ impl Work {
 }
 
 /// Repairs the index of a working tree after a commit in it was cut off by a kill, unless another process is committing right now.
-pub fn recover(place: &Place) -> Result<(), String> {
+pub fn recover(place: &Place) -> Result<(), CommitError> {
     let Some(turn) = turn_file(&place.dir).filter(|turn| user_index::is_left_behind(turn)) else { return Ok(()) };
     match open_turn(&turn)?.try_lock() {
         Ok(()) => user_index::recover(&Repository::open(place, &Stop::new())?),
@@ -149,7 +252,7 @@ pub fn recover(place: &Place) -> Result<(), String> {
 
 /// Removes the snapshots of tasks that will not be committed any more, since their runs are over. To remove all of them, git locks the
 /// packed refs of the repository, and a kill would leave them locked.
-pub fn forget_runs(dir: &Path, is_over: impl Fn(&RunId) -> bool, lock_refs: bool) -> Result<(), String> {
+pub fn forget_runs(dir: &Path, is_over: impl Fn(&RunId) -> bool, lock_refs: bool) -> Result<(), CommitError> {
     attempts::forget_runs(dir, is_over, lock_refs)
 }
 
@@ -159,7 +262,7 @@ pub fn turn_file(dir: &Path) -> Option<PathBuf> {
 }
 
 /// Opens that file, which is created where it does not exist.
-pub fn open_turn(path: &Path) -> Result<File, String> {
+pub fn open_turn(path: &Path) -> Result<File, CommitError> {
     let opened = File::options().read(true).write(true).create(true).truncate(false).open(path);
-    opened.map_err(|error| format!("{} cannot be opened: {error}", path.display()))
+    opened.map_err(|error| CommitError::file(path, FileUse::Opened, error))
 }

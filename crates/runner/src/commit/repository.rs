@@ -1,6 +1,6 @@
 //! Git plumbing in the directory that a task works in.
 
-use super::NotCommitted;
+use super::{CommitError, FileUse, NotCommitted};
 use crate::git::{git_command, outcome, printed_by};
 use crate::process::{Stop, run_locked};
 use std::ffi::OsString;
@@ -34,7 +34,7 @@ pub(super) struct Repository {
 }
 
 impl Repository {
-    pub(super) fn open(place: &super::Place, stop: &Stop) -> Result<Self, String> {
+    pub(super) fn open(place: &super::Place, stop: &Stop) -> Result<Self, CommitError> {
         let line = |arguments: &[&str]| {
             let mut command = git_command(&place.dir);
             command.args(arguments);
@@ -54,12 +54,12 @@ impl Repository {
     }
 
     /// Calls git at the top of the working tree.
-    pub(super) fn run(&self, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, String> {
-        printed_by(self.command(arguments), input)
+    pub(super) fn run(&self, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, CommitError> {
+        Ok(printed_by(self.command(arguments), input)?)
     }
 
     /// The same; returns one line of text.
-    pub(super) fn line(&self, arguments: &[&str]) -> Result<String, String> {
+    pub(super) fn line(&self, arguments: &[&str]) -> Result<String, CommitError> {
         self.run(arguments, b"").map(text)
     }
 
@@ -72,12 +72,12 @@ impl Repository {
     /// Runs a git command that starts programs of the user, filters or hooks. These end when the run is stopped, and are ended by the process
     /// that takes over if this process is killed.
     pub(super) fn run_programs(&self, command: Command, input: Option<File>) -> Result<Vec<u8>, NotCommitted> {
-        let ran = run_locked(command, &self.lock, input, &self.stop).map_err(|error| format!("git cannot be run: {error}"))?;
+        let ran = run_locked(command, &self.lock, input, &self.stop).map_err(CommitError::NotRun)?;
         Ok(outcome(ran.ok_or(NotCommitted::Stopped)?)?)
     }
 
     /// The commit that is checked out; none before the first one.
-    pub(super) fn head(&self) -> Result<Option<String>, String> {
+    pub(super) fn head(&self) -> Result<Option<String>, CommitError> {
         match self.line(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]) {
             Ok(head) => Ok(Some(head)),
             // Before the first commit, HEAD names an unborn branch; anything else is a broken HEAD.
@@ -86,7 +86,7 @@ impl Repository {
     }
 
     /// The tree of a commit; the empty tree where there is no commit.
-    pub(super) fn tree_of(&self, commit: Option<&str>) -> Result<String, String> {
+    pub(super) fn tree_of(&self, commit: Option<&str>) -> Result<String, CommitError> {
         match commit {
             Some(commit) => self.line(&["rev-parse", "--verify", &format!("{commit}^{{tree}}")]),
             None => Ok(self.empty_tree.clone()),
@@ -94,8 +94,8 @@ impl Repository {
     }
 
     /// An index of our own: a copy of the user's, so that git knows which files are unchanged without reading them.
-    pub(super) fn own_index(&self) -> Result<OwnIndex<'_>, String> {
-        let cannot = |error: io::Error| format!("{} cannot be written: {error}", self.scratch.display());
+    pub(super) fn own_index(&self) -> Result<OwnIndex<'_>, CommitError> {
+        let cannot = |error: io::Error| CommitError::file(&self.scratch, FileUse::Written, error);
         // What an attempt that was killed left there would make git fail (a stale lock).
         match fs::remove_dir_all(&self.scratch) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(cannot(error)),
@@ -111,15 +111,15 @@ impl Repository {
     }
 
     /// The path of a file in the git directory of this working tree, whether or not it exists.
-    pub(super) fn git_path(&self, name: &str) -> Result<PathBuf, String> {
+    pub(super) fn git_path(&self, name: &str) -> Result<PathBuf, CommitError> {
         let path = self.run(&["rev-parse", "--git-path", name], b"").map(without_newline)?;
         Ok(self.top.join(OsString::from_vec(path)))
     }
 
     /// A file for temporary content next to our own index.
-    pub(super) fn scratch_file(&self, name: &str, content: &[u8]) -> Result<PathBuf, String> {
+    pub(super) fn scratch_file(&self, name: &str, content: &[u8]) -> Result<PathBuf, CommitError> {
         let path = self.scratch.join(name);
-        fs::write(&path, content).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+        fs::write(&path, content).map_err(|error| CommitError::file(&path, FileUse::Written, error))?;
         Ok(path)
     }
 }
@@ -131,10 +131,10 @@ pub(super) struct OwnIndex<'r> {
 }
 
 impl OwnIndex<'_> {
-    pub(super) fn run(&self, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, String> {
+    pub(super) fn run(&self, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, CommitError> {
         let mut command = self.repository.command(arguments);
         self.use_in(&mut command);
-        printed_by(command, input)
+        Ok(printed_by(command, input)?)
     }
 
     /// Makes a git command work on this index.
@@ -156,14 +156,14 @@ impl OwnIndex<'_> {
         }
         let listed: Vec<u8> = paths.iter().flat_map(|path| path.iter().copied().chain([0])).collect();
         let list = self.repository.scratch_file("paths", &listed)?;
-        let list = File::open(&list).map_err(|error| format!("{} cannot be read: {error}", list.display()))?;
+        let list = File::open(&list).map_err(|error| CommitError::file(&list, FileUse::Read, error))?;
         let mut command = self.repository.command(&["update-index", "--add", "--remove", "-z", "--stdin"]);
         self.use_in(&mut command);
         self.repository.run_programs(command, Some(list)).map(drop)
     }
 
     /// The tree of what the index holds.
-    pub(super) fn tree(&self) -> Result<String, String> {
+    pub(super) fn tree(&self) -> Result<String, CommitError> {
         self.run(&["write-tree"], b"").map(text)
     }
 
@@ -189,18 +189,18 @@ fn copy_with_time(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Removes a file, if it exists.
-pub(super) fn remove(path: &Path) -> Result<(), String> {
+pub(super) fn remove(path: &Path) -> Result<(), CommitError> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(format!("{} cannot be removed: {error}", path.display())),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(CommitError::file(path, FileUse::Removed, error)),
         Ok(()) | Err(_) => Ok(()),
     }
 }
 
 /// The git directory of the working tree that a directory is in.
-pub(super) fn git_dir(dir: &Path) -> Result<PathBuf, String> {
+pub(super) fn git_dir(dir: &Path) -> Result<PathBuf, CommitError> {
     let mut command = git_command(dir);
     command.args(["rev-parse", "--absolute-git-dir"]);
-    printed_by(command, b"").map(|path| PathBuf::from(OsString::from_vec(without_newline(path))))
+    Ok(printed_by(command, b"").map(|path| PathBuf::from(OsString::from_vec(without_newline(path))))?)
 }
 
 pub(super) fn text(bytes: Vec<u8>) -> String {

@@ -1,7 +1,7 @@
 //! The working tree at one point in time.
 
-use super::NotCommitted;
 use super::repository::Repository;
+use super::{CommitError, NotCommitted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::Metadata;
@@ -66,9 +66,7 @@ impl Snapshot {
         let index = repository.own_index()?;
         let at = index.path().parent().and_then(|folder| folder.symlink_metadata().ok());
         let at = at.map(|folder| Stamp::of(&folder).changed).unwrap_or_default();
-        let staged = index
-            .tree()
-            .map_err(|why| format!("the index has unmerged files or is damaged; resolve the conflicts first: {why}"))?;
+        let staged = index.tree().map_err(|why| CommitError::Unmerged(Box::new(why)))?;
         index.update()?;
         let (untracked, repositories) = untracked(repository)?;
         let (left, others): (Vec<_>, Vec<_>) = untracked.into_iter().partition(|path| left_before.contains(path));
@@ -118,20 +116,20 @@ impl Snapshot {
 }
 
 /// The untracked files of the directory that are not ignored; and other repositories in it, which end with a slash.
-fn untracked(repository: &Repository) -> Result<(Paths, Paths), String> {
+fn untracked(repository: &Repository) -> Result<(Paths, Paths), CommitError> {
     Ok(listed(repository, &["--exclude-standard"])?.into_iter().partition(|path| !path.ends_with(b"/")))
 }
 
 /// The ignored files of the directory, and folders that are ignored as a whole. Git also lists folders in which every file happens to be
 /// ignored, followed by these files; a new file in such a folder would not be ignored.
-fn ignored(repository: &Repository) -> Result<BTreeSet<Vec<u8>>, String> {
+fn ignored(repository: &Repository) -> Result<BTreeSet<Vec<u8>>, CommitError> {
     let listed: BTreeSet<Vec<u8>> =
         listed(repository, &["--exclude-standard", "--ignored", "--directory"])?.into_iter().collect();
     let has_more = |folder: &Vec<u8>| listed.range(folder.clone()..).nth(1).is_some_and(|next| next.starts_with(folder));
     Ok(listed.iter().filter(|path| !path.ends_with(b"/") || !has_more(path)).cloned().collect())
 }
 
-fn listed(repository: &Repository, which: &[&str]) -> Result<Vec<Vec<u8>>, String> {
+fn listed(repository: &Repository, which: &[&str]) -> Result<Vec<Vec<u8>>, CommitError> {
     let mut list = repository.command(&["ls-files", "-z", "--others", "--full-name"]);
     list.args(which).args(["--", "."]).current_dir(&repository.dir);
     let listed = crate::git::printed_by(list, b"")?;

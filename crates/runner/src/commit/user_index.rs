@@ -7,6 +7,7 @@
 
 use super::merge::{Change, Versions, between, setting, staged};
 use super::repository::{Repository, remove};
+use super::{CommitError, FileUse};
 use crate::process::end_orphans;
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -29,7 +30,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Repairs what is left where we were killed while we changed the index: completes the change if its commit was made, else takes it back.
 /// Nobody may be committing in this working tree.
-pub(super) fn recover(repository: &Repository) -> Result<(), String> {
+pub(super) fn recover(repository: &Repository) -> Result<(), CommitError> {
     let names = Names::next_to(&repository.index);
     if !names.are_left_behind() {
         return Ok(());
@@ -37,7 +38,7 @@ pub(super) fn recover(repository: &Repository) -> Result<(), String> {
     let journal = Journal::read(&names.journal);
     if let Some(lock) = journal.as_ref().and_then(|journal| journal.lock.as_deref()) {
         // The git of a driver that was killed may still be at work, and would commit behind our back.
-        end_orphans(lock).map_err(|error| error.to_string())?;
+        end_orphans(lock).map_err(CommitError::Orphans)?;
     }
     remove_stale_locks(repository)?;
     let committed = match journal {
@@ -46,7 +47,7 @@ pub(super) fn recover(repository: &Repository) -> Result<(), String> {
     };
     if is_same_file(&names.own, &names.lock) {
         match committed.is_some() {
-            true => fs::rename(&names.lock, &repository.index).map_err(|error| cannot_write(&names.lock, &error))?,
+            true => fs::rename(&names.lock, &repository.index).map_err(|error| cannot_write(&names.lock, error))?,
             false => remove(&names.lock)?,
         }
     }
@@ -60,7 +61,7 @@ pub(super) fn recover(repository: &Repository) -> Result<(), String> {
 }
 
 /// Brings the files of the index that are still as they were in a tree to what is committed by now; what is staged otherwise stays.
-pub(super) fn set_unstaged(repository: &Repository, tree: &str) -> Result<(), String> {
+pub(super) fn set_unstaged(repository: &Repository, tree: &str) -> Result<(), CommitError> {
     let committed = repository.tree_of(repository.head()?.as_deref())?;
     let staged = staged(repository, &committed)?;
     let is_old = |path: &Vec<u8>, change: &Change| staged.get(path).is_some_and(|staged| staged.after == change.before);
@@ -76,7 +77,7 @@ pub(super) fn set_unstaged(repository: &Repository, tree: &str) -> Result<(), St
 }
 
 /// Removes the locks of the branch that a git of ours left when it was killed together with us. Any other git holds them for an instant.
-fn remove_stale_locks(repository: &Repository) -> Result<(), String> {
+fn remove_stale_locks(repository: &Repository) -> Result<(), CommitError> {
     let branch = repository.line(&["symbolic-ref", "--quiet", "HEAD"]).ok();
     for name in [Some("HEAD".to_owned()), branch].into_iter().flatten() {
         let lock = repository.git_path(&format!("{name}.lock"))?;
@@ -120,7 +121,7 @@ impl Journal {
     }
 
     /// Whether a commit was made on top of the one that was checked out before.
-    fn is_committed(&self, repository: &Repository) -> Result<bool, String> {
+    fn is_committed(&self, repository: &Repository) -> Result<bool, CommitError> {
         if repository.head()?.is_none() {
             return Ok(false);
         }
@@ -142,12 +143,12 @@ pub(super) struct Locked<'r> {
 
 impl<'r> Locked<'r> {
     /// Locks the index as git does.
-    pub(super) fn take(repository: &'r Repository) -> Result<Self, String> {
+    pub(super) fn take(repository: &'r Repository) -> Result<Self, CommitError> {
         let names = Names::next_to(&repository.index);
-        File::create(&names.own).map_err(|error| cannot_write(&names.own, &error))?;
+        File::create(&names.own).map_err(|error| cannot_write(&names.own, error))?;
         if let Ok(index) = repository.index.metadata() {
             // Others may have to read it too.
-            fs::set_permissions(&names.own, index.permissions()).map_err(|error| cannot_write(&names.own, &error))?;
+            fs::set_permissions(&names.own, index.permissions()).map_err(|error| cannot_write(&names.own, error))?;
         }
         let locked = Self { repository, names };
         let until = Instant::now() + PATIENCE;
@@ -156,10 +157,9 @@ impl<'r> Locked<'r> {
                 Ok(()) => return Ok(locked),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && Instant::now() < until => {}
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    let lock = locked.names.lock.display();
-                    return Err(format!("another git process is using this repository; if none is running, remove {lock}"));
+                    return Err(CommitError::Busy { lock: locked.names.lock.clone() });
                 }
-                Err(error) => return Err(cannot_write(&locked.names.lock, &error)),
+                Err(error) => return Err(cannot_write(&locked.names.lock, error)),
             }
             std::thread::sleep(LOOK_AGAIN);
         }
@@ -167,7 +167,7 @@ impl<'r> Locked<'r> {
 
     /// Writes the index with other versions of some files, to be installed once `HEAD` is no longer this commit, which a tree is about to
     /// replace.
-    pub(super) fn prepare(&self, versions: &Versions, head: Option<&str>, tree: &str) -> Result<(), String> {
+    pub(super) fn prepare(&self, versions: &Versions, head: Option<&str>, tree: &str) -> Result<(), CommitError> {
         let index = self.repository.own_index()?;
         let (arguments, input) = setting(self.repository, versions);
         index.run(&arguments, &input)?;
@@ -178,12 +178,12 @@ impl<'r> Locked<'r> {
             let lock = Some(self.repository.lock.clone());
             Journal { head: head.map(str::to_owned), tree: tree.to_owned(), lock }.write(&self.names.journal)
         };
-        write().map_err(|error| cannot_write(&self.names.lock, &error))
+        write().map_err(|error| cannot_write(&self.names.lock, error))
     }
 
     /// Makes what was prepared the user's index.
-    pub(super) fn install(self) -> Result<(), String> {
-        fs::rename(&self.names.lock, &self.repository.index).map_err(|error| cannot_write(&self.names.lock, &error))
+    pub(super) fn install(self) -> Result<(), CommitError> {
+        fs::rename(&self.names.lock, &self.repository.index).map_err(|error| cannot_write(&self.names.lock, error))
     }
 }
 
@@ -224,6 +224,6 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
     place(one).is_some_and(|one| Some(one) == place(other))
 }
 
-fn cannot_write(path: &Path, error: &io::Error) -> String {
-    format!("{} cannot be written: {error}", path.display())
+fn cannot_write(path: &Path, error: io::Error) -> CommitError {
+    CommitError::file(path, FileUse::Written, error)
 }

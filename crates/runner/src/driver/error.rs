@@ -1,6 +1,7 @@
 //! What can go wrong while a run is driven.
 
 use crate::load::LoadError;
+use crate::world::OrphanError;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Refusal;
 use lockgate_store::{DriverInfo, StoreError};
@@ -47,6 +48,6 @@ pub enum DriveError {
         /// The run.
         run: RunId,
         /// Why.
-        detail: String,
+        detail: OrphanError,
     },
 }

@@ -3,7 +3,7 @@
 use super::command::{failure, start};
 use super::values::Renderer;
 use super::{Shared, TaskCall, worktree};
-use crate::commit::{Message, NotCommitted, Place, Work};
+use crate::commit::{CommitError, Message, NotCommitted, Place, Work};
 use crate::git::git;
 use crate::process::Stop;
 use crate::root::Root;
@@ -105,7 +105,7 @@ impl Started {
         let committed = tokio::task::spawn_blocking(move || work.commit(&message));
         let cannot = |why: String| failure(FailureKind::Output, format!("its changes cannot be committed: {why}"));
         committed.await.map_err(|error| cannot(error.to_string()))?.map_err(|why| match why {
-            NotCommitted::Failed(why) => cannot(why),
+            NotCommitted::Failed(why) => cannot(why.to_string()),
             NotCommitted::Stopped => failure(FailureKind::Stopped, why.to_string()),
         })
     }
@@ -120,7 +120,7 @@ impl Started {
 }
 
 /// Repairs the working trees of a run where a commit was cut off by a kill.
-pub fn recover_commits(root: &Root, run: &RunId) -> Result<(), String> {
+pub fn recover_commits(root: &Root, run: &RunId) -> Result<(), CommitError> {
     let trees = std::fs::read_dir(root.folder().join(crate::worktree::FOLDER)).into_iter().flatten().flatten();
     let of_run = |name: &std::ffi::OsStr| name.to_string_lossy().split('-').next() == Some(run.as_str());
     let trees = trees.filter(|entry| of_run(&entry.file_name())).map(|entry| entry.path()).filter(|path| path.is_dir());

@@ -28,7 +28,7 @@ use crate::rehearse::Stubs;
 use crate::root::{Root, Step};
 use crate::script::Evaluator;
 use crate::secret::Masks;
-use crate::world::{Perform, Performed};
+use crate::world::{OrphanError, Perform, Performed};
 use command::Like;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -147,7 +147,7 @@ impl Perform for Performer {
     }
 
     /// Every attempt that was not seen to its end has left its lock file, whatever the history says of it.
-    fn end_orphans(&self, run: &Run) -> BoxFuture<'static, Result<(), String>> {
+    fn end_orphans(&self, run: &Run) -> BoxFuture<'static, Result<(), OrphanError>> {
         let locks = self.shared.root.lock_files(&run.id);
         let commits = run.workflow.commits();
         if locks.is_empty() && !commits {
@@ -156,20 +156,18 @@ impl Perform for Performer {
         let (root, run) = (self.shared.root.clone(), run.id.clone());
         let ended = tokio::task::spawn_blocking(move || {
             if locks.iter().any(|lock| crate::process::limit::is_inside(lock)) {
-                return Err(
-                    "this process was started by an interrupted attempt that `resume` has to end; resume the run from another terminal".to_owned()
-                );
+                return Err(OrphanError::Inside);
             }
             for lock in &locks {
-                crate::process::end_all_orphans(lock).map_err(|error| error.to_string())?;
+                crate::process::end_all_orphans(lock)?;
                 crate::process::remove_lock(lock);
             }
             match commits {
-                true => recover_commits(&root, &run),
+                true => Ok(recover_commits(&root, &run)?),
                 false => Ok(()),
             }
         });
-        async move { ended.await.map_err(|error| error.to_string())? }.boxed()
+        async move { ended.await? }.boxed()
     }
 }
 

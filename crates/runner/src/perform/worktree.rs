@@ -100,7 +100,7 @@ pub(super) async fn directory(shared: &Shared, wanted: Option<Wanted>, stop: &St
         worktree::make(&root, &tree, from.as_ref(), &stop)
     });
     made.await.map_err(|error| start(error.to_string()))?.map_err(|why| match why {
-        NotMade::Failed(_) => start(why.to_string()),
+        NotMade::Failed(why) => start(why.to_string()),
         NotMade::Stopped => failure(FailureKind::Stopped, why.to_string()),
     })
 }

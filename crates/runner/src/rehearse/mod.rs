@@ -32,7 +32,7 @@ use crate::perform::Performer;
 use crate::root::Root;
 use crate::script::Evaluator;
 use crate::start::{Beginning, Frozen, WorkflowFile};
-use crate::world::{Clock, Perform, Performed, Stop, World};
+use crate::world::{Clock, OrphanError, Perform, Performed, Stop, World};
 use clock::LeapingClock;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -190,7 +190,7 @@ impl Perform for InTurn {
         .boxed()
     }
 
-    fn end_orphans(&self, _: &Run) -> BoxFuture<'static, Result<(), String>> {
+    fn end_orphans(&self, _: &Run) -> BoxFuture<'static, Result<(), OrphanError>> {
         // No process was started that could have been left behind.
         futures::future::ready(Ok(())).boxed()
     }

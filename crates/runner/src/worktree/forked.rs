@@ -1,7 +1,7 @@
 //! Branches of a fork: it continues from the work of another run, so its worktrees start where those of that run are.
 
 use super::{Kept, Tree, kept};
-use crate::git::git;
+use crate::git::{GitError, git};
 use crate::root::Root;
 use lockgate_engine::id::RunId;
 
@@ -16,7 +16,7 @@ pub struct Branched {
 impl Branched {
     /// Creates a branch of the fork at the tip of each branch of the other run, so that later commits there do not change the fork. The
     /// worktrees are created when something works in them.
-    pub fn create(root: &Root, parent: &RunId, fork: &RunId) -> Result<Self, String> {
+    pub fn create(root: &Root, parent: &RunId, fork: &RunId) -> Result<Self, GitError> {
         let mut branched = Self::default();
         for kept in kept(root, Some(parent))? {
             let Some(tip) = kept.tip.clone() else { continue };

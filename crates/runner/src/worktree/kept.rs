@@ -1,8 +1,8 @@
 //! Worktrees that are there: what lies in them, and how they are merged and removed. Nothing is removed that holds work, unless a person
 //! says so.
 
-use super::{BRANCHES, FOLDER, Tree};
-use crate::git::git;
+use super::{BRANCHES, FOLDER, NotRemoved, Tree, WorktreeError};
+use crate::git::{GitError, git};
 use crate::root::Root;
 use lockgate_engine::id::RunId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,7 +43,7 @@ impl Kept {
 }
 
 /// The worktrees of a run, or of all runs, in the order of their names. Where there never was one, git is not called.
-pub fn kept(root: &Root, run: Option<&RunId>) -> Result<Vec<Kept>, String> {
+pub fn kept(root: &Root, run: Option<&RunId>) -> Result<Vec<Kept>, GitError> {
     let Ok(entries) = std::fs::read_dir(root.folder().join(FOLDER)) else { return Ok(Vec::new()) };
     let folders =
         entries.flatten().filter(|entry| entry.path().is_dir()).filter_map(|entry| entry.file_name().into_string().ok());
@@ -55,7 +55,7 @@ pub fn kept(root: &Root, run: Option<&RunId>) -> Result<Vec<Kept>, String> {
 }
 
 /// Our branches, without what all their names begin with, and the commits they stand at.
-fn branches(dir: &Path) -> Result<BTreeMap<String, String>, String> {
+fn branches(dir: &Path) -> Result<BTreeMap<String, String>, GitError> {
     let listed = git(dir, &["for-each-ref", "--format=%(objectname) %(refname)", &format!("refs/heads/{BRANCHES}")])?;
     let ours = format!("refs/heads/{BRANCHES}");
     let split = |line: &str| {
@@ -100,13 +100,13 @@ fn own_commits<'c>(dir: &Path, of: impl Iterator<Item = &'c str>, without: Optio
 }
 
 /// What is changed in a folder and not committed.
-fn changes(dir: &Path, untracked: &str) -> Result<Vec<String>, String> {
+fn changes(dir: &Path, untracked: &str) -> Result<Vec<String>, GitError> {
     let told = git(dir, &["status", "--porcelain", &format!("--untracked-files={untracked}")])?;
     Ok(told.lines().map(|line| line.get(3..).unwrap_or(line).to_owned()).collect())
 }
 
 /// Why a worktree was not merged.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum NotMerged {
     /// The root has changes that were not committed.
     RootChanged(Vec<String>),
@@ -119,7 +119,7 @@ pub enum NotMerged {
     /// Both changed the same; all is as it was.
     Conflict(Vec<String>),
     /// Git said something else.
-    Git(String),
+    Git(GitError),
 }
 
 /// Merges the branch of a worktree into the branch that the root has checked out. Gives that branch.
@@ -152,12 +152,13 @@ pub fn merge(root: &Root, kept: &Kept) -> Result<String, NotMerged> {
 
 /// Removes a worktree and its branch. Git looks once more whether the folder is clean, unless what is in it may be lost, and the branch
 /// must still stand where it was seen.
-pub fn remove(root: &Root, kept: &Kept, even_with_work: bool) -> Result<(), String> {
+pub fn remove(root: &Root, kept: &Kept, even_with_work: bool) -> Result<(), WorktreeError> {
     let _alone = super::MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let path = kept.folder.to_string_lossy().into_owned();
+    let not_removed = |why: NotRemoved| WorktreeError::NotRemoved { path: kept.folder.clone(), why };
     if kept.tree.is_incomplete(root) {
         super::discard(root, &kept.folder)?;
-        std::fs::remove_file(kept.tree.creating(root)).map_err(|error| format!("{path} cannot be removed: {error}"))?;
+        std::fs::remove_file(kept.tree.creating(root)).map_err(|error| not_removed(error.into()))?;
     } else if kept.has_folder {
         let force: &[&str] = if even_with_work { &["--force"] } else { &[] };
         let removed = git(root.dir(), &[&["worktree", "remove"], force, &[path.as_str()]].concat());
@@ -165,21 +166,21 @@ pub fn remove(root: &Root, kept: &Kept, even_with_work: bool) -> Result<(), Stri
             Ok(_) => {}
             // A folder that is no worktree any more, because its repository forgot it.
             Err(_) if even_with_work => {
-                std::fs::remove_dir_all(&kept.folder).map_err(|error| format!("{path} cannot be removed: {error}"))?;
+                std::fs::remove_dir_all(&kept.folder).map_err(|error| not_removed(error.into()))?;
             }
-            Err(why) => return Err(format!("{path} cannot be removed: {why}")),
+            Err(why) => return Err(not_removed(why.into())),
         }
     }
     git(root.dir(), &["worktree", "prune"])?;
     if let Some(tip) = &kept.tip {
         let name = format!("refs/heads/{}", kept.tree.branch());
-        git(root.dir(), &["update-ref", "-d", &name, tip]).map_err(|why| format!("its branch cannot be removed: {why}"))?;
+        git(root.dir(), &["update-ref", "-d", &name, tip]).map_err(WorktreeError::BranchNotRemoved)?;
     }
     Ok(())
 }
 
 /// Removes what a run left that holds no work, those of tasks first, since they may hang on that of the run. Gives what stays.
-pub fn tidy(root: &Root, run: &RunId) -> Result<Vec<Kept>, String> {
+pub fn tidy(root: &Root, run: &RunId) -> Result<Vec<Kept>, GitError> {
     let mut stays = Vec::new();
     for kept in kept(root, Some(run))?.into_iter().rev() {
         if kept.has_work() || remove(root, &kept, false).is_err() {

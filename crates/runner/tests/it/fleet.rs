@@ -13,6 +13,7 @@ use lockgate_engine::spec::workflow::{Phase, Task, Work, Workflow};
 use lockgate_runner::driver::{DriveError, Halt, Listener, Paused, begin_detached};
 use lockgate_runner::fleet::{Fleet, Until, Watcher};
 use lockgate_runner::start::Prepared;
+use lockgate_runner::world::OrphanError;
 use lockgate_runner::world::{Perform, Performed, Stop, SystemClock, World};
 use lockgate_store::conformance::{Scribe, timer_row};
 use lockgate_store::{MemoryStore, Store};
@@ -117,7 +118,7 @@ impl Perform for Panicking {
         })
     }
 
-    fn end_orphans(&self, _: &Run) -> BoxFuture<'static, Result<(), String>> {
+    fn end_orphans(&self, _: &Run) -> BoxFuture<'static, Result<(), OrphanError>> {
         Box::pin(std::future::ready(Ok(())))
     }
 }

@@ -3,7 +3,7 @@
 use futures::future::BoxFuture;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::effect::Effect;
-use lockgate_runner::world::{Perform, Performed, Stop};
+use lockgate_runner::world::{OrphanError, Perform, Performed, Stop};
 
 /// Begins nothing, and writes nothing by itself.
 pub(crate) struct Nobody;
@@ -13,7 +13,7 @@ impl Perform for Nobody {
         panic!("{effect:?} was begun")
     }
 
-    fn end_orphans(&self, _: &Run) -> BoxFuture<'static, Result<(), String>> {
+    fn end_orphans(&self, _: &Run) -> BoxFuture<'static, Result<(), OrphanError>> {
         Box::pin(async { Ok(()) })
     }
 }

@@ -16,7 +16,7 @@ use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind, Output
 use lockgate_engine::run::pipeline::PipelineWish;
 use lockgate_engine::spec::workflow::{Checkpoint, Over};
 use lockgate_engine::time::Timestamp;
-use lockgate_runner::world::{Clock, Perform, Performed, Stop};
+use lockgate_runner::world::{Clock, OrphanError, Perform, Performed, Stop};
 use lockgate_store::{Fault, MemoryStore};
 use serde_json::Value;
 use std::pin::Pin;
@@ -228,7 +228,7 @@ impl Perform for Hands {
         }
     }
 
-    fn end_orphans(&self, _: &Run) -> BoxFuture<'static, Result<(), String>> {
+    fn end_orphans(&self, _: &Run) -> BoxFuture<'static, Result<(), OrphanError>> {
         async {
             GiveWay(1).await;
             Ok(())

@@ -10,7 +10,7 @@ use lockgate_engine::run::command::{CommandKind, TaskOutcome};
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::{Failure, FailureKind};
 use lockgate_engine::time::Timestamp;
-use lockgate_runner::world::{Clock, Perform, Performed, Stop};
+use lockgate_runner::world::{Clock, OrphanError, Perform, Performed, Stop};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -113,7 +113,7 @@ impl Perform for Hands {
         }
     }
 
-    fn end_orphans(&self, _: &Run) -> BoxFuture<'static, Result<(), String>> {
+    fn end_orphans(&self, _: &Run) -> BoxFuture<'static, Result<(), OrphanError>> {
         futures::future::ready(Ok(())).boxed()
     }
 }
