@@ -46,7 +46,7 @@ fn duration(text: &str) {
                 assert_eq!(duration, Duration::from_secs(u64::from(days) * 86_400));
             }
         }
-        Err(message) if text.chars().count() <= 200 => can_be_shown(&message),
+        Err(message) if text.chars().count() <= 200 => can_be_shown(&message.to_string()),
         Err(_) => {}
     }
 }

@@ -55,16 +55,27 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
+/// Why a text is not a duration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DurationError {
+    /// It is less than nothing.
+    #[error("{0:?} is negative")]
+    Negative(String),
+    /// It is written in no notation that is known.
+    #[error("{0:?} is not a duration; write it as 30s, 5m, 1h 30m or PT30M")]
+    Unreadable(String),
+}
+
 /// Reads a duration as people write it: `30s`, `1h 30m`, `PT30M`; a bare number is refused because its unit is a guess.
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
+pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     let parsed: Result<jiff::SignedDuration, _> = text.trim().parse();
     let days = text.trim().strip_suffix('d').and_then(|n| n.trim().parse::<u64>().ok());
     if let Some(days) = days {
         return Ok(Duration::from_secs(days.saturating_mul(86_400)));
     }
     match parsed {
-        Ok(signed) => Duration::try_from(signed).map_err(|_| format!("{text:?} is negative")),
-        Err(_) => Err(format!("{text:?} is not a duration; write it as 30s, 5m, 1h 30m or PT30M")),
+        Ok(signed) => Duration::try_from(signed).map_err(|_| DurationError::Negative(text.to_owned())),
+        Err(_) => Err(DurationError::Unreadable(text.to_owned())),
     }
 }
 

@@ -11,7 +11,7 @@ pub fn complete<'w>(given: &mut BTreeMap<String, Value>, workflow: &'w Workflow)
     let mut missing = Vec::new();
     for (name, input) in &workflow.inputs {
         let value = match given.get(name) {
-            Some(value) => input.kind.read(value).map_err(|why| wrong(name, &why))?,
+            Some(value) => input.kind.read(value).map_err(|why| wrong(name, &why.to_string()))?,
             None => match &input.default {
                 Some(default) => default.clone(),
                 None if !input.required => continue,

@@ -183,7 +183,7 @@ fn refuse_without_agent(workflow: &Workflow, instead: Option<&str>, config: &Con
         for task in &phase.tasks {
             let Some(work) = task.agent() else { continue };
             if let Err(why) = configured.choose(work.agent.as_deref()) {
-                let message = format!("task {}/{} needs an agent: {}", phase.id, task.id, neutral::line(&why));
+                let message = format!("task {}/{} needs an agent: {}", phase.id, task.id, neutral::line(&why.to_string()));
                 return Err(Error::new(Code::NoAgent, message));
             }
         }

@@ -19,37 +19,70 @@ pub struct Subagent {
 /// At most so many agents are called at once.
 pub const MOST_SUBAGENTS: usize = 1_000;
 
+/// Why what a script returned names no agents.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SubagentError {
+    /// It is something else than a list.
+    #[error("it must return a list of agents such as [{{ type: 'reviewer', config: {{}} }}]")]
+    NotAList,
+    /// It names more agents than may be called.
+    #[error("it names {named} agents, and there may be {MOST_SUBAGENTS}")]
+    TooMany {
+        /// How many.
+        named: usize,
+    },
+    /// An agent has no type.
+    #[error("an agent needs a `type`: {0}")]
+    NoType(Value),
+    /// The configuration of an agent is something else than a map.
+    #[error("the `config` of agent `{kind}` must be a map of keys and values, not {found}")]
+    ConfigNotAMap {
+        /// The agent's type.
+        kind: String,
+        /// What it is.
+        found: Value,
+    },
+    /// An agent would write elsewhere.
+    #[error("the output path `{path}` of agent `{kind}` leads out of the output directory")]
+    OutputOutside {
+        /// The agent's type.
+        kind: String,
+        /// The path.
+        path: String,
+    },
+}
+
 impl Subagent {
     /// Reads what a script returned: a list of `{type, config}` or of types.
-    pub fn list(value: &Value) -> Result<Vec<Self>, String> {
+    pub fn list(value: &Value) -> Result<Vec<Self>, SubagentError> {
         let items = match value {
             Value::Null => return Ok(Vec::new()),
             Value::Array(items) => items,
-            _ => return Err("it must return a list of agents such as [{ type: 'reviewer', config: {} }]".into()),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => return Err(SubagentError::NotAList),
         };
         if items.len() > MOST_SUBAGENTS {
-            return Err(format!("it names {} agents, and there may be {MOST_SUBAGENTS}", items.len()));
+            return Err(SubagentError::TooMany { named: items.len() });
         }
         items.iter().map(Self::one).collect()
     }
 
-    fn one(value: &Value) -> Result<Self, String> {
+    fn one(value: &Value) -> Result<Self, SubagentError> {
         let (kind, config) = match value {
             Value::String(kind) => (Some(kind.as_str()), None),
             Value::Object(fields) => (fields.get("type").and_then(Value::as_str), fields.get("config")),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => (None, None),
         };
         let kind = kind.map(str::trim).filter(|kind| !kind.is_empty());
-        let kind = kind.ok_or_else(|| format!("an agent needs a `type`: {value}"))?;
+        let kind = kind.ok_or_else(|| SubagentError::NoType(value.clone()))?;
         let config = match config {
             None | Some(Value::Null) => BTreeMap::new(),
             Some(Value::Object(config)) => config.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
-            Some(other) => return Err(format!("the `config` of agent `{kind}` must be a map of keys and values, not {other}")),
+            Some(other) => return Err(SubagentError::ConfigNotAMap { kind: kind.to_owned(), found: other.clone() }),
         };
         if let Some(path) = config.get("output_path").and_then(Value::as_str)
             && (path.starts_with('/') || path.split('/').any(|part| part == ".."))
         {
-            return Err(format!("the output path `{path}` of agent `{kind}` leads out of the output directory"));
+            return Err(SubagentError::OutputOutside { kind: kind.to_owned(), path: path.to_owned() });
         }
         Ok(Self { kind: kind.to_owned(), config })
     }

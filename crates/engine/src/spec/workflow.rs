@@ -16,7 +16,7 @@ pub use plan::PlanPart;
 pub use question::{Automatic, Check, Deadline, OnDeadline, Policy, Question, Waits};
 pub use shell::Shell;
 pub use spread::CHECK_FAILED;
-pub use spread::{Commit, ForEach, Holds, Input, InputKind, Join, Over, Until, Worktree};
+pub use spread::{Commit, ForEach, Holds, Input, InputError, InputKind, Join, Over, Until, Worktree};
 
 use crate::hold::Choice;
 use crate::id::{GateId, PhaseId, TaskId};

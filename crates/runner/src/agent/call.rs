@@ -1,7 +1,7 @@
 //! From a prompt to the command that puts it to an agent.
 
 use super::preset::{Ability, Piece, Preset, Prompt};
-use super::{PromptBy, Setting};
+use super::{AgentError, PromptBy, Setting};
 use lockgate_engine::template::{Escape, render};
 use serde_json::json;
 use std::borrow::Cow;
@@ -59,14 +59,14 @@ pub struct Invocation {
 }
 
 /// How to put this to the agent. What its program cannot do is an error that says so.
-pub fn call(setting: &Setting, preset: Option<&Preset>, ask: &Ask<'_>) -> Result<Invocation, String> {
+pub fn call(setting: &Setting, preset: Option<&Preset>, ask: &Ask<'_>) -> Result<Invocation, AgentError> {
     let model = ask.model.or(setting.model.as_deref());
     let named = model.into_iter().map(|model| ("model", model));
     let allowed = ask.tools_allow.iter().map(|tool| ("tool", tool.as_str()));
     let denied = ask.tools_deny.iter().map(|tool| ("tool", tool.as_str()));
     for (what, name) in named.chain(allowed).chain(denied) {
         if name.is_empty() || name.starts_with('-') {
-            return Err(format!("{name:?} is no name of a {what}"));
+            return Err(AgentError::NotAName { name: name.to_owned(), what });
         }
     }
     let mut words = Words::starting(setting, preset)?;
@@ -82,9 +82,9 @@ fn with_preset(
     ask: &Ask<'_>,
     model: Option<&str>,
     words: &mut Words,
-) -> Result<Invocation, String> {
-    let able = |ability: Ability, wanted: bool, what: &str| match wanted && !preset.can(ability) {
-        true => Err(format!("the agent preset {:?} has no way to {what}", preset.name)),
+) -> Result<Invocation, AgentError> {
+    let able = |ability: Ability, wanted: bool, what: &'static str| match wanted && !preset.can(ability) {
+        true => Err(AgentError::PresetCannot { preset: preset.name.clone(), what }),
         false => Ok(()),
     };
     able(Ability::Model, model.is_some(), "choose a model")?;
@@ -102,7 +102,7 @@ fn with_preset(
     able(Ability::Resume, resume.is_some(), "go on with a session")?;
     for id in [fresh, resume].into_iter().flatten() {
         if !is_session_id(id) {
-            return Err(format!("{id:?} is no id of a session"));
+            return Err(AgentError::NotASession(id.to_owned()));
         }
     }
     let by = match (setting.prompt_by, preset.prompt) {
@@ -113,7 +113,7 @@ fn with_preset(
         PromptBy::Stdin => None,
         PromptBy::Argument => Some(argument(ask.prompt)?),
         PromptBy::File => {
-            return Err(format!("the agent preset {:?} takes no prompt from a file; leave out `prompt`", preset.name));
+            return Err(AgentError::PromptFile(preset.name.clone()));
         }
     };
     let list = |tools: &[String]| (!tools.is_empty()).then(|| tools.join(","));
@@ -143,8 +143,8 @@ fn with_preset(
     Ok(Invocation { command: words.take(), stdin, policy, session: fresh.or(resume).map(str::to_owned) })
 }
 
-fn plain(setting: &Setting, ask: &Ask<'_>, model: Option<&str>, words: &mut Words) -> Result<Invocation, String> {
-    let cannot = |what: &str| Err(format!("a plain command has no way to {what}; use an agent preset"));
+fn plain(setting: &Setting, ask: &Ask<'_>, model: Option<&str>, words: &mut Words) -> Result<Invocation, AgentError> {
+    let cannot = |what: &'static str| Err(AgentError::CommandCannot(what));
     if matches!(ask.session, SessionAsk::Resume { .. }) {
         return cannot("go on with a session");
     }
@@ -156,14 +156,14 @@ fn plain(setting: &Setting, ask: &Ask<'_>, model: Option<&str>, words: &mut Word
     }
     let mentions = |what: &str| setting.args.iter().any(|argument| argument.contains(what));
     if model.is_some() && !mentions("{model}") {
-        return Err("the agent's command is not told the model; put `{model}` into its `args`".to_owned());
+        return Err(AgentError::ModelNotTold);
     }
     if model.is_none() && mentions("{model}") {
-        return Err("the agent's `args` ask for `{model}`, and no model is set; set `model`".to_owned());
+        return Err(AgentError::ModelNotSet);
     }
     let stands_for_prompt = match setting.prompt_by {
         PromptBy::Stdin if mentions("{prompt}") => {
-            return Err("the agent's `args` ask for `{prompt}`, which comes on standard input; set `prompt: argument`".to_owned());
+            return Err(AgentError::PromptOnStdin);
         }
         PromptBy::Stdin => None,
         PromptBy::Argument => Some(argument(ask.prompt)?),
@@ -201,9 +201,9 @@ fn from_file(command: &str) -> String {
     )
 }
 
-fn argument(prompt: &str) -> Result<&str, String> {
+fn argument(prompt: &str) -> Result<&str, AgentError> {
     match prompt.len() > LONGEST_ARGUMENT {
-        true => Err(format!("the prompt is too long for an argument ({} bytes); set `prompt: stdin`", prompt.len())),
+        true => Err(AgentError::PromptTooLong { bytes: prompt.len() }),
         false => Ok(prompt),
     }
 }
@@ -226,29 +226,29 @@ struct Words {
 }
 
 impl Words {
-    fn starting(setting: &Setting, preset: Option<&Preset>) -> Result<Self, String> {
+    fn starting(setting: &Setting, preset: Option<&Preset>) -> Result<Self, AgentError> {
         let command = match (&setting.command, preset) {
             (Some(command), _) => Cow::Borrowed(command.trim()),
             (None, Some(preset)) => Cow::Owned(quoted(&preset.program)?),
-            (None, None) => return Err("an agent needs a `preset` or a `command`".to_owned()),
+            (None, None) => return Err(AgentError::NoProgram),
         };
         if command.is_empty() || command.contains('\0') {
-            return Err("the agent's `command` is no command".to_owned());
+            return Err(AgentError::NotACommand);
         }
         Ok(Self { command: command.into_owned() })
     }
 
-    fn push(&mut self, word: &str) -> Result<(), String> {
+    fn push(&mut self, word: &str) -> Result<(), AgentError> {
         self.command.push(' ');
         self.command.push_str(&quoted(word)?);
         Ok(())
     }
 
-    fn add(&mut self, given: &[String], value: &str) -> Result<(), String> {
+    fn add(&mut self, given: &[String], value: &str) -> Result<(), AgentError> {
         given.iter().try_for_each(|word| self.push(&word.replace("{}", value)))
     }
 
-    fn add_all<'v>(&mut self, given: &[String], values: impl IntoIterator<Item = &'v str>) -> Result<(), String> {
+    fn add_all<'v>(&mut self, given: &[String], values: impl IntoIterator<Item = &'v str>) -> Result<(), AgentError> {
         values.into_iter().try_for_each(|value| self.add(given, value))
     }
 
@@ -258,13 +258,13 @@ impl Words {
 }
 
 /// One word of a shell command, whatever it holds. A word that no shell could mistake stays as it is, which reads better in logs.
-fn quoted(word: &str) -> Result<String, String> {
+fn quoted(word: &str) -> Result<String, AgentError> {
     if word.contains('\0') {
-        return Err("an argument of the agent's command has a NUL in it".to_owned());
+        return Err(AgentError::Nul);
     }
     let harmless = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'/' | b',' | b':');
     if !word.is_empty() && word.bytes().all(harmless) {
         return Ok(word.to_owned());
     }
-    render("{{vars.word}}", &json!({"vars": {"word": word}}), Escape::Shell).map_err(|error| error.to_string())
+    Ok(render("{{vars.word}}", &json!({"vars": {"word": word}}), Escape::Shell)?)
 }

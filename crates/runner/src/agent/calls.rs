@@ -1,7 +1,7 @@
 //! The commands that come of a setting, a preset and what is asked.
 
 use super::call::dollars;
-use super::{Ask, PromptBy, SessionAsk, Setting, call, preset, preset_names};
+use super::{AgentError, Ask, PromptBy, SessionAsk, Setting, call, preset, preset_names};
 
 const FRESH: SessionAsk<'static> = SessionAsk::Fresh { id: "0b5c-id" };
 
@@ -17,7 +17,7 @@ fn ask(prompt: &str) -> Ask<'_> {
     }
 }
 
-fn command(name: &str, ask: &Ask<'_>) -> Result<String, String> {
+fn command(name: &str, ask: &Ask<'_>) -> Result<String, AgentError> {
     let setting = Setting { args: vec!["--own".into()], ..Setting::default() };
     call(&setting, Some(preset(name)?), ask).map(|invocation| invocation.command)
 }
@@ -102,15 +102,15 @@ fn tools_and_costs_are_passed_where_the_program_can_do_it_and_refused_where_not(
     );
     assert_eq!(command("gemini", &with_tools).unwrap(), "gemini --output-format stream-json --policy /run/policy.toml --own");
     for name in ["codex", "cursor", "opencode"] {
-        let error = command(name, &Ask { tools_deny: &[], ..with_tools }).unwrap_err();
+        let error = command(name, &Ask { tools_deny: &[], ..with_tools }).unwrap_err().to_string();
         assert!(error.contains(name) && error.contains("no way to allow tools"), "{error}");
     }
     for name in ["codex", "cursor", "opencode"] {
-        let error = command(name, &Ask { tools_allow: &[], ..with_tools }).unwrap_err();
+        let error = command(name, &Ask { tools_allow: &[], ..with_tools }).unwrap_err().to_string();
         assert!(error.contains(name) && error.contains("no way to deny tools"), "{error}");
     }
     for name in ["codex", "cursor", "opencode", "gemini", "copilot", "qwen"] {
-        let error = command(name, &Ask { max_cost_micros: Some(1), ..ask("hello") }).unwrap_err();
+        let error = command(name, &Ask { max_cost_micros: Some(1), ..ask("hello") }).unwrap_err().to_string();
         assert!(error.contains(name) && error.contains("no way to limit what a call costs"), "{error}");
     }
 }
@@ -134,7 +134,7 @@ fn a_prompt_can_be_an_argument_unless_it_is_too_long() {
         let invocation = call(&setting, preset(name).ok(), &ask("- do this")).unwrap();
         assert!(invocation.command.ends_with(" '--prompt=- do this'"), "no option: {}", invocation.command);
     }
-    let error = call(&setting, preset("copilot").ok(), &ask(&"x".repeat(200_000))).unwrap_err();
+    let error = call(&setting, preset("copilot").ok(), &ask(&"x".repeat(200_000))).unwrap_err().to_string();
     assert!(error.contains("too long for an argument"), "{error}");
     assert!(call(&setting, preset("copilot").ok(), &ask("a\0b")).is_err());
 }
@@ -142,13 +142,13 @@ fn a_prompt_can_be_an_argument_unless_it_is_too_long() {
 #[test]
 fn a_plain_command_says_what_it_cannot_do() {
     let setting = Setting { command: Some("my agent".into()), ..Setting::default() };
-    let error = |ask: &Ask<'_>| call(&setting, None, ask).unwrap_err();
+    let error = |ask: &Ask<'_>| call(&setting, None, ask).unwrap_err().to_string();
     assert!(error(&Ask { model: Some("m"), ..ask("x") }).contains("`{model}`"));
     assert!(error(&Ask { session: SessionAsk::Resume { id: "1" }, ..ask("x") }).contains("go on with a session"));
     assert!(error(&Ask { max_cost_micros: Some(1), ..ask("x") }).contains("limit what a call costs"));
     let tools = ["Read".to_owned()];
     assert!(error(&Ask { tools_deny: &tools, ..ask("x") }).contains("deny tools"));
-    assert!(call(&Setting::default(), None, &ask("x")).unwrap_err().contains("`preset` or a `command`"));
+    assert!(call(&Setting::default(), None, &ask("x")).unwrap_err().to_string().contains("`preset` or a `command`"));
 }
 
 #[test]

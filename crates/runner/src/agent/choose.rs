@@ -1,6 +1,6 @@
 //! Which agent works: what the command line, the workflow and the settings say, in this order.
 
-use super::{Preset, Setting, preset, preset_names};
+use super::{AgentError, Preset, Setting, preset};
 use lockgate_engine::spec::workflow::DEFAULT_AGENT;
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub struct Chosen {
 
 impl Configured {
     /// The agent that works where this one is asked for.
-    pub fn choose(&self, wanted: Option<&str>) -> Result<Chosen, String> {
+    pub fn choose(&self, wanted: Option<&str>) -> Result<Chosen, AgentError> {
         if let Some(command) = &self.instead {
             let setting = Setting { command: Some(command.clone()), ..Setting::default() };
             return chosen(command.clone(), setting);
@@ -39,16 +39,11 @@ impl Configured {
             }
         }
         let wanted = wanted.filter(|name| *name != DEFAULT_AGENT);
-        let whose = wanted.map(|name| format!(" for `{name}`")).unwrap_or_default();
-        Err(format!(
-            "no agent is configured{whose}; write `agents: {{ default: claude }}` into the workflow or into .lockgate/config.yaml, or begin a \
-             run with --agent COMMAND ({} are known, any other command gets the prompt on its standard input)",
-            preset_names().join(", ")
-        ))
+        Err(AgentError::NotConfigured { wanted: wanted.map(str::to_owned) })
     }
 }
 
-fn chosen(name: String, setting: Setting) -> Result<Chosen, String> {
+fn chosen(name: String, setting: Setting) -> Result<Chosen, AgentError> {
     // The bare name of a known program is that program.
     let known = setting.command.as_deref().filter(|_| setting.preset.is_none()).and_then(|command| preset(command).ok());
     if let Some(known) = known {
@@ -79,7 +74,7 @@ mod tests {
         assert_eq!((default.name.as_str(), default.preset.map(|preset| preset.name.as_str())), ("default", Some("claude")));
         configured.instead = Some("./stand-in".into());
         assert_eq!(name(&configured, Some("reviewer")), Ok(Some("./stand-in".into())));
-        let told = Configured::default().choose(Some("scout")).unwrap_err();
+        let told = Configured::default().choose(Some("scout")).unwrap_err().to_string();
         assert!(told.contains("for `scout`") && told.contains("--agent"), "{told}");
     }
 }

@@ -1,5 +1,6 @@
 //! What is known about the program of an agent, read from data.
 
+use super::AgentError;
 use super::path::{Line, Paths, Pattern};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -52,8 +53,8 @@ pub enum Ability {
 }
 
 /// The preset of this name, or which there are.
-pub fn preset(name: &str) -> Result<&'static Preset, String> {
-    PRESETS.get(name).ok_or_else(|| format!("there is no agent preset {name:?}; there are {}", preset_names().join(", ")))
+pub fn preset(name: &str) -> Result<&'static Preset, AgentError> {
+    PRESETS.get(name).ok_or_else(|| AgentError::NoPreset(name.to_owned()))
 }
 
 /// The names of all presets.
@@ -63,8 +64,9 @@ pub fn preset_names() -> Vec<&'static str> {
 
 impl Preset {
     /// Reads a preset from its file.
-    pub fn read(name: &str, text: &str) -> Result<Self, String> {
-        let file: File = serde_saphyr::from_str(text).map_err(|error| format!("the preset {name:?} cannot be read: {error}"))?;
+    pub fn read(name: &str, text: &str) -> Result<Self, AgentError> {
+        let file: File = serde_saphyr::from_str(text)
+            .map_err(|error| AgentError::UnreadablePreset { name: name.to_owned(), detail: error.to_string() })?;
         let File { program, prompt, usage_of, login, arguments, rules } = file;
         Ok(Self { name: name.to_owned(), program, prompt, usage_of, login, arguments, rules: rules.into() })
     }
@@ -261,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_preset_that_is_not_there_is_told_with_those_that_are() {
-        let error = preset("cluade").unwrap_err();
+        let error = preset("cluade").unwrap_err().to_string();
         assert_eq!(
             error,
             "there is no agent preset \"cluade\"; there are claude, codex, copilot, cursor, gemini, opencode, qwen"
@@ -273,7 +275,7 @@ mod tests {
         let text = "program: mine\nprompt: argument\nlogin: [Log in]\narguments: [{always: [-x]}, own, {prompt: ['{}']}]\nrules: [{when: {kind: end}, text: answer}]\n";
         let mine = Preset::read("mine", text).unwrap();
         assert!(!mine.can(Ability::Resume));
-        let error = Preset::read("mine", &text.replace("text:", "txet:")).unwrap_err();
+        let error = Preset::read("mine", &text.replace("text:", "txet:")).unwrap_err().to_string();
         assert!(error.starts_with("the preset \"mine\" cannot be read: ") && error.contains("txet"), "{error}");
     }
 }

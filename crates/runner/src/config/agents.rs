@@ -45,7 +45,7 @@ fn known_preset(value: &Value<'_>) -> Result<String, Problem> {
     let name = text(value, "`preset`")?;
     match crate::agent::preset(&name) {
         Ok(_) => Ok(name),
-        Err(why) => Err(value.problem(why, None)),
+        Err(why) => Err(value.problem(why.to_string(), None)),
     }
 }
 

@@ -5,7 +5,7 @@ use super::command::{Like, Prepared, explain, failure, prepare, renderer, start}
 use super::prompt::Around;
 use super::values::{Ready, Renderer, TaskValues};
 use super::{Shared, TaskCall, handover, login, script, worktree};
-use crate::agent::{Ability, Ask, Chosen, Configured, Reader, SessionAsk, Told, call};
+use crate::agent::{Ability, AgentError, Ask, Chosen, Configured, Reader, SessionAsk, Told, call};
 use crate::driver::record;
 use crate::files::{Places, make_output_folder, output_place, read_output, write_output};
 use crate::process::{self, Ended, How, Stop};
@@ -42,7 +42,7 @@ struct Work {
     prepared: Prepared,
     renderer: Renderer,
     around: Around,
-    chosen: Result<Chosen, String>,
+    chosen: Result<Chosen, AgentError>,
     kind: Option<String>,
     output_path: Option<String>,
     outputs: Vec<String>,
@@ -129,7 +129,7 @@ fn configured(shared: &Shared, run: &Run) -> Configured {
     Configured { instead: run.agent.clone(), workflow: run.workflow.agents.clone(), project: shared.config.agents.clone() }
 }
 
-fn gather(shared: &Shared, run: &Run, call: TaskCall<'_>, work: &AgentWork, chosen: Result<Chosen, String>) -> Work {
+fn gather(shared: &Shared, run: &Run, call: TaskCall<'_>, work: &AgentWork, chosen: Result<Chosen, AgentError>) -> Work {
     let time_left = run.time_left(&call.key.phase, call.task);
     let timeout = [call.task.timeout, time_left].into_iter().flatten().min();
     let like = Like { timeout, ..call.like() };
@@ -201,7 +201,7 @@ impl Work {
     /// Asks the agent until its answer can be used, or it has been asked often enough.
     async fn carry_out(self, shared: &Arc<Shared>, report: &mut AgentReport, stop: &Stop) -> Result<Came, Failure> {
         let Self { mut prepared, renderer, around, chosen, kind, output_path, outputs, schema, max_asks, mut limits } = self;
-        let chosen = somebody(shared, chosen).map_err(start)?;
+        let chosen = somebody(shared, chosen).map_err(|why| start(why.to_string()))?;
         report.agent = chosen.name.clone();
         report.preset = chosen.preset.map(|preset| preset.name.clone());
         let shape = schema;
@@ -330,7 +330,7 @@ fn asked_again(chosen: &Chosen, whole: &str, said: Option<&str>, why: &str, repo
 }
 
 /// Nobody is asked in a rehearsal, so nobody need be configured.
-fn somebody(shared: &Shared, chosen: Result<Chosen, String>) -> Result<Chosen, String> {
+fn somebody(shared: &Shared, chosen: Result<Chosen, AgentError>) -> Result<Chosen, AgentError> {
     match chosen {
         Err(_) if shared.stubs.is_some() => {
             Ok(Chosen { name: String::new(), setting: lockgate_engine::spec::workflow::AgentSetting::default(), preset: None })
@@ -393,7 +393,7 @@ async fn ask(
             policy: &policy.to_string_lossy(),
         },
     )
-    .map_err(start)?;
+    .map_err(|why| start(why.to_string()))?;
     let command: String = shared.masks().mask_text(&invocation.command).chars().take(KEPT_OF_COMMAND).collect();
     let job = prepared.job(shared, ready, invocation.command, invocation.stdin).await?;
     if let Some(text) = &invocation.policy {
@@ -552,7 +552,7 @@ async fn thought(
     shared: &Shared,
     mut prepared: Prepared,
     renderer: Renderer,
-    chosen: Result<Chosen, String>,
+    chosen: Result<Chosen, AgentError>,
     prompt: &Datum,
     report: &mut AgentReport,
     stop: &Stop,

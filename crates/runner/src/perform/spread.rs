@@ -203,7 +203,7 @@ pub(super) fn agents(
                 let value = serde_json::from_str(&json).unwrap_or(Value::Null);
                 match Subagent::list(&value) {
                     Ok(agents) => (TaskOutcome::Agents(agents), Vec::new()),
-                    Err(why) => (failed(FailureKind::Script, why), Vec::new()),
+                    Err(why) => (failed(FailureKind::Script, why.to_string()), Vec::new()),
                 }
             }
             Err(trouble) => {

@@ -3,7 +3,7 @@
 use super::drivers::PROCESS;
 use super::link::Link;
 use super::process::has_ended;
-use super::reader::{Cells, hold_state};
+use super::reader::{Cells, RowError, hold_state};
 use crate::error::StoreError;
 use crate::number::row_limit;
 use crate::store::{Cursor, HoldFilter, ListedHold, ListedRun, Page};
@@ -49,7 +49,7 @@ async fn list_runs(link: &Link, which: &str, parameters: &[&(dyn ToSql + Sync)])
 }
 
 /// Reads a run's row from the columns after its key.
-pub(super) fn run_row(row: Cells<'_>) -> Result<RunRow, String> {
+pub(super) fn run_row(row: Cells<'_>) -> Result<RunRow, RowError> {
     Ok(RunRow {
         run: RunId(row.get(1)?),
         kind: row.get::<String>(2)?.into(),
@@ -125,8 +125,8 @@ pub(super) async fn timers(link: &Link, due_before: Timestamp, limit: usize) -> 
 }
 
 /// Reads a revision.
-pub(super) fn revision(number: i64) -> Result<u32, String> {
-    u32::try_from(number).map_err(|_| format!("{number} where a revision should be"))
+pub(super) fn revision(number: i64) -> Result<u32, RowError> {
+    u32::try_from(number).map_err(|_| RowError::NotARevision(number))
 }
 
 /// A run's number and a number within the run, as one.

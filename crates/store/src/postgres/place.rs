@@ -33,7 +33,7 @@ impl Place {
             (Way::Network, mode) => mode.unwrap_or(Mode::Require),
         };
         config.ssl_mode(mode.negotiated());
-        let tls = Tls::new(mode, authorities.as_deref()).map_err(StoreError::Io)?;
+        let tls = Tls::new(mode, authorities.as_deref()).map_err(|error| StoreError::Io(error.to_string()))?;
         // Whatever the network does, a lost connection is known before the lease of a driver has expired twice.
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(Duration::from_secs(10));

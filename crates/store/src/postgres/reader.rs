@@ -19,12 +19,35 @@ impl Link {
         &self,
         text: &str,
         parameters: &[&(dyn ToSql + Sync)],
-        mut read: impl FnMut(Cells<'_>) -> Result<T, String>,
+        mut read: impl FnMut(Cells<'_>) -> Result<T, RowError>,
     ) -> Result<Vec<T>, StoreError> {
         let rows = self.read(text, parameters).await?;
-        let read = rows.iter().map(|row| read(Cells(row))).collect::<Result<Vec<T>, String>>();
-        read.map_err(|detail| corrupt(&self.place, &detail))
+        let read = rows.iter().map(|row| read(Cells(row))).collect::<Result<Vec<T>, RowError>>();
+        read.map_err(|error| corrupt(&self.place, &error.to_string()))
     }
+}
+
+/// Why a row is not as this store writes it.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RowError {
+    /// A column is missing, or has another type.
+    #[error(transparent)]
+    Column(#[from] tokio_postgres::Error),
+    /// A count that is negative.
+    #[error("{0} where a count should be")]
+    NotACount(i64),
+    /// A revision that no hold can have.
+    #[error("{0} where a revision should be")]
+    NotARevision(i64),
+    /// A digest of another length.
+    #[error("{0} bytes where a digest should be")]
+    NotADigest(usize),
+    /// A number that stands for no state of a hold.
+    #[error("there is no state {0} of a hold")]
+    NoHoldState(i64),
+    /// The history ends before the state that was made of it.
+    #[error("the commit that the folded state of run {0} ends with is missing")]
+    CommitMissing(RunId),
 }
 
 /// The columns of a row, each of which must hold what was written there.
@@ -32,23 +55,23 @@ impl Link {
 pub(super) struct Cells<'a>(&'a Row);
 
 impl<'a> Cells<'a> {
-    pub(super) fn get<T: FromSql<'a>>(self, column: usize) -> Result<T, String> {
-        self.0.try_get(column).map_err(|error| error.to_string())
+    pub(super) fn get<T: FromSql<'a>>(self, column: usize) -> Result<T, RowError> {
+        Ok(self.0.try_get(column)?)
     }
 
-    pub(super) fn count(self, column: usize) -> Result<u64, String> {
+    pub(super) fn count(self, column: usize) -> Result<u64, RowError> {
         let number: i64 = self.get(column)?;
-        u64::try_from(number).map_err(|_| format!("{number} where a count should be"))
+        u64::try_from(number).map_err(|_| RowError::NotACount(number))
     }
 
-    pub(super) fn digest(self, column: usize) -> Result<Digest, String> {
+    pub(super) fn digest(self, column: usize) -> Result<Digest, RowError> {
         digest(self.get(column)?)
     }
 }
 
 /// Reads a digest.
-pub(super) fn digest(bytes: &[u8]) -> Result<Digest, String> {
-    bytes.try_into().map(Digest).map_err(|_| format!("{} bytes where a digest should be", bytes.len()))
+pub(super) fn digest(bytes: &[u8]) -> Result<Digest, RowError> {
+    bytes.try_into().map(Digest).map_err(|_| RowError::NotADigest(bytes.len()))
 }
 
 pub(super) async fn load(link: &Link, run: &RunId) -> Result<Option<Loaded>, StoreError> {
@@ -60,18 +83,18 @@ pub(super) async fn load(link: &Link, run: &RunId) -> Result<Option<Loaded>, Sto
            JOIN lockgate.commits c ON c.run_key = f.key AND c.version > coalesce(f.version, 0) ORDER BY 1, 2";
     let rows = link.read(text, &[&run.as_str()]).await?;
     let Some((first, rest)) = rows.split_first() else { return Ok(None) };
-    let read = || -> Result<Loaded, String> {
+    let read = || -> Result<Loaded, RowError> {
         let first = Cells(first);
         let commits = rest.iter().map(|row| sealed(Cells(row), 1)).collect::<Result<_, _>>()?;
         if first.get::<Option<i64>>(1)?.is_none() {
             return Ok(Loaded { fold: None, before: Digest::ZERO, commits });
         }
         if first.get::<Option<&[u8]>>(2)?.is_none() {
-            return Err(format!("the commit that the folded state of run {run} ends with is missing"));
+            return Err(RowError::CommitMissing(run.clone()));
         }
         Ok(Loaded { fold: Some(Fold { version: first.count(1)?, state: first.get(3)? }), before: first.digest(2)?, commits })
     };
-    read().map(Some).map_err(|detail| corrupt(&link.place, &detail))
+    read().map(Some).map_err(|error| corrupt(&link.place, &error.to_string()))
 }
 
 pub(super) async fn commits(link: &Link, run: &RunId, after: u64, limit: usize) -> Result<Vec<Sealed>, StoreError> {
@@ -81,7 +104,7 @@ pub(super) async fn commits(link: &Link, run: &RunId, after: u64, limit: usize) 
 }
 
 /// Reads a commit from the columns version, hash and payload.
-pub(super) fn sealed(row: Cells<'_>, first: usize) -> Result<Sealed, String> {
+pub(super) fn sealed(row: Cells<'_>, first: usize) -> Result<Sealed, RowError> {
     Ok(Sealed { version: row.count(first)?, hash: row.digest(first + 1)?, payload: row.get(first + 2)? })
 }
 
@@ -99,6 +122,6 @@ pub(super) async fn values(link: &Link, digests: &[Digest]) -> Result<Vec<Option
 }
 
 /// Reads the state of a hold.
-pub(super) fn hold_state(number: i64) -> Result<HoldState, String> {
-    number::hold_state(number).ok_or_else(|| format!("there is no state {number} of a hold"))
+pub(super) fn hold_state(number: i64) -> Result<HoldState, RowError> {
+    number::hold_state(number).ok_or(RowError::NoHoldState(number))
 }

@@ -2,7 +2,7 @@
 
 use super::link::Link;
 use super::lists::{RUN_COLUMNS, key_of_parts, parts_of_key, revision, run_row};
-use super::reader::{Cells, digest, hold_state, sealed};
+use super::reader::{Cells, RowError, digest, hold_state, sealed};
 use crate::error::StoreError;
 use crate::number::row_limit;
 use crate::store::{Fold, Orphan, StoredCommit, StoredRun, StoredValue};
@@ -41,7 +41,7 @@ async fn stored_runs(link: &Link, which: &str, parameters: &[&(dyn ToSql + Sync)
     link.list(&text, parameters, stored).await
 }
 
-fn stored(row: Cells<'_>) -> Result<StoredRun, String> {
+fn stored(row: Cells<'_>) -> Result<StoredRun, RowError> {
     let own = run_row(row)?;
     let fold = match row.get::<Option<i64>>(12)? {
         Some(_) => Some(Fold { version: row.count(12)?, state: row.get(13)? }),
@@ -60,7 +60,7 @@ fn stored(row: Cells<'_>) -> Result<StoredRun, String> {
     })
 }
 
-fn holds(row: Cells<'_>, run: &RunId) -> Result<Vec<HoldRow>, String> {
+fn holds(row: Cells<'_>, run: &RunId) -> Result<Vec<HoldRow>, RowError> {
     let ids: Vec<String> = row.get(14)?;
     if ids.is_empty() {
         return Ok(Vec::new());
@@ -86,7 +86,7 @@ fn holds(row: Cells<'_>, run: &RunId) -> Result<Vec<HoldRow>, String> {
         .collect()
 }
 
-fn timers(row: Cells<'_>, run: &RunId) -> Result<Vec<TimerRow>, String> {
+fn timers(row: Cells<'_>, run: &RunId) -> Result<Vec<TimerRow>, RowError> {
     let ids: Vec<String> = row.get(20)?;
     if ids.is_empty() {
         return Ok(Vec::new());

@@ -59,6 +59,31 @@ impl Mode {
     }
 }
 
+/// Why connections cannot be encrypted as the address asks for.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TlsError {
+    /// No version of TLS is available.
+    #[error(transparent)]
+    Versions(Error),
+    /// The file of authorities cannot be read.
+    #[error("sslrootcert {file} cannot be read: {error}")]
+    Unreadable {
+        /// Which.
+        file: String,
+        /// Why.
+        error: rustls::pki_types::pem::Error,
+    },
+    /// The file of authorities holds none.
+    #[error("sslrootcert {file} holds no certificate of an authority, as PEM")]
+    NoCertificate {
+        /// Which.
+        file: String,
+    },
+    /// The system has no authorities, and none are named.
+    #[error("this system trusts no authorities; name a file with sslrootcert=FILE")]
+    NoAuthorities,
+}
+
 /// Makes connections encrypted.
 #[derive(Clone, Debug)]
 pub(super) struct Tls {
@@ -67,7 +92,7 @@ pub(super) struct Tls {
 
 impl Tls {
     /// For a mode, and a file with the certificates of authorities in place of those that the system trusts.
-    pub(super) fn new(mode: Mode, authorities: Option<&str>) -> Result<Self, String> {
+    pub(super) fn new(mode: Mode, authorities: Option<&str>) -> Result<Self, TlsError> {
         let provider = Arc::new(ring::default_provider());
         // Whoever names an authority means it to be looked at.
         let mode = if mode == Mode::Require && authorities.is_some() { Mode::VerifyCa } else { mode };
@@ -78,7 +103,7 @@ impl Tls {
         let check = Check { provider: provider.clone(), trusted, name: mode == Mode::VerifyFull };
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?
+            .map_err(TlsError::Versions)?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(check))
             .with_no_client_auth();
@@ -95,18 +120,18 @@ struct Trusted {
 }
 
 impl Trusted {
-    fn read(file: Option<&str>) -> Result<Self, String> {
+    fn read(file: Option<&str>) -> Result<Self, TlsError> {
         let certificates = match file {
             Some(file) => CertificateDer::pem_file_iter(file)
                 .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-                .map_err(|error| format!("sslrootcert {file} cannot be read: {error}"))?,
+                .map_err(|error| TlsError::Unreadable { file: file.to_owned(), error })?,
             None => rustls_native_certs::load_native_certs().certs,
         };
         let mut roots = RootCertStore::empty();
         let (read, _) = roots.add_parsable_certificates(certificates.iter().cloned());
         match (read, file) {
-            (0, Some(file)) => Err(format!("sslrootcert {file} holds no certificate of an authority, as PEM")),
-            (0, None) => Err("this system trusts no authorities; name a file with sslrootcert=FILE".to_owned()),
+            (0, Some(file)) => Err(TlsError::NoCertificate { file: file.to_owned() }),
+            (0, None) => Err(TlsError::NoAuthorities),
             (1.., _) => Ok(Self { roots, certificates }),
         }
     }

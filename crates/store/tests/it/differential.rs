@@ -3,8 +3,9 @@
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::HoldState;
 use lockgate_engine::id::{DriverId, RunId, TimerId};
-use lockgate_engine::run::history::DRIVE;
+use lockgate_engine::run::history::DRIVE_TIMER;
 use lockgate_engine::run::index::RunRow;
+use lockgate_engine::run::index::TimerKind;
 use lockgate_engine::time::Timestamp;
 use lockgate_store::conformance::{Scribe, hold_row, run_row, timer_row};
 use lockgate_store::postgres::server::server;
@@ -111,8 +112,8 @@ impl Generator {
             append.index.timers_gone.push(TimerId(format!("t{}", random.random_range(0..9))));
         }
         if random.random_bool(0.3) {
-            let mut wants = timer_row(&run, DRIVE, 0);
-            (wants.timer, wants.kind) = (TimerId::new(DRIVE), DRIVE.to_owned());
+            let mut wants = timer_row(&run, DRIVE_TIMER, 0);
+            (wants.timer, wants.kind) = (TimerId::new(DRIVE_TIMER), TimerKind::Drive.into());
             append.index.timers.push(wants);
         }
         for _ in 0..random.random_range(0..3) {

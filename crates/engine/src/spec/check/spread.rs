@@ -6,7 +6,7 @@ use crate::spec::code::ProblemCode;
 use crate::spec::problem::shown;
 use crate::spec::scalar;
 use crate::spec::syntax::{Content, Node};
-use crate::spec::workflow::{Commit, ForEach, Holds, Input, InputKind, Join, Over, Until, Worktree};
+use crate::spec::workflow::{Commit, ForEach, Holds, Input, InputError, InputKind, Join, Over, Until, Worktree};
 use crate::template::Roots;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -264,7 +264,7 @@ impl Checker<'_, '_> {
 
 impl InputKind {
     /// A value of this kind, read from what was given; or why it is none.
-    pub fn read(&self, given: &Value) -> Result<Value, String> {
+    pub fn read(&self, given: &Value) -> Result<Value, InputError> {
         let text = match given {
             Value::String(text) => Some(text.as_str()),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => None,
@@ -279,20 +279,20 @@ impl InputKind {
                 }
             }),
             Self::Number if value.is_number() => Ok(value.clone()),
-            Self::Number => Err(format!("must be a number, not {given}")),
+            Self::Number => Err(InputError::NotANumber(given.clone())),
             Self::Truth if value.is_boolean() => Ok(value.clone()),
-            Self::Truth => Err(format!("must be true or false, not {given}")),
+            Self::Truth => Err(InputError::NotABoolean(given.clone())),
             Self::List if value.is_array() => Ok(value.clone()),
             Self::List => match text {
                 Some(text) => Ok(text.split(',').map(|item| Value::String(item.trim().to_owned())).collect()),
-                None => Err(format!("must be a list, not {given}")),
+                None => Err(InputError::NotAList(given.clone())),
             },
             Self::Choice(choices) => {
                 let plain = text.map_or_else(|| given.to_string(), str::to_owned);
                 if choices.contains(&plain) {
                     return Ok(Value::String(plain));
                 }
-                Err(format!("must be one of {}, not {given}", choices.join(", ")))
+                Err(InputError::NotAChoice { choices: choices.join(", "), given: given.clone() })
             }
         }
     }

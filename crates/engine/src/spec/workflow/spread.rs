@@ -141,3 +141,25 @@ pub enum Worktree {
     /// In a git worktree with a branch of its own.
     Own,
 }
+
+/// Why a value does not fit an input, as it completes "the input `size` …".
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum InputError {
+    /// It is no number.
+    #[error("must be a number, not {0}")]
+    NotANumber(Value),
+    /// It is neither true nor false.
+    #[error("must be true or false, not {0}")]
+    NotABoolean(Value),
+    /// It is no list.
+    #[error("must be a list, not {0}")]
+    NotAList(Value),
+    /// It is none of the values that the workflow allows.
+    #[error("must be one of {choices}, not {given}")]
+    NotAChoice {
+        /// Those that are allowed.
+        choices: String,
+        /// What was given.
+        given: Value,
+    },
+}

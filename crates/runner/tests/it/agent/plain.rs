@@ -2,7 +2,7 @@
 
 use super::{ASK, StandIn};
 use crate::process::among_others;
-use lockgate_runner::agent::{Ask, PromptBy, Setting, call};
+use lockgate_runner::agent::{AgentError, Ask, PromptBy, Setting, call};
 use lockgate_runner::process::How;
 use std::fs;
 
@@ -76,6 +76,6 @@ fn a_command_may_be_more_than_the_name_of_a_program() {
     assert_eq!(stand_in.call_with(&setting, &ASK, |job| job).arguments, ["--first", "exec", "--json", "-"]);
     for nothing in ["", "  "] {
         let setting = Setting { command: Some(nothing.into()), ..Setting::default() };
-        assert!(call(&setting, None, &ASK).unwrap_err().contains("no command"));
+        assert_eq!(call(&setting, None, &ASK).unwrap_err(), AgentError::NotACommand);
     }
 }
