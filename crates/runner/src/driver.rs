@@ -5,6 +5,7 @@
 
 mod background;
 mod claim;
+mod commit;
 mod error;
 mod halt;
 mod moments;
@@ -12,6 +13,7 @@ mod open;
 mod submit;
 
 pub use background::{ClaimedRun, Parked, begin_detached, begin_resting, detach, fork_with};
+use commit::{append_first, read_ahead, was_taken};
 pub use error::DriveError;
 pub use halt::Halt;
 pub use moments::{Fired, HoldTimer, fire_due, next_moment};
@@ -27,13 +29,13 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use lockgate_engine::digest::Digest;
-use lockgate_engine::id::{CommandId, DriverId, HoldId, RunId};
+use lockgate_engine::id::{CommandId, HoldId, RunId};
 use lockgate_engine::run::command::{Caller, Command, CommandKind, Create, Envelope, TaskOutcome};
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::Entry;
-use lockgate_engine::run::{Run, Status, create, handle};
+use lockgate_engine::run::{Run, Status, create};
 use lockgate_engine::spec::workflow::Workflow;
-use lockgate_store::{Append, AppendError, ClaimError, Store, StoreError};
+use lockgate_store::ClaimError;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
@@ -48,13 +50,6 @@ const KILLING: Duration = Duration::from_secs(1);
 /// How long the loop pauses after turns that changed nothing: doubled each time, up to the longest pause.
 const FIRST_FRUITLESS_PAUSE: Duration = Duration::from_micros(500);
 const LONGEST_FRUITLESS_PAUSE: Duration = Duration::from_secs(1);
-
-/// The folded state is written anew when the commits since then have grown to this share of it: what a resume reads stays little more than
-/// the state itself, and what is written for it a few times the history.
-const FOLD_SHARE: usize = 4;
-
-/// Fewer bytes of commits than this are not worth it.
-const FOLD_AT_LEAST: usize = 16 * 1024;
 
 /// Why driving stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -453,88 +448,6 @@ impl Driver {
         Waiting { command, values: performed.values }
     }
 
-    /// Decides commands, makes what follows durable in one commit, then begins what should be under way.
-    async fn commit(&mut self, mut waiting: Vec<Waiting>) -> Result<(), DriveError> {
-        let mut earlier = None;
-        loop {
-            let mut entries = Vec::new();
-            let mut values = Vec::new();
-            let mut refusal = None;
-            for waiting in &waiting {
-                let (decided, refused) = carry_out(&mut self.run, &waiting.command);
-                if !decided.is_empty() {
-                    entries.extend(decided);
-                    values.extend(waiting.values.iter().cloned());
-                }
-                refusal = refused.or(refusal);
-            }
-            read_ahead(&self.world, &mut self.run, &mut entries, &mut values).await;
-            if !entries.is_empty() && !self.append(entries, values).await? {
-                continue;
-            }
-            refusal = earlier.take().or(refusal);
-            if self.claim.epoch().is_none() && !self.run.pending().is_empty() {
-                // There was no commit to claim the run with, and nothing may start without a claim.
-                self.claim_now().await?;
-                if self.catch_up().await? {
-                    let look = own_command(&self.world, CommandKind::Look);
-                    (waiting, earlier) = (vec![Waiting { command: look, values: Vec::new() }], refusal);
-                    continue;
-                }
-            }
-            self.begin_pending();
-            self.publish_open_holds();
-            return refusal.map_or(Ok(()), |refused| Err(refused.into()));
-        }
-    }
-
-    /// Appends what was decided; gives false, with the state read anew, when somebody else's commit came first.
-    async fn append(&mut self, entries: Vec<Entry>, values: Vec<(Digest, Vec<u8>)>) -> Result<bool, DriveError> {
-        let expected = self.run.version;
-        let (heard, commit, index) = self.run.seal(entries);
-        let hash = commit.hash;
-        self.since_fold += commit.payload.len();
-        let fold = (self.since_fold > FOLD_AT_LEAST.max(self.fold_size / FOLD_SHARE)).then(|| self.run.to_bytes());
-        let folded = fold.as_ref().map(Vec::len);
-        let run = self.run.id.clone();
-        let epoch = self.claim.epoch();
-        let claim = epoch.is_none().then(|| self.world.store.driver().clone());
-        let claims = claim.is_some();
-        let term = self.world.store.lease().term();
-        let append = Append { run: run.clone(), expected, epoch, claim, commit, values, index, fold };
-        match self.world.store.append(append).await {
-            Ok(claimed) => claimed.into_iter().for_each(|epoch| self.claim.take(epoch, term)),
-            Err(AppendError::DrivenBy(by)) => return Err(DriveError::DrivenBy { run, by }),
-            Err(AppendError::Fenced) => return Err(DriveError::TakenOver(run)),
-            Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => {
-                let taken = was_taken(&*self.world.store, &run, expected, hash).await?;
-                if claims && taken == Some(true) {
-                    // The claim was made with it, and its epoch is not known.
-                    self.claim_now().await?;
-                }
-                self.read_again().await?;
-                match taken {
-                    Some(true) => {}
-                    Some(false) => return Ok(false),
-                    None => return Err(error.into()),
-                }
-            }
-            Err(AppendError::Store(error)) => return Err(error.into()),
-            Err(AppendError::Conflict) => {
-                self.read_again().await?;
-                return Ok(false);
-            }
-        }
-        self.recorded |= self.run.driver == *self.world.store.driver();
-        if let Some(size) = folded {
-            self.fold_size = size;
-            self.since_fold = 0;
-        }
-        self.listener.committed(&self.run, &heard.entries);
-        Projector::offer(&mut self.projector, &self.world, &self.run);
-        Ok(true)
-    }
-
     /// Begins what should be under way and is not, and ends what is under way and should not be.
     /// No work begins while something that is no longer wanted still ends: it may be an earlier attempt of the same.
     fn begin_pending(&mut self) {
@@ -603,54 +516,6 @@ async fn under_claim(claim: Claim, stop: Stop, effect: BoxFuture<'static, Perfor
         () = stop.stopped() => return CommandKind::Look.into(),
     }
     effect.await
-}
-
-/// Appends the first commit of a run; gives the events in it, and the epoch of the claim where it is known.
-async fn append_first(
-    world: &World,
-    run: &mut Run,
-    entries: Vec<Entry>,
-    values: Vec<(Digest, Vec<u8>)>,
-    claim: Option<DriverId>,
-) -> Result<(Vec<Entry>, Option<u64>), DriveError> {
-    let (heard, commit, index) = run.seal(entries);
-    let hash = commit.hash;
-    let append = Append { run: run.id.clone(), expected: 0, epoch: None, claim, commit, values, index, fold: None };
-    match world.store.append(append).await {
-        Ok(epoch) => Ok((heard.entries, epoch)),
-        Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => match was_taken(&*world.store, &run.id, 0, hash).await?
-        {
-            Some(true) => Ok((heard.entries, None)),
-            Some(false) | None => Err(error.into()),
-        },
-        Err(AppendError::Store(error)) => Err(error.into()),
-        Err(AppendError::Conflict | AppendError::Fenced | AppendError::DrivenBy(_)) => {
-            Err(StoreError::Io(format!("run {} exists already", run.id)).into())
-        }
-    }
-}
-
-/// Whether a commit whose outcome is unknown was taken, or another one in its place; neither when the history ends before it.
-async fn was_taken(store: &dyn Store, run: &RunId, expected: u64, hash: Digest) -> Result<Option<bool>, StoreError> {
-    let next = store.commits(run, expected, 1).await?;
-    Ok(next.first().map(|commit| commit.hash == hash))
-}
-
-/// Performs what only reads before the commit, so that its result rides along: a hold opens in the commit of the work that led to it,
-/// and an answer takes effect in its own.
-async fn read_ahead(world: &World, run: &mut Run, entries: &mut Vec<Entry>, values: &mut Vec<(Digest, Vec<u8>)>) {
-    loop {
-        let Some(effect) = run.pending_read() else { return };
-        let performed = world.perform.begin(run, &effect, Stop::new()).await;
-        let command = own_command(world, performed.body);
-        match handle(run, &command) {
-            Ok(decided) if !decided.is_empty() => {
-                entries.extend(decided);
-                values.extend(performed.values);
-            }
-            Ok(_) | Err(_) => return,
-        }
-    }
 }
 
 /// A command of the driver itself: the outcome of an effect, or what its loop needs.

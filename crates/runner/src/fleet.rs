@@ -98,13 +98,18 @@ impl Fleet {
     /// Whether there is a run that could be driven here, other than those that were given up.
     pub async fn is_wanted(&self) -> Result<bool, StoreError> {
         let is_fit = |run: &RunId| !self.troubled.contains_key(run) && self.watcher.is_ours(run);
+        Ok(self.first_undriven(&is_fit).await?.is_some())
+    }
+
+    /// The first run that could be driven here and is fit for it.
+    async fn first_undriven(&self, is_fit: &(dyn Fn(&RunId) -> bool + Sync)) -> Result<Option<RunId>, StoreError> {
         let mut limit = 16;
         loop {
             let listed = self.world.store.undriven(limit).await?;
             let all = listed.len() < limit;
-            let wanted = listed.iter().any(is_fit);
-            if all || wanted {
-                return Ok(wanted);
+            let first = listed.into_iter().find(is_fit);
+            if all || first.is_some() {
+                return Ok(first);
             }
             // However many of other roots share the store, ours may be listed behind them.
             limit = limit.saturating_mul(4);
@@ -156,8 +161,16 @@ impl Fleet {
                     && self.troubled.get(run).is_none_or(|troubled| troubled.again.is_some_and(|again| again <= now))
                     && self.watcher.is_ours(run)
             };
-            let Some(claimed) = ClaimedRun::next(&self.world, &is_fit).await? else { return Ok(()) };
-            self.begin(claimed, halt);
+            match ClaimedRun::next(&self.world, &is_fit).await {
+                Ok(Some(claimed)) => self.begin(claimed, halt),
+                Ok(None) => return Ok(()),
+                Err(error @ StoreError::Gone(_)) => return Err(error),
+                // What can be read and not claimed, as on a full disk, is tried again later.
+                Err(error) => match self.first_undriven(&is_fit).await? {
+                    Some(run) => self.set_troubled(run, &error.into()),
+                    None => return Err(error),
+                },
+            }
         }
         Ok(())
     }
@@ -206,12 +219,17 @@ impl Fleet {
                 | DriveError::Store(_)
                 | DriveError::Orphans { .. }),
             ) => {
-                let pause = self.troubled.get(&run).map_or(FIRST_PAUSE, |before| before.pause * 2);
-                let again_in = (pause <= LONGEST_PAUSE).then_some(pause);
-                self.watcher.failed(&run, &error, again_in);
-                self.troubled.insert(run, Troubled { again: again_in.map(|pause| Instant::now() + pause), pause });
+                self.set_troubled(run, &error);
             }
         }
+    }
+
+    /// A run cannot be driven now: it is tried again after a while that doubles each time, and given up in the end.
+    fn set_troubled(&mut self, run: RunId, error: &DriveError) {
+        let pause = self.troubled.get(&run).map_or(FIRST_PAUSE, |before| before.pause * 2);
+        let again_in = (pause <= LONGEST_PAUSE).then_some(pause);
+        self.watcher.failed(&run, error, again_in);
+        self.troubled.insert(run, Troubled { again: again_in.map(|pause| Instant::now() + pause), pause });
     }
 }
 

@@ -1,6 +1,7 @@
 //! How long it takes until a process that waits for a run learns of another process's commit: `change_latency [POSTGRES_URL]`.
 //!
 //! Two stores in this program are two processes to each other. The time counts from when the commit is durable.
+#![expect(clippy::print_stdout, reason = "it is a program that prints what it measured")]
 
 use lockgate_store::conformance::Scribe;
 use lockgate_store::{PostgresStore, SqliteStore, Store};
