@@ -48,7 +48,6 @@ pub struct Project {
     pub world: World,
     /// What people should know about its store.
     pub warnings: Vec<String>,
-    pub(crate) options: Options,
 }
 
 impl Project {
@@ -95,9 +94,9 @@ impl Project {
 
     fn with(root: Root, config: Config, store: Arc<dyn Store>, options: Options) -> Self {
         let evaluator = options.script_worker.evaluator();
-        let performer = Performer::new(root.clone(), config.clone(), store.clone(), evaluator, options.output.clone());
+        let performer = Performer::new(root.clone(), config.clone(), store.clone(), evaluator, options.output);
         let world = World { store, perform: Arc::new(performer), clock: Arc::new(SystemClock) };
-        Self { root, config, world, warnings: Vec::new(), options }
+        Self { root, config, world, warnings: Vec::new() }
     }
 
     /// Its store.

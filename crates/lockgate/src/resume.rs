@@ -133,20 +133,17 @@ impl Project {
         if let Some(frozen) = &resume.accepted {
             accept_definition(self, run, &caller, frozen).await?;
         }
-        let claim = Self::open(self.root.dir(), self.options.clone())?;
-        let detached = detach(&claim.world, run, caller.clone()).await;
-        // While the claim lasts, no other process continues the run and asks what is answered here.
-        let answered = match &detached {
-            Ok(state) => answer_left(self, state, caller.clone(), resume.rerun, resume.approve).await,
-            Err(_) => Ok(false),
-        };
-        // The claim on the run ends with the store that made it; the worker that drives the run makes a new one.
-        drop(claim);
-        if let Err(DriveError::Refused(refusal)) = detached {
-            return Err(refused(self, &caller, run, refusal).await?);
+        let mut nothing_to_rerun = false;
+        let detached = detach(&self.world, run, caller.clone(), |state| {
+            let answers = remaining_answers(state, resume.rerun, resume.approve);
+            nothing_to_rerun = answers.is_empty() && resume.rerun && !resume.approve;
+            answers
+        });
+        match detached.await {
+            Ok(_) => Ok(nothing_to_rerun),
+            Err(DriveError::Refused(refusal)) => Err(refused(self, &caller, run, refusal).await?),
+            Err(error) => Err(error.into()),
         }
-        detached?;
-        answered
     }
 
     /// Records that another agent does what remains. A process that drives the run already keeps the agent that it works with.
@@ -193,9 +190,8 @@ pub fn refuse_without_agent(run: &Run, config: &Config) -> Result<(), Error> {
     Ok(())
 }
 
-/// Answers what is asked about a run that nobody drives here: what was cut off runs again, and its checkpoint lets it go on.
-/// Gives whether there was nothing to run again.
-async fn answer_left(project: &Project, state: &Run, caller: Caller, rerun: bool, approve: bool) -> Result<bool, Error> {
+/// The answers to what is asked about a run that no process drives: what was cut off runs again, and its checkpoint lets it continue.
+fn remaining_answers(state: &Run, rerun: bool, approve: bool) -> Vec<CommandKind> {
     let said = [(rerun, HoldKind::Interrupted, "rerun"), (approve, HoldKind::Checkpoint, "continue")];
     let answers = state.open_holds().into_iter().filter_map(|hold| {
         let (_, _, option) = said.iter().find(|(is_said, kind, _)| *is_said && *kind == hold.kind)?;
@@ -208,12 +204,7 @@ async fn answer_left(project: &Project, state: &Run, caller: Caller, rerun: bool
             phase.troubled().filter(|at| phase.tasks[*at].state == TaskState::Interrupted && phase.tasks[*at].hold.is_none());
         cut_off.map(|at| CommandKind::RetryTask { step: StepKey::Task(phase.key(at)), cut_off: None })
     });
-    let bodies: Vec<CommandKind> = answers.chain(unasked).collect();
-    let nothing_to_rerun = bodies.is_empty() && rerun && !approve;
-    for body in bodies {
-        submit(&project.world, &state.id, caller.clone(), body).await?;
-    }
-    Ok(nothing_to_rerun)
+    answers.chain(unasked).collect()
 }
 
 /// Lets a run go on with a changed definition.

@@ -40,13 +40,34 @@ pub async fn fork_with(
     Ok(run)
 }
 
-/// Leaves a run that no one drives to whichever process drives in the background; what failed is to be tried again.
-pub async fn detach(world: &World, run: &RunId, caller: Caller) -> Result<Run, DriveError> {
-    let (mut driver, kind) = Driver::claim(world.clone(), run, None, true, Box::new(())).await?;
-    let command = Command { envelope: sent_from_outside(world, caller), kind };
-    let recorded = record_only(&mut driver, &command).await;
+/// Leaves a run that no one drives to whichever process drives in the background; what failed is to be tried again. What else the caller
+/// wants of the run is recorded before the claim is released: otherwise another process could continue the run first, and ask for it.
+pub async fn detach(
+    world: &World,
+    run: &RunId,
+    caller: Caller,
+    wishes: impl FnOnce(&Run) -> Vec<CommandKind>,
+) -> Result<Run, DriveError> {
+    let (mut driver, take_over) = Driver::claim(world.clone(), run, None, true, Box::new(())).await?;
+    let recorded = record_all(&mut driver, caller, take_over, wishes).await;
     driver.release().await;
     recorded.map(|()| driver.run)
+}
+
+async fn record_all(
+    driver: &mut Driver,
+    caller: Caller,
+    take_over: CommandKind,
+    wishes: impl FnOnce(&Run) -> Vec<CommandKind>,
+) -> Result<(), DriveError> {
+    let command = |driver: &Driver, kind| Command { envelope: sent_from_outside(&driver.world, caller.clone()), kind };
+    let first = command(driver, take_over);
+    record_only(driver, &first).await?;
+    for wish in wishes(&driver.run) {
+        let wish = command(driver, wish);
+        record_only(driver, &wish).await?;
+    }
+    Ok(())
 }
 
 /// Records a command and no more: nothing may follow from it here.

@@ -197,10 +197,12 @@ impl Changes {
     }
 
     fn watch(&self, interrupt: &Interrupt) {
-        let mut notices = Notices::of(&self.place, self.head.path());
-        if let Err(error) = &notices {
-            let warning = format!("the system has no file watches left ({error}), so the database is polled");
-            self.warning.set(warning).ok();
+        let mut notices = match self.place.settings.watch_files {
+            true => Notices::of(&self.place, self.head.path()).map_err(|error| format!("files cannot be watched ({error})")),
+            false => Err("files are not watched".to_owned()),
+        };
+        if let Err(why) = &notices {
+            self.warning.set(format!("{why}, so the database is polled for changes of other processes")).ok();
         }
         let mut alive = BTreeSet::new();
         let every = if notices.is_ok() { CHECK } else { POLL };

@@ -24,11 +24,13 @@ pub struct Settings {
     pub lock_wait: Duration,
     /// How many pages of 4096 bytes the database may grow to; no limit when absent.
     pub max_pages: Option<u32>,
+    /// Whether files are watched for commits of other processes; otherwise the database is polled for them.
+    pub watch_files: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { lock_wait: Duration::from_secs(5), max_pages: None }
+        Self { lock_wait: Duration::from_secs(5), max_pages: None, watch_files: true }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tests of the store, on every backend.
 
+mod changes;
 mod conformance;
 mod damage;
 mod differential;
