@@ -58,7 +58,7 @@ mod trouble;
 mod worktrees;
 
 use lockgate::{
-    code, graph, handover, leftovers, moment, neutral, phrases, preset_answers, rehearsal, select, sentence, standing, summary,
+    code, graph, handover, leftovers, moment, neutral, phrases, preset_answers, rehearsal, run_status, select, sentence, summary,
     view, workflow_file,
 };
 

@@ -24,6 +24,25 @@ pub struct Answer {
     pub feedback: Option<String>,
 }
 
+impl Answer {
+    /// The answer with this option: its id, its label or its number.
+    pub fn new(option: impl Into<String>) -> Self {
+        Self { option: option.into(), ..Self::default() }
+    }
+
+    /// The same from a person who saw this revision of the hold.
+    #[must_use]
+    pub fn seen(self, revision: u32) -> Self {
+        Self { revision: Some(revision), ..self }
+    }
+
+    /// The same with these words.
+    #[must_use]
+    pub fn feedback(self, feedback: impl Into<String>) -> Self {
+        Self { feedback: Some(feedback.into()), ..self }
+    }
+}
+
 /// What became of an answer.
 #[derive(Debug)]
 pub enum Answered {

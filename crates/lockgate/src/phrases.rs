@@ -56,6 +56,7 @@ pub fn by_channel(name: &str, channel: Channel) -> String {
     let channel = match channel {
         Channel::Prompt => "at the prompt",
         Channel::Command => "by command",
+        Channel::Program => "through a program",
         Channel::Preset => "in advance",
         Channel::Driver => "by itself",
         Channel::Policy => "without a person",

@@ -5,12 +5,12 @@ use crate::error::Error;
 use crate::script_worker::ScriptWorker;
 use lockgate_engine::id::{HoldId, RunId};
 use lockgate_engine::run::Refusal;
-use lockgate_engine::run::command::{Actor, Caller, Channel};
+use lockgate_engine::run::command::{Actor, Caller, Channel, TerminalRule};
 use lockgate_engine::run::event::RefusedAttempt;
 use lockgate_engine::run::state::REFUSED_ATTEMPTS_KEPT;
 use lockgate_runner::config::Config;
 use lockgate_runner::perform::{OnLine, Performer};
-use lockgate_runner::person::at_the_command_line;
+use lockgate_runner::person::{at_the_command_line, of_embedding_program};
 use lockgate_runner::refused::{self, Kept};
 use lockgate_runner::root::Root;
 use lockgate_runner::world::{SystemClock, World};
@@ -107,6 +107,13 @@ impl Project {
     /// Whoever started this process, through this channel.
     pub fn caller(&self, channel: Channel) -> Caller {
         Caller::new(at_the_command_line(&self.root, channel), self.config.people.terminal_rule())
+    }
+
+    /// A person whom the embedding program has identified, by this name. A program that runs inside a task cannot speak for anyone: what
+    /// it sends is refused, and the attempt is recorded.
+    pub fn person(&self, name: &str) -> Caller {
+        let process = of_embedding_program(&self.root, Channel::Program);
+        Caller::new(Actor { name: name.to_owned(), uid: None, ..process }, TerminalRule::NotRequired)
     }
 
     /// Whether a caller may decide about a run. A refused attempt becomes an event of that run.

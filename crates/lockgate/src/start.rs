@@ -12,6 +12,7 @@ use crate::workflow_file::{self, summary};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Caller;
 use lockgate_engine::run::event::Preset;
+use lockgate_engine::spec::problem::Severity;
 use lockgate_engine::spec::workflow::{Commit, Workflow};
 use lockgate_runner::agent::Configured;
 use lockgate_runner::config::Config;
@@ -22,6 +23,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::Path;
+
+/// So many problems of a workflow file are part of an error.
+const FEW: usize = 5;
 
 /// What a run starts with, next to its workflow file.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +61,12 @@ impl Start {
         if self.feature.as_deref().is_some_and(|feature| feature.trim().is_empty()) {
             return Err(Error::new(Code::BadUsage, "what the run is about is empty").help("name it, or leave it out"));
         }
-        let Some(mut workflow) = file.workflow.take() else { return Err(invalid(&file)) };
+        let Some(mut workflow) = file.workflow.take() else {
+            let problems = file.problems.iter().filter(|problem| problem.severity == Severity::Error).take(FEW);
+            return Err(problems.fold(invalid(&file), |error, problem| {
+                error.help(format!("line {}, column {}: {}", problem.line, problem.column, problem.message))
+            }));
+        };
         if self.commit {
             commit_each(&mut workflow);
         }

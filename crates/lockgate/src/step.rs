@@ -2,8 +2,8 @@
 
 use crate::error::Error;
 use crate::project::Project;
+use crate::run_status::run_status;
 use crate::select::StepName;
-use crate::standing::standing;
 use lockgate_engine::id::{RunId, StepKey};
 use lockgate_engine::run::command::{Caller, CommandKind};
 use lockgate_engine::run::state::{GateState, StepStatus, TaskState};
@@ -71,7 +71,7 @@ impl Project {
 /// The attempt of a task or gate that was under way when its driver died. What may be left of it is ended first.
 async fn cut_off(project: &Project, state: &Run, step: &StepName) -> Result<Option<u32>, Error> {
     let Some(attempt) = running_attempt(state, step) else { return Ok(None) };
-    if !standing(project.store(), &state.id).await?.is_interrupted() {
+    if !run_status(project.store(), &state.id).await?.is_interrupted() {
         return Ok(None);
     }
     let ended = project.world.perform.end_orphans(state).await;

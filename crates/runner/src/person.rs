@@ -5,13 +5,20 @@ use crate::process::limit;
 use crate::root::Root;
 use lockgate_engine::run::command::{Actor, Channel, Credential};
 use serde::Deserialize;
+use std::path::PathBuf;
 
 /// Names the task that a process runs inside of; Lockgate sets it for everything that it starts.
 pub const TASK_VARIABLE: &str = "LOCKGATE_TASK";
 
 /// Whoever started this process, through this channel.
 pub fn at_the_command_line(root: &Root, channel: Channel) -> Actor {
-    actor(channel, inside_task(root, &ancestors()))
+    actor(channel, inside_task(root, &ancestors(), is_lockgate))
+}
+
+/// A program that embeds Lockgate. It may have started itself again, so an ancestor that is the same program is not a driver for that
+/// reason alone.
+pub fn of_embedding_program(root: &Root, channel: Channel) -> Actor {
+    actor(channel, inside_task(root, &ancestors(), is_named_lockgate))
 }
 
 /// The same for a process that Lockgate started by itself: whoever started Lockgate. Lockgate above this process is not a driver then.
@@ -21,7 +28,7 @@ pub fn above_lockgate(root: &Root, channel: Channel) -> Actor {
         Some((parent, rest)) if is_lockgate(parent.pid) => rest,
         Some(_) | None => &above,
     };
-    actor(channel, inside_task(root, above))
+    actor(channel, inside_task(root, above, is_lockgate))
 }
 
 fn actor(channel: Channel, inside_task: Option<String>) -> Actor {
@@ -33,7 +40,7 @@ fn actor(channel: Channel, inside_task: Option<String>) -> Actor {
 /// The task that this process runs inside of: by its environment, by the limit that everything started by a task has, or because a driver
 /// is among its ancestors, of this root or of another. A driver adopts what its tasks leave behind, so a double fork does not lead away from it. Where the ancestors cannot be
 /// seen, nobody can tell that this is not inside a task, and so it counts as inside.
-fn inside_task(root: &Root, ancestors: &[Ancestor]) -> Option<String> {
+fn inside_task(root: &Root, ancestors: &[Ancestor], is_lockgate: fn(u32) -> bool) -> Option<String> {
     if let Some(task) = std::env::var_os(TASK_VARIABLE) {
         let phase = std::env::var("LOCKGATE_PHASE").map(|phase| phase + "/").unwrap_or_default();
         return Some(format!("{phase}{}", task.to_string_lossy()));
@@ -54,9 +61,13 @@ fn inside_task(root: &Root, ancestors: &[Ancestor]) -> Option<String> {
 
 /// Whether a process is Lockgate: the same program as this one, or one of its name.
 fn is_lockgate(pid: u32) -> bool {
-    let Ok(program) = std::fs::read_link(format!("/proc/{pid}/exe")) else { return false };
-    let same = std::env::current_exe().is_ok_and(|ours| ours == program);
-    same || program.file_name().is_some_and(|name| name == "lockgate")
+    let same = |program| std::env::current_exe().is_ok_and(|ours| ours == program);
+    std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(same) || is_named_lockgate(pid)
+}
+
+fn is_named_lockgate(pid: u32) -> bool {
+    let named = |program: PathBuf| program.file_name().is_some_and(|name| name == "lockgate");
+    std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(named)
 }
 
 #[derive(Deserialize)]

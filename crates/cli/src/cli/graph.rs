@@ -4,7 +4,7 @@ use crate::code::Code;
 use crate::exit::Exit;
 use crate::graph::json::GraphView;
 use crate::graph::{Drawing, mermaid, svg};
-use crate::standing::with_driver;
+use crate::run_status::with_driver;
 use crate::trouble::Trouble;
 use crate::{diagnose, print, select, view, workflow_file};
 use std::path::Path;

@@ -3,8 +3,8 @@
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::print::{FAINT, styled};
+use crate::run_status::{Changes, run_status};
 use crate::sentence::Sentences;
-use crate::standing::{Changes, standing};
 use crate::trouble::Trouble;
 use crate::{print, select};
 use lockgate_engine::digest::Digest;
@@ -52,7 +52,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let mut told = false;
     loop {
         // Asked first: what an ended run had to tell is then in the history.
-        let now = standing(project.store(), run).await?;
+        let now = run_status(project.store(), run).await?;
         if !teller.tell(run).await? || !arguments.follow || now.has_ended() {
             return Ok(Exit::Done);
         }

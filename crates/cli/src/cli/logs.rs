@@ -3,8 +3,8 @@
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
+use crate::run_status::{Changes, run_status};
 use crate::select::{self, StepName};
-use crate::standing::{Changes, standing};
 use crate::trouble::Trouble;
 use crate::view::lockgate;
 use crate::{neutral, print};
@@ -160,7 +160,7 @@ fn choose<'a>(attempts: &'a [Attempt], step: &StepName, arguments: &Arguments) -
 
 /// Whether an attempt is still under way, and somebody keeps what it prints.
 async fn is_under_way(project: &Project, state: &mut Run, step: &StepName, chosen: &Attempt) -> Result<bool, Trouble> {
-    let interrupted = standing(project.store(), &state.id).await?.is_interrupted();
+    let interrupted = run_status(project.store(), &state.id).await?.is_interrupted();
     catch_up(project.store(), state).await?;
     let same = state.current.as_ref().is_some_and(|phase| phase.iteration == chosen.iteration);
     let under_way = same && running_attempt(state, step) == Some(chosen.attempt);

@@ -2,7 +2,7 @@
 
 use crate::exit::Exit;
 use crate::open::Project;
-use crate::standing::with_driver;
+use crate::run_status::with_driver;
 use crate::trouble::Trouble;
 use crate::view::RunView;
 use crate::{pipeline, print, select};

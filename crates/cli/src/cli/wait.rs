@@ -2,7 +2,7 @@
 
 use crate::exit::Exit;
 use crate::open::Project;
-use crate::standing::{Changes, standing};
+use crate::run_status::{Changes, run_status};
 use crate::trouble::Trouble;
 use crate::{drive, moment, print, select};
 use lockgate_engine::id::RunId;
@@ -48,7 +48,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 async fn until_it_stands_still(project: &Project, run: &RunId) -> Result<Exit, Trouble> {
     let mut changes = Changes::of(project.store(), run);
     loop {
-        let now = standing(project.store(), run).await?;
+        let now = run_status(project.store(), run).await?;
         if now.has_ended() || now.is_waiting() || now.is_interrupted() {
             let state = load(project.store(), run).await?;
             match state.status() {

@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::open::Project;
 use crate::progress::Progress;
 use crate::prompt::{Key, Terminal};
-use crate::standing::{Changes, standing};
+use crate::run_status::{Changes, run_status};
 use crate::trouble::Trouble;
 use crate::view::RunStatus;
 use crate::{drive, live, neutral, print, select, signals};
@@ -65,7 +65,7 @@ async fn as_json(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Tr
     let mut changes = Changes::of(project.store(), run);
     let mut told = None;
     loop {
-        let now = standing(project.store(), run).await?;
+        let now = run_status(project.store(), run).await?;
         let view = super::status::view_of(project, run).await?;
         let view = serde_json::to_value(&view).unwrap_or_default();
         if told.as_ref() != Some(&view) {
@@ -97,7 +97,7 @@ async fn as_lines(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, T
     let mut told = false;
     loop {
         // Asked first: what an ended run had to tell is then in the history.
-        let now = standing(project.store(), run).await?;
+        let now = run_status(project.store(), run).await?;
         let mut text = String::new();
         news(project.store(), &mut state, &mut |run, entries| text += &progress.told(run, entries)).await?;
         if !text.is_empty() && !print::data(&text) {
@@ -129,7 +129,7 @@ async fn as_tree(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Tr
     let (mut known, mut has_changed) = (false, true);
     loop {
         if std::mem::take(&mut has_changed) {
-            let now = standing(project.store(), run).await?;
+            let now = run_status(project.store(), run).await?;
             news(project.store(), &mut state, &mut |run, entries| progress.committed(run, entries)).await?;
             if now.has_ended() {
                 drop(progress);

@@ -73,6 +73,8 @@ pub enum Channel {
     Prompt,
     /// A command line.
     Command,
+    /// A program that embeds Lockgate and has identified the person itself.
+    Program,
     /// Given in advance, unseen.
     Preset,
     /// Lockgate's own loop.
@@ -90,7 +92,7 @@ impl Channel {
     pub fn is_automatic(self) -> bool {
         match self {
             Self::Policy | Self::Default | Self::Deadline => true,
-            Self::Prompt | Self::Command | Self::Preset | Self::Driver => false,
+            Self::Prompt | Self::Command | Self::Program | Self::Preset | Self::Driver => false,
         }
     }
 }

@@ -47,7 +47,7 @@ impl Aborted {
         match self.way() {
             Some(Channel::Deadline) => format!("no one answered hold {} before its deadline, so the run was aborted", self.hold),
             Some(Channel::Policy | Channel::Default) => format!("an automatic answer to hold {} aborted it", self.hold),
-            Some(Channel::Prompt | Channel::Command | Channel::Preset | Channel::Driver) | None => {
+            Some(Channel::Prompt | Channel::Command | Channel::Program | Channel::Preset | Channel::Driver) | None => {
                 "a person aborted it".to_owned()
             }
         }

@@ -40,6 +40,24 @@ impl RunStatus {
         status.known().map_or(Self::Unknown, |status| Self::of(status, driven))
     }
 
+    /// Whether nothing more happens unless the run is resumed, or something in it is retried.
+    pub fn has_ended(self) -> bool {
+        match self {
+            Self::Complete | Self::Failed | Self::Aborted | Self::Cancelled => true,
+            Self::Running | Self::Interrupted | Self::Waiting | Self::Unknown => false,
+        }
+    }
+
+    /// Whether a person must answer before anything happens.
+    pub fn is_waiting(self) -> bool {
+        self == Self::Waiting
+    }
+
+    /// Whether it could continue, and no process drives it.
+    pub fn is_interrupted(self) -> bool {
+        self == Self::Interrupted
+    }
+
     /// The word for it.
     pub fn word(self) -> &'static str {
         match self {

@@ -93,7 +93,7 @@ impl Run {
         if let Some(kind) = self.hold(hold)?.kind.policy() {
             match answer.actor.channel {
                 Channel::Policy => self.automatic_in_a_row.add(kind),
-                Channel::Prompt | Channel::Command | Channel::Preset => self.automatic_in_a_row.reset(kind),
+                Channel::Prompt | Channel::Command | Channel::Program | Channel::Preset => self.automatic_in_a_row.reset(kind),
                 Channel::Driver | Channel::Default | Channel::Deadline => {}
             }
         }

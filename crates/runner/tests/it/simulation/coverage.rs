@@ -202,7 +202,9 @@ fn of_event(event: &Event, channel: Option<Channel>) -> Vec<Fact> {
             Some(Channel::Default) => vec![Fact::DefaultAnswered],
             Some(Channel::Policy) => vec![Fact::PolicyAnswered],
             Some(Channel::Preset) => vec![Fact::PresetUsed],
-            Some(Channel::Deadline | Channel::Prompt | Channel::Command | Channel::Driver) | None => Vec::new(),
+            Some(Channel::Deadline | Channel::Prompt | Channel::Command | Channel::Program | Channel::Driver) | None => {
+                Vec::new()
+            }
         },
         Event::DeadlinePassed { then, .. } => vec![
             Fact::DeadlinePassed,

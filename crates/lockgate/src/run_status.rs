@@ -1,4 +1,4 @@
-//! Where a run stands that others drive, and waiting for that to change.
+//! The status of a run, whichever process drives it, and waiting for it to change.
 
 use crate::code::Code;
 use crate::error::Error;
@@ -8,34 +8,8 @@ use lockgate_engine::run::{Run, Status};
 use lockgate_runner::load::load;
 use lockgate_store::{DriverInfo, Store, StoreError};
 
-/// Where a run stands, as lists show it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
-    status: RunStatus,
-}
-
-impl Standing {
-    /// Whether nothing more happens unless somebody resumes or retries something.
-    pub fn has_ended(self) -> bool {
-        match self.status {
-            RunStatus::Complete | RunStatus::Failed | RunStatus::Aborted | RunStatus::Cancelled => true,
-            RunStatus::Running | RunStatus::Interrupted | RunStatus::Waiting | RunStatus::Unknown => false,
-        }
-    }
-
-    /// Whether a person must answer before anything happens.
-    pub fn is_waiting(self) -> bool {
-        self.status == RunStatus::Waiting
-    }
-
-    /// Whether it could go on and nobody drives it.
-    pub fn is_interrupted(self) -> bool {
-        self.status == RunStatus::Interrupted
-    }
-}
-
-/// Where a run stands now.
-pub async fn standing(store: &dyn Store, run: &RunId) -> Result<Standing, Error> {
+/// The status of a run now.
+pub async fn run_status(store: &dyn Store, run: &RunId) -> Result<RunStatus, Error> {
     let first = listed(store, run).await?;
     if !first.is_interrupted() {
         return Ok(first);
@@ -54,14 +28,14 @@ pub async fn with_driver(store: &dyn Store, run: &RunId) -> Result<(Run, Option<
     Ok((load(store, run).await?, store.driver_of(run).await?))
 }
 
-async fn listed(store: &dyn Store, run: &RunId) -> Result<Standing, Error> {
+async fn listed(store: &dyn Store, run: &RunId) -> Result<RunStatus, Error> {
     let found = store.find_runs(run.as_str()).await?;
     let found = found.into_iter().find(|found| found.row.run == *run).ok_or_else(|| StoreError::NoRun(run.clone()))?;
     match RunStatus::of_row(&found.row.status, found.driven) {
         RunStatus::Unknown => {
             Err(Error::new(Code::NewerFormat, format!("run {run} has a status that this release does not know")))
         }
-        status => Ok(Standing { status }),
+        status => Ok(status),
     }
 }
 
