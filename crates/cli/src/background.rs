@@ -75,10 +75,7 @@ pub(crate) enum Seen {
 
 /// Sees to it that a process drives in the background, now that a run was left to it, and tells what becomes of the run.
 pub(crate) async fn see_to(project: &Project, run: &RunId) -> Result<Seen, Trouble> {
-    let failed = |error: io::Error| {
-        let message = format!("run {run} is recorded, and no process could be begun that drives it: {error}");
-        Trouble::new(Code::BackgroundFailed, message).help("drive it with `lockgate drive`")
-    };
+    let failed = |error: io::Error| not_begun(run, &error);
     let turn = match Turn::take(&project.root).map_err(failed)? {
         Ok(turn) => turn,
         Err(_) => return until_driven(project, run, None).await,
@@ -95,6 +92,16 @@ pub(crate) async fn see_to(project: &Project, run: &RunId) -> Result<Seen, Troub
     until_driven(project, run, Some(begin(&project.root).map_err(failed)?)).await
 }
 
+fn not_begun(run: &RunId, error: &io::Error) -> Trouble {
+    let message = format!("run {run} is recorded, and no process could be started that drives it: {error}");
+    Trouble::new(Code::BackgroundFailed, message).help("drive it with `lockgate drive`")
+}
+
+/// Whether a process that is started here would outlive this one; one that a task starts ends with the task.
+fn may_begin(project: &Project) -> bool {
+    project.actor(Way::Command).inside_task.is_none()
+}
+
 /// Waits until the run is taken, so that whoever looks next does not find it abandoned.
 async fn until_driven(project: &Project, run: &RunId, mut begun: Option<Child>) -> Result<Seen, Trouble> {
     let log = log_file(&project.root);
@@ -107,6 +114,14 @@ async fn until_driven(project: &Project, run: &RunId, mut begun: Option<Child>) 
         let now = project.store().find_runs(run.as_str()).await?;
         if now.iter().any(|found| found.row.run == *run && !found.row.status.is(Status::Running)) {
             return Ok(Seen::Driven);
+        }
+        // Whoever had the turn may have been about to end, without looking for runs again.
+        if begun.is_none()
+            && may_begin(project)
+            && let Ok(Ok(turn)) = Turn::take(&project.root)
+        {
+            turn.give_back().map_err(|error| not_begun(run, &error))?;
+            begun = Some(begin(&project.root).map_err(|error| not_begun(run, &error))?);
         }
         let gone = begun.as_mut().and_then(|child| child.try_wait().ok().flatten());
         if let Some(status) = gone.filter(|status| !status.success()) {

@@ -7,6 +7,8 @@ use crate::driver::{ClaimedRun, DriveError, Halt, Listener, Paused, fire_due, pa
 use crate::world::World;
 use futures::FutureExt;
 use lockgate_engine::id::RunId;
+use lockgate_engine::run::history::DRIVE;
+use lockgate_engine::time::Timestamp;
 use lockgate_store::StoreError;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -95,10 +97,22 @@ impl Fleet {
         driven
     }
 
-    /// Whether there is a run that could be driven here, other than those that were given up.
+    /// Whether there is a run of ours that wants a driver, other than those that were given up. It also counts while another process drives it: that one may be
+    /// about to end, and then it is driven here.
     pub async fn is_wanted(&self) -> Result<bool, StoreError> {
-        let is_fit = |run: &RunId| !self.troubled.contains_key(run) && self.watcher.is_ours(run);
-        Ok(self.first_undriven(&is_fit).await?.is_some())
+        let mut limit = 16 + self.driving.len() + self.troubled.len();
+        loop {
+            // They come before all other timers.
+            let timers = self.world.store.timers(Timestamp::from_millis(0), limit).await?;
+            let all = timers.len() < limit;
+            let mut wanted = timers.iter().filter(|timer| timer.kind == DRIVE).map(|timer| &timer.run);
+            let is_wanted = wanted.any(|run| !self.troubled.contains_key(run) && self.watcher.is_ours(run));
+            if all || is_wanted {
+                return Ok(is_wanted);
+            }
+            // However many of other roots share the store, ours may be listed behind them.
+            limit = limit.saturating_mul(4);
+        }
     }
 
     /// The first run that could be driven here and is fit for it.
@@ -129,7 +143,7 @@ impl Fleet {
             self.begin_wanted(until.at_once, halt).await?;
             if !self.driving.is_empty() || self.troubled.values().any(|troubled| troubled.again.is_some()) {
                 busy = Instant::now();
-            } else if until.idle.is_some_and(|idle| busy.elapsed() >= idle) {
+            } else if until.idle.is_some_and(|idle| busy.elapsed() >= idle) && !self.is_wanted().await? {
                 return Ok(());
             }
             tokio::time::sleep(BETWEEN_LOOKS).await;

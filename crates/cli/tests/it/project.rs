@@ -286,10 +286,12 @@ pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a process lives.
+/// Whether a process lives: its files and locks are gone only when its last thread has ended, which need not be the first one.
 pub(crate) fn lives(pid: &str) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-    status.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
+    let fields: Vec<&str> = status.rsplit(')').next().unwrap_or_default().split_ascii_whitespace().collect();
+    let threads = fields.get(17).and_then(|threads| threads.parse::<u32>().ok()).unwrap_or(0);
+    !fields.is_empty() && (fields[0] != "Z" || threads > 1)
 }
 
 /// Leaves out moments (`2026-01-01T…Z`), durations (`12 ms`, `1.2 s`) and how long ago something was.

@@ -87,18 +87,24 @@ async fn runs_of_other_places_are_nothing_to_wait_for() {
     assert!(tried.lock().unwrap().is_empty());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_run_that_another_process_drives_is_left_alone_until_it_is_released() {
     let store = memory_with(["ours".to_owned()].into_iter()).await;
     let (other, run) = (store.another_process(), RunId::new("ours"));
     let epoch = other.claim(&run).await.unwrap();
-    let (mut fleet, halt, tried) = fleet(Arc::new(store));
-    assert_eq!(fleet.is_wanted().await, Ok(false));
-    fleet.drive(Until { idle: Some(Duration::ZERO), at_once: 2 }, &halt).await.unwrap();
-    assert!(tried.lock().unwrap().is_empty(), "it is no failure");
-    other.release(&run, epoch).await.unwrap();
-    assert_eq!(fleet.is_wanted().await, Ok(true));
-    fleet.drive(Until { idle: Some(Duration::ZERO), at_once: 2 }, &halt).await.unwrap();
+    let (mut fleet, halt, tried) = fleet(Arc::new(store.clone()));
+    assert_eq!(fleet.is_wanted().await, Ok(true), "its driver may be about to end");
+    let released = async {
+        // The fleet has asked for the next run several times by then.
+        for _ in 0..3 {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            assert!(tried.lock().unwrap().is_empty(), "it is no failure, and it is not given up");
+        }
+        other.release(&run, epoch).await.unwrap();
+    };
+    let driven = fleet.drive(Until { idle: Some(Duration::ZERO), at_once: 2 }, &halt);
+    let (driven, ()) = futures::future::join(driven, released).await;
+    driven.unwrap();
     assert_eq!(*tried.lock().unwrap(), [run]);
 }
 
