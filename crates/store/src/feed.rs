@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 
-/// How many runs are remembered that nobody waits for.
+/// How many runs without a waiter are remembered.
 const REMEMBERED: usize = 1024;
 
 /// The newest marker, and why changes cannot be seen at present.
