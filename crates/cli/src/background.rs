@@ -99,7 +99,7 @@ fn not_begun(run: &RunId, error: &io::Error) -> Trouble {
 
 /// Whether a process that is started here would outlive this one; one that a task starts ends with the task.
 fn may_begin(project: &Project) -> bool {
-    project.actor(Way::Command).inside_task.is_none()
+    project.caller(Channel::Command).actor().inside_task.is_none()
 }
 
 /// Waits until the run is taken, so that whoever looks next does not find it abandoned.

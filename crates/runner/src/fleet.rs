@@ -7,7 +7,7 @@ use crate::driver::{ClaimedRun, DriveError, Halt, Listener, Paused, fire_due, pa
 use crate::world::World;
 use futures::FutureExt;
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::history::DRIVE;
+use lockgate_engine::run::index::TimerKind;
 use lockgate_engine::time::Timestamp;
 use lockgate_store::StoreError;
 use std::any::Any;
@@ -105,7 +105,7 @@ impl Fleet {
             // They come before all other timers.
             let timers = self.world.store.timers(Timestamp::from_millis(0), limit).await?;
             let all = timers.len() < limit;
-            let mut wanted = timers.iter().filter(|timer| timer.kind == DRIVE).map(|timer| &timer.run);
+            let mut wanted = timers.iter().filter(|timer| timer.kind.is(TimerKind::Drive)).map(|timer| &timer.run);
             let is_wanted = wanted.any(|run| !self.troubled.contains_key(run) && self.watcher.is_ours(run));
             if all || is_wanted {
                 return Ok(is_wanted);

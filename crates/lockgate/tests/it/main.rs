@@ -1,0 +1,3 @@
+//! The library as an embedding program uses it.
+
+mod many_runs;

@@ -1,0 +1,131 @@
+//! Many runs in one process, some of whose drivers panic, answered from another process.
+
+use lockgate::engine::id::RunId;
+use lockgate::engine::run::Run;
+use lockgate::engine::run::event::{Entry, Event};
+use lockgate::engine::time::Timestamp;
+use lockgate::project::{Options, Project};
+use lockgate::start::Start;
+use lockgate::view::RunStatus;
+use lockgate::worker::{Observer, Report, Worker};
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+const RUNS: usize = 200;
+
+const WORKFLOW: &str = "
+name: release
+phases:
+  - id: build
+    tasks:
+      - { id: compile, run: 'true', on_interrupt: rerun }
+    checkpoint:
+      prompt: Ship it?
+      options:
+        - { label: Ship, on_select: { action: continue } }
+        - { label: Stop, on_select: { action: abort } }
+  - id: ship
+    tasks:
+      - { id: upload, run: 'true', on_interrupt: rerun }
+";
+
+/// Panics in the drivers of some runs, once each.
+#[derive(Default)]
+struct Panics {
+    doomed: Mutex<BTreeSet<RunId>>,
+    panicked: Mutex<BTreeSet<RunId>>,
+    not_driven: Mutex<Vec<(RunId, String)>>,
+}
+
+impl Observer for Panics {
+    fn report(&self, run: &RunId, _: Timestamp, report: &Report) {
+        if let Report::NotDriven { error, .. } = report {
+            self.not_driven.lock().unwrap().push((run.clone(), error.clone()));
+        }
+    }
+
+    fn committed(&self, run: &Run, entries: &[Entry]) {
+        let started = entries.iter().any(|entry| matches!(entry.event, Event::TaskStarted { .. }));
+        if started && self.doomed.lock().unwrap().remove(&run.id) {
+            self.panicked.lock().unwrap().insert(run.id.clone());
+            panic!("the driver of run {} is killed by the test", run.id);
+        }
+    }
+}
+
+/// The example program `chat_bridge`, which cargo builds together with the tests. What descends from a process that drives runs may not
+/// answer for people, so a shell starts it and leaves it behind.
+fn chat_bridge(dir: &Path) -> (ChildStdin, ChildStdout) {
+    let test = std::env::current_exe().unwrap();
+    let target: PathBuf = test.parent().and_then(Path::parent).unwrap().join("examples/chat_bridge");
+    assert!(target.is_file(), "{} is not built; `cargo test` builds it", target.display());
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec 3<&0; \"$0\" \"$1\" ada <&3 &"]).arg(target).arg(dir);
+    let mut shell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let streams = (shell.stdin.take().unwrap(), shell.stdout.take().unwrap());
+    assert!(shell.wait().unwrap().success());
+    streams
+}
+
+/// Answers every hold that the bridge prints, until all runs are answered; gives the lines with which the bridge says so.
+fn answer_all((mut input, output): (ChildStdin, ChildStdout)) -> Vec<String> {
+    // The bridge ends when its input does, at the end of this function.
+    let lines = BufReader::new(output).lines().map(Result::unwrap);
+    let mut said = Vec::new();
+    for line in lines {
+        match line.split_once('\t') {
+            Some((hold, prompt)) => {
+                assert_eq!(prompt, "Ship it?");
+                writeln!(input, "{hold} Ship").unwrap();
+            }
+            None => said.push(line),
+        }
+        if said.len() == RUNS {
+            break;
+        }
+    }
+    said
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hundred_runs_complete_although_drivers_panic_and_another_process_answers() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("release.yaml");
+    std::fs::write(&file, WORKFLOW).unwrap();
+    let project = Project::open_or_create(dir.path(), Options::default()).unwrap();
+    let panics = Arc::new(Panics::default());
+    let mut runs = Vec::new();
+    for number in 0..RUNS {
+        let run = project.start(&file, Start::default(), project.person("ada")).await.unwrap();
+        if number % 10 == 0 {
+            panics.doomed.lock().unwrap().insert(run.clone());
+        }
+        runs.push(run);
+    }
+    let doomed = panics.doomed.lock().unwrap().clone();
+    let worker = Worker::start(&project, 32, panics.clone());
+
+    let bridge = chat_bridge(dir.path());
+    let said = tokio::task::spawn_blocking(move || answer_all(bridge)).await.unwrap();
+    assert!(said.iter().all(|line| line.starts_with("answered: ")), "{said:?}");
+
+    for run in &runs {
+        let mut status = project.wait(run).await.unwrap();
+        // Between the answer and the worker that hears of it, the run is not driven.
+        while status != RunStatus::Complete {
+            assert!(matches!(status, RunStatus::Waiting | RunStatus::Interrupted), "run {run} is {status}");
+            tokio::task::yield_now().await;
+            status = project.wait(run).await.unwrap();
+        }
+    }
+    worker.stop().await.unwrap();
+
+    assert_eq!(*panics.panicked.lock().unwrap(), doomed);
+    let not_driven = panics.not_driven.lock().unwrap();
+    let failed: BTreeSet<RunId> = not_driven.iter().map(|(run, _)| run.clone()).collect();
+    assert_eq!(failed, doomed, "no other run was disturbed: {not_driven:?}");
+    assert!(not_driven.iter().all(|(_, error)| error.contains("killed by the test")), "{not_driven:?}");
+}
