@@ -7,15 +7,13 @@ use std::time::Instant;
 /// A path that begins with one of these is meant to be in the repository.
 const TOP_LEVEL: &[&str] = &["crates/", "docs/", "examples/", "fuzz/", "xtask/", ".ci/", ".cargo/"];
 
-/// Writes the pages and pictures that are made from the code. Making them is the work of tests of the program, which otherwise compare them.
+/// Writes the pages and pictures that follow from the code. An example target of the program generates them, and its tests compare them.
 pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
     if !arguments.is_empty() {
         return Err("usage: cargo xtask docs".to_owned());
     }
     let mut command = crate::cargo::cargo();
-    command
-        .args(["test", "--package", "lockgate-cli", "--bin", "lockgate", "--", "reference::", "screens::"])
-        .env("SNAPSHOTS", "overwrite");
+    command.args(["run", "--quiet", "--package", "lockgate-cli", "--example", "reference"]);
     let status = command.status().map_err(|error| format!("cannot start cargo: {error}"))?;
     Ok(status.success())
 }

@@ -1,71 +1,9 @@
-//! The command line of Lockgate.
-//!
-//! | module | what it does |
-//! | --- | --- |
-//! | [`cli`] | one file per command, with its arguments |
-//! | [`open`], [`select`] | find the project; find the run, hold or task that somebody means |
-//! | [`authority`] | who may use which command |
-//! | [`standing`] | where a run stands that others drive, and waiting for that to change |
-//! | [`graph`] | drawings of workflows and runs: terminal, SVG, Mermaid |
-//! | [`leftovers`] | what lies in a project's folder that nobody needs |
-//! | [`drive`], [`progress`], [`signals`] | drive a run from here: what is told, what is asked, how it is stopped |
-//! | [`tree`], [`live`] | what is under way as a tree, and drawing it at a terminal |
-//! | [`notice`] | the bell and the desktop's notices |
-//! | [`rehearsal`] | workflows walked with stub work and stub answers |
-//! | [`presets`], [`workflow_file`] | answers given in advance; workflow files that are read |
-//! | [`prompt`] | ask a person at the terminal |
-//! | [`view`], [`sentence`] | what a run looks like, as JSON and as text; its events as sentences |
-//! | [`diagnose`] | problems of files, with the place underlined |
-//! | [`print`], [`neutral`], [`columns`] | the only way out: data, talk, and nothing that controls a terminal |
-//! | [`exit`], [`trouble`], [`code`] | how the program ends, and why it could not do what was asked |
-//! | [`error_pages`] | the pages of `docs/errors/` |
-//! | `reference` | the pages of `docs/reference/` that are made from the code; in tests only |
-
-mod authority;
-mod background;
-mod cli;
-mod columns;
-mod definition;
-mod diagnose;
-mod drive;
-mod error_pages;
-mod exit;
-mod graph_text;
-mod inputs;
-mod line_question;
-mod live;
-mod notice;
-mod open;
-mod page;
-mod pipeline;
-mod plans;
-#[cfg(test)]
-mod play;
-mod preset_arguments;
-mod print;
-mod progress;
-mod prompt;
-#[cfg(test)]
-mod reference;
-mod rehearsal_text;
-mod run_text;
-#[cfg(test)]
-mod screens;
-mod signals;
-mod style;
-mod tree;
-mod trouble;
-mod worktrees;
-
-use lockgate::{
-    code, graph, handover, leftovers, moment, neutral, phrases, preset_answers, rehearsal, run_status, select, sentence, summary,
-    view, workflow_file,
-};
+//! The program `lockgate`.
 
 /// Commits are made on one thread and let go of on another, where the system's allocator makes threads wait for each other.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
-    cli::main()
+    lockgate_cli::main()
 }

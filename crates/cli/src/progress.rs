@@ -58,7 +58,6 @@ impl Progress {
     }
 
     /// Reports as it does next to a tree.
-    #[cfg(test)]
     pub(crate) fn beside_a_tree() -> Self {
         Self { beside_a_tree: true, ..Self::default() }
     }

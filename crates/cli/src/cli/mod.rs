@@ -267,7 +267,6 @@ fn execute(arguments: Arguments) -> Result<Exit, Trouble> {
 }
 
 /// The definition of the command line, which the reference is made from.
-#[cfg(test)]
 pub(crate) fn definition() -> clap::Command {
     <Arguments as clap::CommandFactory>::command()
 }

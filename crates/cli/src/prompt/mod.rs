@@ -97,7 +97,6 @@ impl Drop for LineBreak {
 }
 
 /// What is on the terminal while somebody is asked and has typed or chosen something.
-#[cfg(test)]
 pub(crate) fn asked(shown: &Shown, hold: &Hold, typed: &str, size: crate::tree::Size) -> String {
     let mut line = Line::default();
     line.set(typed);

@@ -1,9 +1,7 @@
 //! `json.md`: what commands print with `--json`.
 
 use super::table::{self, Style};
-use crate::cli;
 use serde_json::Value;
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 const BEGINNING: &str = "\
@@ -21,13 +19,8 @@ are stable. Absent things are absent or `null` as the tables say. Moments are UT
 
 ";
 
-fn documented() -> Value {
-    serde_json::from_str(&std::fs::read_to_string(super::place("reference/json.schema.json")).unwrap()).unwrap()
-}
-
 /// The page.
-pub(super) fn page() -> String {
-    let schema = documented();
+pub(super) fn page(schema: &Value) -> String {
     let mut text = BEGINNING.to_owned();
     text += "## Commands\n\n| command | prints | |\n| --- | --- | --- |\n";
     let mut commands: Vec<(&String, &Value)> = schema["properties"].as_object().into_iter().flatten().collect();
@@ -50,26 +43,37 @@ pub(super) fn page() -> String {
     text + "\n"
 }
 
-#[test]
-fn every_command_with_json_has_a_documented_shape() {
-    let program = cli::definition();
-    let with_json = |command: &&clap::Command| command.get_arguments().any(|argument| argument.get_long() == Some("json"));
-    let commands: BTreeSet<String> =
-        program.get_subcommands().filter(with_json).map(|command| command.get_name().to_owned()).collect();
-    let documented: BTreeSet<String> = documented()["properties"].as_object().unwrap().keys().cloned().collect();
-    assert_eq!(commands, documented);
-}
+#[cfg(test)]
+mod tests {
+    use crate::cli;
+    use serde_json::Value;
+    use std::collections::BTreeSet;
 
-#[test]
-fn every_shape_is_closed_described_and_used() {
-    let schema = documented();
-    let text = schema.to_string();
-    for (name, definition) in schema["$defs"].as_object().unwrap() {
-        assert!(definition["description"].is_string(), "{name}");
-        assert!(name == "error" || text.contains(&format!("\"#/$defs/{name}\"")), "{name} is used nowhere");
-        if let Some(keys) = definition["properties"].as_object() {
-            assert_eq!(definition["additionalProperties"], false, "{name}");
-            assert!(keys.iter().all(|(_, key)| key.get("description").is_some() || key.get("$ref").is_some()), "{name}");
+    fn documented() -> Value {
+        serde_json::from_str(include_str!("../../../../docs/reference/json.schema.json")).unwrap()
+    }
+
+    #[test]
+    fn every_command_with_json_has_a_documented_shape() {
+        let program = cli::definition();
+        let with_json = |command: &&clap::Command| command.get_arguments().any(|argument| argument.get_long() == Some("json"));
+        let commands: BTreeSet<String> =
+            program.get_subcommands().filter(with_json).map(|command| command.get_name().to_owned()).collect();
+        let documented: BTreeSet<String> = documented()["properties"].as_object().unwrap().keys().cloned().collect();
+        assert_eq!(commands, documented);
+    }
+
+    #[test]
+    fn every_shape_is_closed_described_and_used() {
+        let schema = documented();
+        let text = schema.to_string();
+        for (name, definition) in schema["$defs"].as_object().unwrap() {
+            assert!(definition["description"].is_string(), "{name}");
+            assert!(name == "error" || text.contains(&format!("\"#/$defs/{name}\"")), "{name} is used nowhere");
+            if let Some(keys) = definition["properties"].as_object() {
+                assert_eq!(definition["additionalProperties"], false, "{name}");
+                assert!(keys.iter().all(|(_, key)| key.get("description").is_some() || key.get("$ref").is_some()), "{name}");
+            }
         }
     }
 }

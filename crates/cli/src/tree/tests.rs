@@ -1,7 +1,11 @@
 use super::*;
 use crate::columns::columns;
-use crate::play::Play;
+use crate::reference::play::{Play, person};
 use anstream::adapter::strip_str;
+use lockgate_engine::datum::Datum;
+use lockgate_engine::run::command::{Actor, CommandKind, Item, TaskOutcome};
+use lockgate_engine::run::effect::Effect;
+use lockgate_engine::run::event::{Failure, FailureKind};
 
 const FLOW: &str = "
 name: ship
@@ -20,6 +24,39 @@ phases:
 ";
 
 const WINDOW: Size = Size { columns: 80, rows: 24 };
+
+impl Play {
+    /// Ends a task or gate badly.
+    pub(crate) fn fail(&mut self, address: &str, message: &str) {
+        self.end(address, Some(Failure { kind: FailureKind::Exit(1), message: message.to_owned(), tail: String::new() }));
+    }
+
+    /// Lets a task become one for each item.
+    pub(crate) fn spread(&mut self, address: &str, items: &[&str]) {
+        let effects = self.run.pending();
+        let task = effects.into_iter().find_map(|effect| {
+            let Effect::Task { key, attempt } = effect else { return None };
+            (key.address() == address).then_some((key, attempt))
+        });
+        let (key, attempt) = task.unwrap_or_else(|| panic!("{address} does not run"));
+        let value = |item: &str| Datum::keep(&serde_json::Value::from(item)).0;
+        let items = items.iter().map(|item| Item { key: (*item).to_owned(), value: value(item) }).collect();
+        self.tell(
+            Actor::driver(),
+            CommandKind::TaskEnded { key, attempt, outcome: TaskOutcome::Items(items), agent: None, commit: None },
+        );
+        self.settle();
+    }
+
+    /// Answers the hold that waits.
+    pub(crate) fn answer(&mut self, option: &str) {
+        let hold = self.run.open_holds()[0].clone();
+        let body =
+            CommandKind::Answer { hold: hold.id, revision: Some(hold.revision), option: option.to_owned(), feedback: None };
+        self.tell(person(), body);
+        self.settle();
+    }
+}
 
 fn rows(play: &Play, size: Size, lines: &[(&str, &str)]) -> Vec<String> {
     let line_of = |address: &str| lines.iter().find(|(known, _)| *known == address).map(|(_, line)| (*line).to_owned());

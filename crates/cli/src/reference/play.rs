@@ -1,17 +1,16 @@
-//! A run that tests play by hand: commands at moments that they choose, and nothing is performed.
+//! A run that is played by hand, for pictures and tests: commands at chosen times, and nothing is performed.
 
 use crate::progress::Progress;
 use crate::tree::Tree;
-use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Seen, ShownFile};
 use lockgate_engine::id::{DriverId, RunId};
 use lockgate_engine::run::command::{
-    Actor, Caller, Channel, Command, CommandKind, Create, Credential, Envelope, Item, TaskOutcome, TerminalRule,
+    Actor, Caller, Channel, Command, CommandKind, Create, Credential, Envelope, TaskOutcome, TerminalRule,
 };
 use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::effect::Effect;
-use lockgate_engine::run::event::{Created, Entry, Failure, FailureKind};
+use lockgate_engine::run::event::{Created, Entry, Failure};
 use lockgate_engine::run::index::IndexRows;
 use lockgate_engine::run::{Run, create, handle};
 use lockgate_engine::time::Timestamp;
@@ -83,38 +82,8 @@ impl Play {
         }
     }
 
-    /// Ends a task or gate badly.
-    pub(crate) fn fail(&mut self, address: &str, message: &str) {
-        self.end(address, Some(Failure { kind: FailureKind::Exit(1), message: message.to_owned(), tail: String::new() }));
-    }
-
-    /// Lets a task become one for each item.
-    pub(crate) fn spread(&mut self, address: &str, items: &[&str]) {
-        let effects = self.run.pending();
-        let task = effects.into_iter().find_map(|effect| {
-            let Effect::Task { key, attempt } = effect else { return None };
-            (key.address() == address).then_some((key, attempt))
-        });
-        let (key, attempt) = task.unwrap_or_else(|| panic!("{address} does not run"));
-        let value = |item: &str| Datum::keep(&serde_json::Value::from(item)).0;
-        let items = items.iter().map(|item| Item { key: (*item).to_owned(), value: value(item) }).collect();
-        self.tell(
-            Actor::driver(),
-            CommandKind::TaskEnded { key, attempt, outcome: TaskOutcome::Items(items), agent: None, commit: None },
-        );
-        self.settle();
-    }
-
-    /// Answers the hold that waits.
-    pub(crate) fn answer(&mut self, option: &str) {
-        let hold = self.run.open_holds()[0].clone();
-        let body =
-            CommandKind::Answer { hold: hold.id, revision: Some(hold.revision), option: option.to_owned(), feedback: None };
-        self.tell(person(), body);
-        self.settle();
-    }
-
-    fn end(&mut self, address: &str, failure: Option<Failure>) {
+    /// Ends a task or gate, badly where there is a failure.
+    pub(crate) fn end(&mut self, address: &str, failure: Option<Failure>) {
         let effects = self.run.pending();
         let body = effects.into_iter().find_map(|effect| match effect {
             Effect::Task { key, attempt } if key.address() == address => {
@@ -144,7 +113,7 @@ impl Play {
     }
 
     /// Shows checkpoints and looks at shown files, as a driver does by itself.
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         loop {
             let body = self.run.pending().into_iter().find_map(|effect| match effect {
                 Effect::Show { phase, iteration } => {
@@ -189,7 +158,8 @@ impl Play {
         found.map_or(Seen::Absent, |(_, bytes)| Seen::File { digest: Digest::of(bytes), bytes: bytes.len() as u64, mode: 0o644 })
     }
 
-    fn tell(&mut self, actor: Actor, body: CommandKind) {
+    /// Commits what follows from a command.
+    pub(crate) fn tell(&mut self, actor: Actor, body: CommandKind) {
         let entries: Vec<Entry> = handle(&mut self.run, &command(actor, body, self.now)).unwrap();
         let (commit, _, _) = self.run.seal(entries);
         self.tree.heard(&self.run, &self.reporter.report(&self.run, &commit.entries));
@@ -197,7 +167,8 @@ impl Play {
     }
 }
 
-fn person() -> Actor {
+/// A person at a terminal.
+pub(crate) fn person() -> Actor {
     Actor {
         credential: Credential::Person,
         name: "ada".into(),

@@ -1,14 +1,43 @@
-//! The pictures of the terminal in the guide, made from what the program draws, at moments and in windows that do not vary.
-//! `SNAPSHOTS=overwrite cargo test -p lockgate screens` makes them anew.
+//! The pictures of the terminal in the guide: what the program draws, at times and in windows that do not vary.
 
-mod svg;
-
+use super::play::Play;
 use crate::live::drawing;
-use crate::play::Play;
 use crate::prompt;
 use crate::tree::Size;
-use std::path::Path;
-use svg::Theme;
+
+/// What a terminal shows, for a picture of it.
+#[derive(Debug)]
+pub struct Screen {
+    /// The path of the picture in `docs/`.
+    pub file: &'static str,
+    /// The colours of the terminal.
+    pub background: Background,
+    /// Its columns.
+    pub columns: u16,
+    /// Its rows.
+    pub rows: u16,
+    /// What was written to it, with control sequences.
+    pub text: String,
+}
+
+/// The colours of a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Background {
+    /// Light text on dark.
+    Dark,
+    /// Dark text on light.
+    Light,
+}
+
+/// The screens that the guide shows.
+pub fn screens() -> Vec<Screen> {
+    vec![
+        tree("guide/terminal-tree.svg", Background::Dark),
+        tree("guide/terminal-tree-light.svg", Background::Light),
+        many_tasks("guide/terminal-many.svg"),
+        checkpoint("guide/terminal-checkpoint.svg"),
+    ]
+}
 
 const FLOW: &str = "
 name: ship-a-feature
@@ -35,32 +64,26 @@ phases:
     tasks: [{ id: upload, run: 'true' }]
 ";
 
+const COMMAND: &str = "lockgate run ship.yaml slug";
+
 const NOTES: &str = "# 1.4.0\n\n- Slugs keep their dashes.\n- `slug --json` prints one object a line.\n";
 
-/// What is on the screen after a command was typed and this came.
-fn screen(size: Size, command: &str, drawn: &str) -> vt100::Parser {
-    let (rows, columns) = (u16::try_from(size.rows).unwrap(), u16::try_from(size.columns).unwrap());
-    let mut parser = vt100::Parser::new(rows, columns, 0);
-    let typed = if command.is_empty() { String::new() } else { format!("\x1b[1m$\x1b[0m {command}\n") };
-    let text = format!("{typed}{drawn}");
-    // A terminal makes a line break of every line feed.
-    parser.process(text.replace("\r\n", "\n").replace('\n', "\r\n").as_bytes());
-    parser
+impl Screen {
+    /// What is on the screen after a command was typed and the program drew this.
+    fn new(file: &'static str, (columns, rows): (u16, u16), command: &str, drawn: &str) -> Self {
+        let typed = if command.is_empty() { String::new() } else { format!("\x1b[1m$\x1b[0m {command}\n") };
+        Self { file, background: Background::Dark, columns, rows, text: format!("{typed}{drawn}") }
+    }
+}
+
+fn window((columns, rows): (u16, u16)) -> Size {
+    Size { columns: columns.into(), rows: rows.into() }
 }
 
 /// The record and below it the tree.
 fn with_tree(play: &Play, size: Size, lines: &[(&str, &str)]) -> String {
     let line_of = |address: &str| lines.iter().find(|(known, _)| *known == address).map(|(_, line)| (*line).to_owned());
     format!("{}{}", play.told, drawing(&play.tree.rows(play.now(), size, &line_of)))
-}
-
-fn is_up_to_date(name: &str, picture: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide").join(name);
-    if std::env::var_os("SNAPSHOTS").is_some_and(|what| what == "overwrite") {
-        std::fs::write(&path, picture).unwrap();
-    }
-    let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(kept == picture, "docs/guide/{name} is not what is drawn now; SNAPSHOTS=overwrite makes it anew");
 }
 
 fn building() -> Play {
@@ -79,16 +102,12 @@ const LINES: &[(&str, &str)] = &[
     ("build/package", "adding: target/release/slug (deflated 61%)"),
 ];
 
-#[test]
-fn the_picture_of_the_tree_is_up_to_date_on_dark_and_light() {
-    let size = Size { columns: 80, rows: 17 };
-    let shown = screen(size, "lockgate run ship.yaml slug", &with_tree(&building(), size, LINES));
-    is_up_to_date("terminal-tree.svg", &svg::picture(shown.screen(), Theme::DARK));
-    is_up_to_date("terminal-tree-light.svg", &svg::picture(shown.screen(), Theme::LIGHT));
+fn tree(file: &'static str, background: Background) -> Screen {
+    let size = (80, 17);
+    Screen { background, ..Screen::new(file, size, COMMAND, &with_tree(&building(), window(size), LINES)) }
 }
 
-#[test]
-fn the_picture_of_fifty_tasks_is_up_to_date() {
+fn many_tasks(file: &'static str) -> Screen {
     let tasks: String = (1..=50).map(|at| format!("      - {{ id: page-{at:02}, run: 'true' }}\n")).collect();
     let flow = format!(
         "name: translate\nmax_parallel: 6\nphases:\n  - id: pages\n    tasks:\n{tasks}  - {{ id: review, tasks: [{{ id: read, run: 'true' }}] }}\n"
@@ -102,19 +121,16 @@ fn the_picture_of_fifty_tasks_is_up_to_date() {
     let lines: Vec<(String, String)> = (22..=27)
         .map(|at| (format!("pages/page-{at}"), format!("translating paragraph {} of {}", at * 7 % 13 + 1, at % 5 + 14)))
         .collect();
-    let lines: Vec<(&str, &str)> = lines.iter().map(|(address, line)| (address.as_str(), line.as_str())).collect();
-    let size = Size { columns: 80, rows: 17 };
+    let line_of = |address: &str| lines.iter().find(|(known, _)| known == address).map(|(_, line)| line.clone());
+    let size = (80, 17);
+    let rows = play.tree.rows(play.now(), window(size), &line_of);
     let told: Vec<&str> = play.told.lines().collect();
-    let line_of = |address: &str| lines.iter().find(|(known, _)| *known == address).map(|(_, line)| (*line).to_owned());
-    let rows = play.tree.rows(play.now(), size, &line_of);
     // What was scrolled away is not in the picture.
     let last = told[told.len() - 7..].join("\n");
-    let shown = screen(size, "", &format!("{last}\n{}", drawing(&rows)));
-    is_up_to_date("terminal-many.svg", &svg::picture(shown.screen(), Theme::DARK));
+    Screen::new(file, size, "", &format!("{last}\n{}", drawing(&rows)))
 }
 
-#[test]
-fn the_picture_of_a_checkpoint_is_up_to_date() {
+fn checkpoint(file: &'static str) -> Screen {
     let mut play = Play::with_files(FLOW, Some("slug"), &[("release-notes.md", NOTES)]);
     for (seconds, address) in [
         (4, "plan/outline"),
@@ -129,10 +145,10 @@ fn the_picture_of_a_checkpoint_is_up_to_date() {
         play.done(&[address]);
     }
     let hold = play.run.open_holds()[0].clone();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let shown = runtime.block_on(async { prompt::Shown::of(&play.run, &hold, &play.store().await).await.unwrap() });
-    let size = Size { columns: 80, rows: 28 };
-    let text = format!("{}{}", play.told, prompt::asked(&shown, &hold, "Release", size));
-    let shown = screen(size, "lockgate run ship.yaml slug", &text);
-    is_up_to_date("terminal-checkpoint.svg", &svg::picture(shown.screen(), Theme::DARK));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime without I/O needs nothing");
+    let shown = runtime.block_on(async { prompt::Shown::of(&play.run, &hold, &play.store().await).await });
+    let shown = shown.expect("the store in memory has the shown files");
+    let size = (80, 28);
+    let text = format!("{}{}", play.told, prompt::asked(&shown, &hold, "Release", window(size)));
+    Screen::new(file, size, COMMAND, &text)
 }
