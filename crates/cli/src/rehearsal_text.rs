@@ -4,10 +4,11 @@ use crate::neutral;
 use crate::phrases::first_line;
 use crate::print::{ERROR, FAINT, GOOD, STRONG, WARNING, styled};
 use lockgate::rehearsal::unused_answers;
+use lockgate_engine::hold::HoldKind;
 use lockgate_engine::run::Status;
 use lockgate_engine::words::counted;
 use lockgate_runner::process::shell_text;
-use lockgate_runner::rehearse::{Rehearsed, RehearsedHold, Step, StepKind};
+use lockgate_runner::rehearse::{Rehearsed, RehearsedHold, RehearsedOutcome, RehearsedWork, Step, StepKind};
 use std::fmt::Write as _;
 
 /// So many files are named.
@@ -50,19 +51,34 @@ fn tell(text: &mut String, step: &Step, holds: &[RehearsedHold]) {
         }
         StepKind::GapCheck => {
             let word = match step.outcome {
-                Some("whole") => styled(GOOD, "finds the work whole"),
-                Some("counts_as_whole") => styled(WARNING, "counts as passed, as answered"),
-                Some(action) => styled(WARNING, format_args!("finds gaps ({action})")),
-                None => String::new(),
+                Some(RehearsedOutcome::Whole) => styled(GOOD, "finds the work whole"),
+                Some(RehearsedOutcome::CountsAsWhole) => styled(WARNING, "counts as passed, as answered"),
+                Some(RehearsedOutcome::Gaps(action)) => styled(WARNING, format_args!("finds gaps ({})", action.word())),
+                // These belong to steps of other kinds.
+                Some(
+                    RehearsedOutcome::Done
+                    | RehearsedOutcome::Again
+                    | RehearsedOutcome::Spread
+                    | RehearsedOutcome::Failed
+                    | RehearsedOutcome::LeftOut
+                    | RehearsedOutcome::CountsAsDone
+                    | RehearsedOutcome::Tolerated
+                    | RehearsedOutcome::Stopped
+                    | RehearsedOutcome::Passed
+                    | RehearsedOutcome::CountsAsPassed
+                    | RehearsedOutcome::NotMet
+                    | RehearsedOutcome::Error,
+                )
+                | None => String::new(),
             };
             line(text, format_args!("  gap check {word}{because}"));
         }
-        StepKind::Condition => match step.outcome {
-            Some("error") => {
-                line(text, format_args!("  {}{because}", styled(WARNING, "the checkpoint's condition cannot be evaluated")))
-            }
-            _ => line(text, format_args!("  checkpoint {}", styled(FAINT, "is passed over: its condition is not met"))),
-        },
+        StepKind::Condition if step.outcome == Some(RehearsedOutcome::Error) => {
+            line(text, format_args!("  {}{because}", styled(WARNING, "the checkpoint's condition cannot be evaluated")));
+        }
+        StepKind::Condition => {
+            line(text, format_args!("  checkpoint {}", styled(FAINT, "is passed over: its condition is not met")));
+        }
         StepKind::Hold => {
             if let Some(hold) = step.hold.and_then(|hold| holds.get(hold)) {
                 question(text, hold);
@@ -81,24 +97,33 @@ fn work(text: &mut String, step: &Step, because: &str) {
     let again = step.attempt.filter(|attempt| *attempt > 1).map(|attempt| format!(" (attempt {attempt})")).unwrap_or_default();
     let does = match (&step.command, step.work) {
         (Some(command), _) => format!(" runs{}: {}", with_shell(step), first_line(command)),
-        (None, Some("agent")) if step.prompt.is_some() => format!(" asks {}", asked(step)),
-        (None, Some("script")) if step.attempt.is_some() => " is a script".to_owned(),
-        (None, Some("pass")) if step.attempt.is_some() => " does nothing".to_owned(),
+        (None, Some(RehearsedWork::Agent)) if step.prompt.is_some() => format!(" asks {}", asked(step)),
+        (None, Some(RehearsedWork::Script)) if step.attempt.is_some() => " is a script".to_owned(),
+        (None, Some(RehearsedWork::Pass)) if step.attempt.is_some() => " does nothing".to_owned(),
         (None, _) => String::new(),
     };
     let came = match step.outcome {
-        Some("left_out") => format!(" {}{because}", styled(FAINT, "is left out")),
-        Some("failed") => format!("\n    {}{because}", styled(ERROR, "fails")),
-        Some("again") => format!("\n    {}{because}", styled(FAINT, "once more")),
-        Some("spread") => {
+        Some(RehearsedOutcome::LeftOut) => format!(" {}{because}", styled(FAINT, "is left out")),
+        Some(RehearsedOutcome::Failed) => format!("\n    {}{because}", styled(ERROR, "fails")),
+        Some(RehearsedOutcome::Again) => format!("\n    {}{because}", styled(FAINT, "once more")),
+        Some(RehearsedOutcome::Spread) => {
             let tasks: usize = step.detail.as_deref().and_then(|count| count.parse().ok()).unwrap_or_default();
             format!(" becomes {}", counted(tasks, "task"))
         }
-        Some("counts_as_done") => format!(" {}", styled(WARNING, "counts as done, as answered")),
-        Some("counts_as_passed") => format!(" {}", styled(WARNING, "counts as passed, as answered")),
-        Some("tolerated") => format!(" {}", styled(WARNING, "failed, and the run goes on without it")),
-        Some("stopped") => format!("\n    {}{because}", styled(FAINT, "is ended")),
-        Some(_) | None => match &step.detail {
+        Some(RehearsedOutcome::CountsAsDone) => format!(" {}", styled(WARNING, "counts as done, as answered")),
+        Some(RehearsedOutcome::CountsAsPassed) => format!(" {}", styled(WARNING, "counts as passed, as answered")),
+        Some(RehearsedOutcome::Tolerated) => format!(" {}", styled(WARNING, "failed, and the run goes on without it")),
+        Some(RehearsedOutcome::Stopped) => format!("\n    {}{because}", styled(FAINT, "is ended")),
+        Some(
+            RehearsedOutcome::Done
+            | RehearsedOutcome::Passed
+            | RehearsedOutcome::Whole
+            | RehearsedOutcome::Gaps(_)
+            | RehearsedOutcome::CountsAsWhole
+            | RehearsedOutcome::NotMet
+            | RehearsedOutcome::Error,
+        )
+        | None => match &step.detail {
             Some(detail) => format!(" ({})", neutral::line(detail)),
             None => String::new(),
         },
@@ -130,7 +155,7 @@ fn asked(step: &Step) -> String {
 fn question(text: &mut String, hold: &RehearsedHold) {
     let names: Vec<String> = hold.addresses.iter().map(|address| neutral::line(address).into_owned()).collect();
     let about = if names.is_empty() { String::new() } else { format!(" about {}", names.join(", ")) };
-    let what = if hold.kind == "checkpoint" { "checkpoint".to_owned() } else { format!("hold{about}") };
+    let what = if hold.kind == HoldKind::Checkpoint { "checkpoint".to_owned() } else { format!("hold{about}") };
     line(text, format_args!("  {}: {}", styled(STRONG, what), first_line(&hold.prompt)));
     for note in &hold.notes {
         line(text, format_args!("    {} {}", styled(WARNING, "note:"), neutral::line(note)));

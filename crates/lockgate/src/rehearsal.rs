@@ -4,6 +4,7 @@
 use crate::code::Code;
 use crate::error::Error;
 use crate::script_worker::ScriptWorker;
+use lockgate_engine::run::Status;
 use lockgate_engine::spec::workflow::Workflow;
 use lockgate_runner::config::Config;
 use lockgate_runner::driver::Halt;
@@ -54,7 +55,7 @@ pub async fn walk(root: &Root, config: &Config, worker: &ScriptWorker, halt: &Ha
 pub struct RehearsalView<'r> {
     workflow: &'r str,
     feature: Option<&'r str>,
-    status: &'static str,
+    status: Status,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'r str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,7 +74,7 @@ impl<'r> RehearsalView<'r> {
         Self {
             workflow,
             feature,
-            status: came.status.word(),
+            status: came.status,
             error: came.error.as_deref(),
             cut_short: came.cut_short.as_deref(),
             path: &came.path,

@@ -1,7 +1,8 @@
 //! What a case expects, held against what came.
 
 use super::case::{map, text, texts};
-use super::{Rehearsed, Step};
+use super::{Rehearsed, RehearsedOutcome, Step};
+use lockgate_engine::run::Status;
 use lockgate_engine::spec::document::{Entry, Value as Written};
 use lockgate_engine::spec::problem::Problem;
 use serde_json::Value;
@@ -10,13 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Longer values are cut in messages.
 const LONGEST: usize = 200;
 
-const STATUSES: [&str; 3] = ["complete", "failed", "aborted"];
+/// How a case can end.
+const STATUSES: [Status; 3] = [Status::Complete, Status::Failed, Status::Aborted];
 
 /// What a case expects. What it does not mention may be as it is.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Expected {
     /// Where the run stands in the end; complete when absent.
-    pub status: Option<String>,
+    pub status: Option<Status>,
     /// A part of the message of a run that failed.
     pub error: Option<String>,
     /// The phases in the order in which they are executed.
@@ -50,10 +52,11 @@ pub(super) fn read(value: &Written<'_>) -> Result<Expected, Problem> {
         match key.as_str() {
             "status" => {
                 let word = text(&value, "`status`")?;
-                if !STATUSES.contains(&word.as_str()) {
-                    return Err(value.problem(format!("`status` must be complete, failed or aborted, not `{word}`"), None));
-                }
-                expected.status = Some(word);
+                let known = STATUSES.into_iter().find(|status| status.word() == word);
+                expected.status =
+                    Some(known.ok_or_else(|| {
+                        value.problem(format!("`status` must be complete, failed or aborted, not `{word}`"), None)
+                    })?);
             }
             "error" => expected.error = Some(text(&value, "`error`")?),
             "path" => expected.path = Some(texts(&value, "`path`")?),
@@ -90,10 +93,10 @@ impl Expected {
         let mut differs = |what: &str, expected: String, came: String| {
             wrong.push(format!("{what}\n  expected: {expected}\n  came:     {came}"));
         };
-        let status = self.status.as_deref().unwrap_or("complete");
-        if came.cut_short.is_none() && came.status.word() != status {
+        let status = self.status.unwrap_or(Status::Complete);
+        if came.cut_short.is_none() && came.status != status {
             let why = came.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
-            differs("status", status.to_owned(), format!("{}{why}", came.status.word()));
+            differs("status", status.to_string(), format!("{}{why}", came.status));
         }
         if let Some(part) = self.error.as_deref().filter(|part| !came.error.as_deref().unwrap_or_default().contains(part)) {
             differs("error", format!("a message with {part:?}"), came.error.clone().unwrap_or_else(|| "no error".into()));
@@ -144,7 +147,7 @@ impl Expected {
 
 /// The addresses of what was left out.
 fn left_out_steps(came: &Rehearsed) -> BTreeSet<&str> {
-    let left_out = |step: &&Step| step.outcome == Some("left_out");
+    let left_out = |step: &&Step| step.outcome == Some(RehearsedOutcome::LeftOut);
     came.steps.iter().filter(left_out).filter_map(|step| step.address.as_deref()).collect()
 }
 

@@ -8,6 +8,7 @@
 //! | `stubs` | what stands in for processes |
 //! | `sample` | what an agent says whose answer must fit a schema |
 //! | `clock` | a clock on which nobody waits |
+//! | `step` | the steps and questions of a rehearsal, as programs read them |
 //! | `transcript` | what happened, step by step |
 //! | `case` | a file of cases: what is given |
 //! | `expect` | what a case expects, held against what came |
@@ -16,14 +17,15 @@ mod case;
 mod clock;
 mod expect;
 mod sample;
+mod step;
 mod stubs;
 mod transcript;
 
 pub use case::{Case, Cases, Place, read_cases};
 pub use expect::Expected;
+pub use step::{RehearsedAnswer, RehearsedHold, RehearsedOutcome, RehearsedWork, Step, StepKind};
 pub(crate) use stubs::Asked;
 pub use stubs::{At, Deed, Given, Stub, Stubs};
-pub use transcript::{RehearsedAnswer, RehearsedHold, Step, StepKind};
 
 use crate::config::Config;
 use crate::driver::{DriveError, Driver, Halt, Listener, Paused};
@@ -219,8 +221,8 @@ async fn drive(driver: &mut Driver, halt: &Halt, heard: &Mutex<Heard>) -> Result
         };
         let option = first.id.to_string();
         let feedback = first.needs_words.then(|| "(what a person says)".to_owned());
-        let body = CommandKind::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option, feedback };
-        driver.submit(nobody(), body).await?;
+        let answer = CommandKind::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option, feedback };
+        driver.submit(nobody(), answer).await?;
     }
 }
 

@@ -1,5 +1,6 @@
 //! What happened in a rehearsal, step by step, from the notifications of its run.
 
+use super::step::{RehearsedAnswer, RehearsedHold, RehearsedOutcome, RehearsedWork, Step, StepKind};
 use super::stubs::{At, Deed};
 use crate::notifications::{AgentQuery, Answer, GapCheck, Kind, Note, Notification, PhaseEnd, Skip, StepOutcome, Warning};
 use crate::root::Step as Executed;
@@ -8,121 +9,7 @@ use lockgate_engine::id::{HoldId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::command::Channel;
 use lockgate_engine::run::event::{HoldOpened, PlannedTask, Thinker};
-use lockgate_engine::spec::workflow::GapAction;
-use serde::Serialize;
 use std::collections::BTreeMap;
-
-/// Something that would happen.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Step {
-    /// What it is.
-    pub kind: StepKind,
-    /// The phase that it happens in, or that it is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub phase: Option<String>,
-    /// Which execution of the phase.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub iteration: Option<u32>,
-    /// The task or gate.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub address: Option<String>,
-    /// Which attempt of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub attempt: Option<u32>,
-    /// The word of the workflow file for what a task does.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub work: Option<&'static str>,
-    /// The command that would be given to a shell.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
-    /// The shell that would run it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub shell: Option<String>,
-    /// The agent that would be asked; nothing where none is configured.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent: Option<String>,
-    /// What it would be asked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub prompt: Option<String>,
-    /// The command whose success would end a task that goes round.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub until: Option<String>,
-    /// What came of it, in one word.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<&'static str>,
-    /// What is said about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub detail: Option<String>,
-    /// The files that it leaves in the output directory.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub outputs: Vec<String>,
-    /// Which of the holds it is, counted from 0.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hold: Option<usize>,
-}
-
-/// What a step is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StepKind {
-    /// A phase begins.
-    #[default]
-    Phase,
-    /// A phase is passed over.
-    SkippedPhase,
-    /// An attempt of a task.
-    Task,
-    /// An attempt of a gate.
-    Gate,
-    /// A script asks an agent what it thinks.
-    Thought,
-    /// The work of a phase is looked at.
-    GapCheck,
-    /// A checkpoint's condition is not met, or cannot be evaluated.
-    Condition,
-    /// A question waits, and is answered.
-    Hold,
-    /// The run goes back to a phase.
-    Repeat,
-    /// Phases will be passed over.
-    SkipList,
-    /// What is made from the context in the end.
-    Finalization,
-}
-
-/// A question that was asked, and its answer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct RehearsedHold {
-    /// What kind of question it is, in one word.
-    pub kind: &'static str,
-    /// The phase that it lies in.
-    pub phase: Option<String>,
-    /// The tasks or the gate that it is about.
-    pub addresses: Vec<String>,
-    /// The question.
-    pub prompt: String,
-    /// What else is said with it.
-    pub notes: Vec<String>,
-    /// The files that it shows.
-    pub files: Vec<String>,
-    /// The labels of its options.
-    pub options: Vec<String>,
-    /// What was answered; nothing where the rehearsal ended before.
-    pub answer: Option<RehearsedAnswer>,
-}
-
-/// What was answered.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct RehearsedAnswer {
-    /// The label of the option.
-    pub option: String,
-    /// What the option does, in one word.
-    pub action: &'static str,
-    /// What was said with it.
-    pub feedback: Option<String>,
-    /// Whether it was given; else it is the first option.
-    pub given: bool,
-}
 
 /// Gathers what happened.
 #[derive(Debug, Default)]
@@ -133,7 +20,7 @@ pub(super) struct Transcript {
     /// The holds by their ids, with what may be answered.
     ids: Vec<(HoldId, Vec<Choice>)>,
     /// What tasks do that the definition does not name.
-    called: BTreeMap<String, &'static str>,
+    called: BTreeMap<String, RehearsedWork>,
     /// The step of each attempt that has begun.
     begun: BTreeMap<(String, u32, u32), usize>,
 }
@@ -183,7 +70,7 @@ impl Transcript {
             Kind::Note(note) => self.note(*note),
             Kind::Warning(warning) => match warning {
                 Warning::ConditionFailed { phase, iteration, error } => {
-                    let (outcome, detail) = (Some("error"), Some((*error).to_owned()));
+                    let (outcome, detail) = (Some(RehearsedOutcome::Error), Some((*error).to_owned()));
                     self.steps.push(Step { iteration: Some(*iteration), outcome, detail, ..of(StepKind::Condition, phase) });
                 }
                 Warning::AttemptRefused(_) => {}
@@ -206,32 +93,32 @@ impl Transcript {
             self.plan(key.phase.as_str(), tasks);
         }
         let outputs = outcome.outputs().iter().map(|file| file.path.clone()).collect();
-        let (word, detail) = match outcome {
+        let (came, detail) = match outcome {
             StepOutcome::Done { .. } => {
                 let step = self.at(executed, attempt);
                 // A fanned-out task is done when its items are; that says less than how many there are.
-                step.outcome = step.outcome.or(Some("done"));
+                step.outcome = step.outcome.or(Some(RehearsedOutcome::Done));
                 step.outputs = outputs;
                 return;
             }
-            StepOutcome::Passed => ("passed", None),
-            StepOutcome::Repeated { .. } => ("again", Some("its `until` does not hold yet".to_owned())),
-            StepOutcome::FannedOut { tasks } => ("spread", Some(tasks.len().to_string())),
-            StepOutcome::Failed(failure) => ("failed", Some(failure.message.clone())),
-            StepOutcome::Stopped { reason } => ("stopped", Some(reason.to_owned())),
+            StepOutcome::Passed => (RehearsedOutcome::Passed, None),
+            StepOutcome::Repeated { .. } => (RehearsedOutcome::Again, Some("its `until` does not hold yet".to_owned())),
+            StepOutcome::FannedOut { tasks } => (RehearsedOutcome::Spread, Some(tasks.len().to_string())),
+            StepOutcome::Failed(failure) => (RehearsedOutcome::Failed, Some(failure.message.clone())),
+            StepOutcome::Stopped { reason } => (RehearsedOutcome::Stopped, Some(reason.to_owned())),
             StepOutcome::HandedOver(_) | StepOutcome::Interrupted => return,
         };
         let step = self.at(executed, attempt);
-        (step.outcome, step.detail, step.outputs) = (Some(word), detail, outputs);
+        (step.outcome, step.detail, step.outputs) = (Some(came), detail, outputs);
     }
 
     /// A task or gate that did not succeed, and not because of an attempt.
     fn skipped(&mut self, run: &Run, executed: Executed<'_>, skip: Skip<'_>) {
         let (outcome, detail) = match skip {
-            Skip::CountsAsDone { reason } => ("counts_as_done", Some(reason)),
-            Skip::LeftOut { reason } => ("left_out", Some(reason)),
-            Skip::Tolerated => ("tolerated", None),
-            Skip::Waived { reason, .. } => ("counts_as_passed", reason),
+            Skip::CountsAsDone { reason } => (RehearsedOutcome::CountsAsDone, Some(reason)),
+            Skip::LeftOut { reason } => (RehearsedOutcome::LeftOut, Some(reason)),
+            Skip::Tolerated => (RehearsedOutcome::Tolerated, None),
+            Skip::Waived { reason, .. } => (RehearsedOutcome::CountsAsPassed, reason),
         };
         let step = match executed {
             Executed::Task(key) => Step { work: self.work(run, key), ..of(StepKind::Task, &key.phase) },
@@ -248,9 +135,14 @@ impl Transcript {
                 self.plan(checked.phase.as_str(), &checked.agents);
                 let told: Vec<&str> = checked.message.iter().chain(&checked.gaps).map(String::as_str).collect();
                 let detail = Some(told.join("; ")).filter(|told| !told.is_empty());
-                (&checked.phase, checked.iteration, checked.action.map_or("whole", GapAction::word), detail)
+                (
+                    &checked.phase,
+                    checked.iteration,
+                    checked.action.map_or(RehearsedOutcome::Whole, RehearsedOutcome::Gaps),
+                    detail,
+                )
             }
-            GapCheck::Waived { phase, iteration } => (phase, iteration, "counts_as_whole", None),
+            GapCheck::Waived { phase, iteration } => (phase, iteration, RehearsedOutcome::CountsAsWhole, None),
         };
         let (iteration, outcome) = (Some(iteration), Some(outcome));
         self.steps.push(Step { iteration, outcome, detail, ..of(StepKind::GapCheck, phase) });
@@ -259,7 +151,7 @@ impl Transcript {
     fn note(&mut self, note: Note<'_>) {
         match note {
             Note::CheckpointSkipped { phase, iteration } => {
-                let (iteration, outcome) = (Some(iteration), Some("not_met"));
+                let (iteration, outcome) = (Some(iteration), Some(RehearsedOutcome::NotMet));
                 self.steps.push(Step { iteration, outcome, ..of(StepKind::Condition, phase) });
             }
             Note::PhasesSkipListed { phases } => {
@@ -282,17 +174,17 @@ impl Transcript {
     fn plan(&mut self, phase: &str, tasks: &[PlannedTask]) {
         for task in tasks {
             if let Some(spec) = &task.spec {
-                self.called.insert(format!("{phase}/{}", task.task), spec.work.word());
+                self.called.insert(format!("{phase}/{}", task.task), RehearsedWork::of(&spec.work));
             }
         }
     }
 
-    /// The word for what a task does.
-    fn work(&self, run: &Run, key: &TaskKey) -> Option<&'static str> {
+    /// What kind of work a task is.
+    fn work(&self, run: &Run, key: &TaskKey) -> Option<RehearsedWork> {
         let declared = run.workflow.phase(key.phase.as_str()).and_then(|phase| phase.task(key.task.as_str()));
         match declared {
-            Some(task) if key.item.is_none() && task.for_each.is_some() => Some("for_each"),
-            Some(task) => Some(task.work.word()),
+            Some(task) if key.item.is_none() && task.for_each.is_some() => Some(RehearsedWork::ForEach),
+            Some(task) => Some(RehearsedWork::of(&task.work)),
             None => self.called.get(&format!("{}/{}", key.phase, key.task)).copied(),
         }
     }
@@ -331,7 +223,7 @@ impl Transcript {
         let (kind, hold) = (StepKind::Hold, Some(self.holds.len()));
         self.steps.push(Step { kind, hold, phase: phase.map(ToString::to_string), ..Step::default() });
         self.holds.push(RehearsedHold {
-            kind: opened.kind.word(),
+            kind: opened.kind,
             phase: phase.map(ToString::to_string),
             addresses: opened.scope.addresses(),
             prompt: opened.prompt.clone(),
@@ -395,18 +287,6 @@ pub(super) fn in_words(run: &Run) -> BTreeMap<String, String> {
         }
     }
     words
-}
-
-impl RehearsedHold {
-    /// Whether this names the hold: its phase where it is a checkpoint, else the address of its task, gate or gap check.
-    pub fn is_named(&self, name: &str) -> bool {
-        self.names().iter().any(|known| known == name)
-    }
-
-    /// What it is called: its phase where it is a checkpoint, else what it is about.
-    pub fn names(&self) -> Vec<String> {
-        if self.addresses.is_empty() { self.phase.iter().cloned().collect() } else { self.addresses.clone() }
-    }
 }
 
 fn of(kind: StepKind, phase: &lockgate_engine::id::PhaseId) -> Step {
