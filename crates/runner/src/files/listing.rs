@@ -11,7 +11,8 @@
 //! The path stands last and runs to the end of the line; line breaks, control characters and backslashes in names are
 //! escaped, so that no name can pass for another line.
 
-use super::look::{open_file, read, reason, special};
+use super::error::{FileError, Reason};
+use super::look::{open_file, read, special};
 use super::repository;
 use super::size::size_text;
 use cap_std::fs::{Dir, FileType, PermissionsExt};
@@ -39,7 +40,7 @@ pub(super) struct Below {
 }
 
 /// Everything below a folder, sorted, following no links; or why that is too much.
-pub(super) fn walk(base: &Dir, most: usize, enter: &dyn Fn(&Path) -> bool) -> Result<Vec<Below>, String> {
+pub(super) fn walk(base: &Dir, most: usize, enter: &dyn Fn(&Path) -> bool) -> Result<Vec<Below>, FileError> {
     let mut found = Vec::new();
     let mut waiting = vec![PathBuf::new()];
     while let Some(folder) = waiting.pop() {
@@ -48,18 +49,18 @@ pub(super) fn walk(base: &Dir, most: usize, enter: &dyn Fn(&Path) -> bool) -> Re
             Ok(entries) => entries,
             // It went away, or became something else, while we looked.
             Err(error) if gone(&error) => continue,
-            Err(error) => return Err(format!("{} in it cannot be read: {}", named(&folder), reason(&error))),
+            Err(error) => return Err(unreadable(&folder, &error)),
         };
         for entry in entries {
-            let entry = entry.map_err(|error| format!("{} in it cannot be read: {}", named(&folder), reason(&error)))?;
+            let entry = entry.map_err(|error| unreadable(&folder, &error))?;
             let path = folder.join(entry.file_name());
             let (kind, mode) = match entry.metadata() {
                 Ok(metadata) => (metadata.file_type(), mode(&metadata)),
                 Err(error) if gone(&error) => continue,
-                Err(error) => return Err(format!("{} in it cannot be read: {}", named(&path), reason(&error))),
+                Err(error) => return Err(unreadable(&path, &error)),
             };
             if found.len() >= most {
-                return Err(format!("it is a folder with more than {most} things in it"));
+                return Err(FileError::TooManyEntries { most });
             }
             if kind.is_dir() && enter(&path) {
                 waiting.push(path.clone());
@@ -89,7 +90,7 @@ pub(super) type Linked<'a> = &'a dyn Fn(&Path, &str) -> Option<Dir>;
 
 /// Lists a folder; or says why it cannot be listed whole. Of the working folder of a run (`is_own`), what git keeps at its top is left
 /// out: it changes with every commit of a task.
-pub(super) fn list(base: &Dir, most: Most, is_own: bool, linked: Linked<'_>) -> Result<Listing, String> {
+pub(super) fn list(base: &Dir, most: Most, is_own: bool, linked: Linked<'_>) -> Result<Listing, FileError> {
     let is_left_out = |path: &Path| path.file_name().is_some_and(|name| name == STATE) || (is_own && path == Path::new(GIT));
     let is_git = |path: &Path| path.file_name().is_some_and(|name| name == GIT) && !is_left_out(path);
     let entered = |path: &Path| !is_left_out(path) && !is_git(path);
@@ -111,9 +112,8 @@ pub(super) fn list(base: &Dir, most: Most, is_own: bool, linked: Linked<'_>) -> 
 }
 
 /// What a listing says of one thing; nothing where it went away meanwhile.
-pub(super) fn line(base: &Dir, below: &Below, most: u64, left: &mut u64) -> Result<Option<String>, String> {
+pub(super) fn line(base: &Dir, below: &Below, most: u64, left: &mut u64) -> Result<Option<String>, FileError> {
     let Below { path, kind, mode } = below;
-    let unreadable = |error: &io::Error| format!("{} in it cannot be read: {}", named(path), reason(error));
     if kind.is_dir() {
         return Ok(Some(format!("folder {mode:04o}")));
     }
@@ -121,7 +121,7 @@ pub(super) fn line(base: &Dir, below: &Below, most: u64, left: &mut u64) -> Resu
         return match base.read_link_contents(path) {
             Ok(target) => Ok(Some(format!("link {}", escaped(&target).replace(' ', "\\x20")))),
             Err(error) if gone(&error) => Ok(None),
-            Err(error) => Err(unreadable(&error)),
+            Err(error) => Err(unreadable(path, &error)),
         };
     }
     if !kind.is_file() {
@@ -132,9 +132,9 @@ pub(super) fn line(base: &Dir, below: &Below, most: u64, left: &mut u64) -> Resu
             *left -= bytes;
             Ok(Some(format!("file {mode:04o} {bytes} {digest}")))
         }
-        Ok(None) => Err(format!("it is a folder with more than {} in it", size_text(most))),
+        Ok(None) => Err(FileError::TooManyBytes { most }),
         Err(error) if gone(&error) => Ok(None),
-        Err(error) => Err(unreadable(&error)),
+        Err(error) => Err(unreadable(path, &error)),
     }
 }
 
@@ -154,7 +154,13 @@ fn gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-fn named(path: &Path) -> String {
+/// The error for something below a directory that cannot be read.
+pub(super) fn unreadable(path: &Path, error: &io::Error) -> FileError {
+    FileError::UnreadableBelow { path: path.to_path_buf(), reason: Reason::from(error) }
+}
+
+/// What something below a directory is called in messages.
+pub(super) fn named(path: &Path) -> String {
     if path.as_os_str().is_empty() { "what is".to_owned() } else { format!("\"{}\"", escaped(path)) }
 }
 

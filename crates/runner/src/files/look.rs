@@ -1,5 +1,6 @@
 //! Opens what is there, without following it out of its folder and without waiting for it.
 
+use super::error::FileError;
 use super::listing::mode;
 use super::places::{Folder, joined};
 use cap_std::fs::{Dir, File, FileType, FileTypeExt, OpenOptions, OpenOptionsExt};
@@ -18,7 +19,7 @@ pub(super) enum Look {
     Absent,
     File(File, u32),
     Directory(Dir, u32),
-    Unreadable(String),
+    Unreadable(FileError),
 }
 
 /// Looks at one path in a folder.
@@ -27,7 +28,7 @@ pub(super) fn look(folder: &Folder, parts: &[String]) -> Look {
         Ok(None) => Look::Absent,
         Ok(Some(dir)) => look_in(dir, &joined(parts)).unwrap_or_else(|error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Look::Absent,
-            _ => Look::Unreadable(reason(&error)),
+            _ => Look::Unreadable(FileError::from(&error)),
         }),
         Err(why) => Look::Unreadable(why.clone()),
     }
@@ -41,14 +42,14 @@ fn look_in(dir: &Dir, path: &Path) -> io::Result<Look> {
         return Ok(Look::Directory(opened, mode));
     }
     if !kind.is_file() {
-        return Ok(Look::Unreadable(format!("it is {}, not a file", special(kind))));
+        return Ok(Look::Unreadable(FileError::NotAFile(special(kind))));
     }
     Ok(match open_file(dir, path, OFlags::NONBLOCK)? {
         Ok(file) => {
             let mode = mode(&file.metadata()?);
             Look::File(file, mode)
         }
-        Err(kind) => Look::Unreadable(format!("it is {}, not a file", special(kind))),
+        Err(kind) => Look::Unreadable(FileError::NotAFile(special(kind))),
     })
 }
 
@@ -102,21 +103,6 @@ pub(super) fn special(kind: FileType) -> &'static str {
     } else {
         "something special"
     }
-}
-
-/// Why something could not be opened or read, in words that stay the same from one look to the next.
-pub(super) fn reason(error: &io::Error) -> String {
-    let number = error.raw_os_error();
-    if error.kind() == io::ErrorKind::PermissionDenied && number.is_none() {
-        return "a symbolic link leads out of its folder (one with an absolute target counts as such)".to_owned();
-    }
-    if number == Some(rustix::io::Errno::LOOP.raw_os_error()) {
-        return "symbolic links lead in a circle".to_owned();
-    }
-    if error.kind() == io::ErrorKind::PermissionDenied {
-        return "permission denied".to_owned();
-    }
-    error.to_string()
 }
 
 /// What was read of a file.

@@ -1,7 +1,8 @@
 //! Digests what a decision is about, and keeps its bytes, so that an approval is bound to what was seen.
 
+use super::error::{FileError, PathError, Reason};
 use super::listing::{Listing, Most, list};
-use super::look::{Look, links, look, read, reason};
+use super::look::{Look, links, look, read};
 use super::places::{Opened, Places, Side};
 use super::size::size_text;
 use cap_std::fs::Dir;
@@ -95,10 +96,10 @@ impl<'a> Looking<'a> {
     }
 
     /// Adds all of the candidates that are there.
-    fn at(&mut self, path: &str, candidates: Result<Vec<(Side, Vec<String>)>, String>) {
+    fn at(&mut self, path: &str, candidates: Result<Vec<(Side, Vec<String>)>, PathError>) {
         let candidates = match candidates {
             Ok(candidates) => candidates,
-            Err(why) => return self.add(ShownFile::new(path, Seen::Unreadable(why))),
+            Err(why) => return self.add(ShownFile::new(path, Seen::Unreadable(why.to_string()))),
         };
         let mut found = false;
         for (side, parts) in &candidates {
@@ -111,14 +112,14 @@ impl<'a> Looking<'a> {
             }
             let (seen, not_kept) = match look(folder, parts) {
                 Look::Absent => continue,
-                Look::Unreadable(why) => (Seen::Unreadable(why), None),
+                Look::Unreadable(why) => (Seen::Unreadable(why.to_string()), None),
                 Look::File(mut file, mode) => match read(&mut file, self.caps.kept_bytes, self.caps.file_bytes) {
                     Ok(Some(contents)) => {
                         let not_kept = self.keep(contents.digest, contents.kept);
                         (Seen::File { digest: contents.digest, bytes: contents.bytes, mode }, not_kept)
                     }
-                    Ok(None) => (Seen::Unreadable(format!("it is larger than {}", size_text(self.caps.file_bytes))), None),
-                    Err(error) => (Seen::Unreadable(reason(&error)), None),
+                    Ok(None) => (Seen::Unreadable(FileError::TooLarge { most: self.caps.file_bytes }.to_string()), None),
+                    Err(error) => (Seen::Unreadable(Reason::from(&error).to_string()), None),
                 },
                 Look::Directory(dir, mode) => match self.list(&dir, &shown) {
                     Ok(listing) => {
@@ -126,7 +127,7 @@ impl<'a> Looking<'a> {
                         let not_kept = self.keep(digest, Some(listing.text.into_bytes()));
                         (Seen::Directory { digest, files: listing.files, mode }, not_kept)
                     }
-                    Err(why) => (Seen::Unreadable(why), None),
+                    Err(why) => (Seen::Unreadable(why.to_string()), None),
                 },
             };
             found = true;
@@ -149,7 +150,7 @@ impl<'a> Looking<'a> {
         }
     }
 
-    fn list(&self, dir: &Dir, shown: &str) -> Result<Listing, String> {
+    fn list(&self, dir: &Dir, shown: &str) -> Result<Listing, FileError> {
         let most = Most { things: self.caps.folder_things, bytes: self.caps.folder_bytes };
         // A task commits in the worktree of its run as it does in the root.
         let is_own = shown == "." || Path::new(shown).starts_with(".lockgate/worktrees");

@@ -1,11 +1,11 @@
 //! What a task leaves behind, and reading and writing inside the output directory.
 
 use super::atomic::{sync_folder, write_in};
+use super::error::{FileError, Reason, Refused};
 use super::listing::walk;
-use super::look::{Look, look, open_file, read, reason};
+use super::look::{Look, look, open_file, read};
 use super::observe::ContainsSecret;
-use super::places::{Opened, Places, Refused, Side, joined};
-use super::size::size_text;
+use super::places::{Opened, Places, Side, joined};
 use cap_std::fs::{Dir, File};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::run::event::OutputFile;
@@ -32,7 +32,7 @@ pub struct MissingOutput {
     /// The path as it was declared.
     pub path: String,
     /// What is wrong.
-    pub reason: String,
+    pub reason: FileError,
 }
 
 /// All declared outputs that are not there as they should be.
@@ -69,8 +69,8 @@ pub fn collect_outputs(
     let mut collecting = Collecting::new(keep_limit, contains_secret);
     let mut missing = Vec::new();
     for path in declared {
-        let collected = opened.output(path).and_then(|parts| match look(folder, &parts) {
-            Look::Absent => Err(opened.hint(&parts).unwrap_or_else(|| "nothing is there".to_owned())),
+        let collected = opened.output(path).map_err(FileError::from).and_then(|parts| match look(folder, &parts) {
+            Look::Absent => Err(opened.absent(&parts)),
             Look::Unreadable(why) => Err(why),
             Look::File(file, _) => collecting.file(&joined(&parts), file),
             Look::Directory(dir, _) => collecting.folder(&parts.iter().collect::<PathBuf>(), &dir),
@@ -109,7 +109,7 @@ impl<'a> Collecting<'a> {
         }
     }
 
-    fn folder(&mut self, path: &Path, dir: &Dir) -> Result<(), String> {
+    fn folder(&mut self, path: &Path, dir: &Dir) -> Result<(), FileError> {
         let mut files = 0;
         for below in walk(dir, MOST_THINGS, &|_| true)? {
             if !below.kind.is_file() {
@@ -118,24 +118,24 @@ impl<'a> Collecting<'a> {
             let named = path.join(&below.path);
             match open_file(dir, &below.path, OFlags::NOFOLLOW) {
                 Ok(Ok(file)) => self.file(&named, file)?,
-                Ok(Err(_)) => return Err(format!("{} changed while it was read", named.display())),
-                Err(error) => return Err(format!("{} cannot be read: {}", named.display(), reason(&error))),
+                Ok(Err(_)) => return Err(FileError::OutputChanged(named)),
+                Err(error) => return Err(FileError::OutputUnreadable { path: named, reason: Reason::from(&error) }),
             }
             files += 1;
         }
-        if files == 0 { Err("it is a folder with no file in it".to_owned()) } else { Ok(()) }
+        if files == 0 { Err(FileError::NoFileBelow) } else { Ok(()) }
     }
 
-    fn file(&mut self, path: &Path, mut file: File) -> Result<(), String> {
-        let name = path.to_str().ok_or_else(|| format!("the name {} is not valid UTF-8", path.display()))?;
+    fn file(&mut self, path: &Path, mut file: File) -> Result<(), FileError> {
+        let name = path.to_str().ok_or_else(|| FileError::NameNotUtf8(path.to_path_buf()))?;
         if !self.named.insert(name.to_owned()) {
             return Ok(());
         }
-        file.sync_all().map_err(|error| format!("{name} could not be made durable: {}", reason(&error)))?;
+        file.sync_all().map_err(|error| FileError::OutputNotDurable { name: name.to_owned(), reason: Reason::from(&error) })?;
         self.folders.extend(path.ancestors().skip(1).map(Path::to_path_buf));
         let contents = read(&mut file, self.left, u64::MAX)
-            .map_err(|error| format!("{name} cannot be read: {}", reason(&error)))?
-            .ok_or_else(|| format!("{name} has no end"))?;
+            .map_err(|error| FileError::OutputUnreadable { path: path.to_path_buf(), reason: Reason::from(&error) })?
+            .ok_or_else(|| FileError::Endless(name.to_owned()))?;
         let stored = self.kept.contains(&contents.digest)
             || contents.kept.is_some_and(|bytes| {
                 let keep = !(self.contains_secret)(&bytes);
@@ -152,7 +152,7 @@ impl<'a> Collecting<'a> {
     }
 
     /// Makes the names of the files durable, up to the output directory and from there to the root.
-    fn sync_folders(&self, output: &Dir, opened: &Opened<'_>) -> Result<(), String> {
+    fn sync_folders(&self, output: &Dir, opened: &Opened<'_>) -> Result<(), FileError> {
         if self.folders.is_empty() {
             return Ok(());
         }
@@ -160,7 +160,7 @@ impl<'a> Collecting<'a> {
         for (base, path) in inside.chain(opened.above_output()) {
             let path = if path.as_os_str().is_empty() { Path::new(".") } else { &path };
             let synced = base.open_dir(path).and_then(|folder| sync_folder(&folder));
-            synced.map_err(|error| format!("the folder {} could not be made durable: {}", path.display(), reason(&error)))?;
+            synced.map_err(|error| FileError::DirectoryNotDurable { path: path.to_path_buf(), reason: Reason::from(&error) })?;
         }
         Ok(())
     }
@@ -173,11 +173,11 @@ pub fn read_output(places: &Places, path: &str, most: u64) -> Result<Option<Vec<
     match look(opened.folder(Side::Output), &parts) {
         Look::Absent => Ok(None),
         Look::Unreadable(why) => Err(Refused::new(path, why)),
-        Look::Directory(_, _) => Err(Refused::new(path, "it is a folder, not a file")),
+        Look::Directory(_, _) => Err(Refused::new(path, FileError::NotAFile("a folder"))),
         Look::File(mut file, _) => match read(&mut file, most, most) {
             Ok(Some(contents)) => Ok(contents.kept),
-            Ok(None) => Err(Refused::new(path, format!("it is larger than {}", size_text(most)))),
-            Err(error) => Err(Refused::new(path, reason(&error))),
+            Ok(None) => Err(Refused::new(path, FileError::TooLarge { most })),
+            Err(error) => Err(Refused::new(path, &error)),
         },
     }
 }
@@ -190,14 +190,14 @@ pub fn output_place(places: &Places, path: &str) -> Result<PathBuf, Refused> {
 
 /// Makes the folders that a file inside the output directory needs. No link leads out of it.
 pub fn make_output_folder(places: &Places, path: &str) -> Result<(), Refused> {
-    let refused = |why: String| Refused::new(path, why);
+    let refused = |why: FileError| Refused::new(path, why);
     let base = places.make_output_dir().map_err(refused)?;
-    let mut parts = places.open().output(path).map_err(refused)?;
+    let mut parts = places.open().output(path).map_err(|why| refused(why.into()))?;
     parts.pop();
     if parts.is_empty() {
         return Ok(());
     }
-    base.create_dir_all(joined(&parts)).map_err(|error| refused(format!("its folder cannot be made: {}", reason(&error))))
+    base.create_dir_all(joined(&parts)).map_err(|error| refused(FileError::DirectoryNotCreated(Reason::from(&error))))
 }
 
 /// Whether a file or folder is inside the output directory.
@@ -214,19 +214,19 @@ pub fn output_exists(places: &Places, path: &str) -> Result<bool, Refused> {
 /// Writes a file inside the output directory, whole or not at all, making the folders that it needs. Gives the path inside
 /// the output directory.
 pub fn write_output(places: &Places, path: &str, bytes: &[u8]) -> Result<String, Refused> {
-    let refused = |why: String| Refused::new(path, why);
+    let refused = |why: FileError| Refused::new(path, why);
     let base = places.make_output_dir().map_err(refused)?;
-    let mut parts = places.open().output(path).map_err(refused)?;
+    let mut parts = places.open().output(path).map_err(|why| refused(why.into()))?;
     let inside = parts.join("/");
-    let name = parts.pop().ok_or_else(|| refused("it is the output directory itself, not a file".to_owned()))?;
-    let failed = |error: std::io::Error| refused(format!("it cannot be written: {}", reason(&error)));
+    let name = parts.pop().ok_or_else(|| refused(FileError::OutputDirItself))?;
+    let failed = |error: std::io::Error| refused(FileError::NotWritten(Reason::from(&error)));
     let folder = joined(&parts);
     if !parts.is_empty() {
         base.create_dir_all(&folder).map_err(failed)?;
     }
     let folder = base.open_dir(&folder).map_err(failed)?;
     if folder.symlink_metadata(&name).is_ok_and(|metadata| metadata.is_dir()) {
-        return Err(refused("it is a folder, not a file".to_owned()));
+        return Err(refused(FileError::NotAFile("a folder")));
     }
     write_in(&folder, Path::new(&name), bytes).map_err(failed)?;
     Ok(inside)

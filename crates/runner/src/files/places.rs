@@ -1,6 +1,6 @@
 //! Which files a path means: inside the output directory, under the root, or both.
 
-use super::look::reason;
+use super::error::{FileError, PathError, Reason};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use std::io;
@@ -17,26 +17,10 @@ pub struct Places {
     pub feature: Option<String>,
 }
 
-/// A path that may not be used, or cannot be, and why.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{path:?}: {reason}")]
-pub struct Refused {
-    /// The path as it was written.
-    pub path: String,
-    /// Why.
-    pub reason: String,
-}
-
-impl Refused {
-    pub(super) fn new(path: &str, reason: impl Into<String>) -> Self {
-        Self { path: path.to_owned(), reason: reason.into() }
-    }
-}
-
 /// One of the two folders, held open.
 pub(super) struct Folder {
     /// Nothing when the folder is not there (yet), which makes everything in it absent; or why it cannot be used.
-    pub(super) dir: Result<Option<Dir>, String>,
+    pub(super) dir: Result<Option<Dir>, FileError>,
     /// What stands before a path in it so that it is relative to the root, or absolute when it lies outside.
     prefix: String,
 }
@@ -83,19 +67,17 @@ impl Places {
         let output = self.output_path();
         let (output_dir, prefix, output_parts) = match (&root, output.strip_prefix(&self.root)) {
             (Ok(root), Ok(inside)) => match parts_of(inside) {
-                Ok(parts) => (open_folder(root.open_dir(joined(&parts)), "the output directory"), parts.join("/"), parts),
-                Err(why) => {
-                    (Err(format!("the output directory cannot be used: {why}")), inside.display().to_string(), Vec::new())
-                }
+                Ok(parts) => (open_output(root.open_dir(joined(&parts))), parts.join("/"), parts),
+                Err(why) => (Err(FileError::OutputDirUnusable(why)), inside.display().to_string(), Vec::new()),
             },
             (Err(_), Ok(inside)) => (Ok(None), inside.display().to_string(), Vec::new()),
             (_, Err(_)) => {
                 let opened = Dir::open_ambient_dir(&output, ambient_authority());
-                (open_folder(opened, "the output directory"), output.display().to_string(), Vec::new())
+                (open_output(opened), output.display().to_string(), Vec::new())
             }
         };
         let root =
-            root.map(Some).map_err(|error| format!("the root {} cannot be opened: {}", self.root.display(), reason(&error)));
+            root.map(Some).map_err(|error| FileError::RootNotOpened { path: self.root.clone(), reason: Reason::from(&error) });
         Opened {
             places: self,
             output: Folder { dir: output_dir, prefix },
@@ -105,9 +87,9 @@ impl Places {
     }
 
     /// The output directory, held open, made first where it is missing.
-    pub(super) fn make_output_dir(&self) -> Result<Dir, String> {
+    pub(super) fn make_output_dir(&self) -> Result<Dir, FileError> {
         let output = self.output_path();
-        let failed = |error: io::Error| format!("the output directory {} cannot be made: {}", output.display(), reason(&error));
+        let failed = |error: io::Error| FileError::OutputDirNotCreated { path: output.clone(), reason: Reason::from(&error) };
         match output.strip_prefix(&self.root) {
             Ok(inside) => {
                 let root = Dir::open_ambient_dir(&self.root, ambient_authority()).map_err(failed)?;
@@ -138,7 +120,7 @@ impl Opened<'_> {
     /// directory must not be able to put a file of its own in the place of the code that is to be approved.
     ///
     /// `.` is the root alone; the output directory is named by its own path, as in `{{output_dir}}`.
-    pub(super) fn shown(&self, path: &str) -> Result<Vec<(Side, Vec<String>)>, String> {
+    pub(super) fn shown(&self, path: &str) -> Result<Vec<(Side, Vec<String>)>, PathError> {
         let exact = self.exact(path)?;
         if Path::new(path).is_absolute() || exact.0 == Side::Output || exact.1.is_empty() {
             return Ok(vec![exact]);
@@ -148,13 +130,11 @@ impl Opened<'_> {
     }
 
     /// The one file that a path relative to the root, or an absolute one, means.
-    pub(super) fn exact(&self, path: &str) -> Result<(Side, Vec<String>), String> {
+    pub(super) fn exact(&self, path: &str) -> Result<(Side, Vec<String>), PathError> {
         if Path::new(path).is_absolute() {
             return self
                 .inside(path, &[(Side::Output, self.places.output_path()), (Side::Root, self.places.root.clone())])
-                .ok_or_else(|| {
-                    "it lies outside the root and the output directory, and only files inside these can be shown".to_owned()
-                })?;
+                .ok_or(PathError::OutsideRootAndOutput)?;
         }
         let parts = checked_parts(path)?;
         if !self.output_parts.is_empty() && parts.starts_with(&self.output_parts) {
@@ -164,11 +144,10 @@ impl Opened<'_> {
     }
 
     /// What a path means inside the output directory.
-    pub(super) fn output(&self, path: &str) -> Result<Vec<String>, String> {
+    pub(super) fn output(&self, path: &str) -> Result<Vec<String>, PathError> {
         if Path::new(path).is_absolute() {
-            let (_, parts) = self
-                .inside(path, &[(Side::Output, self.places.output_path())])
-                .ok_or_else(|| "it lies outside the output directory; name it relative to that".to_owned())??;
+            let (_, parts) =
+                self.inside(path, &[(Side::Output, self.places.output_path())]).ok_or(PathError::OutsideOutput)??;
             return Ok(parts);
         }
         Ok(self.without_feature(checked_parts(path)?))
@@ -196,14 +175,18 @@ impl Opened<'_> {
         self.root.dir.as_ref().ok()?.as_ref()?.open_dir(parts.iter().collect::<PathBuf>()).ok()
     }
 
-    /// What to write instead, when somebody named an output as seen from the root.
-    pub(super) fn hint(&self, parts: &[String]) -> Option<String> {
-        (!self.output_parts.is_empty() && parts.len() > self.output_parts.len() && parts.starts_with(&self.output_parts))
-            .then(|| format!("paths begin in the output directory: write {:?}", parts[self.output_parts.len()..].join("/")))
+    /// Why there is no such output: people often name one as seen from the root.
+    pub(super) fn absent(&self, parts: &[String]) -> FileError {
+        match parts.strip_prefix(self.output_parts.as_slice()) {
+            Some(inside) if !self.output_parts.is_empty() && !inside.is_empty() => {
+                FileError::NamedFromRoot { instead: inside.join("/") }
+            }
+            Some(_) | None => FileError::Absent,
+        }
     }
 
     /// Where an absolute path lies, in the first of these folders that holds it, by its own or by its real name.
-    fn inside(&self, path: &str, folders: &[(Side, PathBuf)]) -> Option<Result<(Side, Vec<String>), String>> {
+    fn inside(&self, path: &str, folders: &[(Side, PathBuf)]) -> Option<Result<(Side, Vec<String>), PathError>> {
         folders.iter().find_map(|(side, folder)| {
             let real = folder.canonicalize().ok();
             [Some(folder.as_path()), real.as_deref()]
@@ -233,38 +216,36 @@ impl Opened<'_> {
     }
 }
 
-fn open_folder(opened: io::Result<Dir>, what: &str) -> Result<Option<Dir>, String> {
+fn open_output(opened: io::Result<Dir>) -> Result<Option<Dir>, FileError> {
     match opened {
         Ok(dir) => Ok(Some(dir)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(format!("{what} cannot be opened: {}", reason(&error))),
+        Err(error) => Err(FileError::OutputDirNotOpened(Reason::from(&error))),
     }
 }
 
 /// The parts of a path that somebody wrote.
-fn checked_parts(path: &str) -> Result<Vec<String>, String> {
+fn checked_parts(path: &str) -> Result<Vec<String>, PathError> {
     if path.trim().is_empty() {
-        return Err("the path is empty".to_owned());
+        return Err(PathError::Empty);
     }
     if path.contains('\0') {
-        return Err("a path cannot hold a NUL character".to_owned());
+        return Err(PathError::Nul);
     }
     parts_of(Path::new(path))
 }
 
-fn parts_of(path: &Path) -> Result<Vec<String>, String> {
+fn parts_of(path: &Path) -> Result<Vec<String>, PathError> {
     let mut parts = Vec::new();
     for component in path.components() {
         match component {
             Component::Normal(part) => match part.to_str() {
                 Some(part) => parts.push(part.to_owned()),
-                None => return Err("the path is not valid UTF-8".to_owned()),
+                None => return Err(PathError::NotUtf8),
             },
             Component::CurDir => {}
-            Component::ParentDir => {
-                return Err("`..` is not allowed in it; name the file from the root or the output directory".to_owned());
-            }
-            Component::RootDir | Component::Prefix(_) => return Err("an absolute path is not allowed here".to_owned()),
+            Component::ParentDir => return Err(PathError::Parent),
+            Component::RootDir | Component::Prefix(_) => return Err(PathError::Absolute),
         }
     }
     Ok(parts)

@@ -2,8 +2,9 @@
 //!
 //! Git rewrites some files when a repository is only looked at, and objects are named by their content, so these are left out.
 
-use super::listing::{Below, Linked, Most, escaped, line, walk};
-use super::look::{open_file, reason};
+use super::error::FileError;
+use super::listing::{Below, Linked, Most, escaped, line, unreadable, walk};
+use super::look::open_file;
 use cap_std::fs::Dir;
 use lockgate_engine::digest::Digest;
 use rustix::fs::OFlags;
@@ -22,11 +23,11 @@ const LEFT_OUT_FOLDERS: [&str; 4] = ["objects", "logs", "lfs", "rr-cache"];
 const LEFT_OUT_FILES: [&str; 7] = ["index", "ORIG_HEAD", "FETCH_HEAD", "COMMIT_EDITMSG", "MERGE_MSG", "gc.log", "gc.pid"];
 
 /// The digest of a repository, by its folder `.git` or by a file that names such a folder; nothing where it is neither.
-pub(super) fn digest(base: &Dir, git: &Below, most: Most, linked: Linked<'_>) -> Result<Option<Digest>, String> {
+pub(super) fn digest(base: &Dir, git: &Below, most: Most, linked: Linked<'_>) -> Result<Option<Digest>, FileError> {
     let dir = if git.kind.is_dir() {
         match base.open_dir(&git.path) {
             Ok(dir) => Some(dir),
-            Err(error) => return Err(format!("\"{}\" in it cannot be read: {}", escaped(&git.path), reason(&error))),
+            Err(error) => return Err(unreadable(&git.path, &error)),
         }
     } else if git.kind.is_file() {
         named_folder(base, &git.path).and_then(|target| linked(&git.path, &target))

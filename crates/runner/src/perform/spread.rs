@@ -113,7 +113,9 @@ impl Source {
                 let path = renderer.ready(shared).await.and_then(|ready| ready.text(&path)).map_err(start)?;
                 let lines = look_at_lines(&places, &path).map_err(|error| match error {
                     LinesError::Absent => start(format!("there is no file {path:?} whose lines could be worked on")),
-                    LinesError::Unreadable(why) => start(format!("{path:?} cannot be read: {why}")),
+                    why @ (LinesError::Unreadable(_) | LinesError::TooLarge | LinesError::NotText) => {
+                        start(format!("{path:?} cannot be read: {why}"))
+                    }
                 })?;
                 Ok(lines.into_iter().map(Value::String).collect())
             }

@@ -3,7 +3,7 @@
 use super::{Project, no_secret, owned};
 use lockgate_engine::digest::Digest;
 use lockgate_runner::files::{
-    MissingOutputs, Outputs, collect_outputs, output_exists, read_output, write_atomically, write_output,
+    FileError, MissingOutputs, Outputs, collect_outputs, output_exists, read_output, write_atomically, write_output,
 };
 use std::os::unix::fs::PermissionsExt;
 
@@ -34,7 +34,7 @@ fn outputs_are_looked_for_in_the_output_directory_only() {
     assert!(collect(&project, &["report.md"], 100).is_err());
     project.write("out/report.md", "report");
     let missing = collect(&project, &["out/report.md"], 100).unwrap_err();
-    assert_eq!(missing.missing[0].reason, "paths begin in the output directory: write \"report.md\"");
+    assert_eq!(missing.missing[0].reason.to_string(), "paths begin in the output directory: write \"report.md\"");
 }
 
 #[test]
@@ -52,14 +52,15 @@ fn all_missing_outputs_are_told_at_once() {
     project.write("out/there.md", "");
     std::fs::create_dir(project.path("out/empty")).unwrap();
     let missing = collect(&project, &["there.md", "one.md", "", "empty", "there.md/inside"], 100).unwrap_err();
-    let told: Vec<_> = missing.missing.iter().map(|missing| (missing.path.as_str(), missing.reason.as_str())).collect();
+    let missing_files = missing.missing.iter();
+    let told: Vec<_> = missing_files.map(|missing| (missing.path.clone(), missing.reason.to_string())).collect();
     let expected = [
         ("one.md", "nothing is there"),
         ("", "the path is empty"),
         ("empty", "it is a folder with no file in it"),
         ("there.md/inside", "nothing is there"),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(told, expected.map(|(path, reason)| (path.to_owned(), reason.to_owned())));
     let text = missing.to_string();
     assert!(text.contains(&project.path("out").display().to_string()) && text.lines().count() == 5, "{text}");
 }
@@ -107,10 +108,10 @@ fn what_is_written_is_read_back_and_folders_are_made() {
     write_output(&project.places, "a/b.txt", b"one").unwrap();
     write_output(&project.places, "a/b.txt", b"two").unwrap();
     assert_eq!(read_output(&project.places, "a/b.txt", 3).unwrap().as_deref(), Some(&b"two"[..]));
-    assert_eq!(read_output(&project.places, "a/b.txt", 2).unwrap_err().reason, "it is larger than 2 B");
-    assert!(read_output(&project.places, "a", 10).unwrap_err().reason.contains("folder"));
-    assert!(write_output(&project.places, "a", b"").unwrap_err().reason.contains("folder"));
-    assert!(write_output(&project.places, ".", b"").unwrap_err().reason.contains("the output directory itself"));
+    assert_eq!(read_output(&project.places, "a/b.txt", 2).unwrap_err().reason, FileError::TooLarge { most: 2 });
+    assert!(matches!(read_output(&project.places, "a", 10).unwrap_err().reason, FileError::NotAFile("a folder")));
+    assert!(matches!(write_output(&project.places, "a", b"").unwrap_err().reason, FileError::NotAFile("a folder")));
+    assert!(matches!(write_output(&project.places, ".", b"").unwrap_err().reason, FileError::OutputDirItself));
     assert_eq!(std::fs::read_dir(project.path("new/out/a")).unwrap().count(), 1, "no temporary file stays");
 }
 
