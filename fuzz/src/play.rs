@@ -252,7 +252,7 @@ impl Play {
             }
             Effect::Finalize => {
                 let file = OutputFile { path: "final.md".into(), digest, bytes: 1, stored: false };
-                CommandKind::Finalized { made: if well { Ok(file) } else { Err("it broke".into()) } }
+                CommandKind::Finalized { made: if well { Ok(file) } else { Err(failure(0)) } }
             }
         })
     }

@@ -119,12 +119,12 @@ impl Driver {
     pub async fn create(
         world: World,
         caller: Caller,
-        body: Create,
+        beginning: Create,
         workflow: Arc<Workflow>,
         values: Vec<(Digest, Vec<u8>)>,
         mut listener: Box<dyn Listener>,
     ) -> Result<Self, DriveError> {
-        let (mut run, mut entries) = create(&sent(&world, caller), &body, workflow)?;
+        let (mut run, mut entries) = create(&sent(&world, caller), &beginning, workflow)?;
         let mut values = values;
         read_ahead(&world, &mut run, &mut entries, &mut values).await;
         let (driver, term) = (world.store.driver().clone(), world.store.lease().term());
@@ -137,16 +137,16 @@ impl Driver {
 
     /// Takes a run over and drives it from here on: what its last driver left running is ended, and what was cut off is dealt with.
     pub async fn resume(world: World, run: &RunId, caller: Caller, listener: Box<dyn Listener>) -> Result<Self, DriveError> {
-        let (mut driver, body) = Self::claim(world, run, None, false, listener).await?;
-        driver.take_over(caller, body).await?;
+        let (mut driver, command) = Self::claim(world, run, None, false, listener).await?;
+        driver.take_over(caller, command).await?;
         Ok(driver)
     }
 
     /// The same with a run that was read already; only what happened since is read.
     pub async fn resume_read(world: World, read: Fresh, caller: Caller, listener: Box<dyn Listener>) -> Result<Self, DriveError> {
         let run = read.run.id.clone();
-        let (mut driver, body) = Self::claim(world, &run, Some(read), false, listener).await?;
-        driver.take_over(caller, body).await?;
+        let (mut driver, command) = Self::claim(world, &run, Some(read), false, listener).await?;
+        driver.take_over(caller, command).await?;
         Ok(driver)
     }
 
@@ -190,8 +190,8 @@ impl Driver {
         };
         let orphans = world.perform.end_orphans(&fresh.run).await;
         orphans.map_err(|detail| DriveError::Orphans { run: run.clone(), detail })?;
-        let body = CommandKind::TakeOver { driver: world.store.driver().clone(), detached };
-        Ok((Self::new(world, fresh, seen, claim, false, listener), body))
+        let command = CommandKind::TakeOver { driver: world.store.driver().clone(), detached };
+        Ok((Self::new(world, fresh, seen, claim, false, listener), command))
     }
 
     /// Claims the run that this driver continues and that it has not claimed yet.
@@ -411,7 +411,7 @@ impl Driver {
         while let Some((effect, performed)) = self.outcomes.next().await {
             let Ok(performed) = performed else { continue };
             let well = matches!(
-                performed.body,
+                performed.command,
                 CommandKind::TaskEnded { outcome: TaskOutcome::Finished { .. }, .. }
                     | CommandKind::GateEnded { failure: None, .. }
             );
@@ -444,7 +444,7 @@ impl Driver {
         self.under_way.remove(&effect);
         self.ending.remove(&effect);
         self.ended.push(effect);
-        let command = own_command(&self.world, performed.body);
+        let command = own_command(&self.world, performed.command);
         Waiting { command, values: performed.values }
     }
 

@@ -70,14 +70,14 @@ pub enum OrphanError {
 #[derive(Clone, Debug)]
 pub struct Performed {
     /// The command that tells the engine.
-    pub body: CommandKind,
+    pub command: CommandKind,
     /// Values that the command refers to.
     pub values: Vec<(Digest, Vec<u8>)>,
 }
 
 impl From<CommandKind> for Performed {
-    fn from(body: CommandKind) -> Self {
-        Self { body, values: Vec::new() }
+    fn from(command: CommandKind) -> Self {
+        Self { command, values: Vec::new() }
     }
 }
 

@@ -103,7 +103,7 @@ pub enum CommandKind {
     /// What is made from the context in the end was made, or could not be.
     Finalized {
         /// The file, or why there is none.
-        made: Result<OutputFile, String>,
+        made: Result<OutputFile, Failure>,
     },
     /// A person accepts that the files of the definition have changed.
     AcceptDefinition {

@@ -20,8 +20,8 @@ pub async fn begin_detached(world: &World, caller: Caller, prepared: Prepared) -
 
 /// Begins a run without driving it: nothing of it starts before somebody resumes it.
 pub async fn begin_resting(world: &World, caller: Caller, prepared: Prepared) -> Result<Run, DriveError> {
-    let Prepared { create: body, workflow, values } = prepared;
-    let (mut run, entries) = create(&sent_from_outside(world, caller), &body, workflow)?;
+    let Prepared { create: beginning, workflow, values } = prepared;
+    let (mut run, entries) = create(&sent_from_outside(world, caller), &beginning, workflow)?;
     append_first(world, &mut run, entries, values, None).await?;
     let _ = bring_up(world, &run).await;
     Ok(run)
@@ -102,8 +102,8 @@ impl Parked {
             return Ok(Driver::new(world, fresh, seen, claim, true, listener));
         }
         let detached = fresh.run.detached;
-        let (mut driver, body) = Driver::claim(world, &self.run, Some(fresh), detached, listener).await?;
-        driver.take_over(Caller::driver(), body).await?;
+        let (mut driver, command) = Driver::claim(world, &self.run, Some(fresh), detached, listener).await?;
+        driver.take_over(Caller::driver(), command).await?;
         Ok(driver)
     }
 }
@@ -133,10 +133,10 @@ impl ClaimedRun {
     /// taken over.
     pub async fn resume(&self, world: World, parked: bool, listener: Box<dyn Listener>) -> Result<Driver, DriveError> {
         let claim = Claim::held(&world.store, &self.run, self.epoch, self.term);
-        let (mut driver, body) = Driver::take(world, &self.run, None, true, claim, listener).await?;
+        let (mut driver, command) = Driver::take(world, &self.run, None, true, claim, listener).await?;
         match parked && driver.run.driver == *driver.world.store.driver() && !driver.run.stopping {
             true => driver.recorded = true,
-            false => driver.take_over(Caller::driver(), body).await?,
+            false => driver.take_over(Caller::driver(), command).await?,
         }
         Ok(driver)
     }
@@ -149,8 +149,8 @@ impl ClaimedRun {
 
 impl Driver {
     /// Records that this driver takes the run over; without that, it gives its claim up.
-    pub(super) async fn take_over(&mut self, caller: Caller, body: CommandKind) -> Result<(), DriveError> {
-        let taken = self.submit(caller, body).await;
+    pub(super) async fn take_over(&mut self, caller: Caller, command: CommandKind) -> Result<(), DriveError> {
+        let taken = self.submit(caller, command).await;
         if taken.is_err() {
             self.end_in_time().await;
             self.release().await;

@@ -139,7 +139,7 @@ pub(super) async fn read_ahead(world: &World, run: &mut Run, entries: &mut Vec<E
     loop {
         let Some(effect) = run.pending_read() else { return };
         let performed = world.perform.begin(run, &effect, Stop::new()).await;
-        let command = own_command(world, performed.body);
+        let command = own_command(world, performed.command);
         match handle(run, &command) {
             Ok(decided) if !decided.is_empty() => {
                 entries.extend(decided);

@@ -201,7 +201,7 @@ impl Work {
     /// Asks the agent until its answer can be used, or it has been asked often enough.
     async fn carry_out(self, shared: &Arc<Shared>, report: &mut AgentReport, stop: &Stop) -> Result<Came, Failure> {
         let Self { mut prepared, renderer, around, chosen, kind, output_path, outputs, schema, max_asks, mut limits } = self;
-        let chosen = somebody(shared, chosen).map_err(|why| start(why.to_string()))?;
+        let chosen = somebody(shared, chosen).map_err(start)?;
         report.agent = chosen.name.clone();
         report.preset = chosen.preset.map(|preset| preset.name.clone());
         let shape = schema;
@@ -210,14 +210,14 @@ impl Work {
         let mut outputs = ready.texts(&outputs).map_err(start)?;
         let output_path = output_path.map(|path| ready.text(&path)).transpose().map_err(start)?;
         let place = output_path.as_deref().map(|path| output_place(&prepared.places, path)).transpose();
-        let place = place.map_err(|refused| start(refused.to_string()))?;
+        let place = place.map_err(start)?;
         let place_text = place.as_ref().map(|place| place.to_string_lossy().into_owned());
         if let Some(text) = &place_text {
             prepared.ours.push(("LOCKGATE_OUTPUT_PATH".to_owned(), text.clone()));
         }
         let whole = around.text(&ready, kind.as_deref(), place_text.as_deref()).map_err(start)?;
         if let Some(path) = &output_path {
-            make_output_folder(&prepared.places, path).map_err(|refused| start(refused.to_string()))?;
+            make_output_folder(&prepared.places, path).map_err(start)?;
         }
         let mut prompt = whole.clone();
         loop {
@@ -294,7 +294,7 @@ fn read_text(shared: &Shared, places: &Places, path: &str) -> Option<String> {
 fn write(places: &Places, path: &str, text: &str) -> Result<(), Failure> {
     let ended = if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") };
     let written = write_output(places, path, ended.as_bytes());
-    written.map(drop).map_err(|refused| failure(FailureKind::Output, refused.to_string()))
+    written.map(drop).map_err(|refused| failure(FailureKind::Output, refused))
 }
 
 async fn gave(shared: &Shared, prepared: &Prepared, json: Option<String>, outputs: Vec<String>) -> Result<Gave, Failure> {
@@ -303,7 +303,7 @@ async fn gave(shared: &Shared, prepared: &Prepared, json: Option<String>, output
     if !outputs.is_empty() {
         let keep = shared.config.limits.output_keep_bytes();
         let collected = script::collect(prepared.places.clone(), outputs, keep, masks.clone()).await;
-        (files, values) = collected.map_err(|message| failure(FailureKind::Output, message))?;
+        (files, values) = collected.map_err(|why| failure(FailureKind::Output, why))?;
     }
     let result = json.map(|json| {
         let (datum, stored) = Datum::keep_text(script::mask_json(&json, &masks));
@@ -393,7 +393,7 @@ async fn ask(
             policy: &policy.to_string_lossy(),
         },
     )
-    .map_err(|why| start(why.to_string()))?;
+    .map_err(start)?;
     let command: String = shared.masks().mask_text(&invocation.command).chars().take(KEPT_OF_COMMAND).collect();
     let job = prepared.job(shared, ready, invocation.command, invocation.stdin).await?;
     if let Some(text) = &invocation.policy {
@@ -468,8 +468,8 @@ async fn record_sessions(
 ) {
     while let Some(session) = named.recv().await {
         let Some(Attempt { run, key, number }) = attempt else { continue };
-        let body = CommandKind::SessionNamed { key: key.clone(), attempt: *number, session, dir: dir.map(str::to_owned) };
-        if let Err(error) = record(&*shared.store, run, body).await {
+        let command = CommandKind::SessionNamed { key: key.clone(), attempt: *number, session, dir: dir.map(str::to_owned) };
+        if let Err(error) = record(&*shared.store, run, command).await {
             (shared.on_line)(run, &key.address(), &format!("its session could not be recorded: {error}"));
         }
     }
@@ -541,7 +541,10 @@ pub(super) fn think(shared: Arc<Shared>, run: &Run, thinker: &Thinker, number: u
             Err(failure) => CommandKind::Thought { thinker, text: Err(failure), agent }.into(),
             Ok(text) => {
                 let (datum, stored) = Datum::keep(&Value::String(text));
-                Performed { body: CommandKind::Thought { thinker, text: Ok(datum), agent }, values: stored.into_iter().collect() }
+                Performed {
+                    command: CommandKind::Thought { thinker, text: Ok(datum), agent },
+                    values: stored.into_iter().collect(),
+                }
             }
         }
     }

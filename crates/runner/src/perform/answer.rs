@@ -5,6 +5,11 @@ use serde_json::Value;
 /// So many faults of an answer are told at once.
 const MOST_FAULTS: usize = 5;
 
+/// The schema that an answer should fit cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("`output_schema` is no JSON Schema: {0}")]
+pub(super) struct SchemaError(Box<jsonschema::ValidationError<'static>>);
+
 /// The schema of an answer.
 pub(super) struct Schema {
     validator: jsonschema::Validator,
@@ -19,9 +24,8 @@ pub(super) enum Answer {
 }
 
 impl Schema {
-    pub(super) fn new(schema: &Value) -> Result<Self, String> {
-        let validator =
-            jsonschema::validator_for(schema).map_err(|error| format!("`output_schema` is no JSON Schema: {error}"))?;
+    pub(super) fn new(schema: &Value) -> Result<Self, SchemaError> {
+        let validator = jsonschema::validator_for(schema).map_err(|error| SchemaError(Box::new(error)))?;
         Ok(Self { validator })
     }
 

@@ -127,8 +127,8 @@ struct Filling<'a> {
 
 impl Filling<'_> {
     fn plain(&mut self, template: &str) -> String {
-        self.ready.text(template).unwrap_or_else(|message| {
-            self.notes.push(message);
+        self.ready.text(template).unwrap_or_else(|error| {
+            self.notes.push(error.to_string());
             template.to_owned()
         })
     }
@@ -144,8 +144,8 @@ impl Filling<'_> {
         if let (Question::Action(filled), Question::Action(declared)) = (&mut filled, question)
             && let (Some(check), Some(declared)) = (&mut filled.check, &declared.check)
         {
-            check.run = self.ready.shell(&declared.run).unwrap_or_else(|message| {
-                self.notes.push(message);
+            check.run = self.ready.shell(&declared.run).unwrap_or_else(|error| {
+                self.notes.push(error.to_string());
                 declared.run.clone()
             });
         }
@@ -160,7 +160,7 @@ pub(super) fn show(shared: Arc<Shared>, run: &Run, phase: &PhaseId, iteration: u
     let preparing = Preparing::new(&shared, run, phase, checkpoint, TaskValues::default());
     async move {
         let (showing, values) = preparing.ready(&shared).await;
-        Performed { body: CommandKind::Shown { phase: phase_id, iteration, shown: Box::new(showing) }, values }
+        Performed { command: CommandKind::Shown { phase: phase_id, iteration, shown: Box::new(showing) }, values }
     }
     .boxed()
 }
@@ -172,7 +172,7 @@ pub(super) fn task(shared: Arc<Shared>, run: &Run, call: TaskCall<'_>, checkpoin
     async move {
         let (showing, values) = preparing.ready(&shared).await;
         let outcome = TaskOutcome::Asks(Box::new(showing));
-        Performed { body: CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None }, values }
+        Performed { command: CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None }, values }
     }
     .boxed()
 }
@@ -260,8 +260,8 @@ pub(super) fn recheck(shared: Arc<Shared>, run: &Run, hold: &HoldId, revision: u
             changes = differences(&before, &now.files, &|digest| known.get(digest).cloned());
             changes.extend(now.files.iter().filter_map(note));
         }
-        let body = CommandKind::Rechecked { hold: hold_id, revision, files: now.files, differences: changes };
-        Performed { body, values: now.values }
+        let command = CommandKind::Rechecked { hold: hold_id, revision, files: now.files, differences: changes };
+        Performed { command, values: now.values }
     }
     .boxed()
 }

@@ -13,6 +13,8 @@ use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{Failure, FailureKind};
 use lockgate_engine::spec::workflow::{Phase, SecretSource, Shell};
 use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -94,13 +96,50 @@ pub(super) fn prepare(shared: &Shared, run: &Run, phase: &Phase, like: Like<'_>)
     }
 }
 
+/// What keeps a process from getting its folder and its environment.
+#[derive(Debug, thiserror::Error)]
+enum EnvironmentError {
+    /// A value does not fit into a variable.
+    #[error(
+        "the value of `{name}` under `env` has {bytes} bytes, and a variable can hold {LONGEST_VALUE}; write it to a file instead"
+    )]
+    TooLong {
+        /// The variable.
+        name: String,
+        /// How long its value is.
+        bytes: usize,
+    },
+    /// There is no file that holds the feedback.
+    #[error("the feedback cannot be written to a file: {0}")]
+    Feedback(io::Error),
+    /// The directory cannot be found or entered.
+    #[error("the folder {dir:?} cannot be used: {error}")]
+    Directory {
+        /// As it was written.
+        dir: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// The directory is somewhere else.
+    #[error("the folder {0:?} does not lie under the root")]
+    Outside(String),
+    /// A directory that every process needs cannot be created.
+    #[error("{} cannot be made: {error}", path.display())]
+    NotCreated {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+}
+
 /// A failure before anything was started.
-pub(super) fn start(message: impl Into<String>) -> Failure {
+pub(super) fn start(message: impl Display) -> Failure {
     failure(FailureKind::Start, message)
 }
 
-pub(super) fn failure(kind: FailureKind, message: impl Into<String>) -> Failure {
-    Failure { kind, message: message.into(), tail: String::new() }
+pub(super) fn failure(kind: FailureKind, message: impl Display) -> Failure {
+    Failure { kind, message: message.to_string(), tail: String::new() }
 }
 
 impl Prepared {
@@ -128,8 +167,7 @@ impl Prepared {
             env.push((name.clone(), fitting(name, renderer.text(template).map_err(start)?).map_err(start)?));
         }
         for (name, source) in &self.secrets {
-            let secret =
-                Secret::resolve(name, source.as_ref(), &self.places.root).await.map_err(|error| start(error.to_string()))?;
+            let secret = Secret::resolve(name, source.as_ref(), &self.places.root).await.map_err(start)?;
             env.push((name.clone(), secret.value.clone()));
             shared.secrets.add(secret);
         }
@@ -139,7 +177,8 @@ impl Prepared {
         };
         let folders = [Some(self.places.output_path()), self.lock.parent().map(PathBuf::from)];
         for folder in folders.into_iter().flatten() {
-            std::fs::create_dir_all(&folder).map_err(|error| start(format!("{} cannot be made: {error}", folder.display())))?;
+            let created = std::fs::create_dir_all(&folder);
+            created.map_err(|error| start(EnvironmentError::NotCreated { path: folder, error }))?;
         }
         env.extend(self.feedback_variables().map_err(start)?);
         Ok(Job {
@@ -160,13 +199,12 @@ impl Prepared {
     }
 
     /// What tells a job the feedback: the beginning of it, and a file that holds all of it.
-    fn feedback_variables(&self) -> Result<Vec<(String, String)>, String> {
+    fn feedback_variables(&self) -> Result<Vec<(String, String)>, EnvironmentError> {
         let variable = |name: &str, value: String| (name.to_owned(), value);
         if self.feedback.is_empty() {
             return Ok(vec![variable("LOCKGATE_FEEDBACK", String::new())]);
         }
-        let path = process::write_value_file(&self.lock, &self.feedback)
-            .map_err(|error| format!("the feedback cannot be written to a file: {error}"))?;
+        let path = process::write_value_file(&self.lock, &self.feedback).map_err(EnvironmentError::Feedback)?;
         Ok(vec![
             variable("LOCKGATE_FEEDBACK", beginning(&self.feedback)),
             variable("LOCKGATE_FEEDBACK_FILE", path.to_string_lossy().into_owned()),
@@ -197,12 +235,9 @@ impl Prepared {
 }
 
 /// A value that fits into a variable.
-fn fitting(name: &str, value: String) -> Result<String, String> {
+fn fitting(name: &str, value: String) -> Result<String, EnvironmentError> {
     match value.len() > LONGEST_VALUE {
-        true => Err(format!(
-            "the value of `{name}` under `env` has {} bytes, and a variable can hold {LONGEST_VALUE}; write it to a file instead",
-            value.len()
-        )),
+        true => Err(EnvironmentError::TooLong { name: name.to_owned(), bytes: value.len() }),
         false => Ok(value),
     }
 }
@@ -223,11 +258,11 @@ fn templates<'a>(prepared: &'a Prepared, others: &'a [&'a str]) -> impl Iterator
 }
 
 /// A folder under a base. Neither `..` nor a link leads out of it.
-fn inside(base: &Path, dir: &str) -> Result<PathBuf, String> {
-    let cannot = |error: std::io::Error| format!("the folder {dir:?} cannot be used: {error}");
+fn inside(base: &Path, dir: &str) -> Result<PathBuf, EnvironmentError> {
+    let cannot = |error: io::Error| EnvironmentError::Directory { dir: dir.to_owned(), error };
     let found = base.join(dir).canonicalize().map_err(cannot)?;
     if !found.starts_with(base.canonicalize().map_err(cannot)?) {
-        return Err(format!("the folder {dir:?} does not lie under the root"));
+        return Err(EnvironmentError::Outside(dir.to_owned()));
     }
     Ok(found)
 }

@@ -73,7 +73,7 @@ impl Commit {
         };
         let text = match &makes.template {
             None => makes.otherwise,
-            Some(template) => makes.renderer.ready(shared).await.and_then(|ready| ready.text(template)).map_err(start)?,
+            Some(template) => makes.renderer.ready(shared).await.and_then(|ready| Ok(ready.text(template)?)).map_err(start)?,
         };
         let message = Message { text: shared.masks().mask_text(&text).into_owned(), hooks: makes.hooks };
         if message.text.trim().is_empty() {
@@ -84,7 +84,7 @@ impl Commit {
         let place = Place { dir, scratch, lock, name: makes.name };
         let stop = stop.clone();
         let started = tokio::task::spawn_blocking(move || Work::start(&place, &stop));
-        let work = started.await.map_err(|error| start(error.to_string()))?.map_err(|why| match why {
+        let work = started.await.map_err(start)?.map_err(|why| match why {
             NotCommitted::Failed(why) => start(format!("its changes could not be committed later: {why}")),
             NotCommitted::Stopped => failure(FailureKind::Stopped, "it was stopped before it started"),
         })?;
@@ -103,10 +103,11 @@ impl Started {
             }
         };
         let committed = tokio::task::spawn_blocking(move || work.commit(&message));
-        let cannot = |why: String| failure(FailureKind::Output, format!("its changes cannot be committed: {why}"));
-        committed.await.map_err(|error| cannot(error.to_string()))?.map_err(|why| match why {
-            NotCommitted::Failed(why) => cannot(why.to_string()),
-            NotCommitted::Stopped => failure(FailureKind::Stopped, why.to_string()),
+        let cannot =
+            |why: &dyn std::fmt::Display| failure(FailureKind::Output, format!("its changes cannot be committed: {why}"));
+        committed.await.map_err(|error| cannot(&error))?.map_err(|why| match why {
+            NotCommitted::Failed(why) => cannot(&why),
+            NotCommitted::Stopped => failure(FailureKind::Stopped, why),
         })
     }
 

@@ -1,9 +1,10 @@
 //! Whether the work of a phase is whole, and what is made from the context in the end.
 
 use super::Shared;
-use super::script::{How, Trouble, collect, evaluate, keep_log, mask_json, masked, prepare};
-use super::values::{Renderer, TaskValues};
-use crate::files::write_output;
+use super::command::failure;
+use super::script::{CollectError, How, Trouble, collect, evaluate, keep_log, mask_json, masked, prepare};
+use super::values::{FillError, Renderer, TaskValues};
+use crate::files::{Refused, write_output};
 use crate::process::Stop;
 use crate::root::Step;
 use crate::world::Performed;
@@ -57,7 +58,7 @@ pub(super) fn check(
                 }
             },
         };
-        Performed { body: CommandKind::GapsChecked { phase: phase_id, iteration, round, found }, values }
+        Performed { command: CommandKind::GapsChecked { phase: phase_id, iteration, round, found }, values }
     }
     .boxed()
 }
@@ -163,7 +164,10 @@ fn read(shared: &Shared, json: &str) -> GapsFound {
 /// Makes what is made from the context when all phases are done.
 pub(super) fn finalize(shared: Arc<Shared>, run: &Run) -> BoxFuture<'static, Performed> {
     let Some(finalization) = run.workflow.finalization.clone() else {
-        return futures::future::ready(CommandKind::Finalized { made: Err("the definition has none".into()) }.into()).boxed();
+        return futures::future::ready(
+            CommandKind::Finalized { made: Err(failure(FailureKind::Start, "the definition has none")) }.into(),
+        )
+        .boxed();
     };
     let places = shared.places(run);
     let nowhere = Phase::new(PhaseId::from(""));
@@ -171,11 +175,28 @@ pub(super) fn finalize(shared: Arc<Shared>, run: &Run) -> BoxFuture<'static, Per
     let renderer = Renderer::of(run, &nowhere, Path::new(&run.output_dir), TaskValues::default(), templates);
     async move {
         match make(&shared, renderer, &finalization, places).await {
-            Ok((file, values)) => Performed { body: CommandKind::Finalized { made: Ok(file) }, values },
-            Err(message) => CommandKind::Finalized { made: Err(message) }.into(),
+            Ok((file, values)) => Performed { command: CommandKind::Finalized { made: Ok(file) }, values },
+            Err(why) => CommandKind::Finalized { made: Err(failure(FailureKind::Output, why)) }.into(),
         }
     }
     .boxed()
+}
+
+/// Why the document of a finalization could not be made.
+#[derive(Debug, thiserror::Error)]
+enum FinalizeError {
+    /// A template cannot be filled in.
+    #[error(transparent)]
+    Fill(#[from] FillError),
+    /// It cannot be written.
+    #[error(transparent)]
+    Write(#[from] Refused),
+    /// What was written cannot be read back.
+    #[error(transparent)]
+    Collect(#[from] CollectError),
+    /// What was written is not among the outputs.
+    #[error("nothing was made")]
+    Nothing,
 }
 
 type Made = (OutputFile, Vec<(lockgate_engine::digest::Digest, Vec<u8>)>);
@@ -185,14 +206,14 @@ async fn make(
     renderer: Renderer,
     finalization: &Finalization,
     places: crate::files::Places,
-) -> Result<Made, String> {
+) -> Result<Made, FinalizeError> {
     let ready = renderer.ready(shared).await?;
     let masks = shared.masks();
-    let text = masks.mask_text(&ready.document(&finalization.template)?).into_owned();
-    let output = masks.mask_text(&ready.text(&finalization.output)?).into_owned();
-    let path = write_output(&places, &output, text.as_bytes()).map_err(|refused| refused.to_string())?;
+    let text = masks.mask_text(&ready.document(&finalization.template).map_err(FillError::from)?).into_owned();
+    let output = masks.mask_text(&ready.text(&finalization.output).map_err(FillError::from)?).into_owned();
+    let path = write_output(&places, &output, text.as_bytes())?;
     let keep = shared.config.limits.output_keep_bytes();
     let (files, values) = collect(places, vec![path], keep, masks).await?;
-    let file = files.into_iter().next().ok_or("nothing was made")?;
+    let file = files.into_iter().next().ok_or(FinalizeError::Nothing)?;
     Ok((file, values))
 }

@@ -179,7 +179,7 @@ fn failures_masked(mut performed: Performed, masks: &Masks) -> Performed {
         mask(&mut failure.message);
         mask(&mut failure.tail);
     };
-    match &mut performed.body {
+    match &mut performed.command {
         CommandKind::TaskEnded { outcome, .. } => match outcome {
             TaskOutcome::Failed(failure) => mask_failure(failure),
             TaskOutcome::Asks(showing) => showing.notes.iter_mut().for_each(mask),
@@ -197,7 +197,7 @@ fn failures_masked(mut performed: Performed, masks: &Masks) -> Performed {
             failure.iter_mut().for_each(mask_failure)
         }
         CommandKind::Thought { text: Err(failure), .. } => mask_failure(failure),
-        CommandKind::Finalized { made: Err(why) } => mask(why),
+        CommandKind::Finalized { made: Err(failure) } => mask_failure(failure),
         CommandKind::Rechecked { differences, .. } => differences.iter_mut().for_each(mask),
         CommandKind::Thought { text: Ok(_), .. }
         | CommandKind::Finalized { made: Ok(_) }
@@ -305,7 +305,7 @@ fn ended(key: &TaskKey, attempt: u32, outcome: TaskOutcome) -> Performed {
     CommandKind::TaskEnded { key: key.clone(), attempt, outcome, agent: None, commit: None }.into()
 }
 
-fn failed(kind: FailureKind, message: impl Into<String>) -> TaskOutcome {
+fn failed(kind: FailureKind, message: impl std::fmt::Display) -> TaskOutcome {
     TaskOutcome::Failed(command::failure(kind, message))
 }
 

@@ -6,6 +6,7 @@ use lockgate_engine::run::Run;
 use lockgate_engine::run::event::AttemptReason;
 use lockgate_engine::run::phase::TaskRun;
 use lockgate_engine::spec::workflow::{AgentWork, Phase, Prompt};
+use lockgate_engine::template::TemplateError;
 use std::fmt::Write as _;
 
 /// Nobody knows how far it had come.
@@ -60,7 +61,7 @@ impl Around {
     }
 
     /// The whole prompt. What the author wrote stands first and alone decides what is to be done; the rest are facts.
-    pub(super) fn text(&self, ready: &Ready, kind: Option<&str>, output_path: Option<&str>) -> Result<String, String> {
+    pub(super) fn text(&self, ready: &Ready, kind: Option<&str>, output_path: Option<&str>) -> Result<String, TemplateError> {
         let mut text = match &self.prompt {
             Prompt::Text(template) => ready.text(template)?,
             Prompt::Document(template) => ready.document(template)?,

@@ -1,8 +1,8 @@
 //! Scripts and conditions: JavaScript in a worker process.
 
-use super::values::{Renderer, TaskValues, overlay};
+use super::values::{FillError, Renderer, TaskValues, overlay};
 use super::{Shared, TaskCall, failed, spread};
-use crate::files::{Places, collect_outputs};
+use crate::files::{MissingOutputs, Places, collect_outputs};
 use crate::process::Stop;
 use crate::rehearse::{At, Stubs};
 use crate::root::Step;
@@ -50,8 +50,8 @@ pub(super) struct Trouble {
 }
 
 impl Trouble {
-    pub(super) fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), log: Vec::new(), wants: None }
+    pub(super) fn new(kind: FailureKind, message: impl std::fmt::Display) -> Self {
+        Self { kind, message: message.to_string(), log: Vec::new(), wants: None }
     }
 }
 
@@ -114,8 +114,8 @@ pub(super) fn task(
             if let Err(failure) = ending.begin().await {
                 break 'outcome (TaskOutcome::Failed(failure), Vec::new());
             }
-            if custom && let Err(message) = stays_inside(&places) {
-                break 'outcome (failed(FailureKind::Start, message), Vec::new());
+            if custom && let Err(why) = stays_inside(&places) {
+                break 'outcome (failed(FailureKind::Start, why), Vec::new());
             }
             let (stubs, evaluated) = given_or_evaluated(&shared, prepared, &key, attempt, &places, &stop).await;
             match evaluated {
@@ -126,7 +126,7 @@ pub(super) fn task(
                         }
                         finished(&shared, (&run, &key), returned, declared, places, log).await
                     }
-                    Err(message) => (failed(FailureKind::Output, message), Vec::new()),
+                    Err(why) => (failed(FailureKind::Output, why), Vec::new()),
                 },
                 Err(trouble) => {
                     keep_log(&shared, &run, &key, &trouble.log, &log);
@@ -199,27 +199,31 @@ pub(super) async fn given_or_evaluated<'s>(
     }
 }
 
+/// The output directory of a script is a link to where it may not write.
+#[derive(Debug, thiserror::Error)]
+#[error("the output directory {} leads to {}, where a script may not write", path.display(), leads_to.display())]
+struct LeadsOut {
+    path: PathBuf,
+    leads_to: PathBuf,
+}
+
 /// An output directory that the workflow chose may be a link; it must not lead out of the root, nor to Lockgate's own state.
-fn stays_inside(places: &Places) -> Result<(), String> {
+fn stays_inside(places: &Places) -> Result<(), LeadsOut> {
     let path = places.output_path();
     // What does not exist yet is made as a folder, not as a link.
     let (Ok(found), Ok(root)) = (path.canonicalize(), places.root.canonicalize()) else { return Ok(()) };
     let state = root.join(crate::root::FOLDER);
     if !found.starts_with(&root) || found.starts_with(&state) || state.starts_with(&found) {
-        return Err(format!(
-            "the output directory {} leads to {}, where a script may not write",
-            path.display(),
-            found.display()
-        ));
+        return Err(LeadsOut { path, leads_to: found });
     }
     Ok(())
 }
 
-async fn rendered(shared: &Shared, renderer: Renderer, declared: &[String]) -> Result<Vec<String>, String> {
+async fn rendered(shared: &Shared, renderer: Renderer, declared: &[String]) -> Result<Vec<String>, FillError> {
     if declared.is_empty() {
         return Ok(Vec::new());
     }
-    renderer.ready(shared).await?.texts(declared)
+    Ok(renderer.ready(shared).await?.texts(declared)?)
 }
 
 pub(super) fn prepare(shared: &Shared, run: &Run, phase: &Phase, script: &Script, how: How<'_>) -> Prepared {
@@ -278,7 +282,7 @@ impl Prepared {
 
 async fn call(shared: &Shared, prepared: Prepared) -> Result<Returned, Trouble> {
     let Prepared { source, line, form, context, mut globals, data, mut files, expected, thoughts, limits } = prepared;
-    let trouble = |message: String| Trouble::new(FailureKind::Script, message);
+    let trouble = |why: FillError| Trouble::new(FailureKind::Script, why);
     globals.push(("context".to_owned(), Value::Object(context.value).to_string()));
     for (name, datum) in data {
         globals.push((name.to_owned(), shared.value(&datum).await.map_err(trouble)?.to_string()));
@@ -330,7 +334,7 @@ async fn evaluate_knowing(shared: &Shared, mut call: Call) -> Result<Returned, F
     }
 }
 
-async fn remembered(shared: &Shared, known: Vec<(Datum, Datum)>) -> Result<Vec<Thought>, String> {
+async fn remembered(shared: &Shared, known: Vec<(Datum, Datum)>) -> Result<Vec<Thought>, FillError> {
     let text = |value: Value| value.as_str().map(str::to_owned).unwrap_or_default();
     let mut thoughts = Vec::with_capacity(known.len());
     for (prompt, said) in known {
@@ -364,7 +368,7 @@ async fn finished(
         let keep = shared.config.limits.output_keep_bytes();
         match collect(places, paths, keep, masks.clone()).await {
             Ok(collected) => (outputs, values) = collected,
-            Err(message) => return (failed(FailureKind::Output, message), Vec::new()),
+            Err(why) => return (failed(FailureKind::Output, why), Vec::new()),
         }
     }
     let result = match returned.json.as_str() {
@@ -422,13 +426,24 @@ pub(super) fn mask_json(json: &str, masks: &Masks) -> String {
 
 pub(super) type Collected = (Vec<OutputFile>, Vec<(Digest, Vec<u8>)>);
 
+/// Why the outputs of a task could not be collected.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CollectError {
+    /// Some are not there as they should be.
+    #[error(transparent)]
+    Missing(#[from] MissingOutputs),
+    /// The thread that looks at them panicked.
+    #[error(transparent)]
+    Panicked(#[from] tokio::task::JoinError),
+}
+
 /// Makes declared outputs durable and digests them, off the drive loop's thread.
-pub(super) async fn collect(places: Places, paths: Vec<String>, keep: u64, masks: Arc<Masks>) -> Result<Collected, String> {
+pub(super) async fn collect(places: Places, paths: Vec<String>, keep: u64, masks: Arc<Masks>) -> Result<Collected, CollectError> {
     let work = move || {
         let collected = collect_outputs(&places, &paths, keep, &|bytes| masks.contains(bytes));
-        collected.map(|outputs| (outputs.files, outputs.values)).map_err(|missing| missing.to_string())
+        collected.map(|outputs| (outputs.files, outputs.values))
     };
-    tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string())?
+    Ok(tokio::task::spawn_blocking(work).await??)
 }
 
 pub(super) fn masked(shared: &Shared, trouble: &Trouble) -> Failure {

@@ -52,7 +52,7 @@ pub(super) fn task(
             Ok(outputs) => {
                 let keep = shared.config.limits.output_keep_bytes();
                 match script::collect(prepared.places, outputs, keep, shared.masks()).await {
-                    Err(message) => ending.end(failed(FailureKind::Output, message), Vec::new(), None).await,
+                    Err(why) => ending.end(failed(FailureKind::Output, why), Vec::new(), None).await,
                     Ok((outputs, values)) => ending.end(TaskOutcome::Finished { result: None, outputs }, values, None).await,
                 }
             }
@@ -113,15 +113,20 @@ pub(super) async fn execute(
     execute_as_it_is(shared, prepared, ready, command, stop).await
 }
 
+/// A shell whose quoting is not known cannot be given a value in its command.
+#[derive(Debug, thiserror::Error)]
+#[error("the value of `{path}` cannot be quoted for `{shell}`; give it a name under `env` and read that variable")]
+struct Unquotable {
+    path: String,
+    shell: String,
+}
+
 /// A shell that settings name is not known when a workflow is checked, so its commands are looked at here.
-fn refuse_unquotable(shell: Option<&Shell>, command: &str) -> Result<(), String> {
+fn refuse_unquotable(shell: Option<&Shell>, command: &str) -> Result<(), Unquotable> {
     let Some(shell) = shell.filter(|shell| !shell.is_posix()) else { return Ok(()) };
     match template::tags(command).first() {
         None => Ok(()),
-        Some((path, _)) => Err(format!(
-            "the value of `{path}` cannot be quoted for `{}`; give it a name under `env` and read that variable",
-            shell.text()
-        )),
+        Some((path, _)) => Err(Unquotable { path: path.to_string(), shell: shell.text().to_string() }),
     }
 }
 

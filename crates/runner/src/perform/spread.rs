@@ -3,7 +3,7 @@
 use super::commit::{Commit, Started};
 use super::script::{self, How, Trouble, evaluate, keep_log, masked, prepare};
 use super::turn::{self, Turn};
-use super::values::{Renderer, TaskValues};
+use super::values::{FillError, Renderer, TaskValues};
 use super::{Shared, TaskCall, command, failed, shell, worktree};
 use crate::files::{LinesError, look_at_lines};
 use crate::process::Stop;
@@ -84,7 +84,7 @@ pub(super) fn items(
             Ok(list) => spread_over(&masked_list(&list, &shared.masks())),
             Err(trouble) => troubled(&shared, trouble),
         };
-        Performed { body: CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None }, values }
+        Performed { command: CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None }, values }
     }
     .boxed()
 }
@@ -97,20 +97,24 @@ enum Source {
     Lines(Box<(crate::files::Places, Renderer, String)>),
 }
 
+/// Why a list could not be had.
+fn start(message: impl std::fmt::Display) -> Trouble {
+    Trouble::new(FailureKind::Start, message)
+}
+
 impl Source {
     async fn list(self, shared: &Shared, stop: &Stop) -> Result<Value, Trouble> {
-        let start = |message: String| Trouble::new(FailureKind::Start, message);
         match self {
             Self::Values(list) => Ok(list),
             Self::Var(name, None) => Err(start(format!("there is no list `{name}` in `vars`; give it with --var {name}='[…]'"))),
             Self::Var(_, Some(datum)) => shared.value(&datum).await.map_err(start),
             Self::Script(prepared) => {
                 let returned = evaluate(shared, *prepared, stop).await?;
-                serde_json::from_str(&returned.json).map_err(|error| start(error.to_string()))
+                serde_json::from_str(&returned.json).map_err(start)
             }
             Self::Lines(lines) => {
                 let (places, renderer, path) = *lines;
-                let path = renderer.ready(shared).await.and_then(|ready| ready.text(&path)).map_err(start)?;
+                let path = renderer.ready(shared).await.and_then(|ready| Ok(ready.text(&path)?)).map_err(start)?;
                 let lines = look_at_lines(&places, &path).map_err(|error| match error {
                     LinesError::Absent => start(format!("there is no file {path:?} whose lines could be worked on")),
                     why @ (LinesError::Unreadable(_) | LinesError::TooLarge | LinesError::NotText) => {
@@ -205,7 +209,7 @@ pub(super) fn agents(
                 let value = serde_json::from_str(&json).unwrap_or(Value::Null);
                 match Subagent::list(&value) {
                     Ok(agents) => (TaskOutcome::Agents(agents), Vec::new()),
-                    Err(why) => (failed(FailureKind::Script, why.to_string()), Vec::new()),
+                    Err(why) => (failed(FailureKind::Script, why), Vec::new()),
                 }
             }
             Err(trouble) => {
@@ -213,7 +217,7 @@ pub(super) fn agents(
                 troubled(&shared, trouble)
             }
         };
-        Performed { body: CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None }, values }
+        Performed { command: CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None }, values }
     }
     .boxed()
 }
@@ -322,7 +326,7 @@ impl Ending {
                 match holds(&shared, until, result.as_ref(), &values, &stop).await {
                     Ok(Verdict::Holds) => TaskOutcome::Finished { result, outputs },
                     Ok(Verdict::Not(why)) => TaskOutcome::Again { result, outputs, why },
-                    Err(message) => failed(FailureKind::Condition, format!("its `until` could not be evaluated: {message}")),
+                    Err(why) => failed(FailureKind::Condition, format!("its `until` could not be evaluated: {why}")),
                 }
             }
             (outcome, _) => outcome,
@@ -339,7 +343,7 @@ impl Ending {
             (outcome, None) => (outcome, None),
         };
         drop(begun.turn);
-        Performed { body: CommandKind::TaskEnded { key, attempt, outcome, agent, commit }, values }
+        Performed { command: CommandKind::TaskEnded { key, attempt, outcome, agent, commit }, values }
     }
 }
 
@@ -349,6 +353,17 @@ enum Verdict {
     Not(String),
 }
 
+/// Why it could not be found out.
+#[derive(Debug, thiserror::Error)]
+enum UntilError {
+    /// The condition or the command could not be evaluated.
+    #[error("{}", .0.message)]
+    Failed(Failure),
+    /// The command cannot be filled in.
+    #[error(transparent)]
+    Fill(#[from] FillError),
+}
+
 /// Finds out whether what a task is done for holds by now.
 async fn holds(
     shared: &Shared,
@@ -356,7 +371,7 @@ async fn holds(
     result: Option<&Datum>,
     values: &[(Digest, Vec<u8>)],
     stop: &Stop,
-) -> Result<Verdict, String> {
+) -> Result<Verdict, UntilError> {
     match until {
         Until::Condition(prepared) => {
             let output = match result {
@@ -370,18 +385,18 @@ async fn holds(
             };
             let returned = evaluate(shared, prepared.with("output", output), stop).await;
             let verdict = |truthy: bool| if truthy { Verdict::Holds } else { Verdict::Not(String::new()) };
-            returned.map(|returned| verdict(returned.truthy)).map_err(|trouble| masked(shared, &trouble).message)
+            returned.map(|returned| verdict(returned.truthy)).map_err(|trouble| UntilError::Failed(masked(shared, &trouble)))
         }
         Until::Run(run) => {
             let UntilRun { mut prepared, renderer, command, check, tree, own_limit } = *run;
-            worktree::enter(shared, &mut prepared, tree, stop).await.map_err(|failure| failure.message)?;
+            worktree::enter(shared, &mut prepared, tree, stop).await.map_err(UntilError::Failed)?;
             let ready = renderer.ready(shared).await?;
             match shell::execute(shared, &prepared, &ready, &command, stop).await {
                 Ok(()) => Ok(Verdict::Holds),
                 Err(failure) => match failure.kind {
                     FailureKind::Exit(_) => Ok(Verdict::Not(told(check.as_deref(), &failure))),
                     FailureKind::Timeout if own_limit => Ok(Verdict::Not(told(check.as_deref(), &failure))),
-                    _ => Err(failure.message),
+                    _ => Err(UntilError::Failed(failure)),
                 },
             }
         }

@@ -98,7 +98,7 @@ async fn before_other_runs(shared: &Shared, run: &RunId, address: &str, stop: &S
     let dir = shared.root.dir().to_owned();
     let path = tokio::task::spawn_blocking(move || turn_file(&dir)).await.ok().flatten();
     let path = path.unwrap_or_else(|| shared.root.folder().join("commit.lock"));
-    let file = open_turn(&path).map_err(|error| start(error.to_string()))?;
+    let file = open_turn(&path).map_err(start)?;
     let mut told = false;
     loop {
         match file.try_lock() {

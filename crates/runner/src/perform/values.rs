@@ -6,11 +6,32 @@ use lockgate_engine::digest::Digest;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::view::Context;
 use lockgate_engine::spec::workflow::{Phase, Reads};
-use lockgate_engine::template::{Escape, mustache, render};
+use lockgate_engine::template::{Escape, TemplateError, mustache, render};
+use lockgate_store::StoreError;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+
+/// Why a value cannot be had, or a template cannot be filled in with it.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FillError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The store does not have a value that the history refers to.
+    #[error("the stored value {0} is missing")]
+    Missing(Digest),
+    /// The bytes of a stored value are not text.
+    #[error("the stored value {0} is no text")]
+    NotText(Digest),
+    /// A value is not JSON.
+    #[error(transparent)]
+    NotJson(#[from] serde_json::Error),
+    /// The template asks for what is not there, or is no template.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+}
 
 /// Stored JSON texts that were needed lately, so that each is read once.
 #[derive(Default)]
@@ -23,13 +44,13 @@ const CACHE_BYTES: usize = 64 * 1024 * 1024;
 
 impl Shared {
     /// The JSON text of a stored value.
-    pub(super) async fn stored_text(&self, digest: Digest) -> Result<Arc<str>, String> {
+    pub(super) async fn stored_text(&self, digest: Digest) -> Result<Arc<str>, FillError> {
         if let Some(text) = self.cache.texts.lock().expect("nobody panics while holding this").get(&digest) {
             return Ok(text.clone());
         }
-        let found = self.store.values(&[digest]).await.map_err(|error| error.to_string())?;
-        let bytes = found.into_iter().next().flatten().ok_or_else(|| format!("the stored value {digest} is missing"))?;
-        let text: Arc<str> = String::from_utf8(bytes).map_err(|_| format!("the stored value {digest} is no text"))?.into();
+        let found = self.store.values(&[digest]).await?;
+        let bytes = found.into_iter().next().flatten().ok_or(FillError::Missing(digest))?;
+        let text: Arc<str> = String::from_utf8(bytes).map_err(|_| FillError::NotText(digest))?.into();
         let mut texts = self.cache.texts.lock().expect("nobody panics while holding this");
         if texts.values().map(|text| text.len()).sum::<usize>() + text.len() > CACHE_BYTES {
             texts.clear();
@@ -41,12 +62,12 @@ impl Shared {
 
 impl Shared {
     /// A value, from where it is kept.
-    pub(super) async fn value(&self, datum: &Datum) -> Result<Value, String> {
+    pub(super) async fn value(&self, datum: &Datum) -> Result<Value, FillError> {
         let parsed = match datum {
             Datum::Inline(text) => serde_json::from_str(text),
             Datum::Stored { digest, .. } => serde_json::from_str(&self.stored_text(*digest).await?),
         };
-        parsed.map_err(|error| error.to_string())
+        Ok(parsed?)
     }
 }
 
@@ -121,7 +142,7 @@ impl TemplateValues {
     }
 
     /// Fills in stored values: an object with `context`, and its parts beside it.
-    pub(super) async fn fill(self, shared: &Shared) -> Result<Value, String> {
+    pub(super) async fn fill(self, shared: &Shared) -> Result<Value, FillError> {
         let mut context = Value::Object(self.context.value);
         for (path, digest) in self.context.stored {
             let text = shared.stored_text(digest).await?;
@@ -129,7 +150,7 @@ impl TemplateValues {
             for key in &path {
                 place = &mut place[key.as_str()];
             }
-            *place = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+            *place = serde_json::from_str(&text)?;
         }
         // Documents name the parts of the context as they are; `workflow` and `phase` say more than the parts of that name.
         let mut values = context.clone();
@@ -171,7 +192,7 @@ impl Renderer {
     }
 
     /// Gathers the values.
-    pub(super) async fn ready(self, shared: &Shared) -> Result<Ready, String> {
+    pub(super) async fn ready(self, shared: &Shared) -> Result<Ready, FillError> {
         let values = match self.values {
             Some(values) => values.fill(shared).await?,
             None => Value::Null,
@@ -182,22 +203,22 @@ impl Renderer {
 
 impl Ready {
     /// Fills in a template as plain text.
-    pub(super) fn text(&self, template: &str) -> Result<String, String> {
-        render(template, &self.values, Escape::None).map_err(|error| error.to_string())
+    pub(super) fn text(&self, template: &str) -> Result<String, TemplateError> {
+        render(template, &self.values, Escape::None)
     }
 
     /// Fills in a whole document, whose paths may lead nowhere.
-    pub(super) fn document(&self, template: &str) -> Result<String, String> {
-        mustache::render_document(template, &self.values).map_err(|error| error.to_string())
+    pub(super) fn document(&self, template: &str) -> Result<String, TemplateError> {
+        mustache::render_document(template, &self.values)
     }
 
     /// Fills in a shell command, each value quoted as one word.
-    pub(super) fn shell(&self, template: &str) -> Result<String, String> {
-        render(template, &self.values, Escape::Shell).map_err(|error| error.to_string())
+    pub(super) fn shell(&self, template: &str) -> Result<String, TemplateError> {
+        render(template, &self.values, Escape::Shell)
     }
 
     /// Fills in several templates.
-    pub(super) fn texts(&self, templates: &[String]) -> Result<Vec<String>, String> {
+    pub(super) fn texts(&self, templates: &[String]) -> Result<Vec<String>, TemplateError> {
         templates.iter().map(|template| self.text(template)).collect()
     }
 }

@@ -99,9 +99,9 @@ pub(super) async fn directory(shared: &Shared, wanted: Option<Wanted>, stop: &St
         }
         worktree::make(&root, &tree, from.as_ref(), &stop)
     });
-    made.await.map_err(|error| start(error.to_string()))?.map_err(|why| match why {
-        NotMade::Failed(why) => start(why.to_string()),
-        NotMade::Stopped => failure(FailureKind::Stopped, why.to_string()),
+    made.await.map_err(start)?.map_err(|why| match why {
+        NotMade::Failed(why) => start(why),
+        NotMade::Stopped => failure(FailureKind::Stopped, why),
     })
 }
 

@@ -57,7 +57,7 @@ async fn a_gate_of_a_task_runs_in_the_worktree_of_that_task() {
     for gate in ["of-task", "of-phase"] {
         let effect = Effect::Gate { phase: PhaseId::from("work"), iteration: 1, gate: GateId::from(gate), attempt: 1 };
         let performed = performer.begin(&run, &effect, Stop::new()).await;
-        let CommandKind::GateEnded { failure, .. } = performed.body else { panic!("{:?}", performed.body) };
+        let CommandKind::GateEnded { failure, .. } = performed.command else { panic!("{:?}", performed.command) };
         assert_eq!(failure, None, "{gate}");
     }
 }

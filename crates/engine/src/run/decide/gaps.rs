@@ -104,12 +104,12 @@ pub(super) fn thought(
 }
 
 /// What is made from the context in the end was made, or could not be.
-pub(super) fn finalized(run: &Run, made: &Result<OutputFile, String>) -> Vec<Event> {
+pub(super) fn finalized(run: &Run, made: &Result<OutputFile, Failure>) -> Vec<Event> {
     if run.finalized.is_some() || run.current.is_some() || run.position < run.workflow.phases.len() {
         return Vec::new();
     }
     vec![match made {
         Ok(file) => Event::Finalized { file: file.clone() },
-        Err(message) => Event::Failed { message: format!("the finalization could not be made: {message}") },
+        Err(failure) => Event::Failed { message: format!("the finalization could not be made: {}", failure.message) },
     }]
 }

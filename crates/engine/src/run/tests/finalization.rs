@@ -59,7 +59,7 @@ fn a_finalization_counts_once() {
 #[test]
 fn a_finalization_that_fails_fails_the_run_and_resuming_tries_it_again() {
     let mut bench = at_the_end();
-    let events = bench.outcome(CommandKind::Finalized { made: Err("no space left".into()) });
+    let events = bench.outcome(CommandKind::Finalized { made: Err(no_space()) });
     assert_eq!(events, [Event::Failed { message: "the finalization could not be made: no space left".into() }]);
     bench.take_over();
     assert_eq!(bench.run.pending(), [Effect::Finalize]);
@@ -71,7 +71,7 @@ fn a_finalization_that_fails_fails_the_run_and_resuming_tries_it_again() {
 #[test]
 fn a_definition_that_changes_after_the_last_phase_runs_only_what_it_adds() {
     let mut bench = at_the_end();
-    bench.outcome(CommandKind::Finalized { made: Err("no space left".into()) });
+    bench.outcome(CommandKind::Finalized { made: Err(no_space()) });
     let mut now = finalizing();
     now.phases.push(phase("three", vec![task("c", &[])]));
     let body = CommandKind::AcceptDefinition { definition: Digest::of(b"changed"), workflow: Arc::new(now), files: Vec::new() };

@@ -291,6 +291,11 @@ impl Bench {
     }
 }
 
+/// Why the finalization gave nothing.
+pub(super) fn no_space() -> Failure {
+    Failure { kind: FailureKind::Output, message: "no space left".into(), tail: String::new() }
+}
+
 pub(super) fn broken() -> Failure {
     Failure { kind: FailureKind::Exit(1), message: "it broke".into(), tail: "line".into() }
 }

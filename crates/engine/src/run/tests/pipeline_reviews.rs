@@ -67,7 +67,7 @@ fn a_review_comes_too_late_once_the_pipeline_has_started() {
     while bench.run.pending() != [Effect::Finalize] {
         bench.perform(&bench.run.pending()[0].clone());
     }
-    bench.outcome(CommandKind::Finalized { made: Err("no space left".into()) });
+    bench.outcome(CommandKind::Finalized { made: Err(no_space()) });
     assert!(!bench.run.waits_for_review(), "all its phases are done");
     assert_eq!(file(&mut bench, review(Verdict::DoNotShip)).unwrap_err(), Refusal::ReviewTooLate);
     bench.take_over();

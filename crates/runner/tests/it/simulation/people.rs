@@ -28,15 +28,15 @@ pub(super) async fn turn(driver: &mut Driver, outside: &Outside) -> Result<(), D
     let mood = random.random_range(0..12);
     if mood < 2
         && playful
-        && let Some(body) = changed_answer(run, &mut random)
+        && let Some(command) = changed_answer(run, &mut random)
     {
-        return may_be_refused(driver, body).await;
+        return may_be_refused(driver, command).await;
     }
     if mood == 2
         && playful
-        && let Some(body) = about_a_task(run, &mut random)
+        && let Some(command) = about_a_task(run, &mut random)
     {
-        return may_be_refused(driver, body).await;
+        return may_be_refused(driver, command).await;
     }
     if (3..6).contains(&mood)
         && let Some(due) = hold.terms.deadline.as_ref().filter(|due| !due.over)
@@ -61,14 +61,14 @@ pub(super) async fn turn(driver: &mut Driver, outside: &Outside) -> Result<(), D
 /// An answer that comes after its deadline: it is refused unless the deadline only told others.
 async fn late(driver: &mut Driver, outside: &Outside, hold: &Hold) -> Result<(), DriveError> {
     let option = onward(&hold.options).id.to_string();
-    let body = CommandKind::Answer {
+    let command = CommandKind::Answer {
         hold: hold.id.clone(),
         revision: Some(hold.revision),
         option: option.clone(),
         feedback: Some("late".into()),
     };
     let then = hold.terms.deadline.as_ref().map(|due| due.then.clone());
-    match (driver.submit(person(), body).await, then) {
+    match (driver.submit(person(), command).await, then) {
         (Ok(()), Some(OnDeadline::Escalate(_))) => {
             outside.watch.lock().unwrap().confirmed.push((hold.id.clone(), hold.revision, option));
             Ok(())
@@ -96,18 +96,18 @@ async fn answer(
     let choice = if playful { any(&hold.options, random) } else { onward(&hold.options) };
     let option = choice.id.to_string();
     let feedback = (choice.needs_words || choice.with_feedback).then(|| "again".to_owned());
-    let body = CommandKind::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option: option.clone(), feedback };
+    let command = CommandKind::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option: option.clone(), feedback };
     let elsewhere = random.random_range(0..3) == 0;
     if elsewhere {
         // Somebody answers at another process; this one sees it when it looks, or collides with it.
         let another = outside.store.lock().unwrap().as_ref().map(MemoryStore::another_process);
         let store: Arc<dyn Store> = Arc::new(another.expect("a process lives"));
         let world = World { store, ..driver.world().clone() };
-        if !answered(submit(&world, &driver.run().id, person(), body.clone()).await.map(drop))? {
+        if !answered(submit(&world, &driver.run().id, person(), command.clone()).await.map(drop))? {
             return Ok(());
         }
     }
-    if (!elsewhere || random.random()) && !answered(driver.submit(person(), body).await)? {
+    if (!elsewhere || random.random()) && !answered(driver.submit(person(), command).await)? {
         return Ok(());
     }
     outside.watch.lock().unwrap().confirmed.push((hold.id.clone(), hold.revision, option));
@@ -160,8 +160,8 @@ fn about_a_task(run: &Run, random: &mut SmallRng) -> Option<CommandKind> {
     })
 }
 
-async fn may_be_refused(driver: &mut Driver, body: CommandKind) -> Result<(), DriveError> {
-    match driver.submit(person(), body).await {
+async fn may_be_refused(driver: &mut Driver, command: CommandKind) -> Result<(), DriveError> {
+    match driver.submit(person(), command).await {
         Ok(()) | Err(DriveError::Refused(_)) => Ok(()),
         Err(error) => Err(error),
     }

@@ -136,10 +136,10 @@ async fn change_definition(world: &World, outside: &Outside, run: &RunId, proces
     let workflow = outside.plan.workflow_after(changes);
     let (bytes, mut state) = (workflow.to_bytes(), load(&*world.store, run).await?);
     let (definition, expected) = (Digest::of(&bytes), state.version);
-    let body = CommandKind::AcceptDefinition { definition, workflow: Arc::new(workflow), files: Vec::new() };
+    let kind = CommandKind::AcceptDefinition { definition, workflow: Arc::new(workflow), files: Vec::new() };
     let id = Some(CommandId::new(format!("accept{changes}")));
     let (at, seed) = (world.clock.now(), world.clock.seed());
-    let command = Command { envelope: Envelope { id, caller: person(), at, seed, driving: false }, kind: body };
+    let command = Command { envelope: Envelope { id, caller: person(), at, seed, driving: false }, kind };
     let Ok(entries) = handle(&mut state, &command) else { return Ok(()) };
     let (_, commit, index) = state.seal(entries);
     let values = vec![(definition, bytes)];
