@@ -34,6 +34,7 @@ mod graph_text;
 mod inputs;
 mod line_question;
 mod live;
+mod logging;
 mod notice;
 mod open;
 mod page;

@@ -43,7 +43,7 @@ use crate::authority::{Authority, authorize};
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::trouble::{Trouble, TroubleView};
-use crate::{print, signals};
+use crate::{logging, print, signals};
 use clap::{Parser, Subcommand};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -56,6 +56,9 @@ struct Arguments {
     /// The folder that holds .lockgate/ (found upwards from the current folder when absent)
     #[arg(long, global = true, value_name = "DIR")]
     root: Option<PathBuf>,
+    /// Log what Lockgate does to stderr: -v for info, -vv for debug, -vvv for trace (LOCKGATE_LOG sets a filter instead)
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
     #[command(subcommand)]
     command: Command,
 }
@@ -210,6 +213,7 @@ fn usage(error: &clap::Error) -> Exit {
 }
 
 fn execute(arguments: Arguments) -> Result<Exit, Trouble> {
+    logging::start(arguments.verbose)?;
     // One run is driven best by one thread; many share what processors there are.
     let runtime = match &arguments.command {
         Command::Drive(_) => tokio::runtime::Builder::new_multi_thread().enable_all().build(),
