@@ -23,6 +23,7 @@ pub use submit::{accept, submit};
 
 use crate::load::{Fresh, catch_up, load, load_fresh};
 use crate::projection::Projector;
+use crate::spans;
 use crate::world::{Performed, Stop, World};
 use claim::Claim;
 use futures::future::BoxFuture;
@@ -43,6 +44,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
+use tracing::{Instrument, Span, debug, info, warn};
 
 /// How long what was killed may take to disappear before the driver no longer waits for it.
 const KILLING: Duration = Duration::from_secs(1);
@@ -101,6 +103,8 @@ pub struct Driver {
     fresh: bool,
     listener: Box<dyn Listener>,
     projector: Option<Projector>,
+    /// What is logged about the run belongs to it.
+    span: Span,
     /// The open holds with their revisions, the oldest first.
     open: watch::Sender<Vec<(HoldId, u32)>>,
 }
@@ -131,23 +135,30 @@ impl Driver {
         let seen = world.store.changes_of(&run.id);
         let (heard, epoch) = append_first(&world, &mut run, entries, values, Some(driver)).await?;
         listener.committed(&run, &heard);
+        info!(run = %run.id, epoch, "created");
         let claim = Claim::held(&world.store, &run.id, epoch.unwrap_or(1), term);
         Ok(Self::new(world, Fresh { run, folded: 0, tail: 0 }, seen, claim, true, listener))
     }
 
     /// Takes a run over and drives it from here on: what its last driver left running is ended, and what was cut off is dealt with.
     pub async fn resume(world: World, run: &RunId, caller: Caller, listener: Box<dyn Listener>) -> Result<Self, DriveError> {
-        let (mut driver, command) = Self::claim(world, run, None, false, listener).await?;
-        driver.take_over(caller, command).await?;
-        Ok(driver)
+        let resumed = async {
+            let (mut driver, body) = Self::claim(world, run, None, false, listener).await?;
+            driver.take_over(caller, body).await?;
+            Ok(driver)
+        };
+        resumed.instrument(spans::run(run)).await
     }
 
     /// The same with a run that was read already; only what happened since is read.
     pub async fn resume_read(world: World, read: Fresh, caller: Caller, listener: Box<dyn Listener>) -> Result<Self, DriveError> {
         let run = read.run.id.clone();
-        let (mut driver, command) = Self::claim(world, &run, Some(read), false, listener).await?;
-        driver.take_over(caller, command).await?;
-        Ok(driver)
+        let resumed = async {
+            let (mut driver, body) = Self::claim(world, &run, Some(read), false, listener).await?;
+            driver.take_over(caller, body).await?;
+            Ok(driver)
+        };
+        resumed.instrument(spans::run(&run)).await
     }
 
     /// Claims a run and ends what its last driver left running; gives the command that takes it over.
@@ -215,6 +226,7 @@ impl Driver {
         Self {
             world,
             open: watch::Sender::new(open::of(&fresh.run)),
+            span: spans::run(&fresh.run.id),
             run: fresh.run,
             claim,
             recorded,
@@ -244,8 +256,9 @@ impl Driver {
 
     /// Carries out a command of somebody at this process.
     pub async fn submit(&mut self, caller: Caller, kind: CommandKind) -> Result<(), DriveError> {
+        let span = spans::command(&self.run.id, &kind);
         let command = Command { envelope: sent(&self.world, caller), kind };
-        self.decide(command).await
+        self.decide(command).instrument(span).await
     }
 
     async fn decide(&mut self, command: Command) -> Result<(), DriveError> {
@@ -254,6 +267,16 @@ impl Driver {
 
     /// Drives until the run ends, waits for people, or is asked to stop. Whatever comes back, nothing is under way any more.
     pub async fn drive(&mut self, halt: &Halt) -> Result<Paused, DriveError> {
+        let span = self.span.clone();
+        let driven = self.drive_until_paused(halt).instrument(span.clone()).await;
+        span.in_scope(|| match &driven {
+            Ok(paused) => info!(?paused, version = self.run.version, "no longer driven"),
+            Err(error) => warn!(%error, version = self.run.version, "driving failed"),
+        });
+        driven
+    }
+
+    async fn drive_until_paused(&mut self, halt: &Halt) -> Result<Paused, DriveError> {
         let claim = self.claim.clone();
         let paused = tokio::select! {
             biased;
@@ -275,6 +298,7 @@ impl Driver {
         let (trouble, aside) = projector.settled().await;
         aside.iter().for_each(|path| self.listener.put_aside(path));
         if let Some(why) = trouble {
+            warn!(error = %why, "the files for people are not up to date");
             self.listener.not_written(&why);
         }
     }
@@ -394,9 +418,15 @@ impl Driver {
 
     /// Ends what is under way, before another process may start the same. What cannot be ended in order by then is dropped, which kills it.
     async fn end_in_time(&mut self) {
-        match self.claim.kill_at() {
-            Some(kill_at) => drop(tokio::time::timeout_at(kill_at + KILLING, self.end_all()).await),
-            None => drop(self.end_all().await),
+        let in_time = match self.claim.kill_at() {
+            Some(kill_at) => tokio::time::timeout_at(kill_at + KILLING, self.end_all()).await.is_ok(),
+            None => {
+                self.end_all().await;
+                true
+            }
+        };
+        if !in_time {
+            self.span.in_scope(|| warn!("not everything ended before the claim expires; the rest is killed"));
         }
         self.outcomes.clear();
     }
@@ -409,7 +439,13 @@ impl Driver {
         let mut finished = Vec::new();
         // What is waited for here was either wanted until now, or is being ended already.
         while let Some((effect, performed)) = self.outcomes.next().await {
-            let Ok(performed) = performed else { continue };
+            let performed = match performed {
+                Ok(performed) => performed,
+                Err(panic) => {
+                    self.span.in_scope(|| warn!(%panic, "an effect panicked while everything was being ended"));
+                    continue;
+                }
+            };
             let well = matches!(
                 performed.command,
                 CommandKind::TaskEnded { outcome: TaskOutcome::Finished { .. }, .. }
@@ -455,6 +491,7 @@ impl Driver {
         let unwanted: Vec<Effect> = self.under_way.keys().filter(|effect| !pending.contains(effect)).cloned().collect();
         for effect in unwanted {
             if let Some(stop) = self.under_way.remove(&effect) {
+                spans::effect(&self.span, &effect).in_scope(|| debug!("no longer wanted; ending it"));
                 self.ask_to_end(&stop);
                 self.ending.insert(effect);
             }
@@ -470,7 +507,8 @@ impl Driver {
             self.under_way.insert(effect.clone(), stop.clone());
             let claim = self.claim.clone();
             // A panic ends what this driver does, in order, and not the process with its other runs.
-            let guarded = AssertUnwindSafe(under_claim(claim, stop, future)).catch_unwind();
+            let performed = under_claim(claim, stop, future).instrument(spans::effect(&self.span, &effect));
+            let guarded = AssertUnwindSafe(performed).catch_unwind();
             self.outcomes.push(Box::pin(async move { (effect, guarded.await.map_err(|panic| panic_text(&*panic))) }));
         }
     }
@@ -515,7 +553,11 @@ async fn under_claim(claim: Claim, stop: Stop, effect: BoxFuture<'static, Perfor
         () = claim.confirmed() => {}
         () = stop.stopped() => return CommandKind::Look.into(),
     }
-    effect.await
+    info!("started");
+    let performed = effect.await;
+    let (outcome, failure) = spans::outcome(&performed.command);
+    info!(outcome, ?failure, "ended");
+    performed
 }
 
 /// A command of the driver itself: the outcome of an effect, or what its loop needs.

@@ -4,6 +4,7 @@
 //! panic while a run is driven is a failure of that run alone.
 
 use crate::driver::{ClaimedRun, DriveError, Halt, Listener, Paused, fire_due, panic_text};
+use crate::spans;
 use crate::world::World;
 use futures::FutureExt;
 use lockgate_engine::id::RunId;
@@ -15,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 use tokio::task::{JoinError, JoinSet};
+use tracing::{debug, info, warn};
 
 /// However much others commit, the store is looked at no more often than this.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
@@ -163,7 +165,11 @@ impl Fleet {
 
     /// What cannot be fired now is looked at again; `tick` tells why.
     async fn fire_due(&self) {
-        let _ = fire_due(&self.world, |run| self.watcher.is_ours(run)).await;
+        match fire_due(&self.world, |run| self.watcher.is_ours(run)).await {
+            Ok(fired) if fired.is_empty() => {}
+            Ok(fired) => debug!(fired = fired.len(), "deadlines and reminders fired"),
+            Err(error) => warn!(%error, "deadlines and reminders could not be fired; they are tried again"),
+        }
     }
 
     /// Starts to drive what waits for it.
@@ -193,6 +199,7 @@ impl Fleet {
         let (world, halt, run) = (self.world.clone(), halt.clone(), claimed.run().clone());
         let (parked, listener) = (self.parked.remove(&run), self.watcher.listener(&run));
         self.driving.insert(run.clone());
+        spans::run(&run).in_scope(|| info!(parked, driving = self.driving.len(), "picked up"));
         self.drivers.spawn(async move {
             let driven = AssertUnwindSafe(drive(&world, &claimed, parked, listener, &halt)).catch_unwind().await;
             // Whatever came of it, nothing of the run is running here any more.
@@ -220,7 +227,10 @@ impl Fleet {
                 }
             }
             // Another process drives it. It is found again once that one lets it go.
-            Err(DriveError::DrivenBy { .. }) => drop(self.troubled.remove(&run)),
+            Err(DriveError::DrivenBy { by, .. }) => {
+                spans::run(&run).in_scope(|| debug!(%by, "driven by another process"));
+                self.troubled.remove(&run);
+            }
             Err(error @ DriveError::TakenOver(_)) => {
                 self.troubled.remove(&run);
                 self.watcher.failed(&run, &error, Some(LOOK_EVERY));
@@ -242,6 +252,10 @@ impl Fleet {
     fn set_troubled(&mut self, run: RunId, error: &DriveError) {
         let pause = self.troubled.get(&run).map_or(FIRST_PAUSE, |before| before.pause * 2);
         let again_in = (pause <= LONGEST_PAUSE).then_some(pause);
+        spans::run(&run).in_scope(|| match again_in {
+            Some(pause) => warn!(%error, ?pause, "could not be driven; it is tried again"),
+            None => warn!(%error, "given up"),
+        });
         self.watcher.failed(&run, error, again_in);
         self.troubled.insert(run, Troubled { again: again_in.map(|pause| Instant::now() + pause), pause });
     }

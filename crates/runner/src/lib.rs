@@ -18,6 +18,7 @@
 //! | [`load`], [`start`] | from the store to a run; from a workflow file to a new run |
 //! | [`verify`] | that everything stored follows from the histories |
 //! | [`person`], [`refused`] | who is at the command line; attempts that were refused |
+//! | `spans` | the run, task, gate or hold that log events belong to |
 //! | [`root`], [`config`] | where a project's state lies; its settings |
 
 pub mod agent;
@@ -40,6 +41,7 @@ pub mod rehearse;
 pub mod root;
 pub mod script;
 pub mod secret;
+mod spans;
 pub mod start;
 pub mod verify;
 pub mod worktree;

@@ -1,15 +1,17 @@
 //! Runs that are left to whichever process drives in the background: beginning them, handing them over, and letting them rest.
 
 use super::claim::{Claim, release};
+use super::submit::bring_up_or_leave;
 use super::{DriveError, Driver, Listener, append_first, carry_out, sent_from_outside};
 use crate::load::load_fresh;
-use crate::projection::bring_up;
+use crate::spans;
 use crate::start::Prepared;
 use crate::world::World;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::{AnswerChange, Caller, Command, CommandKind};
 use lockgate_engine::run::{Fork, ForkAs, Run, create, fork};
 use lockgate_store::StoreError;
+use tracing::{Instrument, debug, info};
 
 /// Begins a run without driving it: nothing of it starts before a process in the background takes it.
 pub async fn begin_detached(world: &World, caller: Caller, prepared: Prepared) -> Result<Run, DriveError> {
@@ -23,7 +25,8 @@ pub async fn begin_resting(world: &World, caller: Caller, prepared: Prepared) ->
     let Prepared { create: beginning, workflow, values } = prepared;
     let (mut run, entries) = create(&sent_from_outside(world, caller), &beginning, workflow)?;
     append_first(world, &mut run, entries, values, None).await?;
-    let _ = bring_up(world, &run).await;
+    spans::run(&run.id).in_scope(|| info!(detached = run.detached, "created; nothing of it runs yet"));
+    bring_up_or_leave(world, &run).instrument(spans::run(&run.id)).await;
     Ok(run)
 }
 
@@ -37,6 +40,7 @@ pub async fn fork_with(
 ) -> Result<Run, DriveError> {
     let Fork { mut run, entries, state } = fork(&sent_from_outside(world, caller), change, parent, own)?;
     append_first(world, &mut run, entries, vec![state], None).await?;
+    spans::run(&run.id).in_scope(|| info!(parent_run = %parent.id, "forked"));
     Ok(run)
 }
 
@@ -48,10 +52,13 @@ pub async fn detach(
     caller: Caller,
     wishes: impl FnOnce(&Run) -> Vec<CommandKind>,
 ) -> Result<Run, DriveError> {
-    let (mut driver, take_over) = Driver::claim(world.clone(), run, None, true, Box::new(())).await?;
-    let recorded = record_all(&mut driver, caller, take_over, wishes).await;
-    driver.release().await;
-    recorded.map(|()| driver.run)
+    let detached = async {
+        let (mut driver, take_over) = Driver::claim(world.clone(), run, None, true, Box::new(())).await?;
+        let recorded = record_all(&mut driver, caller, take_over, wishes).await;
+        driver.release().await;
+        recorded.map(|()| driver.run)
+    };
+    detached.instrument(spans::run(run)).await
 }
 
 async fn record_all(
@@ -94,10 +101,15 @@ impl Parked {
 
     /// Reads the run again, to continue it. If no other process drove it meanwhile, the next commit claims it; otherwise this one takes it over.
     pub async fn wake(&self, world: World, listener: Box<dyn Listener>) -> Result<Driver, DriveError> {
+        self.wake_in_span(world, listener).instrument(spans::run(&self.run)).await
+    }
+
+    async fn wake_in_span(&self, world: World, listener: Box<dyn Listener>) -> Result<Driver, DriveError> {
         let seen = world.store.changes_of(&self.run);
         let fresh = load_fresh(&*world.store, &self.run).await?;
         // A driver that was interrupted recorded that nothing starts before the run is taken over.
         if fresh.run.driver == *world.store.driver() && !fresh.run.stopping {
+            debug!("continued where it was; its next commit claims it");
             let claim = Claim::free(&world.store, &self.run);
             return Ok(Driver::new(world, fresh, seen, claim, true, listener));
         }
@@ -132,13 +144,16 @@ impl ClaimedRun {
     /// Reads the run, to drive it. One that is `parked` in this process continues where it was, unless another process drove it meanwhile; any other is
     /// taken over.
     pub async fn resume(&self, world: World, parked: bool, listener: Box<dyn Listener>) -> Result<Driver, DriveError> {
-        let claim = Claim::held(&world.store, &self.run, self.epoch, self.term);
-        let (mut driver, command) = Driver::take(world, &self.run, None, true, claim, listener).await?;
-        match parked && driver.run.driver == *driver.world.store.driver() && !driver.run.stopping {
-            true => driver.recorded = true,
-            false => driver.take_over(Caller::driver(), command).await?,
-        }
-        Ok(driver)
+        let resumed = async {
+            let claim = Claim::held(&world.store, &self.run, self.epoch, self.term);
+            let (mut driver, body) = Driver::take(world, &self.run, None, true, claim, listener).await?;
+            match parked && driver.run.driver == *driver.world.store.driver() && !driver.run.stopping {
+                true => driver.recorded = true,
+                false => driver.take_over(Caller::driver(), body).await?,
+            }
+            Ok(driver)
+        };
+        resumed.instrument(spans::run(&self.run)).await
     }
 
     /// Gives the claim up, whatever became of driving the run: nothing of it may run any more.

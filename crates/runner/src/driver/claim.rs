@@ -4,12 +4,14 @@
 //! slept through the end of its lease comes too late for that: it starts nothing before the store says that no other process has claimed the run.
 
 use super::DriveError;
+use crate::spans;
 use lockgate_engine::id::RunId;
 use lockgate_store::{Lease, Store};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
+use tracing::{debug, warn};
 
 /// How long a process that slept through the end of its lease waits for the store to say who drives the run.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -50,6 +52,7 @@ impl Claim {
 
     /// The run was claimed, after the term was read.
     pub(super) fn take(&self, epoch: u64, term: u64) {
+        debug!(epoch, term, "claimed");
         self.held.send_replace(Some(Held { epoch, term }));
     }
 
@@ -71,20 +74,24 @@ impl Claim {
             return;
         }
         let mut held = self.held.subscribe();
-        // The sender lives as long as `self`.
-        let _ = held.wait_for(|held| held.is_some_and(|held| self.lease.holds(held.term))).await;
+        if held.wait_for(|held| held.is_some_and(|held| self.lease.holds(held.term))).await.is_err() {
+            // The sender lives as long as `self`.
+            std::future::pending().await
+        }
     }
 
     /// Ends, with the reason, when the claim can no longer be relied on.
     pub(super) async fn lost(&self) -> DriveError {
         let mut claimed = self.held.subscribe();
         loop {
-            let held = claimed.wait_for(Option::is_some).await.ok().and_then(|held| *held);
-            let Some(Held { epoch, term }) = held else { return std::future::pending().await };
+            let held = claimed.wait_for(Option::is_some).await.map(|held| *held);
+            let Ok(Some(Held { epoch, term })) = held else { return std::future::pending().await };
             self.lease.ended(term).await;
             if !self.lease.has_lapsed(term) {
+                warn!(epoch, term, "the lease could not be renewed in time");
                 return DriveError::LeaseLost(self.run.clone());
             }
+            warn!(epoch, term, "this process slept through the end of its lease; confirming the claim");
             match timeout(PATIENCE, self.confirm_again()).await {
                 Ok(Ok(term)) => self.take(epoch, term),
                 Ok(Err(error)) => return error,
@@ -112,6 +119,11 @@ impl Claim {
 
 /// Gives a claim up, if the store can be reached.
 pub(super) async fn release(store: &dyn Store, run: &RunId, epoch: u64) {
-    // The claim ends with the process at the latest, so that it cannot be released is no failure.
-    let _ = timeout(RELEASING, store.release(run, epoch)).await;
+    let released = timeout(RELEASING, store.release(run, epoch)).await;
+    // The claim ends with the process at the latest, so failing to release it is not an error of the caller.
+    spans::run(run).in_scope(|| match released {
+        Ok(Ok(())) => debug!(epoch, "released"),
+        Ok(Err(error)) => warn!(epoch, %error, "could not be released"),
+        Err(_) => warn!(epoch, "could not be released in time"),
+    });
 }

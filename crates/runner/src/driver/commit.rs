@@ -10,6 +10,7 @@ use lockgate_engine::run::command::CommandKind;
 use lockgate_engine::run::event::Entry;
 use lockgate_engine::run::{Run, handle};
 use lockgate_store::{Append, AppendError, Store, StoreError};
+use tracing::{debug, warn};
 
 /// The folded state is written anew when the commits since then have grown to this share of it: what a resume reads stays little more than
 /// the state itself, and what is written for it a few times the history.
@@ -74,6 +75,7 @@ impl Driver {
             Err(AppendError::Fenced) => return Err(DriveError::TakenOver(run)),
             Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => {
                 let taken = was_taken(&*self.world.store, &run, expected, hash).await?;
+                warn!(%error, expected, ?taken, "the outcome of a commit was unknown and has been read back");
                 if claims && taken == Some(true) {
                     // The claim was made with it, and its epoch is not known.
                     self.claim_now().await?;
@@ -87,10 +89,12 @@ impl Driver {
             }
             Err(AppendError::Store(error)) => return Err(error.into()),
             Err(AppendError::Conflict) => {
+                debug!(expected, "another process committed first; deciding again");
                 self.read_again().await?;
                 return Ok(false);
             }
         }
+        debug!(version = self.run.version, events = heard.entries.len(), "committed");
         self.recorded |= self.run.driver == *self.world.store.driver();
         if let Some(size) = folded {
             self.fold_size = size;

@@ -13,7 +13,10 @@ pub struct Halt {
 impl Halt {
     /// Asks the driver to stop because of this signal; the first one counts.
     pub fn halt(&self, signal: &str) {
-        let _ = self.signal.set(signal.to_owned());
+        match self.signal.set(signal.to_owned()) {
+            Ok(()) => tracing::info!(signal, "asked to stop"),
+            Err(later) => tracing::debug!(signal = later, "asked to stop again"),
+        }
         self.stop.stop();
     }
 

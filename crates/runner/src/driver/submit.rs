@@ -3,6 +3,7 @@
 use super::{DriveError, sent_from_outside, was_taken};
 use crate::load::load;
 use crate::projection::bring_up;
+use crate::spans;
 use crate::start::Frozen;
 use crate::world::{Clock, SystemClock, World};
 use lockgate_engine::digest::Digest;
@@ -11,6 +12,7 @@ use lockgate_engine::run::command::{Caller, Command, CommandKind, Envelope};
 use lockgate_engine::run::event::Entry;
 use lockgate_engine::run::{Refusal, Run, fire_deadlines, handle};
 use lockgate_store::{Append, AppendError, Store, StoreError};
+use tracing::{Instrument, debug, info, warn};
 
 /// Carries out a command on a run that this process does not drive: an answer, a cancellation.
 pub async fn submit(world: &World, run: &RunId, caller: Caller, kind: CommandKind) -> Result<Run, DriveError> {
@@ -61,7 +63,7 @@ pub(crate) async fn record(store: &dyn Store, run: &RunId, kind: CommandKind) ->
     let clock = SystemClock;
     let envelope = Envelope { id: None, caller: Caller::driver(), at: clock.now(), seed: clock.seed(), driving: false };
     let command = Command { envelope, kind };
-    commit(store, run, &command, &[]).await?;
+    commit(store, run, &command, &[]).instrument(spans::command(run, &command.kind)).await?;
     Ok(())
 }
 
@@ -71,14 +73,27 @@ async fn submit_with(
     command: &Command,
     values: &[(Digest, Vec<u8>)],
 ) -> Result<Submitted, DriveError> {
-    let (submitted, refusal) = commit(&*world.store, run, command, values).await?;
-    if submitted.recorded {
-        // What cannot be written now, whoever drives the run or looks at it next writes, and tells.
-        let _ = bring_up(world, &submitted.run).await;
-    }
-    match refusal {
-        Some(refusal) => Err(refusal.into()),
-        None => Ok(submitted),
+    let submitted = async {
+        let (submitted, refusal) = commit(&*world.store, run, command, values).await?;
+        if submitted.recorded {
+            bring_up_or_leave(world, &submitted.run).await;
+        }
+        match refusal {
+            Some(refusal) => {
+                info!(%refusal, "refused");
+                Err(refusal.into())
+            }
+            None => Ok(submitted),
+        }
+    };
+    submitted.instrument(spans::command(run, &command.kind)).await
+}
+
+/// Writes the files for people, as far as that is possible now: the next process that drives the run or looks at it writes the rest, and reports
+/// why it cannot.
+pub(super) async fn bring_up_or_leave(world: &World, run: &Run) {
+    if let Err(error) = bring_up(world, run).await {
+        warn!(%error, "the files for people are not up to date");
     }
 }
 
@@ -101,11 +116,16 @@ async fn commit(
             Append { run: run.clone(), expected, epoch: None, claim: None, commit, values: values.to_vec(), index, fold: None };
         let hash = append.commit.hash;
         match store.append(append).await {
-            Ok(_) => return Ok((Submitted { run: state, recorded: true }, refusal)),
+            Ok(_) => {
+                info!(version = state.version, "recorded");
+                return Ok((Submitted { run: state, recorded: true }, refusal));
+            }
             Err(AppendError::DrivenBy(by)) => return Err(DriveError::DrivenBy { run: run.clone(), by }),
-            Err(AppendError::Conflict) => {}
+            Err(AppendError::Conflict) => debug!(expected, "another process committed first; deciding again"),
             Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => {
-                match was_taken(store, run, expected, hash).await? {
+                let taken = was_taken(store, run, expected, hash).await?;
+                warn!(%error, expected, ?taken, "the outcome of a commit was unknown and has been read back");
+                match taken {
                     Some(true) => return Ok((Submitted { run: state, recorded: true }, refusal)),
                     Some(false) => {}
                     None => return Err(error.into()),

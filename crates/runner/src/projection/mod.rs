@@ -13,6 +13,7 @@ use lockgate_engine::run::Run;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
+use tracing::{Instrument, debug, warn};
 
 /// Writes the newest state of a run that it was offered, in a task of its own.
 pub(crate) struct Projector {
@@ -36,20 +37,30 @@ impl Projector {
     fn begin() -> Self {
         let (offered, mut wanted) = watch::channel(None::<Arc<StateFile>>);
         let (tell, done) = watch::channel(Done::default());
-        tokio::spawn(async move {
+        let writing = async move {
             while wanted.changed().await.is_ok() {
                 // What came in the meantime stands in the newest, so nothing else need be written.
                 let newest = wanted.borrow_and_update().clone();
                 let Some(file) = newest else { continue };
                 let version = file.version();
                 let written = file.write().await;
+                match &written {
+                    Ok(aside) => debug!(version, ?aside, "state file written"),
+                    Err(error) => warn!(version, %error, "state file not written"),
+                }
                 tell.send_modify(|done| {
                     done.version = version;
-                    done.trouble = written.as_ref().err().map(ToString::to_string);
-                    done.aside.extend(written.ok().flatten());
+                    match written {
+                        Ok(aside) => {
+                            done.trouble = None;
+                            done.aside.extend(aside);
+                        }
+                        Err(error) => done.trouble = Some(error.to_string()),
+                    }
                 });
             }
-        });
+        };
+        tokio::spawn(writing.in_current_span());
         Self { offered, done, last: 0, told: 0 }
     }
 
