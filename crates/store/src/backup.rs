@@ -1,5 +1,6 @@
 //! Copies of a store in a file: how they are put in their place, and how the runs of any store are copied into one.
 
+use crate::cleanup;
 use crate::error::{AppendError, StoreError};
 use crate::sqlite::SqliteStore;
 use crate::store::{Append, Future, Store, StoredRun};
@@ -32,7 +33,7 @@ pub(crate) async fn copy_runs(store: &dyn Moment, file: &Path) -> Result<(), Sto
     let folder = beside(file);
     let copied = copy_into(store, &folder).await;
     let placed = copied.and_then(|()| put_in_place(&folder.join("lockgate.db"), file));
-    fs::remove_dir_all(&folder).ok();
+    cleanup::remove_dir(&folder);
     placed
 }
 

@@ -111,8 +111,10 @@ impl Lease {
             if self.holds(term) {
                 return term;
             }
-            // The sender lives as long as `self`.
-            let _ = state.changed().await;
+            if state.changed().await.is_err() {
+                // The sender lives as long as `self`.
+                std::future::pending().await
+            }
         }
     }
 }

@@ -9,11 +9,13 @@
 //! | [`memory`] | the same behaviour without a disk, with faults on request, for tests and simulation |
 //! | [`lease`] | how long a process may rely on what it claimed, by its own clock |
 //! | `feed` | one source of changes per process, any number of waiters |
+//! | [`cleanup`] | removing files and ending threads that are no longer needed |
 //! | [`backup`] | copies of a store in a file |
 //! | [`verify`] | finds what was changed or lost in a store |
 //! | [`conformance`] | the claims that every backend is tested against |
 
 pub mod backup;
+pub mod cleanup;
 #[doc(hidden)]
 pub mod conformance;
 pub mod error;

@@ -46,7 +46,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.0).ok();
+        crate::cleanup::remove_dir(&self.0);
     }
 }
 

@@ -152,6 +152,7 @@ impl Changes {
                     }
                 }
                 Err(error) => {
+                    tracing::debug!(%error, "the database cannot be checked for changes");
                     if failing.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
                         self.feed.set_failure(Some(error));
                     }
@@ -202,8 +203,12 @@ impl Changes {
             return;
         }
         let payload = untold.payload(&self.own);
-        if let Ok(session) = link.session().await {
-            session.query(NOTIFY, &[&payload]).await.ok();
+        let told = async {
+            let session = link.session().await?;
+            session.query(NOTIFY, &[&payload]).await.map_err(|error| explain(&error, &link.place))
+        };
+        if let Err(error) = told.await {
+            tracing::debug!(%error, "other processes are not notified; they see the change at their next check");
         }
     }
 }

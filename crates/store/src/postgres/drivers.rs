@@ -62,6 +62,12 @@ pub(super) struct Drivers {
     beating: Mutex<bool>,
 }
 
+/// A heartbeat failed; the next one comes soon.
+fn not_renewed(error: &dyn std::fmt::Display) -> bool {
+    tracing::warn!(%error, "the lease could not be renewed; it is tried again");
+    false
+}
+
 impl Drivers {
     pub(super) fn new() -> Self {
         let mut ids = IdSource::new(rand::random());
@@ -88,7 +94,9 @@ impl Drivers {
             tokio::spawn(self.clone().keep_alive(link.clone()));
             // What those left behind who ended without a word is of no use to anybody after a day.
             let old = "DELETE FROM lockgate.drivers WHERE expires_at < clock_timestamp() - interval '1 day'";
-            session.query(old, &[]).await.ok();
+            if let Err(error) = session.query(old, &[]).await {
+                tracing::debug!(%error, "expired leases stay in the table");
+            }
             Ok(())
         };
         self.alive.get_or_try_init(begin).await.copied()
@@ -108,12 +116,22 @@ impl Drivers {
 
     /// Sends a heartbeat; a connection on which it does not arrive in time is given up.
     async fn beat_once(&self, link: &Link) -> bool {
-        let Ok(Ok(session)) = tokio::time::timeout(PATIENCE, link.session()).await else { return false };
+        let session = match tokio::time::timeout(PATIENCE, link.session()).await {
+            Ok(Ok(session)) => session,
+            Ok(Err(error)) => return not_renewed(&error),
+            Err(late) => return not_renewed(&late),
+        };
         match tokio::time::timeout(PATIENCE, self.beat(&session)).await {
-            Ok(beaten) => beaten.is_ok(),
-            Err(_) => {
-                tokio::time::timeout(PATIENCE, link.lose(&session)).await.ok();
-                false
+            Ok(Ok(())) => {
+                tracing::trace!("lease renewed");
+                true
+            }
+            Ok(Err(error)) => not_renewed(&error),
+            Err(late) => {
+                if tokio::time::timeout(PATIENCE, link.lose(&session)).await.is_err() {
+                    tracing::debug!("the lost connection is still in use");
+                }
+                not_renewed(&late)
             }
         }
     }
@@ -136,7 +154,10 @@ impl Drivers {
         if self.alive.initialized()
             && let Ok(session) = link.session().await
         {
-            end_lease(&session, &self.own).await.ok();
+            match end_lease(&session, &self.own).await {
+                Ok(_) => tracing::debug!("lease ended"),
+                Err(error) => tracing::debug!(%error, "the lease could not be ended; it expires"),
+            }
         }
     }
 

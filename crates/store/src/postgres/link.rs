@@ -102,13 +102,21 @@ impl Link {
         let (client, mut connection) = self.place.config.connect(self.place.tls.clone()).await?;
         let changes = self.changes.clone();
         tokio::spawn(async move {
-            while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
-                if let (AsyncMessage::Notification(notification), Some(changes)) = (message, &changes) {
-                    changes.heard(notification.payload());
+            loop {
+                match poll_fn(|context| connection.poll_message(context)).await {
+                    Some(Ok(AsyncMessage::Notification(notification))) => {
+                        if let Some(changes) = &changes {
+                            changes.heard(notification.payload());
+                        }
+                    }
+                    Some(Ok(_)) => {}
+                    Some(Err(error)) => return tracing::debug!(%error, "the connection was lost"),
+                    None => return,
                 }
             }
         });
         client.batch_execute(&format!("{BEGIN}{}", self.settings)).await?;
+        tracing::debug!(database = self.place.name, "connected");
         Ok(Session { client, prepared: Mutex::default(), appending: Mutex::default(), last: Mutex::default() })
     }
 

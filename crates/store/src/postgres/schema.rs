@@ -60,7 +60,9 @@ pub(super) async fn prepare(session: &Session, place: &Place) -> Result<(), Stor
                 return Err(StoreError::Newer { path, found, supported: FORMAT });
             }
             Err(error) => {
-                session.client.batch_execute("ROLLBACK").await.ok();
+                if let Err(error) = session.client.batch_execute("ROLLBACK").await {
+                    tracing::debug!(%error, "the failed transaction is not rolled back; the next attempt reports why");
+                }
                 tries += 1;
                 if tries == TRIES || !(is_worth_retrying(&error) || others_make_them(error.code())) {
                     return Err(explain(&error, place));

@@ -38,11 +38,20 @@ impl Thread {
             runtime.block_on(async {
                 match open.await {
                     Ok(made) => {
-                        opened.send(Ok(made.clone())).ok();
-                        ended.await.ok();
-                        tokio::time::timeout(ENDING, close(made)).await.ok();
+                        let is_wanted = opened.send(Ok(made.clone())).is_ok();
+                        // An error says that the store is gone, which is the end as well.
+                        if is_wanted && ended.await.is_err() {
+                            tracing::debug!("the store was dropped without being closed");
+                        }
+                        if tokio::time::timeout(ENDING, close(made)).await.is_err() {
+                            tracing::warn!("the database did not answer in time to close the store; its lease expires");
+                        }
                     }
-                    Err(error) => drop(opened.send(Err(error))),
+                    Err(error) => {
+                        if let Err(unheard) = opened.send(Err(error)) {
+                            tracing::debug!(error = %unheard, "no one waits for the store any more");
+                        }
+                    }
                 }
             });
             runtime.shutdown_background();
@@ -64,10 +73,12 @@ impl Thread {
 impl Drop for Thread {
     fn drop(&mut self) {
         if let Some(end) = self.end.take() {
-            end.send(()).ok();
+            if end.send(()).is_err() {
+                tracing::debug!("the thread for the database has ended already");
+            }
         }
         if let Some(thread) = self.thread.take() {
-            thread.join().ok();
+            crate::cleanup::join(thread);
         }
     }
 }

@@ -46,7 +46,7 @@ pub(super) async fn back_up(place: &Place, file: &Path) -> Result<(), StoreError
     copy_runs(&still, file).await?;
     // A lost connection is made again unseen, and sees a later moment.
     if snapshot(&still.0).await? != before {
-        std::fs::remove_file(file).ok();
+        crate::cleanup::remove_file(file);
         return Err(StoreError::Io("the connection was lost while the backup was made; do it again".to_owned()));
     }
     Ok(())

@@ -120,8 +120,10 @@ impl Writer {
     pub(super) async fn serve_until_ended(self: Arc<Self>, heir: Arc<Self>) {
         let _bequest = Bequest { from: self.clone(), heir };
         self.wake.notified().await;
-        // Nothing is taken up yet: a runtime that has no network ends this here, and nothing is lost. An error comes again when it matters.
-        self.link.session().await.ok();
+        // Nothing is taken up yet: a runtime that has no network ends this here, and nothing is lost.
+        if let Err(error) = self.link.session().await {
+            tracing::debug!(%error, "no connection yet; the request that waits is told");
+        }
         self.serve().await;
     }
 
@@ -138,10 +140,10 @@ impl Writer {
 
     async fn serve_alone(&self, request: Request) {
         match request {
-            Request::Append(Waiting { append, reply }) => drop(reply.send(self.append_claiming(&append).await)),
-            Request::Claim(run, reply) => drop(reply.send(self.claim_now(&run).await)),
-            Request::ClaimFirst(runs, reply) => drop(reply.send(self.claim_first_now(&runs).await)),
-            Request::Release(run, epoch, reply) => drop(reply.send(self.release_now(&run, epoch).await)),
+            Request::Append(Waiting { append, reply }) => answer(reply, self.append_claiming(&append).await),
+            Request::Claim(run, reply) => answer(reply, self.claim_now(&run).await),
+            Request::ClaimFirst(runs, reply) => answer(reply, self.claim_first_now(&runs).await),
+            Request::Release(run, epoch, reply) => answer(reply, self.release_now(&run, epoch).await),
         }
     }
 
@@ -205,11 +207,11 @@ impl Writer {
                         Appended::Fenced => Err(AppendError::Fenced),
                         Appended::NoRun => Err(StoreError::NoRun(append.run).into()),
                     };
-                    reply.send(result).ok();
+                    answer(reply, result);
                 }
             }
             Err(Failure::Refused(error) | Failure::Lost(error)) => {
-                batch.into_iter().for_each(|waiting| drop(waiting.reply.send(Err(error.clone().into()))));
+                batch.into_iter().for_each(|waiting| answer(waiting.reply, Err(error.clone().into())));
             }
         }
     }
@@ -382,6 +384,13 @@ enum Failure {
     Refused(StoreError),
     /// The database cannot be reached; the error says what is recorded.
     Lost(StoreError),
+}
+
+/// Gives the outcome to whoever asked for it; a caller that was dropped meanwhile does not miss it.
+fn answer<T>(reply: oneshot::Sender<T>, outcome: T) {
+    if reply.send(outcome).is_err() {
+        tracing::trace!("no one waits for the outcome any more");
+    }
 }
 
 fn stopped() -> StoreError {

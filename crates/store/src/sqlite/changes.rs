@@ -103,7 +103,9 @@ impl Changes {
         self.check_head();
         // Files that nothing can be locked in have no head that is kept up to date.
         if self.reader.is_without_locks() {
-            let _ = self.check_database();
+            if let Err(error) = self.check_database() {
+                tracing::debug!(%error, "changes of others cannot be seen now; whoever reads the database is told why");
+            }
         }
         self.feed.marker()
     }
@@ -179,8 +181,10 @@ impl Changes {
 
     /// The drivers that are alive; that one of them is gone is a change of its runs, although no one committed it.
     fn check_drivers(&self, alive: &mut BTreeSet<DriverId>) {
-        // What cannot be read changes nothing; it is read again in a second.
-        let Ok(now) = self.drivers.all_alive() else { return };
+        let now = match self.drivers.all_alive() {
+            Ok(now) => now,
+            Err(error) => return tracing::debug!(%error, "the drivers cannot be listed; they are read again in a second"),
+        };
         let now: BTreeSet<DriverId> = now.into_keys().collect();
         if !alive.is_subset(&now) {
             self.feed.all_changed();
@@ -202,7 +206,9 @@ impl Changes {
             false => Err("files are not watched".to_owned()),
         };
         if let Err(why) = &notices {
-            self.warning.set(format!("{why}, so the database is polled for changes of other processes")).ok();
+            let warning = format!("{why}, so the database is polled for changes of other processes");
+            tracing::warn!("{warning}");
+            self.warning.get_or_init(|| warning);
         }
         let mut alive = BTreeSet::new();
         let every = if notices.is_ok() { CHECK } else { POLL };
@@ -223,6 +229,9 @@ impl Changes {
             if due || noticed.lost {
                 let is_first = checked.replace(Instant::now()).is_none();
                 let failed = self.check_all(&mut alive).err();
+                if let Some(error) = &failed {
+                    tracing::warn!(%error, "the database cannot be checked for changes");
+                }
                 let is_well = failed.is_none();
                 self.feed.set_failure(failed);
                 if is_first && is_well {
@@ -281,10 +290,13 @@ impl Watcher {
 }
 
 fn start(changes: &Arc<Changes>) -> Option<(Arc<Interrupt>, JoinHandle<()>)> {
-    let interrupt = Arc::new(Interrupt::new().ok()?);
-    let (changes, waits) = (changes.clone(), interrupt.clone());
-    let thread = std::thread::Builder::new().name("lockgate-changes".to_owned()).spawn(move || changes.watch(&waits)).ok()?;
-    Some((interrupt, thread))
+    let start = || {
+        let interrupt = Arc::new(Interrupt::new()?);
+        let (changes, waits) = (changes.clone(), interrupt.clone());
+        let thread = std::thread::Builder::new().name("lockgate-changes".to_owned()).spawn(move || changes.watch(&waits))?;
+        Ok::<_, std::io::Error>((interrupt, thread))
+    };
+    start().inspect_err(|error| tracing::warn!(%error, "the thread that watches the database cannot be started")).ok()
 }
 
 impl Drop for Watcher {
@@ -292,7 +304,7 @@ impl Drop for Watcher {
         self.changes.closed.store(true, Ordering::Release);
         if let Some(Some((interrupt, thread))) = self.thread.take() {
             interrupt.set();
-            thread.join().ok();
+            crate::cleanup::join(thread);
         }
     }
 }

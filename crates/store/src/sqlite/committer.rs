@@ -183,7 +183,10 @@ impl Committer {
     /// Brings what is in the write-ahead log to its place. That this fails loses nothing; it is tried again later.
     pub(super) fn empty_log(&mut self) {
         if let Some(connection) = &self.connection {
-            connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).ok();
+            match connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
+                Ok(()) => tracing::trace!("write-ahead log emptied"),
+                Err(error) => tracing::debug!(%error, "the write-ahead log is not emptied now"),
+            }
         }
         self.log.emptied();
     }

@@ -4,6 +4,7 @@
 //! ends. The file is locked before it gets its name, and no id is used twice, so whoever can lock a named file has found a dead driver.
 
 use super::errors::explain_system;
+use crate::cleanup;
 use crate::error::StoreError;
 use crate::store::DriverInfo;
 use lockgate_engine::id::{DriverId, IdSource};
@@ -76,7 +77,7 @@ impl Drivers {
             fs::rename(&unnamed, &path)
         });
         if let Err(error) = named {
-            fs::remove_file(&unnamed).ok();
+            cleanup::remove_file(&unnamed);
             return Err(error);
         }
         let Content { pid, host, started: since, .. } = content;
@@ -107,7 +108,8 @@ impl Drivers {
         // A shared lock: two who look at once must not take each other for the driver.
         match file.try_lock_shared() {
             Ok(()) => {
-                fs::remove_file(path).ok();
+                tracing::debug!(%driver, "a driver has ended; removing its lock file");
+                cleanup::remove_file(path);
                 Ok(None)
             }
             Err(TryLockError::WouldBlock) => {
@@ -143,8 +145,10 @@ impl Drivers {
     }
 
     fn remove_dead(&self) {
-        // Looking at them is what removes them; those that cannot be looked at do no harm.
-        self.all_alive().ok();
+        // Looking at them is what removes them.
+        if let Err(error) = self.all_alive() {
+            tracing::debug!(%error, "lock files of ended drivers stay behind");
+        }
     }
 }
 
@@ -152,7 +156,7 @@ impl Drop for Drivers {
     fn drop(&mut self) {
         let lock = self.lock.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(lock) = lock {
-            fs::remove_file(&lock.path).ok();
+            cleanup::remove_file(&lock.path);
         }
     }
 }

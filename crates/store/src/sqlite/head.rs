@@ -88,11 +88,11 @@ impl Head {
             let Append { run, commit, .. } = append;
             let record = Record { run: run.clone(), run_key: *run_key, version: commit.version, hash: commit.hash };
             let (Some(bytes), Ok(number)) = (record.to_bytes(), u64::try_from(record.run_key)) else { continue };
-            file.write_all_at(&bytes, number * RECORD as u64).ok();
+            log_failure(file.write_all_at(&bytes, number * RECORD as u64));
             last = Some(bytes);
         }
         if let Some(bytes) = &last {
-            file.write_all_at(bytes, 0).ok();
+            log_failure(file.write_all_at(bytes, 0));
         }
         last
     }
@@ -100,7 +100,7 @@ impl Head {
     /// Sets the times of the file, which other processes notice: a claim changed, which the head does not record.
     pub(super) fn touch(&mut self) {
         if let Some(file) = self.file() {
-            file.set_modified(SystemTime::now()).ok();
+            log_failure(file.set_modified(SystemTime::now()));
         }
     }
 
@@ -111,9 +111,19 @@ impl Head {
 
     fn file(&mut self) -> Option<&File> {
         if self.file.is_none() {
-            self.file = File::options().read(true).write(true).create(true).truncate(false).open(&self.path).ok();
+            match File::options().read(true).write(true).create(true).truncate(false).open(&self.path) {
+                Ok(file) => self.file = Some(file),
+                Err(error) => log_failure(Err(error)),
+            }
         }
         self.file.as_ref()
+    }
+}
+
+/// A head that cannot be written claims less than it could, and other processes learn of commits a second later.
+fn log_failure(written: io::Result<()>) {
+    if let Err(error) = written {
+        tracing::debug!(%error, "the head of the database could not be written");
     }
 }
 

@@ -117,6 +117,7 @@ impl SqliteStore {
         if !missing.is_empty() && !only_to_read {
             return Err(StoreError::CommitsMissing { path: place.database, missing });
         }
+        tracing::debug!(path = %place.database.display(), only_to_read, "database opened");
         let presence = Arc::new(Presence::of(place.database.clone()));
         let drivers = Arc::new(Drivers::new(&place.folder));
         let changes = Arc::new(Changes::new(place.clone(), reader.clone(), drivers.clone(), presence.clone()));

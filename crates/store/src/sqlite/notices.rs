@@ -92,19 +92,26 @@ impl Interrupt {
     }
 
     pub(super) fn set(&self) {
-        // A counter that cannot be raised further is set already.
-        write(&self.0, &1_u64.to_ne_bytes()).ok();
+        if let Err(error) = write(&self.0, &1_u64.to_ne_bytes()) {
+            // A counter that cannot be raised further is set already.
+            tracing::trace!(%error, "the interruption is pending already");
+        }
     }
 
     /// Waits for a notice or the interruption, for at most this long; without notices, for the interruption alone.
     pub(super) fn wait(&self, notices: Option<&Notices>, longest: Option<Duration>) {
         let timeout = longest.and_then(|longest| Timespec::try_from(longest).ok());
         let own = PollFd::new(&self.0, PollFlags::IN);
-        // What fails here only makes the next check come early.
-        match notices {
-            Some(notices) => poll(&mut [own, PollFd::new(&notices.inotify, PollFlags::IN)], timeout.as_ref()).ok(),
-            None => poll(&mut [own], timeout.as_ref()).ok(),
+        let waited = match notices {
+            Some(notices) => poll(&mut [own, PollFd::new(&notices.inotify, PollFlags::IN)], timeout.as_ref()),
+            None => poll(&mut [own], timeout.as_ref()),
         };
-        read(&self.0, &mut [0; 8]).ok();
+        if let Err(error) = waited {
+            tracing::trace!(%error, "the wait was cut short; the next check comes early");
+        }
+        match read(&self.0, &mut [0; 8]) {
+            Ok(_) | Err(Errno::AGAIN) => {}
+            Err(error) => tracing::debug!(%error, "the interruption could not be reset; the next check comes early"),
+        }
     }
 }

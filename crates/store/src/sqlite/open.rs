@@ -58,7 +58,7 @@ impl Place {
         let fresh = self.folder.join(format!("lockgate.db.new-{:016x}", rand::random::<u64>()));
         let made = self.create_as(&fresh);
         // Removed whether it was put in its place (which is a second name of it) or not.
-        fs::remove_file(&fresh).ok();
+        crate::cleanup::remove_file(&fresh);
         made?;
         for folder in [Some(self.folder.clone()), parent].into_iter().flatten().filter(|folder| !folder.as_os_str().is_empty()) {
             let synced = File::open(&folder).and_then(|opened| opened.sync_all());

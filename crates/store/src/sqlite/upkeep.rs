@@ -8,7 +8,6 @@ use crate::backup::{beside, put_in_place, require_folder};
 use crate::error::StoreError;
 use crate::store::Unreferred;
 use rusqlite::{Connection, TransactionBehavior};
-use std::fs;
 use std::path::Path;
 
 const UNREFERRED: &str = "FROM stored_values WHERE digest NOT IN (SELECT digest FROM value_refs)";
@@ -32,7 +31,7 @@ pub(super) fn back_up(place: &Place, file: &Path) -> Result<(), StoreError> {
     };
     let placed = copied.and_then(|_| unchanged()).and_then(|()| put_in_place(&fresh, file));
     if placed.is_err() {
-        fs::remove_file(&fresh).ok();
+        crate::cleanup::remove_file(&fresh);
     }
     placed
 }

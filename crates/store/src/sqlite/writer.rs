@@ -206,12 +206,15 @@ impl Helper {
             }
         };
         let thread = std::thread::Builder::new().name("lockgate-writer".to_owned()).spawn(work);
+        let thread = thread.inspect_err(|error| tracing::warn!(%error, "commits are written without a thread of their own"));
         Self { wakes: Some(wakes), thread: thread.ok() }
     }
 
     fn wake(&self) {
         if let Some(wakes) = &self.wakes {
-            wakes.send(()).ok();
+            if wakes.send(()).is_err() {
+                tracing::debug!("the thread that writes has ended");
+            }
         }
     }
 }
@@ -220,7 +223,7 @@ impl Drop for Helper {
     fn drop(&mut self) {
         self.wakes = None;
         if let Some(thread) = self.thread.take() {
-            thread.join().ok();
+            crate::cleanup::join(thread);
         }
     }
 }
