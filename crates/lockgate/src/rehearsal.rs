@@ -44,7 +44,8 @@ pub async fn walk(root: &Root, config: &Config, worker: &ScriptWorker, halt: &Ha
     };
     let Piece { file, workflow, beginning, given } = piece;
     let came = rehearse(stage, file, workflow, beginning, given).await.map_err(|error| match error {
-        RehearseError::CannotBegin(message) => Error::new(Code::BadOutputDir, message),
+        RehearseError::OutputDir(why) => Error::new(Code::BadOutputDir, why.to_string()),
+        RehearseError::Files(why) => Error::new(Code::BadOutputDir, why.to_string()),
         RehearseError::Drive(error) => error.into(),
     })?;
     Ok(Done { came, _folder: folder })

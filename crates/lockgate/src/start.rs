@@ -130,7 +130,7 @@ impl Project {
         let (driver, seed) = (self.store().driver().clone(), self.world.clock.seed());
         let beginning = Beginning { feature, ..beginning };
         let prepared = prepare(&self.root, &driver, seed, &file, workflow, beginning)
-            .map_err(|message| Error::new(Code::BadOutputDir, message))?;
+            .map_err(|error| Error::new(Code::BadOutputDir, error.to_string()))?;
         self.root.prepare_run(&prepared.create.created.run)?;
         Ok(Ready { prepared, lock, notes })
     }

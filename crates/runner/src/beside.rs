@@ -4,7 +4,7 @@ use crate::agent::{Ability, Configured};
 use crate::config::Config;
 use crate::root::Root;
 use lockgate_engine::spec::MAX_BYTES;
-use lockgate_engine::spec::beside::{AgentLimits, Beside};
+use lockgate_engine::spec::beside::{AgentLimits, Beside, BesideError};
 use lockgate_engine::spec::workflow::AgentSetting;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -52,10 +52,10 @@ impl Beside for Neighbours {
         self.name.clone()
     }
 
-    fn read(&mut self, path: &str) -> Result<Option<String>, String> {
+    fn read(&mut self, path: &str) -> Result<Option<String>, BesideError> {
         let places = self.places(path);
         if places.is_empty() {
-            return Err("it does not lie beside the workflow file".into());
+            return Err(BesideError::Elsewhere);
         }
         for place in places {
             if let Some(text) = self.read.get(&place) {
@@ -66,7 +66,7 @@ impl Beside for Neighbours {
                 continue;
             }
             if self.read.len() >= MOST_FILES {
-                return Err(format!("more than {MOST_FILES} files belong to this workflow"));
+                return Err(BesideError::TooMany { most: MOST_FILES });
             }
             let text = text_of(&place)?;
             self.read.insert(place, text.clone());
@@ -133,12 +133,12 @@ fn is_on_path(program: &str) -> bool {
     })
 }
 
-fn text_of(path: &Path) -> Result<String, String> {
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+fn text_of(path: &Path) -> Result<String, BesideError> {
+    let file = std::fs::File::open(path)?;
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     if bytes.len() > MAX_BYTES {
-        return Err(format!("it is larger than {MAX_BYTES} bytes"));
+        return Err(BesideError::TooLarge { most: MAX_BYTES });
     }
-    String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
+    String::from_utf8(bytes).map_err(|_| BesideError::NotText)
 }

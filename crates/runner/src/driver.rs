@@ -109,8 +109,11 @@ pub struct Driver {
     open: watch::Sender<Vec<(HoldId, u32)>>,
 }
 
-/// What an effect came to; or what the panic said that ended it.
-type Outcome = Result<Performed, String>;
+/// What an effect came to; or that a panic ended it.
+type Outcome = Result<Performed, Panicked>;
+
+/// What a panic said.
+struct Panicked(String);
 
 /// A command that waits to be decided, with the values it refers to.
 struct Waiting {
@@ -442,7 +445,7 @@ impl Driver {
             let performed = match performed {
                 Ok(performed) => performed,
                 Err(panic) => {
-                    self.span.in_scope(|| warn!(%panic, "an effect panicked while everything was being ended"));
+                    self.span.in_scope(|| warn!(panic = panic.0, "an effect panicked while everything was being ended"));
                     continue;
                 }
             };
@@ -472,7 +475,7 @@ impl Driver {
     fn outcome(&mut self, effect: Effect, outcome: Outcome) -> Result<Waiting, DriveError> {
         match outcome {
             Ok(performed) => Ok(self.ended_as(effect, performed)),
-            Err(detail) => Err(DriveError::Panicked { run: self.run.id.clone(), detail }),
+            Err(Panicked(detail)) => Err(DriveError::Panicked { run: self.run.id.clone(), detail }),
         }
     }
 
@@ -509,7 +512,7 @@ impl Driver {
             // A panic ends what this driver does, in order, and not the process with its other runs.
             let performed = under_claim(claim, stop, future).instrument(spans::effect(&self.span, &effect));
             let guarded = AssertUnwindSafe(performed).catch_unwind();
-            self.outcomes.push(Box::pin(async move { (effect, guarded.await.map_err(|panic| panic_text(&*panic))) }));
+            self.outcomes.push(Box::pin(async move { (effect, guarded.await.map_err(|panic| Panicked(panic_text(&*panic)))) }));
         }
     }
 

@@ -10,6 +10,7 @@ use lockgate_engine::run::event::{Created, FrozenFile, Preset};
 use lockgate_engine::spec::MAX_BYTES;
 use lockgate_engine::spec::problem::Problem;
 use lockgate_engine::spec::workflow::Workflow;
+use lockgate_engine::template::{self, Escape, TemplateError};
 use lockgate_formats::kind::{self, Format, ReadFile};
 use lockgate_formats::plan;
 use lockgate_formats::plan::workflow::{PlanText, read_folder, summary_names};
@@ -218,6 +219,20 @@ pub struct Prepared {
     pub values: Vec<(Digest, Vec<u8>)>,
 }
 
+/// Why a run cannot have the output directory that its workflow names.
+#[derive(Debug, thiserror::Error)]
+pub enum OutputDirError {
+    /// The template cannot be filled in.
+    #[error("output_dir cannot be filled in: {0}")]
+    Template(#[from] TemplateError),
+    /// It is the root, or outside of it.
+    #[error("output_dir {0:?} must be a folder under the root, and not the root itself")]
+    Outside(String),
+    /// It is where Lockgate keeps its state.
+    #[error("output_dir {0:?} lies in {folder}, where Lockgate keeps its state; choose another folder", folder = root::FOLDER)]
+    InState(String),
+}
+
 /// Freezes a workflow for a new run.
 pub fn prepare(
     root: &Root,
@@ -226,7 +241,7 @@ pub fn prepare(
     file: &WorkflowFile,
     workflow: Workflow,
     beginning: Beginning,
-) -> Result<Prepared, String> {
+) -> Result<Prepared, OutputDirError> {
     Frozen::new(root, file, workflow).prepare(root, driver, seed, beginning)
 }
 
@@ -276,7 +291,13 @@ impl Frozen {
     }
 
     /// Makes a new run of it ready to begin.
-    pub fn prepare(&self, root: &Root, driver: &DriverId, seed: [u8; 16], beginning: Beginning) -> Result<Prepared, String> {
+    pub fn prepare(
+        &self,
+        root: &Root,
+        driver: &DriverId,
+        seed: [u8; 16],
+        beginning: Beginning,
+    ) -> Result<Prepared, OutputDirError> {
         let run = RunId::new(IdSource::new(seed).next_id());
         let workflow = self.workflow.clone();
         let mut given = self.vars.clone();
@@ -308,13 +329,13 @@ impl Frozen {
 }
 
 fn output_dir(
-    template: &str,
+    declared: &str,
     run: &RunId,
     workflow: &str,
     vars: &BTreeMap<String, Value>,
     feature: Option<&str>,
     flags: &[String],
-) -> Result<String, String> {
+) -> Result<String, OutputDirError> {
     let values = serde_json::json!({
         "run": run,
         "feature": {"name": feature.unwrap_or("feature"), "flags": flags},
@@ -322,20 +343,16 @@ fn output_dir(
         "vars": vars,
         "flags": flags,
     });
-    let rendered = lockgate_engine::template::render(template, &values, lockgate_engine::template::Escape::None);
-    let path = rendered.map_err(|error| format!("output_dir cannot be filled in: {error}"))?;
+    let path = template::render(declared, &values, Escape::None)?;
     let outside =
         Path::new(&path).components().any(|part| !matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir));
     let mut parts = Path::new(&path).components().filter(|part| *part != std::path::Component::CurDir);
     let first = parts.next();
     if outside || first.is_none() {
-        return Err(format!("output_dir {path:?} must be a folder under the root, and not the root itself"));
+        return Err(OutputDirError::Outside(path));
     }
     if first.is_some_and(|part| part.as_os_str() == root::FOLDER) {
-        return Err(format!(
-            "output_dir {path:?} lies in {}, where Lockgate keeps its state; choose another folder",
-            root::FOLDER
-        ));
+        return Err(OutputDirError::InState(path));
     }
     Ok(path)
 }
@@ -351,7 +368,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn filled(template: &str) -> Result<String, String> {
+    fn filled(template: &str) -> Result<String, OutputDirError> {
         let vars = [("source".to_owned(), json!("src"))].into();
         output_dir(template, &RunId::new("r1"), "build", &vars, None, &["fast".to_owned()])
     }
@@ -366,9 +383,10 @@ mod tests {
 
     #[test]
     fn an_output_directory_that_cannot_be_filled_in_says_what_was_probably_meant() {
-        let told = filled("o/{{vars.sorce}}").unwrap_err();
+        let told = filled("o/{{vars.sorce}}").unwrap_err().to_string();
         assert_eq!(told, "output_dir cannot be filled in: `vars.sorce` is not known here: did you mean `vars.source`?");
-        assert!(filled("../x").is_err());
+        assert!(matches!(filled("../x"), Err(OutputDirError::Outside(_))));
+        assert!(matches!(filled(".lockgate/x"), Err(OutputDirError::InState(_))));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Verification of what the store cannot know: that the histories fit together, and that everything beside them follows from them.
 
-use crate::load::{base, definition};
+use crate::load::{LoadError, base, definition};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{HoldId, RunId, TimerId};
 use lockgate_engine::run::Run;
-use lockgate_engine::run::history::created;
+use lockgate_engine::run::history::{HistoryError, created};
 use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
 use lockgate_store::{Finding, Fold, Store, StoreError, StoredRun, verify_run, verify_store};
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,7 +91,7 @@ async fn derive_again(store: &dyn Store, stored: &StoredRun) -> Result<Vec<Findi
         }
         for commit in &commits {
             let applied = match &mut state {
-                Some(state) => crate::load::apply(store, state, commit).await.map_err(|error| error.to_string()),
+                Some(state) => crate::load::apply(store, state, commit).await.map_err(ReplayError::from),
                 None => begin(store, run, commit).await.map(|(begun, rows)| {
                     state = Some(begun);
                     rows
@@ -100,7 +100,7 @@ async fn derive_again(store: &dyn Store, stored: &StoredRun) -> Result<Vec<Findi
             match applied {
                 Ok(rows) => expected.add(rows),
                 Err(problem) => {
-                    findings.push(finding(&format!("commit {}", commit.version), problem));
+                    findings.push(finding(&format!("commit {}", commit.version), problem.to_string()));
                     return Ok(findings);
                 }
             }
@@ -123,11 +123,26 @@ async fn derive_again(store: &dyn Store, stored: &StoredRun) -> Result<Vec<Findi
     Ok(findings)
 }
 
-async fn begin(store: &dyn Store, run: &RunId, first: &lockgate_engine::run::commit::Sealed) -> Result<(Run, IndexRows), String> {
-    let (created, _) = created(first).map_err(|error| error.to_string())?;
-    let workflow = definition(store, run, created.definition).await.map_err(|error| error.to_string())?;
-    let base = base(store, run, &created, &workflow).await.map_err(|error| error.to_string())?;
-    Run::first_from(first, workflow, base).map_err(|error| error.to_string())
+/// Why a history cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+enum ReplayError {
+    /// A commit cannot be read or applied.
+    #[error(transparent)]
+    History(#[from] HistoryError),
+    /// What it refers to cannot be read.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+}
+
+async fn begin(
+    store: &dyn Store,
+    run: &RunId,
+    first: &lockgate_engine::run::commit::Sealed,
+) -> Result<(Run, IndexRows), ReplayError> {
+    let (created, _) = created(first)?;
+    let workflow = definition(store, run, created.definition).await?;
+    let base = base(store, run, &created, &workflow).await?;
+    Ok(Run::first_from(first, workflow, base)?)
 }
 
 fn compare_fold(fold: &Fold, state: &Run) -> Option<String> {

@@ -103,7 +103,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let beginning = Beginning { feature: Some(prd.clone()), agent: arguments.agent.clone(), ..Beginning::default() };
     let (driver, seed) = (project.store().driver().clone(), project.world.clock.seed());
     let mut prepared = prepare(&project.root, &driver, seed, &file, workflow, beginning)
-        .map_err(|message| Trouble::new(Code::BadOutputDir, message))?;
+        .map_err(|error| Trouble::new(Code::BadOutputDir, error.to_string()))?;
     prepared.values.push((imported.file.digest, text.into_bytes()));
     prepared.create.created.origin = Origin::Imported(Box::new(imported));
     if spec.is_none() {

@@ -5,11 +5,37 @@ use super::workflow::AgentSetting;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+/// Why a file beside a workflow file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum BesideError {
+    /// Its path leads elsewhere.
+    #[error("it does not lie beside the workflow file")]
+    Elsewhere,
+    /// The workflow has too many files already.
+    #[error("more than {most} files belong to this workflow")]
+    TooMany {
+        /// How many it may have.
+        most: usize,
+    },
+    /// It cannot be read.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// It is too large.
+    #[error("it is larger than {most} bytes")]
+    TooLarge {
+        /// How large it may be.
+        most: usize,
+    },
+    /// It is not text.
+    #[error("it is not UTF-8 text")]
+    NotText,
+}
+
 /// Where the files beside a workflow file come from, and what only whoever runs it knows. Whoever implements it keeps what was read, so
 /// that it can be frozen.
 pub trait Beside {
     /// The text of a file, named from the workflow's folder or from the folder above it; nothing when there is no such file.
-    fn read(&mut self, path: &str) -> Result<Option<String>, String>;
+    fn read(&mut self, path: &str) -> Result<Option<String>, BesideError>;
 
     /// The names of what lies in a folder beside the workflow file or its folder; nothing when there is no such folder.
     fn list(&mut self, folder: &str) -> Vec<String>;
@@ -66,7 +92,7 @@ pub struct AgentLimits {
 pub struct Alone;
 
 impl Beside for Alone {
-    fn read(&mut self, _: &str) -> Result<Option<String>, String> {
+    fn read(&mut self, _: &str) -> Result<Option<String>, BesideError> {
         Ok(None)
     }
 
@@ -79,7 +105,7 @@ impl Beside for Alone {
 const SUBAGENTS: &str = "subagents";
 
 /// What a subagent is told, by its type: `subagents/<type>.md`, or `subagents/prompts/<type>/default.md.tmpl`.
-pub(super) fn prompt(beside: &mut dyn Beside, kind: &str) -> Result<Option<String>, String> {
+pub(super) fn prompt(beside: &mut dyn Beside, kind: &str) -> Result<Option<String>, BesideError> {
     // A type may be any text; as a part of a path it must be a plain name.
     if kind.is_empty() || kind.starts_with('.') || kind.contains(['/', '\\', '\0']) {
         return Ok(None);

@@ -1,7 +1,7 @@
 //! References that lead nowhere are found when a file is read, before a run fails on them.
 
 use crate::{in_task, lines, told};
-use lockgate_engine::spec::beside::{AgentLimits, Beside};
+use lockgate_engine::spec::beside::{AgentLimits, Beside, BesideError};
 use lockgate_engine::spec::read_beside;
 use lockgate_engine::spec::workflow::AgentSetting;
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ fn item_is_known_only_where_a_task_is_done_for_a_list() {
 struct Machine;
 
 impl Beside for Machine {
-    fn read(&mut self, _: &str) -> Result<Option<String>, String> {
+    fn read(&mut self, _: &str) -> Result<Option<String>, BesideError> {
         Ok(None)
     }
 

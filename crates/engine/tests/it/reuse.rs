@@ -3,14 +3,14 @@
 use super::lines;
 use lockgate_engine::hold::Action;
 use lockgate_engine::id::PhaseId;
-use lockgate_engine::spec::beside::Beside;
+use lockgate_engine::spec::beside::{Beside, BesideError};
 use lockgate_engine::spec::read_beside;
 
 /// One file lies beside the workflow: `s.yaml`.
 struct Used(String);
 
 impl Beside for Used {
-    fn read(&mut self, path: &str) -> Result<Option<String>, String> {
+    fn read(&mut self, path: &str) -> Result<Option<String>, BesideError> {
         Ok((path == "s.yaml").then(|| self.0.clone()))
     }
 
@@ -60,7 +60,7 @@ fn keys_about_a_whole_run_must_be_said_in_the_file_that_is_run() {
         };
         struct Files<F>(F);
         impl<F: Fn(&str) -> Option<String>> Beside for Files<F> {
-            fn read(&mut self, path: &str) -> Result<Option<String>, String> {
+            fn read(&mut self, path: &str) -> Result<Option<String>, BesideError> {
                 Ok((self.0)(path))
             }
             fn list(&mut self, _: &str) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! EXECUTION-SPEC files as workflows: what comes of them, and every fault with its place.
 
 use crate::lines;
-use lockgate_engine::spec::beside::{Alone, Beside};
+use lockgate_engine::spec::beside::{Alone, Beside, BesideError};
 use lockgate_engine::spec::workflow::{Phase, Prompt, Work, Workflow};
 use lockgate_formats::execution_spec::with_gate_commands;
 use lockgate_formats::kind::{self, Format};
@@ -366,7 +366,7 @@ fn gates_by_convention_are_asked_of_a_person_unless_the_settings_have_a_command(
 fn a_missing_prd_comes_from_the_name_of_the_file() {
     struct Named(&'static str);
     impl Beside for Named {
-        fn read(&mut self, _: &str) -> Result<Option<String>, String> {
+        fn read(&mut self, _: &str) -> Result<Option<String>, BesideError> {
             Ok(None)
         }
 

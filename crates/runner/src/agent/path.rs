@@ -157,14 +157,19 @@ enum Part {
     Value(Paths),
 }
 
-impl TryFrom<String> for Line {
-    type Error = String;
+/// A text whose last `{` has no `}`.
+#[derive(Debug, thiserror::Error)]
+#[error("`{{` is not closed in {0:?}")]
+pub(super) struct UnclosedBrace(String);
 
-    fn try_from(text: String) -> Result<Self, String> {
+impl TryFrom<String> for Line {
+    type Error = UnclosedBrace;
+
+    fn try_from(text: String) -> Result<Self, UnclosedBrace> {
         let mut parts = Vec::new();
         let mut rest = text.as_str();
         while let Some((before, after)) = rest.split_once('{') {
-            let (path, after) = after.split_once('}').ok_or_else(|| format!("`{{` is not closed in {text:?}"))?;
+            let (path, after) = after.split_once('}').ok_or_else(|| UnclosedBrace(text.clone()))?;
             parts.extend([Part::Text(before.to_owned()), Part::Value(Paths::from(path.to_owned()))]);
             rest = after;
         }

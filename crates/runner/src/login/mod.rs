@@ -41,14 +41,19 @@ const LAST_LINES: usize = 10;
 /// So much of a line is told.
 const TOLD: usize = 300;
 
+/// A pattern that cannot be used: it is no regular expression, or too large a one.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+// The last line says what is wrong; the lines before draw the pattern.
+#[error("{}", .0.to_string().lines().last().unwrap_or("it cannot be used").trim())]
+pub struct PatternError(regex::Error);
+
 /// Checks a pattern of the settings.
-pub fn check_pattern(pattern: &str) -> Result<(), String> {
+pub fn check_pattern(pattern: &str) -> Result<(), PatternError> {
     compile(pattern).map(drop)
 }
 
-fn compile(pattern: &str) -> Result<Regex, String> {
-    let built = RegexBuilder::new(pattern).case_insensitive(true).size_limit(1 << 20).build();
-    built.map_err(|error| error.to_string().lines().last().unwrap_or("it cannot be used").trim().to_owned())
+fn compile(pattern: &str) -> Result<Regex, PatternError> {
+    RegexBuilder::new(pattern).case_insensitive(true).size_limit(1 << 20).build().map_err(PatternError)
 }
 
 /// Whether what a failed command printed shows that a login is missing.

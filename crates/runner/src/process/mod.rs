@@ -11,6 +11,7 @@
 //! | [`inside`] | where this process itself was started from |
 
 mod adopted;
+mod error;
 pub mod inside;
 pub mod limit;
 mod lines;
@@ -196,7 +197,7 @@ async fn run_job<'a>(
     }
     let (mut leader, printing) = match start::start(&job, on_output.is_some()).await {
         Ok(started) => started,
-        Err(why) => return not_run(How::NotStarted(job.masks.mask_text(&why).into_owned())),
+        Err(why) => return not_run(How::NotStarted(job.masks.mask_text(&why.to_string()).into_owned())),
     };
     let output = Output::new(job.masks.clone(), &job.log, job.limits, on_line, on_output);
     let mut source = Source::new(printing, output);

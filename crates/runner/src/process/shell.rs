@@ -1,5 +1,6 @@
 //! Which program a command is given to, and with which arguments.
 
+use super::error::ShellError;
 use lockgate_engine::spec::workflow::Shell;
 use std::ffi::OsString;
 use std::fs::File;
@@ -86,16 +87,16 @@ fn accepts(shell: &Path, options: &[&str]) -> bool {
 }
 
 /// The command line that runs a command. One that is too long for an argument, or whose shell wants a file, goes into `script`.
-pub(super) fn command_line(shell: Option<&Shell>, command: &str, script: &Path) -> Result<Command, String> {
+pub(super) fn command_line(shell: Option<&Shell>, command: &str, script: &Path) -> Result<Command, ShellError> {
     if let Some(arguments) = shell.and_then(|shell| shell.arguments(&script.to_string_lossy())) {
         write(script, command)?;
-        let (program, rest) = arguments.split_first().ok_or("`shell` names no program")?;
+        let (program, rest) = arguments.split_first().ok_or(ShellError::NoProgram)?;
         let mut line = Command::new(program);
         line.args(rest);
         return Ok(line);
     }
     let program = match shell {
-        Some(Shell::Bash) => bash().map(strict_bash).ok_or("`bash` is not found; install it, or set `shell: sh`")?,
+        Some(Shell::Bash) => bash().map(strict_bash).ok_or(ShellError::NoBash)?,
         Some(Shell::Sh) => sh(false),
         Some(Shell::Program(_)) | None => default_shell().clone(),
     };
@@ -125,10 +126,10 @@ pub(super) fn beside(lock: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn write(path: &Path, command: &str) -> Result<(), String> {
+fn write(path: &Path, command: &str) -> Result<(), ShellError> {
     let line_break = if command.ends_with('\n') { "" } else { "\n" };
     write_private(path, &[command.as_bytes(), line_break.as_bytes()].concat())
-        .map_err(|error| format!("the script file {} cannot be written: {error}", path.display()))
+        .map_err(|error| ShellError::Script { path: path.to_path_buf(), error })
 }
 
 /// Writes a file that nobody else can read.

@@ -1,5 +1,6 @@
 //! The start of a job: its session, its lock, its pipes.
 
+use super::error::StartError;
 use super::limit;
 use super::lock;
 use super::ours::{self, Ours, Running};
@@ -41,7 +42,7 @@ pub(super) struct Leader {
 
 enum Refused {
     LockHeld,
-    Failed(String),
+    Failed(StartError),
 }
 
 /// What a job prints.
@@ -59,12 +60,11 @@ struct Writers {
 }
 
 /// Starts a job and gives its first process and what it prints, or says why not. Its output comes on its own when `apart`.
-pub(super) async fn start(job: &Job, apart: bool) -> Result<(Leader, Printing), String> {
-    let lock =
-        std::path::absolute(&job.lock).map_err(|error| format!("the lock {} has no place: {error}", job.lock.display()))?;
+pub(super) async fn start(job: &Job, apart: bool) -> Result<(Leader, Printing), StartError> {
+    let lock = std::path::absolute(&job.lock).map_err(|error| StartError::LockPath { path: job.lock.clone(), error })?;
     let mut tries = 0;
     loop {
-        let new_pipe = || output_pipe().map_err(|error| format!("no pipe for the output could be made: {error}"));
+        let new_pipe = || output_pipe().map_err(StartError::Pipe);
         let (all, all_writer) = new_pipe()?;
         let (output, output_writer) = if apart { Some(new_pipe()?).unzip() } else { (None, None) };
         let writers = Writers { all: all_writer, output: output_writer };
@@ -73,10 +73,8 @@ pub(super) async fn start(job: &Job, apart: bool) -> Result<(Leader, Printing), 
             Ok((child, ours, running)) => {
                 let exit = Exit::of(&child);
                 let mut leader = Leader { child, exit: Exit::Unknown, running, lock, reaped: false, ours };
-                leader.exit = exit.map_err(|error| format!("the end of a process cannot be watched here: {error}"))?;
-                let reader = |pipe: OwnedFd| {
-                    pipe::Receiver::from_owned_fd(pipe).map_err(|error| format!("the output cannot be read: {error}"))
-                };
+                leader.exit = exit.map_err(StartError::Watch)?;
+                let reader = |pipe: OwnedFd| pipe::Receiver::from_owned_fd(pipe).map_err(StartError::Output);
                 return Ok((leader, Printing { all: reader(all)?, output: output.map(reader).transpose()? }));
             }
             Err(Refused::Failed(why)) => return Err(why),
@@ -86,8 +84,7 @@ pub(super) async fn start(job: &Job, apart: bool) -> Result<(Leader, Printing), 
             }
             Err(Refused::LockHeld) => {
                 let pid = lock::read(&lock).ok().flatten().and_then(|(pid, _)| pid);
-                let whose = pid.map_or(String::new(), |pid| format!(" (its first process was {pid})"));
-                return Err(format!("an earlier attempt is still running{whose}: {} is locked; end it first", lock.display()));
+                return Err(StartError::Locked { path: lock, pid });
             }
         }
     }
@@ -110,18 +107,18 @@ pub(crate) const OF_ANOTHER_REPOSITORY: [&str; 11] = [
 ];
 
 fn spawn(job: &Job, lock_path: &Path, writers: Writers) -> Result<(Child, FileId), Refused> {
-    let no_lock = |error: io::Error| Refused::Failed(format!("the lock {} cannot be used: {error}", lock_path.display()));
+    let no_lock = |error: io::Error| Refused::Failed(StartError::Lock { path: lock_path.to_path_buf(), error });
     let lock = lock::take(lock_path).map_err(no_lock)?.ok_or(Refused::LockHeld)?;
     lock::clear(&lock).map_err(no_lock)?;
     let file = FileId::of(&lock.metadata().map_err(no_lock)?);
 
-    let no_stdio = |error: io::Error| Refused::Failed(format!("input and output could not be prepared: {error}"));
+    let no_stdio = |error: io::Error| Refused::Failed(StartError::Streams(error));
     let stdin = match &job.stdin {
         None => Stdio::null(),
         Some(bytes) => input(bytes).map_err(no_stdio)?.into(),
     };
     let mut command = shell::command_line(job.shell.as_ref(), &without_nul(&job.command), &shell::script_file(lock_path))
-        .map_err(Refused::Failed)?;
+        .map_err(|error| Refused::Failed(error.into()))?;
     command.current_dir(&job.dir).stdin(stdin);
     let output = match writers.output {
         Some(output) => output,
@@ -136,7 +133,7 @@ fn spawn(job: &Job, lock_path: &Path, writers: Writers) -> Result<(Child, FileId
     // SAFETY: `enter_session` only makes system calls that are safe after a fork, and allocates nothing; the descriptor stays
     // open until `spawn` has come back, which is after exec.
     unsafe { command.pre_exec(move || lock::enter_session(descriptor, limit)) };
-    let child = command.spawn().map_err(|error| Refused::Failed(why_not_spawned(job, &error)))?;
+    let child = command.spawn().map_err(|error| Refused::Failed(why_not_spawned(job, error)))?;
     Ok((child, file))
 }
 
@@ -210,15 +207,13 @@ fn without_nul(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
 }
 
-fn why_not_spawned(job: &Job, error: &io::Error) -> String {
+fn why_not_spawned(job: &Job, error: io::Error) -> StartError {
     if !job.dir.is_dir() {
-        return format!("the folder {} is not there", job.dir.display());
+        return StartError::NoDirectory(job.dir.clone());
     }
     match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
-        Some(rustix::io::Errno::TOOBIG) => {
-            "the command and its environment are too long for the system; put large values in files".to_owned()
-        }
-        _ => format!("the shell `{}` could not be started: {error}", shell::shell_text(job.shell.as_ref())),
+        Some(rustix::io::Errno::TOOBIG) => StartError::TooLong,
+        _ => StartError::Spawn { shell: shell::shell_text(job.shell.as_ref()), error },
     }
 }
 

@@ -33,7 +33,7 @@ use crate::notifications::{Kind, Reporter};
 use crate::perform::Performer;
 use crate::root::Root;
 use crate::script::Evaluator;
-use crate::start::{Beginning, Frozen, WorkflowFile};
+use crate::start::{Beginning, Frozen, OutputDirError, WorkflowFile};
 use crate::world::{Clock, OrphanError, Perform, Performed, Stop, World};
 use clock::LeapingClock;
 use futures::FutureExt;
@@ -104,9 +104,12 @@ pub struct Rehearsed {
 /// Why there was no rehearsal.
 #[derive(Debug, thiserror::Error)]
 pub enum RehearseError {
-    /// The run cannot begin.
-    #[error("{0}")]
-    CannotBegin(String),
+    /// The run cannot have the output directory that its workflow names.
+    #[error(transparent)]
+    OutputDir(#[from] OutputDirError),
+    /// The directory for its files cannot be created.
+    #[error(transparent)]
+    Files(std::io::Error),
     /// The run could not be driven.
     #[error(transparent)]
     Drive(#[from] DriveError),
@@ -123,17 +126,18 @@ pub async fn rehearse(
     let Stage { root, config, evaluator, folder, halt } = stage;
     let clock = Arc::new(LeapingClock::default());
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let prepared = Frozen::new(&root, file, workflow.clone())
-        .prepare(&root, store.driver(), clock.seed(), beginning.clone())
-        .map_err(RehearseError::CannotBegin)?;
+    let prepared = Frozen::new(&root, file, workflow.clone()).prepare(&root, store.driver(), clock.seed(), beginning.clone())?;
     let output_dir = prepared.create.created.output_dir.replace(prepared.create.created.run.as_str(), RUN);
     // It is filled in by now, and what lies behind it is made elsewhere.
-    let mut here = Frozen::new(&root, file, Workflow { output_dir: None, ..workflow })
-        .prepare(&root, store.driver(), clock.seed(), beginning)
-        .map_err(RehearseError::CannotBegin)?;
+    let mut here = Frozen::new(&root, file, Workflow { output_dir: None, ..workflow }).prepare(
+        &root,
+        store.driver(),
+        clock.seed(),
+        beginning,
+    )?;
     let real = folder.canonicalize().unwrap_or(folder);
     let files_in = real.join("out");
-    std::fs::create_dir_all(&files_in).map_err(|error| RehearseError::CannotBegin(error.to_string()))?;
+    std::fs::create_dir_all(&files_in).map_err(RehearseError::Files)?;
     here.create.created.run = RunId::from(RUN);
     here.create.created.output_dir = files_in.to_string_lossy().into_owned();
 

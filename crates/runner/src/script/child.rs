@@ -7,12 +7,12 @@ use super::{
     wire::{PREFIX, frame_length},
 };
 use std::{
-    io,
+    fmt, io,
     os::{
         fd::OwnedFd,
         unix::{net::UnixStream as StdStream, process::CommandExt},
     },
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
 use tokio::{
@@ -35,9 +35,9 @@ const BUFFER_KEPT: usize = 256 << 10;
 struct Process(Option<Child>);
 
 impl Process {
-    /// How the process ended, in words. Called when its socket has closed, so the end is near.
-    async fn end(&mut self) -> String {
-        let Some(mut child) = self.0.take() else { return "it had ended".into() };
+    /// How the process ended. Called when its socket has closed, so the end is near.
+    async fn end(&mut self) -> End {
+        let Some(mut child) = self.0.take() else { return End::Before };
         let ended = tokio::task::spawn_blocking(move || {
             // It may have closed its socket and live on; it is of no use any more.
             let status = match child.try_wait() {
@@ -50,9 +50,9 @@ impl Process {
                     }
                 }
             };
-            status.map_or_else(|error| format!("it is gone ({error})"), |status| format!("it ended with {status}"))
+            status.map_or_else(End::Lost, End::Exited)
         });
-        ended.await.unwrap_or_else(|_| "it had ended".into())
+        ended.await.unwrap_or(End::Before)
     }
 }
 
@@ -105,12 +105,61 @@ fn start_here(command: &WorkerCommand) -> io::Result<Started> {
     Ok(Started { process: Process(Some(child)), socket: here })
 }
 
+/// How a worker ended.
+#[derive(Debug)]
+pub(super) enum End {
+    /// It was seen to end before.
+    Before,
+    /// It exited, or was killed.
+    Exited(ExitStatus),
+    /// Its status cannot be had.
+    Lost(io::Error),
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Before => f.write_str("it had ended"),
+            Self::Exited(status) => write!(f, "it ended with {status}"),
+            Self::Lost(error) => write!(f, "it is gone ({error})"),
+        }
+    }
+}
+
+/// What is wrong with a worker.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WorkerError {
+    /// It is another program.
+    #[error("it does not speak as a worker does")]
+    NotAWorker,
+    /// It takes too long to start.
+    #[error("it was not ready within {START_LIMIT:?}")]
+    NotReady,
+    /// It ended.
+    #[error("{0}")]
+    Ended(End),
+    /// Its socket broke.
+    #[error("{error}: {end}")]
+    Socket {
+        /// How.
+        error: io::Error,
+        /// What became of the process.
+        end: End,
+    },
+    /// It answers with more than there may be.
+    #[error("its answer is too long")]
+    AnswerTooLong,
+    /// It answers more than once.
+    #[error("it says more than it was asked")]
+    SaysMore,
+}
+
 /// Why an exchange gave no answer. The worker is of no use after any of these.
 pub(super) enum Broken {
     /// The whole call never arrived, so nothing was evaluated.
-    NotSent(String),
+    NotSent(WorkerError),
     /// The worker ended, or said something unintelligible, after it had the call.
-    Ended(String),
+    Ended(WorkerError),
     /// It did not answer in time.
     Late,
 }
@@ -146,14 +195,15 @@ impl Worker {
         if !self.is_ready {
             match timeout(START_LIMIT, self.receive()).await {
                 Ok(Ok(())) if self.frame() == [READY] => self.is_ready = true,
-                Ok(Ok(())) => return Err(Broken::NotSent("it does not speak as a worker does".into())),
+                Ok(Ok(())) => return Err(Broken::NotSent(WorkerError::NotAWorker)),
                 Ok(Err(what)) => return Err(Broken::NotSent(what)),
-                Err(_) => return Err(Broken::NotSent(format!("it was not ready within {START_LIMIT:?}"))),
+                Err(_) => return Err(Broken::NotSent(WorkerError::NotReady)),
             }
         }
         let asked = async {
             if let Err(error) = self.socket.write_all(frame).await {
-                return Err(Broken::NotSent(format!("{error}: {}", self.process.end().await)));
+                let end = self.process.end().await;
+                return Err(Broken::NotSent(WorkerError::Socket { error, end }));
             }
             self.received.clear();
             self.was_unread = false;
@@ -162,7 +212,7 @@ impl Worker {
         };
         match timeout(limit, asked).await {
             Ok(Ok(())) if self.received.len() == self.used => Ok(self.frame()),
-            Ok(Ok(())) => Err(Broken::Ended("it says more than it was asked".into())),
+            Ok(Ok(())) => Err(Broken::Ended(WorkerError::SaysMore)),
             Ok(Err(broken)) => Err(broken),
             Err(_) => Err(Broken::Late),
         }
@@ -173,7 +223,7 @@ impl Worker {
         &self.received[PREFIX..self.used]
     }
 
-    async fn receive(&mut self) -> Result<(), String> {
+    async fn receive(&mut self) -> Result<(), WorkerError> {
         self.received.clear();
         self.receive_rest().await
     }
@@ -197,10 +247,10 @@ impl Worker {
         }
     }
 
-    async fn receive_rest(&mut self) -> Result<(), String> {
+    async fn receive_rest(&mut self) -> Result<(), WorkerError> {
         loop {
             let wanted = match frame_length(&self.received) {
-                Some(length) if length > ANSWER_LIMIT => return Err("its answer is too long".into()),
+                Some(length) if length > ANSWER_LIMIT => return Err(WorkerError::AnswerTooLong),
                 Some(length) if self.received.len() >= PREFIX + length => {
                     self.used = PREFIX + length;
                     return Ok(());
@@ -210,12 +260,12 @@ impl Worker {
             };
             self.received.reserve(wanted - self.received.len());
             match self.socket.read_buf(&mut self.received).await {
-                Ok(0) => return Err(self.process.end().await),
+                Ok(0) => return Err(WorkerError::Ended(self.process.end().await)),
                 Ok(_) => {}
                 Err(error) => {
                     // A socket is reset, and not just closed, when its owner left something unread.
                     self.was_unread = error.kind() == io::ErrorKind::ConnectionReset;
-                    return Err(format!("{error}: {}", self.process.end().await));
+                    return Err(WorkerError::Socket { error, end: self.process.end().await });
                 }
             }
         }

@@ -74,7 +74,7 @@ impl Evaluator {
                 Ok(frame) => read_answer(frame),
                 // It ended while it rested. Nothing was evaluated, so another may try.
                 Err(Broken::NotSent(_)) if attempts < ATTEMPTS => continue,
-                Err(Broken::NotSent(what) | Broken::Ended(what)) => return Err(ScriptError::Worker(what)),
+                Err(Broken::NotSent(what) | Broken::Ended(what)) => return Err(ScriptError::Worker(what.to_string())),
                 Err(Broken::Late) => return Err(ScriptError::Timeout(call.limits.time)),
             };
             let answer = answer.map_err(|_| ScriptError::Worker("its answer is malformed".into()))?;

@@ -22,7 +22,38 @@ pub(super) struct Folder {
     written: Cell<u64>,
 }
 
-pub(super) type Outcome<T> = Result<T, String>;
+pub(super) type Outcome<T> = Result<T, FolderError>;
+
+/// Why a script cannot use a path. What is said becomes the message of an exception.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FolderError {
+    /// There is no such file.
+    #[error("{0:?} is not there (looked for in the output directory)")]
+    Absent(String),
+    /// It is empty, or holds a NUL.
+    #[error("{0:?} is not a path")]
+    NotAPath(String),
+    /// It leads elsewhere.
+    #[error("{0:?} leads out of the output directory; scripts can use only files inside it")]
+    LeadsOut(String),
+    /// A link on the way leads elsewhere.
+    #[error("{0:?} leads out of the output directory through a symlink; scripts can use only files inside it")]
+    LinkLeadsOut(String),
+    /// It is a directory where a file is needed.
+    #[error("{0:?} is a folder")]
+    IsDirectory(String),
+    /// The output directory went away while it was created.
+    #[error("{0:?}: the output directory cannot be made")]
+    NotCreated(String),
+    /// The system refuses.
+    #[error("{path:?}: {error}")]
+    Io {
+        /// The path as the script wrote it.
+        path: String,
+        /// Why.
+        error: io::Error,
+    },
+}
 
 /// At most so many files are listed.
 const LISTED_MOST: usize = 10_000;
@@ -47,7 +78,7 @@ impl Folder {
 
     /// The text of a file; bytes that are not UTF-8 are replaced.
     pub(super) fn read(&self, path: &str) -> Outcome<String> {
-        self.read_if_present(path)?.ok_or_else(|| format!("{path:?} is not there (looked for in the output directory)"))
+        self.read_if_present(path)?.ok_or_else(|| FolderError::Absent(path.to_owned()))
     }
 
     /// The text of a file, or nothing if there is no such file.
@@ -59,7 +90,7 @@ impl Folder {
                 Ok(Some(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())))
             }
             Err(error) if is_absent(&error) => Ok(None),
-            Err(error) => Err(explain(path, &error)),
+            Err(error) => Err(explain(path, error)),
         }
     }
 
@@ -69,7 +100,7 @@ impl Folder {
         match root.metadata(self.resolve(root, path)?) {
             Ok(_) => Ok(true),
             Err(error) if is_absent(&error) => Ok(false),
-            Err(error) => Err(explain(path, &error)),
+            Err(error) => Err(explain(path, error)),
         }
     }
 
@@ -85,7 +116,7 @@ impl Folder {
             Ok(found) if found.is_dir() => self.list(path)?.is_empty(),
             Ok(found) => found.len() == 0,
             Err(error) if is_absent(&error) => return Ok(State::Missing),
-            Err(error) => return Err(explain(path, &error)),
+            Err(error) => return Err(explain(path, error)),
         };
         Ok(if is_empty { State::Empty } else { State::Filled })
     }
@@ -93,7 +124,7 @@ impl Folder {
     /// Whether the text of a file, or of one in a folder, is such. Those that are too large to be read are not.
     pub(super) fn holds(&self, path: &str, is_such: impl Fn(&str) -> bool) -> Outcome<bool> {
         let Some(root) = self.root(path)? else { return Ok(false) };
-        let found = root.metadata(self.resolve(root, path)?).map_err(|error| explain(path, &error))?;
+        let found = root.metadata(self.resolve(root, path)?).map_err(|error| explain(path, error))?;
         let files = if found.is_dir() { self.list(path)? } else { vec![path.to_owned()] };
         for file in files {
             let size = root.metadata(self.resolve(root, &file)?).map_or(0, |found| found.len());
@@ -112,7 +143,7 @@ impl Folder {
         match listing.gather(&folder) {
             Ok(()) => {}
             Err(error) if is_absent(&error) => {}
-            Err(error) => return Err(explain(path, &error)),
+            Err(error) => return Err(explain(path, error)),
         }
         listing.files.sort();
         Ok(listing.files)
@@ -125,12 +156,12 @@ impl Folder {
         let root = match self.root(path)? {
             Some(root) => root,
             None => {
-                Dir::create_ambient_dir_all(&self.files.output_dir, ambient_authority()).map_err(|e| explain(path, &e))?;
-                self.root(path)?.ok_or_else(|| format!("{path:?}: the output directory cannot be made"))?
+                Dir::create_ambient_dir_all(&self.files.output_dir, ambient_authority()).map_err(|e| explain(path, e))?;
+                self.root(path)?.ok_or_else(|| FolderError::NotCreated(path.to_owned()))?
             }
         };
         let name = self.resolve(root, path)?;
-        self.write_beneath(root, &name, content).map_err(|error| explain(path, &error))?;
+        self.write_beneath(root, &name, content).map_err(|error| explain(path, error))?;
         Ok(name.to_string_lossy().into_owned())
     }
 
@@ -167,7 +198,7 @@ impl Folder {
             match Dir::open_ambient_dir(&self.files.output_dir, ambient_authority()) {
                 Ok(dir) => drop(self.root.set(dir)),
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-                Err(error) => return Err(explain(path, &error)),
+                Err(error) => return Err(explain(path, error)),
             }
         }
         Ok(self.root.get())
@@ -235,9 +266,9 @@ fn is_temporary(path: &Path) -> bool {
 
 /// The steps of a path from the output directory, with `.` and `..` taken out.
 fn steps(files: &Files, path: &str) -> Outcome<Vec<String>> {
-    let leads_out = || format!("{path:?} leads out of the output directory; scripts can use only files inside it");
+    let leads_out = || FolderError::LeadsOut(path.to_owned());
     if path.is_empty() || path.contains('\0') {
-        return Err(format!("{path:?} is not a path"));
+        return Err(FolderError::NotAPath(path.to_owned()));
     }
     let given = Path::new(path);
     let inside = if given.is_absolute() { given.strip_prefix(&files.output_dir).map_err(|_| leads_out())? } else { given };
@@ -297,13 +328,14 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-fn explain(path: &str, error: &io::Error) -> String {
+fn explain(path: &str, error: io::Error) -> FolderError {
+    let path = path.to_owned();
     // Made by the resolution itself, hence without a number of the operating system.
     if error.kind() == ErrorKind::PermissionDenied && error.raw_os_error().is_none() {
-        return format!("{path:?} leads out of the output directory through a symlink; scripts can use only files inside it");
+        return FolderError::LinkLeadsOut(path);
     }
     match error.kind() {
-        ErrorKind::IsADirectory => format!("{path:?} is a folder"),
-        _ => format!("{path:?}: {error}"),
+        ErrorKind::IsADirectory => FolderError::IsDirectory(path),
+        _ => FolderError::Io { path, error },
     }
 }

@@ -16,7 +16,7 @@
 
 use super::{
     FILE_LIMIT, Files, LOG_LINE_BYTES, LOG_LINES, PROMPT_LIMIT, THOUGHTS_MOST, Thought,
-    folder::Folder,
+    folder::{Folder, Outcome},
     gaps::{coverage, gaps, has_todo},
     plant::put,
     thoughts::{Thoughts, Unanswered},
@@ -80,12 +80,7 @@ impl Desk {
         (log, self.wrote.take())
     }
 
-    fn with_folder<T>(
-        &self,
-        ctx: &Ctx<'_>,
-        function: &str,
-        act: impl FnOnce(&Folder) -> std::result::Result<T, String>,
-    ) -> Result<T> {
+    fn with_folder<T>(&self, ctx: &Ctx<'_>, function: &str, act: impl FnOnce(&Folder) -> Outcome<T>) -> Result<T> {
         if self.thoughts.is_wanting() {
             return Err(wait_for_the_agent(ctx));
         }
@@ -249,7 +244,7 @@ fn is_given(value: &Value<'_>) -> bool {
 }
 
 /// Whether it holds for all, asking only until it does not.
-fn all(paths: &[String], holds: impl Fn(&str) -> std::result::Result<bool, String>) -> std::result::Result<bool, String> {
+fn all(paths: &[String], holds: impl Fn(&str) -> Outcome<bool>) -> Outcome<bool> {
     for path in paths {
         if !holds(path)? {
             return Ok(false);

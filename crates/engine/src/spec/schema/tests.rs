@@ -1,5 +1,5 @@
 use super::*;
-use crate::spec::beside::Beside;
+use crate::spec::beside::{Beside, BesideError};
 use crate::spec::problem::{Report, Severity};
 use crate::spec::{read_beside, scalar, syntax};
 use std::collections::{BTreeMap, BTreeSet};
@@ -224,7 +224,7 @@ fn beside(format: &Format, name: &str) -> Vec<String> {
 struct SmallWorkflows;
 
 impl Beside for SmallWorkflows {
-    fn read(&mut self, _: &str) -> Result<Option<String>, String> {
+    fn read(&mut self, _: &str) -> Result<Option<String>, BesideError> {
         Ok(Some("name: small\nvars: { a: 1, 'b c': 2 }\nphases: [{ id: p }]\n".into()))
     }
 
