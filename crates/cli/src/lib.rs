@@ -1,4 +1,4 @@
-//! The command line of Lockgate: the program `lockgate` calls [`main`], and an example target writes the pages of [`reference`].
+//! The command line of Lockgate: the program `lockgate` calls [`main`], and an example target writes the pages of [`mod@reference`].
 //!
 //! | module | what it does |
 //! | --- | --- |
@@ -19,7 +19,7 @@
 //! | `print`, `neutral`, `columns` | the only way out: data, talk, and nothing that controls a terminal |
 //! | `exit`, `trouble`, `code` | how the program ends, and why it could not do what was asked |
 //! | `error_pages` | the pages of `docs/errors/` |
-//! | [`reference`] | the pages and pictures of `docs/` that follow from the code |
+//! | `reference` | the pages and pictures of `docs/` that follow from the code |
 
 mod authority;
 mod background;

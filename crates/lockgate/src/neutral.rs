@@ -8,7 +8,7 @@ pub fn line(text: &str) -> Cow<'_, str> {
     made_visible(text, &|character| character != ' ' && steers(character))
 }
 
-/// Text of several lines: as [`line`], but line breaks stay, and tabs.
+/// Text of several lines: as [`line()`], but line breaks stay, and tabs.
 pub fn lines(text: &str) -> Cow<'_, str> {
     let unbroken = if text.contains("\r\n") { Cow::Owned(text.replace("\r\n", "\n")) } else { Cow::Borrowed(text) };
     let steering = |character: char| !matches!(character, '\n' | '\t') && steers(character);

@@ -4,8 +4,8 @@
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | [`collect`] | collects what happened into the summary |
-//! | [`clock`] | how long a run took, waited for people and lay still |
+//! | `collect` | collects what happened into the summary |
+//! | `clock` | how long a run took, waited for people and lay still |
 //! | [`markdown`] | the summary as text |
 //! | [`plan`] | what stands beside a plan when it is done |
 #![expect(missing_docs, reason = "fields whose names say what they hold; docs/reference/json.md lists them")]

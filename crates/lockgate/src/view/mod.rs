@@ -2,15 +2,15 @@
 //!
 //! | module | what it shows |
 //! | --- | --- |
-//! | [`agent`] | agents, their sessions and what they used |
-//! | [`hold`] | questions, their options and files, and answers that have not taken effect |
-//! | [`deadline`] | until when a hold waits, and what happens then |
-//! | [`status`] | the statuses of runs and phases |
-//! | [`step`] | tasks and gates, with how they failed and where their logs are |
-//! | [`aborted`] | who or what aborted a run |
-//! | [`cancelled`] | who cancelled a run, and why |
-//! | [`command`] | the commands that people are told to type |
-//! | [`worktree`] | git worktrees and what would be lost with them |
+//! | `agent` | agents, their sessions and what they used |
+//! | `hold` | questions, their options and files, and answers that have not taken effect |
+//! | `deadline` | until when a hold waits, and what happens then |
+//! | `status` | the statuses of runs and phases |
+//! | `step` | tasks and gates, with how they failed and where their logs are |
+//! | `aborted` | who or what aborted a run |
+//! | `cancelled` | who cancelled a run, and why |
+//! | `command` | the commands that people are told to type |
+//! | `worktree` | git worktrees and what would be lost with them |
 #![expect(missing_docs, reason = "fields whose names say what they hold; docs/reference/json.md lists them")]
 
 mod aborted;

@@ -6,13 +6,13 @@
 //!
 //! | Module | Purpose |
 //! |---|---|
-//! | [`repository`] | git plumbing in the directory of the task |
-//! | [`snapshot`] | the working tree at one point in time |
-//! | [`attempts`] | the snapshots of all attempts, kept by a ref until the commit is made |
-//! | [`merge`] | changes between two trees, and merging versions of a file |
-//! | [`file_history`] | what the attempts did to each file, told apart from what others did |
-//! | [`make`] | the commit itself, with the user's hooks, staged changes and identity |
-//! | [`user_index`] | changing the user's index under git's own lock |
+//! | `repository` | git plumbing in the directory of the task |
+//! | `snapshot` | the working tree at one point in time |
+//! | `attempts` | the snapshots of all attempts, kept by a ref until the commit is made |
+//! | `merge` | changes between two trees, and merging versions of a file |
+//! | `file_history` | what the attempts did to each file, told apart from what others did |
+//! | `make` | the commit itself, with the user's hooks, staged changes and identity |
+//! | `user_index` | changing the user's index under git's own lock |
 
 mod attempts;
 mod file_history;
