@@ -11,6 +11,7 @@
 //! | `cargo.rs` | asks cargo to build, and says where the products are |
 //! | `packages.rs` | system packages that the tests need |
 //! | `docs.rs`, `conformance.rs`, `examples.rs` | documents say what is so; examples run |
+//! | `fixtures/` | records stores and JSON shapes that later releases must still read and print |
 //! | `corpus.rs` | files that people really wrote, read and run as they are |
 //! | `licences.rs` | dependencies carry accepted licences |
 //! | `bench/` | raw, floor and ours, interleaved |
@@ -22,6 +23,7 @@ mod conformance;
 mod corpus;
 mod docs;
 mod examples;
+mod fixtures;
 mod fuzz;
 mod licences;
 mod mutants;
@@ -39,7 +41,9 @@ usage: cargo xtask COMMAND
 
   test [--only CRATE]      all that a change must pass; --only runs the tests of one crate
   agents [--all|NAME…]     the presets with real agent programs: codex, opencode and gemini; --all adds qwen, claude and copilot
-  docs                     write the pages and pictures of docs/ that are made from the code
+  docs                     write the pages and pictures of docs/ that follow from the code
+  fixtures [NAME]          record a store with a run of every kind, and the shapes of the JSON output, for later releases to be tested against
+    --before-freeze          overwrite those that are there
   corpus DIR               files that people really wrote: workflows run to their end, invalid ones are refused
     --binary FILE            with this lockgate instead of building one
   mutants [FILE…]          changes the rules about people in small ways: the engine's own tests must notice
@@ -61,6 +65,7 @@ fn main() -> ExitCode {
         "test" => test::command(rest),
         "agents" => agents::command(rest),
         "docs" => docs::command(rest),
+        "fixtures" => fixtures::command(rest),
         "corpus" => corpus::command(rest),
         "mutants" => mutants::command(rest),
         "soak" => soak::command(rest),

@@ -48,6 +48,7 @@ mod self_approval;
 mod shape;
 mod shells;
 mod specs;
+mod stored_histories;
 mod stores;
 mod summary;
 mod taint;
