@@ -43,9 +43,11 @@ pub(crate) fn printed_by(mut command: Command, input: &[u8]) -> Result<Vec<u8>, 
     let mut stdin = child.stdin.take();
     let input = input.to_owned();
     // Written while the output is read, so that neither waits for the other.
-    let writing = std::thread::spawn(move || drop(stdin.as_mut().map(|stdin| stdin.write_all(&input))));
+    let writing = std::thread::spawn(move || stdin.as_mut().map_or(Ok(()), |stdin| stdin.write_all(&input)));
     let output = child.wait_with_output().map_err(GitError::NotAwaited)?;
-    let _ = writing.join();
+    if let Ok(Err(error)) = writing.join() {
+        tracing::debug!(%error, "git did not read all of its input; its exit code says whether that matters");
+    }
     outcome(output)
 }
 

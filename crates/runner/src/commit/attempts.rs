@@ -106,7 +106,7 @@ pub(super) fn forget_runs(dir: &Path, is_over: impl Fn(&RunId) -> bool, lock_ref
     let packed = std::fs::read_to_string(common.join("packed-refs")).unwrap_or_default();
     for name in over.into_iter().filter(|name| !packed.contains(name)) {
         // In a repository that keeps refs otherwise there is no such file.
-        let _ = std::fs::remove_file(common.join(name));
+        lockgate_store::cleanup::remove_file(&common.join(name));
     }
     Ok(())
 }

@@ -219,9 +219,11 @@ impl Work {
     pub fn commit(mut self, message: &Message) -> Result<Option<String>, NotCommitted> {
         self.end()?;
         let made = make::commit(&self.repository, &self.attempts.all, message);
-        if made.is_err() {
-            // Hooks that refuse may have changed files, which counts as work of the attempt.
-            let _ = self.end();
+        // Hooks that refuse may have changed files, which counts as work of the attempt.
+        if made.is_err()
+            && let Err(error) = self.end()
+        {
+            tracing::warn!(%error, "what hooks changed is not recorded as work of the attempt");
         }
         let made = made?;
         Attempts::forget(&self.repository, &self.name)?;

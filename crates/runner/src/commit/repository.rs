@@ -175,7 +175,7 @@ impl OwnIndex<'_> {
 impl Drop for OwnIndex<'_> {
     fn drop(&mut self) {
         // What is left is removed before the next index is made.
-        let _ = fs::remove_dir_all(&self.repository.scratch);
+        lockgate_store::cleanup::remove_dir(&self.repository.scratch);
     }
 }
 

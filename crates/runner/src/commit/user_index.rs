@@ -9,6 +9,7 @@ use super::merge::{Change, Versions, between, setting, staged};
 use super::repository::{Repository, remove};
 use super::{CommitError, FileUse};
 use crate::process::end_orphans;
+use lockgate_store::cleanup;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -191,10 +192,10 @@ impl Drop for Locked<'_> {
     fn drop(&mut self) {
         // What cannot be removed now is removed by the next process.
         if is_same_file(&self.names.own, &self.names.lock) {
-            let _ = fs::remove_file(&self.names.lock);
+            cleanup::remove_file(&self.names.lock);
         }
-        let _ = fs::remove_file(&self.names.journal);
-        let _ = fs::remove_file(&self.names.own);
+        cleanup::remove_file(&self.names.journal);
+        cleanup::remove_file(&self.names.own);
     }
 }
 

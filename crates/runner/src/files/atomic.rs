@@ -21,8 +21,10 @@ pub(crate) fn write_in(folder: &Dir, name: &Path, bytes: &[u8]) -> io::Result<()
     let temporary = format!(".lockgate-{:016x}.tmp", rand::random::<u64>());
     let written = write_temporary(folder, &temporary, name, bytes).and_then(|()| folder.rename(&temporary, folder, name));
     if let Err(error) = written {
-        // The first error is the one to tell; a temporary file that stays behind harms nobody.
-        let _ = folder.remove_file(&temporary);
+        // The first error is the one to report; a temporary file that stays behind does no harm.
+        if let Err(error) = folder.remove_file(&temporary) {
+            tracing::debug!(temporary, %error, "the temporary file stays behind");
+        }
         return Err(error);
     }
     sync_folder(folder)

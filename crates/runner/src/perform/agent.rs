@@ -335,7 +335,13 @@ fn somebody(shared: &Shared, chosen: Result<Chosen, AgentError>) -> Result<Chose
         Err(_) if shared.stubs.is_some() => {
             Ok(Chosen { name: String::new(), setting: lockgate_engine::spec::workflow::AgentSetting::default(), preset: None })
         }
-        other => other,
+        Ok(chosen) => {
+            // Given on the command line, the name is the command itself, which may hold anything.
+            let name = Some(&chosen.name).filter(|name| chosen.setting.command.as_ref() != Some(*name));
+            tracing::debug!(agent = name, preset = chosen.preset.map(|preset| preset.name.as_str()), "agent chosen");
+            Ok(chosen)
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -423,7 +429,9 @@ async fn ask(
             made_by_reader.store(false, Ordering::Relaxed);
             if let Some(id) = reader.session().filter(|id| last.as_deref() != Some(*id)) {
                 last = Some(id.to_owned());
-                let _ = tell.send(id.to_owned());
+                if tell.send(id.to_owned()).is_err() {
+                    tracing::debug!("the session is not recorded: the recorder has ended");
+                }
             }
         };
         let ended = process::run_reading(job, stop.clone(), &mut on_line, &mut on_output).await;

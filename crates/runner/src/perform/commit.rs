@@ -115,7 +115,11 @@ impl Started {
     pub(super) async fn leave(self) {
         if let Self::Makes(work, _) = self {
             // Where it cannot be recorded, everything until the next attempt counts as its work.
-            let _ = tokio::task::spawn_blocking(move || work.leave()).await;
+            match tokio::task::spawn_blocking(move || work.leave()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(%error, "what the attempt changed is not recorded"),
+                Err(error) => tracing::warn!(%error, "what the attempt changed is not recorded"),
+            }
         }
     }
 }

@@ -154,7 +154,9 @@ impl Perform for Performer {
             return futures::future::ready(Ok(())).boxed();
         }
         let (root, run) = (self.shared.root.clone(), run.id.clone());
+        let span = tracing::Span::current();
         let ended = tokio::task::spawn_blocking(move || {
+            let _in_run = span.entered();
             if locks.iter().any(|lock| crate::process::limit::is_inside(lock)) {
                 return Err(OrphanError::Inside);
             }

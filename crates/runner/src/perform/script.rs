@@ -463,6 +463,8 @@ pub(super) fn keep_log(shared: &Shared, run: &RunId, key: &TaskKey, lines: &[Str
         (shared.on_line)(run, &key.address(), &masks.mask_text(line));
     }
     let text = lines.join("\n") + "\n";
-    let _ = log.parent().map(std::fs::create_dir_all);
-    let _ = std::fs::write(log, masks.mask_text(&text).as_bytes());
+    let folder = log.parent().map_or(Ok(()), std::fs::create_dir_all);
+    if let Err(error) = folder.and_then(|()| std::fs::write(log, masks.mask_text(&text).as_bytes())) {
+        tracing::warn!(path = %log.display(), %error, "the log of a script is not written");
+    }
 }

@@ -96,7 +96,8 @@ impl Wanted {
 /// Waits until no task of another run that commits is working in the root; `None` if stopped before.
 async fn before_other_runs(shared: &Shared, run: &RunId, address: &str, stop: &Stop) -> Result<Option<File>, Failure> {
     let dir = shared.root.dir().to_owned();
-    let path = tokio::task::spawn_blocking(move || turn_file(&dir)).await.ok().flatten();
+    let found = tokio::task::spawn_blocking(move || turn_file(&dir)).await;
+    let path = found.map_err(|error| start(error.to_string()))?;
     let path = path.unwrap_or_else(|| shared.root.folder().join("commit.lock"));
     let file = open_turn(&path).map_err(start)?;
     let mut told = false;

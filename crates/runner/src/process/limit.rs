@@ -26,6 +26,7 @@ pub(super) fn of_job(lock_path: &Path) -> u64 {
 pub(super) fn mark(value: u64) {
     #[cfg(not(target_os = "linux"))]
     let _ = value;
+    // Nothing may be logged between fork and exec.
     #[cfg(target_os = "linux")]
     let _ = setrlimit(Resource::Locks, Rlimit { current: Some(value), maximum: Some(value) });
 }

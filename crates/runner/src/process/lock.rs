@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::{Errno, FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek};
-use std::os::fd::{BorrowedFd, IntoRawFd, RawFd};
+use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -79,7 +79,7 @@ pub(super) fn enter_session(lock: RawFd, limit: u64) -> io::Result<()> {
     let inherited = fcntl_dupfd_cloexec(lock, INHERITED).or_else(|_| fcntl_dupfd_cloexec(lock, 10))?;
     fcntl_setfd(&inherited, FdFlags::empty())?;
     // It stays open for as long as this process and its children live.
-    let _ = inherited.into_raw_fd();
+    std::mem::forget(inherited);
 
     let mut digits = [0_u8; 16];
     let mut start = digits.len() - 1;

@@ -41,6 +41,7 @@ pub use stop::Stop;
 
 use crate::secret::Masks;
 use lockgate_engine::spec::workflow::Shell;
+use lockgate_store::cleanup;
 use output::Output;
 use rustix::process::Signal;
 use source::Source;
@@ -113,10 +114,9 @@ pub fn write_value_file(lock: &std::path::Path, text: &str) -> std::io::Result<P
 /// Removes the lock of a job of which nothing lives, and the files beside it.
 pub fn remove_lock(lock: &std::path::Path) {
     // What could not be removed is looked at again next time.
-    let _ = std::fs::remove_file(lock);
-    let _ = std::fs::remove_file(shell::script_file(lock));
-    let _ = std::fs::remove_file(value_file(lock));
-    let _ = std::fs::remove_file(policy_file(lock));
+    for path in [lock.to_owned(), shell::script_file(lock), value_file(lock), policy_file(lock)] {
+        cleanup::remove_file(&path);
+    }
 }
 
 /// How long processes get between the request to end (SIGTERM) and the end (SIGKILL).
@@ -168,6 +168,28 @@ pub enum How {
     NotStarted(String),
 }
 
+impl How {
+    /// How it ended, in a word, without any text that came with it.
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Exit(_) => "exit",
+            Self::Signal(_) => "signal",
+            Self::TimedOut(_) => "timeout",
+            Self::Idle(_) => "idle",
+            Self::Stopped => "stopped",
+            Self::NotStarted(_) => "lost",
+        }
+    }
+
+    /// The exit code, or the number of the signal.
+    fn code(&self) -> Option<i32> {
+        match self {
+            Self::Exit(code) | Self::Signal(code) => Some(*code),
+            Self::TimedOut(_) | Self::Idle(_) | Self::Stopped | Self::NotStarted(_) => None,
+        }
+    }
+}
+
 /// Runs a job to its end, and ends all that it leaves running. Each line that it prints is given to `on_line`, masked.
 ///
 /// When the future is dropped before its end, the job's group is killed at once; use `stop` to end it in order.
@@ -197,8 +219,13 @@ async fn run_job<'a>(
     }
     let (mut leader, printing) = match start::start(&job, on_output.is_some()).await {
         Ok(started) => started,
-        Err(why) => return not_run(How::NotStarted(job.masks.mask_text(&why.to_string()).into_owned())),
+        Err(why) => {
+            tracing::debug!(lock = %job.lock.display(), "process not started");
+            return not_run(How::NotStarted(job.masks.mask_text(&why.to_string()).into_owned()));
+        }
     };
+    let pid = leader.running.leader;
+    tracing::debug!(pid, lock = %job.lock.display(), "process started");
     let output = Output::new(job.masks.clone(), &job.log, job.limits, on_line, on_output);
     let mut source = Source::new(printing, output);
 
@@ -213,6 +240,13 @@ async fn run_job<'a>(
     source.drain();
     let printed = source.output.finish();
     let output::Printed { tail, bytes, truncated, log_error } = printed;
+    tracing::debug!(pid, end = how.word(), code = how.code(), bytes, "process ended");
+    if !survivors.is_empty() {
+        tracing::warn!(pid, ?survivors, "processes could not be ended");
+    }
+    if let Some(error) = &log_error {
+        tracing::warn!(error, "the log of the process is not complete");
+    }
     Ended { how, tail, bytes, truncated, log_error, survivors }
 }
 
@@ -308,10 +342,10 @@ async fn end_remains(leader: &Leader, kill_at: Instant, group_was_asked: bool, s
             let was_asked = group_was_asked && process.group == leader.running.leader;
             // One that may not be signalled is still there in the end, and is told then.
             if now >= kill_at {
-                let _ = table::signal(process, Signal::KILL);
+                table::try_signal(process, Signal::KILL);
             } else if first && !was_asked {
-                let _ = table::signal(process, Signal::TERM);
-                let _ = table::signal(process, Signal::CONT);
+                table::try_signal(process, Signal::TERM);
+                table::try_signal(process, Signal::CONT);
             }
         }
         let next_look = now + pause;

@@ -53,7 +53,11 @@ fn end(lock: &Path, all: bool) -> io::Result<Orphans> {
         let living = if free && group_is_empty && !all { Vec::new() } else { find(leader, file, &path) };
         if free && living.is_empty() {
             adopted::reap_adopted();
-            return Ok(Orphans { ended: asked.into_iter().map(|(pid, _)| pid).collect() });
+            let ended: Vec<u32> = asked.into_iter().map(|(pid, _)| pid).collect();
+            if !ended.is_empty() {
+                tracing::info!(lock = %path.display(), pids = ?ended, "orphaned processes ended");
+            }
+            return Ok(Orphans { ended });
         }
         let kill = began.elapsed() > GRACE;
         if began.elapsed() > LIMIT && kills >= KILLS {
@@ -64,10 +68,10 @@ fn end(lock: &Path, all: bool) -> io::Result<Orphans> {
             let first = asked.insert((process.pid, process.start));
             // A process that may not be signalled shows up again until the limit, and is named then.
             if kill {
-                let _ = table::signal(process, Signal::KILL);
+                table::try_signal(process, Signal::KILL);
             } else if first {
-                let _ = table::signal(process, Signal::TERM);
-                let _ = table::signal(process, Signal::CONT);
+                table::try_signal(process, Signal::TERM);
+                table::try_signal(process, Signal::CONT);
             }
         }
         std::thread::sleep(pause);

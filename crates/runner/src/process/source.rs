@@ -79,8 +79,11 @@ impl<'a> Source<'a> {
 /// Waits until a pipe has something, its end or an error to give; for ever when there is none.
 async fn readable(pipe: Option<&pipe::Receiver>) {
     match pipe {
-        // An error shows again when it is read.
-        Some(pipe) => drop(pipe.readable().await),
+        Some(pipe) => {
+            if let Err(error) = pipe.readable().await {
+                tracing::debug!(%error, "the pipe cannot be waited for; reading it shows the error again");
+            }
+        }
         None => std::future::pending().await,
     }
 }

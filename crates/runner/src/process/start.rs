@@ -178,8 +178,10 @@ fn output_unless_stopped(
     let read = |pipe: Option<Box<dyn io::Read + Send>>| {
         std::thread::spawn(move || {
             let mut bytes = Vec::new();
-            // What cannot be read is missing from a message at most.
-            let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
+            if let Some(Err(error)) = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes)) {
+                // What cannot be read is missing from a message at most.
+                tracing::debug!(%error, "the output of a program could not be read");
+            }
             bytes
         })
     };
@@ -222,8 +224,10 @@ fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     // The standard library's pipe closes on exec everywhere.
     let (reader, writer) = io::pipe()?;
     #[cfg(target_os = "linux")]
-    // A smaller pipe works as well, so a refusal does not matter.
-    let _ = rustix::pipe::fcntl_setpipe_size(&writer, PIPE_SIZE);
+    if let Err(error) = rustix::pipe::fcntl_setpipe_size(&writer, PIPE_SIZE) {
+        // A smaller pipe works as well.
+        tracing::trace!(%error, "the pipe keeps its size");
+    }
     rustix::io::ioctl_fionbio(&reader, true)?;
     Ok((reader.into(), writer.into()))
 }
@@ -259,9 +263,11 @@ impl Leader {
 
     /// Sends a signal to the job's group.
     pub(super) fn signal_group(&self, signal: Signal) {
-        // The only error that can occur is that all members are gone.
-        if let Some(group) = table::raw(self.running.leader) {
-            let _ = kill_process_group(group, signal);
+        if let Some(group) = table::raw(self.running.leader)
+            && let Err(error) = kill_process_group(group, signal)
+        {
+            // The only error that can occur is that all members are gone.
+            tracing::trace!(group = self.running.leader, ?signal, %error, "no one is left to signal");
         }
     }
 
@@ -317,8 +323,10 @@ impl Exit {
         match self {
             #[cfg(target_os = "linux")]
             Self::Handle(handle) => {
-                // An error can only mean that the runtime is shutting down; nothing would be waited for then.
-                let _ = handle.readable().await;
+                if let Err(error) = handle.readable().await {
+                    // Only a runtime that is shutting down gives an error; nothing would be waited for then.
+                    tracing::debug!(%error, "the end of a process is no longer waited for");
+                }
             }
             #[cfg(not(target_os = "linux"))]
             Self::Signals(signals, pid) => {

@@ -62,13 +62,12 @@ impl Stop {
 
     /// Waits until somebody says when to kill, or says an earlier time than this one.
     pub async fn hurried(&self, than: Option<Instant>) {
-        let mut asked = self.asked.subscribe();
         let earlier = |asked: &Asked| match (*asked, than) {
             (Asked::EndBy(kill_at), Some(than)) => kill_at < than,
             (Asked::EndBy(_), None) => true,
             (Asked::Nothing | Asked::End, _) => false,
         };
-        let _ = asked.wait_for(earlier).await;
+        self.until(earlier).await;
     }
 
     /// Whether somebody asked.
@@ -78,8 +77,13 @@ impl Stop {
 
     /// Waits until somebody asks.
     pub async fn stopped(&self) {
-        let mut asked = self.asked.subscribe();
-        // The sender lives as long as `self`, so waiting can only end because somebody asked.
-        let _ = asked.wait_for(|asked| *asked != Asked::Nothing).await;
+        self.until(|asked| *asked != Asked::Nothing).await;
+    }
+
+    async fn until(&self, is_met: impl FnMut(&Asked) -> bool) {
+        if self.asked.subscribe().wait_for(is_met).await.is_err() {
+            // The sender lives as long as `self`, so waiting can only end because somebody asked.
+            std::future::pending().await
+        }
     }
 }

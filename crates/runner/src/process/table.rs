@@ -77,9 +77,17 @@ pub(super) fn has_variable(pid: u32, name: &str, value: &OsStr) -> bool {
     variable(pid, name).is_some_and(|found| found == value.as_bytes())
 }
 
+/// Sends a signal to a process that has to end. One that may not be signalled stays in the table, and is reported with what could not be ended.
+pub(super) fn try_signal(process: Entry, number: Signal) {
+    match signal(process, number) {
+        Ok(()) => tracing::trace!(pid = process.pid, signal = ?number, "signal sent"),
+        Err(error) => tracing::debug!(pid = process.pid, signal = ?number, %error, "signal not sent"),
+    }
+}
+
 /// Sends a signal to exactly this process: one that got its pid later is left alone.
 #[cfg(target_os = "linux")]
-pub(super) fn signal(process: Entry, signal: Signal) -> io::Result<()> {
+fn signal(process: Entry, signal: Signal) -> io::Result<()> {
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
     let Some(pid) = raw(process.pid) else { return Ok(()) };
     let handle = match pidfd_open(pid, PidfdFlags::empty()) {
@@ -99,7 +107,7 @@ pub(super) fn signal(process: Entry, signal: Signal) -> io::Result<()> {
 
 /// Sends a signal to a process.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn signal(process: Entry, signal: Signal) -> io::Result<()> {
+fn signal(process: Entry, signal: Signal) -> io::Result<()> {
     let Some(pid) = raw(process.pid) else { return Ok(()) };
     Ok(rustix::process::kill_process(pid, signal)?)
 }

@@ -110,7 +110,10 @@ impl Pool {
     fn welcome(&mut self) {
         while let Some(first) = self.coming.front_mut() {
             let arrived = match first.try_recv() {
-                Ok(started) => started.and_then(Worker::adopt).ok(),
+                Ok(started) => started
+                    .and_then(Worker::adopt)
+                    .inspect_err(|error| tracing::debug!(%error, "a script worker was not started ahead of time"))
+                    .ok(),
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Closed) => None,
             };

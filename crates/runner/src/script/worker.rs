@@ -42,8 +42,11 @@ pub fn worker_main() -> ExitCode {
     }
     // Both are nets below the engine's own limits: without them a worker works as well.
     let limit = |bytes| Rlimit { current: Some(bytes), maximum: Some(bytes) };
-    let _ = setrlimit(Resource::As, limit(ADDRESS_SPACE));
-    let _ = setrlimit(Resource::Core, limit(0));
+    for (resource, bytes) in [(Resource::As, ADDRESS_SPACE), (Resource::Core, 0)] {
+        if let Err(error) = setrlimit(resource, limit(bytes)) {
+            tracing::debug!(?resource, %error, "the limit of the system is not set");
+        }
+    }
 
     let Ok(serving) = socket.try_clone() else { return ExitCode::FAILURE };
     let thread = std::thread::Builder::new().name("evaluate".into()).stack_size(THREAD_STACK);

@@ -38,8 +38,10 @@ impl Branched {
     /// Removes the branches again, for a fork that was not created.
     pub fn remove(&self, root: &Root) {
         for (tree, tip) in &self.branches {
-            // One that stays holds no commit that the other run does not have.
-            let _ = git(root.dir(), &["update-ref", "-d", &reference(tree), tip]);
+            if let Err(error) = git(root.dir(), &["update-ref", "-d", &reference(tree), tip]) {
+                // It holds no commit that the other run does not have.
+                tracing::debug!(branch = tree.branch(), %error, "the branch stays behind");
+            }
         }
     }
 }
