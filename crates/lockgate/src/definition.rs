@@ -7,14 +7,25 @@ use crate::project::Project;
 use crate::start::with_limits;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::FrozenFile;
-use lockgate_runner::start::{DonePlans, Frozen, read_workflow_with};
+use lockgate_runner::start::{DonePlans, FileError, Frozen, read_workflow_with};
 
 /// The definition that the files make now, where that is another one than the run has.
 pub struct Difference {
     /// Files that have changed, are new, or are gone.
     files: Vec<String>,
     /// What they make; or why they make nothing.
-    now: Result<Box<Frozen>, String>,
+    now: Result<Box<Frozen>, Unusable>,
+}
+
+/// Why the files define no workflow now.
+#[derive(Debug, thiserror::Error)]
+enum Unusable {
+    /// The file cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] FileError),
+    /// The file has errors that it did not have before.
+    #[error("it has errors now")]
+    Invalid,
 }
 
 /// What has changed in the files of a run since it began, or since a change was accepted.
@@ -24,11 +35,11 @@ pub fn difference(project: &Project, run: &Run) -> Option<Difference> {
     let kept = run.workflow.plans.iter().filter_map(|plan| plan.file.clone()).collect();
     let file = match read_workflow_with(&project.root.dir().join(&first.path), &DonePlans::Keep(kept)) {
         Ok(file) => file,
-        Err(error) => return Some(Difference { files: vec![first.path.clone()], now: Err(error.to_string()) }),
+        Err(error) => return Some(Difference { files: vec![first.path.clone()], now: Err(error.into()) }),
     };
     let Some(workflow) = file.workflow.clone() else {
         // The file that the run began with had no errors, so this is another one.
-        return Some(Difference { files: vec![first.path.clone()], now: Err("it has errors now".to_owned()) });
+        return Some(Difference { files: vec![first.path.clone()], now: Err(Unusable::Invalid) });
     };
     let workflow = with_limits(workflow, &project.config);
     let frozen = Frozen::new(&project.root, &file, workflow);
@@ -86,7 +97,7 @@ impl Difference {
                     .help(format!("mend it, or go on with `lockgate resume {} --changed keep`", run.id)))
             }
             (Err(why), Some(Choice::Keep) | None) => {
-                Ok(Settled::Kept(format!("{what} ({}); the run keeps to what it began with", neutral::line(&why))))
+                Ok(Settled::Kept(format!("{what} ({}); the run keeps to what it began with", neutral::line(&why.to_string()))))
             }
             (Ok(frozen), Some(Choice::Accept)) => Ok(Settled::Accepted(frozen)),
             (Ok(_), Some(Choice::Keep)) => Ok(Settled::Kept(format!("{what}; the run keeps to what it began with"))),

@@ -42,8 +42,8 @@ impl StepChange {
 pub struct StepChanged {
     /// The task or gate, in the execution of its phase that the decision is about.
     pub key: StepKey,
-    /// The run with the decision; a message instead where it was decided before.
-    pub outcome: Result<Box<Run>, String>,
+    /// The run with the decision; the refusal instead where it was decided before.
+    pub outcome: Result<Box<Run>, Refusal>,
 }
 
 impl Project {
@@ -60,7 +60,7 @@ impl Project {
         let key = step.key(state.iteration_counts.get(step.phase().as_str()).copied().unwrap_or(1));
         let outcome = match submit(&self.world, run, caller, change.command(key.clone(), cut_off)).await {
             Ok(now) => Ok(Box::new(now)),
-            Err(DriveError::Refused(refusal)) if change.is_granted_by(&refusal) => Err(refusal.to_string()),
+            Err(DriveError::Refused(refusal)) if change.is_granted_by(&refusal) => Err(refusal),
             Err(DriveError::Refused(refusal)) => return Err(Error::refused_in(run, refusal)),
             Err(error) => return Err(error.into()),
         };

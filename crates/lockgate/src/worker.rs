@@ -165,7 +165,8 @@ impl Shared {
         let (shared, run) = (self.clone(), run.clone());
         let written = tokio::spawn(async move {
             for written in plans::write_summaries(&shared.world, &shared.root, &run).await {
-                let report = written.map_or_else(|error| Report::NoSummary { error }, |path| Report::Summary { path });
+                let report =
+                    written.map_or_else(|error| Report::NoSummary { error: error.to_string() }, |path| Report::Summary { path });
                 shared.report(&run.id, &report);
             }
         });

@@ -58,7 +58,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: StepArguments, change: S
                 until_seen(&project, &now).await?;
             }
         }
-        Err(before) => print::say(neutral::line(&before)),
+        Err(before) => print::say(neutral::line(&before.to_string())),
     }
     if arguments.resume {
         return go_on(&project, run, arguments.json).await;

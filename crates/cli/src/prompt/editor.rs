@@ -5,7 +5,7 @@ use super::terminal::Terminal;
 use crate::print;
 use lockgate_runner::driver::Halt;
 use std::io::{Read as _, Write as _};
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use tokio::process::Command;
 
 /// Feedback longer than this is cut off.
@@ -29,7 +29,7 @@ pub(super) async fn open(terminal: &mut Terminal, line: &mut Line, halt: Option<
             say("Taken from the editor; Enter sends it.");
         }
         Ok(None) => say("Nothing was changed in the editor."),
-        Err(error) => say(&format!("The editor gave nothing: {}.", crate::neutral::line(&error))),
+        Err(error) => say(&format!("The editor gave nothing: {}.", crate::neutral::line(&error.to_string()))),
     }
 }
 
@@ -37,23 +37,33 @@ fn say(text: &str) {
     print::terminal(&format!("\r\x1b[K{text}\n"));
 }
 
-async fn edited(terminal: &mut Terminal, editor: &str, text: &str, halt: Option<&Halt>) -> Result<Option<String>, String> {
-    let told = |error: std::io::Error| error.to_string();
+/// Why an editor gave nothing.
+#[derive(Debug, thiserror::Error)]
+enum EditorError {
+    /// The file, the terminal or the program cannot be used.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// It failed, or the person gave up.
+    #[error("it ended with {0}")]
+    Failed(ExitStatus),
+}
+
+async fn edited(terminal: &mut Terminal, editor: &str, text: &str, halt: Option<&Halt>) -> Result<Option<String>, EditorError> {
     // A file that only its owner can read.
-    let mut file = tempfile::Builder::new().prefix("lockgate-feedback-").suffix(".md").tempfile().map_err(told)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.flush()).map_err(told)?;
+    let mut file = tempfile::Builder::new().prefix("lockgate-feedback-").suffix(".md").tempfile()?;
+    file.write_all(text.as_bytes()).and_then(|()| file.flush())?;
     let mut command = Command::new("sh");
     command.args(["-c", &format!("{editor} \"$@\""), "sh"]).arg(file.path());
-    let screen = terminal.open().map_err(told)?;
-    command.stdin(Stdio::from(screen.try_clone().map_err(told)?));
-    command.stdout(Stdio::from(screen.try_clone().map_err(told)?)).stderr(Stdio::from(screen));
-    let ended = terminal.lend(&mut command, Vec::new(), halt).await.map_err(told)?;
+    let screen = terminal.open()?;
+    command.stdin(Stdio::from(screen.try_clone()?));
+    command.stdout(Stdio::from(screen.try_clone()?)).stderr(Stdio::from(screen));
+    let ended = terminal.lend(&mut command, Vec::new(), halt).await?;
     if !ended.success() {
-        return Err(format!("it ended with {ended}"));
+        return Err(EditorError::Failed(ended));
     }
     // Read by its name: many editors put a new file in its place.
     let mut written = Vec::new();
-    std::fs::File::open(file.path()).and_then(|file| file.take(LONGEST).read_to_end(&mut written)).map_err(told)?;
+    std::fs::File::open(file.path()).and_then(|file| file.take(LONGEST).read_to_end(&mut written))?;
     let written = String::from_utf8_lossy(&written);
     let written = written.trim_end();
     Ok((!written.is_empty() && written != text.trim_end()).then(|| written.to_owned()))

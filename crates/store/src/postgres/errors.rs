@@ -27,17 +27,19 @@ pub(super) fn explain(error: &Error, place: &Place) -> StoreError {
             if let Some(told) = error.source().and_then(tls::explain) {
                 return StoreError::Io(format!("{} {told}", place.name));
             }
-            if error.source().is_some_and(|cause| cause.to_string() == "server does not support TLS") {
-                return StoreError::Io(format!(
-                    "{} has no TLS, and its address asks for it; switch it on there, or write sslmode=disable in the address if \
-                     nobody else is on the network between",
-                    place.name
-                ));
-            }
             let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
             StoreError::Io(format!("{} cannot be reached: {cause}; is the server running, and is its address right?", place.name))
         }
     }
+}
+
+/// Says that the server has no TLS where the address asks for it.
+pub(super) fn without_tls(place: &Place) -> StoreError {
+    StoreError::Io(format!(
+        "{} has no TLS, and its address asks for it; switch it on there, or write sslmode=disable in the address if nobody else is on the \
+         network between",
+        place.name
+    ))
 }
 
 fn explain_refusal(error: &DbError, place: &Place) -> StoreError {

@@ -2,7 +2,7 @@
 
 use super::changes::Changes;
 use super::columns::Parts;
-use super::errors::{explain, is_refused};
+use super::errors::{explain, is_refused, without_tls};
 use super::place::Place;
 use super::step::Last;
 use crate::error::StoreError;
@@ -93,13 +93,18 @@ impl Link {
         if let Some(session) = present.as_ref().filter(|session| !session.client.is_closed()) {
             return Ok(session.clone());
         }
-        let session = Arc::new(self.connect().await.map_err(|error| explain(&error, &self.place))?);
+        let session = Arc::new(self.connect().await?);
         *present = Some(session.clone());
         Ok(session)
     }
 
-    async fn connect(&self) -> Result<Session, Error> {
-        let (client, mut connection) = self.place.config.connect(self.place.tls.clone()).await?;
+    async fn connect(&self) -> Result<Session, StoreError> {
+        let tls = self.place.tls.for_attempt();
+        let connected = self.place.config.connect(tls.clone()).await;
+        let (client, mut connection) = connected.map_err(|error| match tls.was_declined(&self.place.config, &error) {
+            true => without_tls(&self.place),
+            false => explain(&error, &self.place),
+        })?;
         let changes = self.changes.clone();
         tokio::spawn(async move {
             loop {
@@ -115,7 +120,8 @@ impl Link {
                 }
             }
         });
-        client.batch_execute(&format!("{BEGIN}{}", self.settings)).await?;
+        let begun = client.batch_execute(&format!("{BEGIN}{}", self.settings)).await;
+        begun.map_err(|error| explain(&error, &self.place))?;
         tracing::debug!(database = self.place.name, "connected");
         Ok(Session { client, prepared: Mutex::default(), appending: Mutex::default(), last: Mutex::default() })
     }

@@ -2,10 +2,11 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -62,7 +63,54 @@ pub fn encrypted_server() -> &'static Server {
         server.query("postgres", &format!("ALTER ROLE {USER} PASSWORD '{PASSWORD}'"))?;
         Ok(server)
     };
-    SERVER.get_or_init(|| start().unwrap_or_else(|problem: String| panic!("{problem}")))
+    SERVER.get_or_init(|| start().unwrap_or_else(|problem: ServerError| panic!("{problem}")))
+}
+
+/// Why a server could not be started, or did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// A file or a program cannot be used.
+    #[error("{what}: {error}")]
+    Io {
+        /// Which.
+        what: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// A program failed.
+    #[error("{program} failed: {printed}")]
+    Failed {
+        /// Which.
+        program: &'static str,
+        /// What it printed.
+        printed: String,
+    },
+    /// It does not take connections.
+    #[error("PostgreSQL did not begin: {error}\n{log}")]
+    NotStarted {
+        /// What the last attempt came to.
+        error: Box<Self>,
+        /// What the server wrote.
+        log: String,
+    },
+    /// It refuses a connection or a statement.
+    #[error("{0:?}")]
+    Refused(#[from] tokio_postgres::Error),
+    /// The thread that asked it panicked.
+    #[error("the thread ended")]
+    Panicked,
+    /// Its programs are missing.
+    #[error("PostgreSQL is not installed; install it: sudo apt-get install postgresql")]
+    NotInstalled,
+    /// There is no user who may run it.
+    #[error("there is neither a user postgres nor a user nobody to run PostgreSQL as")]
+    NoUser,
+}
+
+/// The error of the system about something.
+fn about(what: impl std::fmt::Display) -> impl FnOnce(io::Error) -> ServerError {
+    let what = what.to_string();
+    move |error| ServerError::Io { what, error }
 }
 
 /// Whether commits wait for the disk. What is tested here is ended in every way, but the machine is not.
@@ -82,25 +130,25 @@ enum Reach {
 impl Server {
     /// Begins a server whose commits are on the disk, in a folder within this one, which other users must be able to reach where this one
     /// may not run it.
-    pub fn start_in(parent: &Path) -> Result<Self, String> {
+    pub fn start_in(parent: &Path) -> Result<Self, ServerError> {
         Self::start(Reach::Socket, parent, Disk::Synced)
     }
 
-    fn start(reach: Reach, parent: &Path, disk: Disk) -> Result<Self, String> {
+    fn start(reach: Reach, parent: &Path, disk: Disk) -> Result<Self, ServerError> {
         let programs = programs()?;
         let folder = parent.join(format!("lockgate-pg-{:016x}", rand::random::<u64>()));
-        fs::create_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        fs::create_dir(&folder).map_err(about(folder.display()))?;
         let owner = unprivileged()?;
         if let Some((user, group)) = owner {
-            chown(&folder, Some(user), Some(group)).map_err(|error| format!("{}: {error}", folder.display()))?;
+            chown(&folder, Some(user), Some(group)).map_err(about(folder.display()))?;
         }
         let mut initialise = Command::new(programs.join("initdb"));
         initialise
             .args(["--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C", "-U", USER, "-D"])
             .arg(folder.join("data"));
-        let made = as_owner(&mut initialise, owner, &folder).output().map_err(|error| format!("initdb: {error}"))?;
+        let made = as_owner(&mut initialise, owner, &folder).output().map_err(about("initdb"))?;
         if !made.status.success() {
-            return Err(format!("initdb failed: {}", String::from_utf8_lossy(&made.stderr)));
+            return Err(failed("initdb", &made));
         }
         let port = match reach {
             Reach::Socket => 5432,
@@ -114,12 +162,12 @@ impl Server {
             Reach::EncryptedLoopback => {
                 let mut certify = Command::new("sh");
                 let made = as_owner(certify.args(["-c", CERTIFY]), owner, &folder).output();
-                let made = made.map_err(|error| format!("sh: {error}"))?;
+                let made = made.map_err(about("sh"))?;
                 if !made.status.success() {
-                    return Err(format!("openssl failed: {}", String::from_utf8_lossy(&made.stderr)));
+                    return Err(failed("openssl", &made));
                 }
                 let who = "local all all trust\nhostssl all all all scram-sha-256\n";
-                fs::write(folder.join("data/pg_hba.conf"), who).map_err(|error| error.to_string())?;
+                fs::write(folder.join("data/pg_hba.conf"), who).map_err(about("pg_hba.conf"))?;
                 for setting in
                     ["listen_addresses=localhost", "ssl=on", "ssl_cert_file=../server.crt", "ssl_key_file=../server.key"]
                 {
@@ -128,20 +176,20 @@ impl Server {
             }
         }
         guard.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        let guard = as_owner(&mut guard, owner, &folder).spawn().map_err(|error| format!("sh: {error}"))?;
+        let guard = as_owner(&mut guard, owner, &folder).spawn().map_err(about("sh"))?;
         let server = Self { folder, port, made: AtomicUsize::new(0), _guard: guard };
         server.wait()?;
         Ok(server)
     }
 
-    fn wait(&self) -> Result<(), String> {
+    fn wait(&self) -> Result<(), ServerError> {
         let begun = Instant::now();
         loop {
             match self.query("postgres", "SELECT 1") {
                 Ok(()) => return Ok(()),
                 Err(error) if begun.elapsed() > PATIENCE => {
                     let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
-                    return Err(format!("PostgreSQL did not begin: {error}\n{log}"));
+                    return Err(ServerError::NotStarted { error: Box::new(error), log });
                 }
                 Err(_) => std::thread::sleep(Duration::from_millis(20)),
             }
@@ -187,30 +235,32 @@ impl Server {
         self.folder.join("ca.crt").to_string_lossy().replace('%', "%25")
     }
 
-    fn query(&self, database: &str, statements: &str) -> Result<(), String> {
+    fn query(&self, database: &str, statements: &str) -> Result<(), ServerError> {
         let (url, statements) = (self.url(database), statements.to_owned());
         // A thread of its own, because the caller may be in a runtime already.
         let work = move || {
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(about("runtime"))?;
             runtime.block_on(async {
-                let connected = tokio_postgres::connect(&url, tokio_postgres::NoTls).await;
-                let (client, connection) = connected.map_err(|error| error.to_string())?;
+                let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await?;
                 tokio::spawn(connection);
-                client.batch_execute(&statements).await.map_err(|error| format!("{error:?}"))
+                Ok(client.batch_execute(&statements).await?)
             })
         };
-        std::thread::spawn(work).join().unwrap_or_else(|_| Err("the thread ended".to_owned()))
+        std::thread::spawn(work).join().unwrap_or_else(|_| Err(ServerError::Panicked))
     }
 }
 
-fn free_port() -> Result<u16, String> {
+fn failed(program: &'static str, made: &Output) -> ServerError {
+    ServerError::Failed { program, printed: String::from_utf8_lossy(&made.stderr).into_owned() }
+}
+
+fn free_port() -> Result<u16, ServerError> {
     let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
-    taken.map(|address| address.port()).map_err(|error| format!("there is no free port: {error}"))
+    taken.map(|address| address.port()).map_err(about("there is no free port"))
 }
 
 /// The folder with the programs of the newest PostgreSQL that is installed.
-fn programs() -> Result<PathBuf, String> {
+fn programs() -> Result<PathBuf, ServerError> {
     let mut folders: Vec<(u32, PathBuf)> = fs::read_dir("/usr/lib/postgresql")
         .into_iter()
         .flatten()
@@ -221,23 +271,21 @@ fn programs() -> Result<PathBuf, String> {
     let newest = folders.pop().map(|(_, folder)| folder);
     let on_path = std::env::var_os("PATH").map(|path: OsString| std::env::split_paths(&path).collect::<Vec<_>>());
     let mut places = newest.into_iter().chain(on_path.into_iter().flatten());
-    places
-        .find(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file())
-        .ok_or_else(|| "PostgreSQL is not installed; install it: sudo apt-get install postgresql".to_owned())
+    places.find(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file()).ok_or(ServerError::NotInstalled)
 }
 
 /// PostgreSQL refuses to be run by root: then it is run by the user that its package makes, or by nobody.
-fn unprivileged() -> Result<Option<(u32, u32)>, String> {
+fn unprivileged() -> Result<Option<(u32, u32)>, ServerError> {
     if !rustix::process::geteuid().is_root() {
         return Ok(None);
     }
-    let users = fs::read_to_string("/etc/passwd").map_err(|error| format!("/etc/passwd: {error}"))?;
+    let users = fs::read_to_string("/etc/passwd").map_err(about("/etc/passwd"))?;
     let ids = |name: &str| {
         let mut fields = users.lines().find(|line| line.split(':').next() == Some(name))?.split(':').skip(2);
         Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
     };
     let found = ids("postgres").or_else(|| ids("nobody"));
-    found.map(Some).ok_or_else(|| "there is neither a user postgres nor a user nobody to run PostgreSQL as".to_owned())
+    found.map(Some).ok_or(ServerError::NoUser)
 }
 
 fn as_owner<'a>(command: &'a mut Command, owner: Option<(u32, u32)>, folder: &Path) -> &'a mut Command {

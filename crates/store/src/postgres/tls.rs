@@ -11,14 +11,16 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use std::error::Error as _;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_postgres::Socket;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
+use tokio_postgres::{Config, Socket};
 use tokio_rustls::TlsConnector;
 
 /// How much TLS an address asks for.
@@ -88,6 +90,8 @@ pub(super) enum TlsError {
 #[derive(Clone, Debug)]
 pub(super) struct Tls {
     config: Arc<ClientConfig>,
+    /// Whether a server agreed to TLS, so that the handshake began.
+    agreed: Arc<AtomicBool>,
 }
 
 impl Tls {
@@ -107,7 +111,22 @@ impl Tls {
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(check))
             .with_no_client_auth();
-        Ok(Self { config: Arc::new(config) })
+        Ok(Self { config: Arc::new(config), agreed: Arc::default() })
+    }
+}
+
+impl Tls {
+    /// The same for one attempt to connect, which knows nothing of other attempts.
+    pub(super) fn for_attempt(&self) -> Self {
+        Self { config: self.config.clone(), agreed: Arc::default() }
+    }
+
+    /// Whether this attempt failed because the server has no TLS. The library reports that as a text, and all that it reports before
+    /// the handshake besides are errors of the system; so what fails before the handshake and is no such error is the refusal.
+    pub(super) fn was_declined(&self, config: &Config, error: &tokio_postgres::Error) -> bool {
+        let wanted = config.get_ssl_mode() == SslMode::Require && !config.get_hosts().is_empty();
+        let is_other = |cause: &(dyn std::error::Error + 'static)| !cause.is::<io::Error>();
+        wanted && !self.agreed.load(Ordering::Relaxed) && error.as_db_error().is_none() && error.source().is_some_and(is_other)
     }
 }
 
@@ -211,6 +230,7 @@ pub(super) fn explain(error: &(dyn std::error::Error + 'static)) -> Option<Strin
 /// Makes one connection encrypted.
 pub(super) struct Connecting {
     config: Arc<ClientConfig>,
+    agreed: Arc<AtomicBool>,
     host: String,
 }
 
@@ -220,7 +240,7 @@ impl MakeTlsConnect<Socket> for Tls {
     type Error = io::Error;
 
     fn make_tls_connect(&mut self, host: &str) -> io::Result<Connecting> {
-        Ok(Connecting { config: self.config.clone(), host: host.to_owned() })
+        Ok(Connecting { config: self.config.clone(), agreed: self.agreed.clone(), host: host.to_owned() })
     }
 }
 
@@ -230,6 +250,7 @@ impl TlsConnect<Socket> for Connecting {
     type Future = BoxFuture<'static, io::Result<Encrypted>>;
 
     fn connect(self, stream: Socket) -> Self::Future {
+        self.agreed.store(true, Ordering::Relaxed);
         Box::pin(async move {
             let name = ServerName::try_from(self.host).map_err(io::Error::other)?;
             Ok(Encrypted(TlsConnector::from(self.config).connect(name, stream).await?))

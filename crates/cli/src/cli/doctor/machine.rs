@@ -4,7 +4,7 @@ use super::Check;
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::process::default_shell;
 use lockgate_runner::world::{Clock, SystemClock};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 /// When this was written. No good clock shows an earlier moment.
 const LONG_AGO: Timestamp = Timestamp::from_millis(1_735_689_600_000);
@@ -13,15 +13,40 @@ pub(super) fn checks() -> Vec<Check> {
     vec![shell(), git(), processes(), clock(SystemClock.now())]
 }
 
+/// Why a program did not print what it was asked for.
+#[derive(Debug, thiserror::Error)]
+enum ProgramError {
+    /// It is not installed, or not on the path.
+    #[error("`{0}` is not found")]
+    NotFound(String),
+    /// The system does not start it.
+    #[error("`{program}` cannot be started: {error}")]
+    NotStarted {
+        /// Which.
+        program: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// It failed.
+    #[error("`{command}` ends with {status}")]
+    Failed {
+        /// The program and its arguments.
+        command: String,
+        /// How it ended.
+        status: ExitStatus,
+    },
+}
+
 /// What a program printed in its first line, or why it did not.
-fn first_line(program: &str, arguments: &[&str]) -> Result<String, String> {
+fn first_line(program: &str, arguments: &[&str]) -> Result<String, ProgramError> {
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output();
     let output = output.map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => format!("`{program}` is not found"),
-        _ => format!("`{program}` cannot be started: {error}"),
+        std::io::ErrorKind::NotFound => ProgramError::NotFound(program.to_owned()),
+        _ => ProgramError::NotStarted { program: program.to_owned(), error },
     })?;
     if !output.status.success() {
-        return Err(format!("`{program} {}` ends with {}", arguments.join(" "), output.status));
+        let command = format!("{program} {}", arguments.join(" "));
+        return Err(ProgramError::Failed { command, status: output.status });
     }
     Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
 }
@@ -33,14 +58,16 @@ fn shell() -> Check {
     match first_line(&shell.path.to_string_lossy(), &options) {
         Ok(line) if line == "works" => Check::fine("shell", format!("commands run with `{}`", shell.text())),
         Ok(line) => Check::wrong("shell", format!("`{} -c 'echo works'` prints {line:?}", shell.text()), help),
-        Err(why) => Check::wrong("shell", why, help),
+        Err(why) => Check::wrong("shell", why.to_string(), help),
     }
 }
 
 fn git() -> Check {
     match first_line("git", &["--version"]) {
         Ok(version) => Check::fine("git", version),
-        Err(why) => Check::wrong("git", why, "install git and see that PATH leads to it; tasks that use it fail without it"),
+        Err(why) => {
+            Check::wrong("git", why.to_string(), "install git and see that PATH leads to it; tasks that use it fail without it")
+        }
     }
 }
 
@@ -87,7 +114,9 @@ mod tests {
 
     #[test]
     fn a_program_that_is_missing_or_fails_is_told() {
-        assert_eq!(first_line("lockgate-no-such-program", &[]), Err("`lockgate-no-such-program` is not found".into()));
-        assert!(first_line("sh", &["-c", "exit 3"]).unwrap_err().contains("exit status: 3"));
+        let missing = first_line("lockgate-no-such-program", &[]).unwrap_err();
+        assert_eq!(missing.to_string(), "`lockgate-no-such-program` is not found");
+        let failed = first_line("sh", &["-c", "exit 3"]).unwrap_err();
+        assert_eq!(failed.to_string(), "`sh -c exit 3` ends with exit status: 3");
     }
 }
