@@ -8,6 +8,31 @@ pub(super) const FILE_NAME: &str = "script";
 /// A message keeps this many bytes.
 const MESSAGE_BYTES: usize = 2048;
 
+/// What the engine itself throws, as far as it matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EngineError {
+    OutOfMemory,
+    StackOverflow,
+    /// A value that contains itself has no JSON.
+    Circular,
+    /// A BigInt has no JSON.
+    BigInt,
+}
+
+impl EngineError {
+    /// Which of these an error is, by its class and its message: the engine throws ordinary error objects without a code, so there is
+    /// nothing else to go by. No other function knows these texts, and a test has the real engine throw each of them.
+    fn of(class: &str, message: &str) -> Option<Self> {
+        match (class, message) {
+            ("InternalError", "out of memory" | "out of memory in regexp execution") => Some(Self::OutOfMemory),
+            ("RangeError", "Maximum call stack size exceeded") => Some(Self::StackOverflow),
+            ("TypeError", "circular reference") => Some(Self::Circular),
+            ("TypeError", "BigInt are forbidden in JSON.stringify") => Some(Self::BigInt),
+            _ => None,
+        }
+    }
+}
+
 /// The error for a thrown value.
 pub(super) fn describe(value: Value<'_>, prefix: &str, source: &str) -> ScriptError {
     if value.is_null() && !source.contains("null") {
@@ -18,11 +43,10 @@ pub(super) fn describe(value: Value<'_>, prefix: &str, source: &str) -> ScriptEr
         return ScriptError::Thrown { message: shorten(show(value)), line: None, column: None };
     };
     let (name, message) = (text_of(object, "name"), text_of(object, "message"));
-    match (name.as_str(), message.as_str()) {
-        ("InternalError", message) if message.starts_with("out of memory") => return ScriptError::Memory,
-        ("RangeError", "Maximum call stack size exceeded") => return ScriptError::Stack,
-        ("InternalError", "stack overflow") => return ScriptError::Stack,
-        _ => {}
+    match EngineError::of(&name, &message) {
+        Some(EngineError::OutOfMemory) => return ScriptError::Memory,
+        Some(EngineError::StackOverflow) => return ScriptError::Stack,
+        Some(EngineError::Circular | EngineError::BigInt) | None => {}
     }
     let place = place(&text_of(object, "stack"), prefix, source);
     let message = match (name.is_empty(), message.is_empty()) {
@@ -38,15 +62,10 @@ pub(super) fn describe(value: Value<'_>, prefix: &str, source: &str) -> ScriptEr
 pub(super) fn engine_says_not_json(ctx: &Ctx<'_>, thrown: &Persistent<Value<'static>>) -> Option<String> {
     let value = thrown.clone().restore(ctx).ok()?;
     let object = value.as_object().filter(|object| object.is_error())?;
-    if text_of(object, "name") != "TypeError" {
-        return None;
-    }
-    match text_of(object, "message").as_str() {
-        "circular reference" => Some("it contains itself".into()),
-        message if message.to_ascii_lowercase().contains("bigint") => {
-            Some("it holds a BigInt; use Number(…) or String(…)".into())
-        }
-        _ => None,
+    match EngineError::of(&text_of(object, "name"), &text_of(object, "message"))? {
+        EngineError::Circular => Some("it contains itself".into()),
+        EngineError::BigInt => Some("it holds a BigInt; use Number(…) or String(…)".into()),
+        EngineError::OutOfMemory | EngineError::StackOverflow => None,
     }
 }
 
@@ -138,6 +157,35 @@ fn frame(line: &str) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What the engine throws when it evaluates this.
+    fn thrown_by(source: &str) -> Option<EngineError> {
+        let runtime = rquickjs::Runtime::new().unwrap();
+        runtime.set_memory_limit(4 << 20);
+        runtime.set_max_stack_size(64 << 10);
+        let context = rquickjs::Context::full(&runtime).unwrap();
+        context.with(|ctx| {
+            assert!(ctx.eval::<Value<'_>, _>(source).is_err(), "{source}");
+            let thrown = ctx.catch();
+            runtime.set_memory_limit(0);
+            let object = thrown.as_object().filter(|object| object.is_error())?;
+            EngineError::of(&text_of(object, "name"), &text_of(object, "message"))
+        })
+    }
+
+    #[test]
+    fn errors_of_the_real_engine_are_recognized() {
+        let cases = [
+            ("const parts = []; while (true) parts.push(new Uint8Array(100000))", EngineError::OutOfMemory),
+            ("const deep = () => 1 + deep(); deep()", EngineError::StackOverflow),
+            ("const ring = {}; ring.ring = ring; JSON.stringify(ring)", EngineError::Circular),
+            ("JSON.stringify({ big: 1n })", EngineError::BigInt),
+        ];
+        for (source, expected) in cases {
+            assert_eq!(thrown_by(source), Some(expected), "{source}");
+        }
+        assert_eq!(thrown_by("throw new Error('no')"), None);
+    }
 
     #[test]
     fn the_first_frame_in_the_source_is_the_place() {
