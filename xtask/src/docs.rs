@@ -38,6 +38,19 @@ pub(crate) fn check() -> Report {
     report("documents name what is there", began, checks, problems)
 }
 
+/// Builds the documentation of all crates; a warning, such as a link to nowhere, is a problem.
+pub(crate) fn check_api_documentation() -> Report {
+    let started = Instant::now();
+    let mut command = crate::cargo::cargo();
+    command.args(["doc", "--quiet", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+    let problems = match command.output() {
+        Ok(output) if output.status.success() => Vec::new(),
+        Ok(output) => vec![String::from_utf8_lossy(&output.stderr).into_owned()],
+        Err(error) => vec![format!("cannot start cargo: {error}")],
+    };
+    report("the API documentation has no warnings", started, 1, problems)
+}
+
 /// Makes a report in which each problem is a failure.
 pub(crate) fn report(title: &str, began: Instant, checks: u64, problems: Vec<String>) -> Report {
     println!("\n== {title}");

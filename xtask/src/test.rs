@@ -37,6 +37,7 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
     if let Some(lockgate) = lockgate {
         reports.push(licences::check());
         reports.push(docs::check());
+        reports.push(docs::check_api_documentation());
         let agents = agents::build()?;
         reports.push(conformance::check(&[test_names(&suites)?, names(&agents)?].concat()));
         reports.push(examples::check(&lockgate));
