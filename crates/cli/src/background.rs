@@ -152,6 +152,7 @@ fn begin(root: &Root) -> io::Result<Child> {
         .stdout(Stdio::null())
         .stderr(log)
         .spawn()
+        .inspect(|child| tracing::info!(pid = child.id(), "background process started"))
 }
 
 /// Tells how to follow a run that was left to the background.

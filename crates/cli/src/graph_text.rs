@@ -4,7 +4,6 @@ use crate::print::{FAINT, STRONG, styled};
 use crate::style::Styled as _;
 use lockgate::graph::{CheckpointBox, Drawing, Mark, PhaseBox, TaskBox, fit};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use unicode_width::UnicodeWidthStr;
 
 /// How wide the drawing is at most.
@@ -22,10 +21,10 @@ pub(crate) fn draw(drawing: &Drawing, colour: bool) -> String {
     let title = fit(&drawing.title, WIDTH - WORD - 2);
     match drawing.status {
         Some(status) => {
-            let _ = writeln!(text, "{}  {}", styled(STRONG, title), styled(Mark::of_run(status).style(), status));
+            text.push_str(&format!("{}  {}\n", styled(STRONG, title), styled(Mark::of_run(status).style(), status)));
         }
         None => {
-            let _ = writeln!(text, "{}", styled(STRONG, title));
+            text.push_str(&format!("{}\n", styled(STRONG, title)));
         }
     }
     for (at, phase) in drawing.phases.iter().enumerate() {
@@ -38,19 +37,19 @@ pub(crate) fn draw(drawing: &Drawing, colour: bool) -> String {
 fn phase_lines(text: &mut String, drawing: &Drawing, phase: &PhaseBox, rail: &str, colour: bool) {
     let mut head = phase.id.clone();
     if let Some(name) = &phase.name {
-        let _ = write!(head, "  {name}");
+        head.push_str(&format!("  {name}"));
     }
     if phase.iteration > 1 {
-        let _ = write!(head, "  (execution {})", phase.iteration);
+        head.push_str(&format!("  (execution {})", phase.iteration));
     }
     match phase.mark {
         Some(mark) => {
             let sign = styled(mark.style(), sign_and_word(mark, colour));
             let room = WIDTH - if colour { 2 } else { 3 + WORD };
-            let _ = writeln!(text, "{sign} {}", styled(STRONG, fit(&head, room)));
+            text.push_str(&format!("{sign} {}\n", styled(STRONG, fit(&head, room))));
         }
         None => {
-            let _ = writeln!(text, "○ {}", styled(STRONG, fit(&head, WIDTH - 2)));
+            text.push_str(&format!("○ {}\n", styled(STRONG, fit(&head, WIDTH - 2))));
         }
     }
     for (group, members) in groups(&phase.tasks) {
@@ -66,7 +65,7 @@ fn phase_lines(text: &mut String, drawing: &Drawing, phase: &PhaseBox, rail: &st
     if let Some(checkpoint) = &phase.checkpoint {
         checkpoint_lines(text, drawing, checkpoint, rail, colour);
     }
-    let _ = writeln!(text, "{}", rail.trim_end());
+    text.push_str(&format!("{}\n", rail.trim_end()));
 }
 
 fn checkpoint_lines(text: &mut String, drawing: &Drawing, checkpoint: &CheckpointBox, rail: &str, colour: bool) {
@@ -75,13 +74,13 @@ fn checkpoint_lines(text: &mut String, drawing: &Drawing, checkpoint: &Checkpoin
     words.extend(checkpoint.prompt.split(' ').map(str::to_owned));
     row(text, rail, checkpoint.mark, &words, colour);
     if let Some(chosen) = &checkpoint.chosen {
-        let _ = writeln!(text, "{rail}    {}", fit(&format!("answered: {chosen}"), WIDTH - 5));
+        text.push_str(&format!("{rail}    {}\n", fit(&format!("answered: {chosen}"), WIDTH - 5)));
         return;
     }
     for option in &checkpoint.options {
         let leads = drawing.words(&option.leads).map(|words| format!(" → {words}")).unwrap_or_default();
         let line = fit(&format!("{}{leads}", option.label), WIDTH - 7);
-        let _ = writeln!(text, "{rail}    {} {line}", styled(FAINT, "-"));
+        text.push_str(&format!("{rail}    {} {line}\n", styled(FAINT, "-")));
     }
 }
 
@@ -114,7 +113,7 @@ fn needs_words(phase: &PhaseBox, layer: usize, needs: &[usize]) -> Option<String
     for (count, need) in needs.iter().enumerate() {
         let more = format!("{}{}", if count == 0 { "" } else { ", " }, phase.tasks[*need].id);
         if count > 0 && words.width() + more.width() > NEEDS {
-            let _ = write!(words, " and {} more", needs.len() - count);
+            words.push_str(&format!(" and {} more", needs.len() - count));
             break;
         }
         words += &more;
@@ -163,9 +162,9 @@ fn row(text: &mut String, rail: &str, mark: Option<Mark>, words: &[String], colo
     for (number, line) in lines.iter().enumerate() {
         if number == 0 {
             let shown = mark.map_or_else(|| styled(FAINT, &sign), |mark| styled(mark.style(), &sign));
-            let _ = writeln!(text, "{rail}  {shown} {line}");
+            text.push_str(&format!("{rail}  {shown} {line}\n"));
         } else {
-            let _ = writeln!(text, "{rail}{:width$}{line}", "", width = indent - rail.width());
+            text.push_str(&format!("{rail}{:width$}{line}\n", "", width = indent - rail.width()));
         }
     }
 }

@@ -18,7 +18,6 @@ use lockgate_runner::world::{Clock, SystemClock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios;
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -296,9 +295,9 @@ fn coloured(text: &str) -> String {
 pub(crate) fn drawing(rows: &[String]) -> String {
     let mut text = String::from("\x1b[?7l\r\x1b[K");
     for row in rows {
-        let _ = write!(text, "\r\n{row}\x1b[K");
+        text.push_str(&format!("\r\n{row}\x1b[K"));
     }
-    let _ = write!(text, "\x1b[J\x1b[{}A\r\x1b[?7h", rows.len());
+    text.push_str(&format!("\x1b[J\x1b[{}A\r\x1b[?7h", rows.len()));
     text
 }
 

@@ -87,6 +87,7 @@ pub(crate) fn note(text: impl std::fmt::Display) {
 /// To the terminal as it is, for moving the cursor; only the prompt needs it, while there is no live part.
 pub(crate) fn terminal(text: &str) {
     let mut out = std::io::stderr().lock();
+    // Nothing is logged about it: the log goes to the same terminal.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 

@@ -9,7 +9,6 @@ use lockgate_engine::run::Status;
 use lockgate_engine::words::counted;
 use lockgate_runner::process::shell_text;
 use lockgate_runner::rehearse::{Rehearsed, RehearsedHold, RehearsedOutcome, RehearsedWork, Step, StepKind};
-use std::fmt::Write as _;
 
 /// So many files are named.
 const MOST_FILES: usize = 20;
@@ -208,5 +207,5 @@ fn files(names: &[String]) -> String {
 }
 
 fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
-    let _ = writeln!(text, "{what}");
+    text.push_str(&format!("{what}\n"));
 }

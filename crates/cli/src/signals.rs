@@ -109,16 +109,19 @@ impl Drop for Lent {
 /// Takes the sting out of writing past a limit on file sizes: the write fails, and the store says so, instead of the process being killed.
 /// A handler, unlike ignoring the signal, does not reach the tasks. Must be called inside the runtime.
 pub(crate) fn outlive_size_limits() {
-    // Where there is no such signal there is no such limit.
-    let _ = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
+    if let Err(error) = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())) {
+        // Where there is no such signal there is no such limit.
+        tracing::debug!(%error, "limits on file sizes are not handled");
+    }
 }
 
 /// Kills the groups of all children: whoever asks twice does not want to wait for good manners.
 fn kill_children() {
     for child in children() {
         // Each task leads a group of its own; what does not is reached by its own pid.
-        let _ = rustix::process::kill_process_group(child, rustix::process::Signal::KILL);
-        let _ = rustix::process::kill_process(child, rustix::process::Signal::KILL);
+        let group = rustix::process::kill_process_group(child, rustix::process::Signal::KILL);
+        let itself = rustix::process::kill_process(child, rustix::process::Signal::KILL);
+        tracing::debug!(pid = child.as_raw_pid(), group = group.is_ok(), itself = itself.is_ok(), "killed");
     }
 }
 

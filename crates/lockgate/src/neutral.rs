@@ -1,7 +1,6 @@
 //! Control characters made visible. Prompts, files, labels and messages come from anywhere; none of it may steer a terminal.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 /// Text for one line: everything that is no visible character is shown as a sign or by its number, line breaks too.
 pub fn line(text: &str) -> Cow<'_, str> {
@@ -29,7 +28,7 @@ pub fn json(text: String) -> String {
     for character in text.chars() {
         if steering(character) {
             for unit in character.encode_utf16(&mut [0; 2]) {
-                let _ = write!(escaped, "\\u{unit:04x}");
+                escaped.push_str(&format!("\\u{unit:04x}"));
             }
         } else {
             escaped.push(character);
@@ -54,7 +53,7 @@ fn push_visible(visible: &mut String, character: char) {
         '\0'..='\x1f' => visible.extend(char::from_u32(0x2400 + character as u32)),
         '\x7f' => visible.push('\u{2421}'),
         other => {
-            let _ = write!(visible, "\\u{{{:x}}}", other as u32);
+            visible.push_str(&format!("\\u{{{:x}}}", other as u32));
         }
     }
 }

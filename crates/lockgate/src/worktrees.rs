@@ -38,9 +38,12 @@ pub async fn of_run(project: &Project, run: &Run) -> Result<Vec<WorktreeView>, E
 /// Removes what a run that ended well left and that holds no work, and gives what stays. Nothing else is removed by itself: whoever
 /// mends and resumes a run goes on in its worktree.
 pub fn settle(root: &Root, run: &Run) -> Result<Vec<WorktreeView>, Error> {
-    if matches!(run.end, Some(End::Complete | End::Aborted | End::Cancelled)) && run.workflow.commits() {
-        // What stays is removed by `gc`.
-        let _ = forget_runs(root.dir(), |over| *over == run.id, false);
+    if matches!(run.end, Some(End::Complete | End::Aborted | End::Cancelled))
+        && run.workflow.commits()
+        && let Err(error) = forget_runs(root.dir(), |over| *over == run.id, false)
+    {
+        // `gc` removes what stays.
+        tracing::debug!(run = %run.id, %error, "snapshots of tasks stay behind");
     }
     if !uses(&run.workflow) {
         return Ok(Vec::new());

@@ -1,6 +1,5 @@
 //! A screen as a picture: every character where the terminal has it, whatever font there is.
 
-use std::fmt::Write as _;
 use vt100::{Cell, Color, Screen};
 
 const CELL_WIDTH: f32 = 8.4;
@@ -65,7 +64,7 @@ pub(super) fn picture(screen: &Screen, theme: Theme) -> String {
         height - 1.0
     );
     for (at, colour) in [red, yellow, green].into_iter().enumerate() {
-        let _ = writeln!(text, "<circle cx=\"{}\" cy=\"16\" r=\"5\" fill=\"{colour}\"/>", 20 + at * 18);
+        text.push_str(&format!("<circle cx=\"{}\" cy=\"16\" r=\"5\" fill=\"{colour}\"/>\n", 20 + at * 18));
     }
     for row in 0..rows {
         let mut column = 0;
@@ -105,12 +104,11 @@ fn write_run(text: &mut String, theme: Theme, cell: &Cell, (row, from, to): (u16
     let dim = if cell.dim() { " fill-opacity=\"0.65\"" } else { "" };
     let fill = theme.colour(cell.fgcolor());
     let shown = shown.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    let _ = writeln!(
-        text,
+    text.push_str(&format!(
         "<text x=\"{x:.1}\" y=\"{y:.1}\" textLength=\"{:.1}\" lengthAdjust=\"spacingAndGlyphs\" xml:space=\"preserve\" \
-         fill=\"{fill}\"{weight}{dim}>{shown}</text>",
+         fill=\"{fill}\"{weight}{dim}>{shown}</text>\n",
         f32::from(wide) * CELL_WIDTH
-    );
+    ));
 }
 
 #[test]

@@ -10,7 +10,6 @@ use crate::open::current_folder;
 use crate::print::{self, ERROR, FAINT, GOOD, HELP, styled};
 use lockgate_runner::root::Root;
 use serde::Serialize;
-use std::fmt::Write as _;
 use std::path::Path;
 
 /// Looks for what is wrong with this machine, the project and its database, and says how to mend it
@@ -95,18 +94,17 @@ fn text(checks: &[Check]) -> String {
         };
         let found = neutral::lines(&check.found);
         let mut lines = found.lines();
-        let _ = writeln!(
-            text,
-            "{}  {:<9} {}",
+        text.push_str(&format!(
+            "{}  {:<9} {}\n",
             styled(style, format_args!("{sign:<7}")),
             check.check,
             lines.next().unwrap_or_default()
-        );
+        ));
         for line in lines {
-            let _ = writeln!(text, "{:19} {line}", "");
+            text.push_str(&format!("{:19} {line}\n", ""));
         }
         for line in check.mend.as_deref().map(neutral::lines).unwrap_or_default().lines() {
-            let _ = writeln!(text, "{:19} {}", "", styled(HELP, line));
+            text.push_str(&format!("{:19} {}\n", "", styled(HELP, line)));
         }
     }
     text

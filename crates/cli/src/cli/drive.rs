@@ -55,8 +55,11 @@ impl Arguments {
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
     if arguments.in_background {
-        // It fails only for the leader of a group, which what was begun by another process is not.
-        let _ = rustix::process::setsid();
+        if let Err(error) = rustix::process::setsid() {
+            // It fails only for the leader of a group, which a process that another one started is not.
+            tracing::warn!(%error, "the process stays in the session of the terminal");
+        }
+        tracing::info!(pid = std::process::id(), "started in the background");
     }
     let project = crate::open::open(root)?;
     let unusable = |error: std::io::Error| {

@@ -14,7 +14,6 @@ use lockgate_runner::files::size_text;
 use lockgate_store::Unreferred;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -99,8 +98,10 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
     if !arguments.dry_run {
         let finished = |run: &RunId| standings.iter().any(|(known, standing)| known == run && *standing == Standing::Finished);
-        // Outside git there are no snapshots either.
-        let _ = forget_runs(project.root.dir(), finished, true);
+        if let Err(error) = forget_runs(project.root.dir(), finished, true) {
+            // Outside git there are no snapshots either.
+            tracing::debug!(%error, "snapshots of tasks are not removed");
+        }
     }
     let exit = if troubles.is_empty() { Exit::Done } else { Exit::Failed };
     if arguments.json {
@@ -151,23 +152,23 @@ fn text(found: &Found, values: Unreferred, root: &Path, dry_run: bool) -> String
         *count += usize::from(leftover.counts());
         *bytes += leftover.bytes;
         if dry_run {
-            let _ = writeln!(text, "{}", styled(FAINT, shown(&leftover.path, root)));
+            text.push_str(&format!("{}\n", styled(FAINT, shown(&leftover.path, root))));
         }
     }
     let word = if dry_run { "would remove" } else { "removed" };
     let mut total = values.bytes;
     for (kind, (count, bytes)) in &kinds {
         let count = (*count).max(1);
-        let _ = writeln!(text, "{word} {count} {}, {}", kind.words(count), size_text(*bytes));
+        text.push_str(&format!("{word} {count} {}, {}\n", kind.words(count), size_text(*bytes)));
         total += bytes;
     }
     if values.count > 0 {
         let what = counted(values.count, "stored value");
-        let _ = writeln!(text, "{word} {what} without reference, {}", size_text(values.bytes));
+        text.push_str(&format!("{word} {what} without reference, {}\n", size_text(values.bytes)));
     }
     if text.is_empty() {
         return "there is nothing to remove\n".to_owned();
     }
-    let _ = writeln!(text, "{} in all", size_text(total));
+    text.push_str(&format!("{} in all\n", size_text(total)));
     text
 }

@@ -12,7 +12,6 @@ use lockgate_engine::time::Timestamp;
 use lockgate_runner::load::load;
 use lockgate_store::{HoldFilter, ListedHold};
 use serde::Serialize;
-use std::fmt::Write as _;
 use std::path::Path;
 
 /// Lists all that waits for a person, longest first
@@ -94,13 +93,13 @@ fn text(line: &Line, goes_on: bool, now: Timestamp) -> String {
     text.extend(crate::run_text::deadline_line(&hold, now).map(|line| format!("  {line}\n")));
     text += &crate::run_text::shown_text(hold, "  ");
     if hold.text.is_some() {
-        let _ = writeln!(text, "  see it whole: {}", styled(HELP, format_args!("lockgate why {}", line.run)));
+        text.push_str(&format!("  see it whole: {}\n", styled(HELP, format_args!("lockgate why {}", line.run))));
     }
     if !hold.files.is_empty() {
-        let _ = writeln!(text, "  see them: {}", styled(HELP, format_args!("lockgate why {}", line.run)));
+        text.push_str(&format!("  see them: {}\n", styled(HELP, format_args!("lockgate why {}", line.run))));
     }
     for command in hold.next_commands(line.run.as_str(), !goes_on, now) {
-        let _ = writeln!(text, "  {}", styled(HELP, neutral::line(&command)));
+        text.push_str(&format!("  {}\n", styled(HELP, neutral::line(&command))));
     }
     text
 }

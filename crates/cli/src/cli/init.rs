@@ -103,7 +103,7 @@ fn make(path: &Path, content: &str) -> io::Result<bool> {
     let written = file.write_all(content.as_bytes()).and_then(|()| file.sync_all());
     if written.is_err() {
         // Half a file would be kept for good.
-        std::fs::remove_file(path).ok();
+        lockgate_store::cleanup::remove_file(path);
     }
     written.map(|()| true)
 }

@@ -79,7 +79,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     // Looked at in a folder beside its place, so that nobody meets it before it is known to be good.
     let aside = root.folder().join(format!("restore.new-{:032x}", u128::from_be_bytes(SystemClock.seed())));
     let restored = restore(file, &aside, &root).await;
-    std::fs::remove_dir_all(&aside).ok();
+    lockgate_store::cleanup::remove_dir(&aside);
     let restored = restored?;
     if arguments.json {
         print::json(&restored);

@@ -12,7 +12,6 @@ use lockgate_engine::run::index::StoredWord;
 use lockgate_engine::time::Timestamp;
 use lockgate_store::ListedRun;
 use serde::Serialize;
-use std::fmt::Write as _;
 use std::path::Path;
 
 /// Lists all runs, newest first
@@ -82,7 +81,7 @@ fn tell(lines: &[RunLine<'_>], now: Timestamp) {
         let phase = line.phase.map(|phase| format!(" in {phase}")).unwrap_or_default();
         let status = styled(line.status.style(), format_args!("{:<11}", line.status));
         let rest = neutral::line(&format!("{}{about}{phase}", line.workflow)).into_owned();
-        let _ = writeln!(text, "{}  {status}  {rest}  {}", styled(STRONG, line.run), moment::ago(now, line.changed_at));
+        text.push_str(&format!("{}  {status}  {rest}  {}\n", styled(STRONG, line.run), moment::ago(now, line.changed_at)));
     }
     print::data(&text);
 }

@@ -12,7 +12,6 @@ use lockgate_engine::words::counted;
 use lockgate_runner::verify::{verify_all, verify_one};
 use lockgate_store::{Finding, SqliteStore};
 use serde::Serialize;
-use std::fmt::Write as _;
 use std::path::Path;
 
 /// Checks that nothing was changed or lost: the chain of commits, stored values, folded states and lists
@@ -94,7 +93,7 @@ fn text(findings: &[Finding]) -> String {
     let mut text = String::new();
     for finding in findings {
         let run = finding.run.as_ref().map(|run| format!("run {run}, ")).unwrap_or_default();
-        let _ = writeln!(text, "{run}{}: {}", neutral::line(&finding.place), neutral::line(&finding.problem));
+        text.push_str(&format!("{run}{}: {}\n", neutral::line(&finding.place), neutral::line(&finding.problem)));
     }
     text
 }

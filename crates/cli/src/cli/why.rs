@@ -13,7 +13,6 @@ use lockgate_engine::run::pipeline::Lifecycle;
 use lockgate_engine::run::state::StepStatus;
 use lockgate_engine::time::Timestamp;
 use serde::Serialize;
-use std::fmt::Write as _;
 use std::path::Path;
 
 /// Says what a run waits for, since when, who can move it, and with which command
@@ -232,7 +231,7 @@ fn text(why: &Why, now: Timestamp) -> String {
     let mut text = format!("run {} is {}\n", styled(STRONG, &why.run), why.status);
     for reason in &why.reasons {
         for line in neutral::lines(&reason.what).lines() {
-            let _ = writeln!(text, "  {line}");
+            text.push_str(&format!("  {line}\n"));
         }
         if let Some(hold) = reason.hold.as_ref().filter(|hold| hold.is_open()) {
             text.extend(crate::run_text::deadline_line(&hold, now).map(|line| format!("  {line}\n")));
@@ -240,14 +239,14 @@ fn text(why: &Why, now: Timestamp) -> String {
         }
         for failure in &reason.failures {
             if reason.failures.len() > 1 {
-                let _ = writeln!(text, "  {}", neutral::line(&failure.id));
+                text.push_str(&format!("  {}\n", neutral::line(&failure.id)));
             }
             text += &crate::run_text::failure_text(failure, "  ");
         }
-        let _ = writeln!(text, "  since {} ({})", reason.since, moment::ago(now, reason.since));
-        let _ = writeln!(text, "  who can move it: {}", neutral::line(&reason.who));
+        text.push_str(&format!("  since {} ({})\n", reason.since, moment::ago(now, reason.since)));
+        text.push_str(&format!("  who can move it: {}\n", neutral::line(&reason.who)));
         for command in &reason.commands {
-            let _ = writeln!(text, "    {}", styled(HELP, neutral::line(command)));
+            text.push_str(&format!("    {}\n", styled(HELP, neutral::line(command))));
         }
     }
     text

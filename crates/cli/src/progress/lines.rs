@@ -14,7 +14,6 @@ use lockgate_runner::notifications::{
     AgentQuery, Answer, GapCheck, Kind, Note, Notification, PhaseEnd, Retry, Skip, StepOutcome, Warning,
 };
 use lockgate_runner::root::Step;
-use std::fmt::Write as _;
 use std::time::Duration;
 
 /// Writes the lines of a notification. A tree that shows what is running leaves less to say.
@@ -229,7 +228,7 @@ pub(crate) fn answered(label: &str, actor: Option<&Actor>, feedback: Option<&str
 }
 
 fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
-    let _ = writeln!(text, "{what}");
+    text.push_str(&format!("{what}\n"));
 }
 
 fn indented(text: &mut String, label: &str, what: &str) {

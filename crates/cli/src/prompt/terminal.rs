@@ -99,14 +99,23 @@ impl Terminal {
 
     fn release(&self) {
         print::terminal("\x1b[?2004l");
-        let _ = termios::tcsetattr(self.input.as_fd(), OptionalActions::Drain, &self.before);
+        self.set(&self.before);
     }
 
     fn retake(&self) {
-        let _ = termios::tcsetattr(self.input.as_fd(), OptionalActions::Drain, &self.during);
+        self.set(&self.during);
         // What was typed meanwhile was meant for somebody else.
-        let _ = termios::tcflush(self.input.as_fd(), QueueSelector::IFlush);
+        if let Err(error) = termios::tcflush(self.input.as_fd(), QueueSelector::IFlush) {
+            tracing::debug!(%error, "what was typed meanwhile is read as well");
+        }
         print::terminal("\x1b[?2004h");
+    }
+
+    /// Sets how the terminal treats its input; one that is gone has no settings.
+    fn set(&self, settings: &Termios) {
+        if let Err(error) = termios::tcsetattr(self.input.as_fd(), OptionalActions::Drain, settings) {
+            tracing::debug!(%error, "the settings of the terminal stay as they are");
+        }
     }
 
     /// How many characters fit on a line.
@@ -191,8 +200,10 @@ async fn until_it_ends(command: &mut Command, input: Vec<u8>, halt: Option<&Halt
             () = live::suspension() => live::stop().await,
         }
     }
-    if let Some(pid) = pid {
-        let _ = kill_process(pid, Signal::TERM);
+    if let Some(pid) = pid
+        && let Err(error) = kill_process(pid, Signal::TERM)
+    {
+        tracing::debug!(%error, "the program has ended already");
     }
     if let Ok(ended) = tokio::time::timeout(ENDS_WITHIN, child.wait()).await {
         return ended;

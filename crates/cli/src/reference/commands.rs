@@ -2,7 +2,6 @@
 
 use crate::cli;
 use clap::{Arg, Command};
-use std::fmt::Write as _;
 
 const BEGINNING: &str = "\
 # Commands
@@ -23,14 +22,14 @@ pub(super) fn page() -> String {
     text += "| command | what it does |\n| --- | --- |\n";
     for command in &commands {
         let name = command.get_name();
-        let _ = writeln!(text, "| [`{name}`](#lockgate-{name}) | {} |", about(command));
+        text.push_str(&format!("| [`{name}`](#lockgate-{name}) | {} |\n", about(command)));
     }
     text += "\n## Everywhere\n\n";
     let everywhere: Vec<&Arg> = program.get_arguments().filter(|argument| argument.is_global_set()).collect();
     text += &arguments(&everywhere);
     text += "\n## Exit codes\n\n";
     for paragraph in program.get_after_help().map(ToString::to_string).unwrap_or_default().split("\n\n") {
-        let _ = writeln!(text, "{}\n", paragraph.trim().trim_start_matches("Exit codes: "));
+        text.push_str(&format!("{}\n\n", paragraph.trim().trim_start_matches("Exit codes: ")));
     }
     for command in commands {
         text += &section(&command, "##", &format!("lockgate {}", command.get_name()));
@@ -71,7 +70,7 @@ fn arguments(arguments: &[&Arg]) -> String {
             false => String::new(),
         };
         let line = format!("`{}` | {}{words}", name(argument).replace('|', "\\|"), help.replace('|', "\\|"));
-        let _ = writeln!(text, "| {line} |");
+        text.push_str(&format!("| {line} |\n"));
     }
     text
 }

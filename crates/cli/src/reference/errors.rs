@@ -3,7 +3,6 @@
 use crate::code::Code;
 use crate::error_pages;
 use lockgate_engine::spec::code::ProblemCode;
-use std::fmt::Write as _;
 
 const BEGINNING: &str = "\
 # Errors
@@ -22,11 +21,11 @@ pub(super) fn page() -> String {
     let mut text = BEGINNING.to_owned();
     text += "## Problems of workflow files\n\n| code | meaning |\n| --- | --- |\n";
     for code in ProblemCode::ALL {
-        let _ = writeln!(text, "| {} |", told(code.text()));
+        text.push_str(&format!("| {} |\n", told(code.text())));
     }
     text += "\n## Errors of commands\n\n| code | meaning | exit code |\n| --- | --- | --- |\n";
     for code in Code::ALL {
-        let _ = writeln!(text, "| {} | {} |", told(code.text()), crate::exit::Exit::of_error(*code).code());
+        text.push_str(&format!("| {} | {} |\n", told(code.text()), crate::exit::Exit::of_error(*code).code()));
     }
     text
 }

@@ -2,7 +2,6 @@
 
 use super::table::{self, Style};
 use serde_json::Value;
-use std::fmt::Write as _;
 
 const BEGINNING: &str = "\
 # Keys of workflow files
@@ -60,7 +59,7 @@ fn references(schema: &Value, found: &mut Vec<String>) {
 }
 
 fn part(text: &mut String, name: &str, schema: &Value) {
-    let _ = writeln!(text, "## {name}\n\n{}", table::keys(schema, Style::Format));
+    text.push_str(&format!("## {name}\n\n{}\n", table::keys(schema, Style::Format)));
     for (rule, word) in [("oneOf", "Exactly one"), ("anyOf", "At least one")] {
         let names: Vec<String> = schema[rule]
             .as_array()
@@ -74,7 +73,7 @@ fn part(text: &mut String, name: &str, schema: &Value) {
             .filter(|names| !names.is_empty())
             .collect();
         if !names.is_empty() {
-            let _ = writeln!(text, "{word} of {} is needed.\n", names.join(", "));
+            text.push_str(&format!("{word} of {} is needed.\n\n", names.join(", ")));
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use super::table::{self, Style};
 use serde_json::Value;
-use std::fmt::Write as _;
 
 const BEGINNING: &str = "\
 # JSON output
@@ -27,12 +26,12 @@ pub(super) fn page(schema: &Value) -> String {
     commands.sort_by_key(|(name, _)| *name);
     for (name, shape) in commands {
         let about = shape["description"].as_str().unwrap_or_default();
-        let _ = writeln!(text, "| `{name}` | {} | {about} |", table::kind(shape, Style::Output));
+        text.push_str(&format!("| `{name}` | {} | {about} |\n", table::kind(shape, Style::Output)));
     }
     text += "| any of them | [error](#error) | Where it could not do what was asked. |\n\n";
     for (name, definition) in schema["$defs"].as_object().into_iter().flatten() {
         let about = definition["description"].as_str().unwrap_or_default();
-        let _ = writeln!(text, "## {name}\n\n{about}\n");
+        text.push_str(&format!("## {name}\n\n{about}\n\n"));
         match definition.get("properties") {
             Some(_) => text += &table::keys(definition, Style::Output),
             None => text += &format!("{}\n", table::kind(definition, Style::Output)),

@@ -1,7 +1,6 @@
 //! The keys of a JSON Schema as a Markdown table.
 
 use serde_json::Value;
-use std::fmt::Write as _;
 
 /// What a table is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,15 +27,18 @@ pub(super) fn keys(schema: &Value, style: Style) -> String {
         let needed = required.contains(&name.as_str());
         let about = key["description"].as_str().unwrap_or_default().replace('|', "\\|");
         let kind = kind(key, style);
-        let _ = match style {
+        match style {
             Style::Format => {
                 let default =
                     key.get("default").map(|default| code(&default.as_str().map_or(default.to_string(), str::to_owned)));
                 let default = if needed { "required".to_owned() } else { default.unwrap_or_default() };
-                writeln!(text, "| `{name}` | {kind} | {default} | {about} |")
+                text.push_str(&format!("| `{name}` | {kind} | {default} | {about} |\n"));
             }
-            Style::Output => writeln!(text, "| `{name}`{} | {kind} | {about} |", if needed { "" } else { ", where it applies" }),
-        };
+            Style::Output => {
+                let optional = if needed { "" } else { ", where it applies" };
+                text.push_str(&format!("| `{name}`{optional} | {kind} | {about} |\n"));
+            }
+        }
     }
     text
 }

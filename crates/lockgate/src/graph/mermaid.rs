@@ -2,7 +2,6 @@
 
 use super::links::{self, Node};
 use super::{Drawing, Mark, PhaseBox};
-use std::fmt::Write as _;
 
 /// Colours that can be read on light and dark pages.
 const CLASSES: [(Mark, &str); 8] = [
@@ -24,22 +23,21 @@ pub fn write(drawing: &Drawing) -> String {
     }
     for at in 0..drawing.phases.len() {
         if at + 1 < drawing.phases.len() {
-            let _ = writeln!(text, "  p{at} --> p{}", at + 1);
+            text.push_str(&format!("  p{at} --> p{}\n", at + 1));
         }
         for (option, to) in links::options(drawing, at) {
             let words = drawing.words(&option.leads).map(|words| format!(" ({words})")).unwrap_or_default();
             // To a node of the phase, not to the phase: nothing may point at what it lies in.
-            let _ = writeln!(
-                text,
-                "  p{at}c -. \"{}\" .-> {}",
+            text.push_str(&format!(
+                "  p{at}c -. \"{}\" .-> {}\n",
                 escaped(&format!("{}{words}", option.label)),
                 first_node(&drawing.phases[to], to)
-            );
+            ));
         }
     }
     if drawing.status.is_some() {
         for (mark, style) in CLASSES {
-            let _ = writeln!(text, "  classDef {} {style}", mark.class());
+            text.push_str(&format!("  classDef {} {style}\n", mark.class()));
         }
     }
     text
@@ -56,27 +54,27 @@ fn first_node(phase: &PhaseBox, at: usize) -> String {
 
 fn subgraph(text: &mut String, at: usize, phase: &PhaseBox) {
     let name = phase.name.as_deref().map(|name| format!(": {name}")).unwrap_or_default();
-    let _ = writeln!(text, "  subgraph p{at}[\"{}\"]", label(&format!("{}{name}", phase.id), phase.mark));
-    let _ = writeln!(text, "    direction LR");
+    text.push_str(&format!("  subgraph p{at}[\"{}\"]\n", label(&format!("{}{name}", phase.id), phase.mark)));
+    text.push_str("    direction LR\n");
     for (number, task) in phase.tasks.iter().enumerate() {
-        let _ = writeln!(text, "    p{at}t{number}[\"{}\"]{}", label(&task.label, task.mark), class(task.mark));
+        text.push_str(&format!("    p{at}t{number}[\"{}\"]{}\n", label(&task.label, task.mark), class(task.mark)));
     }
     for (number, gate) in phase.gates.iter().enumerate() {
-        let _ = writeln!(text, "    p{at}g{number}{{{{\"{}\"}}}}{}", label(&gate.label, gate.mark), class(gate.mark));
+        text.push_str(&format!("    p{at}g{number}{{{{\"{}\"}}}}{}\n", label(&gate.label, gate.mark), class(gate.mark)));
     }
     if let Some(checkpoint) = &phase.checkpoint {
-        let _ = writeln!(text, "    p{at}c{{\"{}\"}}{}", label(&checkpoint.prompt, checkpoint.mark), class(checkpoint.mark));
+        text.push_str(&format!("    p{at}c{{\"{}\"}}{}\n", label(&checkpoint.prompt, checkpoint.mark), class(checkpoint.mark)));
     }
     if phase.tasks.is_empty() && phase.gates.is_empty() && phase.checkpoint.is_none() {
         // A subgraph without a node is not drawn.
-        let _ = writeln!(text, "    p{at}t0[\" \"]");
+        text.push_str(&format!("    p{at}t0[\" \"]\n"));
     }
     for (from, to) in links::within(phase) {
-        let _ = writeln!(text, "    {} --> {}", node(at, from), node(at, to));
+        text.push_str(&format!("    {} --> {}\n", node(at, from), node(at, to)));
     }
-    let _ = writeln!(text, "  end");
+    text.push_str("  end\n");
     if let Some(mark) = phase.mark {
-        let _ = writeln!(text, "  class p{at} {}", mark.class());
+        text.push_str(&format!("  class p{at} {}\n", mark.class()));
     }
 }
 
@@ -106,7 +104,7 @@ fn escaped(text: &str) -> String {
         if character.is_alphanumeric() || matches!(character, ' ' | '.' | ',' | ':' | '?' | '!' | '/' | '+' | '-') {
             escaped.push(character);
         } else {
-            let _ = write!(escaped, "#{};", character as u32);
+            escaped.push_str(&format!("#{};", character as u32));
         }
     }
     escaped

@@ -8,7 +8,6 @@ use lockgate_engine::run::state::StepStatus;
 use lockgate_engine::words::counted;
 use lockgate_runner::files::size_text;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::time::Duration;
 
 /// A task that became more than so many is one row, with rows for those that did not go well only.
@@ -32,10 +31,10 @@ pub fn markdown(summary: &Summary) -> String {
     if !summary.deliverables.is_empty() || summary.finalization.is_some() {
         text += "\n## Produced\n\n| file | size | by |\n| --- | --- | --- |\n";
         for file in &summary.deliverables {
-            let _ = writeln!(text, "| {} | {} | {} |", plain(&file.path), size_text(file.size_bytes), plain(&file.task));
+            text.push_str(&format!("| {} | {} | {} |\n", plain(&file.path), size_text(file.size_bytes), plain(&file.task)));
         }
         if let Some(file) = &summary.finalization {
-            let _ = writeln!(text, "| {} | {} | the finalization |", plain(&file.path), size_text(file.size_bytes));
+            text.push_str(&format!("| {} | {} | the finalization |\n", plain(&file.path), size_text(file.size_bytes)));
         }
     }
     section(&mut text, "Gap checks", &summary.gap_checks, gap_check);
@@ -47,19 +46,19 @@ pub fn markdown(summary: &Summary) -> String {
     section(&mut text, "Worktrees", &summary.worktrees, |worktree| format!("- {}\n", plain(&worktree.line())));
     section(&mut text, "Warnings", &summary.warnings, |warning| format!("- {}\n", indented(warning)));
     if summary.used.calls > 0 {
-        let _ = write!(text, "\n## Used\n\n{}\n", used(&summary.used));
+        text.push_str(&format!("\n## Used\n\n{}\n", used(&summary.used)));
     }
     text
 }
 
 fn beginning(text: &mut String, summary: &Summary) {
     let about = summary.feature.as_deref().map(|feature| format!(" ({})", plain(feature))).unwrap_or_default();
-    let _ = writeln!(text, "# {}{about}: {}\n", plain(&summary.workflow), summary.status);
-    let _ = write!(text, "Run {} began {}", summary.run, summary.started_at);
-    let _ = match summary.ended_at {
-        Some(ended) => writeln!(text, " and ended {ended}."),
-        None => writeln!(text, "."),
-    };
+    text.push_str(&format!("# {}{about}: {}\n\n", plain(&summary.workflow), summary.status));
+    text.push_str(&format!("Run {} began {}", summary.run, summary.started_at));
+    match summary.ended_at {
+        Some(ended) => text.push_str(&format!(" and ended {ended}.\n")),
+        None => text.push_str(".\n"),
+    }
     let so_far = if summary.ended_at.is_some() { "It took" } else { "So far it took" };
     let stopped = match summary.stopped_ms {
         // The moment between two processes is not worth a word.
@@ -70,18 +69,18 @@ fn beginning(text: &mut String, summary: &Summary) {
         0 => "no waiting for people".to_owned(),
         waited => format!("{} of waiting for people", took(waited)),
     };
-    let _ = writeln!(text, "{so_far} {}, with {waited}{stopped}.", took(summary.took_ms));
+    text.push_str(&format!("{so_far} {}, with {waited}{stopped}.\n", took(summary.took_ms)));
     if let Some(error) = &summary.error {
-        let _ = writeln!(text, "\nError: {}", indented(error));
+        text.push_str(&format!("\nError: {}\n", indented(error)));
     }
     if let Some(cancelled) = &summary.cancelled {
-        let _ = writeln!(text, "\nCancelled {}", indented(&cancelled.words()));
+        text.push_str(&format!("\nCancelled {}\n", indented(&cancelled.words())));
     }
 }
 
 pub(super) fn section<T>(text: &mut String, title: &str, items: &[T], line: impl Fn(&T) -> String) {
     if !items.is_empty() {
-        let _ = write!(text, "\n## {title}\n\n");
+        text.push_str(&format!("\n## {title}\n\n"));
         items.iter().for_each(|item| *text += &line(item));
     }
 }
@@ -89,12 +88,12 @@ pub(super) fn section<T>(text: &mut String, title: &str, items: &[T], line: impl
 fn phase_text(text: &mut String, phase: &PhaseDone) {
     let again = if phase.iteration > 1 { format!(", execution {}", phase.iteration) } else { String::new() };
     if phase.status == PhaseOutcome::Skipped {
-        let _ = write!(text, "\n### {}: passed over\n", plain(&phase.id));
+        text.push_str(&format!("\n### {}: passed over\n", plain(&phase.id)));
         return;
     }
-    let _ = write!(text, "\n### {}{again}: {} after {}\n\n", plain(&phase.id), phase.status.word(), took(phase.took_ms));
+    text.push_str(&format!("\n### {}{again}: {} after {}\n\n", plain(&phase.id), phase.status.word(), took(phase.took_ms)));
     if let Some(feedback) = &phase.feedback {
-        let _ = write!(text, "Asked for again with: {}\n\n", indented(feedback));
+        text.push_str(&format!("Asked for again with: {}\n\n", indented(feedback)));
     }
     let mut rows = task_rows(&phase.tasks);
     rows.extend(phase.gates.iter().map(|gate| row(format!("gate {}", plain(&gate.id)), gate)));
@@ -105,10 +104,10 @@ fn phase_text(text: &mut String, phase: &PhaseDone) {
     let agents = phase.tasks.iter().any(|task| task.used.calls > 0);
     let columns = if agents { 7 } else { 4 };
     let titles = ["task", "result", "attempts", "time", "agent", "tokens", "cost"];
-    let _ = writeln!(text, "| {} |", titles[..columns].join(" | "));
-    let _ = writeln!(text, "|{}", " --- |".repeat(columns));
+    text.push_str(&format!("| {} |\n", titles[..columns].join(" | ")));
+    text.push_str(&format!("|{}\n", " --- |".repeat(columns)));
     for row in rows {
-        let _ = writeln!(text, "| {} |", row[..columns].join(" | "));
+        text.push_str(&format!("| {} |\n", row[..columns].join(" | ")));
     }
 }
 
@@ -204,16 +203,16 @@ pub(super) fn asked(asked: &Asked) -> String {
         (Some(answer), _) => {
             let by =
                 asked.by.as_ref().map_or_else(|| "lockgate".to_owned(), |by| plain(&phrases::by_channel(&by.name, by.channel)));
-            let _ = writeln!(text, "  - **{}** by {by}, after {waited}{again}", plain(answer));
+            text.push_str(&format!("  - **{}** by {by}, after {waited}{again}\n", plain(answer)));
             if let Some(feedback) = &asked.feedback {
-                let _ = writeln!(text, "  - feedback: {}", indented(feedback).replace('\n', "\n  "));
+                text.push_str(&format!("  - feedback: {}\n", indented(feedback).replace('\n', "\n  ")));
             }
         }
         (None, AskedState::Void) => {
-            let _ = writeln!(text, "  - no answer was needed any more, after {waited}{again}");
+            text.push_str(&format!("  - no answer was needed any more, after {waited}{again}\n"));
         }
         (None, AskedState::Open | AskedState::Answered) => {
-            let _ = writeln!(text, "  - no answer yet, for {waited}{again}");
+            text.push_str(&format!("  - no answer yet, for {waited}{again}\n"));
         }
     }
     text
@@ -227,10 +226,10 @@ fn gap_check(check: &GapCheckDone) -> String {
     };
     let mut text = format!("- {}, check {}: {}{follows}\n", plain(&check.phase), check.round, plain(&check.status));
     for told in check.message.iter().chain(&check.gaps) {
-        let _ = writeln!(text, "  - {}", indented(told).replace('\n', "\n  "));
+        text.push_str(&format!("  - {}\n", indented(told).replace('\n', "\n  ")));
     }
     if !check.agents.is_empty() {
-        let _ = writeln!(text, "  - called: {}", plain(&check.agents.join(", ")));
+        text.push_str(&format!("  - called: {}\n", plain(&check.agents.join(", "))));
     }
     text
 }
@@ -248,8 +247,8 @@ pub(super) fn authentication_gates(text: &mut String, summary: &Summary, gates: 
     *text += "\n## Authentication Gates\n\nDuring execution, these authentication requirements were handled:\n\n";
     for (index, gate) in gates.iter().enumerate() {
         let title = gate.title.as_deref().unwrap_or_default();
-        let _ = writeln!(text, "{}. Task {}: authentication was required", index + 1, plain(title));
-        let _ = writeln!(text, "   - Paused for {}", plain(gate.login.as_deref().unwrap_or("a login")));
+        text.push_str(&format!("{}. Task {}: authentication was required\n", index + 1, plain(title)));
+        text.push_str(&format!("   - Paused for {}\n", plain(gate.login.as_deref().unwrap_or("a login"))));
         let result = match (gate.answer.as_deref(), ended(summary, gate)) {
             (None, _) => "Still waits for it".to_owned(),
             (Some("Done"), Some(StepStatus::Done)) => "Resumed after authentication\n   - Finished successfully".to_owned(),
@@ -261,7 +260,7 @@ pub(super) fn authentication_gates(text: &mut String, summary: &Summary, gates: 
             }
             (Some(answer), _) => plain(answer),
         };
-        let _ = writeln!(text, "   - {result}");
+        text.push_str(&format!("   - {result}\n"));
     }
     *text += "\nThese are normal gates, not errors.\n";
 }

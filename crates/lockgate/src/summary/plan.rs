@@ -7,7 +7,6 @@ use lockgate_engine::run::Run;
 use lockgate_engine::run::state::StepStatus;
 use lockgate_engine::spec::workflow::PlanPart;
 use lockgate_engine::words::counted;
-use std::fmt::Write as _;
 
 /// What the second line of such a file says, with the run: without it somebody else wrote the file.
 pub const MARK: &str = "lockgate_run: ";
@@ -15,13 +14,13 @@ pub const MARK: &str = "lockgate_run: ";
 /// The summary as Markdown; `files` gives the files of a commit.
 pub fn markdown(summary: &Summary, run: &Run, part: &PlanPart, files: &dyn Fn(&str) -> Vec<String>) -> String {
     let mut text = format!("---\n{MARK}{}\nsummary_of: {}\n---\n\n", summary.run, part.id);
-    let _ = writeln!(text, "# Plan {}: {}\n", plain(&part.id), summary.status);
+    text.push_str(&format!("# Plan {}: {}\n\n", plain(&part.id), summary.status));
     if !part.purpose.is_empty() {
-        let _ = writeln!(text, "{}\n", plain(&part.purpose));
+        text.push_str(&format!("{}\n\n", plain(&part.purpose)));
     }
     let ended = summary.ended_at.map_or_else(String::new, |ended| format!(" and ended {ended}"));
     let waited = took(summary.waited_ms);
-    let _ = writeln!(text, "It began {}{ended}, with {waited} of waiting for people.", summary.started_at);
+    text.push_str(&format!("It began {}{ended}, with {waited} of waiting for people.\n", summary.started_at));
     text += "\n## Tasks\n\n| task | name | result | attempts | commit | files |\n| --- | --- | --- | --- | --- | --- |\n";
     let declared = run.workflow.phase(part.phase.as_str());
     let mut deviations = Vec::new();
@@ -40,7 +39,7 @@ pub fn markdown(summary: &Summary, run: &Run, part: &PlanPart, files: &dyn Fn(&s
         let changed = if changed.is_empty() { "-".to_owned() } else { plain(&changed.join(", ")) };
         let attempts = task.attempts.len();
         let (name, status) = (plain(name), words(task.status.word()));
-        let _ = writeln!(text, "| {number} | {name} | {status} | {attempts} | {} | {changed} |", plain(&commit));
+        text.push_str(&format!("| {number} | {name} | {status} | {attempts} | {} | {changed} |\n", plain(&commit)));
         deviations.extend(deviation(number, &name, task, planned.is_some_and(|task| task.agent().is_some())));
     }
     let gates: Vec<&TaskDone> = last_phase(summary, part).into_iter().flat_map(|phase| &phase.gates).collect();
@@ -48,7 +47,7 @@ pub fn markdown(summary: &Summary, run: &Run, part: &PlanPart, files: &dyn Fn(&s
     if !gates.is_empty() {
         text += "\n## Must-haves\n\n| gate | result |\n| --- | --- |\n";
         for gate in gates {
-            let _ = writeln!(text, "| {} | {} |", plain(&gate.id), words(gate.status.word()));
+            text.push_str(&format!("| {} | {} |\n", plain(&gate.id), words(gate.status.word())));
             if gate.status != StepStatus::Passed {
                 let why = gate.reason.as_deref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();
                 deviations.push(format!("gate {} {}{why}", plain(&gate.id), words(gate.status.word())));

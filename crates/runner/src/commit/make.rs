@@ -125,7 +125,9 @@ fn commit_tree(repository: &Repository, tree: &str, message: &Message) -> Result
     let index = repository.own_index()?;
     index.run(&["read-tree", "--reset", tree], b"")?;
     // Without the times of the files, hooks would find all of them changed. It fails where some are.
-    let _ = index.run(&["update-index", "-q", "--refresh"], b"");
+    if let Err(error) = index.run(&["update-index", "-q", "--refresh"], b"") {
+        tracing::debug!(%error, "the index is not refreshed; git compares more files");
+    }
     let mut command = git_command(&repository.top);
     // Background maintenance would be killed together with the commit, so it is off.
     command.args(["-c", "gc.auto=0", "-c", "maintenance.auto=false"]);

@@ -19,7 +19,6 @@ use cap_std::fs::{Dir, FileType, PermissionsExt};
 use lockgate_engine::digest::Digest;
 use rustix::fs::OFlags;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -106,7 +105,7 @@ pub(super) fn list(base: &Dir, most: Most, is_own: bool, linked: Linked<'_>) -> 
         };
         let Some(what) = what else { continue };
         listing.files += u64::from(below.kind.is_file());
-        let _ = writeln!(listing.text, "{what} {}", escaped(path));
+        listing.text.push_str(&format!("{what} {}\n", escaped(path)));
     }
     Ok(listing)
 }
@@ -172,13 +171,13 @@ pub(super) fn escaped(path: &Path) -> String {
             match character {
                 '\\' => text.push_str("\\\\"),
                 character if character.is_control() => {
-                    let _ = write!(text, "\\u{{{:x}}}", u32::from(character));
+                    text.push_str(&format!("\\u{{{:x}}}", u32::from(character)));
                 }
                 character => text.push(character),
             }
         }
         for byte in chunk.invalid() {
-            let _ = write!(text, "\\x{byte:02x}");
+            text.push_str(&format!("\\x{byte:02x}"));
         }
     }
     text

@@ -9,7 +9,6 @@ use cap_std::fs::Dir;
 use lockgate_engine::digest::Digest;
 use rustix::fs::OFlags;
 use std::ffi::OsStr;
-use std::fmt::Write as _;
 use std::io::Read;
 use std::path::{Component, Path};
 
@@ -49,7 +48,7 @@ pub(super) fn digest(base: &Dir, git: &Below, most: Most, linked: Linked<'_>) ->
             continue;
         }
         if let Some(what) = line(&dir, &below, most.bytes, &mut left)? {
-            let _ = write!(text, "\n{what} {}", escaped(&below.path));
+            text.push_str(&format!("\n{what} {}", escaped(&below.path)));
         }
     }
     Ok(Some(Digest::of(text.as_bytes())))

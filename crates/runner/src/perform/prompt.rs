@@ -7,7 +7,6 @@ use lockgate_engine::run::event::AttemptReason;
 use lockgate_engine::run::phase::TaskRun;
 use lockgate_engine::spec::workflow::{AgentWork, Phase, Prompt};
 use lockgate_engine::template::TemplateError;
-use std::fmt::Write as _;
 
 /// Nobody knows how far it had come.
 const CUT_OFF: &str = "An earlier attempt at this was cut off before it ended, so some of it may be done, and something may be half done. Look at what is \
@@ -71,33 +70,33 @@ impl Around {
         let mut facts = String::new();
         if !own {
             if let Some(feature) = &self.feature {
-                let _ = writeln!(facts, "Feature: {feature}");
+                facts.push_str(&format!("Feature: {feature}\n"));
             }
-            let _ = writeln!(facts, "Phase: {}", self.title);
+            facts.push_str(&format!("Phase: {}\n", self.title));
         }
         if !self.skills.is_empty() {
-            let _ = writeln!(facts, "Use these skills: {}", self.skills.join(", "));
+            facts.push_str(&format!("Use these skills: {}\n", self.skills.join(", ")));
         }
         if !self.config.is_empty() {
-            let _ = writeln!(facts, "Configuration:\n{}", self.config);
+            facts.push_str(&format!("Configuration:\n{}\n", self.config));
         }
         if let Some(path) = output_path {
-            let _ = writeln!(facts, "Write your result to this file: {path}");
+            facts.push_str(&format!("Write your result to this file: {path}\n"));
         }
         if let Some(schema) = &self.schema {
-            let _ = writeln!(facts, "Answer with JSON alone, which must fit this JSON Schema:\n{schema}");
+            facts.push_str(&format!("Answer with JSON alone, which must fit this JSON Schema:\n{schema}\n"));
         }
         if let Some(feedback) = self.feedback.as_ref().filter(|_| !self.tells_feedback()) {
-            let _ = writeln!(facts, "This was done before, and a person or a check said about it:\n{feedback}");
+            facts.push_str(&format!("This was done before, and a person or a check said about it:\n{feedback}\n"));
         }
         if self.cut_off {
-            let _ = writeln!(facts, "{CUT_OFF}");
+            facts.push_str(&format!("{CUT_OFF}\n"));
         }
         if let Some(continuation) = &self.continuation {
-            let _ = writeln!(facts, "{continuation}");
+            facts.push_str(&format!("{continuation}\n"));
         }
         if !facts.is_empty() {
-            let _ = write!(text, "\n\n---\n{}", facts.trim_end());
+            text.push_str(&format!("\n\n---\n{}", facts.trim_end()));
         }
         Ok(text)
     }

@@ -41,7 +41,7 @@ pub(super) async fn checks(root: &Root) -> Vec<Check> {
 fn folder(root: &Root) -> Check {
     let probe = root.folder().join(format!(".lockgate-{:032x}.tmp", u128::from_be_bytes(SystemClock.seed())));
     let written = std::fs::File::create_new(&probe);
-    std::fs::remove_file(&probe).ok();
+    lockgate_store::cleanup::remove_file(&probe);
     let folder = root.folder().display().to_string();
     match written {
         Err(error) => Check::wrong("project", format!("{folder} cannot be written: {error}"), "make it writable for you"),

@@ -5,7 +5,6 @@ mod place;
 use super::fit;
 use super::{CheckpointBox, Drawing, GateBox, Mark, PhaseBox, layers};
 use place::{Item, Picture, Placed};
-use std::fmt::Write as _;
 use unicode_width::UnicodeWidthStr;
 
 /// Around the whole picture.
@@ -54,25 +53,23 @@ pub fn write(drawing: &Drawing) -> String {
     let width = cards.iter().map(|card| card.width).fold(least, f64::max);
     let mut body = String::new();
     let state = drawing.status.map(|status| format!("{DOT}{} {status}", Mark::of_run(status).sign())).unwrap_or_default();
-    let _ = writeln!(
-        body,
-        "<text class=\"title\" x=\"{MARGIN}\" y=\"{}\">{}<tspan class=\"faint\">{}</tspan></text>",
+    body.push_str(&format!(
+        "<text class=\"title\" x=\"{MARGIN}\" y=\"{}\">{}<tspan class=\"faint\">{}</tspan></text>\n",
         MARGIN + 16.0,
         escaped(&title),
         escaped(&state)
-    );
+    ));
     let mut y = MARGIN + 36.0;
     for (at, card) in cards.iter().enumerate() {
         if at > 0 {
             arrow(&mut body, (MARGIN + 40.0, y - GAP), (MARGIN + 40.0, y));
         }
         let class = drawing.phases[at].mark.map_or("phase", phase_class);
-        let _ = writeln!(
-            body,
-            "<rect class=\"{class}\" x=\"{MARGIN}\" y=\"{y}\" width=\"{width}\" height=\"{}\" rx=\"10\"/>",
+        body.push_str(&format!(
+            "<rect class=\"{class}\" x=\"{MARGIN}\" y=\"{y}\" width=\"{width}\" height=\"{}\" rx=\"10\"/>\n",
             card.height
-        );
-        let _ = writeln!(body, "<g transform=\"translate({},{})\">\n{}</g>", MARGIN + PADDING, y, card.body);
+        ));
+        body.push_str(&format!("<g transform=\"translate({},{})\">\n{}</g>\n", MARGIN + PADDING, y, card.body));
         y += card.height + GAP;
     }
     let (width, height) = (width + 2.0 * MARGIN, y - GAP + MARGIN);
@@ -107,16 +104,15 @@ fn card(drawing: &Drawing, phase: &PhaseBox) -> Card {
     let name = phase.name.as_deref().map(|name| format!("{DOT}{}", fit(name, 60))).unwrap_or_default();
     let mut rest = name;
     if phase.iteration > 1 {
-        let _ = write!(rest, "{DOT}execution {}", phase.iteration);
+        rest.push_str(&format!("{DOT}execution {}", phase.iteration));
     }
     rest += &phase.mark.map(|mark| format!("{DOT}{}", mark.word())).unwrap_or_default();
     let id = fit(&phase.id, LONGEST);
-    let _ = writeln!(
-        card.body,
-        "<text class=\"head\" y=\"24\">{}<tspan class=\"faint\">{}</tspan></text>",
+    card.body.push_str(&format!(
+        "<text class=\"head\" y=\"24\">{}<tspan class=\"faint\">{}</tspan></text>\n",
         escaped(&format!("{sign}{id}")),
         escaped(&rest)
-    );
+    ));
     card.width = 2.0 * PADDING + (sign.width() + id.width() + rest.width()) as f64 * 8.2;
     if !phase.tasks.is_empty() {
         card.add(8.0, tasks(phase));
@@ -196,15 +192,14 @@ fn checkpoint_panel(card: &mut Card, drawing: &Drawing, checkpoint: &CheckpointB
     let sign = checkpoint.mark.map(|mark| format!("{} ", mark.sign())).unwrap_or_default();
     let when = if checkpoint.conditional { "checkpoint, if its condition holds" } else { "checkpoint" };
     let state = checkpoint.mark.map(|mark| format!(": {}", mark.word())).unwrap_or_default();
-    let _ = writeln!(
-        inside.body,
-        "<text class=\"faint\" x=\"14\" y=\"{}\">{}</text>",
+    inside.body.push_str(&format!(
+        "<text class=\"faint\" x=\"14\" y=\"{}\">{}</text>\n",
         inside.height + 11.0,
         escaped(&format!("{sign}{when}{state}"))
-    );
+    ));
     inside.height += 20.0;
     for line in lines(&checkpoint.prompt) {
-        let _ = writeln!(inside.body, "<text x=\"14\" y=\"{}\">{}</text>", inside.height + 13.0, escaped(&line));
+        inside.body.push_str(&format!("<text x=\"14\" y=\"{}\">{}</text>\n", inside.height + 13.0, escaped(&line)));
         inside.height += 19.0;
         inside.width = inside.width.max((line.width() as f64).mul_add(SENTENCE_LETTER, 28.0));
     }
@@ -219,7 +214,8 @@ fn checkpoint_panel(card: &mut Card, drawing: &Drawing, checkpoint: &CheckpointB
     inside.add(6.0, row);
     let height = inside.height + 12.0 - top;
     let class = checkpoint.mark.filter(|mark| *mark == Mark::Asking).map_or("ask", Mark::class);
-    let _ = writeln!(card.body, "<rect class=\"{class}\" y=\"{top}\" width=\"{}\" height=\"{height}\" rx=\"8\"/>", inside.width);
+    card.body
+        .push_str(&format!("<rect class=\"{class}\" y=\"{top}\" width=\"{}\" height=\"{height}\" rx=\"8\"/>\n", inside.width));
     card.body += &inside.body;
     card.width = card.width.max(inside.width + 2.0 * PADDING);
     card.height = top + height;
@@ -235,7 +231,7 @@ fn lines(prompt: &str) -> Vec<String> {
             lines.push(word);
         } else {
             let space = if lines[last].is_empty() { "" } else { " " };
-            let _ = write!(lines[last], "{space}{word}");
+            lines[last].push_str(&format!("{space}{word}"));
         }
     }
     if lines.len() > PROMPT.1 {
@@ -248,17 +244,16 @@ fn lines(prompt: &str) -> Vec<String> {
 fn boxed(body: &mut String, placed: &Placed, down: f64) {
     let Placed { item, x, y } = placed;
     let y = y + down;
-    let _ = writeln!(
-        body,
+    body.push_str(&format!(
         "<g><title>{}</title><rect class=\"{}\" x=\"{x}\" y=\"{y}\" width=\"{}\" height=\"{BOX}\" rx=\"6\"/>\
-         <text class=\"m\" x=\"{}\" y=\"{}\">{}</text></g>",
+         <text class=\"m\" x=\"{}\" y=\"{}\">{}</text></g>\n",
         escaped(&item.told),
         item.class.trim(),
         item.width,
         x + 12.0,
         y + 19.5,
         escaped(&item.label)
-    );
+    ));
 }
 
 /// A line through some points: level at each of them, a gentle curve between two.
@@ -267,18 +262,18 @@ fn path(body: &mut String, points: &[(f64, f64)], down: f64) {
     for (at, (x, y)) in points.iter().enumerate() {
         let y = y + down;
         if at == 0 {
-            let _ = write!(curve, "M{x} {y}");
+            curve.push_str(&format!("M{x} {y}"));
             continue;
         }
         let (before, height) = (points[at - 1].0, points[at - 1].1 + down);
         let middle = f64::midpoint(before, *x);
-        let _ = write!(curve, "C{middle} {height} {middle} {y} {x} {y}");
+        curve.push_str(&format!("C{middle} {height} {middle} {y} {x} {y}"));
     }
-    let _ = writeln!(body, "<path class=\"line\" marker-end=\"url(#tip)\" d=\"{curve}\"/>");
+    body.push_str(&format!("<path class=\"line\" marker-end=\"url(#tip)\" d=\"{curve}\"/>\n"));
 }
 
 fn arrow(body: &mut String, from: (f64, f64), to: (f64, f64)) {
-    let _ = writeln!(body, "<path class=\"line\" marker-end=\"url(#tip)\" d=\"M{} {}L{} {}\"/>", from.0, from.1, to.0, to.1);
+    body.push_str(&format!("<path class=\"line\" marker-end=\"url(#tip)\" d=\"M{} {}L{} {}\"/>\n", from.0, from.1, to.0, to.1));
 }
 
 /// Text for XML, in which some characters cannot stand at all.
