@@ -121,9 +121,9 @@ impl FileLine {
 /// What a task does, with questions named as such.
 fn kind(work: &Work) -> String {
     match work {
-        Work::Checkpoint(checkpoint) => match checkpoint.word() {
-            word @ "checkpoint" => word.to_owned(),
-            word => format!("checkpoint:{word}"),
+        Work::Checkpoint(checkpoint) => match &checkpoint.question {
+            None => checkpoint.word().to_owned(),
+            Some(question) => format!("checkpoint:{}", question.word()),
         },
         Work::Run(_) | Work::Script(_) | Work::Pass | Work::Agent(_) | Work::Adaptive(_) => work.word().to_owned(),
     }

@@ -43,6 +43,9 @@ pub(super) fn checkpoint(source: &str, task: &PlanTask, owed: Vec<String>, repor
     question_checkpoint(question, options, Vec::new(), Waits { default, only_person, ..Waits::default() })
 }
 
+/// The option that ends the run before a task that cannot be undone.
+const ABORT: &str = "abort";
+
 /// Whether to start a task that cannot be undone: only a person decides.
 pub(super) fn before_one_way(task: &PlanTask, why: &str) -> Checkpoint {
     let way = |id: &str, name: &str| Way { id: OptionId::from(id), name: name.to_owned(), pros: None, cons: None };
@@ -51,11 +54,11 @@ pub(super) fn before_one_way(task: &PlanTask, why: &str) -> Checkpoint {
     let decision = Decision {
         question: escaped(&format!("\"{}\" cannot be undone. Start it?", task.name)),
         context: told(&context).map(|text| escaped(&text)),
-        options: vec![way("start", "Start the task"), way("abort", "Abort")],
+        options: vec![way("start", "Start the task"), way(ABORT, "Abort")],
     };
     let question = Question::Decision(decision);
     let mut options = question_options(&question, &Effect::Redo(Vec::new()), None);
-    options.iter_mut().filter(|choice| choice.id.as_str() == "abort").for_each(|choice| choice.action = Effect::Abort);
+    options.iter_mut().filter(|choice| choice.id.as_str() == ABORT).for_each(|choice| choice.action = Effect::Abort);
     question_checkpoint(question, options, Vec::new(), Waits { only_person: true, ..Waits::default() })
 }
 
