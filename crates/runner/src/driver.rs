@@ -559,7 +559,7 @@ async fn under_claim(claim: Claim, stop: Stop, effect: BoxFuture<'static, Perfor
     info!("started");
     let performed = effect.await;
     let (outcome, failure) = spans::outcome(&performed.command);
-    info!(outcome, ?failure, "ended");
+    info!(outcome, failure = failure.map(tracing::field::debug), "ended");
     performed
 }
 

@@ -23,6 +23,7 @@ mod leases;
 mod leftovers;
 mod lists;
 mod live;
+mod logging;
 mod looking;
 mod lost_state;
 mod masking;

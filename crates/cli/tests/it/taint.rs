@@ -228,13 +228,15 @@ fn a_secret_is_nowhere_to_be_found_and_what_is_no_secret_is_found_everywhere() {
     let stop = Arc::new(AtomicBool::new(false));
     let sampler = sample(&project, &stop);
     let script = "\"$LOCKGATE\" run flow.yaml --answer 'make/gate=Count as done' --answer make=Continue";
-    let set = [("TAINT_TOKEN", TOKEN), ("AGENT_KEY", AGENT_KEY), ("CONTROL", CONTROL)];
+    // Everything is logged, so that the terminal shows what the log says as well.
+    let set = [("TAINT_TOKEN", TOKEN), ("AGENT_KEY", AGENT_KEY), ("CONTROL", CONTROL), ("LOCKGATE_LOG", "trace")];
     let mut screen = Screen::shell(&project, (200, 50), script, &set);
     let code = screen.end();
     stop.store(true, Ordering::Relaxed);
     let arguments = sampler.join().unwrap();
     let shown = screen.history().join("\n");
     assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("process ended"), "nothing was logged: {shown}");
     let mut terminal = screen.bytes.clone();
     terminal.extend(shown.into_bytes());
     let places = everywhere(&project, terminal, arguments);
