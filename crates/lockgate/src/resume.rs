@@ -239,7 +239,7 @@ pub async fn resumable(project: &Project, named: &str) -> Result<ListedRun, Erro
     {
         return Ok(newest);
     }
-    Ok(select::run(project.store(), named).await?)
+    select::run(project.store(), named).await
 }
 
 /// How a run has ended for good, where it has.

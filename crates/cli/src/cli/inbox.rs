@@ -90,7 +90,7 @@ fn text(line: &Line, goes_on: bool, now: Timestamp) -> String {
         moment::ago(now, hold.since),
         lockgate::phrases::first_line(&hold.prompt)
     );
-    text.extend(crate::run_text::deadline_line(&hold, now).map(|line| format!("  {line}\n")));
+    text.extend(crate::run_text::deadline_line(hold, now).map(|line| format!("  {line}\n")));
     text += &crate::run_text::shown_text(hold, "  ");
     if hold.text.is_some() {
         text.push_str(&format!("  see it whole: {}\n", styled(HELP, format_args!("lockgate why {}", line.run))));

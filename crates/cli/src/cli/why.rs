@@ -234,7 +234,7 @@ fn text(why: &Why, now: Timestamp) -> String {
             text.push_str(&format!("  {line}\n"));
         }
         if let Some(hold) = reason.hold.as_ref().filter(|hold| hold.is_open()) {
-            text.extend(crate::run_text::deadline_line(&hold, now).map(|line| format!("  {line}\n")));
+            text.extend(crate::run_text::deadline_line(hold, now).map(|line| format!("  {line}\n")));
             text += &crate::run_text::shown_text(hold, "  ");
         }
         for failure in &reason.failures {

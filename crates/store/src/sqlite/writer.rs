@@ -211,11 +211,10 @@ impl Helper {
     }
 
     fn wake(&self) {
-        if let Some(wakes) = &self.wakes {
-            if wakes.send(()).is_err() {
+        if let Some(wakes) = &self.wakes
+            && wakes.send(()).is_err() {
                 tracing::debug!("the thread that writes has ended");
             }
-        }
     }
 }
 
