@@ -4,8 +4,8 @@
 //! when something is decided about a run.
 
 use crate::open::{Project, place};
-use crate::select;
 use crate::trouble::Trouble;
+use lockgate::select;
 use lockgate_engine::id::{HoldId, RunId};
 use lockgate_engine::run::command::{Actor, Caller, Channel};
 use lockgate_engine::run::refusal::Refusal;

@@ -3,11 +3,11 @@
 //! It holds the lock on `.lockgate/background.lock` for as long as it looks for runs. Whoever leaves a run records that first and tries the
 //! lock second; the process lets go of the lock first and looks for runs once more second: so no run is left that nobody looks for.
 
-use crate::code::Code;
-use crate::neutral;
 use crate::open::Project;
 use crate::print::{self, HELP, STRONG, styled};
 use crate::trouble::Trouble;
+use lockgate::code::Code;
+use lockgate::neutral;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Status;
 use lockgate_engine::run::command::Channel;

@@ -1,8 +1,9 @@
 //! Problems of files for people: what is wrong, where, the place underlined, and what would mend it.
 
+use crate::print;
 use crate::trouble::heading;
-use crate::view::shell_word;
-use crate::{neutral, print};
+use lockgate::neutral;
+use lockgate::view::shell_word;
 use lockgate_engine::spec::problem::{Problem, Severity};
 use lockgate_engine::words::counted;
 use lockgate_runner::start::WorkflowFile;

@@ -204,7 +204,7 @@ mod tests {
         );
         let text = drawn(&source);
         assert!(text.lines().all(|line| line.width() <= WIDTH), "{text}");
-        assert!(!text.contains(|character: char| character != '\n' && crate::neutral::steers(character)), "{text:?}");
+        assert!(!text.contains(|character: char| character != '\n' && lockgate::neutral::steers(character)), "{text:?}");
         assert!(text.lines().count() < 12, "{text}");
     }
 

@@ -1,8 +1,9 @@
 //! Asking for the inputs of a workflow that were not given.
 
 use crate::trouble::Trouble;
-use crate::{line_question, neutral, print};
+use crate::{line_question, print};
 use lockgate::inputs::{self, kind, missing};
+use lockgate::neutral;
 use lockgate_engine::spec::workflow::{Input, Workflow};
 use serde_json::Value;
 use std::collections::BTreeMap;

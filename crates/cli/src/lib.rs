@@ -3,23 +3,18 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | `cli` | one file per command, with its arguments |
-//! | `open`, `select` | find the project; find the run, hold or task that somebody means |
+//! | `open` | open the project that a command is about |
 //! | `authority` | who may use which command |
-//! | `run_status` | where a run stands that others drive, and waiting for that to change |
-//! | `graph` | drawings of workflows and runs: terminal, SVG, Mermaid |
-//! | `leftovers` | what lies in a project's folder that nobody needs |
-//! | `drive`, `progress`, `signals` | drive a run from here: what is told, what is asked, how it is stopped |
-//! | `tree`, `live` | what is under way as a tree, and drawing it at a terminal |
-//! | `notice` | the bell and the desktop's notices |
-//! | `rehearsal` | workflows walked with stub work and stub answers |
-//! | `presets`, `workflow_file` | answers given in advance; workflow files that are read |
-//! | `prompt` | ask a person at the terminal |
-//! | `view`, `sentence` | what a run looks like, as JSON and as text; its events as sentences |
-//! | `diagnose` | problems of files, with the place underlined |
-//! | `print`, `neutral`, `columns` | the only way out: data, talk, and nothing that controls a terminal |
-//! | `exit`, `trouble`, `code` | how the program ends, and why it could not do what was asked |
+//! | `definition`, `inputs`, `preset_arguments`, `page` | arguments and questions that several commands share |
+//! | `drive`, `background`, `signals` | drive a run from here; the process in the background; how it is stopped |
+//! | `progress`, `tree`, `live`, `notice` | what is reported while a run is driven: lines, the live tree, the bell |
+//! | `prompt`, `line_question` | ask a person at the terminal |
+//! | `run_text`, `graph_text`, `rehearsal_text`, `pipeline`, `plans`, `worktrees`, `style` | what views of the library look like as text |
+//! | `diagnose` | problems of files, with the position underlined |
+//! | `print`, `columns`, `logging` | the only way out: data on stdout, talk and logs on stderr |
+//! | `exit`, `trouble` | how the program ends, and why it could not do what was asked |
 //! | `error_pages` | the pages of `docs/errors/` |
-//! | `reference` | the pages and pictures of `docs/` that follow from the code |
+//! | [`reference`] | the pages and pictures of `docs/` that follow from the code |
 
 mod authority;
 mod background;
@@ -53,11 +48,6 @@ mod style;
 mod tree;
 mod trouble;
 mod worktrees;
-
-use lockgate::{
-    code, graph, handover, leftovers, moment, neutral, phrases, preset_answers, rehearsal, run_status, select, sentence, summary,
-    view, workflow_file,
-};
 
 /// Runs the program with the arguments of this process.
 pub fn main() -> std::process::ExitCode {

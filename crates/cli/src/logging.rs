@@ -3,11 +3,11 @@
 //! Without either no subscriber is installed, and a log statement costs one comparison. Log lines go out through [`print`], so that they
 //! appear above the live tree and after a question that has the terminal.
 
-use crate::code::Code;
-use crate::neutral;
 use crate::print::{self, ERROR, FAINT, GOOD, HELP, STRONG, WARNING, styled};
 use crate::trouble::Trouble;
 use anstyle::Style;
+use lockgate::code::Code;
+use lockgate::neutral;
 use lockgate_runner::world::{Clock, SystemClock};
 use std::fmt;
 use std::io;

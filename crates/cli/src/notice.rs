@@ -1,8 +1,8 @@
 //! Tells somebody who looks elsewhere that a question waits: the terminal's bell, or a notice of the desktop.
 
 use crate::live;
-use crate::neutral;
-use crate::phrases::first_line;
+use lockgate::neutral;
+use lockgate::phrases::first_line;
 use lockgate_engine::hold::{Hold, HoldState};
 use lockgate_engine::run::Run;
 use lockgate_runner::config::Notify;

@@ -1,8 +1,8 @@
 //! The project that a command is about, opened as the command line asks for it.
 
-use crate::code::Code;
 use crate::trouble::Trouble;
 use crate::{live, print};
+use lockgate::code::Code;
 use lockgate::project::{Options, database};
 use lockgate::script_worker::ScriptWorker;
 use lockgate_runner::config::{Config, DATABASE_VARIABLE};

@@ -1,7 +1,8 @@
 //! The only module that prints: stdout is data, stderr is talk. What cannot be written, because nobody reads any more, is let go.
 
-use crate::{live, neutral};
+use crate::live;
 use anstyle::{AnsiColor, Style};
+use lockgate::neutral;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;

@@ -5,7 +5,8 @@ mod lines;
 pub(crate) use lines::answered;
 
 use crate::live::Live;
-use crate::{neutral, notice, pipeline, print};
+use crate::{notice, pipeline, print};
+use lockgate::neutral;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::Entry;
 use lockgate_runner::config::Notify;

@@ -1,8 +1,8 @@
 //! A rehearsal for people: the path that was taken, step by step.
 
-use crate::neutral;
-use crate::phrases::first_line;
 use crate::print::{ERROR, FAINT, GOOD, STRONG, WARNING, styled};
+use lockgate::neutral;
+use lockgate::phrases::first_line;
 use lockgate::rehearsal::unused_answers;
 use lockgate_engine::hold::HoldKind;
 use lockgate_engine::run::Status;

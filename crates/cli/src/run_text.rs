@@ -1,10 +1,10 @@
 //! Runs, steps and holds as text for people.
 
-use crate::graph::{Mark, tally};
 use crate::print::{ERROR, FAINT, HELP, STRONG, WARNING, styled};
 use crate::style::Styled as _;
-use crate::{moment, neutral};
+use lockgate::graph::{Mark, tally};
 use lockgate::view::{AnswerView, DriverView, FileView, GapView, HoldView, RunStatus, RunView, StepView};
+use lockgate::{moment, neutral};
 use lockgate_engine::time::Timestamp;
 use lockgate_engine::words::counted;
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Signals that ask the program to stop. The first one ends what runs in good order, the second one at once.
 
-use crate::code::Code;
 use crate::live;
 use crate::trouble::Trouble;
+use lockgate::code::Code;
 use lockgate_runner::driver::Halt;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

@@ -1,11 +1,11 @@
 //! Why a command could not do what was asked, as the program reports it.
 
 use crate::exit::Exit;
-use crate::neutral;
 use crate::print::{self, ERROR, HELP, styled};
 use anstyle::Style;
 use lockgate::Error;
 use lockgate::code::Code;
+use lockgate::neutral;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Refusal;
 use lockgate_engine::run::commit::CommitError;

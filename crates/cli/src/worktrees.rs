@@ -1,8 +1,8 @@
 //! What is reported about the worktrees of a run that has ended.
 
-use crate::neutral;
 use crate::print::{self, HELP, styled};
-use crate::view::worktree_command;
+use lockgate::neutral;
+use lockgate::view::worktree_command;
 use lockgate::worktrees::settle;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::state::End;

@@ -1,11 +1,11 @@
 //! `lockgate backup`: a copy of the database while it is in use.
 
-use crate::code::Code;
 use crate::exit::Exit;
-use crate::neutral;
 use crate::print;
 use crate::trouble::Trouble;
-use crate::view::lockgate;
+use lockgate::code::Code;
+use lockgate::neutral;
+use lockgate::view::lockgate;
 use lockgate_engine::words::counted;
 use lockgate_runner::files::size_text;
 use lockgate_store::Page;

@@ -2,9 +2,10 @@
 
 use crate::authority::{Authority, Decision};
 use crate::exit::Exit;
+use crate::print;
 use crate::trouble::Trouble;
-use crate::view::CancelledView;
-use crate::{print, select};
+use lockgate::select;
+use lockgate::view::CancelledView;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Channel;
 use lockgate_runner::load::load;

@@ -2,14 +2,15 @@
 
 use super::worktrees::git_trouble;
 use crate::authority::{Authority, Decision};
-use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::prompt::{self, Confirmed};
-use crate::select::{self, HoldName};
 use crate::trouble::Trouble;
-use crate::view::HoldView;
-use crate::{background, neutral, pipeline, print};
+use crate::{background, pipeline, print};
+use lockgate::code::Code;
+use lockgate::neutral;
+use lockgate::select::{self, HoldName};
+use lockgate::view::HoldView;
 use lockgate_engine::id::{HoldId, IdSource, RunId};
 use lockgate_engine::run::command::{AnswerChange, Channel, CommandKind};
 use lockgate_engine::run::{Consequences, End, ForkAs, Run, consequences};

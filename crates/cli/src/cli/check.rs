@@ -1,9 +1,10 @@
 //! `lockgate check`: whether state files of pipelines keep the rules of their format.
 
-use crate::code::Code;
 use crate::exit::Exit;
 use crate::trouble::{Trouble, TroubleView};
-use crate::{diagnose, neutral, print, workflow_file};
+use crate::{diagnose, print};
+use lockgate::code::Code;
+use lockgate::{neutral, workflow_file};
 use lockgate_engine::spec::workflow::Workflow;
 use lockgate_engine::words::counted;
 use lockgate_formats::json::{JsonError, place};

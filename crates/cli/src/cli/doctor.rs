@@ -5,9 +5,9 @@ mod machine;
 mod project;
 
 use crate::exit::Exit;
-use crate::neutral;
 use crate::open::current_folder;
 use crate::print::{self, ERROR, FAINT, GOOD, HELP, styled};
+use lockgate::neutral;
 use lockgate_runner::root::Root;
 use serde::Serialize;
 use std::path::Path;

@@ -4,10 +4,10 @@ mod told;
 
 use crate::authority::{Authority, Decision};
 use crate::background::Turn;
-use crate::code::Code;
 use crate::drive;
 use crate::exit::Exit;
 use crate::trouble::Trouble;
+use lockgate::code::Code;
 use lockgate::worker::Runs;
 use lockgate_engine::time::parse_duration;
 use lockgate_runner::config::MOST_RUNS_AT_ONCE;

@@ -1,11 +1,11 @@
 //! `lockgate explain`: the page of an error's code.
 
-use crate::code::Code;
 use crate::error_pages::{self, Page};
 use crate::exit::Exit;
-use crate::preset_answers::nearest;
 use crate::print::{self, STRONG, styled};
 use crate::trouble::Trouble;
+use lockgate::code::Code;
+use lockgate::preset_answers::nearest;
 use serde::Serialize;
 
 /// Explains the code of an error: what it means, why Lockgate refuses, and how to mend it

@@ -1,9 +1,10 @@
 //! `lockgate export`: a run in the form of another tool.
 
 use crate::exit::Exit;
+use crate::print;
 use crate::trouble::Trouble;
-use crate::{print, select};
 use clap::ValueEnum;
+use lockgate::select;
 use lockgate_engine::run::Refusal;
 use lockgate_runner::load::load;
 use lockgate_runner::projection::StateFile;

@@ -1,12 +1,12 @@
 //! `lockgate gc`: remove what no run needs.
 
 use crate::authority::{Authority, Decision};
-use crate::code::Code;
 use crate::exit::Exit;
-use crate::leftovers::{self, Found, Kind, Standing};
-use crate::neutral;
 use crate::print::{self, FAINT, styled};
 use crate::trouble::Trouble;
+use lockgate::code::Code;
+use lockgate::leftovers::{self, Found, Kind, Standing};
+use lockgate::neutral;
 use lockgate_engine::id::RunId;
 use lockgate_engine::words::counted;
 use lockgate_runner::commit::forget_runs;

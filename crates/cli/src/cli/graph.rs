@@ -1,12 +1,13 @@
 //! `lockgate graph`: draw a workflow or a run.
 
-use crate::code::Code;
 use crate::exit::Exit;
-use crate::graph::json::GraphView;
-use crate::graph::{Drawing, mermaid, svg};
-use crate::run_status::with_driver;
 use crate::trouble::Trouble;
-use crate::{diagnose, print, select, view, workflow_file};
+use crate::{diagnose, print};
+use lockgate::code::Code;
+use lockgate::graph::json::GraphView;
+use lockgate::graph::{Drawing, mermaid, svg};
+use lockgate::run_status::with_driver;
+use lockgate::{select, view, workflow_file};
 use std::path::Path;
 
 /// Draws the phases and tasks of a workflow, or of a run with where each of them stands

@@ -1,10 +1,11 @@
 //! `lockgate handover` and `lockgate continuation`: where a run stands, in the blocks of the checkpoint protocol.
 
-use crate::code::Code;
 use crate::exit::Exit;
-use crate::handover::{Done, continuation, handover};
+use crate::print;
 use crate::trouble::Trouble;
-use crate::{neutral, print, select};
+use lockgate::code::Code;
+use lockgate::handover::{Done, continuation, handover};
+use lockgate::{neutral, select};
 use lockgate_formats::handover::render;
 use std::path::Path;
 

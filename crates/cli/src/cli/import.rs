@@ -2,13 +2,14 @@
 
 use super::check::not_json;
 use crate::authority::{Authority, Decision};
-use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::trouble::Trouble;
-use crate::view::{lockgate, resume_command};
-use crate::{diagnose, neutral, pipeline, print, workflow_file};
+use crate::{diagnose, pipeline, print};
+use lockgate::code::Code;
 use lockgate::pipeline::Room;
+use lockgate::view::{lockgate, resume_command};
+use lockgate::{neutral, workflow_file};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{PhaseId, TaskId};
 use lockgate_engine::run::command::Channel;

@@ -3,10 +3,11 @@
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::page::PageArguments;
+use crate::print;
 use crate::print::{HELP, STRONG, styled};
 use crate::trouble::Trouble;
-use crate::view::HoldView;
-use crate::{moment, neutral, print, select};
+use lockgate::view::HoldView;
+use lockgate::{moment, neutral, select};
 use lockgate_engine::id::RunId;
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::load::load;

@@ -1,11 +1,11 @@
 //! `lockgate init`: a first workflow and the settings, to begin with.
 
-use crate::code::Code;
 use crate::exit::Exit;
-use crate::neutral;
 use crate::open::current_folder;
 use crate::print;
 use crate::trouble::Trouble;
+use lockgate::code::Code;
+use lockgate::neutral;
 use lockgate_runner::root::Root;
 use serde::Serialize;
 use std::fs::OpenOptions;

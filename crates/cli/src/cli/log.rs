@@ -2,11 +2,12 @@
 
 use crate::exit::Exit;
 use crate::open::Project;
+use crate::print;
 use crate::print::{FAINT, styled};
-use crate::run_status::{Changes, run_status};
-use crate::sentence::Sentences;
 use crate::trouble::Trouble;
-use crate::{print, select};
+use lockgate::run_status::{Changes, run_status};
+use lockgate::select;
+use lockgate::sentence::Sentences;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Actor;

@@ -1,14 +1,15 @@
 //! `lockgate logs`: what a task or gate printed.
 
-use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
-use crate::run_status::{Changes, run_status};
-use crate::select::{self, StepName};
+use crate::print;
 use crate::trouble::Trouble;
-use crate::view::lockgate;
-use crate::{neutral, print};
+use lockgate::code::Code;
+use lockgate::neutral;
+use lockgate::run_status::{Changes, run_status};
+use lockgate::select::{self, StepName};
 use lockgate::step::running_attempt;
+use lockgate::view::lockgate;
 use lockgate_engine::id::{RunId, StepKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::state::StepStatus;

@@ -40,11 +40,11 @@ mod why;
 mod worktrees;
 
 use crate::authority::{Authority, authorize};
-use crate::code::Code;
 use crate::exit::Exit;
 use crate::trouble::{Trouble, TroubleView};
 use crate::{logging, print, signals};
 use clap::{Parser, Subcommand};
+use lockgate::code::Code;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;

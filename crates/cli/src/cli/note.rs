@@ -1,9 +1,10 @@
 //! `lockgate note`: add to the notes of a pipeline.
 
-use crate::code::Code;
 use crate::exit::Exit;
+use crate::print;
 use crate::trouble::Trouble;
-use crate::{print, select, sentence};
+use lockgate::code::Code;
+use lockgate::{select, sentence};
 use lockgate_engine::run::command::{Channel, CommandKind};
 use lockgate_engine::run::pipeline::{Fix, Notes, PipelineFact, PipelineWish};
 use lockgate_runner::driver::submit;

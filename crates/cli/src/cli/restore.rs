@@ -1,12 +1,12 @@
 //! `lockgate restore`: a backup becomes the database again.
 
 use crate::authority::{Authority, Decision};
-use crate::code::Code;
 use crate::exit::Exit;
-use crate::neutral;
 use crate::open::{current_folder, database_of};
 use crate::print;
 use crate::trouble::Trouble;
+use lockgate::code::Code;
+use lockgate::neutral;
 use lockgate_engine::run::Status;
 use lockgate_engine::words::counted;
 use lockgate_runner::config::Config;

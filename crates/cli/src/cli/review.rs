@@ -2,12 +2,13 @@
 
 use super::answer::tell_who_goes_on;
 use crate::authority::{Authority, Decision};
-use crate::code::Code;
 use crate::exit::Exit;
+use crate::print;
 use crate::trouble::Trouble;
-use crate::view::lockgate;
-use crate::{print, select, sentence};
 use clap::ValueEnum;
+use lockgate::code::Code;
+use lockgate::view::lockgate;
+use lockgate::{select, sentence};
 use lockgate_engine::id::GateId;
 use lockgate_engine::run::command::{Channel, CommandKind};
 use lockgate_engine::run::pipeline::{PipelineFact, PipelineWish, Review, Verdict};

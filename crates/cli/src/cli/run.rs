@@ -2,16 +2,17 @@
 
 use crate::authority::{Authority, Decision};
 use crate::background::Seen;
-use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::preset_arguments::PresetArguments;
 use crate::progress::Progress;
-use crate::rehearsal::{self, Piece, RehearsalView};
 use crate::trouble::Trouble;
-use crate::{background, diagnose, drive, inputs, neutral, print, signals, workflow_file};
+use crate::{background, diagnose, drive, inputs, print, signals};
+use lockgate::code::Code;
 use lockgate::inputs::unknown_vars;
+use lockgate::rehearsal::{self, Piece, RehearsalView};
 use lockgate::start::{Checked, Start, invalid};
+use lockgate::{neutral, workflow_file};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Channel;
 use lockgate_runner::driver::Halt;

@@ -2,11 +2,12 @@
 
 use crate::exit::Exit;
 use crate::page::PageArguments;
+use crate::print;
 use crate::print::{STRONG, styled};
 use crate::style::Styled as _;
 use crate::trouble::Trouble;
-use crate::view::RunStatus;
-use crate::{moment, neutral, print, select};
+use lockgate::view::RunStatus;
+use lockgate::{moment, neutral, select};
 use lockgate_engine::run::event::RunKind;
 use lockgate_engine::run::index::StoredWord;
 use lockgate_engine::time::Timestamp;

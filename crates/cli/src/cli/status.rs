@@ -2,10 +2,11 @@
 
 use crate::exit::Exit;
 use crate::open::Project;
-use crate::run_status::with_driver;
 use crate::trouble::Trouble;
-use crate::view::RunView;
-use crate::{pipeline, print, select};
+use crate::{pipeline, print};
+use lockgate::run_status::with_driver;
+use lockgate::select;
+use lockgate::view::RunView;
 use std::path::Path;
 
 /// Shows where a run stands

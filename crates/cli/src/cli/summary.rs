@@ -2,10 +2,11 @@
 
 use crate::exit::Exit;
 use crate::open::Project;
-use crate::run_status::with_driver;
-use crate::summary::{self, Summary, markdown};
+use crate::print;
 use crate::trouble::Trouble;
-use crate::{print, select};
+use lockgate::run_status::with_driver;
+use lockgate::select;
+use lockgate::summary::{self, Summary, markdown};
 use lockgate_engine::id::RunId;
 use std::path::Path;
 

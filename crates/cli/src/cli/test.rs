@@ -1,12 +1,13 @@
 //! `lockgate test`: rehearse the cases of a file, and hold what comes against what is expected.
 
-use crate::code::Code;
 use crate::exit::Exit;
-use crate::preset_answers::{self, nearest};
 use crate::print::{self, ERROR, FAINT, GOOD, STRONG, styled};
-use crate::rehearsal::{self, Piece};
 use crate::trouble::{Trouble, TroubleView};
-use crate::{diagnose, inputs, neutral, signals, workflow_file};
+use crate::{diagnose, inputs, signals};
+use lockgate::code::Code;
+use lockgate::preset_answers::{self, nearest};
+use lockgate::rehearsal::{self, Piece};
+use lockgate::{neutral, workflow_file};
 use lockgate_engine::spec::workflow::Workflow;
 use lockgate_engine::words::counted;
 use lockgate_runner::config::Config;

@@ -1,10 +1,11 @@
 //! `lockgate tick`: fire the deadlines and reminders that are due.
 
 use crate::authority::{Authority, Decision};
+use crate::background;
 use crate::exit::Exit;
 use crate::print;
 use crate::trouble::Trouble;
-use crate::{background, neutral};
+use lockgate::neutral;
 use lockgate_engine::run::Status;
 use lockgate_runner::driver::HoldTimer;
 use lockgate_runner::driver::{Fired, fire_due};
@@ -52,7 +53,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
             HoldTimer::Deadline => "nobody answered it in time",
             HoldTimer::Remind => "it still waits",
         };
-        let hold = fired.now.holds.get(fired.hold.as_str()).map(|hold| crate::phrases::first_line(&hold.prompt));
+        let hold = fired.now.holds.get(fired.hold.as_str()).map(|hold| lockgate::phrases::first_line(&hold.prompt));
         let hold = hold.map(|prompt| format!(": {}", neutral::line(&prompt))).unwrap_or_default();
         print::say(format_args!("run {}, hold {}: {what}{hold}", fired.run, fired.hold));
     }

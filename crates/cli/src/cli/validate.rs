@@ -2,7 +2,8 @@
 
 use crate::exit::Exit;
 use crate::trouble::{Trouble, TroubleView};
-use crate::{diagnose, neutral, print, workflow_file};
+use crate::{diagnose, print};
+use lockgate::{neutral, workflow_file};
 use lockgate_engine::spec::problem::Problem;
 use lockgate_engine::spec::workflow::Work;
 use lockgate_runner::start::WorkflowFile;

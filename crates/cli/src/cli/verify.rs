@@ -1,11 +1,11 @@
 //! `lockgate verify`: check that nothing was changed or lost in the store.
 
-use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::{Project, database_of};
 use crate::print;
 use crate::trouble::Trouble;
-use crate::{neutral, select};
+use lockgate::code::Code;
+use lockgate::{neutral, select};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Channel;
 use lockgate_engine::words::counted;

@@ -2,9 +2,10 @@
 
 use crate::exit::Exit;
 use crate::open::Project;
-use crate::run_status::{Changes, run_status};
 use crate::trouble::Trouble;
-use crate::{drive, moment, print, select};
+use crate::{drive, print};
+use lockgate::run_status::{Changes, run_status};
+use lockgate::{moment, select};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Status;
 use lockgate_engine::time::parse_duration;

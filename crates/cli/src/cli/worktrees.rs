@@ -1,13 +1,13 @@
 //! `lockgate worktrees`: what runs left in their git worktrees, and merging or removing it.
 
 use crate::authority::{Authority, Decision};
-use crate::code::Code;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::print::{self, STRONG, styled};
 use crate::trouble::Trouble;
-use crate::view::{WorktreeView, is_meant, shell_word, worktree_command};
-use crate::{neutral, select};
+use lockgate::code::Code;
+use lockgate::view::{WorktreeView, is_meant, shell_word, worktree_command};
+use lockgate::{neutral, select};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::Status;

@@ -3,7 +3,8 @@
 use crate::open::Project;
 use crate::prompt::{self, About, Asked, Line};
 use crate::trouble::Trouble;
-use crate::{live, neutral, print, progress};
+use crate::{live, print, progress};
+use lockgate::neutral;
 use lockgate_engine::hold::Hold;
 use lockgate_engine::id::{HoldId, OptionId, RunId};
 use lockgate_engine::run::command::{Caller, Channel, CommandKind};

@@ -1,7 +1,7 @@
 //! Each code has a page, each page a code, and what the pages show is so.
 
 use super::*;
-use crate::code::Code;
+use lockgate::code::Code;
 use lockgate_engine::spec::code::ProblemCode;
 use lockgate_engine::spec::problem::{Problem, Severity};
 use std::collections::BTreeSet;

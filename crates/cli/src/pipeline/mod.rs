@@ -7,8 +7,9 @@ pub(crate) use resume::{GoOn, Going, aborted_at, go_on};
 pub(crate) use text::text;
 
 use crate::open::Project;
+use crate::print;
 use crate::trouble::Trouble;
-use crate::{neutral, print};
+use lockgate::neutral;
 use lockgate_engine::run::Run;
 use lockgate_runner::projection::{archive, bring_up};
 use std::path::Path;

@@ -1,10 +1,10 @@
 //! Going on with a pipeline: what its state file says decides what is shown, and what is asked first.
 
-use crate::code::Code;
 use crate::open::Project;
 use crate::trouble::Trouble;
-use crate::view::{lockgate, resume_command};
 use crate::{line_question, print};
+use lockgate::code::Code;
+use lockgate::view::{lockgate, resume_command};
 use lockgate_engine::id::PhaseId;
 use lockgate_engine::run::command::Channel;
 use lockgate_engine::run::pipeline::Lifecycle;
@@ -107,7 +107,7 @@ pub(crate) async fn go_on(project: &Project, run: &Run, asked: GoOn, may_ask: bo
         Lifecycle::Paused => {
             match document.gates_passed.last() {
                 Some(gate) => {
-                    print::say(format_args!("{prd} is paused; the last gate that passed: {}", crate::neutral::line(gate)))
+                    print::say(format_args!("{prd} is paused; the last gate that passed: {}", lockgate::neutral::line(gate)))
                 }
                 None => print::say(format_args!("{prd} is paused; no gate has passed yet")),
             }
@@ -153,11 +153,11 @@ fn mended(prd: &str, document: &Document, asked: GoOn, may_ask: bool) -> Result<
     let what = error.map_or_else(String::new, |error| format!("{}: {}", error.workstream, error.message));
     let what = format!("{prd} failed: {what}{}", place.unwrap_or_default());
     if asked.fixed || asked.restart || asked.go_on {
-        print::say(crate::neutral::line(&what));
+        print::say(lockgate::neutral::line(&what));
         return Ok(());
     }
     if may_ask {
-        print::say(crate::neutral::line(&what));
+        print::say(lockgate::neutral::line(&what));
         if yes("Is it fixed? [y/N] ")? {
             return Ok(());
         }
@@ -175,15 +175,15 @@ fn cut_off(prd: &str, run: &Run, document: &Document, asked: GoOn, may_ask: bool
     let on = Going { rerun: true, approve: false, restart: false };
     let restart = Going { restart: true, ..Going::default() };
     if asked.go_on || asked.fixed {
-        print::warn(crate::neutral::line(&what));
+        print::warn(lockgate::neutral::line(&what));
         return Ok(on);
     }
     if asked.restart {
-        print::warn(crate::neutral::line(&what));
+        print::warn(lockgate::neutral::line(&what));
         return Ok(restart);
     }
     if may_ask {
-        print::warn(crate::neutral::line(&what));
+        print::warn(lockgate::neutral::line(&what));
         print::say("  1. Continue: run again only what was cut off\n  2. Restart: run the whole phase again");
         loop {
             match line_question::ask("Which? [1] ")?.as_deref().map(str::trim) {
@@ -213,7 +213,7 @@ fn display(pipeline: &Pipeline, document: &Document) -> String {
     let number = first.map_or(pipeline.phases.len(), |position| position + 1);
     let named = |id: &String| {
         let name = pipeline.workstream(id).map(|workstream| workstream.name.as_str()).filter(|name| !name.is_empty());
-        crate::neutral::line(&name.map_or_else(|| id.clone(), |name| format!("{id}: {name}"))).into_owned()
+        lockgate::neutral::line(&name.map_or_else(|| id.clone(), |name| format!("{id}: {name}"))).into_owned()
     };
     let mut text = format!("Resuming {} from Phase {number}\n", pipeline.prd);
     if !document.completed.is_empty() {

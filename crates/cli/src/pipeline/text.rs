@@ -2,9 +2,9 @@
 
 use crate::print::{ERROR, FAINT, HELP, STRONG, WARNING, styled};
 use crate::style::Styled as _;
-use crate::view::lockgate;
-use crate::{moment, neutral};
 use lockgate::pipeline::{GateView, PipelineView, WorkstreamStatus, WorkstreamView};
+use lockgate::view::lockgate;
+use lockgate::{moment, neutral};
 use lockgate_engine::time::Timestamp;
 
 /// So many artifacts of a workstream are listed.

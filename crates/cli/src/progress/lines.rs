@@ -1,9 +1,9 @@
 //! Notifications as plain lines.
 
-use crate::phrases::{again, asker, by, first_line, used};
 use crate::print::{ERROR, FAINT, GOOD, STRONG, WARNING, styled};
 use crate::run_text::{hanging, tail_text};
-use crate::{moment, neutral, sentence};
+use lockgate::phrases::{again, asker, by, first_line, used};
+use lockgate::{moment, neutral, sentence};
 use lockgate_engine::id::{PhaseId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::agent::AgentReport;

@@ -156,7 +156,7 @@ impl<'a> Asking<'a> {
                 self.said = Some(words);
             }
             None => {
-                hint::say(&format!("{} is none of the options.", crate::neutral::line(&words)));
+                hint::say(&format!("{} is none of the options.", lockgate::neutral::line(&words)));
                 line.set("");
             }
         }
@@ -187,7 +187,7 @@ impl<'a> Asking<'a> {
                 Next::Key(Key::End) => return Ok(Err(Some(Asked::NobodyThere))),
                 Next::Key(Key::Editor) => editor::open(terminal, self.draft, Some(self.halt)).await,
                 Next::Key(Key::Suspend) => {
-                    hint::say(&format!("{}{}", hint::question(self.about.hold), crate::neutral::line(&choice.label)));
+                    hint::say(&format!("{}{}", hint::question(self.about.hold), lockgate::neutral::line(&choice.label)));
                     hint(&keys);
                 }
                 Next::Key(key) => {

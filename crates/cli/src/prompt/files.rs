@@ -2,11 +2,11 @@
 
 use super::key::Key;
 use super::terminal::{Terminal, halted};
-use crate::neutral;
 use crate::print::{self, FAINT, STRONG, styled};
 use crate::trouble::Trouble;
 use crate::{columns, live};
 use anstream::adapter::strip_str;
+use lockgate::neutral;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Hold, Seen};
 use lockgate_runner::driver::Halt;

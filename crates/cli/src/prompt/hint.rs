@@ -31,7 +31,7 @@ pub(super) fn feedback(escape: &str) -> String {
 
 /// That words are no answer, and what they would mean.
 pub(super) fn no_approval(choice: &Choice) -> String {
-    let label = crate::neutral::line(&choice.label);
+    let label = lockgate::neutral::line(&choice.label);
     format!("That is no approval. Enter once more means \"{label}\" with these words; or change them.")
 }
 

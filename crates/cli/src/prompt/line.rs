@@ -2,7 +2,8 @@
 
 use super::key::Key;
 use crate::columns::{columns, first, last};
-use crate::{neutral, print};
+use crate::print;
+use lockgate::neutral;
 
 /// What is typed so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! A hold as a person sees it before answering: the question, what must be said with it, the files, the options.
 
 use crate::columns;
-use crate::neutral;
 use crate::print::{FAINT, STRONG, WARNING, styled};
 use crate::tree::Size;
 use crate::trouble::Trouble;
-use crate::view::{self, FileView, HoldView};
 use anstream::adapter::strip_str;
+use lockgate::neutral;
+use lockgate::view::{self, FileView, HoldView};
 use lockgate_engine::hold::{Hold, HoldKind};
 use lockgate_engine::run::Run;
 use lockgate_engine::words::counted;

@@ -1,7 +1,7 @@
 //! `errors/README.md`: all codes with their titles.
 
-use crate::code::Code;
 use crate::error_pages;
+use lockgate::code::Code;
 use lockgate_engine::spec::code::ProblemCode;
 
 const BEGINNING: &str = "\

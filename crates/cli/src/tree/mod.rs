@@ -13,11 +13,11 @@ mod tests;
 
 pub(crate) use rows::Size;
 
-use crate::graph::{Mark, gap_mark};
-use crate::neutral;
-use crate::phrases::first_line;
-use crate::view::{AgentView, Deadline, PhaseStatus, RunStatus};
+use lockgate::graph::{Mark, gap_mark};
+use lockgate::neutral;
+use lockgate::phrases::first_line;
 use lockgate::pipeline::{gate_title, task_title};
+use lockgate::view::{AgentView, Deadline, PhaseStatus, RunStatus};
 use lockgate_engine::id::{GateId, PhaseId, RunId, StepKey, TaskId};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::phase::{PhaseRun, TaskRun};

@@ -3,14 +3,14 @@
 use super::shown::{ALL_SHOWN, Shown};
 use super::{GapNode, PhaseNode, StepNode, Tree};
 use crate::columns::{columns, fitted};
-use crate::graph::Mark;
-use crate::moment::elapsed;
-use crate::neutral;
 use crate::print::{ERROR, FAINT, STRONG, WARNING, styled};
 use crate::style::Styled as _;
-use crate::view::Deadline;
-use crate::view::RunStatus;
 use anstyle::Style;
+use lockgate::graph::Mark;
+use lockgate::moment::elapsed;
+use lockgate::neutral;
+use lockgate::view::Deadline;
+use lockgate::view::RunStatus;
 use lockgate_engine::time::Timestamp;
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Which steps of the phase under way are shown. However many items a list has, it is one row, which opens to those that deserve a look.
 
 use super::{GapNode, StepNode, Tree};
-use crate::graph::{Mark, tally};
+use lockgate::graph::{Mark, tally};
 use lockgate_engine::id::{StepKey, TaskId};
 use std::collections::BTreeMap;
 

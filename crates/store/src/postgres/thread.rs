@@ -73,9 +73,10 @@ impl Thread {
 impl Drop for Thread {
     fn drop(&mut self) {
         if let Some(end) = self.end.take()
-            && end.send(()).is_err() {
-                tracing::debug!("the thread for the database has ended already");
-            }
+            && end.send(()).is_err()
+        {
+            tracing::debug!("the thread for the database has ended already");
+        }
         if let Some(thread) = self.thread.take() {
             crate::cleanup::join(thread);
         }

@@ -103,9 +103,10 @@ impl Changes {
         self.check_head();
         // Files that nothing can be locked in have no head that is kept up to date.
         if self.reader.is_without_locks()
-            && let Err(error) = self.check_database() {
-                tracing::debug!(%error, "changes of others cannot be seen now; whoever reads the database is told why");
-            }
+            && let Err(error) = self.check_database()
+        {
+            tracing::debug!(%error, "changes of others cannot be seen now; whoever reads the database is told why");
+        }
         self.feed.marker()
     }
 

@@ -212,9 +212,10 @@ impl Helper {
 
     fn wake(&self) {
         if let Some(wakes) = &self.wakes
-            && wakes.send(()).is_err() {
-                tracing::debug!("the thread that writes has ended");
-            }
+            && wakes.send(()).is_err()
+        {
+            tracing::debug!("the thread that writes has ended");
+        }
     }
 }
 

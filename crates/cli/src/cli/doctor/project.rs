@@ -1,7 +1,8 @@
 //! What can be wrong with a project: its folder, settings, database, drivers, and what was left running.
 
 use super::Check;
-use crate::{leftovers, open};
+use crate::open;
+use lockgate::leftovers;
 use lockgate_engine::run::Status;
 use lockgate_engine::time::Timestamp;
 use lockgate_engine::words::counted;

@@ -1,8 +1,8 @@
 //! Report `drive` tells about the runs, a line for each thing that matters to somebody who was not there.
 
 use crate::print::{self, WARNING, styled};
-use crate::{moment, neutral};
 use lockgate::worker::{Observer, Report};
+use lockgate::{moment, neutral};
 use lockgate_engine::id::RunId;
 use lockgate_engine::time::Timestamp;
 use serde::Serialize;
