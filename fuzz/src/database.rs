@@ -1,9 +1,9 @@
 //! Database files, and so backups: what was changed in one is an error or a finding, or does not matter.
 
-use crate::commit::played;
+use crate::hash_chain::played;
 use crate::play;
 use lockgate_engine::digest::Digest;
-use lockgate_engine::run::commit::Sealed;
+use lockgate_engine::run::hash_chain::SealedCommit;
 use lockgate_engine::spec::workflow::Workflow;
 use lockgate_runner::verify::verify_all;
 use lockgate_store::{Append, Page, SqliteStore, Store, StoreError, StoredRun};
@@ -35,7 +35,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
 }
 
 /// What a store says of one run.
-type Found = Vec<(StoredRun, Vec<Sealed>, Vec<Option<Vec<u8>>>)>;
+type Found = Vec<(StoredRun, Vec<SealedCommit>, Vec<Option<Vec<u8>>>)>;
 
 fn good() -> &'static (Vec<u8>, Found) {
     static GOOD: OnceLock<(Vec<u8>, Found)> = OnceLock::new();
@@ -64,7 +64,7 @@ async fn filled(folder: &Path, backup: &Path) -> Result<(), StoreError> {
                 expected: number as u64,
                 epoch: None,
                 claim: None,
-                fold: last.then(|| play.run.to_bytes()),
+                materialized: last.then(|| play.run.to_bytes()),
                 commit: commit.clone(),
                 values,
                 index: rows.clone(),

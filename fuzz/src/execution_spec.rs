@@ -2,12 +2,12 @@
 
 use crate::spec::{can_be_frozen, well_told};
 use lockgate_engine::spec::Read;
-use lockgate_engine::spec::beside::Alone;
+use lockgate_engine::spec::includes::NoIncludes;
 use lockgate_engine::spec::problem::{MAX_PROBLEMS, Severity};
 use lockgate_engine::spec::workflow::Workflow;
 use lockgate_engine::template;
-use lockgate_formats::execution_spec::read_beside;
-use lockgate_formats::kind::detect;
+use lockgate_formats::execution_spec::read_with_includes;
+use lockgate_formats::file_format::detect;
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     detect(text);
-    let Read { workflow, problems } = read_beside(text, &mut Alone);
+    let Read { workflow, problems } = read_with_includes(text, &mut NoIncludes);
     assert!(problems.len() <= MAX_PROBLEMS + 1, "{} problems are told", problems.len());
     problems.iter().for_each(|problem| well_told(text, problem));
     let failed = problems.iter().any(|problem| problem.severity == Severity::Error);

@@ -48,9 +48,14 @@ fn offers(handover: &Handover) {
     for choice in of_agent {
         assert_eq!(choice.action, Action::Rerun);
         assert!(
-            !choice.needs_words && !choice.id.as_str().contains(char::is_control) && !choice.label.contains(char::is_control)
+            !choice.requires_feedback
+                && !choice.id.as_str().contains(char::is_control)
+                && !choice.label.contains(char::is_control)
         );
-        assert!(!ours.iter().any(|own| choice.is_meant_by(own.id.as_str()) || choice.is_meant_by(&own.label)), "{choice:?}");
+        assert!(
+            !ours.iter().any(|own| choice.is_selected_by(own.id.as_str()) || choice.is_selected_by(&own.label)),
+            "{choice:?}"
+        );
     }
 }
 

@@ -10,7 +10,7 @@
 //! | [`handover`] | what an agent printed | a block that reads back as it was, or none; nothing breaks out of the block for the next agent |
 //! | [`template`], [`shell`] | a template and a value | in a shell command the value is data, whatever it holds |
 //! | [`settings`] | the settings file, durations | a value or an error with its place; no password is told |
-//! | [`commit`] | stored commits | an error or a value with an equal stored form; the chain shows every change; folding never panics |
+//! | [`hash_chain`] | stored commits | an error or a value with an equal stored form; the chain shows every change; folding never panics |
 //! | [`state`] | folded states and definitions | the same |
 //! | [`state_import`] | a state file of another tool, or what a tool printed | it is exported with every key and value; places are in the text |
 //! | [`play`] | commands to a run | whatever comes in which order, the history gives the state again |
@@ -18,10 +18,10 @@
 //!
 //! `tests/it` replays the kept inputs of `corpus/` and the [seeds](Target::seeds); `guided.rs` searches for new ones.
 
-pub mod commit;
 pub mod database;
 pub mod execution_spec;
 pub mod handover;
+pub mod hash_chain;
 pub mod plan;
 pub mod play;
 pub mod script;
@@ -54,7 +54,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "script", run: script::run, seeds: script::seeds },
     Target { name: "template", run: template::run, seeds: template::seeds },
     Target { name: "settings", run: settings::run, seeds: settings::seeds },
-    Target { name: "commit", run: commit::run, seeds: commit::seeds },
+    Target { name: "commit", run: hash_chain::run, seeds: hash_chain::seeds },
     Target { name: "state", run: state::run, seeds: state::seeds },
     Target { name: "state_import", run: state_import::run, seeds: state_import::seeds },
     Target { name: "play", run: play::run, seeds: play::seeds },

@@ -3,10 +3,10 @@
 
 use crate::spec::well_told;
 use lockgate_engine::spec::problem::MAX_PROBLEMS;
-use lockgate_engine::spec::workflow::{Holds, Prompt, Question, Task, Workflow};
+use lockgate_engine::spec::workflow::{Prompt, Question, Task, UntilCondition, Workflow};
 use lockgate_engine::template::mustache::render_document;
 use lockgate_engine::template::{Escape, render};
-use lockgate_formats::plan::workflow::{PlanText, read_folder, read_workflow};
+use lockgate_formats::plan::workflow::{PlanText, read_directory, read_workflow};
 use lockgate_formats::plan::{PlanTask, Read, read};
 use serde_json::json;
 
@@ -41,7 +41,7 @@ fn becomes_a_workflow(text: &str, tasks: usize) {
     }
     let other = "---\nphase: 01-start\nplan: 03\n---\n<task type=\"auto\"><name>a</name><action>x</action></task>\n";
     let both = [("one.md", text), ("other.md", other)].map(|(name, source)| PlanText { name, source, is_done: false });
-    if let Some(workflow) = read_folder("both", &both).workflow {
+    if let Some(workflow) = read_directory("both", &both).workflow {
         assert_eq!(workflow.phases.iter().map(|phase| phase.tasks.len()).sum::<usize>(), tasks + 1);
         nothing_is_filled_in(&workflow);
     }
@@ -60,7 +60,7 @@ fn stands_as_written(task: &Task) {
         let Prompt::Document(prompt) = &work.prompt else { panic!("{:?} is no document", work.prompt) };
         render_document(prompt, &json!({})).expect("a prompt can be filled in");
     }
-    if let Some(Holds::Run(command)) = task.until.as_ref().map(|until| &until.holds) {
+    if let Some(UntilCondition::Run(command)) = task.until.as_ref().map(|until| &until.holds) {
         is_no_template(command);
     }
     if let Some(checkpoint) = task.checkpoint() {

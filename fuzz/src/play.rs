@@ -1,23 +1,23 @@
 //! Commands in any order: what was decided fits the state, and the stored history gives that state again.
 
-use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
-use lockgate_engine::hold::{Seen, ShownFile};
+use lockgate_engine::hold::{PresentedFile, Seen};
 use lockgate_engine::id::{DriverId, RunId, StepKey, TaskKey};
 use lockgate_engine::run::agent::{AgentReport, Usage};
 use lockgate_engine::run::command::{
-    Actor, Caller, Channel, Command, CommandKind, Create, Credential, Envelope, GapsFound, Item, Showing, TaskOutcome,
+    Actor, Caller, Channel, Command, CommandKind, Create, Credential, Envelope, GapsFound, Item, Presentation, TaskOutcome,
     TerminalRule,
 };
-use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::effect::Effect;
-use lockgate_engine::run::event::{ConditionOutcome, Created, Failure, FailureKind, OutputFile, Preset, RefusedAttempt};
+use lockgate_engine::run::event::{ConditionOutcome, Created, Failure, FailureKind, OutputFile, PresetAnswer, RefusedAttempt};
+use lockgate_engine::run::hash_chain::SealedCommit;
 use lockgate_engine::run::index::IndexRows;
-use lockgate_engine::run::pipeline::PipelineWish;
+use lockgate_engine::run::pipeline::PipelineCommand;
 use lockgate_engine::run::{Run, Status, create, handle};
 use lockgate_engine::spec::read;
 use lockgate_engine::spec::subagent::Subagent;
 use lockgate_engine::spec::workflow::{Reads, Work, Workflow};
+use lockgate_engine::stored_value::StoredValue;
 use lockgate_engine::time::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -52,18 +52,19 @@ pub fn seeds() -> Vec<Vec<u8>> {
 /// A run, everything that was stored of it, and the time.
 pub(crate) struct Play {
     pub(crate) run: Run,
-    pub(crate) commits: Vec<(Sealed, IndexRows)>,
+    pub(crate) commits: Vec<(SealedCommit, IndexRows)>,
     now: i64,
 }
 
 impl Play {
     /// Begins a run.
     pub(crate) fn new(id: &str, with_presets: bool) -> Self {
-        let preset = |selector: &str, option: &str| Preset { selector: selector.into(), option: option.into(), feedback: None };
+        let preset =
+            |selector: &str, option: &str| PresetAnswer { selector: selector.into(), option: option.into(), feedback: None };
         let created = Created {
             feature: Some("login".into()),
             flags: vec!["backend".into()],
-            vars: BTreeMap::from([("count".to_owned(), Datum::Inline("3".into()))]),
+            vars: BTreeMap::from([("count".to_owned(), StoredValue::Inline("3".into()))]),
             ..Created::new(RunId::from(id), Digest::of(&workflow().to_bytes()), "out".into(), DriverId::from("driver-1"))
         };
         let presets = if with_presets { vec![preset("plan", "1"), preset("build/check", "rerun")] } else { Vec::new() };
@@ -139,14 +140,14 @@ impl Play {
             ),
             8 => (driver, CommandKind::Interrupt { signal: "TERM".into() }),
             9 if how > 200 => (person(), CommandKind::Cancel { reason: None }),
-            9 => (driver, CommandKind::Look),
+            9 => (driver, CommandKind::Advance),
             10 => {
-                let presets = vec![Preset {
+                let presets = vec![PresetAnswer {
                     selector: ["plan", "build/slow", "build/check", "ship"][number % 4].into(),
                     option: (number / 4 % 4).to_string(),
                     feedback: None,
                 }];
-                (person(), CommandKind::GivePresets { presets })
+                (person(), CommandKind::PresetAnswers { presets })
             }
             12 => (
                 person(),
@@ -160,7 +161,7 @@ impl Play {
                 let refused = RefusedAttempt::new("answer a hold", None, "no".into());
                 (agent(), CommandKind::RecordRefusal(refused))
             }
-            _ => (person(), CommandKind::Look),
+            _ => (person(), CommandKind::Advance),
         })
     }
 
@@ -170,25 +171,25 @@ impl Play {
         let effect = pending.get(usize::from(how) % pending.len().max(1))?.clone();
         let well = what != 1;
         let digest = Digest::of(&[how & 0x70]);
-        let files = vec![ShownFile::new("out/plan.md", Seen::File { digest, bytes: 1, mode: 0o644 })];
+        let files = vec![PresentedFile::new("out/plan.md", Seen::File { digest, bytes: 1, mode: 0o644 })];
         Some(match effect {
             Effect::Task { key, attempt } => {
-                let result = (what == 2).then(|| Datum::Inline(how.to_string()));
+                let result = (what == 2).then(|| StoredValue::Inline(how.to_string()));
                 let file = OutputFile { path: format!("{}.txt", how & 3), digest, bytes: 1, stored: how & 4 == 4 };
                 let outputs = if what == 3 { vec![file] } else { Vec::new() };
                 let task = self.run.declared(&key)?;
-                let item = |name: &str| Item { key: name.into(), value: Datum::Inline(format!("\"{name}\"")) };
+                let item = |name: &str| Item { key: name.into(), value: StoredValue::Inline(format!("\"{name}\"")) };
                 let scout = Subagent { kind: "scout".into(), config: BTreeMap::new() };
                 let asks = matches!(task.work, Work::Script(_) | Work::Adaptive(_)) && how & 0x21 == 0x21;
                 let outcome = match &task.work {
                     _ if !well => TaskOutcome::Failed(failure(how)),
-                    _ if asks => TaskOutcome::Thinks(Datum::Inline("\"why\"".into())),
+                    _ if asks => TaskOutcome::QueriesAgent(StoredValue::Inline("\"why\"".into())),
                     _ if task.for_each.is_some() && key.item.is_none() => {
                         TaskOutcome::Items(["a", "b", "c"][..usize::from(how & 3)].iter().map(|name| item(name)).collect())
                     }
                     Work::Checkpoint(checkpoint) => {
                         let question = checkpoint.question.clone();
-                        TaskOutcome::Asks(Box::new(Showing { question, automatic: how & 8 == 8, ..Showing::default() }))
+                        TaskOutcome::Asks(Box::new(Presentation { question, automatic: how & 8 == 8, ..Presentation::default() }))
                     }
                     Work::Adaptive(_) => TaskOutcome::Agents(vec![scout; usize::from(how & 1)]),
                     _ if task.until.is_some() && what == 3 => TaskOutcome::Again { result, outputs, why: String::new() },
@@ -210,7 +211,7 @@ impl Play {
             }
             Effect::Show { phase, iteration } => {
                 let files = if what == 3 { files } else { Vec::new() };
-                let shown = Showing { prompt: "Go on?".into(), files, automatic: how & 8 == 8, ..Showing::default() };
+                let shown = Presentation { prompt: "Go on?".into(), files, automatic: how & 8 == 8, ..Presentation::default() };
                 CommandKind::Shown { phase, iteration, shown: Box::new(shown) }
             }
             Effect::Recheck { hold, revision } => {
@@ -242,13 +243,13 @@ impl Play {
                 };
                 CommandKind::GapsChecked { phase, iteration, round, found }
             }
-            Effect::Think { thinker, .. } => {
-                let text = if well { Ok(Datum::Inline("\"so\"".into())) } else { Err(failure(how)) };
-                CommandKind::Thought { thinker, text, agent: None }
+            Effect::QueryAgent { requester, .. } => {
+                let text = if well { Ok(StoredValue::Inline("\"so\"".into())) } else { Err(failure(how)) };
+                CommandKind::AgentQueryAnswered { requester, text, agent: None }
             }
             Effect::Artifacts { key } => {
                 let paths = if well { vec!["made.txt".to_owned()] } else { Vec::new() };
-                CommandKind::Pipeline(Box::new(PipelineWish::ArtifactsFound { key, paths, missing: Vec::new() }))
+                CommandKind::Pipeline(Box::new(PipelineCommand::ArtifactsFound { key, paths, missing: Vec::new() }))
             }
             Effect::Finalize => {
                 let file = OutputFile { path: "final.md".into(), digest, bytes: 1, stored: false };

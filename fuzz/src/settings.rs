@@ -27,7 +27,7 @@ pub fn run(bytes: &[u8]) {
                 // A short text may stand in the settings by chance.
                 assert!(url.reveal().len() < 40 || !format!("{config:?}").contains(url.reveal()), "a password is shown");
             }
-            assert!(!config.script.time.is_zero() && !config.script.condition_time.is_zero(), "no time at all");
+            assert!(!config.script.time.is_zero() && !config.script.condition_timeout.is_zero(), "no time at all");
         }
     }
     duration(text);

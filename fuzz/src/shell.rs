@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_quotes_protect_is_told_from_what_the_shell_reads() {
+    fn quoted_text_is_distinguished_from_shell_syntax() {
         assert_eq!(quoted(r#"echo 'a b'"c\"d$e"\f g"#), "a bc\"d".to_owned() + "ef");
         assert_eq!(quoted("echo # 'no'\necho 'yes'"), "yes");
         assert_eq!(quoted("echo a#'yes'"), "yes");

@@ -1,6 +1,6 @@
 //! Folded states and definitions: any bytes are an error, or a value with an equal stored form that can be looked at.
 
-use crate::commit::{can_be_looked_at, played};
+use crate::hash_chain::{can_be_looked_at, played};
 use crate::play::{self, workflow};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::history::STATE_FORMAT;

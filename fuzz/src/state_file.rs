@@ -3,7 +3,7 @@
 use crate::spec::can_be_shown;
 use lockgate_formats::json::{self, place};
 use lockgate_formats::pipeline::check::check;
-use lockgate_formats::pipeline::lenient::lenient;
+use lockgate_formats::pipeline::import::lenient;
 use lockgate_formats::pipeline::rule::Rule;
 use std::collections::BTreeSet;
 

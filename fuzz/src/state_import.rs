@@ -5,17 +5,17 @@ use lockgate_engine::digest::Digest;
 use lockgate_engine::run::event::FrozenFile;
 use lockgate_engine::spec::workflow::Pipeline;
 use lockgate_engine::time::Timestamp;
-use lockgate_formats::output_place::output_place;
+use lockgate_formats::output_position::output_position;
 use lockgate_formats::pipeline::check::check;
 use lockgate_formats::pipeline::document::Document;
-use lockgate_formats::pipeline::lenient::lenient;
+use lockgate_formats::pipeline::import::lenient;
 use lockgate_formats::pipeline::render::{Before, Original, exported, render};
 use serde_json::{Map, Value};
 
 /// Imports and exports a state file; looks for a place in the same text.
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    if let Some(place) = output_place(text) {
+    if let Some(place) = output_position(text) {
         assert!(!place.file.is_empty() && !place.message.contains('\n'), "{place:?}");
         assert!(text.contains(place.file.as_str()) || text.contains('\u{1b}'), "{place:?} is not in the text");
     }

@@ -2,7 +2,7 @@
 
 use crate::shell::{self, Token};
 use crate::spec::can_be_shown;
-use lockgate_engine::template::mustache::{LONGEST_DOCUMENT, check_document, render_document};
+use lockgate_engine::template::mustache::{MAX_DOCUMENT_BYTES, check_document, render_document};
 use lockgate_engine::template::{Escape, TemplateError, check, check_shell, render, roots};
 use serde_json::json;
 
@@ -70,7 +70,7 @@ fn document(value: &str, template: &str) {
     match render_document(template, &values) {
         Ok(text) => {
             assert!(faults.is_empty(), "{template:?} is refused, and can be filled in");
-            assert!(text.len() <= LONGEST_DOCUMENT);
+            assert!(text.len() <= MAX_DOCUMENT_BYTES);
         }
         Err(error) => {
             well_told(template, &error);

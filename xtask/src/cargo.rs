@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crate_is_found_by_its_folder_and_by_its_name() {
+    fn a_crate_is_found_by_directory_and_by_name() {
         assert_eq!(find_package("engine").unwrap(), "lockgate-engine");
         assert_eq!(find_package("lockgate-engine").unwrap(), "lockgate-engine");
         assert_eq!(find_package("cli").unwrap(), "lockgate-cli");

@@ -40,20 +40,20 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
         Some(binary) => binary.canonicalize().map_err(|error| format!("{} cannot be found: {error}", binary.display()))?,
         None => built()?,
     };
-    let mut looked = Looked::default();
-    workflows(&lockgate, &folder.join("workflows"), &mut looked);
-    plans::look(&lockgate, &folder.join("plans"), &mut looked);
-    pipelines::look(&lockgate, &folder.join("pipelines"), &mut looked);
-    specs::look(&lockgate, &folder.join("specs"), &mut looked);
+    let mut report = CorpusReport::default();
+    workflows(&lockgate, &folder.join("workflows"), &mut report);
+    plans::check(&lockgate, &folder.join("plans"), &mut report);
+    pipelines::check(&lockgate, &folder.join("pipelines"), &mut report);
+    specs::check(&lockgate, &folder.join("specs"), &mut report);
     let is_known = |name: &String| matches!(name.as_str(), "workflows" | "plans" | "pipelines" | "specs");
     let (known, others): (Vec<_>, Vec<_>) = folders_in(&folder).into_iter().partition(is_known);
-    looked.others.extend(others);
+    report.others.extend(others);
     if known.is_empty() {
         let known = "`workflows`, `plans`, `pipelines` and `specs`";
         return Err(format!("{} holds nothing that is known here; {known} are", folder.display()));
     }
-    println!("{}", looked.summary());
-    Ok(looked.failed == 0)
+    println!("{}", report.summary());
+    Ok(report.failed == 0)
 }
 
 fn built() -> Result<PathBuf, String> {
@@ -65,7 +65,7 @@ fn built() -> Result<PathBuf, String> {
 
 /// What was looked at, and what came of it.
 #[derive(Default)]
-struct Looked {
+struct CorpusReport {
     ran: usize,
     answers: usize,
     refused: usize,
@@ -78,7 +78,7 @@ struct Looked {
     others: Vec<String>,
 }
 
-impl Looked {
+impl CorpusReport {
     fn summary(&self) -> String {
         let Self { ran, answers, refused, named, plans, tasks, pipelines, specs, failed, others } = self;
         let others = if others.is_empty() { String::new() } else { format!("; not looked at: {}", others.join(", ")) };
@@ -105,23 +105,23 @@ impl Looked {
     }
 }
 
-fn workflows(lockgate: &Path, folder: &Path, looked: &mut Looked) {
+fn workflows(lockgate: &Path, folder: &Path, report: &mut CorpusReport) {
     for file in files_in(folder) {
         let came = runs(lockgate, &file).map(|answers| {
-            looked.answers += answers;
+            report.answers += answers;
             format!("ran to its end with {answers} answers")
         });
-        looked.count(&file, came, |looked| looked.ran += 1);
+        report.count(&file, came, |report| report.ran += 1);
     }
     for file in files_in(&folder.join("invalid")) {
-        looked.count(&file, refused(lockgate, &file, None), |looked| looked.refused += 1);
+        report.count(&file, refused(lockgate, &file, None), |report| report.refused += 1);
     }
     for file in files_in(&folder.join("successor")) {
-        looked.count(&file, refused(lockgate, &file, Some("successor-format")), |looked| looked.named += 1);
+        report.count(&file, refused(lockgate, &file, Some("successor-format")), |report| report.named += 1);
     }
     let known = ["invalid", "successor", "templates", "subagents"];
     let others = folders_in(folder).into_iter().filter(|name| !known.contains(&name.as_str()));
-    looked.others.extend(others.map(|name| format!("workflows/{name}")));
+    report.others.extend(others.map(|name| format!("workflows/{name}")));
 }
 
 /// Validates a workflow and runs it to its end, beginning anew with one more answer whenever it asks; gives how many it needed.
@@ -291,7 +291,7 @@ phases:
     }
 
     #[test]
-    fn a_checkpoint_is_answered_by_its_first_option_that_goes_on() {
+    fn a_checkpoint_is_answered_with_its_first_continuing_option() {
         assert_eq!(answer(&hold("review", &["Once more", "Go on"]), SOURCE), Ok("review=Go on".to_owned()));
         assert_eq!(answer(&hold("plan", &["Continue", "Abort"]), SOURCE), Ok("plan=Continue".to_owned()));
         let gaps = json!({"kind": "gaps", "phase": "ship", "tasks": ["ship/gap_check"], "options": [{"id": "retry"}, {"id": "continue"}]});
@@ -299,7 +299,7 @@ phases:
     }
 
     #[test]
-    fn options_that_are_not_those_of_the_phase_are_a_failure() {
+    fn options_of_another_phase_are_a_failure() {
         assert!(answer(&hold("review", &["Continue", "Abort"]), SOURCE).is_err());
         assert!(answer(&hold("plan", &["Once more", "Go on"]), SOURCE).is_err());
     }

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_makes_is_not_taken_for_a_file_of_the_repository() {
+    fn files_created_by_a_run_are_not_repository_paths() {
         assert!(
             paths("`PLAN.md`, `plan.md`, `.lockgate/config.yaml`, `phase/task`, `examples/*.yaml`, [x](https://a.b/c)")
                 .is_empty()
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_at_the_top_is_a_path() {
+    fn a_top_level_document_is_a_path() {
         assert_eq!(paths("`README.md` and `CHANGELOG.md:`"), ["README.md", "CHANGELOG.md"]);
     }
 }

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn only_whole_workflows_are_taken_from_a_document() {
+    fn only_complete_workflows_are_extracted_from_a_document() {
         let text = "a\n```yaml\nname: x\nphases:\n  - id: a\n```\n```yaml\ncheckpoint: {}\n```\n```sh\nname: y\n```\n";
         assert_eq!(workflows(text), [(3, "name: x\nphases:\n  - id: a\n".to_owned())]);
     }

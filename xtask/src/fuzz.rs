@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_target_has_a_folder_of_kept_inputs() {
+    fn every_target_has_a_corpus_directory() {
         let code = std::fs::read_to_string(crate::root().join("fuzz/src/lib.rs")).expect("the list of targets");
         let mut named: Vec<&str> = code.split("Target { name: \"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
         named.sort_unstable();

@@ -108,13 +108,13 @@ mod tests {
     }
 
     #[test]
-    fn of_several_that_hold_together_all_must_be_accepted() {
+    fn all_conjunctive_licences_must_be_accepted() {
         assert!(accepted("(MIT OR GPL-3.0) AND Unicode-3.0"));
         assert!(!accepted("(MIT OR Apache-2.0) AND GPL-3.0"));
     }
 
     #[test]
-    fn what_is_unknown_or_missing_is_refused() {
+    fn unknown_and_missing_licences_are_refused() {
         assert!(!accepted("GPL-3.0"));
         assert!(!accepted(""));
     }

@@ -7,14 +7,14 @@
 //! | `agents.rs`, `agents/` | the presets with real agent programs, which are installed outside the tree |
 //! | `mutants.rs` | small changes of the rules about people, which the tests must notice |
 //! | `suite.rs` | runs one test program within a time budget and reads its summary |
-//! | `stores.rs` | the end-to-end suite on PostgreSQL |
+//! | `postgres_suite.rs` | the end-to-end suite on PostgreSQL |
 //! | `cargo.rs` | asks cargo to build, and says where the products are |
 //! | `packages.rs` | system packages that the tests need |
 //! | `docs.rs`, `conformance.rs`, `examples.rs` | documents say what is so; examples run |
 //! | `fixtures/` | records stores and JSON shapes that later releases must still read and print |
 //! | `corpus.rs` | files that people really wrote, read and run as they are |
 //! | `licences.rs` | dependencies carry accepted licences |
-//! | `bench/` | raw, floor and ours, interleaved |
+//! | `bench/` | raw, baseline and ours, interleaved |
 
 mod agents;
 mod bench;
@@ -28,8 +28,8 @@ mod fuzz;
 mod licences;
 mod mutants;
 mod packages;
+mod postgres_suite;
 mod soak;
-mod stores;
 mod suite;
 mod test;
 
@@ -51,7 +51,7 @@ usage: cargo xtask COMMAND
   soak [--minutes N]       the long versions of the durability tests, fuzzing (60 minutes unless told otherwise), and all mutants
   bench [NAME…]            speed and size: w1 to w5, pg, or all of them
     --quick                  fewer rounds and shorter histories
-    --floors                 only the raw and floor programs
+    --baselines                 only the raw and baseline programs
     --write                  put the table into docs/benchmarks.md
     --binary FILE            measure this lockgate instead of building one";
 
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
         "soak" => soak::command(rest),
         "bench" => bench::command(rest),
         // Not for people: the programs that the bench measures Lockgate against, each in a process of its own.
-        "floor" => bench::floor::command(rest),
+        "baseline" => bench::baseline::command(rest),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
             Ok(true)

@@ -22,10 +22,10 @@ const STRICT: &[&str] = &[
     "crates/engine/src/run/refusal.rs",
     "crates/engine/src/run/apply/holds.rs",
     "crates/engine/src/run/decide/answer.rs",
-    "crates/engine/src/run/decide/change.rs",
-    "crates/engine/src/run/decide/people.rs",
-    "crates/engine/src/run/follow/answers.rs",
-    "crates/engine/src/run/follow/questions.rs",
+    "crates/engine/src/run/decide/answer_change.rs",
+    "crates/engine/src/run/decide/overrides.rs",
+    "crates/engine/src/run/advance/answers.rs",
+    "crates/engine/src/run/advance/questions.rs",
     "crates/engine/src/run/phase/gates.rs",
 ];
 
@@ -157,20 +157,20 @@ mod tests {
     }
 
     #[test]
-    fn no_mutant_may_survive_where_the_engine_decides_about_people() {
+    fn no_mutant_may_survive_in_decision_code() {
         assert!(found(0, &[]).is_good());
-        assert!(!found(1000, &["crates/engine/src/hold/mod.rs:1:1: replace is_put"]).is_good());
+        assert!(!found(1000, &["crates/engine/src/hold/mod.rs:1:1: replace is_declared"]).is_good());
         assert!(!found(1000, &["crates/engine/src/run/refusal.rs:1:1: replace may_decide"]).is_good());
     }
 
     #[test]
-    fn elsewhere_five_of_a_hundred_may_survive() {
+    fn elsewhere_five_percent_may_survive() {
         assert!(found(19, &["crates/engine/src/run/budget.rs:1:1: x"]).is_good());
         assert!(!found(18, &["crates/engine/src/run/budget.rs:1:1: x"]).is_good());
     }
 
     #[test]
-    fn a_shard_is_one_of_all() {
+    fn a_shard_selects_one_part() {
         assert_eq!(checked("0/4"), Ok("0/4"));
         for wrong in ["4/4", "1", "a/b", "1/0"] {
             assert!(checked(wrong).is_err(), "{wrong}");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_places_that_are_named_exist() {
+    fn the_named_paths_exist() {
         for place in STRICT {
             assert!(crate::root().join(place).exists(), "{place}");
         }

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_module_is_named_after_its_file_or_its_folder() {
+    fn a_module_is_named_after_its_file_or_its_directory() {
         assert_eq!(module_name(Path::new("crates/cli/tests/it/kill.rs")), "kill");
         assert_eq!(module_name(Path::new("crates/cli/tests/it/kill/mod.rs")), "kill");
     }

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_past_its_budget_is_ended_with_all_that_it_started() {
+    fn a_suite_past_its_budget_is_killed_with_its_processes() {
         let report = run("hangs", shell("sleep 600 & sleep 600"), Duration::from_millis(50));
         assert_eq!(report.tally.failed, 1);
         assert!(report.lines.iter().any(|line| line.starts_with("ended:")), "{:?}", report.lines);

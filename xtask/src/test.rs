@@ -2,7 +2,7 @@
 
 use crate::cargo::{self, Product};
 use crate::suite::{self, Report, Tally};
-use crate::{agents, conformance, docs, examples, licences, packages, stores};
+use crate::{agents, conformance, docs, examples, licences, packages, postgres_suite};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
     }
     for product in &suites {
         reports.push(suite::run(&product.title(), program(product), budget(&product.package)));
-        reports.extend(stores::on_postgresql(product).transpose()?);
+        reports.extend(postgres_suite::on_postgresql(product).transpose()?);
     }
     reports.push(examples_in_documentation(&selection));
     Ok(conclude(&reports))
@@ -144,13 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn one_failure_anywhere_fails_the_whole() {
+    fn one_failure_fails_the_whole_run() {
         assert!(conclude(&[report(3, 0, 0), report(1, 0, 0)]));
         assert!(!conclude(&[report(3, 0, 0), report(0, 1, 0)]));
     }
 
     #[test]
-    fn an_ignored_test_is_not_a_passed_one() {
+    fn an_ignored_test_does_not_count_as_passed() {
         assert!(!conclude(&[report(3, 0, 1)]));
     }
 }

@@ -3,14 +3,14 @@
 //! The table is `Command::authority` in `cli`; it is asked before a command does anything. The engine refuses the same once more
 //! when something is decided about a run.
 
+use crate::error::CommandError;
 use crate::open::{Project, place};
-use crate::trouble::Trouble;
 use lockgate::select;
 use lockgate_engine::id::{HoldId, RunId};
 use lockgate_engine::run::command::{Actor, Caller, Channel};
 use lockgate_engine::run::refusal::Refusal;
 use lockgate_runner::config::Config;
-use lockgate_runner::person;
+use lockgate_runner::identity;
 use std::path::Path;
 
 /// Who may use a command.
@@ -29,12 +29,12 @@ pub(crate) enum Authority<'a> {
 pub(crate) struct Decision<'a> {
     /// As it completes "may not …".
     what: &'static str,
-    about: About<'a>,
+    about: Subject<'a>,
     help: Option<&'static str>,
 }
 
 /// What a decision is about, as the command line names it.
-enum About<'a> {
+enum Subject<'a> {
     Run(&'a str),
     Hold(&'a str),
     Project,
@@ -43,17 +43,17 @@ enum About<'a> {
 impl<'a> Decision<'a> {
     /// A decision about a run.
     pub(crate) fn about_run(what: &'static str, run: &'a str) -> Self {
-        Self { what, about: About::Run(run), help: None }
+        Self { what, about: Subject::Run(run), help: None }
     }
 
     /// A decision about a hold.
     pub(crate) fn about_hold(what: &'static str, hold: &'a str) -> Self {
-        Self { what, about: About::Hold(hold), help: None }
+        Self { what, about: Subject::Hold(hold), help: None }
     }
 
     /// A decision about no run that is there already.
     pub(crate) fn about_project(what: &'static str) -> Self {
-        Self { what, about: About::Project, help: None }
+        Self { what, about: Subject::Project, help: None }
     }
 
     /// The same, with what else can be done where it is refused.
@@ -64,36 +64,36 @@ impl<'a> Decision<'a> {
 
 /// Refuses a command to a caller who may not use it. The attempt is recorded in the run that it is about, else in the run that it came
 /// out of.
-pub(crate) async fn authorize(root: Option<&Path>, authority: Authority<'_>) -> Result<(), Trouble> {
+pub(crate) async fn authorize(root: Option<&Path>, authority: Authority<'_>) -> Result<(), CommandError> {
     let (decision, actor, refused) = match authority {
         Authority::Anyone => return Ok(()),
         Authority::OutsideTasks(decision) => {
-            let actor = person::at_the_command_line(&place(root)?, Channel::Command);
+            let actor = identity::cli_actor(&place(root)?, Channel::Command);
             let refused = actor.outside_tasks(decision.what);
             (decision, actor, refused)
         }
         Authority::Background(decision) => {
-            let actor = person::above_lockgate(&place(root)?, Channel::Command);
+            let actor = identity::launcher_actor(&place(root)?, Channel::Command);
             let refused = actor.outside_tasks(decision.what);
             (decision, actor, refused)
         }
         Authority::Person(decision) => {
             let place = place(root)?;
-            let actor = person::at_the_command_line(&place, Channel::Command);
+            let actor = identity::cli_actor(&place, Channel::Command);
             let rule = Config::read(&place.config_file())?.people.terminal_rule();
             let refused = Caller::new(actor.clone(), rule).may_decide(decision.what);
             (decision, actor, refused)
         }
     };
     let Err(refusal) = refused else { return Ok(()) };
-    let trouble = refuse(root, &decision, &actor, refusal).await;
+    let error = refuse(root, &decision, &actor, refusal).await;
     Err(match decision.help {
-        Some(help) => trouble.help(help),
-        None => trouble,
+        Some(help) => error.help(help),
+        None => error,
     })
 }
 
-async fn refuse(root: Option<&Path>, decision: &Decision<'_>, actor: &Actor, refusal: Refusal) -> Trouble {
+async fn refuse(root: Option<&Path>, decision: &Decision<'_>, actor: &Actor, refusal: Refusal) -> CommandError {
     // Where there is no project, or none that can be opened, there is no history that could record it.
     let Ok(project) = crate::open::open(root) else { return refusal.into() };
     match subject(&project, &decision.about).await {
@@ -103,14 +103,14 @@ async fn refuse(root: Option<&Path>, decision: &Decision<'_>, actor: &Actor, ref
 }
 
 /// The run and the hold that an attempt is about; the run that it came out of, where it is about none.
-async fn subject(project: &Project, about: &About<'_>) -> Option<(RunId, Option<HoldId>)> {
+async fn subject(project: &Project, about: &Subject<'_>) -> Option<(RunId, Option<HoldId>)> {
     let named = match about {
-        About::Run(named) => select::run_or_ended(project.store(), named).await.ok().map(|found| (found.row.run, None)),
-        About::Hold(named) => match select::hold_name(named) {
+        Subject::Run(named) => select::run_or_ended(project.store(), named).await.ok().map(|found| (found.row.run, None)),
+        Subject::Hold(named) => match select::hold_name(named) {
             Ok(name) => select::hold(project.store(), &name).await.ok().map(|found| (found.row.run, Some(found.row.hold))),
             Err(_) => None,
         },
-        About::Project => None,
+        Subject::Project => None,
     };
     match named {
         Some(named) => Some(named),

@@ -74,14 +74,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wide_characters_take_two_columns_and_joining_ones_none() {
+    fn wide_characters_take_two_columns_and_combining_ones_zero() {
         for (text, wide) in [("", 0), ("abc", 3), ("日本", 4), ("e\u{301}", 1), ("🙂", 2), ("⌚", 2), ("✓●…│", 4)] {
             assert_eq!(columns(text), wide, "{text}");
         }
     }
 
     #[test]
-    fn a_text_is_broken_between_words_only() {
+    fn text_wraps_between_words_only() {
         assert_eq!(wrapped("one two three", 80), "one two three");
         assert_eq!(wrapped("one two three", 7), "one two\nthree");
         assert_eq!(wrapped("日本 語 incomprehensible", 6), "日本\n語\nincomprehensible");
@@ -89,14 +89,14 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_counted_as_terminals_break_them() {
+    fn rows_are_counted_as_terminals_wrap_them() {
         assert_eq!(rows("", 10), 0);
         assert_eq!(rows("\none\n\n", 10), 3);
         assert_eq!(rows("0123456789\n0123456789a\n日本語日本語\n\tabc", 10), 1 + 2 + 2 + 2);
     }
 
     #[test]
-    fn a_text_is_cut_between_characters_and_never_too_wide() {
+    fn truncation_keeps_characters_whole_and_fits_the_width() {
         assert_eq!(fitted("short", 5), "short");
         assert_eq!(fitted("日本語", 5), "日本…");
         assert_eq!(fitted("日本語", 4), "日…");

@@ -1,8 +1,8 @@
 //! What a run continues with when the files of its definition have changed: as told, else as the person at the terminal says.
 
+use crate::error::CommandError;
 use crate::exit::Exit;
-use crate::trouble::Trouble;
-use crate::{line_question, print};
+use crate::{line_prompt, print};
 use clap::ValueEnum;
 use lockgate::definition::{Choice, Difference, Settled};
 use lockgate_engine::run::Run;
@@ -41,9 +41,9 @@ pub(crate) async fn settle(
     difference: Difference,
     told: Option<Changed>,
     may_ask: Option<&Halt>,
-) -> Result<Continues, Trouble> {
+) -> Result<Continues, CommandError> {
     let mut choice = told.map(Choice::from);
-    if let (None, true, Some(halt)) = (choice, difference.can_be_accepted(), may_ask.filter(|_| print::somebody_is_there())) {
+    if let (None, true, Some(halt)) = (choice, difference.can_be_accepted(), may_ask.filter(|_| print::is_interactive())) {
         choice = ask(&difference.describe(run), halt).await.map(Choice::from);
         if choice.is_none() && halt.is_halted() {
             print::say("Nothing was changed.");
@@ -63,7 +63,7 @@ async fn ask(what: &str, halt: &Halt) -> Option<Changed> {
     print::say(what);
     print::say("  1. Keep to what it began with\n  2. Accept the changes");
     loop {
-        match line_question::ask_unless_halted("Which? [1] ", halt).await.as_deref().map(str::trim) {
+        match line_prompt::ask_unless_halted("Which? [1] ", halt).await.as_deref().map(str::trim) {
             None => return None,
             Some("" | "1" | "keep") => return Some(Changed::Keep),
             Some("2" | "accept") => return Some(Changed::Accept),

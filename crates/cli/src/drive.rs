@@ -2,27 +2,27 @@
 
 mod asker;
 
-use self::asker::{Asker, Over};
+use self::asker::{AskOutcome, Asker};
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::print::{self, ERROR, GOOD, HELP, STRONG, WARNING, styled};
 use crate::run_text::{hanging, shown_text};
-use crate::trouble::Trouble;
-use crate::{live, plans, signals, worktrees};
-use lockgate::neutral;
+use crate::{live, plan_summaries, signals, worktrees};
+use lockgate::sanitize;
 use lockgate::view::{Aborted, HoldView, RunView, run_command};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::FailureKind;
 use lockgate_engine::run::state::End;
 use lockgate_runner::driver::HoldTimer;
-use lockgate_runner::driver::{DriveError, Driver, Halt, Paused, fire_due, next_moment};
+use lockgate_runner::driver::{DriveError, Driver, Halt, Paused, fire_due, next_hold_timer};
 use lockgate_runner::process::{become_subreaper, keep_reaping};
-use lockgate_runner::world::{Clock as _, SystemClock, World};
+use lockgate_runner::runtime::{Clock as _, Runtime, SystemClock};
 use lockgate_store::Store;
 use std::pin::{Pin, pin};
 
 /// Makes ready to drive: signals are heard, and what tasks leave behind comes to this process. Must be called inside the runtime.
-pub(crate) fn make_ready() -> Result<Halt, Trouble> {
+pub(crate) fn make_ready() -> Result<Halt, CommandError> {
     let halt = Halt::default();
     signals::listen(&halt)?;
     if let Err(error) = become_subreaper() {
@@ -34,44 +34,44 @@ pub(crate) fn make_ready() -> Result<Halt, Trouble> {
 
 /// Drives a run until there is nothing more to do here, tells how it ended, and gives how the program ends. At a terminal the person is
 /// asked about each hold as soon as it opens, while everything else continues.
-pub(crate) async fn drive(project: &Project, mut driver: Driver, halt: &Halt, json: bool) -> Result<Exit, Trouble> {
-    let asks = !json && print::somebody_is_there();
+pub(crate) async fn drive(project: &Project, mut driver: Driver, halt: &Halt, json: bool) -> Result<Exit, CommandError> {
+    let asks = !json && print::is_interactive();
     let mut asker = Asker::of(project, &driver);
     let future: Option<Questions<'_>> = if asks { Some(Box::pin(asker.ask_all(halt))) } else { None };
-    let mut asking = Asking { future, over: Over::NoOneThere, trouble: None };
+    let mut asking = Asking { future, over: AskOutcome::NoOneThere, error: None };
     let stopped = drive_and_ask(&mut driver, &mut asking, halt).await;
     // Another process may continue the run while this one still prints.
     driver.release().await;
-    let (over, trouble) = asking.close();
-    asker.tell_unanswered(driver.run());
+    let (over, error) = asking.close();
+    asker.print_unanswered(driver.run());
     let exit = match stopped {
         Err(error) => {
-            let trouble = Trouble::from(error);
-            trouble.tell();
-            if trouble.exit() == Exit::Failed {
+            let error = CommandError::from(error);
+            error.report();
+            if error.exit() == Exit::Failed {
                 next_command("when that is mended, go on", &format!("lockgate resume {}", driver.run().id));
             }
-            return Err(trouble.told());
+            return Err(error.reported());
         }
         Ok(Paused::Ended) => {
             let exit = ended(project.store(), driver.run()).await?;
-            worktrees::tell(&project.root, driver.run());
-            plans::tell_summaries(project, driver.run()).await;
+            worktrees::report(&project.root, driver.run());
+            plan_summaries::print_summaries(project, driver.run()).await;
             exit
         }
         Ok(Paused::Interrupted) => {
-            told_to_stop(driver.run());
+            print_stopped(driver.run());
             Exit::by_signal(halt.signal())
         }
-        Ok(Paused::Waiting) => match (trouble, over) {
-            (Some(trouble), _) => return Err(trouble),
-            (None, Over::NoOneThere) => waiting(driver.run()),
-            (None, Over::Interrupted) => {
-                told_to_stop(driver.run());
+        Ok(Paused::Waiting) => match (error, over) {
+            (Some(error), _) => return Err(error),
+            (None, AskOutcome::NoOneThere) => waiting(driver.run()),
+            (None, AskOutcome::Interrupted) => {
+                print_stopped(driver.run());
                 Exit::Interrupted
             }
-            (None, Over::Halted) => {
-                told_to_stop(driver.run());
+            (None, AskOutcome::Halted) => {
+                print_stopped(driver.run());
                 Exit::by_signal(halt.signal())
             }
         },
@@ -84,14 +84,14 @@ pub(crate) async fn drive(project: &Project, mut driver: Driver, halt: &Halt, js
 }
 
 /// Asks about one hold after another until that is over.
-type Questions<'a> = Pin<Box<dyn Future<Output = Result<Over, Trouble>> + 'a>>;
+type Questions<'a> = Pin<Box<dyn Future<Output = Result<AskOutcome, CommandError>> + 'a>>;
 
 /// The questions that are being asked while a run is driven, and why that is over once it is.
 struct Asking<'a> {
     /// None where no one is asked any more.
     future: Option<Questions<'a>>,
-    over: Over,
-    trouble: Option<Trouble>,
+    over: AskOutcome,
+    error: Option<CommandError>,
 }
 
 impl Asking<'_> {
@@ -100,22 +100,22 @@ impl Asking<'_> {
         let Some(future) = &mut self.future else { return std::future::pending().await };
         match future.await {
             Ok(over) => self.over = over,
-            Err(trouble) => self.trouble = Some(trouble),
+            Err(error) => self.error = Some(error),
         }
         self.future = None;
     }
 
     /// Takes an open question off the terminal; gives why no one is asked any more.
-    fn close(self) -> (Over, Option<Trouble>) {
-        (self.over, self.trouble)
+    fn close(self) -> (AskOutcome, Option<CommandError>) {
+        (self.over, self.error)
     }
 }
 
 /// Drives and asks side by side. When all that is left to do is to answer, it stays for as long as there is someone to ask.
 async fn drive_and_ask(driver: &mut Driver, asking: &mut Asking<'_>, halt: &Halt) -> Result<Paused, DriveError> {
-    let world = driver.world().clone();
+    let runtime = driver.runtime().clone();
     loop {
-        let marker = world.store.changes_of(&driver.run().id);
+        let marker = runtime.store.changes_of(&driver.run().id);
         match drive_asked(driver, asking, halt).await? {
             Paused::Waiting if asking.future.is_some() && !driver.run().open_holds().is_empty() => {}
             paused @ (Paused::Waiting | Paused::Ended | Paused::Interrupted) => return Ok(paused),
@@ -123,14 +123,14 @@ async fn drive_and_ask(driver: &mut Driver, asking: &mut Asking<'_>, halt: &Halt
         let run = driver.run();
         tokio::select! {
             () = asking.ended() => match asking.over {
-                Over::NoOneThere => {}
-                Over::Interrupted | Over::Halted => return Ok(Paused::Waiting),
+                AskOutcome::NoOneThere => {}
+                AskOutcome::Interrupted | AskOutcome::Halted => return Ok(Paused::Waiting),
             },
-            changed = world.store.run_changed(&run.id, marker, Some(run.version)) => {
+            changed = runtime.store.run_changed(&run.id, marker, Some(run.version)) => {
                 changed?;
             }
-            () = next_timer(&world, run) => {
-                let fired = fire_due(&world, |due| *due == run.id).await?;
+            () = next_timer(&runtime, run) => {
+                let fired = fire_due(&runtime, |due| *due == run.id).await?;
                 if fired.iter().any(|fired| fired.kind == HoldTimer::Remind) {
                     live::write_now("\x07");
                 }
@@ -146,7 +146,7 @@ async fn drive_asked(driver: &mut Driver, asking: &mut Asking<'_>, halt: &Halt) 
         tokio::select! {
             paused = &mut driving => return paused,
             () = asking.ended() => {
-                if asking.over == Over::Interrupted {
+                if asking.over == AskOutcome::Interrupted {
                     halt.halt("SIGINT");
                     live::ending();
                 }
@@ -156,15 +156,15 @@ async fn drive_asked(driver: &mut Driver, asking: &mut Asking<'_>, halt: &Halt) 
 }
 
 /// Ends when a deadline or reminder of an open hold is due; never where there is none.
-async fn next_timer(world: &World, run: &Run) {
-    match next_moment(run) {
-        Some(next) => world.clock.sleep_until(next, None).await,
+async fn next_timer(runtime: &Runtime, run: &Run) {
+    match next_hold_timer(run) {
+        Some(next) => runtime.clock.sleep_until(next, None).await,
         None => std::future::pending().await,
     }
 }
 
 /// Tells how a run ended.
-pub(crate) async fn ended(store: &dyn Store, run: &Run) -> Result<Exit, Trouble> {
+pub(crate) async fn ended(store: &dyn Store, run: &Run) -> Result<Exit, CommandError> {
     let status = run.status();
     let id = styled(STRONG, &run.id);
     match &run.end {
@@ -176,11 +176,11 @@ pub(crate) async fn ended(store: &dyn Store, run: &Run) -> Result<Exit, Trouble>
             next_command("mend it, then go on", &format!("lockgate resume {}{fixed}", run.id));
             if let (true, Some(file)) = (lies_in_the_workflow(run), run.files.first()) {
                 let new = run_command(&file.path, run.feature.as_deref());
-                let file = neutral::line(&file.path);
+                let file = sanitize::line(&file.path);
                 print::say(format_args!(
                     "  if {file} itself must be mended: this run keeps to what it began with, unless the changed file is accepted then"
                 ));
-                next_command("begin a new one", &neutral::line(&new));
+                next_command("begin a new one", &sanitize::line(&new));
             }
         }
         Some(End::Aborted) => {
@@ -218,18 +218,18 @@ fn lies_in_the_workflow(run: &Run) -> bool {
 pub(crate) fn waiting(run: &Run) -> Exit {
     for hold in run.open_holds() {
         let view = HoldView::of(hold);
-        let place = view.phase.as_deref().map(|phase| format!(" in phase {}", neutral::line(phase))).unwrap_or_default();
+        let place = view.phase.as_deref().map(|phase| format!(" in phase {}", sanitize::line(phase))).unwrap_or_default();
         let name = styled(STRONG, format_args!("{}@{}", hold.id, hold.revision));
         print::say(format_args!("run {} {} for a person: hold {name}{place}", run.id, styled(WARNING, "waits")));
         let mut text = String::new();
-        text.extend(neutral::lines(view.question()).lines().map(|line| format!("    {line}\n")));
+        text.extend(sanitize::lines(view.question()).lines().map(|line| format!("    {line}\n")));
         let now = SystemClock.now();
         text.extend(crate::run_text::deadline_line(&view, now).map(|line| format!("    {line}\n")));
         text += &shown_text(&view, "    ");
         print::talk(&text);
         print::say(if view.is_overdue(now) { "  its deadline has passed; apply it with" } else { "  answer it with one of" });
         for command in view.next_commands(run.id.as_str(), !run.detached, now) {
-            print::say(format_args!("    {}", styled(HELP, neutral::line(&command))));
+            print::say(format_args!("    {}", styled(HELP, sanitize::line(&command))));
         }
     }
     if run.waits_for_review() {
@@ -241,9 +241,9 @@ pub(crate) fn waiting(run: &Run) -> Exit {
 }
 
 /// Tells that a run was stopped in the middle, and how to go on.
-pub(crate) fn told_to_stop(run: &Run) {
+pub(crate) fn print_stopped(run: &Run) {
     print::say(format_args!("run {} was {}; its state is saved", styled(STRONG, &run.id), styled(WARNING, "interrupted")));
-    let on = if run.detached { "lockgate drive".to_owned() } else { format!("lockgate resume {}", run.id) };
+    let on = if run.detached { "lockgate worker".to_owned() } else { format!("lockgate resume {}", run.id) };
     next_command("go on", &on);
 }
 
@@ -255,6 +255,6 @@ fn unused_answers(run: &Run) {
     for given in &run.presets {
         let answer = format!("{}={}", given.preset.selector, given.preset.option);
         let so_far = if run.end.is_some() { "" } else { " yet" };
-        print::warn(format_args!("the answer {:?} given in advance was not used{so_far}", neutral::line(&answer)));
+        print::warn(format_args!("the answer {:?} given in advance was not used{so_far}", sanitize::line(&answer)));
     }
 }

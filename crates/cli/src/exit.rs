@@ -50,11 +50,11 @@ impl Exit {
     /// How an error ends the program.
     pub(crate) fn of_error(code: Code) -> Self {
         match code {
-            Code::AlreadyAnswered | Code::AlreadyAsked => Self::Done,
-            Code::CannotStart
-            | Code::InTheWay
+            Code::AlreadyAnswered | Code::RetryPending => Self::Done,
+            Code::StartupFailed
+            | Code::PathOccupied
             | Code::Unwritable
-            | Code::LeftRunning
+            | Code::OrphansRunning
             | Code::BackgroundFailed
             | Code::LeaseLost
             | Code::RootMoved
@@ -62,76 +62,76 @@ impl Exit {
             | Code::DiskFull
             | Code::DatabaseReadOnly
             | Code::DatabaseLocked
-            | Code::DatabaseDamaged
+            | Code::DatabaseCorrupt
             | Code::CommitsMissing
-            | Code::DatabaseTrouble
+            | Code::DatabaseError
             | Code::NewerFormat
-            | Code::HistoryDamaged
-            | Code::ValueMissing
-            | Code::NotAsWritten
+            | Code::HistoryCorrupt
+            | Code::StoredValueMissing
+            | Code::IntegrityError
             | Code::OutcomeUnknown
-            | Code::OurMistake
+            | Code::InternalError
             | Code::MergeConflict
-            | Code::GitTrouble
-            | Code::DamagedBackup
-            | Code::ReviewBlocks
-            | Code::StateFileTrouble => Self::Failed,
+            | Code::GitError
+            | Code::BackupCorrupt
+            | Code::BlockedByReview
+            | Code::StateFileError => Self::Failed,
             Code::DefinitionChanged
-            | Code::NotAPerson
+            | Code::PersonRequired
             | Code::InsideTask
-            | Code::NoTerminal
+            | Code::TerminalRequired
             | Code::HoldClosed
-            | Code::AnswerConflicts
+            | Code::AnswerConflict
             | Code::StaleRevision
             | Code::TaskRunning
             | Code::DrivenElsewhere
             | Code::TakenOver
-            | Code::RunNotOver
+            | Code::RunNotEnded
             | Code::DatabaseInUse
-            | Code::ResumeChoice => Self::Waiting,
-            Code::BadUsage
-            | Code::Unexplained
-            | Code::NoProject
-            | Code::NoFolder
-            | Code::BadSettings
+            | Code::ResumeFlagRequired => Self::Waiting,
+            Code::InvalidUsage
+            | Code::UnknownCode
+            | Code::ProjectNotFound
+            | Code::RootNotFound
+            | Code::InvalidSettings
             | Code::UnreadableFile
             | Code::NotAFile
             | Code::FileTooLarge
             | Code::NotText
             | Code::NotJson
             | Code::InvalidWorkflow
-            | Code::NoAgent
-            | Code::BadInput
-            | Code::BadOutputDir
-            | Code::BadVar
-            | Code::BadPreset
-            | Code::BadCases
-            | Code::NoSuchRun
-            | Code::NoSuchHold
-            | Code::NoSuchTask
-            | Code::NoSuchAttempt
-            | Code::NoSuchOption
-            | Code::NoSuchRevision
+            | Code::AgentNotConfigured
+            | Code::InvalidInput
+            | Code::InvalidOutputDir
+            | Code::InvalidVar
+            | Code::InvalidPreset
+            | Code::InvalidTestFile
+            | Code::RunNotFound
+            | Code::HoldNotFound
+            | Code::TaskNotFound
+            | Code::AttemptNotFound
+            | Code::OptionNotFound
+            | Code::RevisionNotFound
             | Code::AmbiguousName
-            | Code::RevisionNeeded
-            | Code::WordsNeeded
-            | Code::AnswerStands
-            | Code::NotUnderWay
+            | Code::RevisionRequired
+            | Code::FeedbackRequired
+            | Code::AnsweredByPerson
+            | Code::NotInCurrentPhase
             | Code::TaskDone
             | Code::NotStarted
-            | Code::NoReason
+            | Code::ReasonRequired
             | Code::RunEnded
-            | Code::NoDatabase
+            | Code::DatabaseNotFound
             | Code::FileExists
             | Code::DatabaseExists
-            | Code::KeptInPostgresql
-            | Code::NoSuchWorktree
+            | Code::SqliteOnly
+            | Code::WorktreeNotFound
             | Code::UncommittedChanges
             | Code::WorkWouldBeLost
-            | Code::NoPipeline
+            | Code::NotAPipeline
             | Code::PipelineExists
-            | Code::BadStateFile
-            | Code::ReviewRefused
+            | Code::InvalidStateFile
+            | Code::ReviewRejected
             | Code::NotABackup => Self::Misuse,
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::print::{FAINT, STRONG, styled};
 use crate::style::Styled as _;
-use lockgate::graph::{CheckpointBox, Drawing, Mark, PhaseBox, TaskBox, fit};
+use lockgate::graph::{CheckpointBox, Drawing, Mark, PhaseBox, TaskBox, truncate};
 use std::collections::BTreeMap;
 use unicode_width::UnicodeWidthStr;
 
@@ -18,7 +18,7 @@ const WORD: usize = 11;
 /// Draws it. Without colour, every state is also told by its word.
 pub(crate) fn draw(drawing: &Drawing, colour: bool) -> String {
     let mut text = String::new();
-    let title = fit(&drawing.title, WIDTH - WORD - 2);
+    let title = truncate(&drawing.title, WIDTH - WORD - 2);
     match drawing.status {
         Some(status) => {
             text.push_str(&format!("{}  {}\n", styled(STRONG, title), styled(Mark::of_run(status).style(), status)));
@@ -46,10 +46,10 @@ fn phase_lines(text: &mut String, drawing: &Drawing, phase: &PhaseBox, rail: &st
         Some(mark) => {
             let sign = styled(mark.style(), sign_and_word(mark, colour));
             let room = WIDTH - if colour { 2 } else { 3 + WORD };
-            text.push_str(&format!("{sign} {}\n", styled(STRONG, fit(&head, room))));
+            text.push_str(&format!("{sign} {}\n", styled(STRONG, truncate(&head, room))));
         }
         None => {
-            text.push_str(&format!("○ {}\n", styled(STRONG, fit(&head, WIDTH - 2))));
+            text.push_str(&format!("○ {}\n", styled(STRONG, truncate(&head, WIDTH - 2))));
         }
     }
     for (group, members) in groups(&phase.tasks) {
@@ -74,12 +74,12 @@ fn checkpoint_lines(text: &mut String, drawing: &Drawing, checkpoint: &Checkpoin
     words.extend(checkpoint.prompt.split(' ').map(str::to_owned));
     row(text, rail, checkpoint.mark, &words, colour);
     if let Some(chosen) = &checkpoint.chosen {
-        text.push_str(&format!("{rail}    {}\n", fit(&format!("answered: {chosen}"), WIDTH - 5)));
+        text.push_str(&format!("{rail}    {}\n", truncate(&format!("answered: {chosen}"), WIDTH - 5)));
         return;
     }
     for option in &checkpoint.options {
         let leads = drawing.words(&option.leads).map(|words| format!(" → {words}")).unwrap_or_default();
-        let line = fit(&format!("{}{leads}", option.label), WIDTH - 7);
+        let line = truncate(&format!("{}{leads}", option.label), WIDTH - 7);
         text.push_str(&format!("{rail}    {} {line}\n", styled(FAINT, "-")));
     }
 }
@@ -144,7 +144,7 @@ fn row(text: &mut String, rail: &str, mark: Option<Mark>, words: &[String], colo
     let room = WIDTH - indent;
     let mut lines: Vec<String> = vec![String::new()];
     for word in words {
-        let word = fit(word, room);
+        let word = truncate(word, room);
         let last = lines.len() - 1;
         if !lines[last].is_empty() && lines[last].width() + 1 + word.width() > room {
             lines.push(word);
@@ -157,7 +157,7 @@ fn row(text: &mut String, rail: &str, mark: Option<Mark>, words: &[String], colo
     }
     if is_prompt && lines.len() > PROMPT {
         lines.truncate(PROMPT);
-        lines[PROMPT - 1] = fit(&format!("{} …", lines[PROMPT - 1]), room);
+        lines[PROMPT - 1] = truncate(&format!("{} …", lines[PROMPT - 1]), room);
     }
     for (number, line) in lines.iter().enumerate() {
         if number == 0 {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn fifty_tasks_are_a_few_lines_of_eighty_columns() {
+    fn fifty_tasks_fit_a_few_lines_of_eighty_columns() {
         let tasks: Vec<String> = (1..=50).map(|number| format!("{{ id: task-number-{number}, pass: true }}")).collect();
         let source = format!(
             "name: wide\nphases:\n  - id: a\n    tasks: [{}]\n    main_agent: {{ script: return 1 }}\n    gates: [{{ id: {}, run: x }}]\n",
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_and_hostile_texts_stay_in_their_lines() {
+    fn wide_and_hostile_text_stays_on_its_line() {
         let source = format!(
             "name: \"\\e[2J{}\"\nphases:\n  - id: a\n    name: \"日本語{}\\u202e\"\n    checkpoint: {{ prompt: \"{} \\n\\n x\", options: [{{ label: \"\\a{}\", on_select: {{ action: abort }} }}] }}\n",
             "n".repeat(200),
@@ -204,7 +204,7 @@ mod tests {
         );
         let text = drawn(&source);
         assert!(text.lines().all(|line| line.width() <= WIDTH), "{text}");
-        assert!(!text.contains(|character: char| character != '\n' && lockgate::neutral::steers(character)), "{text:?}");
+        assert!(!text.contains(|character: char| character != '\n' && lockgate::sanitize::is_control(character)), "{text:?}");
         assert!(text.lines().count() < 12, "{text}");
     }
 
@@ -219,14 +219,14 @@ phases:
 ";
 
     #[test]
-    fn a_gate_of_a_task_follows_that_task_and_a_template_names_what_it_stands_for() {
+    fn a_task_gate_follows_its_task_and_a_template_shows_its_value() {
         let text = drawn(OF_A_TASK);
         assert!(text.contains("gate lint ← make\n") && text.contains("gate tests\n"), "{text}");
         assert!(text.contains("Is ‹feature.name› good?") && !text.contains("{{"), "{text}");
     }
 
     #[test]
-    fn the_picture_chains_only_the_gates_of_the_phase_and_keeps_its_spaces() {
+    fn the_graph_chains_only_phase_gates_and_keeps_its_spacing() {
         let read = lockgate_engine::spec::read(OF_A_TASK);
         let workflow = read.workflow.unwrap_or_else(|| panic!("{:?}", read.problems));
         let picture = lockgate::graph::svg::write(&Drawing::of_workflow(&workflow));

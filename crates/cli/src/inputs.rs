@@ -1,17 +1,17 @@
 //! Asking for the inputs of a workflow that were not given.
 
-use crate::trouble::Trouble;
-use crate::{line_question, print};
+use crate::error::CommandError;
+use crate::{line_prompt, print};
 use lockgate::inputs::{self, kind, missing};
-use lockgate::neutral;
+use lockgate::sanitize;
 use lockgate_engine::spec::workflow::{Input, Workflow};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Completes the values that were given by those that the workflow declares, and asks for those that are missing.
-pub(crate) fn complete(given: &mut BTreeMap<String, Value>, workflow: &Workflow, may_ask: bool) -> Result<(), Trouble> {
+pub(crate) fn complete(given: &mut BTreeMap<String, Value>, workflow: &Workflow, may_ask: bool) -> Result<(), CommandError> {
     for (name, input) in inputs::complete(given, workflow)? {
-        if !may_ask || !print::somebody_is_there() {
+        if !may_ask || !print::is_interactive() {
             return Err(missing(name, input).into());
         }
         given.insert(name.clone(), ask(name, input)?);
@@ -19,21 +19,21 @@ pub(crate) fn complete(given: &mut BTreeMap<String, Value>, workflow: &Workflow,
     Ok(())
 }
 
-fn ask(name: &str, input: &Input) -> Result<Value, Trouble> {
+fn ask(name: &str, input: &Input) -> Result<Value, CommandError> {
     if let Some(about) = &input.description {
-        print::say(neutral::lines(about));
+        print::say(sanitize::lines(about));
     }
     let kind = kind(&input.kind).map(|kind| format!(" ({kind})")).unwrap_or_default();
     loop {
-        let question = format!("{}{}: ", neutral::line(name), neutral::line(&kind));
-        let Some(line) = line_question::ask(&question)? else { return Err(missing(name, input).into()) };
+        let question = format!("{}{}: ", sanitize::line(name), sanitize::line(&kind));
+        let Some(line) = line_prompt::ask(&question)? else { return Err(missing(name, input).into()) };
         if line.trim().is_empty() {
             print::say("a value is needed");
             continue;
         }
         match input.kind.read(&Value::String(line)) {
             Ok(value) => return Ok(value),
-            Err(why) => print::say(neutral::line(&format!("it {why}"))),
+            Err(why) => print::say(sanitize::line(&format!("it {why}"))),
         }
     }
 }

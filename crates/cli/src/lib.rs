@@ -5,14 +5,14 @@
 //! | `cli` | one file per command, with its arguments |
 //! | `open` | open the project that a command is about |
 //! | `authority` | who may use which command |
-//! | `definition`, `inputs`, `preset_arguments`, `page` | arguments and questions that several commands share |
+//! | `definition`, `inputs`, `preset_arguments`, `pagination` | arguments and questions that several commands share |
 //! | `drive`, `background`, `signals` | drive a run from here; the process in the background; how it is stopped |
-//! | `progress`, `tree`, `live`, `notice` | what is reported while a run is driven: lines, the live tree, the bell |
-//! | `prompt`, `line_question` | ask a person at the terminal |
-//! | `run_text`, `graph_text`, `rehearsal_text`, `pipeline`, `plans`, `worktrees`, `style` | what views of the library look like as text |
-//! | `diagnose` | problems of files, with the position underlined |
+//! | `progress`, `tree`, `live`, `notify` | what is reported while a run is driven: lines, the live tree, the bell |
+//! | `prompt`, `line_prompt` | ask a person at the terminal |
+//! | `run_text`, `graph_text`, `dry_run_text`, `pipeline`, `plan_summaries`, `worktrees`, `style` | what views of the library look like as text |
+//! | `diagnostics` | problems of files, with the position underlined |
 //! | `print`, `columns`, `logging` | the only way out: data on stdout, talk and logs on stderr |
-//! | `exit`, `trouble` | how the program ends, and why it could not do what was asked |
+//! | `exit`, `error` | how the program ends, and why it could not do what was asked |
 //! | `error_pages` | the pages of `docs/errors/` |
 //! | [`reference`] | the pages and pictures of `docs/` that follow from the code |
 
@@ -21,32 +21,32 @@ mod background;
 mod cli;
 mod columns;
 mod definition;
-mod diagnose;
+mod diagnostics;
 mod drive;
+mod dry_run_text;
+mod error;
 mod error_pages;
 mod exit;
 mod graph_text;
 mod inputs;
-mod line_question;
+mod line_prompt;
 mod live;
 mod logging;
-mod notice;
+mod notify;
 mod open;
-mod page;
+mod pagination;
 mod pipeline;
-mod plans;
+mod plan_summaries;
 mod preset_arguments;
 mod print;
 mod progress;
 mod prompt;
 #[doc(hidden)]
 pub mod reference;
-mod rehearsal_text;
 mod run_text;
 mod signals;
 mod style;
 mod tree;
-mod trouble;
 mod worktrees;
 
 /// Runs the program with the arguments of this process.

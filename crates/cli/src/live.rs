@@ -14,7 +14,7 @@ use anstream::adapter::strip_str;
 use lockgate_engine::id::{RunId, StepKey};
 use lockgate_engine::run::Run;
 use lockgate_runner::notifications::{Kind, Notification, StepOutcome};
-use lockgate_runner::world::{Clock, SystemClock};
+use lockgate_runner::runtime::{Clock, SystemClock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios;
 use std::collections::HashMap;
@@ -288,7 +288,7 @@ fn clear(screen: &mut Screen) {
 
 /// A text with its styles, or without where there is to be no colour.
 fn coloured(text: &str) -> String {
-    if print::talk_has_colour() { text.to_owned() } else { strip_str(text).to_string() }
+    if print::stderr_has_colour() { text.to_owned() } else { strip_str(text).to_string() }
 }
 
 /// What draws rows below the cursor and leaves it where it was. No row goes on in the next one, whatever the terminal makes of its characters.
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drawing_at_the_bottom_scrolls_what_happened_up_and_loses_none_of_it() {
+    fn a_drawing_at_the_bottom_scrolls_earlier_output_up_without_losing_any() {
         let mut screen = vt100::Parser::new(5, 20, 10);
         screen.process(b"a\r\nb\r\nc\r\nd\r\n");
         screen.process(drawing(&["one".into(), "two".into()]).as_bytes());
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_erased_is_erased_wherever_the_cursor_stands_and_never_as_a_whole_screen() {
+    fn erasing_works_at_any_cursor_position_and_never_clears_the_whole_screen() {
         for row in 1..=5 {
             let mut screen = vt100::Parser::new(5, 20, 10);
             screen.process(format!("1\r\n2\r\n3\r\n4\r\n5\x1b[{row};3H").as_bytes());

@@ -3,12 +3,12 @@
 //! Without either no subscriber is installed, and a log statement costs one comparison. Log lines go out through [`print`], so that they
 //! appear above the live tree and after a question that has the terminal.
 
+use crate::error::CommandError;
 use crate::print::{self, ERROR, FAINT, GOOD, HELP, STRONG, WARNING, styled};
-use crate::trouble::Trouble;
 use anstyle::Style;
 use lockgate::code::Code;
-use lockgate::neutral;
-use lockgate_runner::world::{Clock, SystemClock};
+use lockgate::sanitize;
+use lockgate_runner::runtime::{Clock, SystemClock};
 use std::fmt;
 use std::io;
 use tracing::level_filters::LevelFilter;
@@ -22,15 +22,15 @@ use tracing_subscriber::registry::LookupSpan;
 pub(crate) const VARIABLE: &str = "LOCKGATE_LOG";
 
 /// Starts logging, if the environment or the command line asks for it.
-pub(crate) fn start(verbose: u8) -> Result<(), Trouble> {
+pub(crate) fn start(verbose: u8) -> Result<(), CommandError> {
     let Some(filter) = filter(verbose)? else { return Ok(()) };
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(AboveTheTree).event_format(OneLine).finish();
     tracing::subscriber::set_global_default(subscriber)
-        .map_err(|error| Trouble::new(Code::CannotStart, format!("logging cannot start: {error}")))
+        .map_err(|error| CommandError::new(Code::StartupFailed, format!("logging cannot start: {error}")))
 }
 
 /// What is logged: the variable wins over the flag; nothing where neither is given.
-fn filter(verbose: u8) -> Result<Option<EnvFilter>, Trouble> {
+fn filter(verbose: u8) -> Result<Option<EnvFilter>, CommandError> {
     match std::env::var(VARIABLE) {
         Ok(text) if !text.trim().is_empty() => read(text.trim()).map(Some),
         Ok(_) | Err(std::env::VarError::NotPresent) => {
@@ -51,7 +51,7 @@ fn level(verbose: u8) -> Option<LevelFilter> {
 
 /// Reads a filter. Two slips that [`EnvFilter`] takes for something else are refused: a level that is missing, which it reads as `trace`, and
 /// one that is misspelled, which it reads as the name of a module.
-fn read(text: &str) -> Result<EnvFilter, Trouble> {
+fn read(text: &str) -> Result<EnvFilter, CommandError> {
     let has_spans = text.contains('[');
     for part in text.split(',').map(str::trim).filter(|_| !has_spans) {
         if part.ends_with('=') {
@@ -64,10 +64,12 @@ fn read(text: &str) -> Result<EnvFilter, Trouble> {
     EnvFilter::try_new(text).map_err(|error| unusable(&error.to_string()))
 }
 
-fn unusable(why: &str) -> Trouble {
-    Trouble::new(Code::BadUsage, format!("the environment variable {VARIABLE} does not hold a log filter: {why}")).help(format!(
-        "give a level (error, warn, info, debug, trace) or modules with levels, as in `{VARIABLE}=info,lockgate_store=debug`"
-    ))
+fn unusable(why: &str) -> CommandError {
+    CommandError::new(Code::InvalidUsage, format!("the environment variable {VARIABLE} does not hold a log filter: {why}")).help(
+        format!(
+            "give a level (error, warn, info, debug, trace) or modules with levels, as in `{VARIABLE}=info,lockgate_store=debug`"
+        ),
+    )
 }
 
 /// Writes log lines where everything else for people goes.
@@ -108,11 +110,11 @@ where
         for span in context.event_scope().into_iter().flat_map(|scope| scope.from_root()) {
             let extensions = span.extensions();
             let fields = extensions.get::<FormattedFields<DefaultFields>>().map_or("", |fields| fields.fields.as_str());
-            write!(out, "{}{{{}}}: ", styled(STRONG, span.name()), neutral::line(fields))?;
+            write!(out, "{}{{{}}}: ", styled(STRONG, span.name()), sanitize::line(fields))?;
         }
         let mut text = String::new();
         context.format_fields(Writer::new(&mut text), event)?;
-        writeln!(out, "{} {}", styled(FAINT, format_args!("{target}:")), neutral::line(&text))
+        writeln!(out, "{} {}", styled(FAINT, format_args!("{target}:")), sanitize::line(&text))
     }
 }
 
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_with_a_slip_is_refused() {
+    fn a_malformed_filter_is_refused() {
         assert!(why_not("bogus=").contains("`bogus=` has no level"));
         assert!(why_not("degub").contains("`degub` is neither a level nor a module"));
         assert!(why_not("lockgate=loud").contains("does not hold a log filter"));

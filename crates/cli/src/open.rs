@@ -1,6 +1,6 @@
 //! The project that a command is about, opened as the command line asks for it.
 
-use crate::trouble::Trouble;
+use crate::error::CommandError;
 use crate::{live, print};
 use lockgate::code::Code;
 use lockgate::project::{Options, database};
@@ -13,16 +13,16 @@ use std::sync::Arc;
 pub(crate) use lockgate::project::Project;
 
 /// Opens the project that a directory belongs to.
-pub(crate) fn open(root: Option<&Path>) -> Result<Project, Trouble> {
+pub(crate) fn open(root: Option<&Path>) -> Result<Project, CommandError> {
     find(root, options())
 }
 
 /// Opens the project that a directory belongs to for a command that only reads: also on a disk that is full or read-only.
-pub(crate) fn open_to_read(root: Option<&Path>) -> Result<Project, Trouble> {
+pub(crate) fn open_read_only(root: Option<&Path>) -> Result<Project, CommandError> {
     find(root, Options { read_only: true, ..options() })
 }
 
-fn find(root: Option<&Path>, options: Options) -> Result<Project, Trouble> {
+fn find(root: Option<&Path>, options: Options) -> Result<Project, CommandError> {
     let project = match root {
         Some(dir) => Project::open(dir, options)?,
         None => Project::find(&current_folder()?, options)?,
@@ -32,12 +32,12 @@ fn find(root: Option<&Path>, options: Options) -> Result<Project, Trouble> {
 }
 
 /// Opens the project that a directory belongs to, or creates one there.
-pub(crate) fn open_or_create(root: Option<&Path>) -> Result<Project, Trouble> {
+pub(crate) fn open_or_create(root: Option<&Path>) -> Result<Project, CommandError> {
     Ok(Project::open_or_create(place(root)?.dir(), options())?)
 }
 
 /// The project that a directory belongs to, or the directory that would become one.
-pub(crate) fn place(root: Option<&Path>) -> Result<Root, Trouble> {
+pub(crate) fn place(root: Option<&Path>) -> Result<Root, CommandError> {
     Ok(match root {
         Some(dir) => Root::at(dir),
         None => {
@@ -48,7 +48,7 @@ pub(crate) fn place(root: Option<&Path>) -> Result<Root, Trouble> {
 }
 
 /// The project at this place, of which only the settings are read.
-pub(crate) fn settings(root: Option<&Path>) -> Result<(Root, Config), Trouble> {
+pub(crate) fn settings(root: Option<&Path>) -> Result<(Root, Config), CommandError> {
     let root = place(root)?;
     let config = Config::read(&root.config_file())?;
     Ok((root, config))
@@ -74,6 +74,7 @@ fn options() -> Options {
 }
 
 /// Where this process was started.
-pub(crate) fn current_folder() -> Result<std::path::PathBuf, Trouble> {
-    std::env::current_dir().map_err(|error| Trouble::new(Code::NoFolder, format!("the current folder cannot be found: {error}")))
+pub(crate) fn current_folder() -> Result<std::path::PathBuf, CommandError> {
+    std::env::current_dir()
+        .map_err(|error| CommandError::new(Code::RootNotFound, format!("the current folder cannot be found: {error}")))
 }

@@ -1,8 +1,8 @@
 //! The arguments for answers in advance.
 
-use crate::trouble::Trouble;
+use crate::error::CommandError;
 use lockgate::preset_answers;
-use lockgate_engine::run::event::Preset;
+use lockgate_engine::run::event::PresetAnswer;
 use std::path::PathBuf;
 
 /// The arguments for answers in advance.
@@ -26,7 +26,7 @@ impl PresetArguments {
     }
 
     /// The answers, in the order in which they are used: those of the file first.
-    pub(crate) fn presets(&self) -> Result<Vec<Preset>, Trouble> {
+    pub(crate) fn presets(&self) -> Result<Vec<PresetAnswer>, CommandError> {
         Ok(preset_answers::collect(self.file.as_deref(), &self.answers, &self.feedbacks)?)
     }
 }

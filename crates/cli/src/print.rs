@@ -2,7 +2,7 @@
 
 use crate::live;
 use anstyle::{AnsiColor, Style};
-use lockgate::neutral;
+use lockgate::sanitize;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
@@ -40,14 +40,14 @@ pub(crate) fn bytes(bytes: &[u8]) -> bool {
 /// Data, as indented JSON.
 pub(crate) fn json(value: &impl Serialize) {
     let text = serde_json::to_string_pretty(value).unwrap_or_else(|error| format!("{{\"error\": \"{error}\"}}"));
-    bytes((neutral::json(text) + "\n").as_bytes());
+    bytes((sanitize::json(text) + "\n").as_bytes());
 }
 
 /// Data, as one line of JSON for each value. Gives whether somebody still reads it.
 pub(crate) fn json_lines<T: Serialize>(values: &[T]) -> bool {
     let mut text = String::new();
     for value in values {
-        text += &neutral::json(serde_json::to_string(value).unwrap_or_default());
+        text += &sanitize::json(serde_json::to_string(value).unwrap_or_default());
         text.push('\n');
     }
     bytes(text.as_bytes())
@@ -56,7 +56,7 @@ pub(crate) fn json_lines<T: Serialize>(values: &[T]) -> bool {
 /// Talk: neutral text with styles, in one piece, line breaks included.
 pub(crate) fn talk(text: &str) {
     // In one piece, because stderr is not buffered.
-    match talk_has_colour() {
+    match stderr_has_colour() {
         true => live::write_above(text),
         false => live::write_above(&anstream::adapter::strip_str(text).to_string()),
     };
@@ -64,7 +64,7 @@ pub(crate) fn talk(text: &str) {
 
 /// Talk that belongs to a question which has the terminal: not kept until after it.
 pub(crate) fn of_question(text: &str) {
-    match talk_has_colour() {
+    match stderr_has_colour() {
         true => live::write_now(text),
         false => live::write_now(&anstream::adapter::strip_str(text).to_string()),
     }
@@ -93,27 +93,27 @@ pub(crate) fn terminal(text: &str) {
 }
 
 /// Whether somebody at a terminal reads the talk and can answer.
-pub(crate) fn somebody_is_there() -> bool {
+pub(crate) fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
 /// Whether the talk goes to a terminal.
-pub(crate) fn talk_is_seen() -> bool {
+pub(crate) fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
 /// Whether data goes to a terminal.
-pub(crate) fn data_is_seen() -> bool {
+pub(crate) fn stdout_is_terminal() -> bool {
     std::io::stdout().is_terminal()
 }
 
 /// Whether data is shown in colour.
-pub(crate) fn data_has_colour() -> bool {
+pub(crate) fn stdout_has_colour() -> bool {
     anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never
 }
 
 /// Whether talk is shown in colour.
-pub(crate) fn talk_has_colour() -> bool {
+pub(crate) fn stderr_has_colour() -> bool {
     static COLOUR: OnceLock<bool> = OnceLock::new();
     *COLOUR.get_or_init(|| anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never)
 }

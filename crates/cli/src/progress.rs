@@ -5,8 +5,8 @@ mod lines;
 pub(crate) use lines::answered;
 
 use crate::live::Live;
-use crate::{notice, pipeline, print};
-use lockgate::neutral;
+use crate::{notify, pipeline, print};
+use lockgate::sanitize;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::Entry;
 use lockgate_runner::config::Notify;
@@ -20,7 +20,7 @@ pub(crate) struct Progress {
     reporter: Reporter,
     live: Option<Live>,
     /// Whether a tree shows what is running.
-    beside_a_tree: bool,
+    with_tree: bool,
     notify: Option<Notify>,
 }
 
@@ -34,19 +34,19 @@ impl Listener for Progress {
             None => {}
         }
         if let Some(notify) = self.notify {
-            notice::of_new_holds(notify, run, &notifications);
+            notify::of_new_holds(notify, run, &notifications);
         }
     }
 
-    fn not_written(&mut self, why: &str) {
+    fn write_failed(&mut self, why: &str) {
         print::warn(format_args!(
             "{}; the run itself is kept, and the next command that looks at it writes the file",
-            neutral::line(why)
+            sanitize::line(why)
         ));
     }
 
-    fn put_aside(&mut self, path: &Path) {
-        pipeline::tell_put_aside(path);
+    fn moved_aside(&mut self, path: &Path) {
+        pipeline::print_put_aside(path);
     }
 }
 
@@ -54,13 +54,13 @@ impl Progress {
     /// Reports with a tree and notices at a terminal, and with plain lines elsewhere. Must be called inside the runtime.
     pub(crate) fn new(json: bool, notify: Notify) -> Self {
         let live = if json { None } else { Live::begin() };
-        let notify = (!json && print::talk_is_seen()).then_some(notify);
-        Self { beside_a_tree: live.is_some(), live, notify, ..Self::default() }
+        let notify = (!json && print::stderr_is_terminal()).then_some(notify);
+        Self { with_tree: live.is_some(), live, notify, ..Self::default() }
     }
 
     /// Reports as it does next to a tree.
-    pub(crate) fn beside_a_tree() -> Self {
-        Self { beside_a_tree: true, ..Self::default() }
+    pub(crate) fn with_tree() -> Self {
+        Self { with_tree: true, ..Self::default() }
     }
 
     /// The live part, where there is one.
@@ -74,7 +74,7 @@ impl Progress {
     }
 
     /// What happened, as plain lines.
-    pub(crate) fn told(&mut self, run: &Run, entries: &[Entry]) -> String {
+    pub(crate) fn rendered(&mut self, run: &Run, entries: &[Entry]) -> String {
         let notifications = self.reporter.report(run, entries);
         self.lines(run, &notifications)
     }
@@ -82,7 +82,7 @@ impl Progress {
     fn lines(&self, run: &Run, notifications: &[Notification<'_>]) -> String {
         let mut text = String::new();
         for notification in notifications {
-            lines::write(&mut text, run, notification, self.beside_a_tree);
+            lines::write(&mut text, run, notification, self.with_tree);
         }
         text
     }

@@ -4,7 +4,7 @@ use crate::print::{ERROR, FAINT, HELP, STRONG, WARNING, styled};
 use crate::style::Styled as _;
 use lockgate::graph::{Mark, tally};
 use lockgate::view::{AnswerView, DriverView, FileView, GapView, HoldView, RunStatus, RunView, StepView};
-use lockgate::{moment, neutral};
+use lockgate::{human_time, sanitize};
 use lockgate_engine::time::Timestamp;
 use lockgate_engine::words::counted;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub(crate) fn deadline_line(hold: &HoldView, now: Timestamp) -> Option<String> {
 /// A run as text.
 pub(crate) fn run_text(view: &RunView, now: Timestamp) -> String {
     let about = view.feature.as_deref().map(|feature| format!(" ({feature})")).unwrap_or_default();
-    let name = neutral::line(&format!("{}{about}", view.workflow)).into_owned();
+    let name = sanitize::line(&format!("{}{about}", view.workflow)).into_owned();
     let mut text = format!("{} {}  {}\n", styled(STRONG, &view.run), name, styled(view.status.style(), view.status));
     if let Some(error) = &view.error {
         text += &format!("{} {}\n", styled(ERROR, "error:"), hanging(error, "       "));
@@ -32,11 +32,11 @@ pub(crate) fn run_text(view: &RunView, now: Timestamp) -> String {
         text += &format!("cancelled {}\n", hanging(&cancelled.words(), "          "));
     }
     if view.status == RunStatus::Interrupted {
-        let on = if view.detached { "lockgate drive".to_owned() } else { format!("lockgate resume {}", view.run) };
+        let on = if view.detached { "lockgate worker".to_owned() } else { format!("lockgate resume {}", view.run) };
         text += &format!("nothing drives it, and its state is saved; go on: {}\n", styled(HELP, on));
     }
     if let Some(driver) = &view.driver {
-        text += &format!("driven by process {} on {} since {}\n", driver.pid, neutral::line(&driver.host), driver.since);
+        text += &format!("driven by process {} on {} since {}\n", driver.pid, sanitize::line(&driver.host), driver.since);
     }
     if let Some(pipeline) = &view.pipeline {
         text += &crate::pipeline::text(pipeline, now);
@@ -44,7 +44,7 @@ pub(crate) fn run_text(view: &RunView, now: Timestamp) -> String {
     for phase in view.phases.iter().filter(|phase| !is_told(view, &phase.id)) {
         let again = if phase.iteration > 1 { format!(" (execution {})", phase.iteration) } else { String::new() };
         let status = styled(phase.status.style(), format_args!("{:<11}", phase.status));
-        text += &format!("  {status} {}{again}\n", neutral::line(&phase.id));
+        text += &format!("  {status} {}{again}\n", sanitize::line(&phase.id));
         if view.current_phase.as_ref() == Some(&phase.id) {
             text += &tasks(&view.tasks);
             view.gap_check.iter().for_each(|gap| text += &gap_check(gap));
@@ -87,7 +87,7 @@ fn tasks(tasks: &[StepView]) -> String {
         };
         let status = styled(task.status.style(), format_args!("{:<11}", task.status));
         let told = tally(items.iter().map(|item| item.mark)).join(", ");
-        text += &format!("    {status} {}  {told}\n", neutral::line(&task.id));
+        text += &format!("    {status} {}  {told}\n", sanitize::line(&task.id));
         let shown = |item: &&&StepView| !matches!(item.mark, Mark::Done | Mark::Pending | Mark::Running);
         let wrong: Vec<_> = items.iter().filter(shown).collect();
         let running: Vec<_> = items.iter().filter(|item| item.mark == Mark::Running).collect();
@@ -107,7 +107,7 @@ fn tasks(tasks: &[StepView]) -> String {
 fn gap_check(gap: &GapView) -> String {
     let follows = gap.action.map(|action| format!(": {}", action.word().replace('_', " "))).unwrap_or_default();
     let status = styled(gap.mark.style(), format_args!("{:<11}", gap.status.word()));
-    let told = gap.told.iter().map(|told| format!("      {}\n", hanging(told, "      ")));
+    let told = gap.notes.iter().map(|told| format!("      {}\n", hanging(told, "      ")));
     format!("    {status} gap check{follows}\n{}", told.collect::<String>())
 }
 
@@ -117,7 +117,7 @@ fn step(step: &StepView, word: &str) -> String {
     let status = styled(step.status.style(), format_args!("{:<11}", step.status.word().replace('_', " ")));
     let reason = step.reason.as_deref().map(|reason| format!(": {}", hanging(reason, "      "))).unwrap_or_default();
     let agent = step.agent.as_ref().map(|agent| styled(FAINT, format_args!("  {}", agent.line()))).unwrap_or_default();
-    let name = neutral::line(&step.id);
+    let name = sanitize::line(&step.id);
     format!("    {status} {word}{name}{attempts}{error}{reason}{agent}\n{}", failure_text(step, "      "))
 }
 
@@ -131,14 +131,14 @@ pub(crate) fn failure_text(step: &StepView, indent: &str) -> String {
         text += &tail_text(tail, indent);
     }
     if let Some(log) = &step.log {
-        text += &format!("{indent}log: {}\n", neutral::line(log));
+        text += &format!("{indent}log: {}\n", sanitize::line(log));
     }
     text
 }
 
 /// The last lines of an output.
 pub(crate) fn tail_text(tail: &str, indent: &str) -> String {
-    let tail = neutral::lines(tail);
+    let tail = sanitize::lines(tail);
     let lines: Vec<&str> = tail.lines().collect();
     let last = lines[lines.len().saturating_sub(TAIL)..].iter();
     last.map(|line| format!("{indent}{} {line}\n", styled(FAINT, "│"))).collect()
@@ -148,17 +148,17 @@ pub(crate) fn tail_text(tail: &str, indent: &str) -> String {
 fn hold_text(hold: &HoldView, view: &RunView, now: Timestamp) -> String {
     let driver = view.driver.as_ref();
     let place = hold.phase.as_deref().map(|phase| format!(" in phase {phase}")).unwrap_or_default();
-    let what = neutral::line(&format!("{}{place}", hold.kind)).into_owned();
+    let what = sanitize::line(&format!("{}{place}", hold.kind)).into_owned();
     let name = styled(STRONG, format_args!("{}@{}", hold.id, hold.revision));
     if let Some(answered) = answered(hold) {
         return format!("{name} {what} is {answered}; {}\n", carried_out(&view.run, driver));
     }
-    let mut text = format!("{name} {what} waits since {} ({})\n", hold.since, moment::ago(now, hold.since));
+    let mut text = format!("{name} {what} waits since {} ({})\n", hold.since, human_time::ago(now, hold.since));
     text.extend(deadline_line(hold, now).map(|line| format!("  {line}\n")));
-    text.extend(neutral::lines(hold.question()).lines().map(|line| format!("  {line}\n")));
+    text.extend(sanitize::lines(hold.question()).lines().map(|line| format!("  {line}\n")));
     text += &shown_text(hold, "  ");
     let commands = hold.next_commands(&view.run, driver.is_none() && !view.detached, now);
-    text.extend(commands.iter().map(|command| format!("  {}\n", styled(HELP, neutral::line(command)))));
+    text.extend(commands.iter().map(|command| format!("  {}\n", styled(HELP, sanitize::line(command)))));
     text
 }
 
@@ -177,12 +177,12 @@ fn answer_text(answer: &AnswerView) -> String {
     let feedback = answer.feedback.as_deref().filter(|feedback| !feedback.is_empty());
     let feedback =
         feedback.map(|feedback| format!(" (feedback: {})", lockgate::phrases::first_line(feedback))).unwrap_or_default();
-    format!("answered {:?}{feedback} by {by} at {}", neutral::line(&answer.label), answer.at)
+    format!("answered {:?}{feedback} by {by} at {}", sanitize::line(&answer.label), answer.at)
 }
 
 fn carried_out(run: &str, driver: Option<&DriverView>) -> String {
     match driver {
-        Some(driver) => format!("process {} on {} goes on with it", driver.pid, neutral::line(&driver.host)),
+        Some(driver) => format!("process {} on {} goes on with it", driver.pid, sanitize::line(&driver.host)),
         None => format!("go on with: {}", styled(HELP, format_args!("lockgate resume {run}"))),
     }
 }
@@ -191,7 +191,7 @@ fn carried_out(run: &str, driver: Option<&DriverView>) -> String {
 pub(crate) fn shown_text(hold: &HoldView, indent: &str) -> String {
     let mut text = String::new();
     for note in &hold.notes {
-        text.extend(neutral::lines(note).lines().map(|line| format!("{indent}{} {line}\n", styled(WARNING, "!"))));
+        text.extend(sanitize::lines(note).lines().map(|line| format!("{indent}{} {line}\n", styled(WARNING, "!"))));
     }
     text.extend(previously(hold).map(|line| format!("{indent}{line}\n")));
     text.extend(hold.files.iter().map(|file| file_text(file, indent)));
@@ -200,11 +200,11 @@ pub(crate) fn shown_text(hold: &HoldView, indent: &str) -> String {
 
 /// A file with its size and first lines.
 pub(crate) fn file_text(file: &FileView, indent: &str) -> String {
-    let path = styled(STRONG, neutral::line(&file.path));
+    let path = styled(STRONG, sanitize::line(&file.path));
     let Some(preview) = &file.preview else { return format!("{indent}file {path}\n") };
-    let mut text = format!("{indent}file {path} ({})\n", neutral::line(&preview.size));
+    let mut text = format!("{indent}file {path} ({})\n", sanitize::line(&preview.size));
     let bar = styled(FAINT, "│");
-    let line = |line: &String| format!("{indent}{bar} {}\n", neutral::line(&line.replace('\t', "    ")));
+    let line = |line: &String| format!("{indent}{bar} {}\n", sanitize::line(&line.replace('\t', "    ")));
     text.extend(preview.lines.iter().map(line));
     if preview.more > 0 {
         text += &format!("{indent}{bar} {}\n", styled(FAINT, format_args!("… and {}", counted(preview.more, "more line"))));
@@ -214,5 +214,5 @@ pub(crate) fn file_text(file: &FileView, indent: &str) -> String {
 
 /// Text of several lines behind something: all but the first are indented.
 pub(crate) fn hanging(text: &str, indent: &str) -> String {
-    neutral::lines(text.trim_end()).replace('\n', &format!("\n{indent}"))
+    sanitize::lines(text.trim_end()).replace('\n', &format!("\n{indent}"))
 }

@@ -1,7 +1,7 @@
 //! Signals that ask the program to stop. The first one ends what runs in good order, the second one at once.
 
+use crate::error::CommandError;
 use crate::live;
-use crate::trouble::Trouble;
 use lockgate::code::Code;
 use lockgate_runner::driver::Halt;
 use std::sync::Mutex;
@@ -38,8 +38,8 @@ impl Foreground {
 }
 
 /// Halts the driver when a signal asks for it. Must be called inside the runtime.
-pub(crate) fn listen(halt: &Halt) -> Result<(), Trouble> {
-    let failed = |error| Trouble::new(Code::CannotStart, format!("signals cannot be received: {error}"));
+pub(crate) fn listen(halt: &Halt) -> Result<(), CommandError> {
+    let failed = |error| CommandError::new(Code::StartupFailed, format!("signals cannot be received: {error}"));
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
     // Whoever was begun with `nohup` outlives the terminal: listening would end that.
@@ -89,18 +89,18 @@ fn is_ignored(kind: SignalKind) -> bool {
 }
 
 /// Ctrl+C is not meant for this process while this is there.
-pub(crate) struct Lent {
+pub(crate) struct SignalGuard {
     _interrupt: Option<Signal>,
 }
 
 /// Leaves Ctrl+C to another program on the same terminal. Must be called inside the runtime.
-pub(crate) fn lend() -> Lent {
+pub(crate) fn lend() -> SignalGuard {
     Foreground::AnotherProgram.set();
     // Where nobody listens for it, it would end this process.
-    Lent { _interrupt: signal(SignalKind::interrupt()).ok() }
+    SignalGuard { _interrupt: signal(SignalKind::interrupt()).ok() }
 }
 
-impl Drop for Lent {
+impl Drop for SignalGuard {
     fn drop(&mut self) {
         Foreground::UsSince(Instant::now()).set();
     }

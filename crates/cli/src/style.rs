@@ -57,9 +57,9 @@ impl Styled for StepStatus {
             Self::Running => HELP,
             Self::Backoff
             | Self::Skipped
-            | Self::Spread
+            | Self::FannedOut
             | Self::Held
-            | Self::LeftOut
+            | Self::Omitted
             | Self::Tolerated
             | Self::Stopped
             | Self::Repeated
@@ -86,7 +86,7 @@ impl Styled for GateStatus {
         match self {
             Self::Passed | Self::Waived => GOOD,
             Self::Running => HELP,
-            Self::Interrupted | Self::ByHand => WARNING,
+            Self::Interrupted | Self::Manual => WARNING,
             Self::Failed => ERROR,
             Self::Pending => FAINT,
         }

@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_follow_from_the_seed_and_differ() {
+    fn ids_are_derived_from_the_seed_and_differ() {
         let mut one = IdSource::new([7; 16]);
         let mut two = IdSource::new([7; 16]);
         let first = one.next_id();

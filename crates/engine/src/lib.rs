@@ -9,15 +9,15 @@
 //! | [`run`] | commands, events, effects; `decide`, `apply`, `pending`; the context; index rows |
 //! | [`template`] | text with `{{path}}` in it |
 //! | [`hold`] | questions that wait, options, answers |
-//! | [`id`], [`time`], [`digest`], [`datum`], [`code`], [`words`] | the small things that all of these are made of |
+//! | [`id`], [`time`], [`digest`], [`stored_value`], [`code`], [`words`] | the small things that all of these are made of |
 
 pub mod code;
-pub mod datum;
 pub mod digest;
 pub mod hold;
 pub mod id;
 pub mod run;
 pub mod spec;
+pub mod stored_value;
 pub mod template;
 pub mod time;
 pub mod words;

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_in_both_notations() {
+    fn durations_are_parsed_in_both_notations() {
         assert_eq!(parse_duration("30m"), Ok(Duration::from_secs(1800)));
         assert_eq!(parse_duration("PT30M"), Ok(Duration::from_secs(1800)));
         assert_eq!(parse_duration("1h 30m"), Ok(Duration::from_secs(5400)));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_iso_8601_for_people() {
+    fn timestamps_are_printed_as_iso_8601() {
         let moment = Timestamp::from_millis(1_761_919_200_000);
         assert_eq!(moment.to_string(), "2025-10-31T14:00:00.000Z");
         let text = serde_json::to_string(&moment).unwrap();

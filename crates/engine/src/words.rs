@@ -13,7 +13,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_thing_is_singular_and_everything_else_plural() {
+    fn only_one_is_singular() {
         assert_eq!(counted(1_u32, "time"), "1 time");
         assert_eq!(counted(0_usize, "time"), "0 times");
         assert_eq!(counted(2_u64, "more file"), "2 more files");

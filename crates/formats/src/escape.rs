@@ -108,13 +108,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn most_values_stay_as_they_are() {
+    fn most_values_are_not_escaped() {
         assert_eq!(in_line("Fish & chips #1 <b> \\n", &[]), "Fish & chips #1 <b> \\n");
         assert_eq!(in_block("one\n\n  two && three", |_| false), "one\n\n  two && three");
     }
 
     #[test]
-    fn what_would_break_a_line_reads_back_as_it_was() {
+    fn line_breaking_values_round_trip() {
         for value in ["", " a ", "a\r\nb", "&#10;", "&#", "&#x;", "&&#35;", "\u{a0}é\n", "&#;", "&#99999999;"] {
             let escaped = in_line(value, &[]);
             assert!(!escaped.contains('\n') && escaped.trim() == escaped, "{escaped:?}");
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_mean_something_are_guarded() {
+    fn lines_with_special_meaning_are_escaped() {
         let means = |line: &str| line.starts_with("END");
         for text in ["END", "a\n  END\n\\END\n\\\\END", "\nEND\n", "\\x\n\\"] {
             let escaped = in_block(text, means);

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_taken_apart_at_the_second_fence() {
+    fn frontmatter_ends_at_the_second_fence() {
         let source = "\u{feff}\n---\r\na: 1\r\n---\r\n# Title\n---\n";
         let parts = split(source).expect("frontmatter");
         assert_eq!((parts.yaml, parts.body), ("\u{feff}\n---\r\na: 1\r\n", "# Title\n---\n"));
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_at_the_margin_are_seen() {
+    fn unindented_keys_are_found() {
         let yaml = "---\na: 1\n b: 2\n\"c\":\n# d: 3\n- e: 4\nhttp://x\nf:\r\n";
         assert_eq!(top_keys(yaml).collect::<Vec<_>>(), ["a", "c", "f"]);
     }

@@ -5,10 +5,10 @@
 
 mod options;
 
-use super::completed;
+use super::completed_tasks;
 use super::escape::{from_block, in_block, in_line, plain};
 use lockgate_engine::run::handover::{CurrentTask, Handover, HandoverKind, HandoverStatus};
-use lockgate_engine::spec::workflow::question::Way;
+use lockgate_engine::spec::workflow::question::DecisionOption;
 pub use options::MAX_OPTIONS;
 
 /// How much of a text is looked at: its end, since the last block counts.
@@ -28,7 +28,7 @@ pub fn render(handover: &Handover) -> String {
         String::new(),
         "### Completed Tasks".to_owned(),
         String::new(),
-        completed::render(completed),
+        completed_tasks::render(completed),
         "### Current Task".to_owned(),
         String::new(),
         line(&format!("Task {}", in_line(&current.number, &[':', '*'])), &in_line(&current.name, &[])),
@@ -47,7 +47,7 @@ pub fn render(handover: &Handover) -> String {
 }
 
 /// The options that the details and the request of a handover list, each with an id of its own; none where it asks for no decision.
-pub fn options(kind: HandoverKind, details: &str, awaiting: &str) -> Vec<Way> {
+pub fn options(kind: HandoverKind, details: &str, awaiting: &str) -> Vec<DecisionOption> {
     match kind {
         HandoverKind::Decision => options::read(details, awaiting),
         HandoverKind::Verify | HandoverKind::Action => Vec::new(),
@@ -205,7 +205,7 @@ fn block(lines: &[&str], fenced: bool, only: bool) -> Option<Handover> {
         HandoverKind::Decision => HandoverStatus::AwaitingDecision,
         HandoverKind::Action => HandoverStatus::Blocked,
     });
-    let completed = completed::parse(part(1));
+    let completed = completed_tasks::parse(part(1));
     let counted = u32::try_from(completed.len()).unwrap_or(u32::MAX);
     let (done, total) = head.value("progress").and_then(progress).unwrap_or((counted, counted));
     let (number, name) = stopped.task().unwrap_or_default();

@@ -25,7 +25,7 @@ pub enum Content {
     /// Nothing.
     Null,
     /// A truth value.
-    Truth(bool),
+    Boolean(bool),
     /// A number.
     Number(Number),
     /// Text.
@@ -73,7 +73,7 @@ impl Placed {
     pub fn entries(&self) -> &[Entry] {
         match &self.content {
             Content::Map(entries) => entries,
-            Content::Null | Content::Truth(_) | Content::Number(_) | Content::Text(_) | Content::List(_) => &[],
+            Content::Null | Content::Boolean(_) | Content::Number(_) | Content::Text(_) | Content::List(_) => &[],
         }
     }
 
@@ -81,7 +81,7 @@ impl Placed {
     pub fn text(&self) -> Option<&str> {
         match &self.content {
             Content::Text(text) => Some(text),
-            Content::Null | Content::Truth(_) | Content::Number(_) | Content::List(_) | Content::Map(_) => None,
+            Content::Null | Content::Boolean(_) | Content::Number(_) | Content::List(_) | Content::Map(_) => None,
         }
     }
 
@@ -89,7 +89,7 @@ impl Placed {
     pub fn items(&self) -> Option<&[Self]> {
         match &self.content {
             Content::List(items) => Some(items),
-            Content::Null | Content::Truth(_) | Content::Number(_) | Content::Text(_) | Content::Map(_) => None,
+            Content::Null | Content::Boolean(_) | Content::Number(_) | Content::Text(_) | Content::Map(_) => None,
         }
     }
 
@@ -97,7 +97,7 @@ impl Placed {
     pub fn kind(&self) -> &'static str {
         match self.content {
             Content::Null => "nothing",
-            Content::Truth(_) => "a truth value",
+            Content::Boolean(_) => "a truth value",
             Content::Number(_) => "a number",
             Content::Text(_) => "text",
             Content::List(_) => "a list",
@@ -109,7 +109,7 @@ impl Placed {
     pub fn to_value(&self) -> Value {
         match &self.content {
             Content::Null => Value::Null,
-            Content::Truth(truth) => Value::Bool(*truth),
+            Content::Boolean(boolean) => Value::Bool(*boolean),
             Content::Number(number) => Value::Number(number.clone()),
             Content::Text(text) => Value::String(text.clone()),
             Content::List(items) => Value::Array(items.iter().map(Self::to_value).collect()),
@@ -174,8 +174,8 @@ impl Reader<'_> {
             Some(b'[') => self.nested(Self::list)?,
             Some(b'"') => Content::Text(self.string()?),
             Some(b'-' | b'0'..=b'9') => self.number()?,
-            Some(b't') => self.word("true", Content::Truth(true))?,
-            Some(b'f') => self.word("false", Content::Truth(false))?,
+            Some(b't') => self.word("true", Content::Boolean(true))?,
+            Some(b'f') => self.word("false", Content::Boolean(false))?,
             Some(b'n') => self.word("null", Content::Null)?,
             Some(_) => return Err(self.error("a value is expected here")),
             None => return Err(self.error("it ends where a value is expected")),
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_read_with_their_places_and_in_their_order() {
+    fn values_are_parsed_with_positions_and_in_order() {
         let source = "\u{feff} {\"b\": [1, 2.50, -3e2], \"a\": {\"x\": null, \"y\": \"\\u00e4\\ud83d\\ude00\\n\"}, \"b\": true}";
         let root = parse(source).expect("JSON");
         assert_eq!(root.entries().iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>(), ["b", "a", "b"]);
@@ -341,12 +341,12 @@ mod tests {
     }
 
     #[test]
-    fn half_a_pair_is_read_as_no_character() {
+    fn a_lone_surrogate_becomes_the_replacement_character() {
         assert_eq!(parse(r#""a\ud800b\\ud800""#).expect("JSON").text(), Some("a\u{fffd}b\\ud800"));
     }
 
     #[test]
-    fn what_is_no_json_has_its_place() {
+    fn a_json_syntax_error_has_a_position() {
         assert_eq!(wrong(""), (0, "it ends where a value is expected".into()));
         assert_eq!(wrong("{\"a\": 1,}"), (8, "a comma stands before the end".into()));
         assert_eq!(wrong("{\"a\" 1}"), (5, "`:` is expected after a key".into()));
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_hold() {
+    fn limits_are_enforced() {
         assert!(wrong(&"[".repeat(100_000)).1.contains("nested more than"));
         assert!(wrong(&format!("[{}1]", "1,".repeat(MAX_VALUES))).1.contains("more than"));
         assert!(wrong(&" ".repeat(MAX_BYTES + 1)).1.contains("bytes"));

@@ -7,7 +7,7 @@ use crate::view::HoldView;
 use lockgate_engine::hold::{Hold, HoldState};
 use lockgate_engine::run::command::{Actor, Caller, CommandKind};
 use lockgate_engine::run::index::HoldRow;
-use lockgate_engine::run::{Instead, Refusal, Run};
+use lockgate_engine::run::{Refusal, ReplacedBy, Run};
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::driver::{DriveError, submit};
 use lockgate_runner::load::load;
@@ -69,12 +69,12 @@ impl Project {
         let Answer { revision, option: given, feedback } = answer;
         let (option, actor) = (named_option(row, &given), caller.actor().clone());
         let answer = CommandKind::Answer { hold: hold.clone(), revision, option, feedback };
-        match submit(&self.world, run, caller, answer).await {
+        match submit(&self.runtime, run, caller, answer).await {
             Ok(run) => {
                 let label = run.holds.get(hold).and_then(recorded_label).unwrap_or(given);
                 Ok(Answered::Recorded { run: Box::new(run), label })
             }
-            Err(DriveError::Refused(refusal)) if refusal.is_about_who_asks() => {
+            Err(DriveError::Refused(refusal)) if refusal.concerns_caller() => {
                 Err(self.refuse(&actor, run, "answer a hold", Some(hold), refusal).await)
             }
             Err(DriveError::Refused(refusal)) => refused(self, row, revision, &given, refusal).await,
@@ -120,7 +120,7 @@ async fn refused(
     refusal: Refusal,
 ) -> Result<Answered, Error> {
     let hold = &row.hold;
-    if refusal.is_about_who_asks() {
+    if refusal.concerns_caller() {
         return Err(refusal.into());
     }
     let state: Option<Run> = load(project.store(), &row.run).await.ok();
@@ -130,48 +130,48 @@ async fn refused(
         let message = format!("hold {hold} has no revision {given}; its latest is {latest}");
         let command = if now.is_some() { "why" } else { "log" };
         return Err(
-            Error::new(Code::NoSuchRevision, message).help(format!("see how it stands with `lockgate {command} {}`", row.run))
+            Error::new(Code::RevisionNotFound, message).help(format!("see how it stands with `lockgate {command} {}`", row.run))
         );
     }
     if now.is_none() && known_option(row, option).is_none() {
         let labels: Vec<String> =
             options(row).iter().enumerate().map(|(at, (_, label))| format!("{}. {label}", at + 1)).collect();
-        let error = Error::new(Code::NoSuchOption, format!("{option:?} is no option of hold {hold}, which no longer waits"));
+        let error = Error::new(Code::OptionNotFound, format!("{option:?} is no option of hold {hold}, which no longer waits"));
         return Err(if labels.is_empty() { error } else { error.help(format!("its options were\n{}", labels.join("\n"))) });
     }
     match refusal {
         Refusal::AlreadyAnswered { by, at } => Ok(Answered::Before { by, at }),
         Refusal::StaleRevision { .. } => Err(stale(refusal, now)),
-        Refusal::RevisionNeeded { current, .. } => {
+        Refusal::RevisionRequired { current, .. } => {
             let help = format!("see what it shows with `lockgate why {}`, then answer {hold}@{current}", row.run);
-            Err(Error::new(Code::RevisionNeeded, refusal.to_string()).help(help))
+            Err(Error::new(Code::RevisionRequired, refusal.to_string()).help(help))
         }
         Refusal::RunEnded { .. }
-        | Refusal::AnswerConflicts { .. }
-        | Refusal::HoldVoided { now: None | Some(Instead::Answered(_)), .. }
-        | Refusal::AnswerSuperseded { now: None | Some(Instead::Answered(_)), .. } => {
+        | Refusal::AnswerConflict { .. }
+        | Refusal::HoldVoided { now: None | Some(ReplacedBy::Answered(_)), .. }
+        | Refusal::AnswerSuperseded { now: None | Some(ReplacedBy::Answered(_)), .. } => {
             Err(Error::from(refusal).help(format!("see what became of it with `lockgate log {}`", row.run)))
         }
-        Refusal::NotAPerson { .. }
+        Refusal::PersonRequired { .. }
         | Refusal::InsideTask { .. }
-        | Refusal::NoTerminal { .. }
-        | Refusal::NoSuchHold { .. }
+        | Refusal::TerminalRequired { .. }
+        | Refusal::HoldNotFound { .. }
         | Refusal::HoldVoided { .. }
         | Refusal::AnswerSuperseded { .. }
-        | Refusal::NoSuchOption { .. }
-        | Refusal::WordsNeeded { .. }
-        | Refusal::AnswerStands { .. }
+        | Refusal::OptionNotFound { .. }
+        | Refusal::FeedbackRequired { .. }
+        | Refusal::AnsweredByPerson { .. }
         | Refusal::ChangeNeedsFork
-        | Refusal::NotUnderWay { .. }
+        | Refusal::NotInCurrentPhase { .. }
         | Refusal::PhaseVanished { .. }
         | Refusal::PhaseMoved { .. }
         | Refusal::AnswerUnchecked { .. }
         | Refusal::StepRunning { .. }
         | Refusal::StepDone { .. }
         | Refusal::NotStarted { .. }
-        | Refusal::AlreadyAsked { .. }
-        | Refusal::NoReason { .. }
-        | Refusal::NoPipeline
+        | Refusal::RetryPending { .. }
+        | Refusal::ReasonRequired { .. }
+        | Refusal::NotAPipeline
         | Refusal::NotReviewed
         | Refusal::ReviewTooLate
         | Refusal::ReviewStands { .. }

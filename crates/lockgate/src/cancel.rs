@@ -12,7 +12,7 @@ use lockgate_runner::load::load;
 impl Project {
     /// Cancels a run and ends what is left of it. Gives whether that is new: false where it was cancelled before.
     pub async fn cancel(&self, run: &RunId, reason: Option<String>, caller: Caller) -> Result<bool, Error> {
-        let cancelled = submit(&self.world, run, caller, CommandKind::Cancel { reason }).await;
+        let cancelled = submit(&self.runtime, run, caller, CommandKind::Cancel { reason }).await;
         let recorded = match cancelled {
             Ok(_) => Ok(true),
             Err(DriveError::Refused(Refusal::Ended { status: Status::Cancelled })) => Ok(false),
@@ -22,17 +22,17 @@ impl Project {
             }
             Err(error) => return Err(error.into()),
         };
-        end_leftovers(self, run).await?;
+        kill_orphans(self, run).await?;
         recorded
     }
 }
 
 /// Ends what a driver that was killed left running; a live one ends its own.
-async fn end_leftovers(project: &Project, run: &RunId) -> Result<(), Error> {
+async fn kill_orphans(project: &Project, run: &RunId) -> Result<(), Error> {
     if project.store().driver_of(run).await?.is_some() {
         return Ok(());
     }
     let state = load(project.store(), run).await.map_err(DriveError::from)?;
-    let ended = project.world.perform.end_orphans(&state).await;
+    let ended = project.runtime.perform.end_orphans(&state).await;
     ended.map_err(|detail| DriveError::Orphans { run: run.clone(), detail }.into())
 }

@@ -7,21 +7,21 @@ lockgate_engine::codes! {
     /// Why something could not be done. The texts are stable: programs and people rely on them.
     pub enum Code {
         /// The words of the command line are wrong.
-        BadUsage = "bad-usage",
+        InvalidUsage = "invalid-usage",
         /// There is no code of that name.
-        Unexplained = "unknown-code",
+        UnknownCode = "unknown-code",
         /// The program cannot start.
-        CannotStart = "cannot-start",
+        StartupFailed = "startup-failed",
         /// There is no project here.
-        NoProject = "no-project",
+        ProjectNotFound = "project-not-found",
         /// The root is no folder.
-        NoFolder = "no-folder",
+        RootNotFound = "root-not-found",
         /// Something else stands where a folder is needed.
-        InTheWay = "in-the-way",
+        PathOccupied = "path-occupied",
         /// A file or folder cannot be written.
         Unwritable = "unwritable",
         /// The settings cannot be used.
-        BadSettings = "bad-settings",
+        InvalidSettings = "invalid-settings",
         /// A file is not there or cannot be read.
         UnreadableFile = "unreadable-file",
         /// A folder, a pipe or a device where a file is needed.
@@ -37,53 +37,53 @@ lockgate_engine::codes! {
         /// The files of a run's definition have changed.
         DefinitionChanged = "definition-changed",
         /// No agent is configured for a task that needs one.
-        NoAgent = "no-agent",
+        AgentNotConfigured = "agent-not-configured",
         /// An input is missing, or is not what it must be.
-        BadInput = "bad-input",
+        InvalidInput = "invalid-input",
         /// The folder for outputs cannot be used.
-        BadOutputDir = "bad-output-dir",
+        InvalidOutputDir = "invalid-output-dir",
         /// `--var` gives no variable a value.
-        BadVar = "bad-var",
+        InvalidVar = "invalid-var",
         /// An answer in advance fits nothing.
-        BadPreset = "bad-preset",
+        InvalidPreset = "invalid-preset",
         /// A file of cases cannot be used.
-        BadCases = "bad-cases",
+        InvalidTestFile = "invalid-test-file",
         /// There is no such run.
-        NoSuchRun = "no-such-run",
+        RunNotFound = "run-not-found",
         /// There is no such hold.
-        NoSuchHold = "no-such-hold",
+        HoldNotFound = "hold-not-found",
         /// There is no such task or gate.
-        NoSuchTask = "no-such-task",
+        TaskNotFound = "task-not-found",
         /// There is no such attempt.
-        NoSuchAttempt = "no-such-attempt",
+        AttemptNotFound = "attempt-not-found",
         /// The hold has no such option.
-        NoSuchOption = "no-such-option",
+        OptionNotFound = "option-not-found",
         /// The hold has no such revision.
-        NoSuchRevision = "no-such-revision",
+        RevisionNotFound = "revision-not-found",
         /// A name fits several things.
         AmbiguousName = "ambiguous-name",
         /// Only a person may do this.
-        NotAPerson = "not-a-person",
+        PersonRequired = "person-required",
         /// What runs inside a task may not decide.
         InsideTask = "inside-task",
         /// Without a terminal nobody may decide.
-        NoTerminal = "no-terminal",
+        TerminalRequired = "terminal-required",
         /// The hold no longer waits.
         HoldClosed = "hold-closed",
         /// The same answer was given before.
         AlreadyAnswered = "already-answered",
         /// Another answer was given before.
-        AnswerConflicts = "answer-conflicts",
+        AnswerConflict = "answer-conflict",
         /// The hold has been opened again since.
         StaleRevision = "stale-revision",
         /// The answer must say which revision was seen.
-        RevisionNeeded = "revision-needed",
+        RevisionRequired = "revision-required",
         /// The option means nothing without words.
-        WordsNeeded = "words-needed",
+        FeedbackRequired = "feedback-required",
         /// A person gave the answer, so it stands.
-        AnswerStands = "answer-stands",
+        AnsweredByPerson = "answered-by-person",
         /// The task or gate is not in the phase under way.
-        NotUnderWay = "not-under-way",
+        NotInCurrentPhase = "not-in-current-phase",
         /// The task or gate is running.
         TaskRunning = "task-running",
         /// The task or gate is done.
@@ -91,9 +91,9 @@ lockgate_engine::codes! {
         /// The task or gate has not run yet.
         NotStarted = "not-started",
         /// The task or gate will be tried again already.
-        AlreadyAsked = "already-asked",
+        RetryPending = "retry-pending",
         /// Whoever skips something says why.
-        NoReason = "no-reason",
+        ReasonRequired = "reason-required",
         /// The run has ended for good.
         RunEnded = "run-ended",
         /// Another process drives the run.
@@ -103,7 +103,7 @@ lockgate_engine::codes! {
         /// The process could not renew its lease on the run.
         LeaseLost = "lease-lost",
         /// What was left running could not be ended.
-        LeftRunning = "left-running",
+        OrphansRunning = "orphans-running",
         /// A run was left to the background, and nothing drives it there.
         BackgroundFailed = "background-failed",
         /// The project is no longer where it was.
@@ -111,7 +111,7 @@ lockgate_engine::codes! {
         /// A log cannot be read.
         UnreadableLog = "unreadable-log",
         /// There is no database.
-        NoDatabase = "no-database",
+        DatabaseNotFound = "database-not-found",
         /// There is no room left.
         DiskFull = "disk-full",
         /// The database cannot be written.
@@ -119,23 +119,23 @@ lockgate_engine::codes! {
         /// Another process keeps the database locked.
         DatabaseLocked = "database-locked",
         /// The database is damaged.
-        DatabaseDamaged = "database-damaged",
+        DatabaseCorrupt = "database-corrupt",
         /// Commits that were recorded are missing from the database.
         CommitsMissing = "commits-missing",
         /// The database or server said something else.
-        DatabaseTrouble = "database-trouble",
+        DatabaseError = "database-error",
         /// A later release wrote this.
         NewerFormat = "newer-format",
         /// A history cannot be read.
-        HistoryDamaged = "history-damaged",
+        HistoryCorrupt = "history-corrupt",
         /// A stored value is missing.
-        ValueMissing = "value-missing",
+        StoredValueMissing = "stored-value-missing",
         /// The store is not as it was written.
-        NotAsWritten = "not-as-written",
+        IntegrityError = "integrity-error",
         /// It is not known whether something was recorded.
         OutcomeUnknown = "outcome-unknown",
         /// A mistake in Lockgate.
-        OurMistake = "our-mistake",
+        InternalError = "internal-error",
         /// The file is there already.
         FileExists = "file-exists",
         /// There is a database already.
@@ -143,9 +143,9 @@ lockgate_engine::codes! {
         /// A process drives runs of the database.
         DatabaseInUse = "database-in-use",
         /// The runs are kept in PostgreSQL.
-        KeptInPostgresql = "kept-in-postgresql",
+        SqliteOnly = "sqlite-only",
         /// There is no such worktree.
-        NoSuchWorktree = "no-such-worktree",
+        WorktreeNotFound = "worktree-not-found",
         /// Changes that were not committed stand in the way.
         UncommittedChanges = "uncommitted-changes",
         /// A branch cannot be merged without a person.
@@ -153,26 +153,26 @@ lockgate_engine::codes! {
         /// Commits or changes would be lost.
         WorkWouldBeLost = "work-would-be-lost",
         /// The run can still go on.
-        RunNotOver = "run-not-over",
+        RunNotEnded = "run-not-ended",
         /// Git could not do what was asked.
-        GitTrouble = "git-trouble",
+        GitError = "git-error",
         /// The run is no pipeline.
-        NoPipeline = "no-pipeline",
+        NotAPipeline = "not-a-pipeline",
         /// There is a run or a state file of the pipeline already.
         PipelineExists = "pipeline-exists",
         /// A review cannot be taken as it is.
-        ReviewRefused = "review-refused",
+        ReviewRejected = "review-rejected",
         /// A review lets nothing begin.
-        ReviewBlocks = "review-blocks",
+        BlockedByReview = "blocked-by-review",
         /// Somebody must say how a pipeline goes on.
-        ResumeChoice = "resume-choice",
+        ResumeFlagRequired = "resume-flag-required",
         /// A file is no state file of a pipeline.
-        BadStateFile = "bad-state-file",
+        InvalidStateFile = "invalid-state-file",
         /// A state file cannot be written or read.
-        StateFileTrouble = "state-file-trouble",
+        StateFileError = "state-file-error",
         /// The file is no backup.
         NotABackup = "not-a-backup",
         /// The backup is not as it was written.
-        DamagedBackup = "damaged-backup",
+        BackupCorrupt = "backup-corrupt",
     }
 }

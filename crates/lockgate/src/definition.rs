@@ -2,12 +2,12 @@
 
 use crate::code::Code;
 use crate::error::Error;
-use crate::neutral;
 use crate::project::Project;
+use crate::sanitize;
 use crate::start::with_limits;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::FrozenFile;
-use lockgate_runner::start::{DonePlans, FileError, Frozen, read_workflow_with};
+use lockgate_runner::start::{DonePlans, Frozen, WorkflowFileError, read_workflow_with};
 
 /// The definition that the files make now, where that is another one than the run has.
 pub struct Difference {
@@ -22,7 +22,7 @@ pub struct Difference {
 enum Unusable {
     /// The file cannot be read.
     #[error(transparent)]
-    Unreadable(#[from] FileError),
+    Unreadable(#[from] WorkflowFileError),
     /// The file has errors that it did not have before.
     #[error("it has errors now")]
     Invalid,
@@ -84,7 +84,7 @@ impl Difference {
     }
 
     fn names(&self) -> String {
-        let names: Vec<String> = self.files.iter().map(|file| neutral::line(file).into_owned()).collect();
+        let names: Vec<String> = self.files.iter().map(|file| sanitize::line(file).into_owned()).collect();
         names.join(", ")
     }
 
@@ -97,7 +97,7 @@ impl Difference {
                     .help(format!("mend it, or go on with `lockgate resume {} --changed keep`", run.id)))
             }
             (Err(why), Some(Choice::Keep) | None) => {
-                Ok(Settled::Kept(format!("{what} ({}); the run keeps to what it began with", neutral::line(&why.to_string()))))
+                Ok(Settled::Kept(format!("{what} ({}); the run keeps to what it began with", sanitize::line(&why.to_string()))))
             }
             (Ok(frozen), Some(Choice::Accept)) => Ok(Settled::Accepted(frozen)),
             (Ok(_), Some(Choice::Keep)) => Ok(Settled::Kept(format!("{what}; the run keeps to what it began with"))),

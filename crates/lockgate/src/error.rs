@@ -4,15 +4,15 @@ use crate::code::Code;
 use crate::view;
 use crate::view::{lockgate, resume_command};
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::commit::CommitError;
+use lockgate_engine::run::hash_chain::CommitError;
 use lockgate_engine::run::history::HistoryError;
-use lockgate_engine::run::{Instead, Refusal};
+use lockgate_engine::run::{Refusal, ReplacedBy};
 use lockgate_runner::config::ConfigError;
 use lockgate_runner::driver::DriveError;
 use lockgate_runner::load::LoadError;
 use lockgate_runner::projection::StateFileError;
 use lockgate_runner::root::RootError;
-use lockgate_runner::start::FileError;
+use lockgate_runner::start::WorkflowFileError;
 use lockgate_store::StoreError;
 
 /// Why something could not be done.
@@ -43,7 +43,7 @@ impl Error {
             Some(("go on", resume_command(run, [])))
         } else if let Refusal::NotStarted { address } = &refusal {
             Some(("skip it", format!("{} --reason \"…\"", lockgate(["skip", run, address]))))
-        } else if matches!(refusal, Refusal::NoPipeline | Refusal::NotUnderWay { .. }) {
+        } else if matches!(refusal, Refusal::NotAPipeline | Refusal::NotInCurrentPhase { .. }) {
             Some(("see where the run is", lockgate(["status", run])))
         } else if matches!(refusal, Refusal::StepRunning { .. }) {
             Some(("cancel the run", lockgate(["cancel", run])))
@@ -89,18 +89,18 @@ impl Error {
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         let code = match &error {
-            StoreError::NotThere(_) => Code::NoDatabase,
-            StoreError::NoRun(_) => Code::NoSuchRun,
+            StoreError::NotFound(_) => Code::DatabaseNotFound,
+            StoreError::NoRun(_) => Code::RunNotFound,
             StoreError::Full(_) => Code::DiskFull,
             StoreError::ReadOnly(_) => Code::DatabaseReadOnly,
             StoreError::Locked(_) => Code::DatabaseLocked,
-            StoreError::Corrupt(_) => Code::DatabaseDamaged,
+            StoreError::Corrupt(_) => Code::DatabaseCorrupt,
             StoreError::CommitsMissing { .. } => Code::CommitsMissing,
             StoreError::Gone(_) => Code::RootMoved,
             StoreError::Newer { .. } => Code::NewerFormat,
             StoreError::OutcomeUnknown(_) => Code::OutcomeUnknown,
-            StoreError::Misused(_) => Code::OurMistake,
-            StoreError::Io(_) => Code::DatabaseTrouble,
+            StoreError::Misused(_) => Code::InternalError,
+            StoreError::Io(_) => Code::DatabaseError,
         };
         let converted = Self::new(code, error.to_string());
         match error {
@@ -108,7 +108,7 @@ impl From<StoreError> for Error {
                 .help("restore a backup with `lockgate restore FILE --force`")
                 .help("or accept the loss with `lockgate verify --accept-missing`: work that finished after it runs again"),
             StoreError::Gone(_) => converted.help("continue with `lockgate resume` where the project is now"),
-            StoreError::NotThere(_)
+            StoreError::NotFound(_)
             | StoreError::NoRun(_)
             | StoreError::Full(_)
             | StoreError::ReadOnly(_)
@@ -138,11 +138,11 @@ fn history_code(error: &HistoryError) -> Code {
     match error {
         HistoryError::Commit(CommitError::Newer { .. }) => Code::NewerFormat,
         HistoryError::Commit(CommitError::Damaged { .. })
-        | HistoryError::Misfit(_)
+        | HistoryError::ApplyError(_)
         | HistoryError::NoBeginning
         | HistoryError::DefinitionNeeded(_)
         | HistoryError::StateNeeded(_)
-        | HistoryError::Unreadable { .. } => Code::HistoryDamaged,
+        | HistoryError::Unreadable { .. } => Code::HistoryCorrupt,
     }
 }
 
@@ -151,7 +151,7 @@ impl From<LoadError> for Error {
         let code = match &error {
             LoadError::Store(error) => return error.clone().into(),
             LoadError::History { error, .. } => history_code(error),
-            LoadError::ValueMissing { .. } => Code::ValueMissing,
+            LoadError::StoredValueMissing { .. } => Code::StoredValueMissing,
         };
         Self::new(code, error.to_string())
     }
@@ -160,8 +160,8 @@ impl From<LoadError> for Error {
 impl From<RootError> for Error {
     fn from(error: RootError) -> Self {
         let code = match &error {
-            RootError::NoFolder { .. } => Code::NoFolder,
-            RootError::InTheWay { .. } => Code::InTheWay,
+            RootError::RootNotFound { .. } => Code::RootNotFound,
+            RootError::PathOccupied { .. } => Code::PathOccupied,
             RootError::Unwritable { .. } => Code::Unwritable,
         };
         Self::new(code, error.to_string())
@@ -170,7 +170,7 @@ impl From<RootError> for Error {
 
 impl From<ConfigError> for Error {
     fn from(error: ConfigError) -> Self {
-        let converted = Self::new(Code::BadSettings, error.to_string());
+        let converted = Self::new(Code::InvalidSettings, error.to_string());
         match error.help {
             Some(help) => converted.help(help),
             None => converted,
@@ -178,16 +178,16 @@ impl From<ConfigError> for Error {
     }
 }
 
-impl From<FileError> for Error {
-    fn from(error: FileError) -> Self {
+impl From<WorkflowFileError> for Error {
+    fn from(error: WorkflowFileError) -> Self {
         let code = match &error {
-            FileError::Unreadable { .. } => Code::UnreadableFile,
-            FileError::Folder { .. } => Code::NotAFile,
-            FileError::AllDone { .. } => {
-                return Self::new(Code::BadUsage, error.to_string()).help("run them again with `--include-done`");
+            WorkflowFileError::Unreadable { .. } => Code::UnreadableFile,
+            WorkflowFileError::Folder { .. } => Code::NotAFile,
+            WorkflowFileError::AllDone { .. } => {
+                return Self::new(Code::InvalidUsage, error.to_string()).help("run them again with `--include-done`");
             }
-            FileError::TooLarge { .. } => Code::FileTooLarge,
-            FileError::NotText { .. } => Code::NotText,
+            WorkflowFileError::TooLarge { .. } => Code::FileTooLarge,
+            WorkflowFileError::NotText { .. } => Code::NotText,
         };
         Self::new(code, error.to_string())
     }
@@ -198,7 +198,7 @@ impl From<StateFileError> for Error {
         match error {
             StateFileError::Store(error) => error.into(),
             StateFileError::BadPath { .. } | StateFileError::Io { .. } | StateFileError::Transition { .. } => {
-                Self::new(Code::StateFileTrouble, error.to_string())
+                Self::new(Code::StateFileError, error.to_string())
             }
         }
     }
@@ -218,11 +218,11 @@ impl From<DriveError> for Error {
                 let help = format!("when the database answers again, continue with `lockgate resume {run}`");
                 Self::new(Code::LeaseLost, error.to_string()).help(help)
             }
-            DriveError::Panicked { .. } => Self::new(Code::OurMistake, error.to_string()),
+            DriveError::Panicked { .. } => Self::new(Code::InternalError, error.to_string()),
             DriveError::Refused(refusal) => refusal.into(),
             DriveError::Load(error) => error.into(),
             DriveError::Store(error) => error.into(),
-            DriveError::Orphans { .. } => Self::new(Code::LeftRunning, error.to_string()),
+            DriveError::Orphans { .. } => Self::new(Code::OrphansRunning, error.to_string()),
         }
     }
 }
@@ -231,31 +231,35 @@ impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         let message = refusal.to_string();
         match refusal {
-            Refusal::NotAPerson { .. } => {
-                Self::new(Code::NotAPerson, message).help("a person does this from a terminal outside any task")
+            Refusal::PersonRequired { .. } => {
+                Self::new(Code::PersonRequired, message).help("a person does this from a terminal outside any task")
             }
             Refusal::InsideTask { .. } => {
                 Self::new(Code::InsideTask, message).help("a person does this from a terminal outside any task")
             }
-            Refusal::NoTerminal { .. } => Self::new(Code::NoTerminal, message).help("a person does this from a terminal"),
-            Refusal::NoSuchHold { .. } => Self::new(Code::NoSuchHold, message).help("`lockgate inbox` lists the holds that wait"),
+            Refusal::TerminalRequired { .. } => {
+                Self::new(Code::TerminalRequired, message).help("a person does this from a terminal")
+            }
+            Refusal::HoldNotFound { .. } => {
+                Self::new(Code::HoldNotFound, message).help("`lockgate inbox` lists the holds that wait")
+            }
             Refusal::RunEnded { .. } => Self::new(Code::HoldClosed, message),
             Refusal::HoldVoided { now, .. } | Refusal::AnswerSuperseded { now, .. } => {
                 let converted = Self::new(Code::HoldClosed, message);
                 match now {
-                    Some(Instead::Open(_)) => converted.help("`lockgate inbox` shows it with the commands that answer it"),
-                    Some(Instead::Answered(_)) | None => converted,
+                    Some(ReplacedBy::Open(_)) => converted.help("`lockgate inbox` shows it with the commands that answer it"),
+                    Some(ReplacedBy::Answered(_)) | None => converted,
                 }
             }
-            Refusal::AnswerConflicts { .. } => Self::new(Code::AnswerConflicts, message),
+            Refusal::AnswerConflict { .. } => Self::new(Code::AnswerConflict, message),
             Refusal::StaleRevision { .. } => Self::new(Code::StaleRevision, message),
             Refusal::AlreadyAnswered { .. } => Self::new(Code::AlreadyAnswered, message),
-            Refusal::RevisionNeeded { hold, current } => {
+            Refusal::RevisionRequired { hold, current } => {
                 let help = format!("look at what it shows, then answer {hold}@{current}; `lockgate inbox` says how");
-                Self::new(Code::RevisionNeeded, message).help(help)
+                Self::new(Code::RevisionRequired, message).help(help)
             }
-            Refusal::NoSuchOption { hold, revision, given, options } => {
-                let report = options.iter().find(|choice| choice.needs_words).zip(revision);
+            Refusal::OptionNotFound { hold, revision, given, options } => {
+                let report = options.iter().find(|choice| choice.requires_feedback).zip(revision);
                 let issues = report.map(|(choice, revision)| {
                     let seen = format!("{hold}@{revision}");
                     let command = view::lockgate(["answer", &seen, choice.id.as_str(), "--feedback", &given]);
@@ -263,18 +267,17 @@ impl From<Refusal> for Error {
                 });
                 let options: Vec<String> = options.iter().enumerate().map(|(at, choice)| view::option_line(at, choice)).collect();
                 let help = format!("{}its options are\n{}", issues.unwrap_or_default(), options.join("\n"));
-                Self::new(Code::NoSuchOption, message).help(help)
+                Self::new(Code::OptionNotFound, message).help(help)
             }
-            Refusal::WordsNeeded { .. } => Self::new(Code::WordsNeeded, message)
+            Refusal::FeedbackRequired { .. } => Self::new(Code::FeedbackRequired, message)
                 .help("say it with --feedback; the work is done again with these words at hand"),
-            Refusal::AnswerStands { .. } => Self::new(Code::AnswerStands, message)
+            Refusal::AnsweredByPerson { .. } => Self::new(Code::AnsweredByPerson, message)
                 .help("to go another way, repeat a phase at one of its checkpoints, or begin a new run"),
             Refusal::ChangeNeedsFork => {
                 Self::new(Code::RunEnded, message).help("begin a new run and give the answer in advance with --answer")
             }
-            Refusal::NotUnderWay { .. } => {
-                Self::new(Code::NotUnderWay, message).help("only what belongs to the phase under way can be retried or skipped")
-            }
+            Refusal::NotInCurrentPhase { .. } => Self::new(Code::NotInCurrentPhase, message)
+                .help("only what belongs to the phase under way can be retried or skipped"),
             Refusal::StepRunning { .. } => {
                 Self::new(Code::TaskRunning, message).help("wait until it has ended, or cancel the run")
             }
@@ -282,27 +285,29 @@ impl From<Refusal> for Error {
                 .help("what is done runs again only when its phase is repeated, at a checkpoint"),
             Refusal::NotStarted { .. } => Self::new(Code::NotStarted, message)
                 .help("it starts when what it needs is done; skipping it lets it count as done without running"),
-            Refusal::AlreadyAsked { .. } => Self::new(Code::AlreadyAsked, message),
-            Refusal::NoReason { .. } => {
-                Self::new(Code::NoReason, message).help("say why with --reason; it is kept in the history")
+            Refusal::RetryPending { .. } => Self::new(Code::RetryPending, message),
+            Refusal::ReasonRequired { .. } => {
+                Self::new(Code::ReasonRequired, message).help("say why with --reason; it is kept in the history")
             }
             Refusal::AnswerUnchecked { .. } => Self::new(Code::DefinitionChanged, message),
             Refusal::PhaseVanished { .. } | Refusal::PhaseMoved { .. } => Self::new(Code::DefinitionChanged, message)
                 .help("go on with the definition as it was, or begin a new run of the changed one"),
-            Refusal::NoPipeline => Self::new(Code::NoPipeline, message),
-            Refusal::NotReviewed => Self::new(Code::ReviewBlocks, message)
+            Refusal::NotAPipeline => Self::new(Code::NotAPipeline, message),
+            Refusal::NotReviewed => Self::new(Code::BlockedByReview, message)
                 .help("mend what was found and file another review, or let a person override it"),
-            Refusal::ReviewTooLate => Self::new(Code::ReviewRefused, message),
-            Refusal::ReviewStands { .. } => Self::new(Code::ReviewRefused, message),
+            Refusal::ReviewTooLate => Self::new(Code::ReviewRejected, message),
+            Refusal::ReviewStands { .. } => Self::new(Code::ReviewRejected, message),
             Refusal::ReviewsSpent { .. } => {
-                Self::new(Code::ReviewRefused, message).help("a person may override it, from a terminal outside any task")
+                Self::new(Code::ReviewRejected, message).help("a person may override it, from a terminal outside any task")
             }
             Refusal::NoOverrideReason => {
-                Self::new(Code::ReviewRefused, message).help("say why with --override REASON; it stands in the state file")
+                Self::new(Code::ReviewRejected, message).help("say why with --override REASON; it stands in the state file")
             }
-            Refusal::NoGatesNamed => Self::new(Code::ReviewRefused, message)
+            Refusal::NoGatesNamed => Self::new(Code::ReviewRejected, message)
                 .help("name each with --gate NAME=COMMAND; it must pass before the pipeline is complete"),
-            Refusal::GateKnown { .. } => Self::new(Code::ReviewRefused, message).help("give the gate of the review another name"),
+            Refusal::GateKnown { .. } => {
+                Self::new(Code::ReviewRejected, message).help("give the gate of the review another name")
+            }
             Refusal::Ended { .. } => Self::new(Code::RunEnded, message),
         }
     }

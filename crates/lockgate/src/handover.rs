@@ -46,7 +46,7 @@ impl Done {
             let files = outputs.iter().map(|file| file.path.clone()).collect();
             self.by_address.insert(address(key), (commit.clone(), files));
         }
-        if let Event::RedoAsked { keys, stale, .. } = &entry.event {
+        if let Event::ReworkRequested { keys, stale, .. } = &entry.event {
             keys.iter().chain(stale).for_each(|key| drop(self.by_address.remove(&address(key))));
         }
     }

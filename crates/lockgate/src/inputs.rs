@@ -27,23 +27,23 @@ pub fn complete<'w>(given: &mut BTreeMap<String, Value>, workflow: &'w Workflow)
 }
 
 fn wrong(name: &str, why: &str) -> Error {
-    Error::new(Code::BadInput, format!("the input `{name}` {why}")).help(format!("give it with --var {name}=VALUE"))
+    Error::new(Code::InvalidInput, format!("the input `{name}` {why}")).help(format!("give it with --var {name}=VALUE"))
 }
 
 /// The error for a required input without a value.
 pub fn missing(name: &str, input: &Input) -> Error {
     let about = input.description.as_deref().map(|about| format!(" ({about})")).unwrap_or_default();
     let kind = kind(&input.kind).map(|kind| format!(", {kind}")).unwrap_or_default();
-    Error::new(Code::BadInput, format!("the workflow needs the input `{name}`{about}"))
+    Error::new(Code::InvalidInput, format!("the workflow needs the input `{name}`{about}"))
         .help(format!("give it with --var {name}=VALUE{kind}"))
 }
 
 /// What values of a kind look like, where that needs words.
 pub fn kind(kind: &InputKind) -> Option<String> {
     match kind {
-        InputKind::Text => None,
+        InputKind::String => None,
         InputKind::Number => Some("a number".into()),
-        InputKind::Truth => Some("true or false".into()),
+        InputKind::Boolean => Some("true or false".into()),
         InputKind::List => Some("a list such as a,b,c".into()),
         InputKind::Choice(choices) => Some(format!("one of {}", choices.join(", "))),
     }

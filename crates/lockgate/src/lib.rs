@@ -57,37 +57,37 @@
 //! | [`worker`], [`resume`], [`wait`] | drive runs, continue them, wait for them |
 //! | [`answer`], [`step`], [`cancel`] | what people decide about a run |
 //! | [`select`] | the run, hold or task that a name means |
-//! | [`run_status`], [`view`], [`summary`], [`graph`], [`sentence`], [`notifications`] | what a run looks like and what happens to it |
-//! | [`pipeline`], [`plans`], [`handover`] | what pipelines, plans and agents' checkpoints add |
+//! | [`run_status`], [`view`], [`summary`], [`graph`], [`describe`], [`notifications`] | what a run looks like and what happens to it |
+//! | [`pipeline`], [`plan_summaries`], [`handover`] | what pipelines, plans and agents' checkpoints add |
 //! | [`definition`] | workflow files that changed since a run started |
-//! | [`rehearsal`] | dry runs |
-//! | [`worktrees`], [`leftovers`] | what runs leave behind |
+//! | [`dry_run`] | dry runs |
+//! | [`worktrees`], [`garbage`] | what runs leave behind |
 //! | [`script_worker`] | the processes that evaluate scripts |
 //! | [`error`], [`code`] | what can go wrong |
-//! | [`phrases`], [`moment`], [`neutral`] | wording that views share; text that cannot control a terminal |
+//! | [`phrases`], [`human_time`], [`sanitize`] | wording that views share; text that cannot control a terminal |
 
 pub mod answer;
 pub mod cancel;
 pub mod code;
 pub mod definition;
+pub mod describe;
+pub mod dry_run;
 pub mod error;
+pub mod garbage;
 pub mod graph;
 pub mod handover;
+pub mod human_time;
 pub mod inputs;
-pub mod leftovers;
-pub mod moment;
-pub mod neutral;
 pub mod phrases;
 pub mod pipeline;
-pub mod plans;
+pub mod plan_summaries;
 pub mod preset_answers;
 pub mod project;
-pub mod rehearsal;
 pub mod resume;
 pub mod run_status;
+pub mod sanitize;
 pub mod script_worker;
 pub mod select;
-pub mod sentence;
 pub mod start;
 pub mod step;
 pub mod summary;

@@ -1,11 +1,11 @@
 //! Phrases that several views and reports share.
 
-use crate::neutral;
+use crate::sanitize;
 use lockgate_engine::hold::GAP_CHECK;
 use lockgate_engine::run::agent::AgentReport;
 use lockgate_engine::run::command::{Actor, Channel};
 
-use lockgate_engine::run::event::{AttemptReason, Thinker};
+use lockgate_engine::run::event::{AttemptReason, Requester};
 use lockgate_engine::words::counted;
 
 /// Why there is another attempt.
@@ -31,10 +31,10 @@ pub fn used(report: &AgentReport) -> String {
 }
 
 /// Whose script asks an agent.
-pub fn asker(thinker: &Thinker) -> String {
-    match thinker {
-        Thinker::Task(key) => key.address(),
-        Thinker::Gaps { phase, .. } => format!("{phase}/{GAP_CHECK}"),
+pub fn asker(requester: &Requester) -> String {
+    match requester {
+        Requester::Task(key) => key.address(),
+        Requester::Gaps { phase, .. } => format!("{phase}/{GAP_CHECK}"),
     }
 }
 
@@ -43,7 +43,7 @@ pub fn first_line(text: &str) -> String {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
     let more = if lines.next().is_some() { " …" } else { "" };
-    format!("{}{more}", neutral::line(first))
+    format!("{}{more}", sanitize::line(first))
 }
 
 /// Who did something, and through which channel.
@@ -63,5 +63,5 @@ pub fn by_channel(name: &str, channel: Channel) -> String {
         Channel::Default => "as nobody has to wait",
         Channel::Deadline => "as nobody answered in time",
     };
-    format!("{} {channel}", neutral::line(name))
+    format!("{} {channel}", sanitize::line(name))
 }

@@ -8,7 +8,7 @@ use lockgate_engine::hold::{
 };
 use lockgate_engine::id::PhaseId;
 use lockgate_engine::run::budget::BudgetScope;
-use lockgate_engine::run::event::Preset;
+use lockgate_engine::run::event::PresetAnswer;
 use lockgate_engine::run::state::Run;
 use lockgate_engine::spec::document::{self, Entry, Value};
 use lockgate_engine::spec::problem::Problem;
@@ -24,7 +24,7 @@ const MOST_NAMES: usize = 8;
 
 /// Puts answers in advance together in the order in which they are used: those of a file first, then those given one by one, each with
 /// the feedback that goes with it.
-pub fn collect(file: Option<&Path>, answers: &[String], feedbacks: &[String]) -> Result<Vec<Preset>, Error> {
+pub fn collect(file: Option<&Path>, answers: &[String], feedbacks: &[String]) -> Result<Vec<PresetAnswer>, Error> {
     let mut presets = match file {
         Some(path) => read(path)?,
         None => Vec::new(),
@@ -32,14 +32,16 @@ pub fn collect(file: Option<&Path>, answers: &[String], feedbacks: &[String]) ->
     let from_file = presets.len();
     for answer in answers {
         let (selector, option) = pair("--answer", "SELECTOR=OPTION", answer)?;
-        presets.push(Preset { selector, option, feedback: None });
+        presets.push(PresetAnswer { selector, option, feedback: None });
     }
     for given in feedbacks {
         let (selector, text) = pair("--feedback", "SELECTOR=TEXT", given)?;
         let mut same = presets[from_file..].iter_mut().filter(|preset| preset.selector == selector);
         let Some(preset) = same.find(|preset| preset.feedback.is_none()) else {
             let message = format!("--feedback {given:?} goes with no answer");
-            return Err(Error::new(Code::BadPreset, message).help(format!("give its answer too: --answer {selector:?}=OPTION")));
+            return Err(
+                Error::new(Code::InvalidPreset, message).help(format!("give its answer too: --answer {selector:?}=OPTION"))
+            );
         };
         preset.feedback = Some(text);
     }
@@ -49,20 +51,18 @@ pub fn collect(file: Option<&Path>, answers: &[String], feedbacks: &[String]) ->
 fn pair(name: &str, form: &str, given: &str) -> Result<(String, String), Error> {
     match given.split_once('=') {
         Some((selector, rest)) if !selector.trim().is_empty() => Ok((selector.trim().to_owned(), rest.to_owned())),
-        Some(_) | None => {
-            Err(Error::new(Code::BadPreset, format!("{given:?} is no answer to anything"))
-                .help(format!("write it as {name} {form}")))
-        }
+        Some(_) | None => Err(Error::new(Code::InvalidPreset, format!("{given:?} is no answer to anything"))
+            .help(format!("write it as {name} {form}"))),
     }
 }
 
 /// Checks answers against the workflow and gives them with selectors that mean one thing for the whole run: a hold, a phase
 /// (its checkpoint), or `phase/task`. A phase goes before a task of the same name.
-pub fn resolve(presets: Vec<Preset>, workflow: &Workflow, run: Option<&Run>) -> Result<Vec<Preset>, Error> {
+pub fn resolve(presets: Vec<PresetAnswer>, workflow: &Workflow, run: Option<&Run>) -> Result<Vec<PresetAnswer>, Error> {
     presets.into_iter().map(|preset| resolve_one(preset, workflow, run)).collect()
 }
 
-fn resolve_one(mut preset: Preset, workflow: &Workflow, run: Option<&Run>) -> Result<Preset, Error> {
+fn resolve_one(mut preset: PresetAnswer, workflow: &Workflow, run: Option<&Run>) -> Result<PresetAnswer, Error> {
     let selector = preset.selector.as_str();
     if let Some(hold) = run.and_then(|run| run.holds.values().find(|hold| hold.id.as_str() == selector)) {
         check_option(&preset, &hold.options)?;
@@ -79,7 +79,7 @@ fn resolve_one(mut preset: Preset, workflow: &Workflow, run: Option<&Run>) -> Re
                 [] => format!("holds about its tasks are named {selector}/TASK"),
                 tasks => format!("the task of that name is {}", tasks.join(" or ")),
             };
-            return Err(Error::new(Code::BadPreset, message).help(help));
+            return Err(Error::new(Code::InvalidPreset, message).help(help));
         };
         check_option(&preset, &checkpoint.options)?;
         return Ok(preset);
@@ -115,7 +115,7 @@ fn resolve_one(mut preset: Preset, workflow: &Workflow, run: Option<&Run>) -> Re
             address.clone_into(&mut preset.selector);
             Ok(preset)
         }
-        several => Err(Error::new(Code::BadPreset, format!("several tasks are called {selector:?}"))
+        several => Err(Error::new(Code::InvalidPreset, format!("several tasks are called {selector:?}"))
             .help(format!("name one: {}", several.join(", ")))),
     }
 }
@@ -130,7 +130,7 @@ fn has(phase: &Phase, name: &str) -> bool {
 }
 
 /// What may come to be asked about a task: what it asks itself; what came of it; a login that it lacks; and of agents more.
-fn check_task_option(preset: &Preset, task: Option<&Task>) -> Result<(), Error> {
+fn check_task_option(preset: &PresetAnswer, task: Option<&Task>) -> Result<(), Error> {
     let mut options: Vec<Choice> = Vec::new();
     if let Some(checkpoint) = task.and_then(Task::checkpoint) {
         options.extend(checkpoint.options.iter().cloned());
@@ -146,16 +146,16 @@ fn check_task_option(preset: &Preset, task: Option<&Task>) -> Result<(), Error> 
 }
 
 /// What may come to be asked about a gate. To run the phase again is nothing to be said in advance: it would be repeated again and again.
-fn check_gate_option(preset: &Preset, phase: &PhaseId) -> Result<(), Error> {
+fn check_gate_option(preset: &PresetAnswer, phase: &PhaseId) -> Result<(), Error> {
     let options = gate_options(phase);
     let given = preset.option.trim();
     let chosen = match given.parse::<usize>() {
         Ok(number) => number.checked_sub(1).and_then(|place| options.get(place)),
-        Err(_) => options.iter().find(|choice| choice.is_meant_by(given)),
+        Err(_) => options.iter().find(|choice| choice.is_selected_by(given)),
     };
     if let Some(choice) = chosen.filter(|choice| matches!(choice.action, Action::RepeatPhase(_))) {
         let message = format!("{:?} cannot be answered in advance at {:?}", choice.label, preset.selector);
-        return Err(Error::new(Code::BadPreset, message).help(
+        return Err(Error::new(Code::InvalidPreset, message).help(
             "answer it when the gate has failed, or write `on_fail: repeat` at the gate: the phase then runs again by itself",
         ));
     }
@@ -168,10 +168,10 @@ pub fn calls_agents(phase: &Phase) -> bool {
 }
 
 /// An option is named as `Hold::option` will look for it: by id, by label in any case, or by number.
-fn check_option(preset: &Preset, options: &[Choice]) -> Result<(), Error> {
+fn check_option(preset: &PresetAnswer, options: &[Choice]) -> Result<(), Error> {
     let given = preset.option.trim();
     let by_number = given.parse::<usize>().is_ok_and(|number| (1..=options.len()).contains(&number));
-    if by_number || options.iter().any(|choice| choice.is_meant_by(given)) {
+    if by_number || options.iter().any(|choice| choice.is_selected_by(given)) {
         return Ok(());
     }
     let message = format!("{given:?} is no option at {:?}", preset.selector);
@@ -181,7 +181,7 @@ fn check_option(preset: &Preset, options: &[Choice]) -> Result<(), Error> {
             labels.push(&choice.label);
         }
     }
-    let trouble = Error::new(Code::BadPreset, message);
+    let trouble = Error::new(Code::InvalidPreset, message);
     let trouble = match nearest(given, labels.iter().copied()) {
         Some(meant) => trouble.help(format!("did you mean {meant:?}?")),
         None => trouble,
@@ -191,7 +191,7 @@ fn check_option(preset: &Preset, options: &[Choice]) -> Result<(), Error> {
 }
 
 fn unknown<'n>(what: &str, given: &str, known: impl Iterator<Item = &'n str> + Clone) -> Error {
-    let trouble = Error::new(Code::BadPreset, format!("the workflow has no {what} {given:?}"));
+    let trouble = Error::new(Code::InvalidPreset, format!("the workflow has no {what} {given:?}"));
     match nearest(given, known.clone()) {
         Some(meant) => trouble.help(format!("did you mean {meant:?}?")),
         None => {
@@ -211,9 +211,9 @@ pub fn nearest<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> Option<
     scored.max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, name)| name)
 }
 
-fn read(path: &Path) -> Result<Vec<Preset>, Error> {
+fn read(path: &Path) -> Result<Vec<PresetAnswer>, Error> {
     let unreadable = |why: &str, help: &str| {
-        Error::new(Code::BadPreset, format!("the answers in {} cannot be read: {why}", path.display())).help(help)
+        Error::new(Code::InvalidPreset, format!("the answers in {} cannot be read: {why}", path.display())).help(help)
     };
     let failed = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::NotFound => unreadable("there is no such file", "look at the path after --answers"),
@@ -232,7 +232,7 @@ fn read(path: &Path) -> Result<Vec<Preset>, Error> {
     }
     parse(&text).map_err(|problem| {
         let Problem { line, column, message, help, .. } = problem;
-        let trouble = Error::new(Code::BadPreset, format!("{}:{line}:{column}: {message}", path.display()));
+        let trouble = Error::new(Code::InvalidPreset, format!("{}:{line}:{column}: {message}", path.display()));
         match help {
             Some(help) => trouble.help(help),
             None => trouble,
@@ -243,7 +243,7 @@ fn read(path: &Path) -> Result<Vec<Preset>, Error> {
 const IN_A_LIST: &str = "{ at: review, option: Continue }";
 const IN_A_MAP: &str = "{ option: Continue, feedback: … }";
 
-fn parse(text: &str) -> Result<Vec<Preset>, Problem> {
+fn parse(text: &str) -> Result<Vec<PresetAnswer>, Problem> {
     let root = document::read(text)?;
     if root.is_nothing() {
         return Ok(Vec::new());
@@ -269,7 +269,7 @@ fn parse(text: &str) -> Result<Vec<Preset>, Problem> {
     Ok(presets)
 }
 
-fn listed(item: &Value<'_>) -> Result<Preset, Problem> {
+fn listed(item: &Value<'_>) -> Result<PresetAnswer, Problem> {
     let fields = item.fields("an answer", IN_A_LIST, &["at", "option", "feedback"])?;
     let Some(at) = fields.iter().find(|field| field.key == "at") else {
         return Err(item.problem("an answer needs `at`", Some("it names the phase, task or hold that is answered".to_owned())));
@@ -277,20 +277,20 @@ fn listed(item: &Value<'_>) -> Result<Preset, Problem> {
     answer_in(single(&at.value, "`at`")?, item, &fields)
 }
 
-fn one(selector: &str, answer: &Value<'_>) -> Result<Preset, Problem> {
+fn one(selector: &str, answer: &Value<'_>) -> Result<PresetAnswer, Problem> {
     if answer.entries().is_some() {
         return answer_in(selector.to_owned(), answer, &answer.fields("an answer", IN_A_MAP, &["option", "feedback"])?);
     }
-    Ok(Preset { selector: selector.to_owned(), option: single(answer, "an answer")?, feedback: None })
+    Ok(PresetAnswer { selector: selector.to_owned(), option: single(answer, "an answer")?, feedback: None })
 }
 
-fn answer_in(selector: String, answer: &Value<'_>, fields: &[Entry<'_>]) -> Result<Preset, Problem> {
+fn answer_in(selector: String, answer: &Value<'_>, fields: &[Entry<'_>]) -> Result<PresetAnswer, Problem> {
     let field =
         |name: &str| fields.iter().find(|field| field.key == name).map(|field| single(&field.value, &format!("`{name}`")));
     let Some(option) = field("option").transpose()? else {
         return Err(answer.problem("an answer needs `option`", Some("it is the label of an option, or its number".to_owned())));
     };
-    Ok(Preset { selector, option, feedback: field("feedback").transpose()? })
+    Ok(PresetAnswer { selector, option, feedback: field("feedback").transpose()? })
 }
 
 /// Text, or anything else of one piece, as it was written: an option may be called Yes, No or 1.
@@ -304,12 +304,12 @@ fn single(value: &Value<'_>, what: &str) -> Result<String, Problem> {
 mod tests {
     use super::*;
 
-    fn preset(selector: &str, option: &str, feedback: Option<&str>) -> Preset {
-        Preset { selector: selector.into(), option: option.into(), feedback: feedback.map(str::to_owned) }
+    fn preset(selector: &str, option: &str, feedback: Option<&str>) -> PresetAnswer {
+        PresetAnswer { selector: selector.into(), option: option.into(), feedback: feedback.map(str::to_owned) }
     }
 
     #[test]
-    fn a_file_of_answers_is_a_list_or_a_map() {
+    fn an_answers_file_is_a_list_or_a_map() {
         let list = "- { at: review, option: Repeat, feedback: more tests }\n- { at: review, option: 1 }\n";
         assert_eq!(parse(list).unwrap(), [preset("review", "Repeat", Some("more tests")), preset("review", "1", None)]);
         let map = "review: [Repeat, Continue]\nship: { option: Abort, feedback: no }\nask: Yes\nplan/draft: rerun\n";
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_file_of_answers_is_told_with_its_place() {
+    fn an_invalid_answers_file_is_reported_with_its_position() {
         for (text, told) in [
             ("3", "1:1 a file of answers must be a list or a map"),
             ("- review", "1:3 an answer must be a map such as `{ at: review, option: Continue }`, not `review`"),
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_answers_that_cannot_be_read_is_told_with_what_to_do() {
+    fn an_unreadable_answers_file_is_reported_with_help() {
         let folder = tempfile::tempdir().unwrap();
         let told = |path: &Path| format!("{:?}", read(path).unwrap_err());
         assert!(told(folder.path()).contains("it is a folder"));
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn selectors_are_resolved_to_what_means_one_thing() {
+    fn selectors_are_resolved_to_an_unambiguous_form() {
         assert_eq!(resolved("build", "Continue").unwrap(), "build", "a phase goes before a task of its name");
         assert_eq!(resolved("once", "rerun").unwrap(), "plan/once");
         assert_eq!(resolved("lint", "rerun").unwrap(), "plan/lint");
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selector_that_means_nothing_or_several_things_is_an_error() {
+    fn an_unknown_or_ambiguous_selector_is_an_error() {
         for (selector, option) in [
             ("build", "rerun"),
             ("twice", "rerun"),
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn feedback_pairs_with_the_answers_of_its_selector_in_order() {
+    fn feedback_is_paired_with_the_answers_of_its_selector_in_order() {
         let answers = ["a=Repeat", "b=Continue", "a=Repeat", "a=1=2"].map(str::to_owned);
         let collected = collect(None, &answers, &["a=first", "a="].map(str::to_owned)).unwrap();
         let expected = [

@@ -9,11 +9,11 @@ use lockgate_engine::run::command::{Actor, Caller, Channel, TerminalRule};
 use lockgate_engine::run::event::RefusedAttempt;
 use lockgate_engine::run::state::REFUSED_ATTEMPTS_KEPT;
 use lockgate_runner::config::Config;
+use lockgate_runner::identity::{cli_actor, embedder_actor};
 use lockgate_runner::perform::{OnLine, Performer};
-use lockgate_runner::person::{at_the_command_line, of_embedding_program};
-use lockgate_runner::refused::{self, Kept};
+use lockgate_runner::refused_attempts::{self, RefusalRecord};
 use lockgate_runner::root::Root;
-use lockgate_runner::world::{SystemClock, World};
+use lockgate_runner::runtime::{Runtime, SystemClock};
 use lockgate_store::{Missing, PostgresStore, SqliteStore, Store};
 use std::path::Path;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub struct Project {
     /// Its settings.
     pub config: Config,
     /// Its store and all that acts on it.
-    pub world: World,
+    pub runtime: Runtime,
     /// What people should know about its store.
     pub warnings: Vec<String>,
 }
@@ -60,7 +60,8 @@ impl Project {
     pub fn find(dir: &Path, options: Options) -> Result<Self, Error> {
         let root = Root::find(dir).ok_or_else(|| {
             let message = format!("there is no .lockgate in {} or above it", dir.display());
-            Error::new(Code::NoProject, message).help("go to the project, or name it with --root; `lockgate run FILE` begins one")
+            Error::new(Code::ProjectNotFound, message)
+                .help("go to the project, or name it with --root; `lockgate run FILE` begins one")
         })?;
         Self::open_root(root, options)
     }
@@ -71,7 +72,7 @@ impl Project {
         let store: Arc<dyn Store> = match database(&config, &options) {
             Some(url) => Arc::new(PostgresStore::connect(&url)?),
             None => {
-                let open = if options.read_only { SqliteStore::open_to_read } else { SqliteStore::open_existing };
+                let open = if options.read_only { SqliteStore::open_read_only } else { SqliteStore::open_existing };
                 let store = open(&root.folder())?;
                 warnings = missing_commits(&store);
                 Arc::new(store)
@@ -95,24 +96,24 @@ impl Project {
     fn with(root: Root, config: Config, store: Arc<dyn Store>, options: Options) -> Self {
         let evaluator = options.script_worker.evaluator();
         let performer = Performer::new(root.clone(), config.clone(), store.clone(), evaluator, options.output);
-        let world = World { store, perform: Arc::new(performer), clock: Arc::new(SystemClock) };
-        Self { root, config, world, warnings: Vec::new() }
+        let runtime = Runtime { store, perform: Arc::new(performer), clock: Arc::new(SystemClock) };
+        Self { root, config, runtime, warnings: Vec::new() }
     }
 
     /// Its store.
     pub fn store(&self) -> &dyn Store {
-        &*self.world.store
+        &*self.runtime.store
     }
 
     /// Whoever started this process, through this channel.
     pub fn caller(&self, channel: Channel) -> Caller {
-        Caller::new(at_the_command_line(&self.root, channel), self.config.people.terminal_rule())
+        Caller::new(cli_actor(&self.root, channel), self.config.people.terminal_rule())
     }
 
     /// A person whom the embedding program has identified, by this name. A program that runs inside a task cannot speak for anyone: what
     /// it sends is refused, and the attempt is recorded.
     pub fn person(&self, name: &str) -> Caller {
-        let process = of_embedding_program(&self.root, Channel::Program);
+        let process = embedder_actor(&self.root, Channel::Program);
         Caller::new(Actor { name: name.to_owned(), uid: None, ..process }, TerminalRule::NotRequired)
     }
 
@@ -126,17 +127,17 @@ impl Project {
 
     /// A refusal as an error. An attempt by a caller who may not decide is recorded in the history of the run; other refusals are not.
     pub async fn refuse(&self, actor: &Actor, run: &RunId, what: &str, hold: Option<&HoldId>, refusal: Refusal) -> Error {
-        if !refusal.is_about_who_asks() {
+        if !refusal.concerns_caller() {
             return refusal.into();
         }
         let attempt = RefusedAttempt::new(what, hold.cloned(), refusal.to_string());
         let error = Error::from(refusal);
-        match refused::record(&self.world, &self.root, run, actor.clone(), attempt).await {
-            Ok(Kept::AsEvent(_)) => error.help(format!("this attempt is recorded in the history of run {run}")),
-            Ok(Kept::Counted(number)) => error.help(format!(
+        match refused_attempts::record(&self.runtime, &self.root, run, actor.clone(), attempt).await {
+            Ok(RefusalRecord::AsEvent(_)) => error.help(format!("this attempt is recorded in the history of run {run}")),
+            Ok(RefusalRecord::Counted(number)) => error.help(format!(
                 "this is refused attempt {number} on run {run}: it is counted; after {REFUSED_ATTEMPTS_KEPT} attempts the history records one at each doubling"
             )),
-            Ok(Kept::NotCounted) => error.help(format!(
+            Ok(RefusalRecord::NotCounted) => error.help(format!(
                 "this attempt is not recorded: the history of run {run} has {REFUSED_ATTEMPTS_KEPT} already, and this project has no folder of the run to count more in"
             )),
             Err(why) => error.help(format!("this attempt could not be recorded in the history: {why}")),

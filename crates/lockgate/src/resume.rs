@@ -10,15 +10,15 @@ use crate::view::Aborted;
 use lockgate_engine::hold::HoldKind;
 use lockgate_engine::id::{PhaseId, RunId, StepKey, TaskId};
 use lockgate_engine::run::command::{Caller, CommandKind};
-use lockgate_engine::run::event::Preset;
-use lockgate_engine::run::index::StoredWord;
-use lockgate_engine::run::pipeline::PipelineWish;
+use lockgate_engine::run::event::PresetAnswer;
+use lockgate_engine::run::index::OpenEnum;
+use lockgate_engine::run::pipeline::PipelineCommand;
 use lockgate_engine::run::state::TaskState;
 use lockgate_engine::run::{Refusal, Run, Status};
-use lockgate_runner::agent::Configured;
+use lockgate_runner::agent::AgentSources;
 use lockgate_runner::config::Config;
 use lockgate_runner::driver::{DriveError, Driver, Listener, accept, detach, submit};
-use lockgate_runner::load::{Fresh, load};
+use lockgate_runner::load::{LoadedRun, load};
 use lockgate_runner::projection::runs_of;
 use lockgate_runner::start::Frozen;
 use lockgate_store::{DriverInfo, ListedRun};
@@ -33,7 +33,7 @@ pub const CHOOSE_AGENT: &str = "choose another agent";
 #[derive(Clone, Default)]
 pub struct Resume {
     /// Answers given in advance.
-    pub answers: Vec<Preset>,
+    pub answers: Vec<PresetAnswer>,
     /// Runs tasks again that were interrupted, instead of asking.
     pub rerun: bool,
     /// Answers the checkpoint that waits: the run continues.
@@ -77,7 +77,7 @@ impl Project {
     /// Takes a run over that was read before, unless another process drives it.
     pub async fn take_over(
         &self,
-        read: Fresh,
+        read: LoadedRun,
         resume: Resume,
         caller: Caller,
         listener: Box<dyn Listener>,
@@ -92,13 +92,13 @@ impl Project {
         if let Some(frozen) = &resume.accepted {
             accept_definition(self, &run, &caller, frozen).await?;
         }
-        let mut driver = match Driver::resume_read(self.world.clone(), read, caller.clone(), listener).await {
+        let mut driver = match Driver::resume_read(self.runtime.clone(), read, caller.clone(), listener).await {
             Err(DriveError::DrivenBy { by, .. }) => return Ok(Resumed::Elsewhere(by)),
             Err(DriveError::Refused(refusal)) => return Err(refused(self, &caller, &run, refusal).await?),
             resumed => resumed?,
         };
         if !answers.is_empty() {
-            driver.submit(caller.clone(), CommandKind::GivePresets { presets: answers }).await?;
+            driver.submit(caller.clone(), CommandKind::PresetAnswers { presets: answers }).await?;
         }
         let mut nothing_to_rerun = false;
         if resume.rerun {
@@ -128,13 +128,13 @@ impl Project {
         self.may_resume(run, &resume, &caller).await?;
         if !resume.answers.is_empty() {
             let presets = preset_answers::resolve(resume.answers, &state.workflow, Some(&state))?;
-            submit(&self.world, run, caller.clone(), CommandKind::GivePresets { presets }).await?;
+            submit(&self.runtime, run, caller.clone(), CommandKind::PresetAnswers { presets }).await?;
         }
         if let Some(frozen) = &resume.accepted {
             accept_definition(self, run, &caller, frozen).await?;
         }
         let mut nothing_to_rerun = false;
-        let detached = detach(&self.world, run, caller.clone(), |state| {
+        let detached = detach(&self.runtime, run, caller.clone(), |state| {
             let answers = remaining_answers(state, resume.rerun, resume.approve);
             nothing_to_rerun = answers.is_empty() && resume.rerun && !resume.approve;
             answers
@@ -152,14 +152,14 @@ impl Project {
         if let Some(by) = self.store().driver_of(run).await? {
             return Err(DriveError::DrivenBy { run: run.clone(), by }.into());
         }
-        submit(&self.world, run, caller, CommandKind::ChangeAgent { agent: agent.to_owned() }).await?;
+        submit(&self.runtime, run, caller, CommandKind::ChangeAgent { agent: agent.to_owned() }).await?;
         Ok(())
     }
 
     /// Runs the current phase of a pipeline again from its start.
     pub async fn restart_phase(&self, run: &RunId, caller: Caller) -> Result<(), Error> {
         self.may_decide(&caller, run, "run a phase again").await?;
-        submit(&self.world, run, caller, CommandKind::Pipeline(Box::new(PipelineWish::Restart))).await?;
+        submit(&self.runtime, run, caller, CommandKind::Pipeline(Box::new(PipelineCommand::Restart))).await?;
         Ok(())
     }
 }
@@ -167,7 +167,7 @@ impl Project {
 /// A run whose remaining work needs an agent that nobody chose would start and fail, so it is refused with what to do.
 pub fn refuse_without_agent(run: &Run, config: &Config) -> Result<(), Error> {
     let configured =
-        Configured { instead: run.agent.clone(), workflow: run.workflow.agents.clone(), project: config.agents.clone() };
+        AgentSources { instead: run.agent.clone(), workflow: run.workflow.agents.clone(), project: config.agents.clone() };
     let done = |phase: &PhaseId, task: &TaskId| {
         let imported = run.pipeline.as_ref().is_some_and(|known| known.was_done(task));
         let current = run.current.as_ref().filter(|current| current.id == *phase);
@@ -180,9 +180,9 @@ pub fn refuse_without_agent(run: &Run, config: &Config) -> Result<(), Error> {
     for phase in left {
         for task in phase.tasks.iter().filter(|task| !done(&phase.id, &task.id)) {
             let Some(work) = task.agent() else { continue };
-            if configured.choose(work.agent.as_deref()).is_err() {
+            if configured.select(work.agent.as_deref()).is_err() {
                 let message = format!("task {}/{} needs an agent, and no agent is chosen", phase.id, task.id);
-                return Err(Error::new(Code::NoAgent, message)
+                return Err(Error::new(Code::AgentNotConfigured, message)
                     .help("choose one in .lockgate/config.yaml, such as `agents: { default: claude }`, then resume, or resume with --agent COMMAND"));
             }
         }
@@ -201,7 +201,7 @@ fn remaining_answers(state: &Run, rerun: bool, approve: bool) -> Vec<CommandKind
     // Nobody has asked about these yet: that would be done by whoever drives.
     let unasked = state.current.iter().filter(|_| rerun).flat_map(|phase| {
         let cut_off =
-            phase.troubled().filter(|at| phase.tasks[*at].state == TaskState::Interrupted && phase.tasks[*at].hold.is_none());
+            phase.failed_or_interrupted().filter(|at| phase.tasks[*at].state == TaskState::Interrupted && phase.tasks[*at].hold.is_none());
         cut_off.map(|at| CommandKind::RetryTask { step: StepKey::Task(phase.key(at)), cut_off: None })
     });
     answers.chain(unasked).collect()
@@ -210,7 +210,7 @@ fn remaining_answers(state: &Run, rerun: bool, approve: bool) -> Vec<CommandKind
 /// Lets a run go on with a changed definition.
 async fn accept_definition(project: &Project, run: &RunId, caller: &Caller, frozen: &Frozen) -> Result<(), Error> {
     project.may_decide(caller, run, "accept a changed definition").await?;
-    match accept(&project.world, run, caller.clone(), frozen).await {
+    match accept(&project.runtime, run, caller.clone(), frozen).await {
         Ok(_) => Ok(()),
         Err(DriveError::Refused(refusal)) => Err(Error::refused_in(run, refusal)),
         Err(error) => Err(error.into()),
@@ -243,7 +243,7 @@ pub async fn resumable(project: &Project, named: &str) -> Result<ListedRun, Erro
 }
 
 /// How a run has ended for good, where it has.
-pub fn ended(status: &StoredWord<Status>) -> Option<Status> {
+pub fn ended(status: &OpenEnum<Status>) -> Option<Status> {
     status.known().filter(|status| !status.is_unfinished())
 }
 

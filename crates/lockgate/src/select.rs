@@ -2,8 +2,8 @@
 
 use crate::code::Code;
 use crate::error::Error;
-use crate::neutral;
 use crate::preset_answers::{calls_agents, nearest};
+use crate::sanitize;
 use lockgate_engine::id::{GateId, HoldId, PhaseId, StepKey, TaskId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::Status;
@@ -56,7 +56,9 @@ async fn find_run(store: &dyn Store, named: &str, ended: Ended) -> Result<Listed
         });
     }
     match by_id.len() {
-        0 => Err(Error::new(Code::NoSuchRun, format!("there is no run {named:?}")).help("`lockgate runs` lists those that are")),
+        0 => {
+            Err(Error::new(Code::RunNotFound, format!("there is no run {named:?}")).help("`lockgate runs` lists those that are"))
+        }
         1 => Ok(by_id.swap_remove(0)),
         _ => Err(ambiguous("run", named, by_id.iter().map(describe_run))),
     }
@@ -87,7 +89,7 @@ pub fn hold_name(named: &str) -> Result<HoldName, Error> {
         None => (named, None),
         Some((id, revision)) => {
             let number = revision.parse().map_err(|_| {
-                Error::new(Code::NoSuchRevision, format!("{revision:?} is no revision"))
+                Error::new(Code::RevisionNotFound, format!("{revision:?} is no revision"))
                     .help("name a hold as ID or ID@REV, for example 7f3kq2ab@1")
             })?;
             (id, Some(number))
@@ -103,7 +105,7 @@ pub async fn hold(store: &dyn Store, named: &HoldName) -> Result<ListedHold, Err
         return Ok(found.swap_remove(exact));
     }
     match found.len() {
-        0 => Err(Error::new(Code::NoSuchHold, format!("there is no hold {:?}", named.id))
+        0 => Err(Error::new(Code::HoldNotFound, format!("there is no hold {:?}", named.id))
             .help("`lockgate inbox` lists those that wait")),
         1 => Ok(found.swap_remove(0)),
         _ => Err(ambiguous("hold", &named.id, found.iter().map(describe_hold))),
@@ -162,7 +164,7 @@ impl StepName {
     }
 
     /// Whether it is meant by `phase/id`, `id`, or either with `task:` or `gate:` before the id.
-    fn is_meant_by(&self, named: &str) -> bool {
+    fn is_selected_by(&self, named: &str) -> bool {
         let (phase, id) = named.split_once('/').map_or((None, named), |(phase, id)| (Some(phase), id));
         let plain = id.strip_prefix(self.kind()).and_then(|rest| rest.strip_prefix(':')).unwrap_or(id);
         phase.is_none_or(|phase| phase == self.phase().as_str()) && plain == self.id()
@@ -178,7 +180,7 @@ pub fn step(run: &Run, named: &str) -> Result<StepName, Error> {
     match whole_step(run, name)? {
         StepName::Task(phase, task, _) => Ok(StepName::Task(phase, task, item)),
         gate @ StepName::Gate(..) if item.is_none() => Ok(gate),
-        StepName::Gate(..) => Err(Error::new(Code::NoSuchTask, format!("{name:?} is a gate, and has no items"))),
+        StepName::Gate(..) => Err(Error::new(Code::TaskNotFound, format!("{name:?} is a gate, and has no items"))),
     }
 }
 
@@ -195,12 +197,12 @@ fn whole_step(run: &Run, named: &str) -> Result<StepName, Error> {
     });
     let all: Vec<StepName> = all.chain(called).collect();
     if let Some((phase, task)) = named.split_once('/')
-        && !all.iter().any(|step| step.is_meant_by(named))
+        && !all.iter().any(|step| step.is_selected_by(named))
         && workflow.phase(phase).is_some_and(calls_agents)
     {
         return Ok(StepName::Task(PhaseId::from(phase), TaskId::from(task), None));
     }
-    let meant: Vec<&StepName> = all.iter().filter(|step| step.is_meant_by(named)).collect();
+    let meant: Vec<&StepName> = all.iter().filter(|step| step.is_selected_by(named)).collect();
     if let [only] = meant[..] {
         return Ok(only.clone());
     }
@@ -215,7 +217,7 @@ fn whole_step(run: &Run, named: &str) -> Result<StepName, Error> {
                 format!("it has {}{more}", addresses[..addresses.len().min(LISTED)].join(", "))
             }
         };
-        return Err(Error::new(Code::NoSuchTask, format!("the workflow has no task or gate {named:?}")).help(help));
+        return Err(Error::new(Code::TaskNotFound, format!("the workflow has no task or gate {named:?}")).help(help));
     }
     let same_address =
         |one: &StepName| meant.iter().filter(|other| (other.phase(), other.id()) == (one.phase(), one.id())).count() > 1;
@@ -239,7 +241,7 @@ fn describe_hold(found: &ListedHold) -> String {
 
 fn ambiguous(what: &str, named: &str, matches: impl ExactSizeIterator<Item = String>) -> Error {
     let more = matches.len().saturating_sub(LISTED);
-    let mut listed: Vec<String> = matches.take(LISTED).map(|text| neutral::line(&text).into_owned()).collect();
+    let mut listed: Vec<String> = matches.take(LISTED).map(|text| sanitize::line(&text).into_owned()).collect();
     if more > 0 {
         listed.push(format!("and {more} more"));
     }
@@ -252,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hold_is_named_with_or_without_its_revision() {
+    fn a_hold_can_be_named_with_or_without_its_revision() {
         assert_eq!(hold_name("ABcd").unwrap(), HoldName { id: "abcd".into(), revision: None });
         assert_eq!(hold_name("abcd@12").unwrap(), HoldName { id: "abcd".into(), revision: Some(12) });
         assert!(hold_name("abcd@new").is_err());

@@ -3,22 +3,22 @@
 use crate::code::Code;
 use crate::error::Error;
 use crate::inputs;
-use crate::neutral;
-use crate::pipeline::{self, Beginner, Room};
+use crate::pipeline::{self, ExistingRun, PipelineLock};
 use crate::preset_answers;
 use crate::project::Project;
+use crate::sanitize;
 use crate::view::lockgate;
 use crate::workflow_file::{self, summary};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Caller;
-use lockgate_engine::run::event::Preset;
+use lockgate_engine::run::event::PresetAnswer;
 use lockgate_engine::spec::problem::Severity;
 use lockgate_engine::spec::workflow::{Commit, Workflow};
-use lockgate_runner::agent::Configured;
+use lockgate_runner::agent::AgentSources;
 use lockgate_runner::config::Config;
-use lockgate_runner::driver::{Driver, Listener, begin_detached};
+use lockgate_runner::driver::{Driver, Listener, start_detached};
 use lockgate_runner::git::git;
-use lockgate_runner::start::{Beginning, Prepared, WorkflowFile, prepare};
+use lockgate_runner::start::{Prepared, StartOptions, WorkflowFile, prepare};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -37,7 +37,7 @@ pub struct Start {
     /// Values for the inputs and variables of the workflow.
     pub vars: BTreeMap<String, Value>,
     /// Answers given in advance.
-    pub answers: Vec<Preset>,
+    pub answers: Vec<PresetAnswer>,
     /// The agent that works, whatever else is configured.
     pub agent: Option<String>,
     /// Commits with git what each task of an agent changed.
@@ -59,7 +59,7 @@ impl Start {
     /// Checks everything that can be checked without a project.
     pub fn check(mut self, mut file: WorkflowFile) -> Result<Checked, Error> {
         if self.feature.as_deref().is_some_and(|feature| feature.trim().is_empty()) {
-            return Err(Error::new(Code::BadUsage, "what the run is about is empty").help("name it, or leave it out"));
+            return Err(Error::new(Code::InvalidUsage, "what the run is about is empty").help("name it, or leave it out"));
         }
         let Some(mut workflow) = file.workflow.take() else {
             let problems = file.problems.iter().filter(|problem| problem.severity == Severity::Error).take(FEW);
@@ -89,10 +89,10 @@ pub fn invalid(file: &WorkflowFile) -> Error {
 
 impl Checked {
     /// The file, the workflow and what a run starts with, for a dry run.
-    pub fn into_parts(self) -> (WorkflowFile, Workflow, Beginning) {
+    pub fn into_parts(self) -> (WorkflowFile, Workflow, StartOptions) {
         let Self { file, workflow, start } = self;
         let Start { feature, flags, vars, answers, agent, commit: _, replace: _, review: _ } = start;
-        (file, workflow, Beginning { feature, flags, vars, presets: answers, detached: false, agent })
+        (file, workflow, StartOptions { feature, flags, vars, presets: answers, detached: false, agent })
     }
 }
 
@@ -100,7 +100,7 @@ impl Checked {
 pub struct Ready {
     prepared: Prepared,
     /// Keeps other processes from starting the same pipeline until the run is recorded.
-    lock: Option<Beginner>,
+    lock: Option<PipelineLock>,
     /// What people should know about earlier runs of the same pipeline.
     pub notes: Vec<String>,
 }
@@ -116,28 +116,28 @@ impl Project {
     /// Makes ready to start a run: everything is checked, and nothing is recorded yet.
     pub async fn prepare(&self, checked: Checked) -> Result<Ready, Error> {
         let (new, review) = (checked.start.replace, checked.start.review);
-        let (file, workflow, beginning) = checked.into_parts();
-        refuse_without_agent(&workflow, beginning.agent.as_deref(), &self.config)?;
+        let (file, workflow, start_options) = checked.into_parts();
+        refuse_without_agent(&workflow, start_options.agent.as_deref(), &self.config)?;
         refuse_commits_without_git(&workflow, self.root.dir())?;
         let mut workflow = with_limits(workflow, &self.config);
-        let (mut lock, mut notes, mut feature) = (None, Vec::new(), beginning.feature.clone());
+        let (mut lock, mut notes, mut feature) = (None, Vec::new(), start_options.feature.clone());
         if let Some(pipeline) = &mut workflow.pipeline {
             pipeline.review = pipeline.review || review;
-            let room = if new { Room::Anew } else { Room::First };
-            let (taken, told) = pipeline::make_room(self, pipeline, room).await?;
+            let existing = if new { ExistingRun::Archive } else { ExistingRun::Refuse };
+            let (taken, told) = pipeline::reserve(self, pipeline, existing).await?;
             (lock, notes, feature) = (Some(taken), told, Some(pipeline.prd.clone()));
         }
-        let (driver, seed) = (self.store().driver().clone(), self.world.clock.seed());
-        let beginning = Beginning { feature, ..beginning };
-        let prepared = prepare(&self.root, &driver, seed, &file, workflow, beginning)
-            .map_err(|error| Error::new(Code::BadOutputDir, error.to_string()))?;
+        let (driver, seed) = (self.store().driver().clone(), self.runtime.clock.seed());
+        let start_options = StartOptions { feature, ..start_options };
+        let prepared = prepare(&self.root, &driver, seed, &file, workflow, start_options)
+            .map_err(|error| Error::new(Code::InvalidOutputDir, error.to_string()))?;
         self.root.prepare_run(&prepared.create.created.run)?;
         Ok(Ready { prepared, lock, notes })
     }
 
     /// Records a run that a worker drives.
     pub async fn start_detached(&self, ready: Ready, caller: Caller) -> Result<RunId, Error> {
-        let run = begin_detached(&self.world, caller, ready.prepared).await?;
+        let run = start_detached(&self.runtime, caller, ready.prepared).await?;
         drop(ready.lock);
         Ok(run.id)
     }
@@ -145,7 +145,7 @@ impl Project {
     /// Records a run that the caller drives.
     pub async fn start_driven(&self, ready: Ready, caller: Caller, listener: Box<dyn Listener>) -> Result<Driver, Error> {
         let Prepared { create, workflow, values } = ready.prepared;
-        let driver = Driver::create(self.world.clone(), caller, create, workflow, values, listener).await?;
+        let driver = Driver::create(self.runtime.clone(), caller, create, workflow, values, listener).await?;
         drop(ready.lock);
         Ok(driver)
     }
@@ -166,10 +166,10 @@ fn refuse_unfit(start: &Start, workflow: &Workflow) -> Result<(), Error> {
     match (&workflow.pipeline, &start.feature) {
         (Some(pipeline), Some(feature)) if *feature != pipeline.prd => {
             let message = format!("a pipeline is about its PRD, {}, and {feature:?} is another thing", pipeline.prd);
-            Err(Error::new(Code::BadUsage, message).help("leave it out"))
+            Err(Error::new(Code::InvalidUsage, message).help("leave it out"))
         }
         (None, _) if start.replace || start.review => {
-            Err(Error::new(Code::BadUsage, "--new and --review are for pipelines, and this is none").help("leave them out"))
+            Err(Error::new(Code::InvalidUsage, "--new and --review are for pipelines, and this is none").help("leave them out"))
         }
         (Some(_) | None, _) => Ok(()),
     }
@@ -181,19 +181,19 @@ fn refuse_commits_without_git(workflow: &Workflow, root: &Path) -> Result<(), Er
         return Ok(());
     }
     let message = format!("what tasks change is to be committed, and {} is not under git", root.display());
-    Err(Error::new(Code::GitTrouble, message).help("run `git init` there, or leave out `commits: true` and --commits"))
+    Err(Error::new(Code::GitError, message).help("run `git init` there, or leave out `commits: true` and --commits"))
 }
 
 /// A run whose agents nobody has named would fail in its middle, so it does not begin.
 fn refuse_without_agent(workflow: &Workflow, instead: Option<&str>, config: &Config) -> Result<(), Error> {
     let configured =
-        Configured { instead: instead.map(str::to_owned), workflow: workflow.agents.clone(), project: config.agents.clone() };
+        AgentSources { instead: instead.map(str::to_owned), workflow: workflow.agents.clone(), project: config.agents.clone() };
     for phase in &workflow.phases {
         for task in &phase.tasks {
             let Some(work) = task.agent() else { continue };
-            if let Err(why) = configured.choose(work.agent.as_deref()) {
-                let message = format!("task {}/{} needs an agent: {}", phase.id, task.id, neutral::line(&why.to_string()));
-                return Err(Error::new(Code::NoAgent, message));
+            if let Err(why) = configured.select(work.agent.as_deref()) {
+                let message = format!("task {}/{} needs an agent: {}", phase.id, task.id, sanitize::line(&why.to_string()));
+                return Err(Error::new(Code::AgentNotConfigured, message));
             }
         }
     }
@@ -203,7 +203,7 @@ fn refuse_without_agent(workflow: &Workflow, instead: Option<&str>, config: &Con
 /// The workflow with the limits of the project where it has none of its own.
 pub fn with_limits(workflow: Workflow, config: &Config) -> Workflow {
     let mut workflow = pipeline::with_settings(workflow, config);
-    workflow.follow_policy(&config.policy);
+    workflow.apply_policy(&config.policy);
     workflow.shell = workflow.shell.or_else(|| config.shell.clone());
     for commit in workflow.phases.iter_mut().flat_map(|phase| &mut phase.tasks).filter_map(|task| task.commit.as_mut()) {
         *commit = std::mem::take(commit).or(&config.commit);

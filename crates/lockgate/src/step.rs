@@ -30,7 +30,7 @@ impl StepChange {
     /// Whether a refusal only says that it is so already.
     fn is_granted_by(&self, refusal: &Refusal) -> bool {
         match (self, refusal) {
-            (Self::Retry, Refusal::AlreadyAsked { .. }) => true,
+            (Self::Retry, Refusal::RetryPending { .. }) => true,
             (Self::Skip(_), Refusal::StepDone { state, .. }) => matches!(state, StepStatus::Skipped | StepStatus::Waived),
             (_, refusal) => matches!(refusal, Refusal::AlreadyAnswered { .. }),
         }
@@ -58,7 +58,7 @@ impl Project {
         let state = load(self.store(), run).await?;
         let cut_off = cut_off(self, &state, step).await?;
         let key = step.key(state.iteration_counts.get(step.phase().as_str()).copied().unwrap_or(1));
-        let outcome = match submit(&self.world, run, caller, change.command(key.clone(), cut_off)).await {
+        let outcome = match submit(&self.runtime, run, caller, change.command(key.clone(), cut_off)).await {
             Ok(now) => Ok(Box::new(now)),
             Err(DriveError::Refused(refusal)) if change.is_granted_by(&refusal) => Err(refusal),
             Err(DriveError::Refused(refusal)) => return Err(Error::refused_in(run, refusal)),
@@ -74,7 +74,7 @@ async fn cut_off(project: &Project, state: &Run, step: &StepName) -> Result<Opti
     if !run_status(project.store(), &state.id).await?.is_interrupted() {
         return Ok(None);
     }
-    let ended = project.world.perform.end_orphans(state).await;
+    let ended = project.runtime.perform.end_orphans(state).await;
     ended.map_err(|detail| Error::from(DriveError::Orphans { run: state.id.clone(), detail }))?;
     Ok(Some(attempt))
 }

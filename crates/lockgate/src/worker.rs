@@ -7,16 +7,16 @@
 use crate::error::Error;
 use crate::project::Project;
 use crate::view::WorktreeView;
-use crate::{plans, worktrees};
+use crate::{plan_summaries, worktrees};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::event::Entry;
 use lockgate_engine::run::{Run, Status};
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::driver::{DriveError, Halt, Listener, Paused};
-use lockgate_runner::fleet::{Fleet, Until, Watcher};
+use lockgate_runner::fleet::{Fleet, FleetLimits, Watcher};
 use lockgate_runner::notifications::{Kind, Notification, Reporter, StepOutcome};
 use lockgate_runner::root::{Root, Step};
-use lockgate_runner::world::World;
+use lockgate_runner::runtime::Runtime;
 use serde::Serialize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Report {
     /// It is driven from now on.
-    GoesOn,
+    Started,
     /// It waits for a person.
     Waiting,
     /// It was stopped in the middle.
@@ -38,7 +38,7 @@ pub enum Report {
         error: String,
         /// After how long it is tried again; absent when it is given up here.
         #[serde(skip_serializing_if = "Option::is_none")]
-        again_in_ms: Option<u64>,
+        retry_in_ms: Option<u64>,
     },
     /// A task failed.
     TaskFailed {
@@ -63,7 +63,7 @@ pub enum Report {
         path: String,
     },
     /// The summary of a plan could not be written.
-    NoSummary {
+    SummaryFailed {
         /// Why.
         error: String,
     },
@@ -96,7 +96,7 @@ impl Worker {
         let halt = Halt::default();
         let mut runs = Runs::new(project, observer);
         let stop = halt.clone();
-        let task = tokio::spawn(async move { runs.drive(Until { idle: None, at_once: max_runs }, &stop).await });
+        let task = tokio::spawn(async move { runs.drive(FleetLimits { idle: None, max_runs }, &stop).await });
         Self { halt, task }
     }
 
@@ -120,12 +120,12 @@ impl Runs {
     /// Nothing is driven yet.
     pub fn new(project: &Project, observer: Arc<dyn Observer>) -> Self {
         let writing = Writing::default();
-        let shared = Shared { root: project.root.clone(), world: project.world.clone(), writing: writing.clone(), observer };
-        Self { fleet: Fleet::new(project.world.clone(), Box::new(shared)), writing }
+        let shared = Shared { root: project.root.clone(), runtime: project.runtime.clone(), writing: writing.clone(), observer };
+        Self { fleet: Fleet::new(project.runtime.clone(), Box::new(shared)), writing }
     }
 
     /// Drives all runs that can continue, until there have been none for a while or it is asked to stop.
-    pub async fn drive(&mut self, until: Until, halt: &Halt) -> Result<(), Error> {
+    pub async fn drive(&mut self, until: FleetLimits, halt: &Halt) -> Result<(), Error> {
         let driven = self.fleet.drive(until, halt).await;
         let writing = std::mem::take(&mut *self.writing.lock().unwrap_or_else(PoisonError::into_inner));
         for written in writing {
@@ -136,8 +136,8 @@ impl Runs {
     }
 
     /// Whether there is a run that could be driven here, other than those that were given up.
-    pub async fn is_wanted(&self) -> Result<bool, Error> {
-        Ok(self.fleet.is_wanted().await?)
+    pub async fn has_work(&self) -> Result<bool, Error> {
+        Ok(self.fleet.has_work().await?)
     }
 }
 
@@ -148,14 +148,14 @@ type Writing = Arc<Mutex<Vec<JoinHandle<()>>>>;
 #[derive(Clone)]
 struct Shared {
     root: Root,
-    world: World,
+    runtime: Runtime,
     writing: Writing,
     observer: Arc<dyn Observer>,
 }
 
 impl Shared {
     fn report(&self, run: &RunId, report: &Report) {
-        self.observer.report(run, self.world.clock.now(), report);
+        self.observer.report(run, self.runtime.clock.now(), report);
     }
 
     fn write_summaries(&self, run: &Run) {
@@ -164,9 +164,9 @@ impl Shared {
         }
         let (shared, run) = (self.clone(), run.clone());
         let written = tokio::spawn(async move {
-            for written in plans::write_summaries(&shared.world, &shared.root, &run).await {
-                let report =
-                    written.map_or_else(|error| Report::NoSummary { error: error.to_string() }, |path| Report::Summary { path });
+            for written in plan_summaries::write_summaries(&shared.runtime, &shared.root, &run).await {
+                let report = written
+                    .map_or_else(|error| Report::SummaryFailed { error: error.to_string() }, |path| Report::Summary { path });
                 shared.report(&run.id, &report);
             }
         });
@@ -178,7 +178,7 @@ impl Shared {
 
 impl Watcher for Shared {
     fn listener(&mut self, run: &RunId) -> Box<dyn Listener> {
-        self.report(run, &Report::GoesOn);
+        self.report(run, &Report::Started);
         Box::new(OneRun { shared: self.clone(), reporter: Reporter::default() })
     }
 
@@ -192,12 +192,12 @@ impl Watcher for Shared {
     }
 
     fn failed(&mut self, run: &RunId, error: &DriveError, again_in: Option<Duration>) {
-        let again_in_ms = again_in.map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
-        self.report(run, &Report::NotDriven { error: error.to_string(), again_in_ms });
+        let retry_in_ms = again_in.map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
+        self.report(run, &Report::NotDriven { error: error.to_string(), retry_in_ms });
     }
 
     fn is_ours(&self, run: &RunId) -> bool {
-        self.root.run_folder(run).is_dir()
+        self.root.run_dir(run).is_dir()
     }
 }
 

@@ -4,7 +4,7 @@ use crate::code::Code;
 use crate::error::Error;
 use lockgate_engine::spec::problem::{Problem, Severity};
 use lockgate_engine::words::counted;
-use lockgate_runner::start::{DonePlans, FileError, WorkflowFile, read_text, read_workflow_with};
+use lockgate_runner::start::{DonePlans, WorkflowFile, WorkflowFileError, read_text, read_workflow_with};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub fn read_with(path: &Path, done: &DonePlans) -> Result<WorkflowFile, Error> {
     if path.is_dir() {
         match read_workflow_with(path, done) {
             // It holds no plans.
-            Err(FileError::Folder { .. }) => {}
+            Err(WorkflowFileError::Folder { .. }) => {}
             plans => return Ok(plans?),
         }
     }

@@ -2,8 +2,8 @@
 
 use crate::code::Code;
 use crate::error::Error;
-use crate::neutral;
 use crate::project::Project;
+use crate::sanitize;
 use crate::view::WorktreeView;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::state::End;
@@ -11,7 +11,7 @@ use lockgate_engine::spec::workflow::{Workflow, Worktree};
 use lockgate_runner::commit::forget_runs;
 use lockgate_runner::git::GitError;
 use lockgate_runner::root::Root;
-use lockgate_runner::worktree::{Kept, kept, tidy};
+use lockgate_runner::worktree::{ExistingWorktree, existing, remove_unused};
 
 /// Whether a workflow, or something in it, works in worktrees.
 pub fn uses(workflow: &Workflow) -> bool {
@@ -28,7 +28,7 @@ pub async fn of_run(project: &Project, run: &Run) -> Result<Vec<WorktreeView>, E
         return Ok(Vec::new());
     }
     let (root, id) = (project.root.clone(), run.id.clone());
-    let found = tokio::task::spawn_blocking(move || kept(&root, Some(&id))).await;
+    let found = tokio::task::spawn_blocking(move || existing(&root, Some(&id))).await;
     match found {
         Ok(found) => viewed(found, &project.root, run),
         Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
@@ -49,18 +49,18 @@ pub fn settle(root: &Root, run: &Run) -> Result<Vec<WorktreeView>, Error> {
         return Ok(Vec::new());
     }
     let stays = match run.end {
-        Some(End::Complete) => tidy(root, &run.id),
-        Some(End::Failed(_) | End::Aborted | End::Cancelled) | None => kept(root, Some(&run.id)),
+        Some(End::Complete) => remove_unused(root, &run.id),
+        Some(End::Failed(_) | End::Aborted | End::Cancelled) | None => existing(root, Some(&run.id)),
     };
     viewed(stays, root, run)
 }
 
-fn viewed(found: Result<Vec<Kept>, GitError>, root: &Root, run: &Run) -> Result<Vec<WorktreeView>, Error> {
+fn viewed(found: Result<Vec<ExistingWorktree>, GitError>, root: &Root, run: &Run) -> Result<Vec<WorktreeView>, Error> {
     match found {
-        Ok(found) => Ok(found.iter().map(|kept| WorktreeView::of(kept, root, Some(&run.workflow))).collect()),
+        Ok(found) => Ok(found.iter().map(|existing| WorktreeView::of(existing, root, Some(&run.workflow))).collect()),
         Err(why) => {
-            let message = format!("the worktrees of run {} cannot be looked at: {}", run.id, neutral::line(&why.to_string()));
-            Err(Error::new(Code::GitTrouble, message))
+            let message = format!("the worktrees of run {} cannot be looked at: {}", run.id, sanitize::line(&why.to_string()));
+            Err(Error::new(Code::GitError, message))
         }
     }
 }

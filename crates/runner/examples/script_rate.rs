@@ -22,7 +22,7 @@ fn main() -> ExitCode {
 
 async fn measure() {
     let program = std::env::current_exe().expect("the path of this program");
-    let begin = Instant::now();
+    let start = Instant::now();
     let evaluator = Evaluator::new(WorkerCommand { program, args: vec!["worker".into()], env: vec![] });
     let null = Call {
         form: Form::Body,
@@ -30,13 +30,13 @@ async fn measure() {
         globals: vec![],
         stored: vec![],
         files: None,
-        thoughts: None,
+        agent_queries: None,
         limits: Limits::SCRIPT,
     };
     evaluator.warm();
-    println!("warm           {:8.1} µs", micros(begin.elapsed()));
+    println!("warm           {:8.1} µs", micros(start.elapsed()));
     evaluator.call(null.clone()).await.expect("an answer");
-    println!("first answer   {:8.1} µs", micros(begin.elapsed()));
+    println!("first answer   {:8.1} µs", micros(start.elapsed()));
 
     let mut small = null.clone();
     small.source = "return context.feature.name".into();
@@ -64,12 +64,12 @@ async fn measure() {
             for _ in 0..ROUNDS {
                 let mut spent = Duration::ZERO;
                 for _ in 0..CALLS {
-                    let begin = Instant::now();
+                    let start = Instant::now();
                     evaluator.call(call.clone()).await.expect("an answer");
-                    spent += begin.elapsed();
+                    spent += start.elapsed();
                     // As long as a durable commit takes, during which workers make their next engines.
-                    let begin = Instant::now();
-                    while begin.elapsed() < pause {
+                    let start = Instant::now();
+                    while start.elapsed() < pause {
                         std::hint::spin_loop();
                     }
                 }

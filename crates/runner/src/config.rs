@@ -13,7 +13,7 @@ mod tests;
 
 pub use database::{DATABASE_VARIABLE, DatabaseUrl};
 pub use error::ConfigError;
-pub use limits::{Background, Limits, MOST_RUNS_AT_ONCE, Script};
+pub use limits::{Background, Limits, MAX_CONCURRENT_RUNS, Script};
 pub use people::{Notify, People};
 pub use pipelines::Pipelines;
 
@@ -26,10 +26,10 @@ use std::num::NonZeroU32;
 use std::path::Path;
 
 /// Larger than any settings that somebody wrote.
-const MOST_BYTES: u64 = 1_000_000;
+const MAX_BYTES: u64 = 1_000_000;
 
 /// As many as a workflow may ask for.
-const MOST_AT_ONCE: u32 = 100_000;
+const MAX_PARALLEL: u32 = 100_000;
 
 /// The settings of a project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub struct Config {
     /// The PostgreSQL database that keeps the runs; without it they are kept beside the settings.
     pub database: Option<DatabaseUrl>,
     /// How missing logins show, besides what is known.
-    pub logins: Vec<crate::login::Tool>,
+    pub logins: Vec<crate::auth_gate::Tool>,
     /// Which questions may be answered without a person, where a workflow does not say.
     pub policy: Policy,
     /// What holds for all pipelines.
@@ -112,7 +112,7 @@ impl Config {
             let value = &setting.value;
             match setting.key.as_str() {
                 "people" => config.people.set(value)?,
-                "max_parallel" => config.max_parallel = NonZeroU32::new(value.count("`max_parallel`", 1..=MOST_AT_ONCE)?),
+                "max_parallel" => config.max_parallel = NonZeroU32::new(value.count("`max_parallel`", 1..=MAX_PARALLEL)?),
                 "script" => config.script.set(value)?,
                 "limits" => config.limits.set(value)?,
                 "background" => config.background.set(value)?,
@@ -145,7 +145,7 @@ fn commit(value: &Value<'_>) -> Result<Commit, Problem> {
                 let problem = || value.problem("`message` must be text", Some(format!("write `{EXAMPLE}`")));
                 commit.message = Some(text.ok_or_else(problem)?.to_owned());
             }
-            _ => commit.hooks = Some(value.truth("`hooks`")?),
+            _ => commit.hooks = Some(value.boolean("`hooks`")?),
         }
     }
     Ok(commit)
@@ -169,8 +169,8 @@ fn read_text(path: &Path) -> Result<Option<String>, (String, &'static str)> {
     }
     let mut text = String::new();
     let file = std::fs::File::open(path).map_err(failed)?;
-    let read = file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
-    if read as u64 > MOST_BYTES {
+    let read = file.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
+    if read as u64 > MAX_BYTES {
         return Err(("it is larger than 1 MB".to_owned(), "settings are a few lines; look whether this is the right file"));
     }
     Ok(Some(text))

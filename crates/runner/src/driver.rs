@@ -8,23 +8,23 @@ mod claim;
 mod commit;
 mod error;
 mod halt;
-mod moments;
-mod open;
+mod open_holds;
 mod submit;
+mod timers;
 
-pub use background::{ClaimedRun, Parked, begin_detached, begin_resting, detach, fork_with};
+pub use background::{ClaimedRun, Parked, detach, fork_with, start_detached, start_parked};
 use commit::{append_first, read_ahead, was_taken};
 pub use error::DriveError;
 pub use halt::Halt;
-pub use moments::{Fired, HoldTimer, fire_due, next_moment};
 use submit::carry_out;
 pub(crate) use submit::record;
 pub use submit::{accept, submit};
+pub use timers::{Fired, HoldTimer, fire_due, next_hold_timer};
 
-use crate::load::{Fresh, catch_up, load, load_fresh};
+use crate::load::{LoadedRun, catch_up, load, load_with_sizes};
 use crate::projection::Projector;
+use crate::runtime::{Performed, Runtime, Stop};
 use crate::spans;
-use crate::world::{Performed, Stop, World};
 use claim::Claim;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
@@ -47,11 +47,11 @@ use tokio::sync::watch;
 use tracing::{Instrument, Span, debug, info, warn};
 
 /// How long what was killed may take to disappear before the driver no longer waits for it.
-const KILLING: Duration = Duration::from_secs(1);
+const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long the loop pauses after turns that changed nothing: doubled each time, up to the longest pause.
-const FIRST_FRUITLESS_PAUSE: Duration = Duration::from_micros(500);
-const LONGEST_FRUITLESS_PAUSE: Duration = Duration::from_secs(1);
+const INITIAL_IDLE_BACKOFF: Duration = Duration::from_micros(500);
+const MAX_IDLE_BACKOFF: Duration = Duration::from_secs(1);
 
 /// Why driving stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,10 +70,10 @@ pub trait Listener: Send {
     fn committed(&mut self, run: &Run, entries: &[Entry]);
 
     /// A file for people could not be written, for this reason.
-    fn not_written(&mut self, _why: &str) {}
+    fn write_failed(&mut self, _why: &str) {}
 
     /// Something that stood where a file for people belongs was put here.
-    fn put_aside(&mut self, _path: &Path) {}
+    fn moved_aside(&mut self, _path: &Path) {}
 }
 
 impl Listener for () {
@@ -82,21 +82,21 @@ impl Listener for () {
 
 /// A run that this process drives.
 pub struct Driver {
-    world: World,
+    runtime: Runtime,
     run: Run,
     claim: Claim,
     /// Whether the history says that this driver drives the run: from then on, another driver in it has taken the run over.
     recorded: bool,
-    under_way: BTreeMap<Effect, Stop>,
+    running: BTreeMap<Effect, Stop>,
     /// What is no longer wanted and has been asked to end, and has not ended yet.
     ending: BTreeSet<Effect>,
     /// What ended in this turn of the loop.
     ended: Vec<Effect>,
     /// How many turns in a row changed nothing.
-    fruitless: u32,
+    idle_rounds: u32,
     outcomes: FuturesUnordered<BoxFuture<'static, (Effect, Outcome)>>,
-    fold_size: usize,
-    since_fold: usize,
+    state_size: usize,
+    bytes_since_state: usize,
     /// The changes of the run up to this marker are in the state.
     seen: u64,
     /// Whether the state is as it was read or made just now, so that there is no need to look what others did.
@@ -124,29 +124,29 @@ struct Waiting {
 impl Driver {
     /// Begins a run and drives it from here on.
     pub async fn create(
-        world: World,
+        runtime: Runtime,
         caller: Caller,
         beginning: Create,
         workflow: Arc<Workflow>,
         values: Vec<(Digest, Vec<u8>)>,
         mut listener: Box<dyn Listener>,
     ) -> Result<Self, DriveError> {
-        let (mut run, mut entries) = create(&sent(&world, caller), &beginning, workflow)?;
+        let (mut run, mut entries) = create(&caller_envelope(&runtime, caller), &beginning, workflow)?;
         let mut values = values;
-        read_ahead(&world, &mut run, &mut entries, &mut values).await;
-        let (driver, term) = (world.store.driver().clone(), world.store.lease().term());
-        let seen = world.store.changes_of(&run.id);
-        let (heard, epoch) = append_first(&world, &mut run, entries, values, Some(driver)).await?;
+        read_ahead(&runtime, &mut run, &mut entries, &mut values).await;
+        let (driver, term) = (runtime.store.driver().clone(), runtime.store.lease().term());
+        let seen = runtime.store.changes_of(&run.id);
+        let (heard, epoch) = append_first(&runtime, &mut run, entries, values, Some(driver)).await?;
         listener.committed(&run, &heard);
         info!(run = %run.id, epoch, "created");
-        let claim = Claim::held(&world.store, &run.id, epoch.unwrap_or(1), term);
-        Ok(Self::new(world, Fresh { run, folded: 0, tail: 0 }, seen, claim, true, listener))
+        let claim = Claim::held(&runtime.store, &run.id, epoch.unwrap_or(1), term);
+        Ok(Self::new(runtime, LoadedRun { run, state_bytes: 0, tail: 0 }, seen, claim, true, listener))
     }
 
     /// Takes a run over and drives it from here on: what its last driver left running is ended, and what was cut off is dealt with.
-    pub async fn resume(world: World, run: &RunId, caller: Caller, listener: Box<dyn Listener>) -> Result<Self, DriveError> {
+    pub async fn resume(runtime: Runtime, run: &RunId, caller: Caller, listener: Box<dyn Listener>) -> Result<Self, DriveError> {
         let resumed = async {
-            let (mut driver, body) = Self::claim(world, run, None, false, listener).await?;
+            let (mut driver, body) = Self::claim(runtime, run, None, false, listener).await?;
             driver.take_over(caller, body).await?;
             Ok(driver)
         };
@@ -154,10 +154,15 @@ impl Driver {
     }
 
     /// The same with a run that was read already; only what happened since is read.
-    pub async fn resume_read(world: World, read: Fresh, caller: Caller, listener: Box<dyn Listener>) -> Result<Self, DriveError> {
+    pub async fn resume_read(
+        runtime: Runtime,
+        read: LoadedRun,
+        caller: Caller,
+        listener: Box<dyn Listener>,
+    ) -> Result<Self, DriveError> {
         let run = read.run.id.clone();
         let resumed = async {
-            let (mut driver, body) = Self::claim(world, &run, Some(read), false, listener).await?;
+            let (mut driver, body) = Self::claim(runtime, &run, Some(read), false, listener).await?;
             driver.take_over(caller, body).await?;
             Ok(driver)
         };
@@ -166,19 +171,19 @@ impl Driver {
 
     /// Claims a run and ends what its last driver left running; gives the command that takes it over.
     async fn claim(
-        world: World,
+        runtime: Runtime,
         run: &RunId,
-        read: Option<Fresh>,
+        read: Option<LoadedRun>,
         detached: bool,
         listener: Box<dyn Listener>,
     ) -> Result<(Self, CommandKind), DriveError> {
-        let term = world.store.lease().term();
-        let claim = match world.store.claim(run).await {
-            Ok(epoch) => Claim::held(&world.store, run, epoch, term),
+        let term = runtime.store.lease().term();
+        let claim = match runtime.store.claim(run).await {
+            Ok(epoch) => Claim::held(&runtime.store, run, epoch, term),
             Err(ClaimError::DrivenBy(by)) => return Err(DriveError::DrivenBy { run: run.clone(), by }),
             Err(ClaimError::Store(error)) => return Err(error.into()),
         };
-        let taken = Self::take(world, run, read, detached, claim.clone(), listener).await;
+        let taken = Self::take(runtime, run, read, detached, claim.clone(), listener).await;
         if taken.is_err() {
             claim.release().await;
         }
@@ -187,30 +192,30 @@ impl Driver {
 
     /// Reads a run that was claimed, and ends what its last driver left running; gives the command that takes it over.
     async fn take(
-        world: World,
+        runtime: Runtime,
         run: &RunId,
-        read: Option<Fresh>,
+        read: Option<LoadedRun>,
         detached: bool,
         claim: Claim,
         listener: Box<dyn Listener>,
     ) -> Result<(Self, CommandKind), DriveError> {
-        let seen = world.store.changes_of(run);
+        let seen = runtime.store.changes_of(run);
         let fresh = match read {
             Some(mut read) => {
-                catch_up(&*world.store, &mut read.run).await?;
+                catch_up(&*runtime.store, &mut read.run).await?;
                 read
             }
-            None => load_fresh(&*world.store, run).await?,
+            None => load_with_sizes(&*runtime.store, run).await?,
         };
-        let orphans = world.perform.end_orphans(&fresh.run).await;
+        let orphans = runtime.perform.end_orphans(&fresh.run).await;
         orphans.map_err(|detail| DriveError::Orphans { run: run.clone(), detail })?;
-        let command = CommandKind::TakeOver { driver: world.store.driver().clone(), detached };
-        Ok((Self::new(world, fresh, seen, claim, false, listener), command))
+        let command = CommandKind::TakeOver { driver: runtime.store.driver().clone(), detached };
+        Ok((Self::new(runtime, fresh, seen, claim, false, listener), command))
     }
 
     /// Claims the run that this driver continues and that it has not claimed yet.
     async fn claim_now(&mut self) -> Result<(), DriveError> {
-        let (store, run) = (&self.world.store, &self.run.id);
+        let (store, run) = (&self.runtime.store, &self.run.id);
         let term = store.lease().term();
         match store.claim(run).await {
             Ok(epoch) => self.claim.take(epoch, term),
@@ -225,21 +230,21 @@ impl Driver {
         self.claim.release().await;
     }
 
-    fn new(world: World, fresh: Fresh, seen: u64, claim: Claim, recorded: bool, listener: Box<dyn Listener>) -> Self {
+    fn new(runtime: Runtime, fresh: LoadedRun, seen: u64, claim: Claim, recorded: bool, listener: Box<dyn Listener>) -> Self {
         Self {
-            world,
-            open: watch::Sender::new(open::of(&fresh.run)),
+            runtime,
+            open: watch::Sender::new(open_holds::of(&fresh.run)),
             span: spans::run(&fresh.run.id),
             run: fresh.run,
             claim,
             recorded,
-            under_way: BTreeMap::new(),
+            running: BTreeMap::new(),
             ending: BTreeSet::new(),
             ended: Vec::new(),
-            fruitless: 0,
+            idle_rounds: 0,
             outcomes: FuturesUnordered::new(),
-            fold_size: fresh.folded,
-            since_fold: fresh.tail,
+            state_size: fresh.state_bytes,
+            bytes_since_state: fresh.tail,
             seen,
             fresh: true,
             listener,
@@ -253,14 +258,14 @@ impl Driver {
     }
 
     /// The outside that it drives in.
-    pub fn world(&self) -> &World {
-        &self.world
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
     }
 
     /// Carries out a command of somebody at this process.
     pub async fn submit(&mut self, caller: Caller, kind: CommandKind) -> Result<(), DriveError> {
         let span = spans::command(&self.run.id, &kind);
-        let command = Command { envelope: sent(&self.world, caller), kind };
+        let command = Command { envelope: caller_envelope(&self.runtime, caller), kind };
         self.decide(command).instrument(span).await
     }
 
@@ -287,9 +292,9 @@ impl Driver {
             paused = self.drive_on(halt) => paused,
         };
         // What was recorded in a database that is gone is not recorded.
-        let paused = paused.and_then(|paused| Ok(self.world.store.still_there().map(|()| paused)?));
+        let paused = paused.and_then(|paused| Ok(self.runtime.store.still_there().map(|()| paused)?));
         if paused.is_err() {
-            self.end_in_time().await;
+            self.stop_before_lease_ends().await;
         }
         self.settle_files().await;
         paused
@@ -299,10 +304,10 @@ impl Driver {
     async fn settle_files(&mut self) {
         let Some(projector) = &mut self.projector else { return };
         let (trouble, aside) = projector.settled().await;
-        aside.iter().for_each(|path| self.listener.put_aside(path));
+        aside.iter().for_each(|path| self.listener.moved_aside(path));
         if let Some(why) = trouble {
             warn!(error = %why, "the files for people are not up to date");
-            self.listener.not_written(&why);
+            self.listener.write_failed(&why);
         }
     }
 
@@ -310,13 +315,13 @@ impl Driver {
         if !std::mem::take(&mut self.fresh) {
             self.catch_up().await?;
         }
-        self.follow().await?;
+        self.advance().await?;
         // Whoever drove it last may have been killed before it wrote what it had recorded.
-        Projector::offer(&mut self.projector, &self.world, &self.run);
+        Projector::offer(&mut self.projector, &self.runtime, &self.run);
         loop {
             match self.run.status() {
                 Status::Complete | Status::Failed | Status::Aborted | Status::Cancelled => {
-                    self.end_all().await;
+                    self.stop_all().await;
                     return Ok(Paused::Ended);
                 }
                 Status::Waiting if self.outcomes.is_empty() => return Ok(Paused::Waiting),
@@ -336,7 +341,7 @@ impl Driver {
             }
             let before = self.run.version;
             self.commit(ready).await?;
-            self.slow_down(before, halt).await;
+            self.back_off(before, halt).await;
             if halt.stop.is_stopped() {
                 return self.interrupt(halt).await;
             }
@@ -345,11 +350,11 @@ impl Driver {
 
     /// An effect ended, changed nothing, and was started again. No rule asks for that. Should one do so all the same, such turns come
     /// ever more slowly, so that the process hears signals and drives its other runs.
-    async fn slow_down(&mut self, before: u64, halt: &Halt) {
-        let fruitless = self.run.version == before && self.ended.iter().any(|effect| self.under_way.contains_key(effect));
-        self.fruitless = if fruitless { self.fruitless.saturating_add(1) } else { 0 };
-        if fruitless {
-            let pause = FIRST_FRUITLESS_PAUSE.saturating_mul(1 << self.fruitless.min(16)).min(LONGEST_FRUITLESS_PAUSE);
+    async fn back_off(&mut self, before: u64, halt: &Halt) {
+        let idle_rounds = self.run.version == before && self.ended.iter().any(|effect| self.running.contains_key(effect));
+        self.idle_rounds = if idle_rounds { self.idle_rounds.saturating_add(1) } else { 0 };
+        if idle_rounds {
+            let pause = INITIAL_IDLE_BACKOFF.saturating_mul(1 << self.idle_rounds.min(16)).min(MAX_IDLE_BACKOFF);
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = halt.stop.stopped() => {}
@@ -360,7 +365,7 @@ impl Driver {
     /// Waits for the next outcome; gives none when the driver is asked to stop or another process changed the run.
     async fn wait(&mut self, halt: &Halt) -> Result<Option<Waiting>, DriveError> {
         loop {
-            let store = self.world.store.clone();
+            let store = self.runtime.store.clone();
             tokio::select! {
                 biased;
                 Some((effect, performed)) = self.outcomes.next() => return self.outcome(effect, performed).map(Some),
@@ -368,63 +373,63 @@ impl Driver {
                 // The feed leaves out what this driver committed itself.
                 changed = store.run_changed(&self.run.id, self.seen, Some(self.run.version)) => self.seen = changed?,
             }
-            if self.look().await? {
+            if self.check_for_changes().await? {
                 return Ok(None);
             }
         }
     }
 
     /// Looks whether others changed the run, and lets follow what follows from it.
-    async fn look(&mut self) -> Result<bool, DriveError> {
+    async fn check_for_changes(&mut self) -> Result<bool, DriveError> {
         let changed = self.catch_up().await?;
         if changed {
-            self.follow().await?;
+            self.advance().await?;
         }
         Ok(changed)
     }
 
     /// Reads what others did.
     async fn catch_up(&mut self) -> Result<bool, DriveError> {
-        let changed = catch_up(&*self.world.store, &mut self.run).await?;
+        let changed = catch_up(&*self.runtime.store, &mut self.run).await?;
         self.refuse_takeover()?;
         Ok(changed)
     }
 
     /// Reads the state again, because what is in memory was not taken.
     async fn read_again(&mut self) -> Result<(), DriveError> {
-        self.run = load(&*self.world.store, &self.run.id).await?;
+        self.run = load(&*self.runtime.store, &self.run.id).await?;
         self.refuse_takeover()
     }
 
     /// What another driver recorded since it took the run over is that one's to perform.
     fn refuse_takeover(&self) -> Result<(), DriveError> {
-        if self.recorded && self.run.driver != *self.world.store.driver() {
+        if self.recorded && self.run.driver != *self.runtime.store.driver() {
             return Err(DriveError::TakenOver(self.run.id.clone()));
         }
         Ok(())
     }
 
     /// Lets follow what follows from the state as it is.
-    async fn follow(&mut self) -> Result<(), DriveError> {
-        self.decide(own_command(&self.world, CommandKind::Look)).await
+    async fn advance(&mut self) -> Result<(), DriveError> {
+        self.decide(own_command(&self.runtime, CommandKind::Advance)).await
     }
 
     /// Ends what is under way and records that it was cut off, save for what had finished by then.
     async fn interrupt(&mut self, halt: &Halt) -> Result<Paused, DriveError> {
-        let mut last = self.end_all().await;
+        let mut last = self.stop_all().await;
         let signal = halt.signal().unwrap_or("stopped").to_owned();
-        let command = own_command(&self.world, CommandKind::Interrupt { signal });
+        let command = own_command(&self.runtime, CommandKind::Interrupt { signal });
         last.push(Waiting { command, values: Vec::new() });
         self.commit(last).await?;
         Ok(if self.run.end.is_some() { Paused::Ended } else { Paused::Interrupted })
     }
 
     /// Ends what is under way, before another process may start the same. What cannot be ended in order by then is dropped, which kills it.
-    async fn end_in_time(&mut self) {
+    async fn stop_before_lease_ends(&mut self) {
         let in_time = match self.claim.kill_at() {
-            Some(kill_at) => tokio::time::timeout_at(kill_at + KILLING, self.end_all()).await.is_ok(),
+            Some(kill_at) => tokio::time::timeout_at(kill_at + KILL_TIMEOUT, self.stop_all()).await.is_ok(),
             None => {
-                self.end_all().await;
+                self.stop_all().await;
                 true
             }
         };
@@ -435,9 +440,9 @@ impl Driver {
     }
 
     /// Ends what is under way; gives what had finished all the same, to be recorded without letting anything follow from it.
-    async fn end_all(&mut self) -> Vec<Waiting> {
-        for stop in self.under_way.values() {
-            self.ask_to_end(stop);
+    async fn stop_all(&mut self) -> Vec<Waiting> {
+        for stop in self.running.values() {
+            self.request_stop(stop);
         }
         let mut finished = Vec::new();
         // What is waited for here was either wanted until now, or is being ended already.
@@ -460,12 +465,12 @@ impl Driver {
                 finished.push(waiting);
             }
         }
-        self.under_way.clear();
+        self.running.clear();
         finished
     }
 
     /// Asks something that runs to end, and has it killed before the claim expires.
-    fn ask_to_end(&self, stop: &Stop) {
+    fn request_stop(&self, stop: &Stop) {
         match self.claim.kill_at() {
             Some(kill_at) => stop.stop_by(kill_at),
             None => stop.stop(),
@@ -480,34 +485,34 @@ impl Driver {
     }
 
     fn ended_as(&mut self, effect: Effect, performed: Performed) -> Waiting {
-        self.under_way.remove(&effect);
+        self.running.remove(&effect);
         self.ending.remove(&effect);
         self.ended.push(effect);
-        let command = own_command(&self.world, performed.command);
+        let command = own_command(&self.runtime, performed.command);
         Waiting { command, values: performed.values }
     }
 
     /// Begins what should be under way and is not, and ends what is under way and should not be.
     /// No work begins while something that is no longer wanted still ends: it may be an earlier attempt of the same.
-    fn begin_pending(&mut self) {
+    fn start_pending(&mut self) {
         let pending: BTreeSet<Effect> = self.run.pending().into_iter().collect();
-        let unwanted: Vec<Effect> = self.under_way.keys().filter(|effect| !pending.contains(effect)).cloned().collect();
+        let unwanted: Vec<Effect> = self.running.keys().filter(|effect| !pending.contains(effect)).cloned().collect();
         for effect in unwanted {
-            if let Some(stop) = self.under_way.remove(&effect) {
+            if let Some(stop) = self.running.remove(&effect) {
                 spans::effect(&self.span, &effect).in_scope(|| debug!("no longer wanted; ending it"));
-                self.ask_to_end(&stop);
+                self.request_stop(&stop);
                 self.ending.insert(effect);
             }
         }
         for effect in pending {
             let is_work =
-                matches!(effect, Effect::Task { .. } | Effect::Gate { .. } | Effect::Think { .. } | Effect::Check { .. });
-            if self.under_way.contains_key(&effect) || (is_work && !self.ending.is_empty()) {
+                matches!(effect, Effect::Task { .. } | Effect::Gate { .. } | Effect::QueryAgent { .. } | Effect::Check { .. });
+            if self.running.contains_key(&effect) || (is_work && !self.ending.is_empty()) {
                 continue;
             }
             let stop = Stop::new();
-            let future = self.begin(&effect, stop.clone());
-            self.under_way.insert(effect.clone(), stop.clone());
+            let future = self.start(&effect, stop.clone());
+            self.running.insert(effect.clone(), stop.clone());
             let claim = self.claim.clone();
             // A panic ends what this driver does, in order, and not the process with its other runs.
             let performed = under_claim(claim, stop, future).instrument(spans::effect(&self.span, &effect));
@@ -516,15 +521,15 @@ impl Driver {
         }
     }
 
-    fn begin(&self, effect: &Effect, stop: Stop) -> BoxFuture<'static, Performed> {
+    fn start(&self, effect: &Effect, stop: Stop) -> BoxFuture<'static, Performed> {
         match effect {
             Effect::Wake { timer, due, longest } => {
-                let (timer, sleep) = (timer.clone(), self.world.clock.sleep_until(*due, *longest));
+                let (timer, sleep) = (timer.clone(), self.runtime.clock.sleep_until(*due, *longest));
                 Box::pin(async move {
                     tokio::select! {
                         () = sleep => CommandKind::TimerDue { timer }.into(),
                         // It is no longer waited for; that does not make it due.
-                        () = stop.stopped() => CommandKind::Look.into(),
+                        () = stop.stopped() => CommandKind::Advance.into(),
                     }
                 })
             }
@@ -534,11 +539,11 @@ impl Driver {
             | Effect::Show { .. }
             | Effect::When { .. }
             | Effect::Gaps { .. }
-            | Effect::Think { .. }
+            | Effect::QueryAgent { .. }
             | Effect::Finalize
             | Effect::Check { .. }
             | Effect::Artifacts { .. }
-            | Effect::Recheck { .. } => self.world.perform.begin(&self.run, effect, stop),
+            | Effect::Recheck { .. } => self.runtime.perform.start(&self.run, effect, stop),
         }
     }
 }
@@ -554,7 +559,7 @@ async fn under_claim(claim: Claim, stop: Stop, effect: BoxFuture<'static, Perfor
     tokio::select! {
         biased;
         () = claim.confirmed() => {}
-        () = stop.stopped() => return CommandKind::Look.into(),
+        () = stop.stopped() => return CommandKind::Advance.into(),
     }
     info!("started");
     let performed = effect.await;
@@ -564,21 +569,21 @@ async fn under_claim(claim: Claim, stop: Stop, effect: BoxFuture<'static, Perfor
 }
 
 /// A command of the driver itself: the outcome of an effect, or what its loop needs.
-fn own_command(world: &World, kind: CommandKind) -> Command {
-    Command { envelope: envelope(world, Caller::driver()), kind }
+fn own_command(runtime: &Runtime, kind: CommandKind) -> Command {
+    Command { envelope: envelope(runtime, Caller::driver()), kind }
 }
 
-fn envelope(world: &World, caller: Caller) -> Envelope {
-    Envelope { id: None, caller, at: world.clock.now(), seed: world.clock.seed(), driving: true }
+fn envelope(runtime: &Runtime, caller: Caller) -> Envelope {
+    Envelope { id: None, caller, at: runtime.clock.now(), seed: runtime.clock.seed(), driving: true }
 }
 
 /// The envelope of a command that a caller sends, with an id of its own.
-fn sent(world: &World, caller: Caller) -> Envelope {
-    let id = CommandId::new(lockgate_engine::id::IdSource::new(world.clock.seed()).next_id());
-    Envelope { id: Some(id), ..envelope(world, caller) }
+fn caller_envelope(runtime: &Runtime, caller: Caller) -> Envelope {
+    let id = CommandId::new(lockgate_engine::id::IdSource::new(runtime.clock.seed()).next_id());
+    Envelope { id: Some(id), ..envelope(runtime, caller) }
 }
 
 /// The same from a process that does not drive the run.
-fn sent_from_outside(world: &World, caller: Caller) -> Envelope {
-    Envelope { driving: false, ..sent(world, caller) }
+fn external_envelope(runtime: &Runtime, caller: Caller) -> Envelope {
+    Envelope { driving: false, ..caller_envelope(runtime, caller) }
 }

@@ -4,8 +4,8 @@
 //! panic while a run is driven is a failure of that run alone.
 
 use crate::driver::{ClaimedRun, DriveError, Halt, Listener, Paused, fire_due, panic_text};
+use crate::runtime::Runtime;
 use crate::spans;
-use crate::world::World;
 use futures::FutureExt;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::index::TimerKind;
@@ -19,14 +19,14 @@ use tokio::task::{JoinError, JoinSet};
 use tracing::{debug, info, warn};
 
 /// However much others commit, the store is looked at no more often than this.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// However little others commit, it is looked at this often: what was driven elsewhere may be free, and what failed may be tried again.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long a run that could not be driven is left alone: at first, then twice as long each time, and before it is given up.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
 /// What becomes of the runs of a fleet, for whoever tells people.
 pub trait Watcher: Send + Sync {
@@ -45,21 +45,21 @@ pub trait Watcher: Send + Sync {
 
 /// When a fleet has nothing more to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Until {
+pub struct FleetLimits {
     /// For how long nothing could be driven; absent where it waits for ever.
     pub idle: Option<Duration>,
     /// How many runs are driven side by side at most.
-    pub at_once: usize,
+    pub max_runs: usize,
 }
 
 /// Many runs, driven by one process.
 pub struct Fleet {
-    world: World,
+    runtime: Runtime,
     watcher: Box<dyn Watcher>,
     driving: BTreeSet<RunId>,
     /// Runs that wait, and that this process drove last.
     parked: BTreeSet<RunId>,
-    troubled: BTreeMap<RunId, Troubled>,
+    backing_off: BTreeMap<RunId, Backoff>,
     drivers: JoinSet<Driven>,
 }
 
@@ -67,7 +67,7 @@ pub struct Fleet {
 type Driven = (RunId, Result<Paused, DriveError>);
 
 /// A run that could not be driven.
-struct Troubled {
+struct Backoff {
     /// When it is tried again; never once it is given up.
     again: Option<Instant>,
     pause: Duration,
@@ -75,20 +75,20 @@ struct Troubled {
 
 impl Fleet {
     /// Nothing is driven yet.
-    pub fn new(world: World, watcher: Box<dyn Watcher>) -> Self {
+    pub fn new(runtime: Runtime, watcher: Box<dyn Watcher>) -> Self {
         Self {
-            world,
+            runtime,
             watcher,
             driving: BTreeSet::new(),
             parked: BTreeSet::new(),
-            troubled: BTreeMap::new(),
+            backing_off: BTreeMap::new(),
             drivers: JoinSet::new(),
         }
     }
 
     /// Drives all detached runs that can go on, until there have been none for a while or it is asked to stop.
     /// Whatever comes back, nothing is under way any more.
-    pub async fn drive(&mut self, until: Until, halt: &Halt) -> Result<(), StoreError> {
+    pub async fn drive(&mut self, until: FleetLimits, halt: &Halt) -> Result<(), StoreError> {
         let driven = self.drive_on(until, halt).await;
         if driven.is_err() {
             halt.halt("stopped");
@@ -101,16 +101,16 @@ impl Fleet {
 
     /// Whether there is a run of ours that wants a driver, other than those that were given up. It also counts while another process drives it: that one may be
     /// about to end, and then it is driven here.
-    pub async fn is_wanted(&self) -> Result<bool, StoreError> {
-        let mut limit = 16 + self.driving.len() + self.troubled.len();
+    pub async fn has_work(&self) -> Result<bool, StoreError> {
+        let mut limit = 16 + self.driving.len() + self.backing_off.len();
         loop {
             // They come before all other timers.
-            let timers = self.world.store.timers(Timestamp::from_millis(0), limit).await?;
+            let timers = self.runtime.store.timers(Timestamp::from_millis(0), limit).await?;
             let all = timers.len() < limit;
             let mut wanted = timers.iter().filter(|timer| timer.kind.is(TimerKind::Drive)).map(|timer| &timer.run);
-            let is_wanted = wanted.any(|run| !self.troubled.contains_key(run) && self.watcher.is_ours(run));
-            if all || is_wanted {
-                return Ok(is_wanted);
+            let has_work = wanted.any(|run| !self.backing_off.contains_key(run) && self.watcher.is_ours(run));
+            if all || has_work {
+                return Ok(has_work);
             }
             // However many of other roots share the store, ours may be listed behind them.
             limit = limit.saturating_mul(4);
@@ -121,7 +121,7 @@ impl Fleet {
     async fn first_undriven(&self, is_fit: &(dyn Fn(&RunId) -> bool + Sync)) -> Result<Option<RunId>, StoreError> {
         let mut limit = 16;
         loop {
-            let listed = self.world.store.undriven(limit).await?;
+            let listed = self.runtime.store.undriven(limit).await?;
             let all = listed.len() < limit;
             let first = listed.into_iter().find(is_fit);
             if all || first.is_some() {
@@ -132,29 +132,29 @@ impl Fleet {
         }
     }
 
-    async fn drive_on(&mut self, until: Until, halt: &Halt) -> Result<(), StoreError> {
+    async fn drive_on(&mut self, until: FleetLimits, halt: &Halt) -> Result<(), StoreError> {
         let mut busy = Instant::now();
         let mut looked = None;
-        let mut marker = self.world.store.changes();
+        let mut marker = self.runtime.store.changes();
         while !halt.is_halted() {
             // A deadline may let a run go on that nobody drives.
-            if looked.is_none_or(|looked: Instant| looked.elapsed() >= LOOK_EVERY) {
+            if looked.is_none_or(|looked: Instant| looked.elapsed() >= MAX_POLL_INTERVAL) {
                 looked = Some(Instant::now());
                 self.fire_due().await;
             }
-            self.begin_wanted(until.at_once, halt).await?;
-            if !self.driving.is_empty() || self.troubled.values().any(|troubled| troubled.again.is_some()) {
+            self.start_runs(until.max_runs, halt).await?;
+            if !self.driving.is_empty() || self.backing_off.values().any(|backing_off| backing_off.again.is_some()) {
                 busy = Instant::now();
-            } else if until.idle.is_some_and(|idle| busy.elapsed() >= idle) && !self.is_wanted().await? {
+            } else if until.idle.is_some_and(|idle| busy.elapsed() >= idle) && !self.has_work().await? {
                 return Ok(());
             }
-            tokio::time::sleep(BETWEEN_LOOKS).await;
-            let store = self.world.store.clone();
+            tokio::time::sleep(MIN_POLL_INTERVAL).await;
+            let store = self.runtime.store.clone();
             tokio::select! {
                 Some(done) = self.drivers.join_next() => self.done(done),
                 () = halt.halted() => {}
                 changed = store.changed(marker) => marker = changed?,
-                () = tokio::time::sleep(until.idle.unwrap_or(LOOK_EVERY).min(LOOK_EVERY)) => {}
+                () = tokio::time::sleep(until.idle.unwrap_or(MAX_POLL_INTERVAL).min(MAX_POLL_INTERVAL)) => {}
             }
             while let Some(done) = self.drivers.try_join_next() {
                 self.done(done);
@@ -165,7 +165,7 @@ impl Fleet {
 
     /// What cannot be fired now is looked at again; `tick` tells why.
     async fn fire_due(&self) {
-        match fire_due(&self.world, |run| self.watcher.is_ours(run)).await {
+        match fire_due(&self.runtime, |run| self.watcher.is_ours(run)).await {
             Ok(fired) if fired.is_empty() => {}
             Ok(fired) => debug!(fired = fired.len(), "deadlines and reminders fired"),
             Err(error) => warn!(%error, "deadlines and reminders could not be fired; they are tried again"),
@@ -173,21 +173,21 @@ impl Fleet {
     }
 
     /// Starts to drive what waits for it.
-    async fn begin_wanted(&mut self, at_once: usize, halt: &Halt) -> Result<(), StoreError> {
-        while self.driving.len() < at_once {
+    async fn start_runs(&mut self, max_runs: usize, halt: &Halt) -> Result<(), StoreError> {
+        while self.driving.len() < max_runs {
             let now = Instant::now();
             let is_fit = |run: &RunId| {
                 !self.driving.contains(run)
-                    && self.troubled.get(run).is_none_or(|troubled| troubled.again.is_some_and(|again| again <= now))
+                    && self.backing_off.get(run).is_none_or(|backing_off| backing_off.again.is_some_and(|again| again <= now))
                     && self.watcher.is_ours(run)
             };
-            match ClaimedRun::next(&self.world, &is_fit).await {
-                Ok(Some(claimed)) => self.begin(claimed, halt),
+            match ClaimedRun::next(&self.runtime, &is_fit).await {
+                Ok(Some(claimed)) => self.start(claimed, halt),
                 Ok(None) => return Ok(()),
                 Err(error @ StoreError::Gone(_)) => return Err(error),
                 // What can be read and not claimed, as on a full disk, is tried again later.
                 Err(error) => match self.first_undriven(&is_fit).await? {
-                    Some(run) => self.set_troubled(run, &error.into()),
+                    Some(run) => self.back_off(run, &error.into()),
                     None => return Err(error),
                 },
             }
@@ -195,15 +195,15 @@ impl Fleet {
         Ok(())
     }
 
-    fn begin(&mut self, claimed: ClaimedRun, halt: &Halt) {
-        let (world, halt, run) = (self.world.clone(), halt.clone(), claimed.run().clone());
+    fn start(&mut self, claimed: ClaimedRun, halt: &Halt) {
+        let (runtime, halt, run) = (self.runtime.clone(), halt.clone(), claimed.run().clone());
         let (parked, listener) = (self.parked.remove(&run), self.watcher.listener(&run));
         self.driving.insert(run.clone());
         spans::run(&run).in_scope(|| info!(parked, driving = self.driving.len(), "picked up"));
         self.drivers.spawn(async move {
-            let driven = AssertUnwindSafe(drive(&world, &claimed, parked, listener, &halt)).catch_unwind().await;
+            let driven = AssertUnwindSafe(drive(&runtime, &claimed, parked, listener, &halt)).catch_unwind().await;
             // Whatever came of it, nothing of the run is running here any more.
-            claimed.release(&world).await;
+            claimed.release(&runtime).await;
             let panicked =
                 |panic: Box<dyn Any + Send>| Err(DriveError::Panicked { run: run.clone(), detail: panic_text(&*panic) });
             let driven = driven.unwrap_or_else(panicked);
@@ -220,7 +220,7 @@ impl Fleet {
         self.driving.remove(&run);
         match driven {
             Ok(paused) => {
-                self.troubled.remove(&run);
+                self.backing_off.remove(&run);
                 self.watcher.paused(&run, &paused);
                 if paused == Paused::Waiting {
                     self.parked.insert(run);
@@ -229,11 +229,11 @@ impl Fleet {
             // Another process drives it. It is found again once that one lets it go.
             Err(DriveError::DrivenBy { by, .. }) => {
                 spans::run(&run).in_scope(|| debug!(%by, "driven by another process"));
-                self.troubled.remove(&run);
+                self.backing_off.remove(&run);
             }
             Err(error @ DriveError::TakenOver(_)) => {
-                self.troubled.remove(&run);
-                self.watcher.failed(&run, &error, Some(LOOK_EVERY));
+                self.backing_off.remove(&run);
+                self.watcher.failed(&run, &error, Some(MAX_POLL_INTERVAL));
             }
             Err(
                 error @ (DriveError::LeaseLost(_)
@@ -243,32 +243,32 @@ impl Fleet {
                 | DriveError::Store(_)
                 | DriveError::Orphans { .. }),
             ) => {
-                self.set_troubled(run, &error);
+                self.back_off(run, &error);
             }
         }
     }
 
     /// A run cannot be driven now: it is tried again after a while that doubles each time, and given up in the end.
-    fn set_troubled(&mut self, run: RunId, error: &DriveError) {
-        let pause = self.troubled.get(&run).map_or(FIRST_PAUSE, |before| before.pause * 2);
-        let again_in = (pause <= LONGEST_PAUSE).then_some(pause);
+    fn back_off(&mut self, run: RunId, error: &DriveError) {
+        let pause = self.backing_off.get(&run).map_or(INITIAL_BACKOFF, |before| before.pause * 2);
+        let again_in = (pause <= MAX_BACKOFF).then_some(pause);
         spans::run(&run).in_scope(|| match again_in {
             Some(pause) => warn!(%error, ?pause, "could not be driven; it is tried again"),
             None => warn!(%error, "given up"),
         });
         self.watcher.failed(&run, error, again_in);
-        self.troubled.insert(run, Troubled { again: again_in.map(|pause| Instant::now() + pause), pause });
+        self.backing_off.insert(run, Backoff { again: again_in.map(|pause| Instant::now() + pause), pause });
     }
 }
 
 /// Drives a run that was claimed until it pauses.
 async fn drive(
-    world: &World,
+    runtime: &Runtime,
     claimed: &ClaimedRun,
     parked: bool,
     listener: Box<dyn Listener>,
     halt: &Halt,
 ) -> Result<Paused, DriveError> {
-    let mut driver = claimed.resume(world.clone(), parked, listener).await?;
+    let mut driver = claimed.resume(runtime.clone(), parked, listener).await?;
     driver.drive(halt).await
 }

@@ -1,6 +1,6 @@
 //! Calling git.
 
-use crate::person::TASK_VARIABLE;
+use crate::identity::TASK_VARIABLE;
 use crate::process::OF_ANOTHER_REPOSITORY;
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -32,12 +32,12 @@ pub fn git(dir: &Path, arguments: &[&str]) -> Result<String, GitError> {
 pub fn git_with(dir: &Path, arguments: &[&str], input: &str) -> Result<String, GitError> {
     let mut command = git_command(dir);
     command.args(arguments);
-    let printed = printed_by(command, input.as_bytes())?;
+    let printed = output_of(command, input.as_bytes())?;
     Ok(String::from_utf8_lossy(&printed).trim_end().to_owned())
 }
 
 /// Runs a git command; returns the bytes that it printed, since file names need not be UTF-8.
-pub(crate) fn printed_by(mut command: Command, input: &[u8]) -> Result<Vec<u8>, GitError> {
+pub(crate) fn output_of(mut command: Command, input: &[u8]) -> Result<Vec<u8>, GitError> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(GitError::NotStarted)?;
     let mut stdin = child.stdin.take();
@@ -70,7 +70,7 @@ pub(crate) fn outcome(output: Output) -> Result<Vec<u8>, GitError> {
     if output.status.success() {
         return Ok(output.stdout);
     }
-    Err(complaint(&String::from_utf8_lossy(&output.stderr)).map_or(GitError::FailedSilently, GitError::Failed))
+    Err(error_summary(&String::from_utf8_lossy(&output.stderr)).map_or(GitError::FailedSilently, GitError::Failed))
 }
 
 /// Lines of git that report progress; a complaint can come before or after them.
@@ -86,16 +86,16 @@ const PROGRESS: [&str; 8] = [
 ];
 
 /// Error messages are cut after this many lines.
-const COMPLAINT_LINES: usize = 20;
+const MAX_ERROR_LINES: usize = 20;
 
 /// What git and its hooks complained about, in one line and without progress; nothing where they said nothing.
-fn complaint(stderr: &str) -> Option<String> {
+fn error_summary(stderr: &str) -> Option<String> {
     let lines = stderr.split(['\n', '\r']).map(str::trim);
     let matter: Vec<&str> =
         lines.filter(|line| !line.is_empty() && !PROGRESS.iter().any(|progress| line.starts_with(progress))).collect();
     match matter.len() {
         0 => None,
-        count if count > COMPLAINT_LINES => Some(format!("{}; …", matter[..COMPLAINT_LINES].join("; "))),
+        count if count > MAX_ERROR_LINES => Some(format!("{}; …", matter[..MAX_ERROR_LINES].join("; "))),
         _ => Some(matter.join("; ")),
     }
 }
@@ -105,13 +105,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_complaint_is_all_that_git_says_except_for_progress() {
+    fn an_error_message_is_the_git_output_without_progress() {
         let said = "Preparing worktree (new branch 'x')\nUpdating files:  50% (1/2)\rUpdating files: 100% (2/2), done.\n\
             error: external filter 'f' failed 1\nfatal: a.txt: smudge filter f failed\nHEAD is now at 1234567 first\n";
         let complained = "error: external filter 'f' failed 1; fatal: a.txt: smudge filter f failed";
-        assert_eq!(complaint(said).as_deref(), Some(complained));
-        assert_eq!(complaint("Preparing worktree (checking out 'x')\n"), None);
+        assert_eq!(error_summary(said).as_deref(), Some(complained));
+        assert_eq!(error_summary("Preparing worktree (checking out 'x')\n"), None);
         assert_eq!(GitError::FailedSilently.to_string(), "git failed and did not say why");
-        assert_eq!(complaint(&"x\n".repeat(30)), Some(format!("{}; …", ["x"; 20].join("; "))));
+        assert_eq!(error_summary(&"x\n".repeat(30)), Some(format!("{}; …", ["x"; 20].join("; "))));
     }
 }

@@ -3,8 +3,8 @@
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Run;
-use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::event::{Created, Origin};
+use lockgate_engine::run::hash_chain::SealedCommit;
 use lockgate_engine::run::history::{HistoryError, created};
 use lockgate_engine::run::index::IndexRows;
 use lockgate_engine::spec::workflow::Workflow;
@@ -27,7 +27,7 @@ pub enum LoadError {
     },
     /// A stored value is missing.
     #[error("run {run}: its stored value {digest} is missing; `lockgate verify {run}` says more")]
-    ValueMissing {
+    StoredValueMissing {
         /// The run.
         run: RunId,
         /// The value.
@@ -36,44 +36,44 @@ pub enum LoadError {
 }
 
 /// A run that was read, and how much had to be read for it.
-pub struct Fresh {
+pub struct LoadedRun {
     /// The run.
     pub run: Run,
     /// Bytes of its folded state; none when there is none.
-    pub folded: usize,
+    pub state_bytes: usize,
     /// Bytes of the commits after it.
     pub tail: usize,
 }
 
 /// Reads a run.
 pub async fn load(store: &dyn Store, run: &RunId) -> Result<Run, LoadError> {
-    Ok(load_fresh(store, run).await?.run)
+    Ok(load_with_sizes(store, run).await?.run)
 }
 
 /// Reads a run, and says how much had to be read for it.
-pub async fn load_fresh(store: &dyn Store, run: &RunId) -> Result<Fresh, LoadError> {
+pub async fn load_with_sizes(store: &dyn Store, run: &RunId) -> Result<LoadedRun, LoadError> {
     let history = |error: HistoryError| LoadError::History { run: run.clone(), error };
     let loaded = store.load(run).await?.ok_or_else(|| StoreError::NoRun(run.clone()))?;
     let tail = loaded.commits.iter().map(|commit| commit.payload.len()).sum();
-    let Some(fold) = loaded.fold else {
-        return Ok(Fresh { run: replay(store, run, &loaded.commits).await?, folded: 0, tail });
+    let Some(materialized) = loaded.materialized else {
+        return Ok(LoadedRun { run: replay(store, run, &loaded.commits).await?, state_bytes: 0, tail });
     };
     // A folded state is only a shortcut: one that this release cannot read is passed over.
-    let Ok(mut state) = Run::from_bytes(&fold.state) else {
+    let Ok(mut state) = Run::from_bytes(&materialized.state) else {
         let all = store.commits(run, 0, usize::MAX).await?;
         let tail = all.iter().map(|commit| commit.payload.len()).sum();
-        return Ok(Fresh { run: replay(store, run, &all).await?, folded: 0, tail });
+        return Ok(LoadedRun { run: replay(store, run, &all).await?, state_bytes: 0, tail });
     };
     let workflow = definition(store, run, state.definition).await?;
     state.attach(workflow).map_err(history)?;
     for commit in &loaded.commits {
         apply(store, &mut state, commit).await?;
     }
-    Ok(Fresh { run: state, folded: fold.state.len(), tail })
+    Ok(LoadedRun { run: state, state_bytes: materialized.state.len(), tail })
 }
 
 /// A run from its first commit on.
-async fn replay(store: &dyn Store, run: &RunId, commits: &[Sealed]) -> Result<Run, LoadError> {
+async fn replay(store: &dyn Store, run: &RunId, commits: &[SealedCommit]) -> Result<Run, LoadError> {
     let history = |error: HistoryError| LoadError::History { run: run.clone(), error };
     let (first, rest) = commits.split_first().ok_or(HistoryError::NoBeginning).map_err(history)?;
     let (created, _) = created(first).map_err(history)?;
@@ -96,7 +96,7 @@ pub async fn catch_up(store: &dyn Store, state: &mut Run) -> Result<bool, LoadEr
 }
 
 /// Folds a commit into a state; a definition that was accepted in it is fetched first.
-pub async fn apply(store: &dyn Store, state: &mut Run, commit: &Sealed) -> Result<IndexRows, LoadError> {
+pub async fn apply(store: &dyn Store, state: &mut Run, commit: &SealedCommit) -> Result<IndexRows, LoadError> {
     let run = state.id.clone();
     let mut applied = state.apply_commit(commit);
     if let Err(HistoryError::DefinitionNeeded(digest)) = applied {
@@ -117,7 +117,7 @@ pub(crate) async fn base(
     let Origin::Forked(forked) = &created.origin else { return Ok(None) };
     let digest = forked.state;
     let bytes = store.values(&[digest]).await?.pop().flatten();
-    let bytes = bytes.ok_or_else(|| LoadError::ValueMissing { run: run.clone(), digest })?;
+    let bytes = bytes.ok_or_else(|| LoadError::StoredValueMissing { run: run.clone(), digest })?;
     let history = |error: HistoryError| LoadError::History { run: run.clone(), error };
     let mut state = Run::from_bytes(&bytes).map_err(history)?;
     state.attach(workflow.clone()).map_err(history)?;
@@ -126,7 +126,7 @@ pub(crate) async fn base(
 
 pub(crate) async fn definition(store: &dyn Store, run: &RunId, digest: Digest) -> Result<Arc<Workflow>, LoadError> {
     let bytes = store.values(&[digest]).await?.pop().flatten();
-    let bytes = bytes.ok_or_else(|| LoadError::ValueMissing { run: run.clone(), digest })?;
+    let bytes = bytes.ok_or_else(|| LoadError::StoredValueMissing { run: run.clone(), digest })?;
     let workflow = Workflow::from_bytes(&bytes).map_err(|error| LoadError::History { run: run.clone(), error })?;
     Ok(Arc::new(workflow))
 }

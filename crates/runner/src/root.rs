@@ -1,6 +1,6 @@
 //! The root of a project: the folder that holds `.lockgate/`, where all state lies, and the names of the files in it.
 
-use crate::files::{Places, write_atomically};
+use crate::files::{RunDirs, write_atomically};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{GateId, PhaseId, RunId, TaskKey};
 use std::io;
@@ -43,13 +43,13 @@ pub enum Step<'a> {
 pub enum RootError {
     /// The root itself is not a folder.
     #[error("{} is not a folder that exists; name one with --root", path.display())]
-    NoFolder {
+    RootNotFound {
         /// The root.
         path: PathBuf,
     },
     /// Something else stands where a folder is needed.
     #[error("{} is not a folder, and Lockgate keeps its state there; move it away", path.display())]
-    InTheWay {
+    PathOccupied {
         /// What is in the way.
         path: PathBuf,
     },
@@ -84,11 +84,11 @@ impl Root {
     /// Makes `.lockgate/` with its `.gitignore`, where they are missing.
     pub fn prepare(&self) -> Result<(), RootError> {
         if !self.dir.is_dir() {
-            return Err(RootError::NoFolder { path: self.dir.clone() });
+            return Err(RootError::RootNotFound { path: self.dir.clone() });
         }
         let unwritable = |source| RootError::Unwritable { path: self.folder(), source };
         if !self.folder().is_dir() {
-            make_folder(&self.folder())?;
+            create_dir(&self.folder())?;
             // What is kept in a folder lasts no longer than the folder's own name.
             std::fs::File::open(&self.dir).and_then(|dir| dir.sync_all()).map_err(unwritable)?;
         }
@@ -101,8 +101,8 @@ impl Root {
 
     /// Makes the folders of a run: for logs, locks and outputs.
     pub fn prepare_run(&self, run: &RunId) -> Result<(), RootError> {
-        let folder = self.run_folder(run);
-        [folder.join("logs"), folder.join("locks"), folder.join("out")].iter().try_for_each(|folder| make_folder(folder))
+        let folder = self.run_dir(run);
+        [folder.join("logs"), folder.join("locks"), folder.join("out")].iter().try_for_each(|folder| create_dir(folder))
     }
 
     /// The project's folder.
@@ -126,38 +126,38 @@ impl Root {
     }
 
     /// What belongs to one run.
-    pub fn run_folder(&self, run: &RunId) -> PathBuf {
+    pub fn run_dir(&self, run: &RunId) -> PathBuf {
         self.folder().join("runs").join(file_name(run.as_str()))
     }
 
     /// What an attempt of a task or gate printed.
     pub fn log_file(&self, run: &RunId, step: Step<'_>, attempt: u32) -> PathBuf {
-        self.run_folder(run).join("logs").join(format!("{}.{attempt}.log", step.file_name()))
+        self.run_dir(run).join("logs").join(format!("{}.{attempt}.log", step.file_name()))
     }
 
     /// What an attempt of a task or gate holds locked while it lives.
     pub fn lock_file(&self, run: &RunId, step: Step<'_>, attempt: u32) -> PathBuf {
-        self.run_folder(run).join("locks").join(format!("{}.{attempt}.lock", step.file_name()))
+        self.run_dir(run).join("locks").join(format!("{}.{attempt}.lock", step.file_name()))
     }
 
     /// What git holds locked while it creates a worktree of a run.
     pub fn worktree_lock(&self, run: &RunId, name: &str) -> PathBuf {
-        self.run_folder(run).join("locks").join(format!("worktree.{}.lock", file_name(name)))
+        self.run_dir(run).join("locks").join(format!("worktree.{}.lock", file_name(name)))
     }
 
     /// What git holds locked while it commits what a task changed.
     pub fn commit_lock(&self, run: &RunId, name: &str) -> PathBuf {
-        self.run_folder(run).join("locks").join(format!("commit.{}.lock", file_name(name)))
+        self.run_dir(run).join("locks").join(format!("commit.{}.lock", file_name(name)))
     }
 
     /// Where temporary files lie while that is done.
-    pub fn commit_folder(&self, run: &RunId, name: &str) -> PathBuf {
-        self.run_folder(run).join("commit").join(file_name(name))
+    pub fn commit_dir(&self, run: &RunId, name: &str) -> PathBuf {
+        self.run_dir(run).join("commit").join(file_name(name))
     }
 
     /// The locks that attempts of a run hold, or held when Lockgate was killed.
     pub fn lock_files(&self, run: &RunId) -> Vec<PathBuf> {
-        let Ok(entries) = std::fs::read_dir(self.run_folder(run).join("locks")) else { return Vec::new() };
+        let Ok(entries) = std::fs::read_dir(self.run_dir(run).join("locks")) else { return Vec::new() };
         entries
             .flatten()
             .map(|entry| entry.path())
@@ -171,8 +171,8 @@ impl Root {
     }
 
     /// Where the files of a run may lie.
-    pub fn places(&self, output_dir: &str, feature: Option<&str>) -> Places {
-        Places { root: self.dir.clone(), output_dir: PathBuf::from(output_dir), feature: feature.map(str::to_owned) }
+    pub fn run_dirs(&self, output_dir: &str, feature: Option<&str>) -> RunDirs {
+        RunDirs { root: self.dir.clone(), output_dir: PathBuf::from(output_dir), feature: feature.map(str::to_owned) }
     }
 }
 
@@ -233,11 +233,11 @@ fn real(path: &Path) -> PathBuf {
     path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_path_buf())
 }
 
-fn make_folder(path: &Path) -> Result<(), RootError> {
+fn create_dir(path: &Path) -> Result<(), RootError> {
     match std::fs::create_dir_all(path) {
         Ok(()) => Ok(()),
         Err(source) => Err(match path.ancestors().find(|path| path.symlink_metadata().is_ok() && !path.is_dir()) {
-            Some(other) => RootError::InTheWay { path: other.to_path_buf() },
+            Some(other) => RootError::PathOccupied { path: other.to_path_buf() },
             None => RootError::Unwritable { path: path.to_path_buf(), source },
         }),
     }
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_is_found_upwards_and_only_where_the_folder_is() {
+    fn the_root_is_the_nearest_ancestor_with_a_lockgate_directory() {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
         let deep = top.join("a/b/c");
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn preparing_keeps_state_out_of_git_and_changes_nothing_twice() {
+    fn preparing_keeps_state_out_of_git_and_is_idempotent() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         assert!(!root.folder().exists(), "naming a root makes nothing");
@@ -280,39 +280,39 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_way_is_named() {
+    fn a_file_that_occupies_the_path_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         std::fs::write(root.folder(), "").unwrap();
         let error = root.prepare().unwrap_err();
-        assert!(matches!(&error, RootError::InTheWay { path } if *path == root.folder()), "{error}");
+        assert!(matches!(&error, RootError::PathOccupied { path } if *path == root.folder()), "{error}");
         std::fs::remove_file(root.folder()).unwrap();
         std::os::unix::fs::symlink("nowhere", root.folder()).unwrap();
-        assert!(matches!(root.prepare(), Err(RootError::InTheWay { .. })));
+        assert!(matches!(root.prepare(), Err(RootError::PathOccupied { .. })));
         let error = Root::at(&folder.path().join("missing")).prepare().unwrap_err();
-        assert!(matches!(&error, RootError::NoFolder { .. }) && error.to_string().contains("--root"), "{error}");
+        assert!(matches!(&error, RootError::RootNotFound { .. }) && error.to_string().contains("--root"), "{error}");
     }
 
     #[test]
-    fn a_runs_folder_that_cannot_be_made_is_named() {
+    fn a_run_directory_that_cannot_be_created_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         root.prepare().unwrap();
         std::fs::write(root.folder().join("runs"), "").unwrap();
         let error = root.prepare_run(&RunId::new("abcdefgh")).unwrap_err();
-        assert!(matches!(&error, RootError::InTheWay { path } if *path == root.folder().join("runs")), "{error}");
+        assert!(matches!(&error, RootError::PathOccupied { path } if *path == root.folder().join("runs")), "{error}");
     }
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_folder_that_cannot_be_written_is_told_with_what_to_do() {
+    fn a_read_only_state_directory_is_reported_with_help() {
         // Nobody makes folders there, not even who may do everything.
         let error = Root::at(Path::new("/proc")).prepare().unwrap_err();
         assert!(matches!(&error, RootError::Unwritable { .. }) && error.to_string().contains("--root"), "{error}");
     }
 
     #[test]
-    fn files_of_a_run_lie_in_its_folder_and_each_attempt_has_its_own() {
+    fn run_files_are_in_the_run_directory_and_each_attempt_has_its_own() {
         let folder = tempfile::tempdir().unwrap();
         let (root, run) = (Root::at(folder.path()), RunId::new("abcdefgh"));
         root.prepare_run(&run).unwrap();
@@ -326,7 +326,7 @@ mod tests {
             Step::Gate { phase: &phase, iteration: 2, gate: &gate },
             Step::Gate { phase: &phase, iteration: 1, gate: &gate },
         ];
-        assert_eq!(root.log_file(&run, steps[0], 1), root.run_folder(&run).join("logs/build.2.task.lint.1.log"));
+        assert_eq!(root.log_file(&run, steps[0], 1), root.run_dir(&run).join("logs/build.2.task.lint.1.log"));
         let mut names = std::collections::BTreeSet::new();
         for step in steps {
             for attempt in 1..3 {
@@ -337,18 +337,18 @@ mod tests {
             }
         }
         assert_eq!(names.len(), 20);
-        let places = root.places(&root.default_output_dir(&run), None);
-        assert_eq!(places.output_path(), root.run_folder(&run).join("out"));
-        assert!(places.output_path().is_dir());
+        let run_dirs = root.run_dirs(&root.default_output_dir(&run), None);
+        assert_eq!(run_dirs.output_path(), root.run_dir(&run).join("out"));
+        assert!(run_dirs.output_path().is_dir());
     }
 
     #[test]
-    fn plain_ids_are_their_own_file_names() {
+    fn plain_ids_are_used_as_file_names() {
         assert_eq!(file_name("build-2_fast"), "build-2_fast");
     }
 
     #[test]
-    fn no_id_leads_out_or_meets_another() {
+    fn file_names_of_ids_are_unique_and_stay_inside() {
         let long = "x".repeat(300);
         let longer = "x".repeat(301);
         let ids = ["", ".", "..", "../..", "a/b", "a_b", "a.b", "A_b", "a\0b", "a~b", "ä", "Ä", &long, &longer];

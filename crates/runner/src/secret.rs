@@ -1,8 +1,8 @@
 //! Secrets: where their values come from, and how they are kept out of everything that is written down or shown.
 
-mod forms;
+mod encodings;
+mod escapes;
 mod masks;
-mod views;
 
 pub use masks::{Masker, Masks};
 
@@ -17,7 +17,7 @@ use tokio::process::Command;
 /// The longest value that a secret may have, in bytes.
 const LONGEST: usize = 64 * 1024;
 /// How long a command that gives a secret may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A value that only the tasks which name it may see. Its `Debug` form never shows the value.
 #[derive(Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl fmt::Debug for Secret {
 
 /// Why a secret has no value. No variant ever holds a part of the value.
 #[derive(Debug, thiserror::Error)]
-pub enum Unresolved {
+pub enum SecretError {
     /// The environment variable is not there.
     #[error(
         "secret {name:?}: the environment variable {variable:?} is not set; set it before starting Lockgate, \
@@ -89,7 +89,7 @@ pub enum Unresolved {
 impl Secret {
     /// Finds the value of a secret; without a source it is the environment variable of that name.
     /// Commands run in `dir`, and may use the terminal: they belong to the person who starts Lockgate, not to a task.
-    pub async fn resolve(name: &str, source: Option<&SecretSource>, dir: &Path) -> Result<Self, Unresolved> {
+    pub async fn resolve(name: &str, source: Option<&SecretSource>, dir: &Path) -> Result<Self, SecretError> {
         match source {
             None => Self::from_variable(name, name),
             Some(SecretSource::Env(variable)) => Self::from_variable(name, variable),
@@ -97,25 +97,25 @@ impl Secret {
         }
     }
 
-    fn from_variable(name: &str, variable: &str) -> Result<Self, Unresolved> {
+    fn from_variable(name: &str, variable: &str) -> Result<Self, SecretError> {
         let from = format!("the environment variable {variable:?}");
         match std::env::var_os(variable) {
-            None => Err(Unresolved::NotSet { name: name.into(), variable: variable.into() }),
+            None => Err(SecretError::NotSet { name: name.into(), variable: variable.into() }),
             Some(value) => match value.into_string() {
                 Ok(value) => Self::checked(name, value, from),
-                Err(_) => Err(Unresolved::NotText { name: name.into(), from }),
+                Err(_) => Err(SecretError::NotText { name: name.into(), from }),
             },
         }
     }
 
-    async fn from_command(name: &str, command: &str, dir: &Path) -> Result<Self, Unresolved> {
-        let failed = |problem: String| Unresolved::CommandFailed { name: name.into(), command: command.into(), problem };
+    async fn from_command(name: &str, command: &str, dir: &Path) -> Result<Self, SecretError> {
+        let failed = |problem: String| SecretError::CommandFailed { name: name.into(), command: command.into(), problem };
         let shell = default_shell();
         let mut started = Command::new(&shell.path);
         started.args(&shell.options).args(["-c", command]).current_dir(dir).stdin(Stdio::null()).kill_on_drop(true);
         let output = started.output();
-        let Output { status, stdout, stderr } = match tokio::time::timeout(PATIENCE, output).await {
-            Err(_) => return Err(failed(format!("did not end within {} seconds", PATIENCE.as_secs()))),
+        let Output { status, stdout, stderr } = match tokio::time::timeout(COMMAND_TIMEOUT, output).await {
+            Err(_) => return Err(failed(format!("did not end within {} seconds", COMMAND_TIMEOUT.as_secs()))),
             Ok(Err(error)) => return Err(failed(format!("could not be started: {error}"))),
             Ok(Ok(output)) => output,
         };
@@ -126,7 +126,7 @@ impl Secret {
             return Err(failed(format!("ended with {status}{colon}{said}")));
         }
         let from = format!("the command {command:?}");
-        let mut value = String::from_utf8(stdout).map_err(|_| Unresolved::NotText { name: name.into(), from: from.clone() })?;
+        let mut value = String::from_utf8(stdout).map_err(|_| SecretError::NotText { name: name.into(), from: from.clone() })?;
         if value.ends_with('\n') {
             value.pop();
             if value.ends_with('\r') {
@@ -136,14 +136,14 @@ impl Secret {
         Self::checked(name, value, from)
     }
 
-    fn checked(name: &str, value: String, from: String) -> Result<Self, Unresolved> {
+    fn checked(name: &str, value: String, from: String) -> Result<Self, SecretError> {
         let name = name.to_owned();
         if value.is_empty() {
-            Err(Unresolved::Empty { name, from })
+            Err(SecretError::Empty { name, from })
         } else if value.contains('\0') {
-            Err(Unresolved::NotText { name, from })
+            Err(SecretError::NotText { name, from })
         } else if value.len() > LONGEST {
-            Err(Unresolved::TooLong { name, from })
+            Err(SecretError::TooLong { name, from })
         } else {
             Ok(Self { name, value })
         }
@@ -154,18 +154,18 @@ impl Secret {
 mod tests {
     use super::*;
 
-    async fn resolve(source: SecretSource) -> Result<Secret, Unresolved> {
+    async fn resolve(source: SecretSource) -> Result<Secret, SecretError> {
         Secret::resolve("TOKEN", Some(&source), Path::new("/")).await
     }
 
     #[tokio::test]
-    async fn a_command_gives_its_output_less_the_last_line_break() {
+    async fn a_secret_command_returns_its_output_without_the_trailing_newline() {
         let secret = resolve(SecretSource::Command("printf 'one\\ntwo\\n\\n'".into())).await.unwrap();
         assert_eq!(secret, Secret { name: "TOKEN".into(), value: "one\ntwo\n".into() });
     }
 
     #[tokio::test]
-    async fn a_failing_command_says_how_it_ended_and_its_last_words() {
+    async fn a_failing_secret_command_reports_its_exit_status_and_last_lines() {
         let error =
             resolve(SecretSource::Command("echo hidden; echo not logged in >&2; exit 3".into())).await.unwrap_err().to_string();
         assert!(error.contains("exit status: 3: not logged in"), "{error}");
@@ -175,19 +175,19 @@ mod tests {
     #[tokio::test]
     async fn a_missing_variable_is_named() {
         let error = resolve(SecretSource::Env("LOCKGATE_NO_SUCH_VARIABLE".into())).await.unwrap_err();
-        assert!(matches!(error, Unresolved::NotSet { .. }));
+        assert!(matches!(error, SecretError::NotSet { .. }));
         assert!(error.to_string().contains("\"LOCKGATE_NO_SUCH_VARIABLE\" is not set"), "{error}");
     }
 
     #[tokio::test]
-    async fn a_variable_gives_its_value() {
+    async fn a_variable_returns_its_value() {
         let path = std::env::var("PATH").unwrap();
         assert_eq!(Secret::resolve("PATH", None, Path::new("/")).await.unwrap().value, path);
     }
 
     #[tokio::test]
     async fn an_empty_value_is_refused() {
-        assert!(matches!(resolve(SecretSource::Command("true".into())).await, Err(Unresolved::Empty { .. })));
+        assert!(matches!(resolve(SecretSource::Command("true".into())).await, Err(SecretError::Empty { .. })));
     }
 
     #[test]

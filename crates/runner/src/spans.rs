@@ -26,7 +26,7 @@ pub(crate) fn effect(run: &Span, effect: &Effect) -> Span {
         }
         Effect::When { key } => error_span!(parent: run, "when", address = %key.address()),
         Effect::Gaps { phase, iteration, round } => error_span!(parent: run, "gap_check", %phase, iteration, round),
-        Effect::Think { number, .. } => error_span!(parent: run, "agent_query", number),
+        Effect::QueryAgent { number, .. } => error_span!(parent: run, "agent_query", number),
         Effect::Finalize => error_span!(parent: run, "finalization"),
         Effect::Artifacts { key } => error_span!(parent: run, "artifacts", address = %key.address()),
         Effect::Wake { timer, .. } => error_span!(parent: run, "timer", id = %timer),
@@ -46,7 +46,7 @@ pub(crate) fn command(id: &RunId, kind: &CommandKind) -> Span {
         | CommandKind::Checked { .. }
         | CommandKind::WhenEvaluated { .. }
         | CommandKind::GapsChecked { .. }
-        | CommandKind::Thought { .. }
+        | CommandKind::AgentQueryAnswered { .. }
         | CommandKind::Finalized { .. }
         | CommandKind::SessionNamed { .. }
         | CommandKind::TakeOver { .. }
@@ -54,8 +54,8 @@ pub(crate) fn command(id: &RunId, kind: &CommandKind) -> Span {
         | CommandKind::ChangeAgent { .. }
         | CommandKind::ChangeAnswer(_)
         | CommandKind::TimerDue { .. }
-        | CommandKind::Look
-        | CommandKind::GivePresets { .. }
+        | CommandKind::Advance
+        | CommandKind::PresetAnswers { .. }
         | CommandKind::Interrupt { .. }
         | CommandKind::Cancel { .. }
         | CommandKind::RetryTask { .. }
@@ -73,7 +73,7 @@ pub(crate) fn outcome(kind: &CommandKind) -> (&'static str, Option<FailureKind>)
             TaskOutcome::Failed(failure) => ("failed", Some(failure.kind)),
             TaskOutcome::Again { .. } => ("to be repeated", None),
             TaskOutcome::Items(_) | TaskOutcome::Agents(_) => ("fanned out", None),
-            TaskOutcome::Thinks(_) => ("asks an agent", None),
+            TaskOutcome::QueriesAgent(_) => ("asks an agent", None),
             TaskOutcome::Asks(_) => ("asks a person", None),
             TaskOutcome::Unauthenticated { .. } => ("not authenticated", None),
             TaskOutcome::HandsOver(_) => ("handed over", None),
@@ -83,11 +83,11 @@ pub(crate) fn outcome(kind: &CommandKind) -> (&'static str, Option<FailureKind>)
             None => ("passed", None),
             Some(failure) => ("failed", Some(failure.kind)),
         },
-        CommandKind::Thought { text: Err(failure), .. } => ("failed", Some(failure.kind)),
+        CommandKind::AgentQueryAnswered { text: Err(failure), .. } => ("failed", Some(failure.kind)),
         CommandKind::Finalized { made: Err(_) } => ("failed", None),
         // It was no longer wanted.
-        CommandKind::Look => ("stopped", None),
-        CommandKind::Thought { text: Ok(_), .. }
+        CommandKind::Advance => ("stopped", None),
+        CommandKind::AgentQueryAnswered { text: Ok(_), .. }
         | CommandKind::Finalized { made: Ok(_) }
         | CommandKind::ConditionEvaluated { .. }
         | CommandKind::Shown { .. }
@@ -101,7 +101,7 @@ pub(crate) fn outcome(kind: &CommandKind) -> (&'static str, Option<FailureKind>)
         | CommandKind::ChangeAnswer(_)
         | CommandKind::TimerDue { .. }
         | CommandKind::Answer { .. }
-        | CommandKind::GivePresets { .. }
+        | CommandKind::PresetAnswers { .. }
         | CommandKind::Interrupt { .. }
         | CommandKind::Cancel { .. }
         | CommandKind::RetryTask { .. }

@@ -1,19 +1,19 @@
 //! From a workflow file to the beginning of a run: read, check, freeze.
 
-use crate::beside::Neighbours;
+use crate::includes::IncludeFiles;
 use crate::root::{self, Root};
-use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, IdSource, RunId};
 use lockgate_engine::run::command::Create;
-use lockgate_engine::run::event::{Created, FrozenFile, Preset};
+use lockgate_engine::run::event::{Created, FrozenFile, PresetAnswer};
 use lockgate_engine::spec::MAX_BYTES;
 use lockgate_engine::spec::problem::Problem;
 use lockgate_engine::spec::workflow::Workflow;
+use lockgate_engine::stored_value::StoredValue;
 use lockgate_engine::template::{self, Escape, TemplateError};
-use lockgate_formats::kind::{self, Format, ReadFile};
+use lockgate_formats::file_format::{self, Format, ReadFile};
 use lockgate_formats::plan;
-use lockgate_formats::plan::workflow::{PlanText, read_folder, summary_names};
+use lockgate_formats::plan::workflow::{PlanText, read_directory, summary_names};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// So many plans of a folder are read.
-const MOST_PLANS: usize = 500;
+const MAX_PLANS: usize = 500;
 
 /// A workflow file that was read.
 pub struct WorkflowFile {
@@ -36,7 +36,7 @@ pub struct WorkflowFile {
     /// What is wrong with it.
     pub problems: Vec<Problem>,
     /// The files beside it that belong to it, with their texts.
-    pub beside: BTreeMap<PathBuf, String>,
+    pub includes: BTreeMap<PathBuf, String>,
     /// Plans of a directory that are done and so are not part of it.
     pub skipped: Vec<String>,
 }
@@ -65,7 +65,7 @@ impl DonePlans {
 
 /// Why a file could not be read at all.
 #[derive(Debug, thiserror::Error)]
-pub enum FileError {
+pub enum WorkflowFileError {
     /// The operating system says no.
     #[error("{} cannot be read: {source}", path.display())]
     Unreadable {
@@ -112,64 +112,64 @@ fn all_done(path: &Path, count: usize) -> String {
 }
 
 /// Reads a text that is no longer than a workflow file may be.
-pub fn read_text(path: &Path) -> Result<String, FileError> {
-    let unreadable = |source| FileError::Unreadable { path: path.to_owned(), source };
+pub fn read_text(path: &Path) -> Result<String, WorkflowFileError> {
+    let unreadable = |source| WorkflowFileError::Unreadable { path: path.to_owned(), source };
     let file = std::fs::File::open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
     if metadata.is_dir() {
-        return Err(FileError::Folder { path: path.to_owned() });
+        return Err(WorkflowFileError::Folder { path: path.to_owned() });
     }
     let bytes = metadata.len();
     if bytes > MAX_BYTES as u64 {
-        return Err(FileError::TooLarge { path: path.to_owned(), bytes });
+        return Err(WorkflowFileError::TooLarge { path: path.to_owned(), bytes });
     }
     let mut text = Vec::new();
     file.take(MAX_BYTES as u64 + 1).read_to_end(&mut text).map_err(unreadable)?;
-    String::from_utf8(text).map_err(|_| FileError::NotText { path: path.to_owned() })
+    String::from_utf8(text).map_err(|_| WorkflowFileError::NotText { path: path.to_owned() })
 }
 
 /// Reads and checks a workflow file of any kind, or the plans of a folder.
-pub fn read_workflow(path: &Path) -> Result<WorkflowFile, FileError> {
+pub fn read_workflow(path: &Path) -> Result<WorkflowFile, WorkflowFileError> {
     read_workflow_with(path, &DonePlans::Skip)
 }
 
 /// The same, with a choice of the plans of a directory that are done.
-pub fn read_workflow_with(path: &Path, done: &DonePlans) -> Result<WorkflowFile, FileError> {
+pub fn read_workflow_with(path: &Path, done: &DonePlans) -> Result<WorkflowFile, WorkflowFileError> {
     if path.is_dir() {
         return read_plans(path, done);
     }
     let source = read_text(path)?;
-    let mut neighbours = Neighbours::of(path);
+    let mut include_files = IncludeFiles::of(path);
     // Nothing in it tells what it is to be.
     let is_plan_to_be = source.trim().is_empty() && path.extension().is_some_and(|extension| extension == "md");
     let ReadFile { format, read } = match is_plan_to_be {
         true => ReadFile { format: Format::Plan, read: plan::workflow::read_workflow(&source) },
-        false => kind::read_beside(&source, &mut neighbours),
+        false => file_format::read_with_includes(&source, &mut include_files),
     };
-    let beside = neighbours.into_read();
+    let includes = include_files.into_read();
     let (path, skipped) = (path.to_owned(), Vec::new());
-    Ok(WorkflowFile { path, format, source, workflow: read.workflow, problems: read.problems, beside, skipped })
+    Ok(WorkflowFile { path, format, source, workflow: read.workflow, problems: read.problems, includes, skipped })
 }
 
 /// Reads and checks the plans of a folder; other files there are passed over.
-fn read_plans(folder: &Path, done: &DonePlans) -> Result<WorkflowFile, FileError> {
-    let unreadable = |source| FileError::Unreadable { path: folder.to_owned(), source };
+fn read_plans(folder: &Path, done: &DonePlans) -> Result<WorkflowFile, WorkflowFileError> {
+    let unreadable = |source| WorkflowFileError::Unreadable { path: folder.to_owned(), source };
     let mut found: Vec<(String, String)> = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
         let Some(name) = path.file_name().and_then(|name| name.to_str()).filter(|name| name.ends_with(".md")) else { continue };
-        if found.len() >= MOST_PLANS || !path.is_file() {
+        if found.len() >= MAX_PLANS || !path.is_file() {
             continue;
         }
         let text = read_text(&path)?;
         // Summaries of plans begin like plans, and have no tasks.
         let has_tasks = || text.lines().any(|line| line.trim_start().starts_with("<task"));
-        if kind::detect(&text) == Format::Plan && (has_tasks() || name.ends_with("PLAN.md")) {
+        if file_format::detect(&text) == Format::Plan && (has_tasks() || name.ends_with("PLAN.md")) {
             found.push((name.to_owned(), text));
         }
     }
     if found.is_empty() {
-        return Err(FileError::Folder { path: folder.to_owned() });
+        return Err(WorkflowFileError::Folder { path: folder.to_owned() });
     }
     found.sort();
     let is_done = |name: &str, source: &str| {
@@ -179,22 +179,22 @@ fn read_plans(folder: &Path, done: &DonePlans) -> Result<WorkflowFile, FileError
         found.iter().map(|(name, source)| PlanText { name, source, is_done: is_done(name, source) }).collect();
     let skipped: Vec<String> = texts.iter().filter(|plan| plan.is_done).map(|plan| plan.name.to_owned()).collect();
     if skipped.len() == found.len() {
-        return Err(FileError::AllDone { path: folder.to_owned(), count: skipped.len() });
+        return Err(WorkflowFileError::AllDone { path: folder.to_owned(), count: skipped.len() });
     }
     let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let name = absolute.file_name().map_or_else(|| "plans".to_owned(), |name| name.to_string_lossy().into_owned());
-    let read = read_folder(&name, &texts);
+    let read = read_directory(&name, &texts);
     found.retain(|(name, _)| !skipped.contains(name));
     // The folder itself stands for which plans there are.
     let source = found.iter().fold(String::new(), |names, (name, _)| names + name + "\n");
-    let beside = found.into_iter().map(|(name, text)| (folder.join(name), text)).collect();
+    let includes = found.into_iter().map(|(name, text)| (folder.join(name), text)).collect();
     let (path, format) = (folder.to_owned(), Format::Plan);
-    Ok(WorkflowFile { path, format, source, workflow: read.workflow, problems: read.problems, beside, skipped })
+    Ok(WorkflowFile { path, format, source, workflow: read.workflow, problems: read.problems, includes, skipped })
 }
 
 /// What a run begins with, beside its workflow.
 #[derive(Clone, Debug, Default)]
-pub struct Beginning {
+pub struct StartOptions {
     /// What it is about.
     pub feature: Option<String>,
     /// Flags, with or without their dashes.
@@ -202,7 +202,7 @@ pub struct Beginning {
     /// Values that go before those of the workflow.
     pub vars: BTreeMap<String, Value>,
     /// Answers in advance.
-    pub presets: Vec<Preset>,
+    pub presets: Vec<PresetAnswer>,
     /// Whether it is left to whichever process drives in the background.
     pub detached: bool,
     /// The command of the agent that works whatever else is configured.
@@ -240,9 +240,9 @@ pub fn prepare(
     seed: [u8; 16],
     file: &WorkflowFile,
     workflow: Workflow,
-    beginning: Beginning,
+    start_options: StartOptions,
 ) -> Result<Prepared, OutputDirError> {
-    Frozen::new(root, file, workflow).prepare(root, driver, seed, beginning)
+    Frozen::new(root, file, workflow).prepare(root, driver, seed, start_options)
 }
 
 /// A workflow that many runs can begin with.
@@ -266,7 +266,7 @@ impl Frozen {
         let definition = Digest::of(&bytes);
         let mut files = Vec::new();
         let mut values = vec![(definition, bytes)];
-        let texts = std::iter::once((&file.path, &file.source)).chain(&file.beside);
+        let texts = std::iter::once((&file.path, &file.source)).chain(&file.includes);
         for (path, text) in texts {
             let text = text.clone().into_bytes();
             files.push(FrozenFile { path: shown_path(root, path), digest: Digest::of(&text) });
@@ -296,34 +296,34 @@ impl Frozen {
         root: &Root,
         driver: &DriverId,
         seed: [u8; 16],
-        beginning: Beginning,
+        start_options: StartOptions,
     ) -> Result<Prepared, OutputDirError> {
         let run = RunId::new(IdSource::new(seed).next_id());
         let workflow = self.workflow.clone();
         let mut given = self.vars.clone();
-        given.extend(beginning.vars);
+        given.extend(start_options.vars);
         let mut values = self.values.clone();
         let mut vars = BTreeMap::new();
         for (name, value) in &given {
-            let (datum, stored) = Datum::keep(value);
+            let (stored_value, stored) = StoredValue::keep(value);
             values.extend(stored);
-            vars.insert(name.clone(), datum);
+            vars.insert(name.clone(), stored_value);
         }
-        let flags: Vec<String> = beginning.flags.iter().map(|flag| flag.trim_start_matches('-').to_owned()).collect();
+        let flags: Vec<String> = start_options.flags.iter().map(|flag| flag.trim_start_matches('-').to_owned()).collect();
         let output_dir = match &workflow.output_dir {
             None => root.default_output_dir(&run),
-            Some(template) => output_dir(template, &run, &workflow.name, &given, beginning.feature.as_deref(), &flags)?,
+            Some(template) => output_dir(template, &run, &workflow.name, &given, start_options.feature.as_deref(), &flags)?,
         };
         let created = Created {
             files: self.files.clone(),
-            feature: beginning.feature,
+            feature: start_options.feature,
             flags,
             vars,
-            detached: beginning.detached,
-            agent: beginning.agent,
+            detached: start_options.detached,
+            agent: start_options.agent,
             ..Created::new(run, self.definition, output_dir, driver.clone())
         };
-        let create = Create { created, presets: beginning.presets };
+        let create = Create { created, presets: start_options.presets };
         Ok(Prepared { create, workflow, values })
     }
 }
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn the_output_directory_may_name_what_is_known_before_the_run_begins() {
+    fn the_output_directory_template_may_use_values_known_before_the_run_starts() {
         assert_eq!(
             filled("o/{{feature.name}}/{{run}}/{{workflow.name}}/{{vars.source}}/{{flags[0]}}").unwrap(),
             "o/feature/r1/build/src/fast"
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_directory_that_cannot_be_filled_in_says_what_was_probably_meant() {
+    fn an_invalid_output_directory_template_gives_a_suggestion() {
         let told = filled("o/{{vars.sorce}}").unwrap_err().to_string();
         assert_eq!(told, "output_dir cannot be filled in: `vars.sorce` is not known here: did you mean `vars.source`?");
         assert!(matches!(filled("../x"), Err(OutputDirError::Outside(_))));
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_no_workflow_file_and_is_named_as_such() {
+    fn a_directory_given_as_a_workflow_file_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let Err(error) = read_workflow(folder.path()) else { panic!("a folder was read") };
         assert!(error.to_string().ends_with("cannot be read: it is a folder; name the workflow file in it"), "{error}");

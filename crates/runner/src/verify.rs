@@ -6,19 +6,19 @@ use lockgate_engine::id::{HoldId, RunId, TimerId};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::history::{HistoryError, created};
 use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
-use lockgate_store::{Finding, Fold, Store, StoreError, StoredRun, verify_run, verify_store};
+use lockgate_store::{Finding, MaterializedState, Store, StoreError, StoredRun, verify_run, verify_store};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many commits are read at once.
-const COMMITS_AT_ONCE: usize = 10_000;
+const COMMIT_PAGE: usize = 10_000;
 /// How many runs are read at once.
-const RUNS_AT_ONCE: usize = 100;
+const RUN_PAGE: usize = 100;
 
 /// Verifies one run: its chain, its values, its folded state and its index rows. Gives nothing when there is no such run.
 pub async fn verify_one(store: &dyn Store, run: &RunId) -> Result<Option<Vec<Finding>>, StoreError> {
     let Some(mut findings) = verify_run(store, run).await? else { return Ok(None) };
     match store.stored_run(run).await {
-        Ok(Some(stored)) => findings.extend(derive_again(store, &stored).await?),
+        Ok(Some(stored)) => findings.extend(rederive(store, &stored).await?),
         Ok(None) => {}
         // It was found already, and whatever else was found is worth being told.
         Err(StoreError::Corrupt(_)) if !findings.is_empty() => {}
@@ -32,14 +32,14 @@ pub async fn verify_all(store: &dyn Store) -> Result<Vec<Finding>, StoreError> {
     let mut findings = verify_store(store).await?;
     let mut after = None;
     loop {
-        let runs = match store.scan_runs(after, RUNS_AT_ONCE).await {
+        let runs = match store.scan_runs(after, RUN_PAGE).await {
             Ok(runs) => runs,
             // It was found already, and whatever else was found is worth being told.
             Err(StoreError::Corrupt(_)) if !findings.is_empty() => return Ok(findings),
             Err(other) => return Err(other),
         };
         for stored in &runs {
-            findings.extend(derive_again(store, stored).await?);
+            findings.extend(rederive(store, stored).await?);
         }
         match runs.last() {
             Some(last) => after = Some(last.place),
@@ -62,7 +62,7 @@ impl Expected {
         self.row = rows.run.or(self.row.take());
         self.holds.extend(rows.holds.into_iter().map(|row| (row.hold.clone(), row)));
         self.timers.extend(rows.timers.into_iter().map(|row| (row.timer.clone(), row)));
-        for timer in rows.timers_gone {
+        for timer in rows.timers_removed {
             self.timers.remove(&timer);
         }
         self.refers_to.extend(rows.refers_to);
@@ -70,7 +70,7 @@ impl Expected {
 }
 
 /// Replays a run from its first commit and compares what is stored beside the history with what follows from it.
-async fn derive_again(store: &dyn Store, stored: &StoredRun) -> Result<Vec<Finding>, StoreError> {
+async fn rederive(store: &dyn Store, stored: &StoredRun) -> Result<Vec<Finding>, StoreError> {
     let run = &stored.row.run;
     let finding = |place: &str, problem: String| Finding { run: Some(run.clone()), place: place.to_owned(), problem };
     let mut findings = Vec::new();
@@ -78,7 +78,7 @@ async fn derive_again(store: &dyn Store, stored: &StoredRun) -> Result<Vec<Findi
     let mut state: Option<Run> = None;
     loop {
         let version = state.as_ref().map_or(0, |state| state.version);
-        let commits = match store.commits(run, version, COMMITS_AT_ONCE).await {
+        let commits = match store.commits(run, version, COMMIT_PAGE).await {
             Ok(commits) => commits,
             Err(StoreError::Corrupt(detail)) => {
                 findings.push(finding("the commits", detail));
@@ -92,7 +92,7 @@ async fn derive_again(store: &dyn Store, stored: &StoredRun) -> Result<Vec<Findi
         for commit in &commits {
             let applied = match &mut state {
                 Some(state) => crate::load::apply(store, state, commit).await.map_err(ReplayError::from),
-                None => begin(store, run, commit).await.map(|(begun, rows)| {
+                None => start(store, run, commit).await.map(|(begun, rows)| {
                     state = Some(begun);
                     rows
                 }),
@@ -104,14 +104,18 @@ async fn derive_again(store: &dyn Store, stored: &StoredRun) -> Result<Vec<Findi
                     return Ok(findings);
                 }
             }
-            let fold = stored.fold.as_ref().filter(|fold| fold.version == commit.version);
-            if let (Some(fold), Some(state)) = (fold, &state) {
-                findings.extend(compare_fold(fold, state).map(|problem| finding("folded state", problem)));
+            let materialized = stored.materialized.as_ref().filter(|materialized| materialized.version == commit.version);
+            if let (Some(materialized), Some(state)) = (materialized, &state) {
+                findings.extend(compare_state(materialized, state).map(|problem| finding("folded state", problem)));
             }
         }
     }
-    if let Some(fold) = stored.fold.as_ref().filter(|fold| state.as_ref().is_none_or(|state| fold.version > state.version)) {
-        findings.push(finding("folded state", format!("it is of commit {}, which is not there", fold.version)));
+    if let Some(materialized) = stored
+        .materialized
+        .as_ref()
+        .filter(|materialized| state.as_ref().is_none_or(|state| materialized.version > state.version))
+    {
+        findings.push(finding("folded state", format!("it is of commit {}, which is not there", materialized.version)));
     }
     compare("row in the list of runs", expected.row.as_ref(), Some(&stored.row), &finding, &mut findings);
     let holds: BTreeMap<_, _> = stored.holds.iter().map(|row| (row.hold.clone(), row.clone())).collect();
@@ -134,10 +138,10 @@ enum ReplayError {
     Load(#[from] LoadError),
 }
 
-async fn begin(
+async fn start(
     store: &dyn Store,
     run: &RunId,
-    first: &lockgate_engine::run::commit::Sealed,
+    first: &lockgate_engine::run::hash_chain::SealedCommit,
 ) -> Result<(Run, IndexRows), ReplayError> {
     let (created, _) = created(first)?;
     let workflow = definition(store, run, created.definition).await?;
@@ -145,8 +149,8 @@ async fn begin(
     Ok(Run::first_from(first, workflow, base)?)
 }
 
-fn compare_fold(fold: &Fold, state: &Run) -> Option<String> {
-    let read = Run::from_bytes(&fold.state).and_then(|mut read| {
+fn compare_state(materialized: &MaterializedState, state: &Run) -> Option<String> {
+    let read = Run::from_bytes(&materialized.state).and_then(|mut read| {
         read.attach(state.workflow.clone())?;
         Ok(read)
     });

@@ -1,10 +1,10 @@
 //! Git worktrees of runs and tasks: where they lie, on which branch, and how they come into being.
 
-mod forked;
-mod kept;
+mod existing;
+mod fork;
 
-pub use forked::Branched;
-pub use kept::{Kept, NotMerged, kept, merge, remove, tidy};
+pub use existing::{ExistingWorktree, NotMerged, existing, merge, remove, remove_unused};
+pub use fork::ForkBranches;
 
 use crate::git::{GitError, git, git_command, outcome};
 use crate::process::{Stop, run_locked};

@@ -7,8 +7,8 @@ use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{HoldKind, HoldState};
 use lockgate_engine::id::{HoldId, RunId};
 use lockgate_engine::run::Status;
-use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::event::RunKind;
+use lockgate_engine::run::hash_chain::SealedCommit;
 use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow};
 use lockgate_engine::time::Timestamp;
 use lockgate_store::{Append, HoldFilter, Page, SqliteStore, Store};
@@ -38,10 +38,10 @@ fn append(run: &RunId, version: u64) -> Append {
         expected: version - 1,
         epoch: None,
         claim: None,
-        commit: Sealed { version, payload: vec![1; PAYLOAD], hash: Digest::ZERO },
+        commit: SealedCommit { version, payload: vec![1; PAYLOAD], hash: Digest::ZERO },
         values: Vec::new(),
         index: IndexRows { run: (version == 1).then_some(row), ..IndexRows::default() },
-        fold: None,
+        materialized: None,
     }
 }
 

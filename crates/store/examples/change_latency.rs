@@ -3,7 +3,7 @@
 //! Two stores in this program are two processes to each other. The time counts from when the commit is durable.
 #![expect(clippy::print_stdout, reason = "it is a program that prints what it measured")]
 
-use lockgate_store::conformance::Scribe;
+use lockgate_store::conformance::HistoryWriter;
 use lockgate_store::{PostgresStore, SqliteStore, Store};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ fn main() {
 }
 
 async fn measure(writer: &Arc<dyn Store>, waiter: &Arc<dyn Store>) -> Vec<Duration> {
-    let mut scribe = Scribe::new(&format!("run{:08x}", std::process::id()));
+    let mut scribe = HistoryWriter::new(&format!("run{:08x}", std::process::id()));
     scribe.write(&**writer, "one").await;
     let mut took = Vec::new();
     for _ in 0..COMMITS {

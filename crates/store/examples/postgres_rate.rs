@@ -6,8 +6,8 @@
 
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::commit::Sealed;
-use lockgate_store::conformance::{Scribe, run_row};
+use lockgate_engine::run::hash_chain::SealedCommit;
+use lockgate_store::conformance::{HistoryWriter, run_row};
 use lockgate_store::postgres::server::server;
 use lockgate_store::{Append, PostgresStore, Store};
 use std::time::{Duration, Instant};
@@ -18,10 +18,10 @@ const COMMITS: u32 = 500;
 const MANY: u32 = 32;
 
 fn append(run: &RunId, version: u64) -> Append {
-    let mut append = Scribe::new("none").next("");
+    let mut append = HistoryWriter::new("none").next("");
     append.run = run.clone();
     append.expected = version - 1;
-    append.commit = Sealed { version, payload: vec![1; 260], hash: Digest::ZERO };
+    append.commit = SealedCommit { version, payload: vec![1; 260], hash: Digest::ZERO };
     append.index.run = (version == 1).then(|| run_row(run));
     append
 }

@@ -6,42 +6,42 @@ use crate::sqlite::SqliteStore;
 use crate::store::{Append, Future, Store, StoredRun};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::commit::Sealed;
+use lockgate_engine::run::hash_chain::SealedCommit;
 use lockgate_engine::run::index::IndexRows;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// How many runs and commits are read at once.
-const RUNS_AT_ONCE: usize = 100;
-const COMMITS_AT_ONCE: usize = 1000;
+const RUN_PAGE: usize = 100;
+const COMMIT_PAGE: usize = 1000;
 
 /// What a store held at one moment, whatever has been committed since.
-pub(crate) trait Moment: Send + Sync {
+pub(crate) trait ReadSnapshot: Send + Sync {
     /// Runs with all that is stored of them beside their commits, after a place, in order.
     fn scan_runs(&self, after: Option<i64>, limit: usize) -> Future<'_, Result<Vec<StoredRun>, StoreError>>;
     /// The commits of a run after version `after`, in order, at most `limit`.
-    fn commits<'a>(&'a self, run: &'a RunId, after: u64, limit: usize) -> Future<'a, Result<Vec<Sealed>, StoreError>>;
+    fn commits<'a>(&'a self, run: &'a RunId, after: u64, limit: usize) -> Future<'a, Result<Vec<SealedCommit>, StoreError>>;
     /// Stored values by their digests, each where it is known.
     fn values<'a>(&'a self, digests: &'a [Digest]) -> Future<'a, Result<Vec<Option<Vec<u8>>>, StoreError>>;
 }
 
 /// Copies the runs of a store into a new database file, with all that belongs to them, but for who drives them. For stores that have no quicker
 /// way.
-pub(crate) async fn copy_runs(store: &dyn Moment, file: &Path) -> Result<(), StoreError> {
-    require_folder(file)?;
-    let folder = beside(file);
+pub(crate) async fn copy_runs(store: &dyn ReadSnapshot, file: &Path) -> Result<(), StoreError> {
+    require_dir(file)?;
+    let folder = temporary_name(file);
     let copied = copy_into(store, &folder).await;
     let placed = copied.and_then(|()| put_in_place(&folder.join("lockgate.db"), file));
     cleanup::remove_dir(&folder);
     placed
 }
 
-async fn copy_into(store: &dyn Moment, folder: &Path) -> Result<(), StoreError> {
+async fn copy_into(store: &dyn ReadSnapshot, folder: &Path) -> Result<(), StoreError> {
     let copy = SqliteStore::open(folder)?;
     let mut after = None;
     loop {
-        let runs = store.scan_runs(after, RUNS_AT_ONCE).await?;
+        let runs = store.scan_runs(after, RUN_PAGE).await?;
         let Some(last) = runs.last() else { return Ok(()) };
         after = Some(last.place);
         // Together, so that the appends of many runs share a transaction.
@@ -49,7 +49,7 @@ async fn copy_into(store: &dyn Moment, folder: &Path) -> Result<(), StoreError> 
     }
 }
 
-async fn copy_run(store: &dyn Moment, stored: &StoredRun, copy: &SqliteStore) -> Result<(), StoreError> {
+async fn copy_run(store: &dyn ReadSnapshot, stored: &StoredRun, copy: &SqliteStore) -> Result<(), StoreError> {
     let run = &stored.row.run;
     let found = store.values(&stored.refers_to).await?;
     let mut values: Vec<_> =
@@ -58,12 +58,12 @@ async fn copy_run(store: &dyn Moment, stored: &StoredRun, copy: &SqliteStore) ->
         run: Some(stored.row.clone()),
         holds: stored.holds.clone(),
         timers: stored.timers.clone(),
-        timers_gone: Vec::new(),
+        timers_removed: Vec::new(),
         refers_to: stored.refers_to.clone(),
     });
     let mut after = 0;
     loop {
-        let commits = store.commits(run, after, COMMITS_AT_ONCE).await?;
+        let commits = store.commits(run, after, COMMIT_PAGE).await?;
         let Some(last) = commits.last() else { return Ok(()) };
         after = last.version;
         for commit in commits {
@@ -72,7 +72,11 @@ async fn copy_run(store: &dyn Moment, stored: &StoredRun, copy: &SqliteStore) ->
                 expected: commit.version.saturating_sub(1),
                 epoch: None,
                 claim: None,
-                fold: stored.fold.as_ref().filter(|fold| fold.version == commit.version).map(|fold| fold.state.clone()),
+                materialized: stored
+                    .materialized
+                    .as_ref()
+                    .filter(|materialized| materialized.version == commit.version)
+                    .map(|materialized| materialized.state.clone()),
                 commit,
                 values: std::mem::take(&mut values),
                 index: index.take().unwrap_or_default(),
@@ -92,7 +96,7 @@ fn broken(run: &RunId, error: AppendError) -> StoreError {
 }
 
 /// Says when the folder that a file is to lie in is not there.
-pub(crate) fn require_folder(file: &Path) -> Result<(), StoreError> {
+pub(crate) fn require_dir(file: &Path) -> Result<(), StoreError> {
     match file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
         Some(folder) => Err(StoreError::Io(format!("there is no folder {}; make it, or name another", folder.display()))),
         None => Ok(()),
@@ -100,7 +104,7 @@ pub(crate) fn require_folder(file: &Path) -> Result<(), StoreError> {
 }
 
 /// A name beside a file for what is not complete yet.
-pub(crate) fn beside(file: &Path) -> PathBuf {
+pub(crate) fn temporary_name(file: &Path) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(format!(".new-{:016x}", rand::random::<u64>()));
     file.with_file_name(name)

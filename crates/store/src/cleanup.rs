@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_and_directories_are_removed_and_missing_ones_are_passed_over() {
+    fn files_and_directories_are_removed_and_missing_ones_are_skipped() {
         let dir = tempfile::tempdir().unwrap();
         let (file, folder) = (dir.path().join("file"), dir.path().join("folder"));
         fs::write(&file, "").unwrap();

@@ -42,7 +42,7 @@ pub enum StoreError {
     Gone(PathBuf),
     /// There is no database.
     #[error("there is no {}; is this the right folder? `lockgate run` makes one", .0.display())]
-    NotThere(PathBuf),
+    NotFound(PathBuf),
     /// It may or may not have been recorded.
     #[error("it is not known whether this was recorded: {0}; look at the run before you do it again")]
     OutcomeUnknown(String),

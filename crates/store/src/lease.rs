@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_counts_from_the_moment_before_the_renewal_was_sent() {
+    fn a_lease_counts_from_before_the_renewal_was_sent() {
         let (lease, seconds) = lease();
         assert!(!lease.holds(0) && lease.has_lapsed(0), "it is not granted yet");
         let sent = lease.now();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_waits_learns_that_the_lease_ends_and_that_it_is_granted_again() {
+    async fn waiters_are_notified_when_the_lease_ends_and_when_it_is_granted_again() {
         let start = tokio::time::Instant::now();
         let lease = Lease::new(Duration::from_secs(15), move || Duration::from_secs(1) + start.elapsed());
         lease.renewed(lease.now());

@@ -8,21 +8,21 @@
 //! | [`postgres`] | the store in a PostgreSQL database, for many machines: one lease per driver |
 //! | [`memory`] | the same behaviour without a disk, with faults on request, for tests and simulation |
 //! | [`lease`] | how long a process may rely on what it claimed, by its own clock |
-//! | `feed` | one source of changes per process, any number of waiters |
+//! | `change_feed` | one source of changes per process, any number of waiters |
 //! | [`cleanup`] | removing files and ending threads that are no longer needed |
 //! | [`backup`] | copies of a store in a file |
 //! | [`verify`] | finds what was changed or lost in a store |
 //! | [`conformance`] | the claims that every backend is tested against |
 
 pub mod backup;
+mod change_feed;
 pub mod cleanup;
+mod column_codes;
 #[doc(hidden)]
 pub mod conformance;
 pub mod error;
-mod feed;
 pub mod lease;
 pub mod memory;
-mod number;
 pub mod postgres;
 pub mod sqlite;
 pub mod store;
@@ -34,7 +34,7 @@ pub use memory::{Fault, MemoryStore};
 pub use postgres::PostgresStore;
 pub use sqlite::{Settings, SqliteStore};
 pub use store::{
-    Append, Cursor, DriverInfo, Fold, Future, HoldFilter, ListedHold, ListedRun, Loaded, Missing, Orphan, Page, Store,
-    StoredCommit, StoredRun, StoredValue, Unreferred,
+    Append, Cursor, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, MaterializedState, Missing, Orphan, Page,
+    Store, StoredCommit, StoredRun, StoredValue, Unreferenced,
 };
 pub use verify::{Finding, verify_run, verify_store};

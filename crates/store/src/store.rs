@@ -4,7 +4,7 @@ use crate::error::{AppendError, ClaimError, StoreError};
 use crate::lease::Lease;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, RunId};
-use lockgate_engine::run::commit::Sealed;
+use lockgate_engine::run::hash_chain::SealedCommit;
 use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
 use lockgate_engine::time::Timestamp;
 use std::path::PathBuf;
@@ -24,32 +24,32 @@ pub struct Append {
     /// The store's own driver, which claims the run with this commit; then there is no epoch yet. A run that a live process drives is not taken.
     pub claim: Option<DriverId>,
     /// The commit; its version is `expected` + 1.
-    pub commit: Sealed,
+    pub commit: SealedCommit,
     /// Values to be stored by their digests.
     pub values: Vec<(Digest, Vec<u8>)>,
     /// The index rows that the commit changes; a new run brings its own row.
     pub index: IndexRows,
     /// The folded state after this commit, when it is to be kept.
-    pub fold: Option<Vec<u8>>,
+    pub materialized: Option<Vec<u8>>,
 }
 
 /// A run as it is stored: its newest folded state and the commits after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded {
     /// The folded state, where one is kept.
-    pub fold: Option<Fold>,
+    pub materialized: Option<MaterializedState>,
     /// The hash that the first of `commits` follows: of the commit that the fold ends with, or [`Digest::ZERO`].
     pub before: Digest,
     /// The commits after the fold, or all.
-    pub commits: Vec<Sealed>,
+    pub commits: Vec<SealedCommit>,
 }
 
 impl Loaded {
     /// Version and hash of the last commit: what the next one follows.
     pub fn head(&self) -> (u64, Digest) {
-        match (self.commits.last(), &self.fold) {
+        match (self.commits.last(), &self.materialized) {
             (Some(last), _) => (last.version, last.hash),
-            (None, Some(fold)) => (fold.version, self.before),
+            (None, Some(materialized)) => (materialized.version, self.before),
             (None, None) => (0, self.before),
         }
     }
@@ -57,7 +57,7 @@ impl Loaded {
 
 /// A folded state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fold {
+pub struct MaterializedState {
     /// The version of the last commit that is in it.
     pub version: u64,
     /// The state.
@@ -157,7 +157,7 @@ pub struct StoredCommit {
     /// Its run; absent where the store knows no run that it could belong to.
     pub run: Option<RunId>,
     /// The commit.
-    pub commit: Sealed,
+    pub commit: SealedCommit,
 }
 
 /// A stored value, for verification.
@@ -181,7 +181,7 @@ pub struct StoredRun {
     /// The epoch of that driver's claim.
     pub epoch: u64,
     /// Its folded state.
-    pub fold: Option<Fold>,
+    pub materialized: Option<MaterializedState>,
     /// Its holds, in the order in which they were first opened.
     pub holds: Vec<HoldRow>,
     /// Its timers, ordered by their ids.
@@ -192,7 +192,7 @@ pub struct StoredRun {
 
 /// Stored values that no run refers to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unreferred {
+pub struct Unreferenced {
     /// How many there are.
     pub count: u64,
     /// How many bytes they have in all.
@@ -255,7 +255,7 @@ pub trait Store: Send + Sync {
     fn load(&self, run: &RunId) -> Future<'_, Result<Option<Loaded>, StoreError>>;
 
     /// The commits of a run after version `after`, in order, at most `limit`.
-    fn commits(&self, run: &RunId, after: u64, limit: usize) -> Future<'_, Result<Vec<Sealed>, StoreError>>;
+    fn commits(&self, run: &RunId, after: u64, limit: usize) -> Future<'_, Result<Vec<SealedCommit>, StoreError>>;
 
     /// Stored values by their digests, each where it is known.
     fn values(&self, digests: &[Digest]) -> Future<'_, Result<Vec<Option<Vec<u8>>>, StoreError>>;
@@ -373,11 +373,11 @@ pub trait Store: Send + Sync {
         Ok(())
     }
 
-    /// What [`Store::remove_unreferred_values`] would remove.
-    fn unreferred_values(&self) -> Future<'_, Result<Unreferred, StoreError>>;
+    /// What [`Store::remove_unreferenced_values`] would remove.
+    fn unreferenced_values(&self) -> Future<'_, Result<Unreferenced, StoreError>>;
 
     /// Removes the values that no run refers to, all at once, and says what that was.
-    fn remove_unreferred_values(&self) -> Future<'_, Result<Unreferred, StoreError>>;
+    fn remove_unreferenced_values(&self) -> Future<'_, Result<Unreferenced, StoreError>>;
 
     /// Writes a copy of all runs into a new database file, as of one moment, while others go on; a file that is there already is an error.
     /// The copy is a database as [`crate::SqliteStore`] has it, whatever this store is.

@@ -7,7 +7,7 @@ use crate::error::StoreError;
 use crate::store::{Missing, Orphan, Store, StoredRun};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::commit::Sealed;
+use lockgate_engine::run::hash_chain::SealedCommit;
 use std::collections::BTreeMap;
 
 /// How many rows are read at once.
@@ -34,14 +34,14 @@ impl Finding {
 
 /// Follows the commits of one run from the first on.
 #[derive(Debug)]
-pub struct Chain {
+pub struct HashChain {
     run: RunId,
     version: u64,
     hash: Digest,
     next_seq: Option<u64>,
 }
 
-impl Chain {
+impl HashChain {
     /// Nothing has been seen of the run yet.
     pub fn new(run: RunId) -> Self {
         Self { run, version: 0, hash: Digest::ZERO, next_seq: Some(1) }
@@ -53,7 +53,7 @@ impl Chain {
     }
 
     /// Looks at the next commit that is stored, and tells what is wrong with it.
-    pub fn follow(&mut self, commit: &Sealed, findings: &mut Vec<Finding>) {
+    pub fn check_next(&mut self, commit: &SealedCommit, findings: &mut Vec<Finding>) {
         let place = format!("commit {}", commit.version);
         let mut find = |problem: String| findings.push(Finding::new(Some(&self.run), place.clone(), problem));
         if commit.version != self.version + 1 {
@@ -85,25 +85,25 @@ pub async fn verify_run(store: &dyn Store, run: &RunId) -> Result<Option<Vec<Fin
     let stored = match store.stored_run(run).await {
         Ok(None) => return Ok(None),
         Ok(stored) => stored,
-        Err(error) => told::<StoredRun>(Err(error), Some(run), "its rows", &mut findings)?,
+        Err(error) => report_damage::<StoredRun>(Err(error), Some(run), "its rows", &mut findings)?,
     };
-    let mut chain = Chain::new(run.clone());
+    let mut chain = HashChain::new(run.clone());
     loop {
         let commits = store.commits(run, chain.version(), ROWS).await;
-        let Some(commits) = told(commits, Some(run), "its commits", &mut findings)? else { return Ok(Some(findings)) };
-        commits.iter().for_each(|commit| chain.follow(commit, &mut findings));
+        let Some(commits) = report_damage(commits, Some(run), "its commits", &mut findings)? else { return Ok(Some(findings)) };
+        commits.iter().for_each(|commit| chain.check_next(commit, &mut findings));
         if commits.len() < ROWS {
             break;
         }
     }
-    let missing = told(store.missing_commits().await, Some(run), "its commits", &mut findings)?.unwrap_or_default();
+    let missing = report_damage(store.missing_commits().await, Some(run), "its commits", &mut findings)?.unwrap_or_default();
     findings.extend(missing.iter().filter(|missing| missing.run == *run).map(missing_end));
     let Some(stored) = stored else { return Ok(Some(findings)) };
     check_end(&stored, chain.version(), &mut findings);
     for digest in &stored.refers_to {
         let place = format!("value {digest}");
         let values = store.values(&[*digest]).await;
-        if told(values, Some(run), &place, &mut findings)?.is_some_and(|values| values.contains(&None)) {
+        if report_damage(values, Some(run), &place, &mut findings)?.is_some_and(|values| values.contains(&None)) {
             findings.push(Finding::new(Some(run), place, "the run refers to it, and it is missing"));
         }
     }
@@ -114,22 +114,22 @@ pub async fn verify_run(store: &dyn Store, run: &RunId) -> Result<Option<Vec<Fin
 pub async fn verify_store(store: &dyn Store) -> Result<Vec<Finding>, StoreError> {
     let mut findings = Vec::new();
     let damage = store.damage().await;
-    for line in told(damage, None, "the database", &mut findings)?.unwrap_or_default() {
+    for line in report_damage(damage, None, "the database", &mut findings)?.unwrap_or_default() {
         findings.push(Finding::new(None, "the database", line));
     }
-    let missing = told(store.missing_commits().await, None, "the database", &mut findings)?.unwrap_or_default();
+    let missing = report_damage(store.missing_commits().await, None, "the database", &mut findings)?.unwrap_or_default();
     findings.extend(missing.iter().map(missing_end));
     let ends = check_commits(store, &mut findings).await?;
     check_runs(store, &ends, &mut findings).await?;
     check_values(store, &mut findings).await?;
     let orphans = store.orphans().await;
-    let orphans = told(orphans, None, "the database", &mut findings)?.unwrap_or_default();
-    findings.extend(orphans.into_iter().map(orphaned));
+    let orphans = report_damage(orphans, None, "the database", &mut findings)?.unwrap_or_default();
+    findings.extend(orphans.into_iter().map(orphan_finding));
     Ok(findings)
 }
 
 /// What cannot be read because it is damaged is a finding, and no reason to stop.
-fn told<T>(
+fn report_damage<T>(
     result: Result<T, StoreError>,
     run: Option<&RunId>,
     place: &str,
@@ -152,11 +152,11 @@ fn missing_end(missing: &Missing) -> Finding {
 /// Follows every chain, and gives the version that each ends with.
 async fn check_commits(store: &dyn Store, findings: &mut Vec<Finding>) -> Result<BTreeMap<RunId, u64>, StoreError> {
     let mut ends = BTreeMap::new();
-    let mut chain: Option<Chain> = None;
+    let mut chain: Option<HashChain> = None;
     let mut after = None;
     loop {
         let rows = store.scan_commits(after, ROWS).await;
-        let Some(rows) = told(rows, None, "the commits", findings)? else { return Ok(ends) };
+        let Some(rows) = report_damage(rows, None, "the commits", findings)? else { return Ok(ends) };
         for row in &rows {
             let Some(run) = &row.run else {
                 findings.push(Finding::new(None, format!("commit at {:#x}", row.place), "it belongs to no run that is stored"));
@@ -164,9 +164,9 @@ async fn check_commits(store: &dyn Store, findings: &mut Vec<Finding>) -> Result
             };
             let chain = match &mut chain {
                 Some(chain) if chain.run == *run => chain,
-                other => other.insert(Chain::new(run.clone())),
+                other => other.insert(HashChain::new(run.clone())),
             };
-            chain.follow(&row.commit, findings);
+            chain.check_next(&row.commit, findings);
             ends.insert(run.clone(), chain.version());
         }
         match rows.last() {
@@ -180,7 +180,7 @@ async fn check_runs(store: &dyn Store, ends: &BTreeMap<RunId, u64>, findings: &m
     let mut after = None;
     loop {
         let runs = store.scan_runs(after, ROWS).await;
-        let Some(runs) = told(runs, None, "the runs", findings)? else { return Ok(()) };
+        let Some(runs) = report_damage(runs, None, "the runs", findings)? else { return Ok(()) };
         for run in &runs {
             check_end(run, ends.get(&run.row.run).copied().unwrap_or(0), findings);
         }
@@ -196,8 +196,10 @@ fn check_end(stored: &StoredRun, version: u64, findings: &mut Vec<Finding>) {
     if version == 0 {
         findings.push(Finding::new(run, "its history", "it has no commits"));
     }
-    if let Some(fold) = stored.fold.as_ref().filter(|fold| fold.version > version || fold.version == 0) {
-        let problem = format!("it is said to be that after commit {}, and the last one is {version}", fold.version);
+    if let Some(materialized) =
+        stored.materialized.as_ref().filter(|materialized| materialized.version > version || materialized.version == 0)
+    {
+        let problem = format!("it is said to be that after commit {}, and the last one is {version}", materialized.version);
         findings.push(Finding::new(run, "its folded state", problem));
     }
 }
@@ -206,7 +208,7 @@ async fn check_values(store: &dyn Store, findings: &mut Vec<Finding>) -> Result<
     let mut after = None;
     loop {
         let values = store.scan_values(after, VALUES).await;
-        let Some(values) = told(values, None, "the stored values", findings)? else { return Ok(()) };
+        let Some(values) = report_damage(values, None, "the stored values", findings)? else { return Ok(()) };
         for value in values.iter().filter(|value| Digest::of(&value.bytes) != value.digest) {
             findings.push(Finding::new(None, format!("value {}", value.digest), "its bytes have another digest"));
         }
@@ -217,7 +219,7 @@ async fn check_values(store: &dyn Store, findings: &mut Vec<Finding>) -> Result<
     }
 }
 
-fn orphaned(orphan: Orphan) -> Finding {
+fn orphan_finding(orphan: Orphan) -> Finding {
     match orphan {
         Orphan::ValueWithoutReference(digest) => Finding::new(None, format!("value {digest}"), "no run refers to it"),
         Orphan::ReferenceWithoutValue { run, digest } => {

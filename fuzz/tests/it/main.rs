@@ -5,7 +5,7 @@ use std::panic::catch_unwind;
 use std::path::PathBuf;
 
 #[test]
-fn no_kept_input_breaks_a_claim() {
+fn no_corpus_input_breaks_a_claim() {
     for target in TARGETS {
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name);
         let kept = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -18,7 +18,7 @@ fn no_kept_input_breaks_a_claim() {
 }
 
 #[test]
-fn no_seed_breaks_a_claim() {
+fn no_seed_violates_an_invariant() {
     for target in TARGETS {
         for (number, seed) in (target.seeds)().iter().enumerate() {
             holds(target, seed, &format!("seed {number} of {}", target.name));
@@ -28,7 +28,7 @@ fn no_seed_breaks_a_claim() {
 
 /// `LOCKGATE_FUZZ_ROUNDS` says how often for each target (300 unless set), `LOCKGATE_SEED` which changes.
 #[test]
-fn no_seed_that_was_changed_a_little_breaks_a_claim() {
+fn no_mutated_seed_breaks_a_claim() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let (rounds, first) = (number("LOCKGATE_FUZZ_ROUNDS").unwrap_or(300), number("LOCKGATE_SEED").unwrap_or(0));
     for target in TARGETS.iter().filter(|target| target.name != "database") {

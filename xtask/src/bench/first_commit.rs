@@ -11,9 +11,9 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const GLANCE: Duration = Duration::from_micros(50);
 
 /// A process that is killed when dropped.
-pub(crate) struct Doomed(pub(crate) Child);
+pub(crate) struct KillOnDrop(pub(crate) Child);
 
-impl Drop for Doomed {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         // It may have ended by itself; either way it is gone after this.
         let _ = self.0.kill();
@@ -33,13 +33,13 @@ pub(crate) fn newest(connection: &Connection) -> rusqlite::Result<i64> {
 pub(crate) fn time(mut command: Command, database: &Path, last: i64) -> Result<Duration, String> {
     let index = beside(database, "-shm");
     let began = Instant::now();
-    let mut process = Doomed(command.spawn().map_err(|error| format!("cannot start it: {error}"))?);
+    let mut process = KillOnDrop(command.spawn().map_err(|error| format!("cannot start it: {error}"))?);
     await_that(&mut process, began, || index.exists())?;
     let mut connection = None;
     await_that(&mut process, began, || {
         // The other process may hold a lock while it recovers; then the next look will tell.
         if connection.is_none() {
-            connection = open_to_read(database).ok();
+            connection = open_read_only(database).ok();
         }
         connection.as_ref().and_then(|connection| newest(connection).ok()).is_some_and(|key| key > last)
     })?;
@@ -49,12 +49,12 @@ pub(crate) fn time(mut command: Command, database: &Path, last: i64) -> Result<D
 /// Starts a command that goes on writing, and kills it when the newest commit's low half has reached `count`.
 pub(crate) fn kill_at(mut command: Command, database: &Path, count: i64) -> Result<(), String> {
     let began = Instant::now();
-    let mut process = Doomed(command.spawn().map_err(|error| format!("cannot start it: {error}"))?);
+    let mut process = KillOnDrop(command.spawn().map_err(|error| format!("cannot start it: {error}"))?);
     await_that(&mut process, began, || beside(database, "-shm").exists())?;
     let mut connection = None;
     await_that(&mut process, began, || {
         if connection.is_none() {
-            connection = open_to_read(database).ok();
+            connection = open_read_only(database).ok();
         }
         let seen = connection.as_ref().and_then(|connection| newest(connection).ok()).unwrap_or_default();
         // Rarely enough that the readers do not keep the log from being emptied.
@@ -66,7 +66,7 @@ pub(crate) fn kill_at(mut command: Command, database: &Path, count: i64) -> Resu
     Ok(())
 }
 
-fn await_that(process: &mut Doomed, began: Instant, mut condition: impl FnMut() -> bool) -> Result<(), String> {
+fn await_that(process: &mut KillOnDrop, began: Instant, mut condition: impl FnMut() -> bool) -> Result<(), String> {
     while !condition() {
         if let Ok(Some(status)) = process.0.try_wait() {
             // It may have committed right before it ended.
@@ -80,7 +80,7 @@ fn await_that(process: &mut Doomed, began: Instant, mut condition: impl FnMut() 
     Ok(())
 }
 
-fn open_to_read(database: &Path) -> rusqlite::Result<Connection> {
+fn open_read_only(database: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
 }
 

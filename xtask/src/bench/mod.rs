@@ -6,38 +6,38 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `w1.rs` to `w5.rs` | the workloads; a further one implements [`Workload`] and is listed in [`workloads`] |
-//! | `pg.rs` | W1 and W2 on PostgreSQL, with a server of its own |
-//! | `many.rs` | many runs in one process |
-//! | `floor.rs` | raw and floor programs, each run as a process of its own |
-//! | `ours.rs` | a root for Lockgate, and what its history says |
+//! | `w1_sequential_tasks.rs` to `w5_short_run.rs` | the workloads; a further one implements [`Workload`] and is listed in [`workloads`] |
+//! | `postgres.rs` | W1 and W2 on PostgreSQL, with a server of its own |
+//! | `concurrent_runs.rs` | many runs in one process |
+//! | `baseline.rs` | raw and baseline programs, each run as a process of its own |
+//! | `project.rs` | a root for Lockgate, and what its history says |
 //! | `first_commit.rs` | from the start of a process to its first new commit |
 //! | `table.rs`, `machine.rs` | rows, medians, targets; what was measured on |
 
-pub(crate) mod floor;
+pub(crate) mod baseline;
 
+#[cfg(feature = "bench")]
+mod concurrent_runs;
 mod first_commit;
 mod machine;
 #[cfg(feature = "bench")]
-mod many;
-mod ours;
-#[cfg(feature = "bench")]
-mod pg;
+mod postgres;
+mod project;
 mod table;
-mod w1;
+mod w1_sequential_tasks;
 #[cfg(feature = "bench")]
-mod w2;
+mod w2_concurrent_runs;
 #[cfg(feature = "bench")]
-mod w3;
-mod w4;
-mod w5;
+mod w3_waiting_runs;
+mod w4_recovery;
+mod w5_short_run;
 
 use crate::cargo;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use table::Row;
 
-/// Something that is measured: raw, floor and ours in turn, several times.
+/// Something that is measured: raw, baseline and ours in turn, several times.
 trait Workload {
     /// What people call it on the command line.
     fn name(&self) -> &'static str;
@@ -51,7 +51,7 @@ trait Workload {
 
 /// What workloads share.
 pub(crate) struct Bench {
-    /// Lockgate's release binary; none when only raw and floor are measured.
+    /// Lockgate's release binary; none when only raw and baseline are measured.
     lockgate: Option<PathBuf>,
     /// A folder on a real disk, removed afterwards.
     folder: PathBuf,
@@ -72,15 +72,15 @@ impl Bench {
 
 fn workloads() -> Vec<Box<dyn Workload>> {
     vec![
-        Box::<w1::SequentialSteps>::default(),
+        Box::<w1_sequential_tasks::SequentialSteps>::default(),
         #[cfg(feature = "bench")]
-        Box::<w2::ManyAtOnce>::default(),
+        Box::<w2_concurrent_runs::ConcurrentRuns>::default(),
         #[cfg(feature = "bench")]
-        Box::<w3::Waiting>::default(),
-        Box::<w4::Recovery>::default(),
-        Box::<w5::StartToEnd>::default(),
+        Box::<w3_waiting_runs::Waiting>::default(),
+        Box::<w4_recovery::Recovery>::default(),
+        Box::<w5_short_run::StartToEnd>::default(),
         #[cfg(feature = "bench")]
-        Box::<pg::OnPostgres>::default(),
+        Box::<postgres::OnPostgres>::default(),
     ]
 }
 
@@ -92,26 +92,26 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
     let request = Request::read(arguments)?;
     match &request.binary {
         Some(binary) => measure(&request, binary),
-        None => build_and_measure(arguments, request.floors),
+        None => build_and_measure(arguments, request.baselines),
     }
 }
 
 struct Request {
     names: Vec<String>,
     quick: bool,
-    floors: bool,
+    baselines: bool,
     write: bool,
     binary: Option<PathBuf>,
 }
 
 impl Request {
     fn read(arguments: &[String]) -> Result<Self, String> {
-        let mut request = Self { names: Vec::new(), quick: false, floors: false, write: false, binary: None };
+        let mut request = Self { names: Vec::new(), quick: false, baselines: false, write: false, binary: None };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             match argument.as_str() {
                 "--quick" => request.quick = true,
-                "--floors" => request.floors = true,
+                "--baselines" => request.baselines = true,
                 "--write" => request.write = true,
                 "--binary" => request.binary = Some(rest.next().ok_or("--binary needs a file")?.into()),
                 name if NAMES.contains(&name) => request.names.push(name.to_owned()),
@@ -123,12 +123,13 @@ impl Request {
 }
 
 /// Builds this program and Lockgate with optimisation, in one go so that both hold the same library, and measures with those.
-fn build_and_measure(arguments: &[String], floors: bool) -> Result<bool, String> {
-    let packages: &[&str] = if floors { &["--package", "xtask"] } else { &["--package", "xtask", "--package", "lockgate-cli"] };
+fn build_and_measure(arguments: &[String], baselines: bool) -> Result<bool, String> {
+    let packages: &[&str] =
+        if baselines { &["--package", "xtask"] } else { &["--package", "xtask", "--package", "lockgate-cli"] };
     let programs = cargo::build(&[["build", "--release", "--bins", "--features", "xtask/bench"].as_slice(), packages].concat())?;
     let find = |name: &str| programs.iter().find(|product| product.target == name).map(|product| product.program.clone());
     let xtask = find("xtask").ok_or("cargo built no program `xtask`")?;
-    let lockgate = if floors { xtask.clone() } else { find("lockgate").ok_or("cargo built no program `lockgate`")? };
+    let lockgate = if baselines { xtask.clone() } else { find("lockgate").ok_or("cargo built no program `lockgate`")? };
     let status = Command::new(xtask).arg("bench").args(arguments).arg("--binary").arg(lockgate).status();
     status.map(|status| status.success()).map_err(|error| format!("cannot start the release build of xtask: {error}"))
 }
@@ -138,8 +139,11 @@ fn measure(request: &Request, binary: &Path) -> Result<bool, String> {
     // Beside the binary, because a system's folder for temporary files may be memory, where a sync costs nothing.
     let beside = binary.parent().ok_or("the binary lies in no folder")?;
     let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(beside).map_err(|error| error.to_string())?;
-    let bench =
-        Bench { lockgate: (!request.floors).then(|| binary.clone()), folder: folder.path().to_path_buf(), quick: request.quick };
+    let bench = Bench {
+        lockgate: (!request.baselines).then(|| binary.clone()),
+        folder: folder.path().to_path_buf(),
+        quick: request.quick,
+    };
     let machine = machine::describe(&bench.folder);
     let mut rows = Vec::new();
     for mut workload in workloads() {

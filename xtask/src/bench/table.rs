@@ -24,8 +24,8 @@ pub(crate) enum Target {
     /// At most this many times raw.
     #[cfg_attr(not(feature = "bench"), expect(dead_code, reason = "only what is driven in this process needs it"))]
     Raws(f64),
-    /// At most this many times the floor.
-    Floors(f64),
+    /// At most this many times the baseline.
+    Baselines(f64),
     /// At most this much.
     AtMost(f64),
     /// It is only told.
@@ -40,8 +40,8 @@ pub(crate) struct Row {
     pub(crate) unit: Unit,
     /// Samples of raw; empty where it means nothing.
     pub(crate) raw: Vec<f64>,
-    /// Samples of the floor.
-    pub(crate) floor: Vec<f64>,
+    /// Samples of the baseline.
+    pub(crate) baseline: Vec<f64>,
     /// Samples of Lockgate.
     pub(crate) ours: Vec<f64>,
     /// What it is to reach.
@@ -75,13 +75,13 @@ impl Unit {
 
 impl Row {
     fn line(&self) -> String {
-        let (raw, floor, ours) = (median(&self.raw), median(&self.floor), median(&self.ours));
+        let (raw, baseline, ours) = (median(&self.raw), median(&self.baseline), median(&self.ours));
         let ratio = |to: Option<f64>| ours.zip(to).map(|(ours, to)| ours / to);
         let shown = |ratio: Option<f64>| ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
         let (target, met) = match self.target {
             Target::OfRaw(share) => (format!("≥ {share} raw"), ratio(raw).map(|ratio| ratio >= share)),
             Target::Raws(times) => (format!("≤ {times} raw"), ratio(raw).map(|ratio| ratio <= times)),
-            Target::Floors(times) => (format!("≤ {times} floors"), ratio(floor).map(|ratio| ratio <= times)),
+            Target::Baselines(times) => (format!("≤ {times} baselines"), ratio(baseline).map(|ratio| ratio <= times)),
             Target::AtMost(limit) => (format!("≤ {}", self.unit.show(Some(limit))), ours.map(|ours| ours <= limit)),
             Target::Told => (String::new(), None),
         };
@@ -89,10 +89,10 @@ impl Row {
         let cells = [
             self.what.clone(),
             self.unit.show(raw),
-            self.unit.show(floor),
+            self.unit.show(baseline),
             self.unit.show(ours),
             shown(ratio(raw)),
-            shown(ratio(floor)),
+            shown(ratio(baseline)),
             target,
             met.to_owned(),
         ];
@@ -102,9 +102,9 @@ impl Row {
 
 /// The rows as a Markdown table.
 pub(crate) fn markdown(rows: &[Row], rounds: usize) -> String {
-    let head = "| workload | raw | floor | ours | ours ÷ raw | ours ÷ floor | target | met |\n| --- | --- | --- | --- | --- | --- | --- | --- |";
+    let head = "| workload | raw | baseline | ours | ours ÷ raw | ours ÷ baseline | target | met |\n| --- | --- | --- | --- | --- | --- | --- | --- |";
     let lines: Vec<String> = rows.iter().map(Row::line).collect();
-    format!("Medians of {rounds}; raw, floor and ours took turns in one run.\n\n{head}\n{}", lines.join("\n"))
+    format!("Medians of {rounds}; raw, baseline and ours took turns in one run.\n\n{head}\n{}", lines.join("\n"))
 }
 
 const BEGIN: &str = "<!-- begin: written by cargo xtask bench --write -->";
@@ -135,12 +135,12 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_whether_its_target_is_met() {
+    fn a_row_shows_whether_its_target_is_met() {
         let row = |ours: f64| Row {
             what: "W1".into(),
             unit: Unit::StepsPerSecond,
             raw: vec![1000.0],
-            floor: vec![900.0],
+            baseline: vec![900.0],
             ours: vec![ours],
             target: Target::OfRaw(0.7),
         };
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_stands_between_the_marks_is_replaced() {
+    fn only_text_between_the_markers_is_replaced() {
         let old = format!("a\n{BEGIN}\nold\n{END}\nb\n");
         assert_eq!(between_marks(&old, "new").unwrap(), format!("a\n{BEGIN}\n\nnew\n\n{END}\nb\n"));
         assert_eq!(between_marks("a", "new"), None);

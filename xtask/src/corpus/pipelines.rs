@@ -1,7 +1,7 @@
 //! State files of pipelines: `lockgate check` finds what `expected-findings.tsv` says, and nothing else; each can be imported, and is exported with
 //! every key and value.
 
-use super::{Looked, call, root, said};
+use super::{CorpusReport, call, root, said};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ const WORDS: [(&str, &str); 34] = [
 ];
 
 /// Looks at all state files in a folder.
-pub(super) fn look(lockgate: &Path, folder: &Path, looked: &mut Looked) {
+pub(super) fn check(lockgate: &Path, folder: &Path, report: &mut CorpusReport) {
     let expected = expected(&std::fs::read_to_string(folder.join(EXPECTED)).unwrap_or_default());
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect();
@@ -57,7 +57,7 @@ pub(super) fn look(lockgate: &Path, folder: &Path, looked: &mut Looked) {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let came = as_expected(lockgate, &file, expected.get(&name))
             .and_then(|told| Ok(format!("{told}; {}", imported(lockgate, &file)?)));
-        looked.count(&file, came, |looked| looked.pipelines += 1);
+        report.count(&file, came, |report| report.pipelines += 1);
     }
 }
 
@@ -112,7 +112,7 @@ fn imported(lockgate: &Path, file: &Path) -> Result<String, String> {
     let again: Value = serde_json::from_slice(&exported.stdout).map_err(|error| format!("{error}: {}", said(&exported)))?;
     let before: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     kept(&before, &again)?;
-    let leniently = made["told"].as_array().map_or(0, Vec::len);
+    let leniently = made["notes"].as_array().map_or(0, Vec::len);
     Ok(format!(
         "imported as {}, {leniently} things read leniently, and exported with every key",
         made["status"].as_str().unwrap_or_default()
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_rule_has_words_and_no_two_the_same() {
+    fn every_rule_has_a_unique_description() {
         let source = include_str!("../../../crates/formats/src/pipeline/rule.rs");
         let rules: Vec<&str> = source
             .lines()
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_changed_or_moved_is_seen() {
+    fn lost_changed_and_moved_keys_are_detected() {
         let seen = |again: &str| kept(&serde_json::json!({"b": {"y": 1, "x": 2}, "a": 3}), &serde_json::from_str(again).unwrap());
         assert_eq!(seen(r#"{"b": {"y": 1, "x": 2}, "c": 4, "a": 3}"#), Ok(()));
         assert!(seen(r#"{"b": {"y": 1, "x": 2}}"#).is_err());
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_read_by_file() {
+    fn expected_rules_are_grouped_by_file() {
         let list = "file\tstatus\trules\na.json\tcomplete\tmissing prd; bad status\nb.json\tpaused\t\n";
         let expected = expected(list);
         assert_eq!(expected["a.json"], ["bad status", "missing prd"]);

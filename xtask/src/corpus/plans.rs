@@ -2,24 +2,24 @@
 //!
 //! What is found is held against a plain count of tags that knows nothing but code fences and comments, so that it does not depend on what it checks.
 
-use super::{Looked, call, folders_in, root, said};
+use super::{CorpusReport, call, folders_in, root, said};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// Looks at every plan in a folder and the folders in it.
-pub(super) fn look(lockgate: &Path, folder: &Path, looked: &mut Looked) {
+pub(super) fn check(lockgate: &Path, folder: &Path, report: &mut CorpusReport) {
     for file in files_in(folder) {
         let came = found(lockgate, &file).map(|(tasks, told)| {
-            looked.tasks += tasks;
+            report.tasks += tasks;
             told
         });
-        looked.count(&file, came, |looked| looked.plans += 1);
+        report.count(&file, came, |report| report.plans += 1);
     }
     if !files_in(folder).is_empty() {
-        looked.count(folder, walked(lockgate, folder).map(|()| "walked as a whole".to_owned()), |_| {});
+        report.count(folder, walked(lockgate, folder).map(|()| "walked as a whole".to_owned()), |_| {});
     }
     for name in folders_in(folder) {
-        look(lockgate, &folder.join(name), looked);
+        check(lockgate, &folder.join(name), report);
     }
 }
 
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_was_dropped_is_a_failure() {
+    fn a_dropped_task_is_a_failure() {
         let task = |(at, kind): (usize, &&str)| json!({"id": format!("task-{}", at + 1), "kind": kind});
         let read = |kinds: &[&str]| {
             let around = json!({"id": "task-1-start", "kind": "checkpoint:decision"});

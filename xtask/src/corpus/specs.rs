@@ -1,7 +1,7 @@
 //! EXECUTION-SPEC files: each becomes a workflow with every workstream in it that can be walked to its end, or gets an error that names its own
 //! fault with the place.
 
-use super::{Looked, call, refused, root, said};
+use super::{CorpusReport, call, refused, root, said};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -12,12 +12,12 @@ const TOOLS: [&str; 5] = ["npm", "npx", "node", "rg", "supabase"];
 const REAL: [&str; 2] = ["sh", "cat"];
 
 /// Looks at all files in a folder.
-pub(super) fn look(lockgate: &Path, folder: &Path, looked: &mut Looked) {
+pub(super) fn check(lockgate: &Path, folder: &Path, report: &mut CorpusReport) {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|ending| ending == "md")).collect();
     files.sort();
     for file in files {
-        looked.count(&file, becomes_a_workflow(lockgate, &file), |looked| looked.specs += 1);
+        report.count(&file, becomes_a_workflow(lockgate, &file), |report| report.specs += 1);
     }
 }
 
@@ -31,7 +31,7 @@ fn becomes_a_workflow(lockgate: &Path, file: &Path) -> Result<String, String> {
     }
     if output.status.code() != Some(0) {
         // Errors of the YAML itself say nothing about a workstream, and every file here can be read.
-        let is_yaml = told["problems"].as_array().into_iter().flatten().any(|problem| problem["code"] == "bad-yaml");
+        let is_yaml = told["problems"].as_array().into_iter().flatten().any(|problem| problem["code"] == "invalid-yaml");
         return if is_yaml {
             Err(format!("its YAML was not understood: {}", said(&output)))
         } else {

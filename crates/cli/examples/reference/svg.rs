@@ -112,7 +112,7 @@ fn write_run(text: &mut String, theme: Theme, cell: &Cell, (row, from, to): (u16
 }
 
 #[test]
-fn a_run_stands_where_its_cells_are_and_markup_stays_text() {
+fn a_run_is_positioned_at_its_cells_and_markup_is_escaped() {
     let mut parser = vt100::Parser::new(2, 20, 0);
     parser.process("  日本 \x1b[1;31m<a & b>\x1b[0m".as_bytes());
     let picture = picture(parser.screen(), Theme::DARK);

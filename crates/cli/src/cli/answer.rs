@@ -1,14 +1,14 @@
 //! `lockgate answer`: answer a hold.
 
-use super::resume::{self, GoneOn};
+use super::resume::{self, ResumeOutcome};
 use crate::authority::{Authority, Decision};
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
-use crate::prompt::{About, Confirmed};
-use crate::trouble::Trouble;
+use crate::prompt::{Confirmed, HoldPrompt};
 use crate::{background, print, prompt};
 use lockgate::answer::{Answer, Answered};
-use lockgate::neutral;
+use lockgate::sanitize;
 use lockgate::select::{self, HoldName};
 use lockgate_engine::hold::HoldState;
 use lockgate_engine::id::{HoldId, RunId};
@@ -22,8 +22,8 @@ use std::path::Path;
 use std::time::Duration;
 
 /// How often and how long apart it is looked whether the process that drives the run has seen the answer.
-const LOOKS: u32 = 100;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+const MAX_POLLS: u32 = 100;
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Answers a hold: records the answer and, with --resume, goes on with the run
 #[derive(Debug, clap::Args)]
@@ -50,15 +50,15 @@ impl Arguments {
     }
 }
 
-pub(super) async fn run(root: Option<&Path>, mut arguments: Arguments) -> Result<Exit, Trouble> {
+pub(super) async fn run(root: Option<&Path>, mut arguments: Arguments) -> Result<Exit, CommandError> {
     let named = select::hold_name(&arguments.hold)?;
     let project = crate::open::open(root)?;
     let row = select::hold(project.store(), &named).await?.row;
-    let asks = !arguments.json && print::somebody_is_there();
+    let asks = !arguments.json && print::is_interactive();
     let (channel, revision) = match see(&project, &row, &named, &mut arguments, asks).await? {
-        Seen::Named(revision) => (Channel::Command, revision),
-        Seen::Shown(revision) => (Channel::Prompt, Some(revision)),
-        Seen::Declined(exit) => {
+        SeenRevision::Named(revision) => (Channel::Command, revision),
+        SeenRevision::Shown(revision) => (Channel::Prompt, Some(revision)),
+        SeenRevision::Declined(exit) => {
             print::say("Nothing was recorded.");
             return Ok(exit);
         }
@@ -79,57 +79,64 @@ pub(super) async fn run(root: Option<&Path>, mut arguments: Arguments) -> Result
         }
         return Ok(if status == Status::Complete { Exit::Done } else { Exit::Aborted });
     }
-    go_on(&project, run, hold, arguments.json).await
+    continue_run(&project, run, hold, arguments.json).await
 }
 
 /// Goes on with the run, unless the process that drives it does: then what was asked is done with the answer.
-async fn go_on(project: &Project, run: &RunId, hold: &HoldId, json: bool) -> Result<Exit, Trouble> {
+async fn continue_run(project: &Project, run: &RunId, hold: &HoldId, json: bool) -> Result<Exit, CommandError> {
     // A driver that was about to end does not see the answer any more; once it is gone, the run goes on here.
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_POLLS {
         if project.store().driver_of(run).await?.is_none() || !is_checking(project, hold).await? {
             break;
         }
-        tokio::time::sleep(BETWEEN_LOOKS).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     let by = match project.store().driver_of(run).await? {
         Some(by) => by,
-        None => match resume::go_on(project, run, Vec::new(), resume::How { json, ..resume::How::default() }).await? {
-            GoneOn::Here(exit) => return Ok(exit),
-            GoneOn::Elsewhere(by) => by,
+        None => match resume::continue_run(
+            project,
+            run,
+            Vec::new(),
+            resume::ResumeOptions { json, ..resume::ResumeOptions::default() },
+        )
+        .await?
+        {
+            ResumeOutcome::Here(exit) => return Ok(exit),
+            ResumeOutcome::Elsewhere(by) => by,
         },
     };
-    tell_driven(run, &by);
+    print_driven(run, &by);
     if json {
         print::json(&super::status::view_of(project, run).await?);
     }
     Ok(Exit::Done)
 }
 
-async fn is_checking(project: &Project, hold: &HoldId) -> Result<bool, Trouble> {
+async fn is_checking(project: &Project, hold: &HoldId) -> Result<bool, CommandError> {
     let found = project.store().find_holds(hold.as_str()).await?;
     Ok(found.iter().any(|found| found.row.hold == *hold && found.row.state == HoldState::Checking))
 }
 
 /// Tells who goes on with a run, now that it can; one that was left to the background goes on there.
-pub(super) async fn tell_who_goes_on(project: &Project, run: &Run) -> Result<(), Trouble> {
+pub(super) async fn print_who_continues(project: &Project, run: &Run) -> Result<(), CommandError> {
     // Also where it seems to be driven: a process that is about to end may have looked for the last time.
     if run.detached && run.status() == Status::Running {
-        return background::see_to(project, &run.id).await.map(drop);
+        return background::ensure_driven(project, &run.id).await.map(drop);
     }
     match project.store().driver_of(&run.id).await? {
-        Some(by) => tell_driven(&run.id, &by),
+        Some(by) => print_driven(&run.id, &by),
         None => print::note(format_args!("nothing drives run {0}; go on with `lockgate resume {0}`", run.id)),
     }
     Ok(())
 }
 
 /// Tells who drives a run, and so goes on with it.
-pub(super) fn tell_driven(run: &RunId, by: &DriverInfo) {
-    print::note(format_args!("process {} on {} drives run {run} and goes on with it there", by.pid, neutral::line(&by.host)));
+pub(super) fn print_driven(run: &RunId, by: &DriverInfo) {
+    print::note(format_args!("process {} on {} drives run {run} and goes on with it there", by.pid, sanitize::line(&by.host)));
 }
 
 /// How what is answered was seen.
-enum Seen {
+enum SeenRevision {
     /// The command line says so, or there is nothing to see but the question.
     Named(Option<u32>),
     /// It was shown here, and the person confirmed.
@@ -140,31 +147,37 @@ enum Seen {
 
 /// A bare id says nothing about what was seen. Where files are shown, somebody at a terminal is shown them first, and asked for
 /// feedback where the option takes it.
-async fn see(project: &Project, row: &HoldRow, named: &HoldName, arguments: &mut Arguments, asks: bool) -> Result<Seen, Trouble> {
+async fn see(
+    project: &Project,
+    row: &HoldRow,
+    named: &HoldName,
+    arguments: &mut Arguments,
+    asks: bool,
+) -> Result<SeenRevision, CommandError> {
     if named.revision.is_some() || !asks {
-        return Ok(Seen::Named(named.revision));
+        return Ok(SeenRevision::Named(named.revision));
     }
     let state = load(project.store(), &row.run).await?;
     let Some(open) = state.holds.get(&row.hold).filter(|hold| hold.state == HoldState::Open && !hold.files.is_empty()) else {
-        return Ok(Seen::Named(None));
+        return Ok(SeenRevision::Named(None));
     };
-    let Some(choice) = open.option(&arguments.option) else { return Ok(Seen::Named(None)) };
-    let about = About::of(&state, open, project.store()).await?;
+    let Some(choice) = open.option(&arguments.option) else { return Ok(SeenRevision::Named(None)) };
+    let about = HoldPrompt::of(&state, open, project.store()).await?;
     about.show();
-    let question = format!("Answer {:?}?", neutral::line(&choice.label));
+    let question = format!("Answer {:?}?", sanitize::line(&choice.label));
     match prompt::confirm(&question, Some(&about)).await? {
         Confirmed::Yes => {}
-        Confirmed::No => return Ok(Seen::Declined(Exit::Waiting)),
-        Confirmed::Interrupted => return Ok(Seen::Declined(Exit::Interrupted)),
+        Confirmed::No => return Ok(SeenRevision::Declined(Exit::Waiting)),
+        Confirmed::Interrupted => return Ok(SeenRevision::Declined(Exit::Interrupted)),
     }
     if choice.with_feedback && arguments.feedback.is_none() {
         match prompt::feedback(&about).await {
             Ok(feedback) => arguments.feedback = Some(feedback),
-            Err(Confirmed::Interrupted) => return Ok(Seen::Declined(Exit::Interrupted)),
-            Err(Confirmed::Yes | Confirmed::No) => return Ok(Seen::Declined(Exit::Waiting)),
+            Err(Confirmed::Interrupted) => return Ok(SeenRevision::Declined(Exit::Interrupted)),
+            Err(Confirmed::Yes | Confirmed::No) => return Ok(SeenRevision::Declined(Exit::Waiting)),
         }
     }
-    Ok(Seen::Shown(open.revision))
+    Ok(SeenRevision::Shown(open.revision))
 }
 
 /// Records the answer; gives whether it is new.
@@ -174,14 +187,14 @@ async fn record(
     revision: Option<u32>,
     channel: Channel,
     arguments: &Arguments,
-) -> Result<bool, Trouble> {
+) -> Result<bool, CommandError> {
     let hold = &row.hold;
     let answer = Answer { revision, option: arguments.option.clone(), feedback: arguments.feedback.clone() };
     match project.answer(row, answer, project.caller(channel)).await? {
         Answered::Recorded { run, label } => {
-            print::say(format_args!("hold {hold} is answered: {:?}", neutral::line(&label)));
+            print::say(format_args!("hold {hold} is answered: {:?}", sanitize::line(&label)));
             if !arguments.resume {
-                tell_who_goes_on(project, &run).await?;
+                print_who_continues(project, &run).await?;
             }
             Ok(true)
         }

@@ -1,13 +1,13 @@
 //! `lockgate backup`: a copy of the database while it is in use.
 
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::print;
-use crate::trouble::Trouble;
 use lockgate::code::Code;
-use lockgate::neutral;
+use lockgate::sanitize;
 use lockgate::view::lockgate;
 use lockgate_engine::words::counted;
-use lockgate_runner::files::size_text;
+use lockgate_runner::files::format_size;
 use lockgate_store::Page;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -31,14 +31,17 @@ struct Written<'f> {
     bytes: u64,
 }
 
-pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     let file = &arguments.file;
-    let shown = neutral::line(&file.to_string_lossy()).into_owned();
+    let shown = sanitize::line(&file.to_string_lossy()).into_owned();
     if file.symlink_metadata().is_ok() {
-        return Err(Trouble::new(Code::FileExists, format!("{} is there already, and nothing is overwritten", file.display()))
-            .help("choose another name, or move it away"));
+        return Err(CommandError::new(
+            Code::FileExists,
+            format!("{} is there already, and nothing is overwritten", file.display()),
+        )
+        .help("choose another name, or move it away"));
     }
-    let project = crate::open::open_to_read(root)?;
+    let project = crate::open::open_read_only(root)?;
     project.store().back_up(file.clone()).await?;
     let bytes = file.metadata().map(|metadata| metadata.len()).unwrap_or(0);
     let runs = project.store().runs(Page::ALL).await?.len();
@@ -47,7 +50,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         return Ok(Exit::Done);
     }
     let runs = counted(runs, "run");
-    print::data(&format!("{shown}: {runs}, {}\n", size_text(bytes)));
+    print::data(&format!("{shown}: {runs}, {}\n", format_size(bytes)));
     print::say(format_args!("`{}` brings it back, here or in another folder.", lockgate(["restore", &shown])));
     Ok(Exit::Done)
 }

@@ -1,9 +1,9 @@
 //! `lockgate cancel`: end a run for good.
 
 use crate::authority::{Authority, Decision};
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::print;
-use crate::trouble::Trouble;
 use lockgate::select;
 use lockgate::view::CancelledView;
 use lockgate_engine::id::RunId;
@@ -40,7 +40,7 @@ impl Arguments {
     }
 }
 
-pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     let project = crate::open::open(root)?;
     let found = select::run(project.store(), &arguments.run).await?;
     let run = &found.row.run;

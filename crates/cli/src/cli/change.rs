@@ -1,14 +1,14 @@
 //! `lockgate change`: change an answer that no person gave.
 
-use super::worktrees::git_trouble;
+use super::worktrees::git_error;
 use crate::authority::{Authority, Decision};
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::prompt::{self, Confirmed};
-use crate::trouble::Trouble;
 use crate::{background, pipeline, print};
 use lockgate::code::Code;
-use lockgate::neutral;
+use lockgate::sanitize;
 use lockgate::select::{self, HoldName};
 use lockgate::view::HoldView;
 use lockgate_engine::id::{HoldId, IdSource, RunId};
@@ -17,7 +17,7 @@ use lockgate_engine::run::{Consequences, End, ForkAs, Run, consequences};
 use lockgate_engine::words::counted;
 use lockgate_runner::driver::{fork_with, submit};
 use lockgate_runner::load::load;
-use lockgate_runner::worktree::Branched;
+use lockgate_runner::worktree::ForkBranches;
 use serde::Serialize;
 use std::path::Path;
 
@@ -60,20 +60,20 @@ impl Arguments {
     }
 }
 
-pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     let named = select::hold_name(&arguments.hold)?;
     let project = crate::open::open(root)?;
     let (state, hold) = meant(&project, &named, arguments.run.as_deref()).await?;
     if let Some(open) = state.holds.get(&hold) {
-        let (view, now) = (HoldView::of(open), project.world.clock.now());
+        let (view, now) = (HoldView::of(open), project.runtime.clock.now());
         let commands = view.next_commands(state.id.as_str(), false, now).join("\n");
-        let trouble = Trouble::new(Code::NotStarted, format!("hold {hold} has no answer yet that could be changed"));
+        let error = CommandError::new(Code::NotStarted, format!("hold {hold} has no answer yet that could be changed"));
         return Err(match commands.is_empty() {
-            true => trouble,
+            true => error,
             false if view.is_overdue(now) => {
-                trouble.help(format!("its deadline has passed, so answers are no longer accepted; apply it with\n{commands}"))
+                error.help(format!("its deadline has passed, so answers are no longer accepted; apply it with\n{commands}"))
             }
-            false => trouble.help(format!("answer it with one of\n{commands}")),
+            false => error.help(format!("answer it with one of\n{commands}")),
         });
     }
     let found = consequences(&state, &hold, &arguments.option)?;
@@ -96,21 +96,21 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         option: arguments.option.clone(),
         feedback: arguments.feedback.clone(),
     });
-    let now = submit(&project.world, run, caller, body).await?;
+    let now = submit(&project.runtime, run, caller, body).await?;
     print::say(format_args!("the answer to hold {hold} is changed"));
     if found.aborts {
         print::say(format_args!("run {run} is aborted"));
     } else if now.detached {
-        let _ = background::see_to(&project, run).await?;
+        let _ = background::ensure_driven(&project, run).await?;
     } else if project.store().driver_of(run).await?.is_none() && now.end.is_none() {
         print::say(format_args!("  go on: lockgate resume {run}"));
     }
-    tell_json(&arguments, &hold, run, &found);
+    print_json(&arguments, &hold, run, &found);
     Ok(Exit::Done)
 }
 
 /// The run and the hold that are meant. A fork has answers whose holds belong to the run that it was made from.
-async fn meant(project: &Project, named: &HoldName, run: Option<&str>) -> Result<(Run, HoldId), Trouble> {
+async fn meant(project: &Project, named: &HoldName, run: Option<&str>) -> Result<(Run, HoldId), CommandError> {
     let store = project.store();
     let Some(run) = run else {
         let row = select::hold(store, named).await?.row;
@@ -123,7 +123,7 @@ async fn meant(project: &Project, named: &HoldName, run: Option<&str>) -> Result
     Ok((state, hold))
 }
 
-fn tell_json(arguments: &Arguments, hold: &HoldId, run: &RunId, found: &Consequences) {
+fn print_json(arguments: &Arguments, hold: &HoldId, run: &RunId, found: &Consequences) {
     if arguments.json {
         print::json(&ChangedView {
             hold: hold.to_string(),
@@ -144,29 +144,29 @@ async fn fork(
     hold: &HoldId,
     arguments: &Arguments,
     found: Consequences,
-) -> Result<Exit, Trouble> {
-    let run = RunId::new(IdSource::new(project.world.clock.seed()).next_id());
+) -> Result<Exit, CommandError> {
+    let run = RunId::new(IdSource::new(project.runtime.clock.seed()).next_id());
     let output_dir = project.root.default_output_dir(&run);
     project.root.prepare_run(&run)?;
     let (from, to) = (project.root.dir().join(&parent.output_dir), project.root.dir().join(&output_dir));
     copy(&from, &to).map_err(|error| {
         let message = format!("the outputs of run {} cannot be copied to {}: {error}", parent.id, to.display());
-        Trouble::new(Code::Unwritable, message)
+        CommandError::new(Code::Unwritable, message)
     })?;
     let branched = match lockgate::worktrees::uses(&parent.workflow) && !found.aborts {
-        true => Branched::create(&project.root, &parent.id, &run).map_err(git_trouble)?,
-        false => Branched::default(),
+        true => ForkBranches::create(&project.root, &parent.id, &run).map_err(git_error)?,
+        false => ForkBranches::default(),
     };
     let own = ForkAs { run, output_dir, driver: project.store().driver().clone() };
     let (option, feedback) = (arguments.option.clone(), arguments.feedback.clone());
     let change = AnswerChange { hold: hold.clone(), option, feedback };
     let caller = project.caller(Channel::Command);
-    let forked = fork_with(&project.world, parent, own, caller, &change).await;
+    let forked = fork_with(&project.runtime, parent, own, caller, &change).await;
     let run = forked.inspect_err(|_| branched.remove(&project.root))?;
     let (parent, fork) = (&parent.id, &run.id);
     for kept in &branched.uncommitted {
         let path = kept.folder.strip_prefix(project.root.dir()).unwrap_or(&kept.folder).to_string_lossy();
-        print::note(format_args!("{} has uncommitted changes, which run {fork} does not have", neutral::line(&path)));
+        print::note(format_args!("{} has uncommitted changes, which run {fork} does not have", sanitize::line(&path)));
     }
     if found.aborts {
         print::say(format_args!(
@@ -179,7 +179,7 @@ async fn fork(
         print::say(format_args!("  go on: lockgate resume {fork}"));
     }
     pipeline::hand_over(project, &run).await?;
-    tell_json(arguments, hold, &run.id, &found);
+    print_json(arguments, hold, &run.id, &found);
     Ok(Exit::Done)
 }
 
@@ -204,7 +204,7 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 /// Shows what would be done again, and asks.
-async fn confirm(state: &Run, found: &Consequences) -> Result<Confirmed, Trouble> {
+async fn confirm(state: &Run, found: &Consequences) -> Result<Confirmed, CommandError> {
     match &found.phase {
         None if found.aborts && state.end == Some(End::Complete) => {
             print::say(format_args!("run {} stays as it is; a fork of it is created and aborted, and nothing is run", state.id));
@@ -212,27 +212,26 @@ async fn confirm(state: &Run, found: &Consequences) -> Result<Confirmed, Trouble
         None if found.aborts => print::say(format_args!("run {} is aborted", state.id)),
         None => print::say("nothing that has begun depends on it"),
         Some(phase) => {
-            let phase = neutral::line(phase.as_str()).into_owned();
+            let phase = sanitize::line(phase.as_str()).into_owned();
             print::say(format_args!("run {} goes back to phase {phase}, and these are done again:", state.id));
             for task in &found.tasks {
-                print::say(format_args!("  {phase}/{}", neutral::line(task.as_str())));
+                print::say(format_args!("  {phase}/{}", sanitize::line(task.as_str())));
             }
             for phase in &found.phases {
-                print::say(format_args!("  all of phase {}", neutral::line(phase.as_str())));
+                print::say(format_args!("  all of phase {}", sanitize::line(phase.as_str())));
             }
         }
     }
     for phase in &found.skipped {
-        print::say(format_args!("phase {} is skipped", neutral::line(phase.as_str())));
+        print::say(format_args!("phase {} is skipped", sanitize::line(phase.as_str())));
     }
     if found.answers > 0 {
         let verb = if found.answers == 1 { "counts" } else { "count" };
         print::say(format_args!("{} no longer {verb}", counted(found.answers, "later answer")));
     }
-    if !print::somebody_is_there() {
-        return Err(
-            Trouble::new(Code::NoTerminal, "there is nobody here to confirm this").help("add --yes once you have seen it")
-        );
+    if !print::is_interactive() {
+        return Err(CommandError::new(Code::TerminalRequired, "there is nobody here to confirm this")
+            .help("add --yes once you have seen it"));
     }
     prompt::confirm("Change it?", None).await
 }

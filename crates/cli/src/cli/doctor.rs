@@ -7,7 +7,7 @@ mod project;
 use crate::exit::Exit;
 use crate::open::current_folder;
 use crate::print::{self, ERROR, FAINT, GOOD, HELP, styled};
-use lockgate::neutral;
+use lockgate::sanitize;
 use lockgate_runner::root::Root;
 use serde::Serialize;
 use std::path::Path;
@@ -25,39 +25,39 @@ pub(super) struct Arguments {
 struct Check {
     check: &'static str,
     state: State,
-    found: String,
+    message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    mend: Option<String>,
+    fix: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum State {
     /// All is well.
-    Fine,
+    Ok,
     /// There is nothing to look at.
-    Absent,
+    Missing,
     /// Somebody should do something.
-    Wrong,
+    Failed,
 }
 
 impl Check {
-    fn fine(check: &'static str, found: impl Into<String>) -> Self {
-        Self { check, state: State::Fine, found: found.into(), mend: None }
+    fn ok(check: &'static str, message: impl Into<String>) -> Self {
+        Self { check, state: State::Ok, message: message.into(), fix: None }
     }
 
-    fn absent(check: &'static str, found: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { check, state: State::Absent, found: found.into(), mend: Some(mend.into()) }
+    fn missing(check: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { check, state: State::Missing, message: message.into(), fix: Some(fix.into()) }
     }
 
-    fn wrong(check: &'static str, found: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { check, state: State::Wrong, found: found.into(), mend: Some(mend.into()) }
+    fn failed(check: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { check, state: State::Failed, message: message.into(), fix: Some(fix.into()) }
     }
 }
 
 #[derive(Serialize)]
 struct Report {
-    fine: bool,
+    ok: bool,
     checks: Vec<Check>,
 }
 
@@ -69,31 +69,31 @@ pub(super) async fn run(root: Option<&Path>, arguments: &Arguments) -> Exit {
     };
     match root {
         Some(root) => checks.extend(project::checks(&root).await),
-        None => checks.push(Check::absent(
+        None => checks.push(Check::missing(
             "project",
             "there is no .lockgate in this folder or above it",
             "`lockgate init` makes a project here; --root DIR looks at another one",
         )),
     }
-    let fine = checks.iter().all(|check| check.state != State::Wrong);
+    let ok = checks.iter().all(|check| check.state != State::Failed);
     if arguments.json {
-        print::json(&Report { fine, checks });
+        print::json(&Report { ok, checks });
     } else {
         print::data(&text(&checks));
     }
-    if fine { Exit::Done } else { Exit::Failed }
+    if ok { Exit::Done } else { Exit::Failed }
 }
 
 fn text(checks: &[Check]) -> String {
     let mut text = String::new();
     for check in checks {
         let (sign, style) = match check.state {
-            State::Fine => ("✓ fine", GOOD),
-            State::Absent => ("- none", FAINT),
-            State::Wrong => ("✗ wrong", ERROR),
+            State::Ok => ("✓ fine", GOOD),
+            State::Missing => ("- none", FAINT),
+            State::Failed => ("✗ wrong", ERROR),
         };
-        let found = neutral::lines(&check.found);
-        let mut lines = found.lines();
+        let message = sanitize::lines(&check.message);
+        let mut lines = message.lines();
         text.push_str(&format!(
             "{}  {:<9} {}\n",
             styled(style, format_args!("{sign:<7}")),
@@ -103,7 +103,7 @@ fn text(checks: &[Check]) -> String {
         for line in lines {
             text.push_str(&format!("{:19} {line}\n", ""));
         }
-        for line in check.mend.as_deref().map(neutral::lines).unwrap_or_default().lines() {
+        for line in check.fix.as_deref().map(sanitize::lines).unwrap_or_default().lines() {
             text.push_str(&format!("{:19} {}\n", "", styled(HELP, line)));
         }
     }

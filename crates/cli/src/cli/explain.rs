@@ -1,9 +1,9 @@
 //! `lockgate explain`: the page of an error's code.
 
+use crate::error::CommandError;
 use crate::error_pages::{self, Page};
 use crate::exit::Exit;
 use crate::print::{self, STRONG, styled};
-use crate::trouble::Trouble;
 use lockgate::code::Code;
 use lockgate::preset_answers::nearest;
 use serde::Serialize;
@@ -38,7 +38,7 @@ impl Line {
     }
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<Exit, Trouble> {
+pub(super) fn run(arguments: &Arguments) -> Result<Exit, CommandError> {
     let Some(given) = &arguments.code else {
         list(arguments.json);
         return Ok(Exit::Done);
@@ -64,14 +64,14 @@ fn list(json: bool) {
 }
 
 /// The page that somebody means, in whatever case, and also with what stands around the code in a message.
-fn find(given: &str) -> Result<Page, Trouble> {
+fn find(given: &str) -> Result<Page, CommandError> {
     let bare = given.split_once('[').map_or(given, |(_, rest)| rest);
     let bare = bare.trim_end_matches(':').trim_end_matches(']').trim().to_lowercase().replace(['_', ' '], "-");
     error_pages::all().find(|page| page.code == bare).ok_or_else(|| {
-        let trouble = Trouble::new(Code::Unexplained, format!("there is no code {given:?}"));
+        let error = CommandError::new(Code::UnknownCode, format!("there is no code {given:?}"));
         match nearest(&bare, error_pages::all().map(|page| page.code)) {
-            Some(meant) => trouble.help(format!("did you mean `lockgate explain {meant}`?")),
-            None => trouble.help("`lockgate explain` lists all codes"),
+            Some(meant) => error.help(format!("did you mean `lockgate explain {meant}`?")),
+            None => error.help("`lockgate explain` lists all codes"),
         }
     })
 }
@@ -81,14 +81,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_is_found_in_whatever_way_it_is_written() {
+    fn a_code_is_found_in_any_spelling() {
         for given in ["unknown-key", "Unknown-Key", "UNKNOWN_KEY", "error[unknown-key]:", "[unknown-key]", " unknown key "] {
             assert_eq!(find(given).unwrap().code, "unknown-key", "{given:?}");
         }
     }
 
     #[test]
-    fn a_misspelt_code_is_answered_with_the_nearest_one() {
+    fn a_misspelt_code_suggests_the_nearest_one() {
         let said = |given: &str| format!("{:?}", find(given).err().unwrap());
         assert!(said("unkown-key").contains("lockgate explain unknown-key"), "{}", said("unkown-key"));
         assert!(said("zzzzzzzz").contains("lists all codes"), "{}", said("zzzzzzzz"));

@@ -1,8 +1,8 @@
 //! `lockgate export`: a run in the form of another tool.
 
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::print;
-use crate::trouble::Trouble;
 use clap::ValueEnum;
 use lockgate::select;
 use lockgate_engine::run::Refusal;
@@ -17,23 +17,23 @@ pub(super) struct Arguments {
     run: String,
     /// The form
     #[arg(long, value_name = "FORM", default_value = "pipeline")]
-    format: Form,
+    format: ExportFormat,
 }
 
 /// A form that other tools read.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Form {
+enum ExportFormat {
     /// The state file of a pipeline
     Pipeline,
 }
 
-pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = crate::open::open_to_read(root)?;
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
+    let project = crate::open::open_read_only(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let state = load(project.store(), &found.row.run).await?;
     let text = match arguments.format {
-        Form::Pipeline => {
-            let file = StateFile::of(&project.root, project.world.store.clone(), &state).ok_or(Refusal::NoPipeline)?;
+        ExportFormat::Pipeline => {
+            let file = StateFile::of(&project.root, project.runtime.store.clone(), &state).ok_or(Refusal::NotAPipeline)?;
             file.export().await?
         }
     };

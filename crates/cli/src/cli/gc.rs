@@ -1,17 +1,17 @@
 //! `lockgate gc`: remove what no run needs.
 
 use crate::authority::{Authority, Decision};
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::print::{self, FAINT, styled};
-use crate::trouble::Trouble;
 use lockgate::code::Code;
-use lockgate::leftovers::{self, Found, Kind, Standing};
-use lockgate::neutral;
+use lockgate::garbage::{self, GarbageKind, GarbageScan, RunLiveness};
+use lockgate::sanitize;
 use lockgate_engine::id::RunId;
 use lockgate_engine::words::counted;
 use lockgate_runner::commit::forget_runs;
-use lockgate_runner::files::size_text;
-use lockgate_store::Unreferred;
+use lockgate_runner::files::format_size;
+use lockgate_store::Unreferenced;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,16 +32,16 @@ pub(super) struct Arguments {
 #[derive(Serialize)]
 struct Removed {
     dry_run: bool,
-    leftovers: Vec<LeftoverView>,
+    garbage: Vec<GarbageItemView>,
     values: ValuesView,
     bytes: u64,
     kept: Vec<String>,
-    troubles: Vec<String>,
+    errors: Vec<String>,
 }
 
 #[derive(Serialize)]
-struct LeftoverView {
-    kind: Kind,
+struct GarbageItemView {
+    kind: GarbageKind,
     path: String,
     bytes: u64,
 }
@@ -62,50 +62,50 @@ impl Arguments {
     }
 }
 
-pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     let project = crate::open::open(root)?;
     let unreadable = |error: std::io::Error| {
         let message = format!("{} cannot be looked through: {error}", project.root.folder().display());
-        Trouble::new(Code::Unwritable, message).help("make it readable and writable for you")
+        CommandError::new(Code::Unwritable, message).help("make it readable and writable for you")
     };
     // In this order: a run that is created meanwhile is not taken for one that is gone. (And by scanning: a list of runs clears dead
     // drivers away by itself, so that nothing could be said of them.)
-    let names = leftovers::run_folders(&project.root).map_err(unreadable)?;
-    let standings: Vec<_> = {
-        let mut standings = Vec::new();
+    let names = garbage::run_folders(&project.root).map_err(unreadable)?;
+    let liveness: Vec<_> = {
+        let mut liveness = Vec::new();
         let mut after = None;
         loop {
             let runs = project.store().scan_runs(after, 1000).await?;
             let Some(last) = runs.last() else { break };
             after = Some(last.place);
-            standings.extend(runs.iter().map(|run| (run.row.run.clone(), Standing::of(&run.row.status))));
+            liveness.extend(runs.iter().map(|run| (run.row.run.clone(), RunLiveness::of(&run.row.status))));
         }
-        standings
+        liveness
     };
-    let mut found = leftovers::find(&project.root, &names, &standings, SystemTime::now()).map_err(unreadable)?;
-    let looked = leftovers::find_worktrees(&project.root, &standings, SystemTime::now(), &mut found);
+    let mut found = garbage::find(&project.root, &names, &liveness, SystemTime::now()).map_err(unreadable)?;
+    let looked = garbage::find_worktrees(&project.root, &liveness, SystemTime::now(), &mut found);
     let values = match arguments.dry_run {
-        true => project.store().unreferred_values().await?,
-        false => project.store().remove_unreferred_values().await?,
+        true => project.store().unreferenced_values().await?,
+        false => project.store().remove_unreferenced_values().await?,
     };
-    let mut troubles: Vec<String> = looked.err().map(|why| format!("worktrees cannot be looked at: {why}")).into_iter().collect();
+    let mut errors: Vec<String> = looked.err().map(|why| format!("worktrees cannot be looked at: {why}")).into_iter().collect();
     if !arguments.dry_run {
-        for leftover in &found.leftovers {
-            if let Err(error) = leftover.remove(&project.root) {
-                troubles.push(format!("{} cannot be removed: {error}", leftover.path.display()));
+        for item in &found.garbage {
+            if let Err(error) = item.remove(&project.root) {
+                errors.push(format!("{} cannot be removed: {error}", item.path.display()));
             }
         }
     }
     if !arguments.dry_run {
-        let finished = |run: &RunId| standings.iter().any(|(known, standing)| known == run && *standing == Standing::Finished);
+        let finished = |run: &RunId| liveness.iter().any(|(known, state)| known == run && *state == RunLiveness::Finished);
         if let Err(error) = forget_runs(project.root.dir(), finished, true) {
             // Outside git there are no snapshots either.
             tracing::debug!(%error, "snapshots of tasks are not removed");
         }
     }
-    let exit = if troubles.is_empty() { Exit::Done } else { Exit::Failed };
+    let exit = if errors.is_empty() { Exit::Done } else { Exit::Failed };
     if arguments.json {
-        print::json(&removed(&found, values, project.root.dir(), arguments.dry_run, troubles));
+        print::json(&removed(&found, values, project.root.dir(), arguments.dry_run, errors));
         return Ok(exit);
     }
     print::data(&text(&found, values, project.root.dir(), arguments.dry_run));
@@ -117,58 +117,58 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         let path = shown(path, project.root.dir());
         print::note(format_args!("{path} stays: it holds work; `lockgate worktrees` says what, merges it and removes it"));
     }
-    for trouble in &troubles {
-        print::warn(neutral::line(trouble));
+    for error in &errors {
+        print::warn(sanitize::line(error));
     }
     Ok(exit)
 }
 
-fn removed(found: &Found, values: Unreferred, root: &Path, dry_run: bool, troubles: Vec<String>) -> Removed {
+fn removed(found: &GarbageScan, values: Unreferenced, root: &Path, dry_run: bool, errors: Vec<String>) -> Removed {
     let path = |path: &Path| path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned();
-    let Unreferred { count, bytes } = values;
+    let Unreferenced { count, bytes } = values;
     Removed {
         dry_run,
-        leftovers: found
-            .leftovers
+        garbage: found
+            .garbage
             .iter()
-            .map(|left| LeftoverView { kind: left.kind, path: path(&left.path), bytes: left.bytes })
+            .map(|left| GarbageItemView { kind: left.kind, path: path(&left.path), bytes: left.bytes })
             .collect(),
         values: ValuesView { count, bytes },
-        bytes: bytes + found.leftovers.iter().map(|left| left.bytes).sum::<u64>(),
+        bytes: bytes + found.garbage.iter().map(|left| left.bytes).sum::<u64>(),
         kept: found.kept.iter().chain(&found.worktrees).map(|kept| path(kept)).collect(),
-        troubles,
+        errors,
     }
 }
 
 fn shown(path: &Path, root: &Path) -> String {
-    neutral::line(&path.strip_prefix(root).unwrap_or(path).to_string_lossy()).into_owned()
+    sanitize::line(&path.strip_prefix(root).unwrap_or(path).to_string_lossy()).into_owned()
 }
 
-fn text(found: &Found, values: Unreferred, root: &Path, dry_run: bool) -> String {
+fn text(found: &GarbageScan, values: Unreferenced, root: &Path, dry_run: bool) -> String {
     let mut text = String::new();
-    let mut kinds: BTreeMap<Kind, (usize, u64)> = BTreeMap::new();
-    for leftover in &found.leftovers {
-        let (count, bytes) = kinds.entry(leftover.kind).or_default();
-        *count += usize::from(leftover.counts());
-        *bytes += leftover.bytes;
+    let mut kinds: BTreeMap<GarbageKind, (usize, u64)> = BTreeMap::new();
+    for item in &found.garbage {
+        let (count, bytes) = kinds.entry(item.kind).or_default();
+        *count += usize::from(item.counts());
+        *bytes += item.bytes;
         if dry_run {
-            text.push_str(&format!("{}\n", styled(FAINT, shown(&leftover.path, root))));
+            text.push_str(&format!("{}\n", styled(FAINT, shown(&item.path, root))));
         }
     }
     let word = if dry_run { "would remove" } else { "removed" };
     let mut total = values.bytes;
     for (kind, (count, bytes)) in &kinds {
         let count = (*count).max(1);
-        text.push_str(&format!("{word} {count} {}, {}\n", kind.words(count), size_text(*bytes)));
+        text.push_str(&format!("{word} {count} {}, {}\n", kind.words(count), format_size(*bytes)));
         total += bytes;
     }
     if values.count > 0 {
         let what = counted(values.count, "stored value");
-        text.push_str(&format!("{word} {what} without reference, {}\n", size_text(values.bytes)));
+        text.push_str(&format!("{word} {what} without reference, {}\n", format_size(values.bytes)));
     }
     if text.is_empty() {
         return "there is nothing to remove\n".to_owned();
     }
-    text.push_str(&format!("{} in all\n", size_text(total)));
+    text.push_str(&format!("{} in all\n", format_size(total)));
     text
 }

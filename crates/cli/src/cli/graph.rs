@@ -1,8 +1,8 @@
 //! `lockgate graph`: draw a workflow or a run.
 
+use crate::error::CommandError;
 use crate::exit::Exit;
-use crate::trouble::Trouble;
-use crate::{diagnose, print};
+use crate::{diagnostics, print};
 use lockgate::code::Code;
 use lockgate::graph::json::GraphView;
 use lockgate::graph::{Drawing, mermaid, svg};
@@ -27,7 +27,7 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     let drawing = match is_file(&arguments.what) {
         true => of_file(Path::new(&arguments.what))?,
         false => of_run(root, &arguments.what).await?,
@@ -41,7 +41,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     } else if arguments.mermaid {
         mermaid::write(&drawing)
     } else {
-        crate::graph_text::draw(&drawing, print::data_has_colour())
+        crate::graph_text::draw(&drawing, print::stdout_has_colour())
     };
     print::data(&text);
     Ok(Exit::Done)
@@ -57,22 +57,21 @@ fn is_file(what: &str) -> bool {
         || matches!(ending, Some("yaml" | "yml" | "md"))
 }
 
-fn of_file(path: &Path) -> Result<Drawing, Trouble> {
+fn of_file(path: &Path) -> Result<Drawing, CommandError> {
     let file = workflow_file::read(path)?;
-    diagnose::tell(&file);
+    diagnostics::report(&file);
     match &file.workflow {
         Some(workflow) => Ok(Drawing::of_workflow(workflow)),
-        None => Err(Trouble::new(
+        None => Err(CommandError::new(
             Code::InvalidWorkflow,
             format!("{} is no valid workflow: {}", path.display(), workflow_file::summary(&file.problems)),
         )
-        .told()),
+        .reported()),
     }
 }
 
-async fn of_run(root: Option<&Path>, named: &str) -> Result<Drawing, Trouble> {
-    let project =
-        crate::open::open_to_read(root).map_err(|trouble| trouble.help(format!("there is no file {named:?} either")))?;
+async fn of_run(root: Option<&Path>, named: &str) -> Result<Drawing, CommandError> {
+    let project = crate::open::open_read_only(root).map_err(|error| error.help(format!("there is no file {named:?} either")))?;
     let found = select::run_or_ended(project.store(), named).await?;
     let (run, driver) = with_driver(project.store(), &found.row.run).await?;
     Ok(Drawing::of_run(&run, view::RunStatus::of(run.status(), driver.is_some())))

@@ -1,11 +1,11 @@
 //! `lockgate handover` and `lockgate continuation`: where a run stands, in the blocks of the checkpoint protocol.
 
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::print;
-use crate::trouble::Trouble;
 use lockgate::code::Code;
 use lockgate::handover::{Done, continuation, handover};
-use lockgate::{neutral, select};
+use lockgate::{sanitize, select};
 use lockgate_formats::handover::render;
 use std::path::Path;
 
@@ -23,26 +23,26 @@ pub(super) struct ContinuationArguments {
     run: String,
 }
 
-pub(super) async fn show_handover(root: Option<&Path>, arguments: HandoverArguments) -> Result<Exit, Trouble> {
-    let project = crate::open::open_to_read(root)?;
+pub(super) async fn show_handover(root: Option<&Path>, arguments: HandoverArguments) -> Result<Exit, CommandError> {
+    let project = crate::open::open_read_only(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let (done, run) = Done::of(&project, &found.row.run).await?;
-    let block = handover(&done, &run, project.world.clock.now()).ok_or_else(|| {
-        Trouble::new(Code::NoSuchHold, format!("run {} waits for nobody", run.id))
+    let block = handover(&done, &run, project.runtime.clock.now()).ok_or_else(|| {
+        CommandError::new(Code::HoldNotFound, format!("run {} waits for nobody", run.id))
             .help(format!("`lockgate why {}` says where it stands", run.id))
     })?;
-    print::data(&neutral::lines(&render(&block)));
+    print::data(&sanitize::lines(&render(&block)));
     Ok(Exit::Done)
 }
 
-pub(super) async fn show_continuation(root: Option<&Path>, arguments: ContinuationArguments) -> Result<Exit, Trouble> {
-    let project = crate::open::open_to_read(root)?;
+pub(super) async fn show_continuation(root: Option<&Path>, arguments: ContinuationArguments) -> Result<Exit, CommandError> {
+    let project = crate::open::open_read_only(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let (done, run) = Done::of(&project, &found.row.run).await?;
     let block = continuation(&done, &run).ok_or_else(|| {
-        Trouble::new(Code::NoSuchHold, format!("nobody has answered a checkpoint of run {} yet", run.id))
+        CommandError::new(Code::HoldNotFound, format!("nobody has answered a checkpoint of run {} yet", run.id))
             .help(format!("`lockgate handover {}` shows the one that it waits at", run.id))
     })?;
-    print::data(&neutral::lines(&block.render()));
+    print::data(&sanitize::lines(&block.render()));
     Ok(Exit::Done)
 }

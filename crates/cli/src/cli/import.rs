@@ -2,25 +2,25 @@
 
 use super::check::not_json;
 use crate::authority::{Authority, Decision};
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
-use crate::trouble::Trouble;
-use crate::{diagnose, pipeline, print};
+use crate::{diagnostics, pipeline, print};
 use lockgate::code::Code;
-use lockgate::pipeline::Room;
+use lockgate::pipeline::ExistingRun;
 use lockgate::view::{lockgate, resume_command};
-use lockgate::{neutral, workflow_file};
+use lockgate::{sanitize, workflow_file};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{PhaseId, TaskId};
 use lockgate_engine::run::command::Channel;
 use lockgate_engine::run::event::{FrozenFile, Origin};
 use lockgate_engine::run::pipeline::Lifecycle;
 use lockgate_engine::spec::workflow::{AgentWork, Phase, Pipeline, PipelinePhase, Prompt, Task, Work, Workflow, Workstream};
-use lockgate_formats::kind::Format;
-use lockgate_formats::pipeline::lenient::{StateFile, lenient};
+use lockgate_formats::file_format::Format;
+use lockgate_formats::pipeline::import::{StateFile, lenient};
 use lockgate_formats::pipeline::manual_gates::leave_to_a_person;
-use lockgate_runner::driver::begin_resting;
-use lockgate_runner::start::{Beginning, WorkflowFile, prepare};
+use lockgate_runner::driver::start_parked;
+use lockgate_runner::start::{StartOptions, WorkflowFile, prepare};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -45,11 +45,11 @@ pub(super) struct Arguments {
 }
 
 #[derive(Serialize)]
-struct Made {
+struct ImportView {
     run: String,
     prd: String,
     status: &'static str,
-    told: Vec<String>,
+    notes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     spec: Option<String>,
 }
@@ -62,9 +62,9 @@ impl Arguments {
     }
 }
 
-pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     let text = workflow_file::text(&arguments.file)?;
-    let (state, told) = lenient(&text).map_err(|error| not_json(&arguments.file, &text, &error))?;
+    let (state, notes) = lenient(&text).map_err(|error| not_json(&arguments.file, &text, &error))?;
     let prd = known_by(&state, &arguments.file)?;
     let project = crate::open::open_or_create(root)?;
     let caller = project.caller(Channel::Command);
@@ -74,8 +74,8 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         None => (without_spec(&arguments.file, &text), alone(&state, &prd, &text)),
     };
     let spec = (file.format == Format::ExecutionSpec).then(|| file.path.display().to_string());
-    for told in &told {
-        print::note(format_args!("read leniently: {}", neutral::line(told)));
+    for notes in &notes {
+        print::note(format_args!("read leniently: {}", sanitize::line(notes)));
     }
     if spec.is_none() && !(state.pending.is_empty() && state.in_progress.is_empty()) {
         print::warn("no EXECUTION-SPEC says what remains to be done, so agents are told what the file says; --spec names one");
@@ -83,28 +83,28 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     if state.status != Lifecycle::Complete {
         refuse_unknown(&workflow, &state, &arguments.file)?;
         for gate in leave_to_a_person(&mut workflow, &state) {
-            let gate = neutral::line(&gate).into_owned();
+            let gate = sanitize::line(&gate).into_owned();
             print::note(format_args!(
                 "no command decides the gate {gate} that the file has as pending; a person is asked in the end"
             ));
         }
     }
     let workflow = lockgate::start::with_limits(workflow, &project.config);
-    let mut beginner = None;
+    let mut pipeline_lock = None;
     if let Some(pipeline) = &workflow.pipeline {
-        let room = if arguments.new { Room::Anew } else { Room::Over(arguments.file.clone()) };
-        let (lock, notes) = lockgate::pipeline::make_room(&project, pipeline, room).await?;
+        let existing = if arguments.new { ExistingRun::Archive } else { ExistingRun::Import(arguments.file.clone()) };
+        let (lock, notes) = lockgate::pipeline::reserve(&project, pipeline, existing).await?;
         notes.iter().for_each(print::note);
-        beginner = Some(lock);
+        pipeline_lock = Some(lock);
     }
     let status = state.status;
     let absolute = std::path::absolute(&arguments.file).unwrap_or_else(|_| arguments.file.clone());
     let path = absolute.strip_prefix(project.root.dir()).unwrap_or(&absolute).to_string_lossy().into_owned();
     let imported = state.imported(FrozenFile { path, digest: Digest::of(text.as_bytes()) });
-    let beginning = Beginning { feature: Some(prd.clone()), agent: arguments.agent.clone(), ..Beginning::default() };
-    let (driver, seed) = (project.store().driver().clone(), project.world.clock.seed());
-    let mut prepared = prepare(&project.root, &driver, seed, &file, workflow, beginning)
-        .map_err(|error| Trouble::new(Code::BadOutputDir, error.to_string()))?;
+    let start_options = StartOptions { feature: Some(prd.clone()), agent: arguments.agent.clone(), ..StartOptions::default() };
+    let (driver, seed) = (project.store().driver().clone(), project.runtime.clock.seed());
+    let mut prepared = prepare(&project.root, &driver, seed, &file, workflow, start_options)
+        .map_err(|error| CommandError::new(Code::InvalidOutputDir, error.to_string()))?;
     prepared.values.push((imported.file.digest, text.into_bytes()));
     prepared.create.created.origin = Origin::Imported(Box::new(imported));
     if spec.is_none() {
@@ -112,8 +112,8 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         prepared.create.created.files.clear();
     }
     project.root.prepare_run(&prepared.create.created.run)?;
-    let run = begin_resting(&project.world, caller, prepared).await?;
-    drop(beginner);
+    let run = start_parked(&project.runtime, caller, prepared).await?;
+    drop(pipeline_lock);
     pipeline::refresh(&project, &run, false).await;
     print::say(format_args!("run {} is {prd}, {}", run.id, status.word()));
     let how = match status {
@@ -123,7 +123,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         Lifecycle::Failed => Some(Some("--fixed")),
     };
     if let Err(missing) = lockgate::resume::refuse_without_agent(&run, &project.config) {
-        print::warn(neutral::line(missing.message()));
+        print::warn(sanitize::line(missing.message()));
         print::note(
             "choose an agent in .lockgate/config.yaml, such as `agents: { default: claude }`, or import with --agent COMMAND",
         );
@@ -132,16 +132,16 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         print::say(format_args!("go on with: {}", resume_command(&prd, how)));
     }
     if arguments.json {
-        print::json(&Made { run: run.id.to_string(), prd, status: status.word(), told, spec });
+        print::json(&ImportView { run: run.id.to_string(), prd, status: status.word(), notes, spec });
     }
     Ok(Exit::Done)
 }
 
 /// What the pipeline is known by: as the file says it, else as it is called.
-fn known_by(state: &StateFile, path: &Path) -> Result<String, Trouble> {
+fn known_by(state: &StateFile, path: &Path) -> Result<String, CommandError> {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).filter(|stem| is_plain(stem));
     state.prd.clone().or(stem).ok_or_else(|| {
-        Trouble::new(Code::BadStateFile, format!("{} does not say what it is about", path.display()))
+        CommandError::new(Code::InvalidStateFile, format!("{} does not say what it is about", path.display()))
             .help("give it a `prd` of letters, digits, `-`, `_` and `.`, such as PRD-009")
     })
 }
@@ -152,7 +152,7 @@ fn is_plain(id: &str) -> bool {
 }
 
 /// The EXECUTION-SPEC that was named, or that the file names and that is there.
-fn spec(project: &Project, arguments: &Arguments, state: &StateFile) -> Result<Option<(WorkflowFile, Workflow)>, Trouble> {
+fn spec(project: &Project, arguments: &Arguments, state: &StateFile) -> Result<Option<(WorkflowFile, Workflow)>, CommandError> {
     let path = match (&arguments.spec, &state.spec) {
         (Some(path), _) => path.clone(),
         (None, Some(named)) => {
@@ -161,7 +161,7 @@ fn spec(project: &Project, arguments: &Arguments, state: &StateFile) -> Result<O
             match candidates.into_iter().flatten().find(|path| path.is_file()) {
                 Some(path) => path,
                 None => {
-                    print::note(format_args!("the EXECUTION-SPEC {} that the file names is not there", neutral::line(named)));
+                    print::note(format_args!("the EXECUTION-SPEC {} that the file names is not there", sanitize::line(named)));
                     return Ok(None);
                 }
             }
@@ -169,12 +169,12 @@ fn spec(project: &Project, arguments: &Arguments, state: &StateFile) -> Result<O
         (None, None) => return Ok(None),
     };
     let mut file = workflow_file::read(&path)?;
-    diagnose::tell(&file);
+    diagnostics::report(&file);
     match file.workflow.take().filter(|workflow| workflow.pipeline.is_some()) {
         Some(workflow) => Ok(Some((file, workflow))),
         None => {
             let message = format!("{} is no valid EXECUTION-SPEC: {}", path.display(), workflow_file::summary(&file.problems));
-            Err(Trouble::new(Code::InvalidWorkflow, message).help(format!(
+            Err(CommandError::new(Code::InvalidWorkflow, message).help(format!(
                 "`{}` says what is wrong; --spec names another one",
                 lockgate(["validate", &path.to_string_lossy()])
             )))
@@ -182,27 +182,27 @@ fn spec(project: &Project, arguments: &Arguments, state: &StateFile) -> Result<O
     }
 }
 
-fn of_spec(workflow: Workflow, prd: &str, file: &Path) -> Result<Workflow, Trouble> {
+fn of_spec(workflow: Workflow, prd: &str, file: &Path) -> Result<Workflow, CommandError> {
     let about = workflow.pipeline.as_ref().map(|pipeline| pipeline.prd.clone()).unwrap_or_default();
     if about == prd {
         return Ok(workflow);
     }
     let message = format!("{} is about {prd}, and the EXECUTION-SPEC about {about}", file.display());
-    Err(Trouble::new(Code::BadUsage, message).help("name the EXECUTION-SPEC of the same pipeline with --spec"))
+    Err(CommandError::new(Code::InvalidUsage, message).help("name the EXECUTION-SPEC of the same pipeline with --spec"))
 }
 
 /// What the file says is still to be done must be something that can be.
-fn refuse_unknown(workflow: &Workflow, state: &StateFile, file: &Path) -> Result<(), Trouble> {
+fn refuse_unknown(workflow: &Workflow, state: &StateFile, file: &Path) -> Result<(), CommandError> {
     let Some(pipeline) = &workflow.pipeline else { return Ok(()) };
     let known = |id: &str| pipeline.phase_of(id).is_some() || pipeline.deferred.iter().any(|deferred| deferred.as_str() == id);
     let left = state.in_progress.iter().chain(&state.pending).filter(|id| !known(id));
-    let unknown: Vec<String> = left.map(|id| neutral::line(id).into_owned()).collect();
+    let unknown: Vec<String> = left.map(|id| sanitize::line(id).into_owned()).collect();
     if unknown.is_empty() {
         return Ok(());
     }
     let (unknown, file) = (unknown.join(", "), file.display());
     let message = format!("{file} has workstreams as not done that nothing here can do: {unknown}");
-    Err(Trouble::new(Code::BadStateFile, message).help(
+    Err(CommandError::new(Code::InvalidStateFile, message).help(
         "name the EXECUTION-SPEC that has them with --spec, or change the file; without one, their ids have letters, digits, - and _",
     ))
 }
@@ -214,7 +214,7 @@ fn without_spec(path: &Path, text: &str) -> WorkflowFile {
         source: text.to_owned(),
         workflow: None,
         problems: Vec::new(),
-        beside: BTreeMap::new(),
+        includes: BTreeMap::new(),
         skipped: Vec::new(),
     }
 }

@@ -1,13 +1,13 @@
 //! `lockgate inbox`: all that waits for a person, in every run.
 
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
-use crate::page::PageArguments;
+use crate::pagination::PageArguments;
 use crate::print;
 use crate::print::{HELP, STRONG, styled};
-use crate::trouble::Trouble;
 use lockgate::view::HoldView;
-use lockgate::{moment, neutral, select};
+use lockgate::{human_time, sanitize, select};
 use lockgate_engine::id::RunId;
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::load::load;
@@ -42,8 +42,8 @@ impl Line {
     }
 }
 
-pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = crate::open::open_to_read(root)?;
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
+    let project = crate::open::open_read_only(root)?;
     let after = match &arguments.page.after {
         Some(hold) => Some(select::hold(project.store(), &select::hold_name(hold)?).await?.cursor),
         None => None,
@@ -54,19 +54,19 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     if arguments.json {
         print::json(&lines);
     } else {
-        tell(&project, &lines).await?;
+        print_list(&project, &lines).await?;
     }
     if let (true, Some(last)) = (more, lines.last()) {
-        arguments.page.tell_more("inbox", &last.hold.id);
+        arguments.page.print_more("inbox", &last.hold.id);
     }
     Ok(Exit::Done)
 }
 
-async fn tell(project: &Project, lines: &[Line]) -> Result<(), Trouble> {
+async fn print_list(project: &Project, lines: &[Line]) -> Result<(), CommandError> {
     if lines.is_empty() {
         print::say("Nothing waits for a person.");
     }
-    let now = project.world.clock.now();
+    let now = project.runtime.clock.now();
     let mut out = String::new();
     for line in lines {
         // A process that drives the run goes on by itself once the hold is answered; so does one in the background.
@@ -87,8 +87,8 @@ fn text(line: &Line, goes_on: bool, now: Timestamp) -> String {
         "{}  run {}  {}  {}\n  {}\n",
         styled(STRONG, &name),
         line.run,
-        neutral::line(&place),
-        moment::ago(now, hold.since),
+        sanitize::line(&place),
+        human_time::ago(now, hold.since),
         lockgate::phrases::first_line(&hold.prompt)
     );
     text.extend(crate::run_text::deadline_line(hold, now).map(|line| format!("  {line}\n")));
@@ -100,7 +100,7 @@ fn text(line: &Line, goes_on: bool, now: Timestamp) -> String {
         text.push_str(&format!("  see them: {}\n", styled(HELP, format_args!("lockgate why {}", line.run))));
     }
     for command in hold.next_commands(line.run.as_str(), !goes_on, now) {
-        text.push_str(&format!("  {}\n", styled(HELP, neutral::line(&command))));
+        text.push_str(&format!("  {}\n", styled(HELP, sanitize::line(&command))));
     }
     text
 }

@@ -1,11 +1,11 @@
 //! `lockgate init`: a first workflow and the settings, to begin with.
 
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::current_folder;
 use crate::print;
-use crate::trouble::Trouble;
 use lockgate::code::Code;
-use lockgate::neutral;
+use lockgate::sanitize;
 use lockgate_runner::root::Root;
 use serde::Serialize;
 use std::fs::OpenOptions;
@@ -28,24 +28,24 @@ pub(super) struct Arguments {
 
 /// What there is to begin with.
 #[derive(Serialize)]
-struct Begun {
+struct Created {
     root: String,
-    files: Vec<BegunFile>,
+    files: Vec<CreatedFile>,
 }
 
 #[derive(Serialize)]
-struct BegunFile {
+struct CreatedFile {
     path: &'static str,
     /// Whether it was made; false when something was there already.
-    made: bool,
+    created: bool,
 }
 
-impl Begun {
-    fn tell(&self, json: bool) {
+impl Created {
+    fn print_result(&self, json: bool) {
         if json {
             return print::json(self);
         }
-        let line = |file: &BegunFile| match file.made {
+        let line = |file: &CreatedFile| match file.created {
             true => format!("made {}\n", file.path),
             false => format!("kept {}, which was there already\n", file.path),
         };
@@ -53,7 +53,7 @@ impl Begun {
     }
 }
 
-pub(super) fn run(root: Option<&Path>, arguments: &Arguments) -> Result<Exit, Trouble> {
+pub(super) fn run(root: Option<&Path>, arguments: &Arguments) -> Result<Exit, CommandError> {
     let root = match root {
         Some(dir) => Root::at(dir),
         None => Root::at(&current_folder()?),
@@ -64,27 +64,27 @@ pub(super) fn run(root: Option<&Path>, arguments: &Arguments) -> Result<Exit, Tr
         let dir = above.dir().to_string_lossy().into_owned();
         print::note(format_args!(
             "this folder lies in the project {}; from now on it is a project of its own",
-            neutral::line(&dir)
+            sanitize::line(&dir)
         ));
     }
-    let mut begun = Begun { root: root.dir().to_string_lossy().into_owned(), files: Vec::new() };
+    let mut created_files = Created { root: root.dir().to_string_lossy().into_owned(), files: Vec::new() };
     for (name, path, content) in
         [(WORKFLOW, root.dir().join(WORKFLOW), STARTER), (".lockgate/config.yaml", root.config_file(), SETTINGS)]
     {
         match make(&path, content) {
-            Ok(made) => begun.files.push(BegunFile { path: name, made }),
+            Ok(created) => created_files.files.push(CreatedFile { path: name, created }),
             Err(error) => {
                 if !arguments.json {
-                    begun.tell(false);
+                    created_files.print_result(false);
                 }
                 let message = format!("{} cannot be written: {error}", path.display());
                 return Err(
-                    Trouble::new(Code::Unwritable, message).help("make the folder writable, or choose another with --root")
+                    CommandError::new(Code::Unwritable, message).help("make the folder writable, or choose another with --root")
                 );
             }
         }
     }
-    begun.tell(arguments.json);
+    created_files.print_result(arguments.json);
     print::say(format_args!(
         "Next: look at {WORKFLOW}, then `lockgate run {WORKFLOW}`; it stops for you where you decide.\n\
          `lockgate validate {WORKFLOW}` checks your changes, `lockgate graph {WORKFLOW}` draws them, and\n\
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_starter_settings_are_the_defaults_also_when_they_are_switched_on() {
+    fn the_starter_settings_equal_the_defaults_even_when_uncommented() {
         let path = Path::new("config.yaml");
         assert_eq!(Config::parse(SETTINGS, path).unwrap(), Config::default());
         let all: Vec<&str> = SETTINGS.lines().map(|line| line.strip_prefix("#: ").unwrap_or(line)).collect();

@@ -1,13 +1,13 @@
 //! `lockgate log`: the history of a run, one event a line.
 
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::print;
 use crate::print::{FAINT, styled};
-use crate::trouble::Trouble;
+use lockgate::describe::Describer;
 use lockgate::run_status::{Changes, run_status};
 use lockgate::select;
-use lockgate::sentence::Sentences;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Actor;
@@ -38,23 +38,23 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = crate::open::open_to_read(root)?;
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
+    let project = crate::open::open_read_only(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let run = &found.row.run;
     let mut changes = Changes::of(project.store(), run);
-    let mut teller = Teller {
+    let mut printer = EventPrinter {
         project: &project,
         json: arguments.json,
         after: 0,
         events: arguments.after..arguments.after.saturating_add(arguments.limit.unwrap_or(u64::MAX)),
-        sentences: Sentences::default(),
+        describer: Describer::default(),
     };
     let mut told = false;
     loop {
         // Asked first: what an ended run had to tell is then in the history.
         let now = run_status(project.store(), run).await?;
-        if !teller.tell(run).await? || !arguments.follow || now.has_ended() {
+        if !printer.render(run).await? || !arguments.follow || now.has_ended() {
             return Ok(Exit::Done);
         }
         if now.is_interrupted() && !told {
@@ -66,19 +66,19 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 }
 
 /// Tells a history from where it was told last.
-struct Teller<'p> {
+struct EventPrinter<'p> {
     project: &'p Project,
     json: bool,
     /// The commits that were read.
     after: u64,
     /// The numbers of the events to be told, each counted from the one before it.
     events: Range<u64>,
-    sentences: Sentences,
+    describer: Describer,
 }
 
-impl Teller<'_> {
+impl EventPrinter<'_> {
     /// Prints what was committed since; gives whether somebody still reads it.
-    async fn tell(&mut self, run: &RunId) -> Result<bool, Trouble> {
+    async fn render(&mut self, run: &RunId) -> Result<bool, CommandError> {
         loop {
             let commits = self.project.store().commits(run, self.after, COMMITS).await?;
             let Some(last) = commits.last() else { return Ok(true) };
@@ -92,7 +92,7 @@ impl Teller<'_> {
                         lines.extend(told.then(|| json_line(seq, entry, sealed.hash)));
                     } else {
                         // Also what is not told: later events are told with what earlier ones said.
-                        let line = text_line(seq, entry, &mut self.sentences);
+                        let line = text_line(seq, entry, &mut self.describer);
                         text += if told { &line } else { "" };
                     }
                 }
@@ -154,9 +154,9 @@ fn json_line(seq: u64, entry: &Entry, hash: Digest) -> Value {
     line
 }
 
-fn text_line(seq: u64, entry: &Entry, sentences: &mut Sentences) -> String {
+fn text_line(seq: u64, entry: &Entry, describer: &mut Describer) -> String {
     // What a timer does by itself, its sentence says already.
     let actor = entry.actor.as_ref().filter(|_| !matches!(entry.event, Event::Reminded { .. } | Event::DeadlinePassed { .. }));
     let by = actor.map(|actor| styled(FAINT, format_args!("  (by {})", lockgate::phrases::by(Some(actor)))));
-    format!("{seq:>5}  {}  {}{}\n", styled(FAINT, entry.at), sentences.tell(entry), by.unwrap_or_default())
+    format!("{seq:>5}  {}  {}{}\n", styled(FAINT, entry.at), describer.render(entry), by.unwrap_or_default())
 }

@@ -1,12 +1,12 @@
 //! `lockgate logs`: what a task or gate printed.
 
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::print;
-use crate::trouble::Trouble;
 use lockgate::code::Code;
-use lockgate::neutral;
 use lockgate::run_status::{Changes, run_status};
+use lockgate::sanitize;
 use lockgate::select::{self, StepName};
 use lockgate::step::running_attempt;
 use lockgate::view::lockgate;
@@ -32,7 +32,7 @@ const COMMITS: usize = 1000;
 const PIECE: usize = 64 * 1024;
 
 /// How often a log that grows is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Shows what a task or gate printed
 #[derive(Debug, clap::Args)]
@@ -67,8 +67,8 @@ struct Attempt {
     status: StepStatus,
 }
 
-pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = crate::open::open_to_read(root)?;
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
+    let project = crate::open::open_read_only(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let mut state = load(project.store(), &found.row.run).await?;
     let step = select::step(&state, &arguments.task)?;
@@ -85,7 +85,9 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let path = log_file(&project, &state.id, &step.key(chosen.iteration), chosen.attempt);
     if arguments.json {
         let mut kept = Vec::new();
-        Kept::new(path.clone()).read(&mut |piece| kept.extend_from_slice(piece)).map_err(|error| unreadable(&path, &error))?;
+        LogReader::new(path.clone())
+            .read(&mut |piece| kept.extend_from_slice(piece))
+            .map_err(|error| unreadable(&path, &error))?;
         print::json(&json!({
             "run": state.id,
             "phase": step.phase(),
@@ -99,32 +101,32 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         }));
         return Ok(Exit::Done);
     }
-    let mut shown = Shown { raw: arguments.raw, ..Shown::default() };
-    let mut kept = Kept::new(path.clone());
+    let mut shown = LogPrinter { raw: arguments.raw, ..LogPrinter::default() };
+    let mut kept = LogReader::new(path.clone());
     let mut changes = Changes::of(project.store(), &found.row.run);
     loop {
         // Asked first: what an ended attempt had printed is then in its log.
-        let under_way = arguments.follow && is_under_way(&project, &mut state, &step, chosen).await?;
+        let under_way = arguments.follow && is_running(&project, &mut state, &step, chosen).await?;
         kept.read(&mut |piece| shown.show(piece)).map_err(|error| unreadable(&path, &error))?;
         if !under_way || shown.gone {
             break;
         }
         tokio::select! {
             changed = changes.next() => changed?,
-            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
         }
     }
     shown.finish();
     if !shown.something {
         let address = format!("{}/{}", step.phase(), step.id());
         let yet = if chosen.status == StepStatus::Running && !arguments.follow { " yet" } else { "" };
-        print::note(format_args!("{} has printed nothing{yet} (attempt {})", neutral::line(&address), chosen.attempt));
+        print::note(format_args!("{} has printed nothing{yet} (attempt {})", sanitize::line(&address), chosen.attempt));
     }
     Ok(Exit::Done)
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> Trouble {
-    Trouble::new(Code::UnreadableLog, format!("the log {} cannot be read: {error}", path.display()))
+fn unreadable(path: &Path, error: &io::Error) -> CommandError {
+    CommandError::new(Code::UnreadableLog, format!("the log {} cannot be read: {error}", path.display()))
 }
 
 /// The file that keeps what an attempt of a task or gate printed.
@@ -136,10 +138,10 @@ pub(super) fn log_file(project: &Project, run: &RunId, key: &StepKey, attempt: u
     project.root.log_file(run, step, attempt)
 }
 
-fn choose<'a>(attempts: &'a [Attempt], step: &StepName, arguments: &Arguments) -> Result<&'a Attempt, Trouble> {
+fn choose<'a>(attempts: &'a [Attempt], step: &StepName, arguments: &Arguments) -> Result<&'a Attempt, CommandError> {
     let address = format!("{}/{}", step.phase(), step.id());
     let Some(last) = attempts.last() else {
-        return Err(Trouble::new(Code::NotStarted, format!("{address} has not started, so it has printed nothing"))
+        return Err(CommandError::new(Code::NotStarted, format!("{address} has not started, so it has printed nothing"))
             .help(format!("`{}` shows what runs now", lockgate(["status", &arguments.run]))));
     };
     let iteration = arguments.iteration.unwrap_or(last.iteration);
@@ -154,13 +156,13 @@ fn choose<'a>(attempts: &'a [Attempt], step: &StepName, arguments: &Arguments) -
             .map(|known| format!("--iteration {} --attempt {}  {}", known.iteration, known.attempt, known.status))
             .collect();
         let listed = &listed[listed.len().saturating_sub(10)..];
-        Trouble::new(Code::NoSuchAttempt, format!("{address} has no such attempt"))
+        CommandError::new(Code::AttemptNotFound, format!("{address} has no such attempt"))
             .help(format!("there are\n{}", listed.join("\n")))
     })
 }
 
 /// Whether an attempt is still under way, and somebody keeps what it prints.
-async fn is_under_way(project: &Project, state: &mut Run, step: &StepName, chosen: &Attempt) -> Result<bool, Trouble> {
+async fn is_running(project: &Project, state: &mut Run, step: &StepName, chosen: &Attempt) -> Result<bool, CommandError> {
     let interrupted = run_status(project.store(), &state.id).await?.is_interrupted();
     catch_up(project.store(), state).await?;
     let same = state.current.as_ref().is_some_and(|phase| phase.iteration == chosen.iteration);
@@ -172,7 +174,7 @@ async fn is_under_way(project: &Project, state: &mut Run, step: &StepName, chose
     Ok(under_way && !interrupted)
 }
 
-async fn attempts(store: &dyn Store, run: &Run, step: &StepName) -> Result<Vec<Attempt>, Trouble> {
+async fn attempts(store: &dyn Store, run: &Run, step: &StepName) -> Result<Vec<Attempt>, CommandError> {
     let (mut attempts, mut after): (Vec<Attempt>, u64) = (Vec::new(), 0);
     let mut reporter = Reporter::default();
     loop {
@@ -210,12 +212,12 @@ fn about(kind: &Kind<'_>, wanted: &StepName) -> Option<(u32, u32, StepStatus)> {
 }
 
 /// A log file that may still grow, or not be there yet.
-struct Kept {
+struct LogReader {
     path: PathBuf,
     file: Option<File>,
 }
 
-impl Kept {
+impl LogReader {
     fn new(path: PathBuf) -> Self {
         Self { path, file: None }
     }
@@ -244,7 +246,7 @@ impl Kept {
 
 /// Prints pieces of a log, with all that would steer a terminal made visible.
 #[derive(Default)]
-struct Shown {
+struct LogPrinter {
     raw: bool,
     something: bool,
     /// Whether nobody reads any more.
@@ -253,7 +255,7 @@ struct Shown {
     held: Vec<u8>,
 }
 
-impl Shown {
+impl LogPrinter {
     fn show(&mut self, piece: &[u8]) {
         self.something |= !piece.is_empty();
         if self.gone {
@@ -266,13 +268,13 @@ impl Shown {
         self.held.extend_from_slice(piece);
         let rest = self.held.split_off(whole(&self.held));
         let text = std::mem::replace(&mut self.held, rest);
-        self.gone = !print::data(&neutral::lines(&String::from_utf8_lossy(&text)));
+        self.gone = !print::data(&sanitize::lines(&String::from_utf8_lossy(&text)));
     }
 
     fn finish(&mut self) {
         let held = std::mem::take(&mut self.held);
         if !held.is_empty() && !self.gone {
-            self.gone = !print::data(&neutral::lines(&String::from_utf8_lossy(&held)));
+            self.gone = !print::data(&sanitize::lines(&String::from_utf8_lossy(&held)));
         }
     }
 }
@@ -301,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn characters_and_line_breaks_are_not_torn_apart() {
+    fn chunks_never_split_characters_or_line_breaks() {
         let text = "größe 日本 🙂\r\nend";
         for at in 0..=text.len() {
             let first = whole(&text.as_bytes()[..at]);

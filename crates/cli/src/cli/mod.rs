@@ -7,7 +7,6 @@ mod change;
 mod check;
 mod completions;
 mod doctor;
-mod drive;
 mod explain;
 mod export;
 mod gc;
@@ -37,11 +36,12 @@ mod verify;
 mod wait;
 mod watch;
 mod why;
+mod worker;
 mod worktrees;
 
 use crate::authority::{Authority, authorize};
+use crate::error::{CommandError, CommandErrorView};
 use crate::exit::Exit;
-use crate::trouble::{Trouble, TroubleView};
 use crate::{logging, print, signals};
 use clap::{Parser, Subcommand};
 use lockgate::code::Code;
@@ -72,7 +72,7 @@ With --json an error is also printed on stdout, as {\"error\": {\"code\", \"mess
 enum Command {
     Init(init::Arguments),
     Run(run::Arguments),
-    Drive(drive::Arguments),
+    Worker(worker::Arguments),
     Resume(resume::Arguments),
     Status(status::Arguments),
     Summary(summary::Arguments),
@@ -139,7 +139,7 @@ impl Command {
             | Self::Backup(_)
             | Self::Completions(_) => Authority::Anyone,
             Self::Run(arguments) => arguments.authority(),
-            Self::Drive(arguments) => arguments.authority(),
+            Self::Worker(arguments) => arguments.authority(),
             Self::Resume(arguments) => arguments.authority(),
             Self::Answer(arguments) => arguments.authority(),
             Self::Change(arguments) => arguments.authority(),
@@ -159,7 +159,7 @@ impl Command {
 /// What a program is told where something could not be done.
 #[derive(Serialize)]
 struct ErrorView {
-    error: TroubleView,
+    error: CommandErrorView,
 }
 
 /// Runs the command line of this process.
@@ -174,12 +174,12 @@ pub(crate) fn main() -> ExitCode {
     };
     match execute(arguments) {
         Ok(exit) => exit.into(),
-        Err(trouble) => {
-            trouble.tell();
+        Err(error) => {
+            error.report();
             if wants_json() {
-                print::json_lines(&[ErrorView { error: trouble.view() }]);
+                print::json_lines(&[ErrorView { error: error.view() }]);
             }
-            trouble.exit().into()
+            error.exit().into()
         }
     }
 }
@@ -196,15 +196,15 @@ fn usage(error: &clap::Error) -> Exit {
         let plain = error.render().to_string();
         // Where nothing was asked for, the text is the help itself.
         let text = match plain.starts_with("error:") {
-            true => text.replacen("error:", &format!("error[{}]:", Code::BadUsage.text()), 1),
+            true => text.replacen("error:", &format!("error[{}]:", Code::InvalidUsage.text()), 1),
             false => text,
         };
         print::talk(&text);
         if wants_json() {
             let mut parts = plain.split("\n\n").map(str::trim).filter(|part| !part.is_empty());
             let message = parts.next().unwrap_or("wrong usage");
-            let trouble = Trouble::new(Code::BadUsage, message.strip_prefix("error: ").unwrap_or(message));
-            print::json_lines(&[ErrorView { error: parts.fold(trouble, Trouble::help).view() }]);
+            let error = CommandError::new(Code::InvalidUsage, message.strip_prefix("error: ").unwrap_or(message));
+            print::json_lines(&[ErrorView { error: parts.fold(error, CommandError::help).view() }]);
         }
         return Exit::Misuse;
     }
@@ -212,14 +212,15 @@ fn usage(error: &clap::Error) -> Exit {
     Exit::Done
 }
 
-fn execute(arguments: Arguments) -> Result<Exit, Trouble> {
+fn execute(arguments: Arguments) -> Result<Exit, CommandError> {
     logging::start(arguments.verbose)?;
     // One run is driven best by one thread; many share what processors there are.
     let runtime = match &arguments.command {
-        Command::Drive(_) => tokio::runtime::Builder::new_multi_thread().enable_all().build(),
+        Command::Worker(_) => tokio::runtime::Builder::new_multi_thread().enable_all().build(),
         _ => tokio::runtime::Builder::new_current_thread().enable_all().build(),
     };
-    let runtime = runtime.map_err(|error| Trouble::new(Code::CannotStart, format!("the program cannot start: {error}")))?;
+    let runtime =
+        runtime.map_err(|error| CommandError::new(Code::StartupFailed, format!("the program cannot start: {error}")))?;
     let root = arguments.root.as_deref();
     let done = runtime.block_on(async {
         signals::outlive_size_limits();
@@ -227,7 +228,7 @@ fn execute(arguments: Arguments) -> Result<Exit, Trouble> {
         match arguments.command {
             Command::Init(arguments) => init::run(root, &arguments),
             Command::Run(arguments) => run::run(root, arguments).await,
-            Command::Drive(arguments) => drive::run(root, arguments).await,
+            Command::Worker(arguments) => worker::run(root, arguments).await,
             Command::Resume(arguments) => resume::run(root, arguments).await,
             Command::Status(arguments) => status::run(root, arguments).await,
             Command::Summary(arguments) => summary::run(root, arguments).await,
@@ -280,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_arguments_fit_together() {
+    fn the_argument_definitions_are_consistent() {
         definition().debug_assert();
     }
 }

@@ -1,12 +1,12 @@
 //! `lockgate note`: add to the notes of a pipeline.
 
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::print;
-use crate::trouble::Trouble;
 use lockgate::code::Code;
-use lockgate::{select, sentence};
+use lockgate::{describe, select};
 use lockgate_engine::run::command::{Channel, CommandKind};
-use lockgate_engine::run::pipeline::{Fix, Notes, PipelineFact, PipelineWish};
+use lockgate_engine::run::pipeline::{Fix, Notes, PipelineCommand, PipelineEvent};
 use lockgate_runner::driver::submit;
 use serde_json::json;
 use std::path::Path;
@@ -30,30 +30,30 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     let cleanup_done: Vec<String> = arguments.cleanup_done.iter().map(|text| text.trim().to_owned()).collect();
     let notes = Notes { eslint_fixes: fixes(&arguments.eslint_fixes)?, cleanup_done, key_fixes: fixes(&arguments.key_fixes)? };
     if notes.is_empty() || notes.cleanup_done.iter().any(String::is_empty) {
-        return Err(Trouble::new(Code::BadUsage, "there is nothing to note")
+        return Err(CommandError::new(Code::InvalidUsage, "there is nothing to note")
             .help("give --key-fix FILE=CHANGE, --eslint-fix FILE=CHANGE or --cleanup TEXT"));
     }
     let project = crate::open::open(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let run = &found.row.run;
-    let body = CommandKind::Pipeline(Box::new(PipelineWish::Note(notes.clone())));
-    submit(&project.world, run, project.caller(Channel::Command), body).await?;
-    print::say(sentence::of_pipeline(&PipelineFact::Noted(notes.clone())));
+    let body = CommandKind::Pipeline(Box::new(PipelineCommand::Note(notes.clone())));
+    submit(&project.runtime, run, project.caller(Channel::Command), body).await?;
+    print::say(describe::of_pipeline(&PipelineEvent::Noted(notes.clone())));
     if arguments.json {
         print::json(&json!({"run": run, "noted": notes}));
     }
     Ok(Exit::Done)
 }
 
-fn fixes(given: &[String]) -> Result<Vec<Fix>, Trouble> {
+fn fixes(given: &[String]) -> Result<Vec<Fix>, CommandError> {
     let read = |text: &String| {
         let parts = text.split_once('=').map(|(file, change)| (file.trim(), change.trim()));
         let (file, change) = parts.filter(|(file, change)| !file.is_empty() && !change.is_empty()).ok_or_else(|| {
-            Trouble::new(Code::BadUsage, format!("{text:?} names no file with its change"))
+            CommandError::new(Code::InvalidUsage, format!("{text:?} names no file with its change"))
                 .help("write FILE=CHANGE: --key-fix 'src/a.ts=added the missing case'")
         })?;
         Ok(Fix { file: file.to_owned(), change: change.to_owned() })

@@ -1,18 +1,18 @@
 //! `lockgate restore`: a backup becomes the database again.
 
 use crate::authority::{Authority, Decision};
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::{current_folder, database_of};
 use crate::print;
-use crate::trouble::Trouble;
 use lockgate::code::Code;
-use lockgate::neutral;
+use lockgate::sanitize;
 use lockgate_engine::run::Status;
 use lockgate_engine::words::counted;
 use lockgate_runner::config::Config;
 use lockgate_runner::root::Root;
+use lockgate_runner::runtime::{Clock, SystemClock};
 use lockgate_runner::verify::verify_all;
-use lockgate_runner::world::{Clock, SystemClock};
 use lockgate_store::backup::put_in_place;
 use lockgate_store::{Page, SqliteStore, Store};
 use serde::Serialize;
@@ -47,7 +47,7 @@ impl Arguments {
     }
 }
 
-pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     let file = &arguments.file;
     let root = match root {
         Some(dir) => Root::at(dir),
@@ -58,8 +58,8 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     };
     must_be_a_backup(file)?;
     if database_of(&Config::read(&root.config_file())?).is_some() {
-        return Err(Trouble::new(
-            Code::KeptInPostgresql,
+        return Err(CommandError::new(
+            Code::SqliteOnly,
             "the runs of this project are kept in PostgreSQL, and a backup is restored into a folder",
         )
         .help("leave `database` and LOCKGATE_DATABASE_URL out to go on from the backup; a server's own tools restore a server"));
@@ -68,7 +68,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let present_database = root.database_file();
     if !present(&present_database).is_empty() {
         if !arguments.force {
-            return Err(Trouble::new(
+            return Err(CommandError::new(
                 Code::DatabaseExists,
                 format!("there is a database already: {}", present_database.display()),
             )
@@ -87,7 +87,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
     let Restored { runs, unfinished, moved_aside } = restored;
     if let Some(moved) = moved_aside {
-        print::note(format_args!("what was there is now {}", neutral::line(&moved.to_string_lossy())));
+        print::note(format_args!("what was there is now {}", sanitize::line(&moved.to_string_lossy())));
     }
     print::data(&format!("restored {}, {unfinished} unfinished\n", counted(runs, "run")));
     print::say("What happened after the backup was made is not in it: look at `lockgate runs` before you resume anything.");
@@ -103,7 +103,7 @@ struct Restored {
     moved_aside: Option<PathBuf>,
 }
 
-async fn restore(file: &Path, aside: &Path, root: &Root) -> Result<Restored, Trouble> {
+async fn restore(file: &Path, aside: &Path, root: &Root) -> Result<Restored, CommandError> {
     let fresh = aside.join("lockgate.db");
     let copied = std::fs::create_dir(aside).and_then(|()| std::fs::copy(file, &fresh));
     copied.map_err(|error| unwritable(root, &error))?;
@@ -113,7 +113,7 @@ async fn restore(file: &Path, aside: &Path, root: &Root) -> Result<Restored, Tro
     std::fs::set_permissions(&fresh, permissions).map_err(|error| unwritable(root, &error))?;
     let (runs, unfinished) = verified(file, aside).await?;
     if companions(&fresh).iter().any(|path| path.metadata().is_ok_and(|metadata| metadata.len() > 0)) {
-        return Err(Trouble::new(Code::DatabaseTrouble, format!("the copy of {} could not be closed", file.display())));
+        return Err(CommandError::new(Code::DatabaseError, format!("the copy of {} could not be closed", file.display())));
     }
     let moved_aside = if present(&root.database_file()).is_empty() { None } else { Some(move_aside(root)?) };
     // What it says of the database that was there does not hold for the backup.
@@ -123,10 +123,10 @@ async fn restore(file: &Path, aside: &Path, root: &Root) -> Result<Restored, Tro
 }
 
 /// How many runs the copy holds, and how many of them are unfinished, if nothing is wrong with it.
-async fn verified(file: &Path, aside: &Path) -> Result<(usize, usize), Trouble> {
+async fn verified(file: &Path, aside: &Path) -> Result<(usize, usize), CommandError> {
     let bad = |detail: String| {
         let message = format!("{} cannot be restored: {detail}", file.display());
-        Trouble::new(Code::DamagedBackup, message).help("nothing was changed; use another backup")
+        CommandError::new(Code::BackupCorrupt, message).help("nothing was changed; use another backup")
     };
     let store = SqliteStore::open_existing(aside).map_err(|error| bad(error.to_string()))?;
     let findings = verify_all(&store).await.map_err(|error| bad(error.to_string()))?;
@@ -141,24 +141,24 @@ async fn verified(file: &Path, aside: &Path) -> Result<(usize, usize), Trouble> 
     Ok((runs.len(), open))
 }
 
-fn must_be_a_backup(file: &Path) -> Result<(), Trouble> {
+fn must_be_a_backup(file: &Path) -> Result<(), CommandError> {
     let metadata = file
         .metadata()
-        .map_err(|error| Trouble::new(Code::UnreadableFile, format!("{} cannot be read: {error}", file.display())))?;
+        .map_err(|error| CommandError::new(Code::UnreadableFile, format!("{} cannot be read: {error}", file.display())))?;
     if !metadata.is_file() {
-        return Err(Trouble::new(Code::NotAFile, format!("{} is not a file", file.display())));
+        return Err(CommandError::new(Code::NotAFile, format!("{} is not a file", file.display())));
     }
     if companion(file, "-wal").metadata().is_ok_and(|metadata| metadata.len() > 0) {
-        return Err(Trouble::new(Code::NotABackup, format!("{} is a database in use, not a backup", file.display()))
+        return Err(CommandError::new(Code::NotABackup, format!("{} is a database in use, not a backup", file.display()))
             .help("make a backup of it with `lockgate backup FILE` in its project"));
     }
     Ok(())
 }
 
-fn must_be_still(root: &Root) -> Result<(), Trouble> {
+fn must_be_still(root: &Root) -> Result<(), CommandError> {
     let Some(driver) = SqliteStore::living_drivers(&root.folder())?.into_iter().next() else { return Ok(()) };
     let message = format!("process {} on {} drives runs of this database since {}", driver.pid, driver.host, driver.since);
-    Err(Trouble::new(Code::DatabaseInUse, message).help("let it come to its end, or end it, then restore"))
+    Err(CommandError::new(Code::DatabaseInUse, message).help("let it come to its end, or end it, then restore"))
 }
 
 fn companion(database: &Path, end: &str) -> PathBuf {
@@ -178,7 +178,7 @@ fn present(database: &Path) -> Vec<PathBuf> {
     all.into_iter().filter(|path| path.symlink_metadata().is_ok()).collect()
 }
 
-fn move_aside(root: &Root) -> Result<PathBuf, Trouble> {
+fn move_aside(root: &Root) -> Result<PathBuf, CommandError> {
     let database = root.database_file();
     // Whoever opens and closes a good database leaves nothing beside it.
     drop(SqliteStore::open_existing(&root.folder()));
@@ -195,7 +195,7 @@ fn move_aside(root: &Root) -> Result<PathBuf, Trouble> {
     Ok(kept)
 }
 
-fn unwritable(root: &Root, error: &io::Error) -> Trouble {
-    Trouble::new(Code::Unwritable, format!("{} cannot be written: {error}", root.folder().display()))
+fn unwritable(root: &Root, error: &io::Error) -> CommandError {
+    CommandError::new(Code::Unwritable, format!("{} cannot be written: {error}", root.folder().display()))
         .help("make it writable and see that there is room, then do it again")
 }

@@ -2,21 +2,21 @@
 
 use crate::authority::{Authority, Decision};
 use crate::definition::{self, Changed, Continues};
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
-use crate::pipeline::{self, GoOn, Going};
+use crate::pipeline::{self, PipelineResume, PipelineResumeFlags};
 use crate::preset_arguments::PresetArguments;
 use crate::progress::Progress;
-use crate::trouble::Trouble;
 use crate::{drive, print};
 use lockgate::definition::difference;
 use lockgate::resume::{CHOOSE_AGENT, RETRY_FAILED, Resume, Resumed, already_ended, ended, refuse_without_agent, resumable};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Channel;
-use lockgate_engine::run::event::Preset;
+use lockgate_engine::run::event::PresetAnswer;
 use lockgate_engine::run::{Refusal, Run};
 use lockgate_runner::driver::{DriveError, Halt};
-use lockgate_runner::load::{load, load_fresh};
+use lockgate_runner::load::{load, load_with_sizes};
 use lockgate_store::{DriverInfo, ListedRun};
 use std::path::Path;
 
@@ -31,7 +31,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     rerun: bool,
     #[command(flatten)]
-    go_on: GoOn,
+    continue_run: PipelineResumeFlags,
     #[command(flatten)]
     presets: PresetArguments,
     /// What it goes on with when its files have changed since it began
@@ -51,10 +51,10 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn authority(&self) -> Authority<'_> {
         let decide = |what: &'static str| Decision::about_run(what, &self.run);
-        if self.go_on.restart {
+        if self.continue_run.restart {
             return Authority::Person(decide("run a phase again"));
         }
-        if self.rerun || self.go_on.go_on {
+        if self.rerun || self.continue_run.continue_run {
             return Authority::Person(decide("answer a hold"));
         }
         if self.presets.is_given() {
@@ -65,14 +65,14 @@ impl Arguments {
         }
         match self.changed {
             Some(Changed::Accept) => Authority::Person(decide("accept a changed definition")),
-            Some(Changed::Keep) | None if self.go_on.fixed => Authority::OutsideTasks(decide(RETRY_FAILED)),
+            Some(Changed::Keep) | None if self.continue_run.fixed => Authority::OutsideTasks(decide(RETRY_FAILED)),
             // Nested workflows are resumed from inside tasks. What the run itself waits for still needs a person.
             Some(Changed::Keep) | None => Authority::Anyone,
         }
     }
 }
 
-pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     let mut presets = arguments.presets.presets()?;
     let project = crate::open::open(root)?;
     let found = resumable(&project, &arguments.run).await?;
@@ -81,7 +81,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
             if let Some(status) = ended(&found.row.status) {
                 return Err(already_ended(&project, &found.row.run, status).await?.into());
             }
-            Going::default()
+            PipelineResume::default()
         }
         Some((going, answer)) => {
             presets.extend(answer);
@@ -96,43 +96,43 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         project.restart_phase(&found.row.run, project.caller(Channel::Command)).await?;
     }
     let (rerun, approve) = (arguments.rerun || going.rerun, going.approve);
-    let how = How { rerun, approve, changed: arguments.changed, json: arguments.json };
+    let options = ResumeOptions { rerun, approve, changed: arguments.changed, json: arguments.json };
     if arguments.detach {
-        return leave(&project, &found.row.run, presets, how).await;
+        return leave(&project, &found.row.run, presets, options).await;
     }
-    match go_on(&project, &found.row.run, presets, how).await? {
-        GoneOn::Here(exit) => Ok(exit),
-        GoneOn::Elsewhere(by) => Err(DriveError::DrivenBy { run: found.row.run, by }.into()),
+    match continue_run(&project, &found.row.run, presets, options).await? {
+        ResumeOutcome::Here(exit) => Ok(exit),
+        ResumeOutcome::Elsewhere(by) => Err(DriveError::DrivenBy { run: found.row.run, by }.into()),
     }
 }
 
 /// Leaves a run to the background.
-async fn leave(project: &Project, run: &RunId, presets: Vec<Preset>, how: How) -> Result<Exit, Trouble> {
+async fn leave(project: &Project, run: &RunId, presets: Vec<PresetAnswer>, options: ResumeOptions) -> Result<Exit, CommandError> {
     let caller = project.caller(Channel::Command);
-    let mut resume = Resume { answers: presets, rerun: how.rerun, approve: how.approve, accepted: None };
+    let mut resume = Resume { answers: presets, rerun: options.rerun, approve: options.approve, accepted: None };
     project.may_resume(run, &resume, &caller).await?;
     // Nothing listens for signals here, so they end the program as they end any other.
     let halt = Halt::default();
-    match settle(project, &load(project.store(), run).await?, how, &halt).await? {
+    match settle(project, &load(project.store(), run).await?, options, &halt).await? {
         Continues::With(accepted) => resume.accepted = accepted,
         Continues::Halted(exit) => return Ok(exit),
     }
     if project.leave(run, resume, caller).await? {
         print::note(NOTHING_CUT_OFF);
     }
-    super::run::left(project, run, how.json).await
+    super::run::left(project, run, options.json).await
 }
 
 /// What a run continues with, where its files have changed.
-async fn settle(project: &Project, run: &Run, how: How, halt: &Halt) -> Result<Continues, Trouble> {
+async fn settle(project: &Project, run: &Run, options: ResumeOptions, halt: &Halt) -> Result<Continues, CommandError> {
     match difference(project, run) {
-        Some(difference) => definition::settle(run, difference, how.changed, (!how.json).then_some(halt)).await,
+        Some(difference) => definition::settle(run, difference, options.changed, (!options.json).then_some(halt)).await,
         None => Ok(Continues::With(None)),
     }
 }
 
 /// Where a run went on.
-pub(super) enum GoneOn {
+pub(super) enum ResumeOutcome {
     /// Here, and the program ends so.
     Here(Exit),
     /// In the process that drives it already.
@@ -141,7 +141,7 @@ pub(super) enum GoneOn {
 
 /// How a run goes on.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct How {
+pub(super) struct ResumeOptions {
     /// Whether tasks that were cut off run again, instead of asking.
     pub(super) rerun: bool,
     /// Whether the checkpoint that waits is answered: it goes on.
@@ -153,27 +153,32 @@ pub(super) struct How {
 }
 
 /// Takes a run over and drives it, unless another process drives it.
-pub(super) async fn go_on(project: &Project, run: &RunId, presets: Vec<Preset>, how: How) -> Result<GoneOn, Trouble> {
+pub(super) async fn continue_run(
+    project: &Project,
+    run: &RunId,
+    presets: Vec<PresetAnswer>,
+    options: ResumeOptions,
+) -> Result<ResumeOutcome, CommandError> {
     let caller = project.caller(Channel::Command);
-    let read = load_fresh(project.store(), run).await?;
-    let mut resume = Resume { answers: presets, rerun: how.rerun, approve: how.approve, accepted: None };
+    let read = load_with_sizes(project.store(), run).await?;
+    let mut resume = Resume { answers: presets, rerun: options.rerun, approve: options.approve, accepted: None };
     project.may_resume(run, &resume, &caller).await?;
     let halt = drive::make_ready()?;
     if let Some(by) = project.store().driver_of(run).await? {
-        return Ok(GoneOn::Elsewhere(by));
+        return Ok(ResumeOutcome::Elsewhere(by));
     }
-    match settle(project, &read.run, how, &halt).await? {
+    match settle(project, &read.run, options, &halt).await? {
         Continues::With(accepted) => resume.accepted = accepted,
-        Continues::Halted(exit) => return Ok(GoneOn::Here(exit)),
+        Continues::Halted(exit) => return Ok(ResumeOutcome::Here(exit)),
     }
-    let progress = Box::new(Progress::new(how.json, project.config.notify));
+    let progress = Box::new(Progress::new(options.json, project.config.notify));
     match project.take_over(read, resume, caller, progress).await? {
-        Resumed::Elsewhere(by) => Ok(GoneOn::Elsewhere(by)),
+        Resumed::Elsewhere(by) => Ok(ResumeOutcome::Elsewhere(by)),
         Resumed::Here { driver, nothing_to_rerun } => {
             if nothing_to_rerun {
                 print::note(NOTHING_CUT_OFF);
             }
-            drive::drive(project, *driver, &halt, how.json).await.map(GoneOn::Here)
+            drive::drive(project, *driver, &halt, options.json).await.map(ResumeOutcome::Here)
         }
     }
 }
@@ -183,18 +188,19 @@ async fn of_pipeline(
     project: &Project,
     found: &ListedRun,
     arguments: &Arguments,
-) -> Result<Option<(Going, Option<Preset>)>, Trouble> {
+) -> Result<Option<(PipelineResume, Option<PresetAnswer>)>, CommandError> {
     let state = load(project.store(), &found.row.run).await?;
     if state.pipeline.is_none() {
-        return match arguments.go_on.is_given() {
-            true => Err(Trouble::from(Refusal::NoPipeline).help("--fixed, --continue and --restart are for pipelines")),
+        return match arguments.continue_run.is_given() {
+            true => Err(CommandError::from(Refusal::NotAPipeline).help("--fixed, --continue and --restart are for pipelines")),
             false => Ok(None),
         };
     }
     let may_ask = !arguments.json && !arguments.detach;
-    let going = pipeline::go_on(project, &state, arguments.go_on, may_ask).await?;
+    let going = pipeline::continue_run(project, &state, arguments.continue_run, may_ask).await?;
     // The question that was answered with abort is asked anew, so the answer is given in advance.
     let asked_anew = pipeline::aborted_at(&state).filter(|_| going.approve);
-    let answer = asked_anew.map(|phase| Preset { selector: phase.to_string(), option: "continue".to_owned(), feedback: None });
+    let answer =
+        asked_anew.map(|phase| PresetAnswer { selector: phase.to_string(), option: "continue".to_owned(), feedback: None });
     Ok(Some((going, answer)))
 }

@@ -1,17 +1,17 @@
 //! `lockgate review`: file what a review of a pipeline came to, before it begins.
 
-use super::answer::tell_who_goes_on;
+use super::answer::print_who_continues;
 use crate::authority::{Authority, Decision};
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::print;
-use crate::trouble::Trouble;
 use clap::ValueEnum;
 use lockgate::code::Code;
 use lockgate::view::lockgate;
-use lockgate::{select, sentence};
+use lockgate::{describe, select};
 use lockgate_engine::id::GateId;
 use lockgate_engine::run::command::{Channel, CommandKind};
-use lockgate_engine::run::pipeline::{PipelineFact, PipelineWish, Review, Verdict};
+use lockgate_engine::run::pipeline::{PipelineCommand, PipelineEvent, Review, Verdict};
 use lockgate_engine::spec::workflow::Gate;
 use lockgate_runner::driver::{DriveError, submit};
 use serde_json::json;
@@ -68,7 +68,7 @@ impl Arguments {
     }
 }
 
-pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     let verdict = match arguments.verdict {
         Some(VerdictWord::Ship) => Verdict::Ship,
         Some(VerdictWord::ShipWithGates) => Verdict::ShipWithGates,
@@ -83,7 +83,10 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     if let Some(findings) = &arguments.findings
         && !(inside(findings) && project.root.dir().join(findings).is_file())
     {
-        return Err(Trouble::new(Code::UnreadableFile, format!("there is no file {findings:?} with findings under the root")));
+        return Err(CommandError::new(
+            Code::UnreadableFile,
+            format!("there is no file {findings:?} with findings under the root"),
+        ));
     }
     let caller = project.caller(Channel::Command);
     let review = Review {
@@ -95,16 +98,16 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         override_reason: arguments.override_reason,
         gates,
     };
-    let body = CommandKind::Pipeline(Box::new(PipelineWish::Review(review)));
-    let now = match submit(&project.world, run, caller, body).await {
-        Err(DriveError::Refused(refusal)) => return Err(Trouble::refused_in(run, refusal)),
+    let body = CommandKind::Pipeline(Box::new(PipelineCommand::Review(review)));
+    let now = match submit(&project.runtime, run, caller, body).await {
+        Err(DriveError::Refused(refusal)) => return Err(CommandError::refused_in(run, refusal)),
         filed => filed?,
     };
     let filed = now.pipeline.as_ref().and_then(|known| known.review.clone());
     let Some(filed) = filed else { return Ok(Exit::Done) };
-    print::say(sentence::of_pipeline(&PipelineFact::Reviewed(filed.clone())));
-    if filed.verdict.lets_begin() {
-        tell_who_goes_on(&project, &now).await?;
+    print::say(describe::of_pipeline(&PipelineEvent::Reviewed(filed.clone())));
+    if filed.verdict.allows_start() {
+        print_who_continues(&project, &now).await?;
     } else {
         print::say(format_args!(
             "nothing begins before another review lets it, or a person: {} \"…\"",
@@ -116,12 +119,14 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
             json!({"run": run, "verdict": filed.verdict.word(), "attempt": filed.attempt, "p0": filed.p0, "p1": filed.p1});
         print::json(&recorded);
     }
-    Ok(if filed.verdict.lets_begin() { Exit::Done } else { Exit::Failed })
+    Ok(if filed.verdict.allows_start() { Exit::Done } else { Exit::Failed })
 }
 
-fn gates(given: &[String], verdict: Verdict) -> Result<Vec<Gate>, Trouble> {
+fn gates(given: &[String], verdict: Verdict) -> Result<Vec<Gate>, CommandError> {
     if verdict != Verdict::ShipWithGates && !given.is_empty() {
-        return Err(Trouble::new(Code::BadUsage, "only the verdict ship_with_gates asks for gates").help("leave out --gate"));
+        return Err(
+            CommandError::new(Code::InvalidUsage, "only the verdict ship_with_gates asks for gates").help("leave out --gate")
+        );
     }
     let read = |text: &String| {
         let parts = text.split_once('=').map(|(name, command)| (name.trim(), command.trim()));
@@ -130,7 +135,7 @@ fn gates(given: &[String], verdict: Verdict) -> Result<Vec<Gate>, Trouble> {
             !name.is_empty() && name.chars().all(plain) && !command.is_empty()
         });
         let (name, command) = known.ok_or_else(|| {
-            Trouble::new(Code::BadUsage, format!("{text:?} names no gate"))
+            CommandError::new(Code::InvalidUsage, format!("{text:?} names no gate"))
                 .help("write NAME=COMMAND, with a name of letters, digits, - and _: --gate rls='npm run rls'")
         })?;
         Ok(Gate::new(GateId::from(name), command.to_owned()))

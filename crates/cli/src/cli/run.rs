@@ -1,18 +1,18 @@
 //! `lockgate run`: begin a run and drive it.
 
 use crate::authority::{Authority, Decision};
-use crate::background::Seen;
+use crate::background::Pickup;
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::preset_arguments::PresetArguments;
 use crate::progress::Progress;
-use crate::trouble::Trouble;
-use crate::{background, diagnose, drive, inputs, print, signals};
+use crate::{background, diagnostics, drive, inputs, print, signals};
 use lockgate::code::Code;
+use lockgate::dry_run::{self, DryRunInput, DryRunView};
 use lockgate::inputs::unknown_vars;
-use lockgate::rehearsal::{self, Piece, RehearsalView};
 use lockgate::start::{Checked, Start, invalid};
-use lockgate::{neutral, workflow_file};
+use lockgate::{sanitize, workflow_file};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Channel;
 use lockgate_runner::driver::Halt;
@@ -75,7 +75,7 @@ impl Arguments {
     }
 }
 
-pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     let json = arguments.json;
     let start = Start {
         feature: arguments.feature,
@@ -108,46 +108,50 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 }
 
 /// Reports what is wrong or odd about a file and its values, asks for inputs that are missing, and checks the whole.
-fn check(mut start: Start, file: WorkflowFile, may_ask: bool) -> Result<Checked, Trouble> {
-    diagnose::tell(&file);
+fn check(mut start: Start, file: WorkflowFile, may_ask: bool) -> Result<Checked, CommandError> {
+    diagnostics::report(&file);
     if !file.skipped.is_empty() {
-        let names: Vec<String> = file.skipped.iter().map(|name| neutral::line(name).into_owned()).collect();
+        let names: Vec<String> = file.skipped.iter().map(|name| sanitize::line(name).into_owned()).collect();
         print::note(format_args!("skipped, since a summary exists: {}; --include-done runs them again", names.join(", ")));
     }
-    let Some(workflow) = &file.workflow else { return Err(Trouble::from(invalid(&file)).told()) };
+    let Some(workflow) = &file.workflow else { return Err(CommandError::from(invalid(&file)).reported()) };
     for warning in unknown_vars(&start.vars, workflow) {
-        print::warn(neutral::line(&warning));
+        print::warn(sanitize::line(&warning));
     }
     inputs::complete(&mut start.vars, workflow, may_ask)?;
     Ok(start.check(file)?)
 }
 
 /// Walks a workflow with stub work and stub answers, and prints the path that was taken.
-async fn dry_run(root: Option<&Path>, checked: Checked, json: bool) -> Result<Exit, Trouble> {
-    let (file, workflow, beginning) = checked.into_parts();
+async fn dry_run(root: Option<&Path>, checked: Checked, json: bool) -> Result<Exit, CommandError> {
+    let (file, workflow, start_options) = checked.into_parts();
     let (root, config) = crate::open::settings(root)?;
     let halt = Halt::default();
     signals::listen(&halt)?;
-    let (name, feature) = (workflow.name.clone(), beginning.feature.clone());
-    let piece =
-        Piece { file: &file, workflow: lockgate::start::with_limits(workflow, &config), beginning, given: BTreeMap::new() };
-    let done = rehearsal::walk(&root, &config, &crate::open::script_worker(), &halt, piece).await?;
+    let (name, feature) = (workflow.name.clone(), start_options.feature.clone());
+    let input = DryRunInput {
+        file: &file,
+        workflow: lockgate::start::with_limits(workflow, &config),
+        start_options,
+        given: BTreeMap::new(),
+    };
+    let done = dry_run::execute(&root, &config, &crate::open::script_worker(), &halt, input).await?;
     match json {
-        true => print::json(&RehearsalView::of(&done.came, &name, feature.as_deref())),
-        false => drop(print::data(&crate::rehearsal_text::told(&done.came, &name, feature.as_deref()))),
+        true => print::json(&DryRunView::of(&done.result, &name, feature.as_deref())),
+        false => drop(print::data(&crate::dry_run_text::reported(&done.result, &name, feature.as_deref()))),
     }
-    Ok(match &done.came.cut_short {
+    Ok(match &done.result.truncated {
         _ if halt.is_halted() => Exit::by_signal(halt.signal()),
         Some(_) => Exit::Failed,
-        None => Exit::of(done.came.status),
+        None => Exit::of(done.result.status),
     })
 }
 
 /// A run was left to the background: somebody drives it there, and whoever left it is told how to follow it.
-pub(super) async fn left(project: &Project, run: &RunId, json: bool) -> Result<Exit, Trouble> {
-    match background::see_to(project, run).await? {
-        Seen::Driven => background::tell_how_to_follow(run),
-        Seen::NotDriven => {}
+pub(super) async fn left(project: &Project, run: &RunId, json: bool) -> Result<Exit, CommandError> {
+    match background::ensure_driven(project, run).await? {
+        Pickup::Driven => background::print_next_commands(run),
+        Pickup::NotDriven => {}
     }
     if json {
         print::json(&super::status::view_of(project, run).await?);
@@ -155,16 +159,15 @@ pub(super) async fn left(project: &Project, run: &RunId, json: bool) -> Result<E
     Ok(Exit::Done)
 }
 
-fn variables(given: &[String]) -> Result<BTreeMap<String, Value>, Trouble> {
+fn variables(given: &[String]) -> Result<BTreeMap<String, Value>, CommandError> {
     let mut variables = BTreeMap::new();
     for given in given {
         let Some((name, value)) = given.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-            return Err(
-                Trouble::new(Code::BadVar, format!("--var {given:?} gives no name a value")).help("write it as --var NAME=VALUE")
-            );
+            return Err(CommandError::new(Code::InvalidVar, format!("--var {given:?} gives no name a value"))
+                .help("write it as --var NAME=VALUE"));
         };
         if variables.contains_key(name) {
-            return Err(Trouble::new(Code::BadVar, format!("--var gives {name:?} two values")).help("give it once"));
+            return Err(CommandError::new(Code::InvalidVar, format!("--var gives {name:?} two values")).help("give it once"));
         }
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
         variables.insert(name.to_owned(), value);
@@ -177,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_json_where_they_are_json_and_text_elsewhere() {
+    fn values_are_parsed_as_json_and_fall_back_to_text() {
         let given = ["n=3", "list=[1,2]", "text=hello there", "quoted=\"3\"", "empty=", "equal=a=b"];
         let variables = variables(&given.map(str::to_owned)).unwrap();
         assert_eq!(variables["n"], 3);
@@ -195,13 +198,13 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_given_twice_is_an_error() {
+    fn a_duplicate_name_is_an_error() {
         assert!(variables(&["n=3".to_owned(), "n=4".to_owned()]).is_err());
         assert!(variables(&["n=3".to_owned(), "n=3".to_owned()]).is_err());
     }
 
     #[test]
-    fn a_value_for_a_name_that_is_not_declared_is_warned_of() {
+    fn a_value_for_an_undeclared_name_gives_a_warning() {
         let source = "name: x\nvars: {source: a, nothing: }\nphases: [{id: a, gates: []}]";
         let workflow = lockgate_engine::spec::read(source).workflow.unwrap();
         let given = variables(&["sorce=1", "source=2", "nothing=3", "banana=4"].map(str::to_owned)).unwrap();

@@ -1,15 +1,15 @@
 //! `lockgate runs`: all runs, newest first.
 
+use crate::error::CommandError;
 use crate::exit::Exit;
-use crate::page::PageArguments;
+use crate::pagination::PageArguments;
 use crate::print;
 use crate::print::{STRONG, styled};
 use crate::style::Styled as _;
-use crate::trouble::Trouble;
 use lockgate::view::RunStatus;
-use lockgate::{moment, neutral, select};
+use lockgate::{human_time, sanitize, select};
 use lockgate_engine::run::event::RunKind;
-use lockgate_engine::run::index::StoredWord;
+use lockgate_engine::run::index::OpenEnum;
 use lockgate_engine::time::Timestamp;
 use lockgate_store::ListedRun;
 use serde::Serialize;
@@ -28,7 +28,7 @@ pub(super) struct Arguments {
 #[derive(Serialize)]
 struct RunLine<'r> {
     run: &'r str,
-    kind: &'r StoredWord<RunKind>,
+    kind: &'r OpenEnum<RunKind>,
     workflow: &'r str,
     feature: Option<&'r str>,
     status: RunStatus,
@@ -53,8 +53,8 @@ impl<'r> RunLine<'r> {
     }
 }
 
-pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = crate::open::open_to_read(root)?;
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
+    let project = crate::open::open_read_only(root)?;
     let after = match &arguments.page.after {
         Some(run) => Some(select::run_or_ended(project.store(), run).await?.cursor),
         None => None,
@@ -64,15 +64,15 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     if arguments.json {
         print::json(&lines);
     } else {
-        tell(&lines, project.world.clock.now());
+        print_list(&lines, project.runtime.clock.now());
     }
     if let (true, Some(last)) = (more, lines.last()) {
-        arguments.page.tell_more("runs", last.run);
+        arguments.page.print_more("runs", last.run);
     }
     Ok(Exit::Done)
 }
 
-fn tell(lines: &[RunLine<'_>], now: Timestamp) {
+fn print_list(lines: &[RunLine<'_>], now: Timestamp) {
     if lines.is_empty() {
         print::say("There are no runs yet; `lockgate run FILE` begins one.");
     }
@@ -81,8 +81,8 @@ fn tell(lines: &[RunLine<'_>], now: Timestamp) {
         let about = line.feature.map(|feature| format!(" ({feature})")).unwrap_or_default();
         let phase = line.phase.map(|phase| format!(" in {phase}")).unwrap_or_default();
         let status = styled(line.status.style(), format_args!("{:<11}", line.status));
-        let rest = neutral::line(&format!("{}{about}{phase}", line.workflow)).into_owned();
-        text.push_str(&format!("{}  {status}  {rest}  {}\n", styled(STRONG, line.run), moment::ago(now, line.changed_at)));
+        let rest = sanitize::line(&format!("{}{about}{phase}", line.workflow)).into_owned();
+        text.push_str(&format!("{}  {status}  {rest}  {}\n", styled(STRONG, line.run), human_time::ago(now, line.changed_at)));
     }
     print::data(&text);
 }

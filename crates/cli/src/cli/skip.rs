@@ -2,8 +2,8 @@
 
 use super::step::{self, StepArguments};
 use crate::authority::Authority;
+use crate::error::CommandError;
 use crate::exit::Exit;
-use crate::trouble::Trouble;
 use lockgate::step::StepChange;
 use std::path::Path;
 
@@ -23,6 +23,6 @@ impl Arguments {
     }
 }
 
-pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     step::run(root, arguments.step, StepChange::Skip(arguments.reason)).await
 }

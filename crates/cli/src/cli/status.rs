@@ -1,8 +1,8 @@
 //! `lockgate status`: where a run stands.
 
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
-use crate::trouble::Trouble;
 use crate::{pipeline, print};
 use lockgate::run_status::with_driver;
 use lockgate::select;
@@ -19,20 +19,20 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = crate::open::open_to_read(root)?;
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
+    let project = crate::open::open_read_only(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let view = view_of(&project, &found.row.run).await?;
     if arguments.json {
         print::json(&view);
     } else {
-        print::data(&crate::run_text::run_text(&view, project.world.clock.now()));
+        print::data(&crate::run_text::run_text(&view, project.runtime.clock.now()));
     }
     Ok(Exit::Done)
 }
 
 /// What a run looks like now.
-pub(super) async fn view_of(project: &Project, run: &lockgate_engine::id::RunId) -> Result<RunView, Trouble> {
+pub(super) async fn view_of(project: &Project, run: &lockgate_engine::id::RunId) -> Result<RunView, CommandError> {
     let (state, driver) = with_driver(project.store(), run).await?;
     pipeline::refresh(project, &state, driver.is_some()).await;
     Ok(RunView::of(&state, driver, project).await?)

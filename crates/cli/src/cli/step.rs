@@ -1,13 +1,13 @@
 //! What `lockgate retry` and `lockgate skip` share: a person says what becomes of one task or gate.
 
-use super::answer::{tell_driven, tell_who_goes_on};
-use super::resume::{self, GoneOn};
+use super::answer::{print_driven, print_who_continues};
+use super::resume::{self, ResumeOutcome};
 use crate::authority::{Authority, Decision};
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::print;
-use crate::trouble::Trouble;
-use lockgate::neutral;
+use lockgate::sanitize;
 use lockgate::select::{self, StepName};
 use lockgate::step::{StepChange, StepChanged};
 use lockgate_engine::id::{RunId, StepKey};
@@ -20,8 +20,8 @@ use std::path::Path;
 use std::time::Duration;
 
 /// How often and how long apart it is looked whether the process that drives the run has gone on from what was recorded.
-const LOOKS: u32 = 100;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+const MAX_POLLS: u32 = 100;
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Which task or gate it is about, and what happens afterwards.
 #[derive(Debug, clap::Args)]
@@ -45,7 +45,7 @@ impl StepArguments {
 }
 
 /// Records a wish and, where that was asked for, goes on with the run.
-pub(super) async fn run(root: Option<&Path>, arguments: StepArguments, change: StepChange) -> Result<Exit, Trouble> {
+pub(super) async fn run(root: Option<&Path>, arguments: StepArguments, change: StepChange) -> Result<Exit, CommandError> {
     let project = crate::open::open(root)?;
     let found = select::run(project.store(), &arguments.run).await?;
     let run = &found.row.run;
@@ -54,17 +54,17 @@ pub(super) async fn run(root: Option<&Path>, arguments: StepArguments, change: S
     let recorded = outcome.is_ok();
     match outcome {
         Ok(now) => {
-            print::say(told(&change, &step, &key));
+            print::say(describe(&change, &step, &key));
             if arguments.resume {
                 until_seen(&project, &now).await?;
             }
         }
-        Err(before) => print::say(neutral::line(&before.to_string())),
+        Err(before) => print::say(sanitize::line(&before.to_string())),
     }
     if arguments.resume {
-        return go_on(&project, run, arguments.json).await;
+        return continue_run(&project, run, arguments.json).await;
     }
-    tell_who_goes_on(&project, &load(project.store(), run).await?).await?;
+    print_who_continues(&project, &load(project.store(), run).await?).await?;
     if arguments.json {
         print::json(&recorded_json(run, &step, &key, recorded));
     }
@@ -73,27 +73,29 @@ pub(super) async fn run(root: Option<&Path>, arguments: StepArguments, change: S
 
 /// Waits a moment while somebody drives the run and has not gone on yet: a driver that is about to end does not see what was
 /// recorded, and once it is gone the run can go on here.
-async fn until_seen(project: &Project, recorded: &Run) -> Result<(), Trouble> {
-    for _ in 0..LOOKS {
+async fn until_seen(project: &Project, recorded: &Run) -> Result<(), CommandError> {
+    for _ in 0..MAX_POLLS {
         let driven = project.store().driver_of(&recorded.id).await?.is_some();
         if !driven || !project.store().commits(&recorded.id, recorded.version, 1).await?.is_empty() {
             break;
         }
-        tokio::time::sleep(BETWEEN_LOOKS).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     Ok(())
 }
 
 /// Goes on with the run, unless the process that drives it does: then what was asked is done.
-async fn go_on(project: &Project, run: &RunId, json: bool) -> Result<Exit, Trouble> {
+async fn continue_run(project: &Project, run: &RunId, json: bool) -> Result<Exit, CommandError> {
     let now = select::run(project.store(), run.as_str()).await?.row.status;
     let exit = if let Some(status) = lockgate::resume::ended(&now) {
         print::note(format_args!("run {run} is {status} already"));
         if status == Status::Complete { Exit::Done } else { Exit::Aborted }
     } else {
-        match resume::go_on(project, run, Vec::new(), resume::How { json, ..resume::How::default() }).await? {
-            GoneOn::Here(exit) => return Ok(exit),
-            GoneOn::Elsewhere(by) => tell_driven(run, &by),
+        match resume::continue_run(project, run, Vec::new(), resume::ResumeOptions { json, ..resume::ResumeOptions::default() })
+            .await?
+        {
+            ResumeOutcome::Here(exit) => return Ok(exit),
+            ResumeOutcome::Elsewhere(by) => print_driven(run, &by),
         }
         Exit::Done
     };
@@ -103,8 +105,8 @@ async fn go_on(project: &Project, run: &RunId, json: bool) -> Result<Exit, Troub
     Ok(exit)
 }
 
-fn told(change: &StepChange, step: &StepName, key: &StepKey) -> String {
-    let address = neutral::line(&key.address()).into_owned();
+fn describe(change: &StepChange, step: &StepName, key: &StepKey) -> String {
+    let address = sanitize::line(&key.address()).into_owned();
     match (change, step) {
         (StepChange::Retry, StepName::Task(..) | StepName::Gate(..)) => format!("{address} will be tried again"),
         (StepChange::Skip(_), StepName::Task(..)) => format!("{address} counts as done"),

@@ -1,9 +1,9 @@
 //! `lockgate summary`: what a run did, decided and produced.
 
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::print;
-use crate::trouble::Trouble;
 use lockgate::run_status::with_driver;
 use lockgate::select;
 use lockgate::summary::{self, Summary, markdown};
@@ -20,8 +20,8 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = crate::open::open_to_read(root)?;
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
+    let project = crate::open::open_read_only(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let summary = summary_of(&project, &found.row.run).await?;
     if arguments.json {
@@ -32,11 +32,11 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     Ok(Exit::Done)
 }
 
-async fn summary_of(project: &Project, run: &RunId) -> Result<Summary, Trouble> {
+async fn summary_of(project: &Project, run: &RunId) -> Result<Summary, CommandError> {
     let (state, driver) = with_driver(project.store(), run).await?;
     // Whoever drove it may have ended before they were written.
-    lockgate::plans::write_summaries(&project.world, &project.root, &state).await;
-    let summary = summary::of(project.store(), &state, driver.is_some(), project.world.clock.now()).await?;
+    lockgate::plan_summaries::write_summaries(&project.runtime, &project.root, &state).await;
+    let summary = summary::of(project.store(), &state, driver.is_some(), project.runtime.clock.now()).await?;
     let worktrees = lockgate::worktrees::of_run(project, &state).await.unwrap_or_else(|why| {
         print::warn(why.message());
         Vec::new()

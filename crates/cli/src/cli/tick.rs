@@ -2,10 +2,10 @@
 
 use crate::authority::{Authority, Decision};
 use crate::background;
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::print;
-use crate::trouble::Trouble;
-use lockgate::neutral;
+use lockgate::sanitize;
 use lockgate_engine::run::Status;
 use lockgate_runner::driver::HoldTimer;
 use lockgate_runner::driver::{Fired, fire_due};
@@ -45,26 +45,26 @@ impl Arguments {
     }
 }
 
-pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     let project = crate::open::open(root)?;
-    let fired = fire_due(&project.world, |run| project.root.run_folder(run).is_dir()).await?;
+    let fired = fire_due(&project.runtime, |run| project.root.run_dir(run).is_dir()).await?;
     for fired in &fired {
         let what = match fired.kind {
             HoldTimer::Deadline => "nobody answered it in time",
             HoldTimer::Remind => "it still waits",
         };
         let hold = fired.now.holds.get(fired.hold.as_str()).map(|hold| lockgate::phrases::first_line(&hold.prompt));
-        let hold = hold.map(|prompt| format!(": {}", neutral::line(&prompt))).unwrap_or_default();
+        let hold = hold.map(|prompt| format!(": {}", sanitize::line(&prompt))).unwrap_or_default();
         print::say(format_args!("run {}, hold {}: {what}{hold}", fired.run, fired.hold));
     }
     if fired.is_empty() && !arguments.json {
         print::say("nothing is due");
     }
-    let go_on = |fired: &&Fired| fired.now.status() == Status::Running;
-    let runs: BTreeSet<_> = fired.iter().filter(go_on).map(|fired| (&fired.run, fired.now.detached)).collect();
+    let continue_run = |fired: &&Fired| fired.now.status() == Status::Running;
+    let runs: BTreeSet<_> = fired.iter().filter(continue_run).map(|fired| (&fired.run, fired.now.detached)).collect();
     for (run, detached) in runs {
         if detached {
-            let _ = background::see_to(&project, run).await?;
+            let _ = background::ensure_driven(&project, run).await?;
         } else if project.store().driver_of(run).await?.is_none() {
             print::say(format_args!("  go on: lockgate resume {run}"));
         }

@@ -1,9 +1,9 @@
 //! `lockgate validate`: check workflow files of every kind without running them, and say what was read.
 
+use crate::error::{CommandError, CommandErrorView};
 use crate::exit::Exit;
-use crate::trouble::{Trouble, TroubleView};
-use crate::{diagnose, print};
-use lockgate::{neutral, workflow_file};
+use crate::{diagnostics, print};
+use lockgate::{sanitize, workflow_file};
 use lockgate_engine::spec::problem::Problem;
 use lockgate_engine::spec::workflow::Work;
 use lockgate_runner::start::WorkflowFile;
@@ -27,7 +27,7 @@ struct FileLine {
     file: String,
     valid: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<TroubleView>,
+    error: Option<CommandErrorView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     format: Option<&'static str>,
     phases: Vec<PhaseLine>,
@@ -66,20 +66,20 @@ pub(super) fn run(arguments: &Arguments) -> Exit {
     let mut lines = Vec::new();
     for path in &arguments.files {
         let file = path.to_string_lossy().into_owned();
-        let line = match workflow_file::read(path).map_err(Trouble::from) {
-            Err(trouble) => {
+        let line = match workflow_file::read(path).map_err(CommandError::from) {
+            Err(error) => {
                 if !arguments.json {
-                    trouble.tell();
-                    print::data(&format!("{}: cannot be read\n", neutral::line(&file)));
+                    error.report();
+                    print::data(&format!("{}: cannot be read\n", sanitize::line(&file)));
                 }
-                let error = arguments.json.then(|| trouble.view());
+                let error = arguments.json.then(|| error.view());
                 FileLine { file, error, ..FileLine::default() }
             }
             Ok(read) => {
                 if !arguments.json {
-                    diagnose::tell(&read);
+                    diagnostics::report(&read);
                     let verdict = if read.workflow.is_some() { "valid" } else { "invalid" };
-                    print::data(&format!("{}: {verdict} {}\n", neutral::line(&file), read.format.noun()));
+                    print::data(&format!("{}: {verdict} {}\n", sanitize::line(&file), read.format.noun()));
                 }
                 FileLine::new(file, read)
             }

@@ -1,11 +1,11 @@
 //! `lockgate verify`: check that nothing was changed or lost in the store.
 
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::{Project, database_of};
 use crate::print;
-use crate::trouble::Trouble;
 use lockgate::code::Code;
-use lockgate::{neutral, select};
+use lockgate::{sanitize, select};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Channel;
 use lockgate_engine::words::counted;
@@ -32,7 +32,7 @@ pub(super) struct Arguments {
 struct Verdict<'f> {
     /// The run that was checked; all where there is none.
     run: Option<&'f RunId>,
-    as_written: bool,
+    intact: bool,
     findings: Vec<FindingView<'f>>,
 }
 
@@ -43,8 +43,8 @@ struct FindingView<'f> {
     problem: &'f str,
 }
 
-pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = crate::open::open_to_read(root)?;
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
+    let project = crate::open::open_read_only(root)?;
     if arguments.accept_missing {
         accept_missing(&project)?;
     }
@@ -69,14 +69,14 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
     let count = findings.len();
     let verb = if count == 1 { "is not as it was" } else { "are not as they were" };
-    let trouble = Trouble::new(Code::NotAsWritten, format!("{} {verb} written", counted(count, "thing")));
-    let trouble = trouble.help("keep a copy of the database and put back a backup");
-    trouble.tell();
-    Ok(trouble.exit())
+    let error = CommandError::new(Code::IntegrityError, format!("{} {verb} written", counted(count, "thing")));
+    let error = error.help("keep a copy of the database and put back a backup");
+    error.report();
+    Ok(error.exit())
 }
 
 /// A person takes the database as it is, without what was recorded in it before.
-fn accept_missing(project: &Project) -> Result<(), Trouble> {
+fn accept_missing(project: &Project) -> Result<(), CommandError> {
     project.caller(Channel::Command).may_decide("accept that commits are missing")?;
     if database_of(&project.config).is_none() {
         SqliteStore::accept_missing(&project.root.folder())?;
@@ -86,14 +86,14 @@ fn accept_missing(project: &Project) -> Result<(), Trouble> {
 
 fn verdict<'f>(run: Option<&'f RunId>, findings: &'f [Finding]) -> Verdict<'f> {
     let view = |finding: &'f Finding| FindingView { run: finding.run.as_ref(), place: &finding.place, problem: &finding.problem };
-    Verdict { run, as_written: findings.is_empty(), findings: findings.iter().map(view).collect() }
+    Verdict { run, intact: findings.is_empty(), findings: findings.iter().map(view).collect() }
 }
 
 fn text(findings: &[Finding]) -> String {
     let mut text = String::new();
     for finding in findings {
         let run = finding.run.as_ref().map(|run| format!("run {run}, ")).unwrap_or_default();
-        text.push_str(&format!("{run}{}: {}\n", neutral::line(&finding.place), neutral::line(&finding.problem)));
+        text.push_str(&format!("{run}{}: {}\n", sanitize::line(&finding.place), sanitize::line(&finding.problem)));
     }
     text
 }

@@ -1,11 +1,11 @@
 //! `lockgate wait`: wait until a run has ended or needs a person.
 
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
-use crate::trouble::Trouble;
 use crate::{drive, print};
 use lockgate::run_status::{Changes, run_status};
-use lockgate::{moment, select};
+use lockgate::{human_time, select};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Status;
 use lockgate_engine::time::parse_duration;
@@ -26,16 +26,16 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = crate::open::open_to_read(root)?;
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
+    let project = crate::open::open_read_only(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let run = &found.row.run;
     let exit = match arguments.timeout {
-        None => until_it_stands_still(&project, run).await?,
-        Some(timeout) => match tokio::time::timeout(timeout, until_it_stands_still(&project, run)).await {
+        None => until_stopped(&project, run).await?,
+        Some(timeout) => match tokio::time::timeout(timeout, until_stopped(&project, run)).await {
             Ok(exit) => exit?,
             Err(_) => {
-                print::say(format_args!("run {run} still runs after {}", moment::duration(timeout)));
+                print::say(format_args!("run {run} still runs after {}", human_time::duration(timeout)));
                 Exit::Waiting
             }
         },
@@ -46,7 +46,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     Ok(exit)
 }
 
-async fn until_it_stands_still(project: &Project, run: &RunId) -> Result<Exit, Trouble> {
+async fn until_stopped(project: &Project, run: &RunId) -> Result<Exit, CommandError> {
     let mut changes = Changes::of(project.store(), run);
     loop {
         let now = run_status(project.store(), run).await?;
@@ -58,7 +58,7 @@ async fn until_it_stands_still(project: &Project, run: &RunId) -> Result<Exit, T
                 }
                 Status::Waiting => return Ok(drive::waiting(&state)),
                 Status::Running if now.is_interrupted() => {
-                    drive::told_to_stop(&state);
+                    drive::print_stopped(&state);
                     return Ok(Exit::Waiting);
                 }
                 // Somebody set it going again between the two looks.

@@ -1,15 +1,15 @@
 //! `lockgate watch`: look on while a run goes on, whoever drives it.
 
 use super::logs::log_file;
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::progress::Progress;
 use crate::prompt::{Key, Terminal};
-use crate::trouble::Trouble;
 use crate::{drive, live, print, signals};
 use lockgate::run_status::{Changes, run_status};
 use lockgate::view::RunStatus;
-use lockgate::{neutral, select};
+use lockgate::{sanitize, select};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::Entry;
@@ -29,7 +29,7 @@ const READ_LOGS: Duration = Duration::from_millis(200);
 const COMMITS: usize = 1000;
 
 /// How many commits before the present are looked at for when things began.
-const RECALLED: u64 = 64;
+const REPLAYED_EVENTS: u64 = 64;
 
 /// Of how many tasks the logs are looked at; no window shows more.
 const MOST_LOGS: usize = 64;
@@ -47,33 +47,33 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = crate::open::open_to_read(root)?;
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
+    let project = crate::open::open_read_only(root)?;
     let run = select::run_or_ended(project.store(), &arguments.run).await?.row.run;
     let halt = Halt::default();
     signals::listen(&halt)?;
     if arguments.json {
         return as_json(&project, &run, &halt).await;
     }
-    let tree = print::data_is_seen() && live::possible();
+    let tree = print::stdout_is_terminal() && live::possible();
     match tree {
         true => as_tree(&project, &run, &halt).await,
         false => as_lines(&project, &run, &halt).await,
     }
 }
 
-async fn as_json(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Trouble> {
+async fn as_json(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, CommandError> {
     let mut changes = Changes::of(project.store(), run);
-    let mut told = None;
+    let mut rendered = None;
     loop {
         let now = run_status(project.store(), run).await?;
         let view = super::status::view_of(project, run).await?;
         let view = serde_json::to_value(&view).unwrap_or_default();
-        if told.as_ref() != Some(&view) {
+        if rendered.as_ref() != Some(&view) {
             if !print::json_lines(&[&view]) {
                 return Ok(Exit::Done);
             }
-            told = Some(view);
+            rendered = Some(view);
         }
         if now.has_ended() {
             return drive::ended(project.store(), &load(project.store(), run).await?).await;
@@ -85,32 +85,32 @@ async fn as_json(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Tr
     }
 }
 
-async fn as_lines(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Trouble> {
+async fn as_lines(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, CommandError> {
     let mut changes = Changes::of(project.store(), run);
     let mut state = load(project.store(), run).await?;
     let mut progress = Progress::default();
     progress.recall(&state, &earlier(project.store(), &state).await?);
     let driven = project.store().driver_of(run).await?.is_some();
     let status = RunStatus::of(state.status(), driven);
-    if !print::data(&format!("run {run}: {} is {status}\n", neutral::line(&state.workflow.name))) {
+    if !print::data(&format!("run {run}: {} is {status}\n", sanitize::line(&state.workflow.name))) {
         return Ok(Exit::Done);
     }
-    let mut told = false;
+    let mut rendered = false;
     loop {
         // Asked first: what an ended run had to tell is then in the history.
         let now = run_status(project.store(), run).await?;
         let mut text = String::new();
-        news(project.store(), &mut state, &mut |run, entries| text += &progress.told(run, entries)).await?;
+        news(project.store(), &mut state, &mut |run, entries| text += &progress.rendered(run, entries)).await?;
         if !text.is_empty() && !print::data(&text) {
             return Ok(Exit::Done);
         }
         if now.has_ended() {
             return drive::ended(project.store(), &state).await;
         }
-        if now.is_interrupted() && !told {
+        if now.is_interrupted() && !rendered {
             print::note(format_args!("nothing drives run {run}; it goes on with `lockgate resume {run}`"));
         }
-        told = now.is_interrupted();
+        rendered = now.is_interrupted();
         tokio::select! {
             changed = changes.next() => changed?,
             () = halt.halted() => return Ok(Exit::by_signal(halt.signal())),
@@ -118,14 +118,14 @@ async fn as_lines(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, T
     }
 }
 
-async fn as_tree(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Trouble> {
+async fn as_tree(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, CommandError> {
     let mut changes = Changes::of(project.store(), run);
     let mut state = load(project.store(), run).await?;
     let earlier = earlier(project.store(), &state).await?;
     let mut progress = Progress::new(false, project.config.notify);
     progress.recall(&state, &earlier);
     // Keys are taken where there is somebody to press them; elsewhere signals end it.
-    let mut terminal = if print::somebody_is_there() { Terminal::take().ok() } else { None };
+    let mut terminal = if print::is_interactive() { Terminal::take().ok() } else { None };
     print::note(format_args!("q leaves, and run {run} goes on without you"));
     let (mut known, mut has_changed) = (false, true);
     loop {
@@ -181,13 +181,13 @@ async fn as_tree(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Tr
 }
 
 /// What happened shortly before the present.
-async fn earlier(store: &dyn Store, state: &Run) -> Result<Vec<Entry>, Trouble> {
-    let commits = store.commits(&state.id, state.version.saturating_sub(RECALLED), COMMITS).await?;
+async fn earlier(store: &dyn Store, state: &Run) -> Result<Vec<Entry>, CommandError> {
+    let commits = store.commits(&state.id, state.version.saturating_sub(REPLAYED_EVENTS), COMMITS).await?;
     Ok(commits.iter().filter_map(|sealed| sealed.open().ok()).flat_map(|commit| commit.entries).collect())
 }
 
 /// Brings a state up to what the store holds, commit by commit.
-async fn news(store: &dyn Store, state: &mut Run, heard: &mut dyn FnMut(&Run, &[Entry])) -> Result<(), Trouble> {
+async fn news(store: &dyn Store, state: &mut Run, heard: &mut dyn FnMut(&Run, &[Entry])) -> Result<(), CommandError> {
     loop {
         let commits = store.commits(&state.id, state.version, COMMITS).await?;
         if commits.is_empty() {
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_line_of_a_log_is_the_last_that_says_something() {
+    fn the_last_line_of_a_log_is_the_last_nonblank_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         assert_eq!(last_line(&path), None);

@@ -1,14 +1,14 @@
 //! `lockgate why`: what a run waits for, since when, who can move it, and with which command.
 
 use super::status::view_of;
+use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::print::{self, HELP, STRONG, styled};
-use crate::trouble::Trouble;
 use lockgate::view::RunStatus;
 use lockgate::view::{Aborted, DriverView, HoldView, RunView, StepView, lockgate, resume_command};
-use lockgate::{moment, neutral, select};
+use lockgate::{human_time, sanitize, select};
 use lockgate_engine::hold::HoldKind;
-use lockgate_engine::run::index::StoredWord;
+use lockgate_engine::run::index::OpenEnum;
 use lockgate_engine::run::pipeline::Lifecycle;
 use lockgate_engine::run::state::StepStatus;
 use lockgate_engine::time::Timestamp;
@@ -59,11 +59,11 @@ impl Reason {
     }
 }
 
-pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, Trouble> {
-    let project = crate::open::open_to_read(root)?;
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
+    let project = crate::open::open_read_only(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let view = view_of(&project, &found.row.run).await?;
-    let now = project.world.clock.now();
+    let now = project.runtime.clock.now();
     let why = explain(&view, found.row.changed_at, now);
     if arguments.json {
         print::json(&why);
@@ -78,7 +78,7 @@ fn explain(view: &RunView, changed_at: Timestamp, now: Timestamp) -> Why {
     let mut reasons: Vec<Reason> = view.holds.iter().map(|hold| question(hold, view, now)).collect();
     let fixed = view.pipeline.as_ref().filter(|pipeline| pipeline.status == Lifecycle::Failed).map(|_| "--fixed");
     let resume = vec![resume_command(run, fixed)];
-    let drive = vec!["lockgate drive".to_owned()];
+    let drive = vec!["lockgate worker".to_owned()];
     let reason = |what: &str, who: &str, commands: Vec<String>| Reason::new(what, changed_at, who, commands);
     let unreviewed = view.pipeline.as_ref().is_some_and(|pipeline| pipeline.waits_for_review);
     if unreviewed {
@@ -207,7 +207,7 @@ fn question(hold: &HoldView, view: &RunView, now: Timestamp) -> Reason {
 }
 
 /// What a person can do about a question whose answers do not say it by themselves.
-fn can_do(kind: &StoredWord<HoldKind>) -> &'static str {
+fn can_do(kind: &OpenEnum<HoldKind>) -> &'static str {
     match kind.known() {
         Some(HoldKind::Gaps) => {
             ", who lets the phase run again with what is missing at hand, lets the gaps pass, or aborts the run"
@@ -230,7 +230,7 @@ fn can_do(kind: &StoredWord<HoldKind>) -> &'static str {
 fn text(why: &Why, now: Timestamp) -> String {
     let mut text = format!("run {} is {}\n", styled(STRONG, &why.run), why.status);
     for reason in &why.reasons {
-        for line in neutral::lines(&reason.what).lines() {
+        for line in sanitize::lines(&reason.what).lines() {
             text.push_str(&format!("  {line}\n"));
         }
         if let Some(hold) = reason.hold.as_ref().filter(|hold| hold.is_open()) {
@@ -239,14 +239,14 @@ fn text(why: &Why, now: Timestamp) -> String {
         }
         for failure in &reason.failures {
             if reason.failures.len() > 1 {
-                text.push_str(&format!("  {}\n", neutral::line(&failure.id)));
+                text.push_str(&format!("  {}\n", sanitize::line(&failure.id)));
             }
             text += &crate::run_text::failure_text(failure, "  ");
         }
-        text.push_str(&format!("  since {} ({})\n", reason.since, moment::ago(now, reason.since)));
-        text.push_str(&format!("  who can move it: {}\n", neutral::line(&reason.who)));
+        text.push_str(&format!("  since {} ({})\n", reason.since, human_time::ago(now, reason.since)));
+        text.push_str(&format!("  who can move it: {}\n", sanitize::line(&reason.who)));
         for command in &reason.commands {
-            text.push_str(&format!("    {}\n", styled(HELP, neutral::line(command))));
+            text.push_str(&format!("    {}\n", styled(HELP, sanitize::line(command))));
         }
     }
     text

@@ -1,22 +1,22 @@
 //! Asks the person at the terminal about the open holds of a run, one after another, while the run is driven.
 
+use crate::error::CommandError;
 use crate::open::Project;
-use crate::prompt::{self, About, Asked, Line};
-use crate::trouble::Trouble;
+use crate::prompt::{self, HoldPrompt, Line, PromptOutcome};
 use crate::{live, print, progress};
-use lockgate::neutral;
+use lockgate::sanitize;
 use lockgate_engine::hold::Hold;
 use lockgate_engine::id::{HoldId, OptionId, RunId};
 use lockgate_engine::run::command::{Caller, Channel, CommandKind};
 use lockgate_engine::run::{Refusal, Run};
 use lockgate_runner::driver::{DriveError, Driver, Halt, submit};
 use lockgate_runner::load::load;
-use lockgate_runner::world::World;
+use lockgate_runner::runtime::Runtime;
 use tokio::sync::watch;
 
 /// Why no one is asked any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Over {
+pub(super) enum AskOutcome {
     /// No one is at the terminal, or no one who may answer.
     NoOneThere,
     /// The person pressed Ctrl+C.
@@ -28,7 +28,7 @@ pub(super) enum Over {
 /// Asks the person at the terminal about a run that this process drives.
 pub(super) struct Asker<'p> {
     project: &'p Project,
-    world: World,
+    runtime: Runtime,
     run: RunId,
     open: watch::Receiver<Vec<(HoldId, u32)>>,
     /// Feedback for a hold that was not sent, or that came too late.
@@ -39,37 +39,37 @@ pub(super) struct Asker<'p> {
 
 impl<'p> Asker<'p> {
     pub(super) fn of(project: &'p Project, driver: &Driver) -> Self {
-        let (world, run, open) = (driver.world().clone(), driver.run().id.clone(), driver.open_holds());
-        Self { project, world, run, open, draft: None, asked: None }
+        let (runtime, run, open) = (driver.runtime().clone(), driver.run().id.clone(), driver.open_holds());
+        Self { project, runtime, run, open, draft: None, asked: None }
     }
 
     /// Asks about each hold as it opens, the oldest first.
-    pub(super) async fn ask_all(&mut self, halt: &Halt) -> Result<Over, Trouble> {
+    pub(super) async fn ask_all(&mut self, halt: &Halt) -> Result<AskOutcome, CommandError> {
         loop {
             let (run, hold) = self.next().await?;
             let caller = self.project.caller(Channel::Prompt);
             if let Err(refusal) = caller.may_decide("answer a hold") {
-                Trouble::from(refusal).tell();
-                return Ok(Over::NoOneThere);
+                CommandError::from(refusal).report();
+                return Ok(AskOutcome::NoOneThere);
             }
             self.asked = Some(hold.clone());
             let asked = self.ask(&run, &hold, halt).await?;
             self.asked = None;
             match asked {
-                Asked::Chose { option, feedback } => self.answer(caller, &hold, option, feedback).await?,
-                Asked::Elsewhere => {
+                PromptOutcome::Chose { option, feedback } => self.answer(caller, &hold, option, feedback).await?,
+                PromptOutcome::Elsewhere => {
                     let now = load(self.project.store(), &self.run).await?;
                     print::note(answered_elsewhere(&now, &hold));
                 }
-                Asked::NobodyThere => return Ok(Over::NoOneThere),
-                Asked::Interrupted => return Ok(Over::Interrupted),
-                Asked::Halted => return Ok(Over::Halted),
+                PromptOutcome::NoOneThere => return Ok(AskOutcome::NoOneThere),
+                PromptOutcome::Interrupted => return Ok(AskOutcome::Interrupted),
+                PromptOutcome::Halted => return Ok(AskOutcome::Halted),
             }
         }
     }
 
     /// Waits for the next open hold. What the driver has not heard of yet, such as an answer given here, is in the store already.
-    async fn next(&mut self) -> Result<(Run, Hold), Trouble> {
+    async fn next(&mut self) -> Result<(Run, Hold), CommandError> {
         loop {
             if !self.open.borrow_and_update().is_empty() {
                 let run = load(self.project.store(), &self.run).await?;
@@ -84,8 +84,8 @@ impl<'p> Asker<'p> {
     }
 
     /// Asks about one hold. What happens meanwhile is printed after it.
-    async fn ask(&mut self, run: &Run, hold: &Hold, halt: &Halt) -> Result<Asked, Trouble> {
-        let about = About::of(run, hold, self.project.store()).await?;
+    async fn ask(&mut self, run: &Run, hold: &Hold, halt: &Halt) -> Result<PromptOutcome, CommandError> {
+        let about = HoldPrompt::of(run, hold, self.project.store()).await?;
         let _held_back = live::hold_back();
         about.show();
         // The same hold may be asked again, because its files have changed; what was written for it is still there then.
@@ -95,30 +95,30 @@ impl<'p> Asker<'p> {
     }
 
     /// Records what the person chose; the driver of this process hears of it as of any other answer.
-    async fn answer(&self, caller: Caller, hold: &Hold, option: OptionId, feedback: Option<String>) -> Result<(), Trouble> {
+    async fn answer(&self, caller: Caller, hold: &Hold, option: OptionId, feedback: Option<String>) -> Result<(), CommandError> {
         let label = hold.choice(&option).map_or(option.as_str(), |choice| choice.label.as_str());
         let told = progress::answered(label, Some(caller.actor()), feedback.as_deref());
         let (id, revision) = (hold.id.clone(), Some(hold.revision));
         let body = CommandKind::Answer { hold: id, revision, option: option.to_string(), feedback };
-        match submit(&self.world, &self.run, caller, body).await {
+        match submit(&self.runtime, &self.run, caller, body).await {
             Ok(_) => print::talk(&told),
             // Somebody was quicker, or the question has changed meanwhile: it is shown as it is now.
             Err(DriveError::Refused(
                 refusal @ (Refusal::AlreadyAnswered { .. }
-                | Refusal::AnswerConflicts { .. }
+                | Refusal::AnswerConflict { .. }
                 | Refusal::StaleRevision { .. }
                 | Refusal::RunEnded { .. }
                 | Refusal::HoldVoided { .. }
                 | Refusal::AnswerSuperseded { .. }
-                | Refusal::NoSuchHold { .. }),
-            )) => print::note(neutral::line(&refusal.to_string())),
+                | Refusal::HoldNotFound { .. }),
+            )) => print::note(sanitize::line(&refusal.to_string())),
             Err(error) => return Err(error.into()),
         }
         Ok(())
     }
 
     /// Says what became of a question that was being asked when the run ended.
-    pub(super) fn tell_unanswered(&mut self, run: &Run) {
+    pub(super) fn print_unanswered(&mut self, run: &Run) {
         if let Some(asked) = self.asked.take()
             && run.end.is_some()
         {
@@ -130,7 +130,7 @@ impl<'p> Asker<'p> {
 /// What became of a hold while it was being asked here.
 fn answered_elsewhere(run: &Run, asked: &Hold) -> String {
     let said = |hold: &HoldId, label: &str, by: String, at: String| {
-        format!("hold {hold} was answered elsewhere: {:?} by {by} at {at}", neutral::line(label))
+        format!("hold {hold} was answered elsewhere: {:?} by {by} at {at}", sanitize::line(label))
     };
     if let Some(hold) = run.holds.get(&asked.id) {
         if let Some(answer) = hold.answers.last() {

@@ -31,7 +31,7 @@ fn every_code_has_a_page_and_every_page_a_code() {
 }
 
 #[test]
-fn codes_are_short_words_that_can_be_said() {
+fn codes_are_short_pronounceable_words() {
     for page in all() {
         let code = page.code;
         assert!(code.len() <= 20 && code.split('-').all(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase())));
@@ -39,7 +39,7 @@ fn codes_are_short_words_that_can_be_said() {
 }
 
 #[test]
-fn every_page_is_short_and_says_what_an_example_why_and_what_to_do() {
+fn every_page_is_short_and_has_a_meaning_an_example_a_cause_and_a_fix() {
     for page in all() {
         let Page { code, text } = page;
         assert!(text.starts_with(&format!("# {code}: ")), "{code}");
@@ -55,7 +55,7 @@ fn every_page_is_short_and_says_what_an_example_why_and_what_to_do() {
 }
 
 #[test]
-fn the_workflows_that_pages_show_have_the_problems_that_they_show() {
+fn workflows_on_error_pages_have_the_shown_problems() {
     let mut checked = 0;
     for code in ProblemCode::ALL {
         let page = page(code.text());
@@ -70,8 +70,8 @@ fn the_workflows_that_pages_show_have_the_problems_that_they_show() {
 }
 
 #[test]
-fn the_plans_that_pages_show_have_the_problems_that_they_show() {
-    for code in [ProblemCode::OpenTag, ProblemCode::StrayTag, ProblemCode::OpenFence, ProblemCode::EmptyPlan] {
+fn plans_on_error_pages_have_the_shown_problems() {
+    for code in [ProblemCode::UnclosedTag, ProblemCode::StrayTag, ProblemCode::UnclosedFence, ProblemCode::EmptyPlan] {
         let page = page(code.text());
         let (marks, rest) = page.text.split_once("markdown\n").unwrap();
         let marks = marks.rsplit('\n').next().unwrap();
@@ -95,7 +95,7 @@ fn told(problems: &[Problem]) -> String {
 }
 
 #[test]
-fn pages_of_troubles_name_the_exit_code() {
+fn pages_of_command_errors_name_the_exit_code() {
     for code in Code::ALL {
         let line = format!("\nExit code: {}.\n", crate::exit::Exit::of_error(*code).code());
         assert!(page(code.text()).text.contains(&line), "{code} lacks {line:?}");

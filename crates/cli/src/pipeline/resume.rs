@@ -1,8 +1,8 @@
 //! Going on with a pipeline: what its state file says decides what is shown, and what is asked first.
 
+use crate::error::CommandError;
 use crate::open::Project;
-use crate::trouble::Trouble;
-use crate::{line_question, print};
+use crate::{line_prompt, print};
 use lockgate::code::Code;
 use lockgate::view::{lockgate, resume_command};
 use lockgate_engine::id::PhaseId;
@@ -17,28 +17,28 @@ use lockgate_runner::projection::runs_of;
 
 /// How somebody wants a pipeline to go on.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
-pub(crate) struct GoOn {
+pub(crate) struct PipelineResumeFlags {
     /// Says that what failed in a pipeline is mended, instead of being asked
-    #[arg(long, conflicts_with_all = ["go_on", "restart"])]
+    #[arg(long, conflicts_with_all = ["continue_run", "restart"])]
     pub(crate) fixed: bool,
     /// Lets a pipeline go on where it was: past the gate that it waits at, and with what was cut off, instead of being asked
     #[arg(long = "continue", conflicts_with = "restart")]
-    pub(crate) go_on: bool,
+    pub(crate) continue_run: bool,
     /// Runs the phase of a pipeline that was cut off again from its beginning, instead of being asked
     #[arg(long)]
     pub(crate) restart: bool,
 }
 
-impl GoOn {
+impl PipelineResumeFlags {
     /// Whether anything was asked for.
     pub(crate) fn is_given(self) -> bool {
-        self.fixed || self.go_on || self.restart
+        self.fixed || self.continue_run || self.restart
     }
 }
 
 /// How a pipeline goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Going {
+pub(crate) struct PipelineResume {
     /// Whether tasks that were cut off run again.
     pub(crate) rerun: bool,
     /// Whether the question at the end of its phase is answered: it goes on.
@@ -55,7 +55,7 @@ pub(crate) fn aborted_at(run: &Run) -> Option<&PhaseId> {
 }
 
 /// A pipeline that was aborted or cancelled is paused, and only a person resumes it.
-async fn may_resume_ended(project: &Project, run: &Run) -> Result<(), Trouble> {
+async fn may_resume_ended(project: &Project, run: &Run) -> Result<(), CommandError> {
     match run.end {
         Some(End::Aborted | End::Cancelled) => {
             let (caller, what) = (project.caller(Channel::Command), "resume a pipeline that was ended");
@@ -77,45 +77,50 @@ fn begin_anew(run: &Run) -> String {
 }
 
 /// Finds out how a pipeline goes on, and shows where it stands.
-pub(crate) async fn go_on(project: &Project, run: &Run, asked: GoOn, may_ask: bool) -> Result<Going, Trouble> {
+pub(crate) async fn continue_run(
+    project: &Project,
+    run: &Run,
+    asked: PipelineResumeFlags,
+    may_ask: bool,
+) -> Result<PipelineResume, CommandError> {
     let (Some(pipeline), Some(document)) = (run.workflow.pipeline.as_deref(), document(run, None)) else {
-        return Ok(Going::default());
+        return Ok(PipelineResume::default());
     };
     let prd = &pipeline.prd;
     // Who drives it is told before anything is asked.
     if let Some(by) = project.store().driver_of(&run.id).await? {
         return Err(DriveError::DrivenBy { run: run.id.clone(), by }.into());
     }
-    let may_ask = may_ask && print::somebody_is_there();
+    let may_ask = may_ask && print::is_interactive();
     if run.waits_for_review() && run.end.is_some() {
-        return Err(Trouble::refused_in(&run.id, Refusal::NotReviewed));
+        return Err(CommandError::refused_in(&run.id, Refusal::NotReviewed));
     }
     may_resume_ended(project, run).await?;
     let going = match document.status {
         _ if run.end == Some(End::Complete) => {
-            return Err(Trouble::new(Code::RunEnded, format!("{prd} already complete")).help(format!(
+            return Err(CommandError::new(Code::RunEnded, format!("{prd} already complete")).help(format!(
                 "see what it did with `{}`; {}",
                 lockgate(["log", prd]),
                 begin_anew(run)
             )));
         }
-        Lifecycle::Complete | Lifecycle::Initialized => Going::default(),
+        Lifecycle::Complete | Lifecycle::Initialized => PipelineResume::default(),
         Lifecycle::Failed => {
             mended(prd, &document, asked, may_ask)?;
-            Going { restart: asked.restart, ..Going::default() }
+            PipelineResume { restart: asked.restart, ..PipelineResume::default() }
         }
         Lifecycle::Paused => {
             match document.gates_passed.last() {
                 Some(gate) => {
-                    print::say(format_args!("{prd} is paused; the last gate that passed: {}", lockgate::neutral::line(gate)))
+                    print::say(format_args!("{prd} is paused; the last gate that passed: {}", lockgate::sanitize::line(gate)))
                 }
                 None => print::say(format_args!("{prd} is paused; no gate has passed yet")),
             }
             if only_said(run) {
                 approved(project, run, &document, asked, may_ask).await?;
-                Going { restart: asked.restart, ..Going::default() }
+                PipelineResume { restart: asked.restart, ..PipelineResume::default() }
             } else {
-                Going { approve: asked.go_on, rerun: asked.go_on, restart: asked.restart }
+                PipelineResume { approve: asked.continue_run, rerun: asked.continue_run, restart: asked.restart }
             }
         }
         Lifecycle::InProgress => cut_off(prd, run, &document, asked, may_ask)?,
@@ -133,17 +138,24 @@ fn only_said(run: &Run) -> bool {
 }
 
 /// A file that rests after a phase waits for a person, and so does the run that was made from it, although it has no open question.
-async fn approved(project: &Project, run: &Run, document: &Document, asked: GoOn, may_ask: bool) -> Result<(), Trouble> {
+async fn approved(
+    project: &Project,
+    run: &Run,
+    document: &Document,
+    asked: PipelineResumeFlags,
+    may_ask: bool,
+) -> Result<(), CommandError> {
     let (prd, number) = (&document.prd, document.current_phase);
-    let said = asked.go_on || asked.restart || asked.fixed;
+    let said = asked.continue_run || asked.restart || asked.fixed;
     if said || (may_ask && yes(&format!("Go on after phase {number}? [y/N] "))?) {
         return Ok(project.may_decide(&project.caller(Channel::Command), &run.id, "answer a hold").await?);
     }
     let message = format!("the file that {prd} was imported from rests after phase {number}; nobody said that it goes on");
-    Err(Trouble::new(Code::ResumeChoice, message).help(format!("let it go on with `{}`", resume_command(prd, ["--continue"]))))
+    Err(CommandError::new(Code::ResumeFlagRequired, message)
+        .help(format!("let it go on with `{}`", resume_command(prd, ["--continue"]))))
 }
 
-fn mended(prd: &str, document: &Document, asked: GoOn, may_ask: bool) -> Result<(), Trouble> {
+fn mended(prd: &str, document: &Document, asked: PipelineResumeFlags, may_ask: bool) -> Result<(), CommandError> {
     let error = document.error.as_ref();
     let place = error.and_then(|error| Some((error.file.as_ref()?, error.line)));
     let place = place.map(|(file, line)| match line {
@@ -152,41 +164,47 @@ fn mended(prd: &str, document: &Document, asked: GoOn, may_ask: bool) -> Result<
     });
     let what = error.map_or_else(String::new, |error| format!("{}: {}", error.workstream, error.message));
     let what = format!("{prd} failed: {what}{}", place.unwrap_or_default());
-    if asked.fixed || asked.restart || asked.go_on {
-        print::say(lockgate::neutral::line(&what));
+    if asked.fixed || asked.restart || asked.continue_run {
+        print::say(lockgate::sanitize::line(&what));
         return Ok(());
     }
     if may_ask {
-        print::say(lockgate::neutral::line(&what));
+        print::say(lockgate::sanitize::line(&what));
         if yes("Is it fixed? [y/N] ")? {
             return Ok(());
         }
     }
-    Err(Trouble::new(Code::ResumeChoice, format!("{what}; nobody said that it is mended"))
+    Err(CommandError::new(Code::ResumeFlagRequired, format!("{what}; nobody said that it is mended"))
         .help(format!("mend it, then go on with `{}`", resume_command(prd, ["--fixed"]))))
 }
 
-fn cut_off(prd: &str, run: &Run, document: &Document, asked: GoOn, may_ask: bool) -> Result<Going, Trouble> {
+fn cut_off(
+    prd: &str,
+    run: &Run,
+    document: &Document,
+    asked: PipelineResumeFlags,
+    may_ask: bool,
+) -> Result<PipelineResume, CommandError> {
     let at_work = document.in_progress.join(", ");
     let what = match only_said(run) {
         true => format!("the file that {prd} was imported from says that {at_work} is at work, and nothing here drives it"),
         false => format!("{prd} was at work on {at_work} when the process that drove it ({}) died", run.driver),
     };
-    let on = Going { rerun: true, approve: false, restart: false };
-    let restart = Going { restart: true, ..Going::default() };
-    if asked.go_on || asked.fixed {
-        print::warn(lockgate::neutral::line(&what));
+    let on = PipelineResume { rerun: true, approve: false, restart: false };
+    let restart = PipelineResume { restart: true, ..PipelineResume::default() };
+    if asked.continue_run || asked.fixed {
+        print::warn(lockgate::sanitize::line(&what));
         return Ok(on);
     }
     if asked.restart {
-        print::warn(lockgate::neutral::line(&what));
+        print::warn(lockgate::sanitize::line(&what));
         return Ok(restart);
     }
     if may_ask {
-        print::warn(lockgate::neutral::line(&what));
+        print::warn(lockgate::sanitize::line(&what));
         print::say("  1. Continue: run again only what was cut off\n  2. Restart: run the whole phase again");
         loop {
-            match line_question::ask("Which? [1] ")?.as_deref().map(str::trim) {
+            match line_prompt::ask("Which? [1] ")?.as_deref().map(str::trim) {
                 None => break,
                 Some("" | "1" | "continue") => return Ok(on),
                 Some("2" | "restart") => return Ok(restart),
@@ -194,15 +212,15 @@ fn cut_off(prd: &str, run: &Run, document: &Document, asked: GoOn, may_ask: bool
             }
         }
     }
-    Err(Trouble::new(Code::ResumeChoice, format!("{what}; nobody said how to go on")).help(format!(
+    Err(CommandError::new(Code::ResumeFlagRequired, format!("{what}; nobody said how to go on")).help(format!(
         "run again only what was cut off: `{}`; run its phase again: `{}`",
         resume_command(prd, ["--continue"]),
         resume_command(prd, ["--restart"])
     )))
 }
 
-fn yes(question: &str) -> Result<bool, Trouble> {
-    let line = line_question::ask(question)?;
+fn yes(question: &str) -> Result<bool, CommandError> {
+    let line = line_prompt::ask(question)?;
     Ok(matches!(line.as_deref().map(str::trim).map(str::to_lowercase).as_deref(), Some("y" | "yes")))
 }
 
@@ -213,7 +231,7 @@ fn display(pipeline: &Pipeline, document: &Document) -> String {
     let number = first.map_or(pipeline.phases.len(), |position| position + 1);
     let named = |id: &String| {
         let name = pipeline.workstream(id).map(|workstream| workstream.name.as_str()).filter(|name| !name.is_empty());
-        lockgate::neutral::line(&name.map_or_else(|| id.clone(), |name| format!("{id}: {name}"))).into_owned()
+        lockgate::sanitize::line(&name.map_or_else(|| id.clone(), |name| format!("{id}: {name}"))).into_owned()
     };
     let mut text = format!("Resuming {} from Phase {number}\n", pipeline.prd);
     if !document.completed.is_empty() {

@@ -4,7 +4,7 @@ use crate::print::{ERROR, FAINT, HELP, STRONG, WARNING, styled};
 use crate::style::Styled as _;
 use lockgate::pipeline::{GateView, PipelineView, WorkstreamStatus, WorkstreamView};
 use lockgate::view::lockgate;
-use lockgate::{moment, neutral};
+use lockgate::{human_time, sanitize};
 use lockgate_engine::time::Timestamp;
 
 /// So many artifacts of a workstream are listed.
@@ -12,19 +12,19 @@ const FEW: usize = 5;
 
 /// A pipeline as text.
 pub(crate) fn text(view: &PipelineView, now: Timestamp) -> String {
-    let title = neutral::line(&format!("{} {}", view.prd, view.title)).into_owned();
+    let title = sanitize::line(&format!("{} {}", view.prd, view.title)).into_owned();
     let status = styled(view.status.style(), view.status.word());
     let mut text = format!("{} is {status}, in phase {} of {}\n", styled(STRONG, title), view.current_phase, view.phases.len());
-    text += &format!("  file {}\n", styled(FAINT, neutral::line(&view.file)));
+    text += &format!("  file {}\n", styled(FAINT, sanitize::line(&view.file)));
     if let Some(review) = &view.review {
-        let why = review.override_reason.as_deref().map(|why| format!(": {}", neutral::line(why))).unwrap_or_default();
+        let why = review.override_reason.as_deref().map(|why| format!(": {}", sanitize::line(why))).unwrap_or_default();
         let (verdict, p0, p1) = (review.verdict.word(), review.p0, review.p1);
         text += &format!("  review {verdict} (attempt {}, {p0} P0, {p1} P1){why}\n", review.attempt);
     }
     if view.waits_for_review {
         let command = lockgate(["review", &view.prd, "--verdict", "ship", "--p0", "0", "--p1", "0"]);
         let waits = styled(WARNING, "nothing begins before a review lets it");
-        text += &format!("  {waits}: {}\n", styled(HELP, neutral::line(&command)));
+        text += &format!("  {waits}: {}\n", styled(HELP, sanitize::line(&command)));
     }
     if let Some(error) = &view.error {
         let place = error.file.as_ref().map(|file| match error.line {
@@ -32,12 +32,12 @@ pub(crate) fn text(view: &PipelineView, now: Timestamp) -> String {
             None => format!(" ({file})"),
         });
         let told = format!("{}: {}{}", error.workstream, error.message, place.unwrap_or_default());
-        text += &format!("  {} {}\n", styled(ERROR, "failed:"), neutral::line(&told));
+        text += &format!("  {} {}\n", styled(ERROR, "failed:"), sanitize::line(&told));
     }
     for phase in &view.phases {
         let numbered = phase.name.to_lowercase().starts_with("phase");
         let name = if numbered { phase.name.clone() } else { format!("Phase {}: {}", phase.number, phase.name) };
-        text += &format!("  {}\n", neutral::line(&name));
+        text += &format!("  {}\n", sanitize::line(&name));
         for workstream in &phase.workstreams {
             text += &workstream_text(workstream, now);
         }
@@ -52,17 +52,17 @@ fn workstream_text(view: &WorkstreamView, now: Timestamp) -> String {
     let status = styled(view.status.style(), format_args!("{:<11}", view.status.words()));
     let name = if view.name.is_empty() { view.id.clone() } else { format!("{}: {}", view.id, view.name) };
     let time = match (view.began, view.ended, view.status) {
-        (Some(began), Some(ended), _) => format!("  {}", moment::duration(ended.since(began))),
-        (Some(began), None, WorkstreamStatus::InProgress) => format!("  for {}", moment::duration(now.since(began))),
+        (Some(began), Some(ended), _) => format!("  {}", human_time::duration(ended.since(began))),
+        (Some(began), None, WorkstreamStatus::InProgress) => format!("  for {}", human_time::duration(now.since(began))),
         (Some(_), None, _) | (None, _, _) => String::new(),
     };
-    let mut text = format!("    {status} {}{}\n", neutral::line(&name), styled(FAINT, time));
+    let mut text = format!("    {status} {}{}\n", sanitize::line(&name), styled(FAINT, time));
     for gate in &view.gates {
         text += &gate_text(gate, "      ");
     }
     if !view.artifacts.is_empty() {
         let more = view.artifacts.len().saturating_sub(FEW);
-        let mut names: Vec<String> = view.artifacts.iter().take(FEW).map(|path| neutral::line(path).into_owned()).collect();
+        let mut names: Vec<String> = view.artifacts.iter().take(FEW).map(|path| sanitize::line(path).into_owned()).collect();
         if more > 0 {
             names.push(format!("and {more} more"));
         }
@@ -73,8 +73,10 @@ fn workstream_text(view: &WorkstreamView, now: Timestamp) -> String {
 
 fn gate_text(gate: &GateView, indent: &str) -> String {
     let status = styled(gate.status.style(), format_args!("{:<9}", gate.status.words()));
-    let took =
-        gate.took_ms.map(|took| format!("  {}", moment::duration(std::time::Duration::from_millis(took)))).unwrap_or_default();
+    let took = gate
+        .duration_ms
+        .map(|took| format!("  {}", human_time::duration(std::time::Duration::from_millis(took))))
+        .unwrap_or_default();
     let again = if gate.attempts > 1 { format!(" (attempt {})", gate.attempts) } else { String::new() };
-    format!("{indent}{status} gate {}{again}{}\n", neutral::line(&gate.name), styled(FAINT, took))
+    format!("{indent}{status} gate {}{again}{}\n", sanitize::line(&gate.name), styled(FAINT, took))
 }

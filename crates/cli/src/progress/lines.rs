@@ -3,7 +3,7 @@
 use crate::print::{ERROR, FAINT, GOOD, STRONG, WARNING, styled};
 use crate::run_text::{hanging, tail_text};
 use lockgate::phrases::{again, asker, by, first_line, used};
-use lockgate::{moment, neutral, sentence};
+use lockgate::{describe, human_time, sanitize};
 use lockgate_engine::id::{PhaseId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::agent::AgentReport;
@@ -17,12 +17,12 @@ use lockgate_runner::root::Step;
 use std::time::Duration;
 
 /// Writes the lines of a notification. A tree that shows what is running leaves less to say.
-pub(super) fn write(text: &mut String, run: &Run, notification: &Notification<'_>, beside_a_tree: bool) {
+pub(super) fn write(text: &mut String, run: &Run, notification: &Notification<'_>, with_tree: bool) {
     match &notification.kind {
         Kind::RunStarted { workflow, feature } => {
             let about = feature.map(|feature| format!(" ({feature})")).unwrap_or_default();
             let name = format!("{workflow}{about}");
-            line(text, format_args!("run {}: {}", styled(STRONG, &run.id), neutral::line(&name)));
+            line(text, format_args!("run {}: {}", styled(STRONG, &run.id), sanitize::line(&name)));
         }
         Kind::RunResumed => line(text, format_args!("run {} goes on", styled(STRONG, &run.id))),
         Kind::PhaseStarted { phase, iteration, feedback } => {
@@ -36,19 +36,19 @@ pub(super) fn write(text: &mut String, run: &Run, notification: &Notification<'_
         Kind::StepStarted { step, attempt, reason } => {
             let Some(reason) = reason else { return };
             let why = again(*reason, *attempt);
-            if beside_a_tree && why.is_empty() {
+            if with_tree && why.is_empty() {
                 return;
             }
             line(text, format_args!("  {} {}{why}", title(*step), styled(FAINT, "started")));
         }
         Kind::StepEnded { step, took, outcome, agent, .. } => {
-            let took = moment::duration(took.unwrap_or(Duration::ZERO));
+            let took = human_time::duration(took.unwrap_or(Duration::ZERO));
             step_ended(text, *step, &took, *outcome, *agent);
         }
         Kind::StepSkipped { step, skip } => step_skipped(text, *step, *skip),
         Kind::StepRetry { step, retry } => match retry {
             Retry::Scheduled { due } => {
-                let pause = moment::duration(due.since(notification.at));
+                let pause = human_time::duration(due.since(notification.at));
                 line(text, format_args!("  {} is tried again in {pause}", title(*step)));
             }
             Retry::Requested => line(text, format_args!("  {} is to be tried again", title(*step))),
@@ -61,7 +61,7 @@ pub(super) fn write(text: &mut String, run: &Run, notification: &Notification<'_
                     format!("{}{}", styled(FAINT, "has its answer"), agent.map(used).unwrap_or_default())
                 }
             };
-            line(text, format_args!("  {} {word}", neutral::line(&asker(by))));
+            line(text, format_args!("  {} {word}", sanitize::line(&asker(by))));
         }
         Kind::GapCheck(GapCheck::Ended(checked)) => gaps(text, checked),
         Kind::GapCheck(GapCheck::Waived { phase, .. }) => {
@@ -76,7 +76,7 @@ pub(super) fn write(text: &mut String, run: &Run, notification: &Notification<'_
             *text += &answered(label, notification.actor, *feedback);
         }
         Kind::AnswerChanged(Answer { hold, option, .. }) => {
-            let (option, by) = (neutral::line(option.as_str()), by(notification.actor));
+            let (option, by) = (sanitize::line(option.as_str()), by(notification.actor));
             line(text, format_args!("  the answer to hold {hold} is now {option:?}, by {by}"));
         }
         Kind::HoldReopened { hold, revision, differences, by_check } => {
@@ -86,7 +86,7 @@ pub(super) fn write(text: &mut String, run: &Run, notification: &Notification<'_
             differences.iter().for_each(|difference| indented(text, "", difference));
         }
         Kind::HoldVoided { hold, reason } => {
-            line(text, format_args!("  hold {hold} no longer matters: {}", neutral::line(reason)));
+            line(text, format_args!("  hold {hold} no longer matters: {}", sanitize::line(reason)));
         }
         Kind::Note(told) => note(text, *told),
         Kind::Warning(told) => warning(text, *told),
@@ -126,7 +126,7 @@ fn step_ended(text: &mut String, step: Step<'_>, took: &str, outcome: StepOutcom
         StepOutcome::Failed(failure) => failed(text, &step, took, failure),
         StepOutcome::Interrupted => line(text, format_args!("  {step} {}", styled(WARNING, "was cut off"))),
         StepOutcome::Stopped { reason } => {
-            line(text, format_args!("  {step} {}: {}", styled(WARNING, "is ended"), neutral::line(reason)));
+            line(text, format_args!("  {step} {}: {}", styled(WARNING, "is ended"), sanitize::line(reason)));
         }
     }
 }
@@ -141,17 +141,17 @@ fn step_skipped(text: &mut String, step: Step<'_>, skip: Skip<'_>) {
     let step = title(step);
     match skip {
         Skip::CountsAsDone { reason } => {
-            line(text, format_args!("  {step} {} {}", styled(WARNING, "counts as done:"), neutral::line(reason)));
+            line(text, format_args!("  {step} {} {}", styled(WARNING, "counts as done:"), sanitize::line(reason)));
         }
-        Skip::LeftOut { reason } => {
-            line(text, format_args!("  {step} {} {}", styled(FAINT, "left out:"), neutral::line(reason)));
+        Skip::Omitted { reason } => {
+            line(text, format_args!("  {step} {} {}", styled(FAINT, "left out:"), sanitize::line(reason)));
         }
         Skip::Tolerated => {
             line(text, format_args!("  {step} {}", styled(WARNING, "failed, and the run goes on without it")));
         }
         Skip::Waived { reason, by_person } => {
             let who = if by_person { ", because a person said so" } else { "" };
-            let why = reason.map(|reason| format!(": {}", neutral::line(reason))).unwrap_or_default();
+            let why = reason.map(|reason| format!(": {}", sanitize::line(reason))).unwrap_or_default();
             line(text, format_args!("  {step} {}{why}", styled(WARNING, format_args!("counts as passed{who}"))));
         }
     }
@@ -185,15 +185,15 @@ fn note(text: &mut String, note: Note<'_>) {
         Note::CheckPassed => line(text, format_args!("  {}", styled(GOOD, "its check passed"))),
         Note::DeadlinePassed { hold, then } => {
             let word = styled(WARNING, "nobody answered in time:");
-            line(text, format_args!("  hold {hold}: {word} {}", neutral::line(&sentence::at_deadline(then))));
+            line(text, format_args!("  hold {hold}: {word} {}", sanitize::line(&describe::at_deadline(then))));
         }
         Note::Reminder { hold } => line(text, format_args!("  hold {hold} {}", styled(WARNING, "still waits"))),
         Note::BudgetRaised { scope } => {
-            line(text, format_args!("  the budget of {} is raised by as much again", neutral::line(&scope.title())));
+            line(text, format_args!("  the budget of {} is raised by as much again", sanitize::line(&scope.title())));
         }
-        Note::Finalized { file } => line(text, format_args!("  wrote {}", neutral::line(&file.path))),
-        Note::Pipeline(fact) => line(text, format_args!("  {}", neutral::line(&sentence::of_pipeline(fact)))),
-        Note::AgentChanged { agent } => line(text, format_args!("the agent is now {}", neutral::line(agent))),
+        Note::Finalized { file } => line(text, format_args!("  wrote {}", sanitize::line(&file.path))),
+        Note::Pipeline(fact) => line(text, format_args!("  {}", sanitize::line(&describe::of_pipeline(fact)))),
+        Note::AgentChanged { agent } => line(text, format_args!("the agent is now {}", sanitize::line(agent))),
         Note::DefinitionAccepted => line(text, format_args!("the changed definition was accepted")),
         Note::PhasesSkipListed { phases } => {
             let names: Vec<String> = phases.iter().map(name).collect();
@@ -210,7 +210,7 @@ fn warning(text: &mut String, warning: Warning<'_>) {
             line(text, format_args!("{label} the condition of {}'s checkpoint failed: {error}", name(phase)));
         }
         Warning::AttemptRefused(refused) => {
-            let (what, reason) = (neutral::line(&refused.what), neutral::line(&refused.reason));
+            let (what, reason) = (sanitize::line(&refused.what), sanitize::line(&refused.reason));
             line(text, format_args!("{label} somebody tried to {what}: {reason}"));
         }
     }
@@ -219,7 +219,7 @@ fn warning(text: &mut String, warning: Warning<'_>) {
 /// That a hold was answered, as plain lines.
 pub(crate) fn answered(label: &str, actor: Option<&Actor>, feedback: Option<&str>) -> String {
     let mut text = String::new();
-    let label = neutral::line(label).into_owned();
+    let label = sanitize::line(label).into_owned();
     line(&mut text, format_args!("  answered {} by {}", styled(GOOD, format_args!("{label:?}")), by(actor)));
     if let Some(feedback) = feedback.filter(|feedback| !feedback.is_empty()) {
         indented(&mut text, "feedback: ", feedback);
@@ -232,7 +232,7 @@ fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
 }
 
 fn indented(text: &mut String, label: &str, what: &str) {
-    let what = neutral::lines(what);
+    let what = sanitize::lines(what);
     for (at, what) in what.lines().enumerate() {
         let label = if at == 0 { label } else { "" };
         line(text, format_args!("    {label}{what}"));
@@ -242,14 +242,14 @@ fn indented(text: &mut String, label: &str, what: &str) {
 fn title(step: Step<'_>) -> String {
     match step {
         Step::Task(key) => address(key),
-        Step::Gate { gate, .. } => format!("gate {}", neutral::line(gate.as_str())),
+        Step::Gate { gate, .. } => format!("gate {}", sanitize::line(gate.as_str())),
     }
 }
 
 fn name(phase: &PhaseId) -> String {
-    neutral::line(phase.as_str()).into_owned()
+    sanitize::line(phase.as_str()).into_owned()
 }
 
 fn address(key: &TaskKey) -> String {
-    neutral::line(&key.address()).into_owned()
+    sanitize::line(&key.address()).into_owned()
 }

@@ -2,15 +2,15 @@
 
 use super::hint::{self, hint};
 use super::line::{self, Line};
-use super::{About, Asked, Key, Terminal, editor};
+use super::{HoldPrompt, Key, PromptOutcome, Terminal, editor};
+use crate::error::CommandError;
 use crate::print;
-use crate::trouble::Trouble;
 use lockgate_engine::hold::{Choice, HoldState};
 use lockgate_runner::driver::Halt;
 
 /// Somebody is being asked.
 pub(super) struct Asking<'a> {
-    about: &'a About<'a>,
+    about: &'a HoldPrompt<'a>,
     /// Feedback that is not sent.
     draft: &'a mut Line,
     halt: &'a Halt,
@@ -22,17 +22,17 @@ pub(super) struct Asking<'a> {
 /// A key, or why there is none.
 enum Next {
     Key(Key),
-    Over(Asked),
+    Over(PromptOutcome),
 }
 
 impl<'a> Asking<'a> {
     /// Asks about a hold from now on.
-    pub(super) fn of(about: &'a About<'a>, draft: &'a mut Line, halt: &'a Halt) -> Self {
+    pub(super) fn of(about: &'a HoldPrompt<'a>, draft: &'a mut Line, halt: &'a Halt) -> Self {
         Self { about, draft, halt, marker: about.store.changes(), said: None }
     }
 
     /// Asks for one of the options.
-    pub(super) async fn choose(&mut self, terminal: &mut Terminal) -> Result<Asked, Trouble> {
+    pub(super) async fn choose(&mut self, terminal: &mut Terminal) -> Result<PromptOutcome, CommandError> {
         let hold = self.about.hold;
         let options = &hold.options;
         let question = hint::question(hold);
@@ -54,8 +54,8 @@ impl<'a> Asking<'a> {
                 Next::Over(asked) => return Ok(asked),
             };
             match key {
-                Key::Interrupt => return Ok(Asked::Interrupted),
-                Key::End => return Ok(Asked::NobodyThere),
+                Key::Interrupt => return Ok(PromptOutcome::Interrupted),
+                Key::End => return Ok(PromptOutcome::NoOneThere),
                 Key::Files => {
                     if self.about.show_files(terminal, Some(self.halt)).await? {
                         self.about.show();
@@ -96,11 +96,11 @@ impl<'a> Asking<'a> {
                     line.set(&choice.label);
                     line.draw(label(terminal.width()), terminal.width());
                     if !choice.with_feedback {
-                        return Ok(Asked::Chose { option: choice.id.clone(), feedback: None });
+                        return Ok(PromptOutcome::Chose { option: choice.id.clone(), feedback: None });
                     }
                     print::terminal("\n");
                     match self.feedback(terminal, choice).await? {
-                        Ok(feedback) => return Ok(Asked::Chose { option: choice.id.clone(), feedback: Some(feedback) }),
+                        Ok(feedback) => return Ok(PromptOutcome::Chose { option: choice.id.clone(), feedback: Some(feedback) }),
                         Err(Some(asked)) => return Ok(asked),
                         Err(None) => line.set(""),
                     }
@@ -138,25 +138,25 @@ impl<'a> Asking<'a> {
 
     /// The option that takes words as a report.
     fn report(&self) -> Option<&'a Choice> {
-        self.about.hold.options.iter().find(|choice| choice.needs_words)
+        self.about.hold.options.iter().find(|choice| choice.requires_feedback)
     }
 
     /// Takes words that name no option. The same words once more are meant as a report, where there is such an option.
-    fn unknown(&mut self, line: &mut Line) -> Option<Asked> {
+    fn unknown(&mut self, line: &mut Line) -> Option<PromptOutcome> {
         let words = line.text().trim().to_owned();
         if words.is_empty() {
             return None;
         }
         match self.report() {
             Some(choice) if self.said.as_ref() == Some(&words) => {
-                return Some(Asked::Chose { option: choice.id.clone(), feedback: Some(words) });
+                return Some(PromptOutcome::Chose { option: choice.id.clone(), feedback: Some(words) });
             }
             Some(choice) => {
                 hint::say(&hint::no_approval(choice));
                 self.said = Some(words);
             }
             None => {
-                hint::say(&format!("{} is none of the options.", lockgate::neutral::line(&words)));
+                hint::say(&format!("{} is none of the options.", lockgate::sanitize::line(&words)));
                 line.set("");
             }
         }
@@ -164,14 +164,18 @@ impl<'a> Asking<'a> {
     }
 
     /// Asks for feedback; gives how asking ended instead, or nothing when the person wants to choose again.
-    async fn feedback(&mut self, terminal: &mut Terminal, choice: &Choice) -> Result<Result<String, Option<Asked>>, Trouble> {
+    async fn feedback(
+        &mut self,
+        terminal: &mut Terminal,
+        choice: &Choice,
+    ) -> Result<Result<String, Option<PromptOutcome>>, CommandError> {
         let keys = hint::feedback(hint::GOES_BACK);
         hint(&keys);
         loop {
             self.draft.draw("> ", terminal.width());
             match self.next(terminal).await? {
                 Next::Over(asked) => return Ok(Err(Some(asked))),
-                Next::Key(Key::Enter) if choice.needs_words && self.draft.text().trim().is_empty() => {
+                Next::Key(Key::Enter) if choice.requires_feedback && self.draft.text().trim().is_empty() => {
                     print::terminal("\nNothing was said, so nothing was reported.\n");
                     return Ok(Err(None));
                 }
@@ -183,11 +187,11 @@ impl<'a> Asking<'a> {
                     }
                     return Ok(Err(None));
                 }
-                Next::Key(Key::Interrupt) => return Ok(Err(Some(Asked::Interrupted))),
-                Next::Key(Key::End) => return Ok(Err(Some(Asked::NobodyThere))),
+                Next::Key(Key::Interrupt) => return Ok(Err(Some(PromptOutcome::Interrupted))),
+                Next::Key(Key::End) => return Ok(Err(Some(PromptOutcome::NoOneThere))),
                 Next::Key(Key::Editor) => editor::open(terminal, self.draft, Some(self.halt)).await,
                 Next::Key(Key::Suspend) => {
-                    hint::say(&format!("{}{}", hint::question(self.about.hold), lockgate::neutral::line(&choice.label)));
+                    hint::say(&format!("{}{}", hint::question(self.about.hold), lockgate::sanitize::line(&choice.label)));
                     hint(&keys);
                 }
                 Next::Key(key) => {
@@ -198,22 +202,22 @@ impl<'a> Asking<'a> {
     }
 
     /// Waits for a key, for somebody else's answer, or for a signal. After Ctrl+Z the question is there again.
-    async fn next(&mut self, terminal: &mut Terminal) -> Result<Next, Trouble> {
+    async fn next(&mut self, terminal: &mut Terminal) -> Result<Next, CommandError> {
         loop {
             tokio::select! {
                 biased;
-                () = self.halt.halted() => return Ok(Next::Over(Asked::Halted)),
+                () = self.halt.halted() => return Ok(Next::Over(PromptOutcome::Halted)),
                 key = terminal.key() => {
                     if key == Some(Key::Suspend) {
                         terminal.suspend(hint::COMES_BACK).await;
                         self.about.show();
                     }
-                    return Ok(key.map_or(Next::Over(Asked::NobodyThere), Next::Key));
+                    return Ok(key.map_or(Next::Over(PromptOutcome::NoOneThere), Next::Key));
                 }
                 changed = self.about.store.changed(self.marker) => {
                     self.marker = changed?;
                     if !self.still_stands().await? {
-                        return Ok(Next::Over(Asked::Elsewhere));
+                        return Ok(Next::Over(PromptOutcome::Elsewhere));
                     }
                 }
             }
@@ -221,7 +225,7 @@ impl<'a> Asking<'a> {
     }
 
     /// Whether the question still stands as it was shown.
-    pub(super) async fn still_stands(&self) -> Result<bool, Trouble> {
+    pub(super) async fn still_stands(&self) -> Result<bool, CommandError> {
         let hold = self.about.hold;
         let rows = self.about.store.find_holds(hold.id.as_str()).await?;
         let row = rows.into_iter().map(|found| found.row).find(|row| row.hold == hold.id);

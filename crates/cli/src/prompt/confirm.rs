@@ -2,9 +2,9 @@
 
 use super::hint::{self, hint};
 use super::line::{self, Line};
-use super::{About, Key, Terminal, editor};
+use super::{HoldPrompt, Key, Terminal, editor};
+use crate::error::CommandError;
 use crate::print;
-use crate::trouble::Trouble;
 
 /// What somebody said to a question of yes or no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) enum Confirmed {
 }
 
 /// Asks whether to go on; about a hold, where it is one that was shown.
-pub(crate) async fn confirm(question: &str, about: Option<&About<'_>>) -> Result<Confirmed, Trouble> {
+pub(crate) async fn confirm(question: &str, about: Option<&HoldPrompt<'_>>) -> Result<Confirmed, CommandError> {
     let Ok(mut terminal) = Terminal::take() else { return Ok(Confirmed::No) };
     if about.is_some() {
         hint(hint::FILES);
@@ -64,7 +64,7 @@ pub(crate) async fn confirm(question: &str, about: Option<&About<'_>>) -> Result
 }
 
 /// Asks for what is to be said with an answer; gives how asking ended where nothing was said.
-pub(crate) async fn feedback(about: &About<'_>) -> Result<String, Confirmed> {
+pub(crate) async fn feedback(about: &HoldPrompt<'_>) -> Result<String, Confirmed> {
     let Ok(mut terminal) = Terminal::take() else { return Err(Confirmed::No) };
     let keys = hint::feedback("Esc answers nothing");
     hint(&keys);

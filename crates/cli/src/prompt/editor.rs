@@ -29,7 +29,7 @@ pub(super) async fn open(terminal: &mut Terminal, line: &mut Line, halt: Option<
             say("Taken from the editor; Enter sends it.");
         }
         Ok(None) => say("Nothing was changed in the editor."),
-        Err(error) => say(&format!("The editor gave nothing: {}.", lockgate::neutral::line(&error.to_string()))),
+        Err(error) => say(&format!("The editor gave nothing: {}.", lockgate::sanitize::line(&error.to_string()))),
     }
 }
 

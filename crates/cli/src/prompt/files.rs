@@ -2,11 +2,11 @@
 
 use super::key::Key;
 use super::terminal::{Terminal, halted};
+use crate::error::CommandError;
 use crate::print::{self, FAINT, STRONG, styled};
-use crate::trouble::Trouble;
 use crate::{columns, live};
 use anstream::adapter::strip_str;
-use lockgate::neutral;
+use lockgate::sanitize;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Hold, Seen};
 use lockgate_runner::driver::Halt;
@@ -19,9 +19,14 @@ use tokio::process::Command;
 const NO_SUCH_PROGRAM: i32 = 127;
 
 /// Shows the files of a hold as they were when it was opened. Gives whether they stand on the screen now, in the place of the question.
-pub(super) async fn show(terminal: &mut Terminal, hold: &Hold, store: &dyn Store, halt: Option<&Halt>) -> Result<bool, Trouble> {
+pub(super) async fn show(
+    terminal: &mut Terminal,
+    hold: &Hold,
+    store: &dyn Store,
+    halt: Option<&Halt>,
+) -> Result<bool, CommandError> {
     let text = in_full(hold, store).await?;
-    let text = if print::talk_has_colour() { text } else { strip_str(&text).to_string() };
+    let text = if print::stderr_has_colour() { text } else { strip_str(&text).to_string() };
     if let Some(mut pager) = pager(terminal) {
         match terminal.lend(&mut pager, text.clone().into_bytes(), halt).await {
             Ok(ended) if ended.code() != Some(NO_SUCH_PROGRAM) => return Ok(false),
@@ -58,7 +63,7 @@ fn pager(terminal: &Terminal) -> Option<Command> {
 }
 
 /// All files, one below the other, with the bytes that were kept when the hold was opened.
-async fn in_full(hold: &Hold, store: &dyn Store) -> Result<String, Trouble> {
+async fn in_full(hold: &Hold, store: &dyn Store) -> Result<String, CommandError> {
     let digests: Vec<Digest> = hold.files.iter().filter_map(|file| file.seen.digest()).collect();
     let kept = if digests.is_empty() { Vec::new() } else { store.values(&digests).await? };
     let mut text = String::new();
@@ -66,18 +71,18 @@ async fn in_full(hold: &Hold, store: &dyn Store) -> Result<String, Trouble> {
         let at = digests.iter().position(|digest| Some(*digest) == file.seen.digest());
         let bytes = at.and_then(|at| kept.get(at)?.as_deref());
         let shown = preview(file, bytes, usize::MAX);
-        text += &format!("{} ({})\n", styled(STRONG, neutral::line(&file.path)), neutral::line(&shown.size));
+        text += &format!("{} ({})\n", styled(STRONG, sanitize::line(&file.path)), sanitize::line(&shown.size));
         match (&file.seen, bytes) {
             // Of a file every character is shown; of a folder, what is in it.
             (Seen::File { .. }, Some(bytes)) if !shown.lines.is_empty() => {
                 let content = String::from_utf8_lossy(bytes);
-                text += &neutral::lines(&content);
+                text += &sanitize::lines(&content);
                 if !text.ends_with('\n') {
                     text.push('\n');
                 }
             }
             (Seen::File { .. } | Seen::Directory { .. } | Seen::Absent | Seen::Unreadable(_), _) => {
-                text.extend(shown.lines.iter().map(|line| format!("{}\n", neutral::line(line))));
+                text.extend(shown.lines.iter().map(|line| format!("{}\n", sanitize::line(line))));
             }
         }
         text.push('\n');
@@ -109,7 +114,7 @@ async fn page_by_page(terminal: &mut Terminal, text: &str, halt: Option<&Halt>) 
 /// Asks whether to show the next page.
 async fn goes_on(terminal: &mut Terminal, halt: Option<&Halt>) -> bool {
     let hint = "-- Enter or Space: next page, q: back to the question --";
-    let hint = if print::talk_has_colour() { styled(FAINT, hint) } else { hint.to_owned() };
+    let hint = if print::stderr_has_colour() { styled(FAINT, hint) } else { hint.to_owned() };
     let more = loop {
         print::terminal(&format!("\r\x1b[K{hint}"));
         let key = tokio::select! {

@@ -31,14 +31,14 @@ pub(super) fn feedback(escape: &str) -> String {
 
 /// That words are no answer, and what they would mean.
 pub(super) fn no_approval(choice: &Choice) -> String {
-    let label = lockgate::neutral::line(&choice.label);
+    let label = lockgate::sanitize::line(&choice.label);
     format!("That is no approval. Enter once more means \"{label}\" with these words; or change them.")
 }
 
 /// Says something in passing, broken between words.
 pub(super) fn hint(text: &str) {
     let text = wrapped(text, live::window().columns);
-    let text = if print::talk_has_colour() { styled(FAINT, text) } else { text };
+    let text = if print::stderr_has_colour() { styled(FAINT, text) } else { text };
     print::terminal(&format!("{text}\n"));
 }
 

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_recognised() {
+    fn keys_are_recognized() {
         use Key::{
             Backspace, Character, Delete, DeleteAll, Down, Editor, End, Enter, Files, Home, Interrupt, Left, LineEnd, NewLine,
             Paste, Right, Suspend, Up,
@@ -223,19 +223,19 @@ mod tests {
     }
 
     #[test]
-    fn unknown_sequences_and_broken_bytes_are_passed_over() {
+    fn unknown_sequences_and_invalid_bytes_are_skipped() {
         assert_eq!(keys(b"\x1b[5~\x1b[1;5Cx"), [Key::Character('x')]);
         assert_eq!(keys(b"\xff\x80x\x0b"), [Key::Character('x')]);
         assert_eq!(keys(b"\xc3x"), [Key::Character('x')]);
     }
 
     #[test]
-    fn a_lone_escape_is_known_when_nothing_follows() {
+    fn a_lone_escape_is_recognized_when_nothing_follows() {
         assert_eq!(keys(b"\x1b"), [Key::Escape]);
     }
 
     #[test]
-    fn keys_may_come_in_any_pieces() {
+    fn keys_may_arrive_in_any_chunks() {
         let whole = "é\x1b[A\x1b[200~日\x1b[201~x".as_bytes();
         let mut decoder = Decoder::default();
         let mut found = Vec::new();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_come_to_an_end() {
+    fn reading_any_bytes_terminates() {
         let mut state = 7_u32;
         let bytes: Vec<u8> = std::iter::repeat_with(|| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -3,7 +3,7 @@
 use super::key::Key;
 use crate::columns::{columns, first, last};
 use crate::print;
-use lockgate::neutral;
+use lockgate::sanitize;
 
 /// What is typed so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl Line {
     /// What is shown before and after the cursor in so many columns.
     fn visible(&self, room: usize) -> (String, String) {
         let (before, after) = self.text.split_at(self.cursor);
-        let (before, after) = (neutral::line(before), neutral::line(after));
+        let (before, after) = (sanitize::line(before), sanitize::line(after));
         if columns(&before) + columns(&after) <= room {
             return (before.into_owned(), after.into_owned());
         }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cursor_moves_and_text_goes_where_it_stands() {
+    fn the_cursor_moves_and_text_is_inserted_at_it() {
         use Key::{Backspace, Character, Delete, Home, Left, LineEnd, Paste, Right};
         let line =
             typed(&[Paste("größe".into()), Left, Left, Character('x'), Right, Backspace, Home, Delete, LineEnd, Character('!')]);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_shows_what_is_around_the_cursor_and_never_fills_its_row() {
+    fn a_long_line_scrolls_with_the_cursor_and_never_fills_its_row() {
         let mut line = typed(&[Key::Paste("0123456789日本語abcdefghij".into())]);
         for room in 1..40 {
             for key in [Key::LineEnd, Key::Left, Key::Left, Key::Home, Key::Right] {

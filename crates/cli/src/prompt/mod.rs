@@ -13,10 +13,10 @@ mod terminal;
 pub(crate) use confirm::{Confirmed, confirm, feedback};
 pub(crate) use key::Key;
 pub(crate) use line::Line;
-pub(crate) use show::Shown;
+pub(crate) use show::HoldText;
 pub(crate) use terminal::Terminal;
 
-use crate::trouble::Trouble;
+use crate::error::CommandError;
 use crate::{live, print};
 use choose::Asking;
 use lockgate_engine::hold::Hold;
@@ -27,7 +27,7 @@ use lockgate_store::Store;
 
 /// What came of asking.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum PromptOutcome {
     /// The person chose.
     Chose {
         /// The option.
@@ -42,20 +42,20 @@ pub(crate) enum Asked {
     /// A signal asks the program to stop.
     Halted,
     /// Nothing can be typed any more.
-    NobodyThere,
+    NoOneThere,
 }
 
 /// A hold that a person is asked about, and what is shown of it.
-pub(crate) struct About<'a> {
+pub(crate) struct HoldPrompt<'a> {
     hold: &'a Hold,
-    shown: Shown,
+    shown: HoldText,
     store: &'a dyn Store,
 }
 
-impl<'a> About<'a> {
+impl<'a> HoldPrompt<'a> {
     /// A hold of a run, with its files as they were when it was opened.
-    pub(crate) async fn of(run: &Run, hold: &'a Hold, store: &'a dyn Store) -> Result<Self, Trouble> {
-        Ok(Self { hold, shown: Shown::of(run, hold, store).await?, store })
+    pub(crate) async fn of(run: &Run, hold: &'a Hold, store: &'a dyn Store) -> Result<Self, CommandError> {
+        Ok(Self { hold, shown: HoldText::of(run, hold, store).await?, store })
     }
 
     /// Shows it. Whatever is on the screen, the question stands below that.
@@ -65,17 +65,17 @@ impl<'a> About<'a> {
     }
 
     /// Shows its files in full; gives whether it must be shown again after that.
-    async fn show_files(&self, terminal: &mut Terminal, halt: Option<&Halt>) -> Result<bool, Trouble> {
+    async fn show_files(&self, terminal: &mut Terminal, halt: Option<&Halt>) -> Result<bool, CommandError> {
         files::show(terminal, self.hold, self.store, halt).await
     }
 }
 
 /// Asks about a hold that was shown. Feedback that is not sent stays in the draft.
-pub(crate) async fn ask(about: &About<'_>, draft: &mut Line, halt: &Halt) -> Result<Asked, Trouble> {
+pub(crate) async fn ask(about: &HoldPrompt<'_>, draft: &mut Line, halt: &Halt) -> Result<PromptOutcome, CommandError> {
     if about.hold.options.is_empty() {
-        return Ok(Asked::NobodyThere);
+        return Ok(PromptOutcome::NoOneThere);
     }
-    let Ok(terminal) = Terminal::take() else { return Ok(Asked::NobodyThere) };
+    let Ok(terminal) = Terminal::take() else { return Ok(PromptOutcome::NoOneThere) };
     // The terminal is given back first, also where the run ends in the middle of a question.
     let _below = LineBreak;
     let mut terminal = terminal;
@@ -83,7 +83,7 @@ pub(crate) async fn ask(about: &About<'_>, draft: &mut Line, halt: &Halt) -> Res
     // Somebody may have answered between the look that led here and the marker.
     match asking.still_stands().await? {
         true => asking.choose(&mut terminal).await,
-        false => Ok(Asked::Elsewhere),
+        false => Ok(PromptOutcome::Elsewhere),
     }
 }
 
@@ -97,7 +97,7 @@ impl Drop for LineBreak {
 }
 
 /// What is on the terminal while somebody is asked and has typed or chosen something.
-pub(crate) fn asked(shown: &Shown, hold: &Hold, typed: &str, size: crate::tree::Size) -> String {
+pub(crate) fn asked(shown: &HoldText, hold: &Hold, typed: &str, size: crate::tree::Size) -> String {
     let mut line = Line::default();
     line.set(typed);
     let text = shown.text(size, hint::rows_below(hold, size.columns));

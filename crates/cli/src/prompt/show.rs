@@ -1,16 +1,16 @@
 //! A hold as a person sees it before answering: the question, what must be said with it, the files, the options.
 
 use crate::columns;
+use crate::error::CommandError;
 use crate::print::{FAINT, STRONG, WARNING, styled};
 use crate::tree::Size;
-use crate::trouble::Trouble;
 use anstream::adapter::strip_str;
-use lockgate::neutral;
+use lockgate::sanitize;
 use lockgate::view::{self, FileView, HoldView};
 use lockgate_engine::hold::{Hold, HoldKind};
 use lockgate_engine::run::Run;
 use lockgate_engine::words::counted;
-use lockgate_runner::world::{Clock as _, SystemClock};
+use lockgate_runner::runtime::{Clock as _, SystemClock};
 use lockgate_store::Store;
 
 /// So many files are named however small the window is.
@@ -26,20 +26,20 @@ const INDENT: &str = "  ";
 const BESIDE_LINES: usize = INDENT.len() + 2;
 
 /// A hold with its files as they were when it was opened.
-pub(crate) struct Shown {
+pub(crate) struct HoldText {
     question: String,
     files: Vec<FileView>,
     options: String,
 }
 
-impl Shown {
+impl HoldText {
     /// What is shown of a hold.
-    pub(crate) async fn of(run: &Run, hold: &Hold, store: &dyn Store) -> Result<Self, Trouble> {
+    pub(crate) async fn of(run: &Run, hold: &Hold, store: &dyn Store) -> Result<Self, CommandError> {
         let view = HoldView::with_previews(hold, store).await?;
         let mut question = format!("\n{}\n", styled(STRONG, title(run, hold)));
         match &hold.asked {
-            Some(asked) => question += &format!("{}\n", neutral::lines(asked.prompt().trim_end())),
-            None => question += &format!("{}\n", neutral::lines(&hold.prompt)),
+            Some(asked) => question += &format!("{}\n", sanitize::lines(asked.prompt().trim_end())),
+            None => question += &format!("{}\n", sanitize::lines(&hold.prompt)),
         }
         for note in &hold.notes {
             question += &format!("{} {}\n", styled(WARNING, "note:"), crate::run_text::hanging(note, "      "));
@@ -50,13 +50,13 @@ impl Shown {
         for (at, choice) in hold.options.iter().enumerate() {
             let before = hold.previous_choice().is_some_and(|previous| previous.id == choice.id);
             let before = if before { " (previous answer)" } else { "" };
-            options += &format!("  {}{before}\n", neutral::line(&view::option_line(at, choice)));
+            options += &format!("  {}{before}\n", sanitize::line(&view::option_line(at, choice)));
             let said = hold.asked.iter().flat_map(|asked| asked.pros_and_cons(&choice.id));
             options.extend(said.map(|said| format!("     {}\n", crate::run_text::hanging(&said, "     "))));
         }
         if let Some(stop) = hold.stop() {
             let line = format!("{}: {} (Ctrl+C leaves it for later)", stop.id, stop.label);
-            options += &format!("\n  {}\n", styled(FAINT, neutral::line(&line)));
+            options += &format!("\n  {}\n", styled(FAINT, sanitize::line(&line)));
         }
         Ok(Self { question, files: view.files, options })
     }
@@ -97,13 +97,13 @@ impl Shown {
 fn cut(file: &FileView, most: usize, wide: usize) -> String {
     let mut file = file.clone();
     if let Some(preview) = &mut file.preview {
-        let left_out = preview.lines.len().saturating_sub(most);
+        let omitted = preview.lines.len().saturating_sub(most);
         preview.lines.truncate(most);
         for line in &mut preview.lines {
-            *line = columns::fitted(&neutral::line(&line.replace('\t', "    ")), wide.saturating_sub(BESIDE_LINES));
+            *line = columns::fitted(&sanitize::line(&line.replace('\t', "    ")), wide.saturating_sub(BESIDE_LINES));
         }
         // Its size says enough where none of its lines is shown.
-        preview.more = if most == 0 { 0 } else { preview.more + left_out };
+        preview.more = if most == 0 { 0 } else { preview.more + omitted };
     }
     crate::run_text::file_text(&file, INDENT)
 }
@@ -127,5 +127,5 @@ fn title(run: &Run, hold: &Hold) -> String {
     };
     let phase = hold.scope.phase().map(|id| run.workflow.phase(id.as_str()).map_or(id.as_str(), |phase| phase.title()));
     let phase = phase.map(|phase| format!(" in phase {phase}")).unwrap_or_default();
-    neutral::line(&format!("{what}{phase} (run {}, hold {}@{})", run.id, hold.id, hold.revision)).into_owned()
+    sanitize::line(&format!("{what}{phase} (run {}, hold {}@{})", run.id, hold.id, hold.revision)).into_owned()
 }

@@ -21,16 +21,16 @@ pub(super) fn page() -> String {
     let mut text = BEGINNING.to_owned();
     text += "## Problems of workflow files\n\n| code | meaning |\n| --- | --- |\n";
     for code in ProblemCode::ALL {
-        text.push_str(&format!("| {} |\n", told(code.text())));
+        text.push_str(&format!("| {} |\n", row(code.text())));
     }
     text += "\n## Errors of commands\n\n| code | meaning | exit code |\n| --- | --- | --- |\n";
     for code in Code::ALL {
-        text.push_str(&format!("| {} | {} |\n", told(code.text()), crate::exit::Exit::of_error(*code).code()));
+        text.push_str(&format!("| {} | {} |\n", row(code.text()), crate::exit::Exit::of_error(*code).code()));
     }
     text
 }
 
-fn told(code: &str) -> String {
+fn row(code: &str) -> String {
     let title = error_pages::all().find(|page| page.code == code).map(error_pages::Page::title).unwrap_or_default();
     format!("[`{code}`]({code}.md) | {title}")
 }

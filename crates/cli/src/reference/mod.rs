@@ -4,17 +4,17 @@
 //! | --- | --- | --- |
 //! | `commands` | `reference/cli.md` | the definition of the command line |
 //! | `format` | `reference/format.md` | the schema of workflow files |
-//! | `shapes` | `reference/json.md` | `json.schema.json`, which the tests hold all output against |
+//! | `json_output` | `reference/json.md` | `json.schema.json`, which the tests hold all output against |
 //! | `errors` | `errors/README.md` | the lists of codes |
-//! | `screens` | pictures of the terminal in the guide | a run that `play` plays by hand |
+//! | `screens` | pictures of the terminal in the guide | a run that `scripted_run` plays by hand |
 //! | `table` | | the keys of a schema, as a table |
 
 mod commands;
 mod errors;
 mod format;
-pub(crate) mod play;
+mod json_output;
 mod screens;
-mod shapes;
+pub(crate) mod scripted_run;
 mod table;
 
 pub use screens::{Background, Screen, screens};
@@ -27,6 +27,6 @@ pub fn pages(json_schema: &serde_json::Value) -> Vec<(&'static str, String)> {
         ("reference/cli.md", commands::page()),
         ("reference/format.md", format::page()),
         ("errors/README.md", errors::page()),
-        ("reference/json.md", shapes::page(json_schema)),
+        ("reference/json.md", json_output::page(json_schema)),
     ]
 }

@@ -1,6 +1,6 @@
 //! The pictures of the terminal in the guide: what the program draws, at times and in windows that do not vary.
 
-use super::play::Play;
+use super::scripted_run::ScriptedRun;
 use crate::live::drawing;
 use crate::prompt;
 use crate::tree::Size;
@@ -81,13 +81,13 @@ fn window((columns, rows): (u16, u16)) -> Size {
 }
 
 /// The record and below it the tree.
-fn with_tree(play: &Play, size: Size, lines: &[(&str, &str)]) -> String {
+fn with_tree(play: &ScriptedRun, size: Size, lines: &[(&str, &str)]) -> String {
     let line_of = |address: &str| lines.iter().find(|(known, _)| *known == address).map(|(_, line)| (*line).to_owned());
-    format!("{}{}", play.told, drawing(&play.tree.rows(play.now(), size, &line_of)))
+    format!("{}{}", play.rendered, drawing(&play.tree.rows(play.now(), size, &line_of)))
 }
 
-fn building() -> Play {
-    let mut play = Play::of(FLOW, Some("slug"));
+fn building() -> ScriptedRun {
+    let mut play = ScriptedRun::of(FLOW, Some("slug"));
     play.pass(4);
     play.done(&["plan/outline"]);
     play.pass(31);
@@ -112,7 +112,7 @@ fn many_tasks(file: &'static str) -> Screen {
     let flow = format!(
         "name: translate\nmax_parallel: 6\nphases:\n  - id: pages\n    tasks:\n{tasks}  - {{ id: review, tasks: [{{ id: read, run: 'true' }}] }}\n"
     );
-    let mut play = Play::of(&flow, None);
+    let mut play = ScriptedRun::of(&flow, None);
     for at in 1..=21 {
         play.pass(2);
         play.done(&[&format!("pages/page-{at:02}")]);
@@ -124,14 +124,14 @@ fn many_tasks(file: &'static str) -> Screen {
     let line_of = |address: &str| lines.iter().find(|(known, _)| known == address).map(|(_, line)| line.clone());
     let size = (80, 17);
     let rows = play.tree.rows(play.now(), window(size), &line_of);
-    let told: Vec<&str> = play.told.lines().collect();
+    let rendered: Vec<&str> = play.rendered.lines().collect();
     // What was scrolled away is not in the picture.
-    let last = told[told.len() - 7..].join("\n");
+    let last = rendered[rendered.len() - 7..].join("\n");
     Screen::new(file, size, "", &format!("{last}\n{}", drawing(&rows)))
 }
 
 fn checkpoint(file: &'static str) -> Screen {
-    let mut play = Play::with_files(FLOW, Some("slug"), &[("release-notes.md", NOTES)]);
+    let mut play = ScriptedRun::with_files(FLOW, Some("slug"), &[("release-notes.md", NOTES)]);
     for (seconds, address) in [
         (4, "plan/outline"),
         (31, "build/compile"),
@@ -146,9 +146,9 @@ fn checkpoint(file: &'static str) -> Screen {
     }
     let hold = play.run.open_holds()[0].clone();
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime without I/O needs nothing");
-    let shown = runtime.block_on(async { prompt::Shown::of(&play.run, &hold, &play.store().await).await });
+    let shown = runtime.block_on(async { prompt::HoldText::of(&play.run, &hold, &play.store().await).await });
     let shown = shown.expect("the store in memory has the shown files");
     let size = (80, 28);
-    let text = format!("{}{}", play.told, prompt::asked(&shown, &hold, "Release", window(size)));
+    let text = format!("{}{}", play.rendered, prompt::asked(&shown, &hold, "Release", window(size)));
     Screen::new(file, size, COMMAND, &text)
 }

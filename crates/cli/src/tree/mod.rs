@@ -4,19 +4,19 @@
 //! | --- | --- |
 //! | this one | what the tree holds, kept in step with the run as things happen |
 //! | `rows` | the tree as rows that fit a window |
-//! | `shown` | which steps have a row |
+//! | `visible` | which steps have a row |
 
 mod rows;
-mod shown;
 #[cfg(test)]
 mod tests;
+mod visible;
 
 pub(crate) use rows::Size;
 
 use lockgate::graph::{Mark, gap_mark};
-use lockgate::neutral;
 use lockgate::phrases::first_line;
 use lockgate::pipeline::{gate_title, task_title};
+use lockgate::sanitize;
 use lockgate::view::{AgentView, Deadline, PhaseStatus, RunStatus};
 use lockgate_engine::id::{GateId, PhaseId, RunId, StepKey, TaskId};
 use lockgate_engine::run::Run;
@@ -102,7 +102,7 @@ impl Tree {
         let about = run.feature.as_deref().map(|feature| format!(" ({feature})")).unwrap_or_default();
         let mut tree = Self {
             run: run.id.to_string(),
-            title: neutral::line(&format!("{}{about}", run.workflow.name)).into_owned(),
+            title: sanitize::line(&format!("{}{about}", run.workflow.name)).into_owned(),
             status: RunStatus::Running,
             started_at: run.started_at,
             ended_at: None,
@@ -207,7 +207,7 @@ impl Tree {
     }
 
     fn phase_mut(&mut self, phase: &PhaseId) -> Option<&mut PhaseNode> {
-        self.phases.iter_mut().find(|node| node.id == neutral::line(phase.as_str()))
+        self.phases.iter_mut().find(|node| node.id == sanitize::line(phase.as_str()))
     }
 
     /// Takes everything from the state of the run; keeps the moments that only its events told.
@@ -221,7 +221,7 @@ impl Tree {
                 let current = run.current.as_ref().filter(|current| current.id == phase.id);
                 let known = known.get(at);
                 PhaseNode {
-                    id: neutral::line(phase.id.as_str()).into_owned(),
+                    id: sanitize::line(phase.id.as_str()).into_owned(),
                     mark: Mark::of_phase(PhaseStatus::of(run, at, &phase.id, self.status)),
                     iteration: run.iteration_counts.get(phase.id.as_str()).copied().unwrap_or(0),
                     current: current.is_some(),
@@ -261,13 +261,13 @@ impl Tree {
         let (due, error) = match &task.state {
             TaskState::Backoff { due, .. } => (Some(*due), None),
             TaskState::Failed(failure) | TaskState::Tolerated(failure) => (None, Some(first_line(&failure.message))),
-            TaskState::LeftOut { reason, .. } => (None, Some(first_line(reason))),
+            TaskState::Omitted { reason, .. } => (None, Some(first_line(reason))),
             TaskState::Waiting
             | TaskState::Running
             | TaskState::Interrupted
             | TaskState::Done
             | TaskState::Skipped
-            | TaskState::Spread
+            | TaskState::FannedOut
             | TaskState::Held => (None, None),
         };
         let runs = task.state == TaskState::Running;
@@ -277,7 +277,7 @@ impl Tree {
         StepNode {
             key,
             attempt: task.attempts,
-            label: neutral::line(&format!("{}{item}", task_title(&run.workflow, task.task.as_str()))).into_owned(),
+            label: sanitize::line(&format!("{}{item}", task_title(&run.workflow, task.task.as_str()))).into_owned(),
             mark: self.as_driven(Mark::of_task(&task.state)),
             began,
             took: if runs { None } else { took },
@@ -294,9 +294,9 @@ impl Tree {
             GapState::Waiting if run.gap_rounds > 0 => format!("check {}", run.gap_rounds + 1),
             GapState::Waiting | GapState::Closed => String::new(),
             GapState::Waived => "a person let it pass".to_owned(),
-            GapState::Open { action, told } => {
-                let told: Vec<String> = told.iter().map(|told| first_line(told)).collect();
-                format!("{}: {}", action.word().replace('_', " "), told.join("; "))
+            GapState::Open { action, notes } => {
+                let notes: Vec<String> = notes.iter().map(|note| first_line(note)).collect();
+                format!("{}: {}", action.word().replace('_', " "), notes.join("; "))
             }
         };
         Some(GapNode { mark: self.as_driven(gap_mark(&phase.gap.state, phase.tasks_done())), told })
@@ -308,7 +308,7 @@ impl Tree {
         let key = StepKey::Gate { phase: phase.id.clone(), iteration: phase.iteration, gate: gate.gate.clone() };
         let known = known.filter(|known| known.key == key && known.attempt == gate.attempts);
         StepNode {
-            label: format!("gate {}", neutral::line(&title)),
+            label: format!("gate {}", sanitize::line(&title)),
             key,
             attempt: gate.attempts,
             mark: self.as_driven(Mark::of_gate(&gate.state)),

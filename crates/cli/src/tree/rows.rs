@@ -1,14 +1,14 @@
 //! The tree as rows. However many tasks there are, it is no taller and no wider than the window.
 
-use super::shown::{ALL_SHOWN, Shown};
+use super::visible::{ALL_SHOWN, VisibleRow};
 use super::{GapNode, PhaseNode, StepNode, Tree};
 use crate::columns::{columns, fitted};
 use crate::print::{ERROR, FAINT, STRONG, WARNING, styled};
 use crate::style::Styled as _;
 use anstyle::Style;
 use lockgate::graph::Mark;
-use lockgate::moment::elapsed;
-use lockgate::neutral;
+use lockgate::human_time::elapsed;
+use lockgate::sanitize;
 use lockgate::view::Deadline;
 use lockgate::view::RunStatus;
 use lockgate_engine::time::Timestamp;
@@ -40,18 +40,18 @@ impl Size {
 struct Row {
     indent: usize,
     sign: (Style, char),
-    name: Told,
+    name: RowText,
     time: String,
-    beside: Told,
+    beside: RowText,
 }
 
 /// Words in a style, in one form or in several, of which the longest that fits is shown.
-struct Told {
+struct RowText {
     style: Style,
     forms: Vec<String>,
 }
 
-impl Told {
+impl RowText {
     /// Words that may be cut.
     fn words(style: Style, text: impl Into<String>) -> Self {
         Self { style, forms: vec![text.into()] }
@@ -75,7 +75,7 @@ impl Told {
 
     /// What is shown in so many columns; nothing where no form fits.
     fn fitted(&self, most: usize) -> String {
-        let neutral: Vec<_> = self.forms.iter().map(|form| neutral::line(form)).collect();
+        let neutral: Vec<_> = self.forms.iter().map(|form| sanitize::line(form)).collect();
         match (neutral.iter().find(|form| columns(form) <= most), &neutral[..]) {
             (Some(form), _) => form.to_string(),
             (None, [words]) => fitted(words, most),
@@ -194,9 +194,9 @@ impl Tree {
         Row {
             indent: 0,
             sign: (mark.style(), mark.sign()),
-            name: Told::words(STRONG, format!("{} {}", self.run, self.title)),
+            name: RowText::words(STRONG, format!("{} {}", self.run, self.title)),
             time: elapsed(time),
-            beside: Told::words(mark.style(), beside),
+            beside: RowText::words(mark.style(), beside),
         }
     }
 
@@ -227,21 +227,21 @@ fn many(mark: Mark, forms: Vec<String>) -> Row {
     Row {
         indent: 2,
         sign: (mark.style(), mark.sign()),
-        name: Told::counts(forms),
+        name: RowText::counts(forms),
         time: String::new(),
-        beside: Told::words(FAINT, ""),
+        beside: RowText::words(FAINT, ""),
     }
 }
 
 fn asked(question: &str, until: Option<&Deadline>, now: Timestamp) -> Row {
-    let until = until.map(|until| format!(" ({})", neutral::line(&until.words(now)))).unwrap_or_default();
+    let until = until.map(|until| format!(" ({})", sanitize::line(&until.words(now)))).unwrap_or_default();
     let mark = Mark::Asking;
     Row {
         indent: 4,
         sign: (mark.style(), mark.sign()),
-        name: Told::words(WARNING, "hold"),
+        name: RowText::words(WARNING, "hold"),
         time: String::new(),
-        beside: Told::words(WARNING, format!("{question}{until}")),
+        beside: RowText::words(WARNING, format!("{question}{until}")),
     }
 }
 
@@ -253,18 +253,18 @@ fn phase_row(phase: &PhaseNode, now: Timestamp, counts: &[String]) -> Row {
     Row {
         indent: 2,
         sign: (phase.mark.style(), phase.mark.sign()),
-        name: Told::words(style, format!("{}{again}", phase.id)),
+        name: RowText::words(style, format!("{}{again}", phase.id)),
         time: took.map(elapsed).unwrap_or_default(),
-        beside: if phase.mark == Mark::Skipped { Told::words(FAINT, "passed over") } else { Told::counts_of(counts) },
+        beside: if phase.mark == Mark::Skipped { RowText::words(FAINT, "passed over") } else { RowText::counts_of(counts) },
     }
 }
 
-fn shown_row(shown: &Shown<'_>, now: Timestamp, line_of: &dyn Fn(&str) -> Option<String>) -> Row {
+fn shown_row(shown: &VisibleRow<'_>, now: Timestamp, line_of: &dyn Fn(&str) -> Option<String>) -> Row {
     match shown {
-        Shown::Step(step) => step_row(step, now, line_of),
-        Shown::Item(item) => Row { indent: 6, ..step_row(item, now, line_of) },
-        Shown::Spread(step, tally) => Row { beside: Told::counts_of(tally), ..step_row(step, now, &|_| None) },
-        Shown::Gap(gap) => gap_row(gap),
+        VisibleRow::Step(step) => step_row(step, now, line_of),
+        VisibleRow::Item(item) => Row { indent: 6, ..step_row(item, now, line_of) },
+        VisibleRow::FannedOut(step, tally) => Row { beside: RowText::counts_of(tally), ..step_row(step, now, &|_| None) },
+        VisibleRow::Gap(gap) => gap_row(gap),
     }
 }
 
@@ -273,9 +273,9 @@ fn gap_row(gap: &GapNode) -> Row {
     Row {
         indent: 4,
         sign: (gap.mark.style(), gap.mark.sign()),
-        name: Told::words(quiet(gap.mark), "gap check"),
+        name: RowText::words(quiet(gap.mark), "gap check"),
         time: String::new(),
-        beside: Told::words(style, &gap.told),
+        beside: RowText::words(style, &gap.told),
     }
 }
 
@@ -287,20 +287,20 @@ fn step_row(step: &StepNode, now: Timestamp, line_of: &dyn Fn(&str) -> Option<St
         Mark::Done | Mark::Asking | Mark::Interrupted | Mark::Ended | Mark::Failed => step.took,
     };
     let beside = match (&step.error, step.due) {
-        (Some(reason), _) if step.mark == Mark::Skipped => Told::words(FAINT, format!("left out: {reason}")),
-        (Some(error), _) => Told::words(ERROR, error),
-        (None, Some(due)) => Told::words(FAINT, format!("is tried again in {}", elapsed(due.since(now)))),
+        (Some(reason), _) if step.mark == Mark::Skipped => RowText::words(FAINT, format!("left out: {reason}")),
+        (Some(error), _) => RowText::words(ERROR, error),
+        (None, Some(due)) => RowText::words(FAINT, format!("is tried again in {}", elapsed(due.since(now)))),
         (None, None) if step.mark == Mark::Running => {
             let line = line_of(&step.key.address());
-            Told::words(FAINT, line.or_else(|| step.agent.clone()).unwrap_or_default())
+            RowText::words(FAINT, line.or_else(|| step.agent.clone()).unwrap_or_default())
         }
-        (None, None) if step.mark == Mark::Interrupted => Told::words(FAINT, "was cut off"),
-        (None, None) => Told::words(FAINT, step.agent.clone().unwrap_or_default()),
+        (None, None) if step.mark == Mark::Interrupted => RowText::words(FAINT, "was cut off"),
+        (None, None) => RowText::words(FAINT, step.agent.clone().unwrap_or_default()),
     };
     Row {
         indent: 4,
         sign: (step.mark.style(), step.mark.sign()),
-        name: Told::words(quiet(step.mark), format!("{}{attempt}", step.label)),
+        name: RowText::words(quiet(step.mark), format!("{}{attempt}", step.label)),
         time: took.map(elapsed).unwrap_or_default(),
         beside,
     }

@@ -1,11 +1,11 @@
 use super::*;
 use crate::columns::columns;
-use crate::reference::play::{Play, person};
+use crate::reference::scripted_run::{ScriptedRun, person};
 use anstream::adapter::strip_str;
-use lockgate_engine::datum::Datum;
 use lockgate_engine::run::command::{Actor, CommandKind, Item, TaskOutcome};
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::{Failure, FailureKind};
+use lockgate_engine::stored_value::StoredValue;
 
 const FLOW: &str = "
 name: ship
@@ -25,7 +25,7 @@ phases:
 
 const WINDOW: Size = Size { columns: 80, rows: 24 };
 
-impl Play {
+impl ScriptedRun {
     /// Ends a task or gate badly.
     pub(crate) fn fail(&mut self, address: &str, message: &str) {
         self.end(address, Some(Failure { kind: FailureKind::Exit(1), message: message.to_owned(), tail: String::new() }));
@@ -39,9 +39,9 @@ impl Play {
             (key.address() == address).then_some((key, attempt))
         });
         let (key, attempt) = task.unwrap_or_else(|| panic!("{address} does not run"));
-        let value = |item: &str| Datum::keep(&serde_json::Value::from(item)).0;
+        let value = |item: &str| StoredValue::keep(&serde_json::Value::from(item)).0;
         let items = items.iter().map(|item| Item { key: (*item).to_owned(), value: value(item) }).collect();
-        self.tell(
+        self.submit(
             Actor::driver(),
             CommandKind::TaskEnded { key, attempt, outcome: TaskOutcome::Items(items), agent: None, commit: None },
         );
@@ -53,24 +53,24 @@ impl Play {
         let hold = self.run.open_holds()[0].clone();
         let body =
             CommandKind::Answer { hold: hold.id, revision: Some(hold.revision), option: option.to_owned(), feedback: None };
-        self.tell(person(), body);
+        self.submit(person(), body);
         self.settle();
     }
 }
 
-fn rows(play: &Play, size: Size, lines: &[(&str, &str)]) -> Vec<String> {
+fn rows(play: &ScriptedRun, size: Size, lines: &[(&str, &str)]) -> Vec<String> {
     let line_of = |address: &str| lines.iter().find(|(known, _)| *known == address).map(|(_, line)| (*line).to_owned());
     play.tree.rows(play.now(), size, &line_of).iter().map(|row| strip_str(row).to_string()).collect()
 }
 
-fn many(count: usize) -> Play {
+fn many(count: usize) -> ScriptedRun {
     let tasks: String = (0..count).map(|at| format!("      - {{ id: task-{at:02}, run: 'true' }}\n")).collect();
-    Play::of(&format!("name: many\nphases:\n  - id: all\n    tasks:\n{tasks}"), None)
+    ScriptedRun::of(&format!("name: many\nphases:\n  - id: all\n    tasks:\n{tasks}"), None)
 }
 
 #[test]
 fn the_tree_shows_phases_and_steps_with_state_time_and_last_line() {
-    let mut play = Play::of(FLOW, Some("slug"));
+    let mut play = ScriptedRun::of(FLOW, Some("slug"));
     play.pass(3);
     play.done(&["plan/outline"]);
     play.pass(62);
@@ -93,8 +93,8 @@ fn the_tree_shows_phases_and_steps_with_state_time_and_last_line() {
 }
 
 #[test]
-fn what_failed_says_why_and_what_is_asked_stands_with_its_phase() {
-    let mut play = Play::of(FLOW, None);
+fn failures_show_their_reason_and_questions_appear_under_their_phase() {
+    let mut play = ScriptedRun::of(FLOW, None);
     play.done(&["plan/outline", "build/compile", "build/lint", "build/pack"]);
     play.pass(2);
     let shown = rows(&play, WINDOW, &[]);
@@ -103,7 +103,7 @@ fn what_failed_says_why_and_what_is_asked_stands_with_its_phase() {
     let shown = rows(&play, WINDOW, &[]);
     assert_eq!(shown[0], "? k3f9x2ab ship  2s  waits for a person", "{shown:#?}");
     assert!(shown[3].starts_with("    ? hold") && shown[3].ends_with("@1: Release it?"), "{shown:#?}");
-    let mut play = Play::of(FLOW, None);
+    let mut play = ScriptedRun::of(FLOW, None);
     play.fail("plan/outline", "exit code 7\nand more");
     let shown = rows(&play, WINDOW, &[]);
     assert_eq!(shown[0], "✗ k3f9x2ab ship  0s  failed", "{shown:#?}");
@@ -111,7 +111,7 @@ fn what_failed_says_why_and_what_is_asked_stands_with_its_phase() {
 }
 
 #[test]
-fn of_many_tasks_those_that_run_are_shown_and_the_others_counted() {
+fn with_many_tasks_the_running_ones_are_shown_and_the_rest_counted() {
     let mut play = many(50);
     let names: Vec<String> = (0..46).map(|at| format!("all/task-{at:02}")).collect();
     play.done(&names.iter().map(String::as_str).collect::<Vec<_>>());
@@ -130,7 +130,7 @@ fn of_many_tasks_those_that_run_are_shown_and_the_others_counted() {
 }
 
 #[test]
-fn fifty_tasks_at_once_leave_room_for_what_happened() {
+fn fifty_parallel_tasks_leave_room_for_earlier_output() {
     let play = many(50);
     let shown = rows(&play, WINDOW, &[]);
     assert_eq!(shown.len(), 16, "{shown:#?}");
@@ -139,7 +139,7 @@ fn fifty_tasks_at_once_leave_room_for_what_happened() {
 }
 
 #[test]
-fn however_narrow_the_window_no_number_is_cut() {
+fn no_number_is_truncated_in_a_narrow_window() {
     let play = many(50);
     let told = |columns: usize, at: usize| rows(&play, Size { columns, rows: 24 }, &[])[at].trim().to_owned();
     for columns in 10..130 {
@@ -156,7 +156,7 @@ fn however_narrow_the_window_no_number_is_cut() {
 #[test]
 fn no_row_is_wider_than_the_window_and_the_tree_is_never_taller() {
     let wide = "日本語の長い行 🙂👩‍💻 \u{1b}[31mred\u{7} and a tail that goes on and on and on and on and on";
-    let mut play = Play::of(FLOW, Some("長い名前の機能の説明はここに書かれています"));
+    let mut play = ScriptedRun::of(FLOW, Some("長い名前の機能の説明はここに書かれています"));
     play.done(&["plan/outline"]);
     let busy = many(50);
     for width in 0..130 {
@@ -175,9 +175,9 @@ fn no_row_is_wider_than_the_window_and_the_tree_is_never_taller() {
 }
 
 #[test]
-fn many_phases_are_counted_where_they_do_not_fit() {
+fn phases_that_do_not_fit_are_counted() {
     let phases: String = (0..40).map(|at| format!("  - {{ id: p{at}, tasks: [{{ id: t, run: 'true' }}] }}\n")).collect();
-    let mut play = Play::of(&format!("name: long\nphases:\n{phases}"), None);
+    let mut play = ScriptedRun::of(&format!("name: long\nphases:\n{phases}"), None);
     play.done(&["p0/t", "p1/t", "p2/t"]);
     assert_eq!(
         rows(&play, WINDOW, &[]),
@@ -192,8 +192,8 @@ fn many_phases_are_counted_where_they_do_not_fit() {
 }
 
 #[test]
-fn in_a_low_window_the_phase_under_way_and_its_steps_matter_more_than_other_phases() {
-    let mut play = Play::of(FLOW, None);
+fn in_a_short_window_the_current_phase_and_its_steps_take_precedence() {
+    let mut play = ScriptedRun::of(FLOW, None);
     play.done(&["plan/outline"]);
     let low = |height| rows(&play, Size { columns: 80, rows: height }, &[]);
     assert_eq!(low(6)[1..], ["  ● build             0s", "    ● compile         0s", "    … and 3 more"]);
@@ -202,8 +202,8 @@ fn in_a_low_window_the_phase_under_way_and_its_steps_matter_more_than_other_phas
 }
 
 #[test]
-fn only_basic_colours_are_used_and_never_black_or_white() {
-    let mut play = Play::of(FLOW, None);
+fn only_basic_colors_are_used_and_never_black_or_white() {
+    let mut play = ScriptedRun::of(FLOW, None);
     play.done(&["plan/outline", "build/compile"]);
     play.fail("build/lint", "exit code 1");
     let rows = play.tree.rows(play.now(), WINDOW, &|_| Some("a line".into())).join("\n");
@@ -214,8 +214,8 @@ fn only_basic_colours_are_used_and_never_black_or_white() {
 }
 
 #[test]
-fn a_tree_that_heard_everything_is_like_one_made_from_the_state() {
-    let mut play = Play::of(FLOW, None);
+fn a_tree_built_from_events_equals_one_built_from_the_state() {
+    let mut play = ScriptedRun::of(FLOW, None);
     for address in ["plan/outline", "build/lint", "build/compile", "build/pack", "build/tests"] {
         play.pass(1);
         play.done(&[address]);
@@ -234,15 +234,15 @@ fn a_tree_that_heard_everything_is_like_one_made_from_the_state() {
 }
 
 #[test]
-fn a_run_that_is_being_ended_says_so() {
-    let mut play = Play::of(FLOW, None);
+fn a_stopping_run_is_shown_as_stopping() {
+    let mut play = ScriptedRun::of(FLOW, None);
     play.tree.set_ending();
     assert_eq!(rows(&play, WINDOW, &[])[0], "● k3f9x2ab ship  0s  is being ended; asking again does not wait for that");
 }
 
 #[test]
-fn what_nobody_drives_does_not_run() {
-    let play = Play::of(FLOW, None);
+fn a_run_without_a_driver_is_not_shown_as_running() {
+    let play = ScriptedRun::of(FLOW, None);
     let tree = Tree::of(&play.run, false);
     let shown: Vec<String> = tree.rows(play.now(), WINDOW, &|_| None).iter().map(|row| strip_str(row).to_string()).collect();
     assert_eq!(shown[0], "! k3f9x2ab ship  0s  nobody drives it");
@@ -262,8 +262,8 @@ phases:
 ";
 
 #[test]
-fn a_thousand_items_are_one_row_that_opens_to_those_that_failed_or_run() {
-    let mut play = Play::of(SPREAD, None);
+fn a_thousand_items_are_one_row_that_expands_to_failed_and_running_ones() {
+    let mut play = ScriptedRun::of(SPREAD, None);
     let items: Vec<String> = (0..1000).map(|at| format!("f{at:03}")).collect();
     play.spread("all/lint", &items.iter().map(String::as_str).collect::<Vec<_>>());
     let shown = rows(&play, WINDOW, &[]);

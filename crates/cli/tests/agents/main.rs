@@ -7,10 +7,10 @@
 //! | --- | --- |
 //! | `stub/` | the model server |
 //! | `programs.rs` | how each program is pointed at it |
-//! | `bench.rs` | a project in a directory of its own, and Lockgate run in it |
+//! | `harness.rs` | a project in a directory of its own, and Lockgate run in it |
 //! | `turns.rs`, `sessions.rs`, `refusals.rs` | the tests |
 
-mod bench;
+mod harness;
 mod programs;
 mod refusals;
 mod sessions;
@@ -35,16 +35,16 @@ macro_rules! tests_of {
         tests! {
             $program:
                 turns::a_text_turn_becomes_the_answer,
-                turns::a_tool_turn_does_its_work_and_is_counted,
+                turns::a_tool_turn_runs_the_tool_and_is_counted,
                 turns::a_prompt_of_300_kilobytes_arrives_whole,
                 turns::a_prompt_that_starts_with_a_dash_is_passed_as_an_argument,
-                turns::a_turn_that_does_not_end_is_timed_out_with_all_that_it_started,
+                turns::an_endless_turn_times_out_and_its_processes_are_stopped,
                 sessions::tasks_share_a_session_and_each_turn_counts_once_towards_the_budget,
-                sessions::only_a_named_session_is_resumed_after_kill_9,
-                sessions::a_session_that_was_never_named_is_not_resumed_after_kill_9,
-                refusals::a_refused_key_opens_a_login_hold_and_the_task_continues_after_it,
-                refusals::a_missing_key_opens_a_login_hold,
-                refusals::an_unauthorized_request_of_a_tool_is_not_a_missing_login,
+                sessions::only_a_reported_session_is_resumed_after_kill_9,
+                sessions::an_unreported_session_is_not_resumed_after_kill_9,
+                refusals::a_refused_key_opens_an_auth_gate_and_the_task_continues_after_it,
+                refusals::a_missing_key_opens_an_auth_gate,
+                refusals::an_unauthorized_request_of_a_tool_opens_no_auth_gate,
                 refusals::denied_tools_are_shown_as_a_warning
                 $(, $file::$test)*
         }
@@ -53,8 +53,8 @@ macro_rules! tests_of {
 
 tests_of!(codex);
 tests_of!(opencode);
-tests_of!(gemini, refusals::tools_that_a_task_allows_can_be_used_and_those_that_it_denies_cannot);
+tests_of!(gemini, refusals::allowed_tools_can_be_used_and_denied_tools_cannot);
 tests_of!(qwen);
-tests_of!(claude, refusals::tools_that_a_task_allows_can_be_used_and_those_that_it_denies_cannot);
-tests_of!(claude_older, refusals::tools_that_a_task_allows_can_be_used_and_those_that_it_denies_cannot);
-tests_of!(copilot, refusals::tools_that_a_task_allows_can_be_used_and_those_that_it_denies_cannot);
+tests_of!(claude, refusals::allowed_tools_can_be_used_and_denied_tools_cannot);
+tests_of!(claude_older, refusals::allowed_tools_can_be_used_and_denied_tools_cannot);
+tests_of!(copilot, refusals::allowed_tools_can_be_used_and_denied_tools_cannot);

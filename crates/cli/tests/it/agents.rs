@@ -64,7 +64,7 @@ phases:
 }
 
 #[test]
-fn what_an_agent_writes_itself_is_left_as_it_is_and_nothing_at_all_is_a_failure() {
+fn a_file_that_the_agent_wrote_is_kept_and_empty_output_is_a_failure() {
     let flow = "
 name: flow
 phases:
@@ -81,7 +81,7 @@ phases:
 }
 
 #[test]
-fn what_a_known_agent_used_is_recorded_and_a_later_attempt_goes_on_in_its_session() {
+fn usage_of_a_preset_agent_is_recorded_and_a_later_attempt_resumes_its_session() {
     let flow = "
 name: flow
 agents: { default: { preset: claude, command: ./claude.sh } }
@@ -118,7 +118,7 @@ phases:
 }
 
 #[test]
-fn what_an_agent_says_of_its_whole_session_counts_once() {
+fn usage_reported_for_a_whole_session_counts_once() {
     let flow = "
 name: flow
 agents: { default: { preset: codex, command: ./codex.sh } }
@@ -144,7 +144,7 @@ echo "{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":$((n * 100)),\"ca
 }
 
 #[test]
-fn a_budget_that_is_used_up_asks_before_anything_more_is_used() {
+fn an_exhausted_budget_asks_before_more_is_spent() {
     let flow = "
 name: flow
 agents: { default: { preset: claude, command: ./claude.sh } }
@@ -168,7 +168,7 @@ phases:
 }
 
 #[test]
-fn a_known_agent_that_stops_at_its_limit_or_before_its_result_has_not_done_its_work() {
+fn a_preset_agent_that_stops_at_its_limit_or_before_its_result_fails() {
     let flow = "
 name: flow
 agents: { default: { preset: claude, command: ./claude.sh } }
@@ -199,7 +199,7 @@ exit 1
 }
 
 #[test]
-fn a_cost_that_nobody_knows_is_not_zero() {
+fn an_unknown_cost_is_not_zero() {
     let flow = "
 name: flow
 phases:
@@ -217,7 +217,7 @@ phases:
 }
 
 #[test]
-fn an_agent_works_no_longer_than_its_budget_and_a_person_says_whether_it_goes_on() {
+fn an_agent_stops_at_its_time_budget_and_a_person_decides_whether_to_continue() {
     let flow = "
 name: flow
 phases:
@@ -235,7 +235,7 @@ phases:
 }
 
 #[test]
-fn an_answer_that_does_not_fit_its_schema_is_asked_for_again_with_the_error() {
+fn a_reply_that_violates_its_schema_is_requested_again_with_the_error() {
     let flow = "
 name: flow
 phases:
@@ -266,7 +266,7 @@ case $(ls | grep -c asked) in 1) echo 'no idea';; 2) echo '{"verdict": "perhaps"
 }
 
 #[test]
-fn what_an_agent_wrote_wrongly_is_not_taken_for_its_next_answer_and_no_secret_of_it_is_told() {
+fn an_invalid_reply_is_not_reused_and_its_secrets_are_masked() {
     let flow = "
 name: flow
 phases:
@@ -292,7 +292,7 @@ phases:
 }
 
 #[test]
-fn an_output_path_leads_out_of_the_output_directory_through_no_link() {
+fn an_output_path_cannot_escape_the_output_directory_through_a_symlink() {
     let flow = "
 name: flow
 output_dir: out
@@ -309,24 +309,24 @@ phases:
 }
 
 #[test]
-fn a_preset_or_schema_that_there_is_not_is_found_before_anything_runs() {
+fn a_missing_preset_or_schema_is_reported_before_anything_runs() {
     let project = project(
         "name: x\nagents: { default: { preset: cluade } }\nphases: [{ id: a, tasks: [{ id: t, prompt: p, output_schema: { type: 3 } }] }]\n",
         &[],
     );
     let output = project.run(&["validate", "flow.yaml"]);
     ended(&output, 4);
-    for told in ["there is no preset `cluade`", "did you mean `claude`?", "`output_schema` is no JSON Schema"] {
-        assert!(output.stderr.contains(told), "{told}: {}", output.stderr);
+    for reported in ["there is no preset `cluade`", "did you mean `claude`?", "`output_schema` is no JSON Schema"] {
+        assert!(output.stderr.contains(reported), "{reported}: {}", output.stderr);
     }
 }
 
 #[test]
-fn a_run_whose_agents_nobody_named_does_not_begin() {
+fn a_run_without_a_configured_agent_does_not_start() {
     let project = project("name: flow\nphases: [{ id: a, subagents: [{ type: scout }] }]\n", &[]);
     let output = project.run(&["run", "flow.yaml"]);
     ended(&output, 4);
-    assert!(output.stderr.contains("error[no-agent]: task a/scout needs an agent"), "{}", output.stderr);
+    assert!(output.stderr.contains("error[agent-not-configured]: task a/scout needs an agent"), "{}", output.stderr);
     assert!(output.stderr.contains("--agent"), "{}", output.stderr);
     project
         .write(".lockgate/config.yaml", "people: { require_terminal: false }\nagents: { scout: 'cat >/dev/null; echo found' }\n");
@@ -334,7 +334,7 @@ fn a_run_whose_agents_nobody_named_does_not_begin() {
 }
 
 #[test]
-fn an_agent_that_hangs_floods_or_reports_an_error_is_ended_and_told() {
+fn an_agent_that_hangs_floods_or_reports_an_error_is_stopped_and_reported() {
     let flow = "
 name: flow
 phases:
@@ -383,7 +383,7 @@ phases:
 }
 
 #[test]
-fn the_doctor_looks_whether_the_agents_of_the_settings_can_be_started() {
+fn doctor_checks_whether_the_configured_agents_can_be_started() {
     let project = project("name: flow\nphases: [{ id: a, tasks: [{ id: t, pass: true }] }]\n", &[("here.sh", PLAIN)]);
     ended(&project.run(&["run", "flow.yaml"]), 0);
     project.write(
@@ -397,7 +397,7 @@ fn the_doctor_looks_whether_the_agents_of_the_settings_can_be_started() {
 }
 
 #[test]
-fn an_agent_is_told_that_an_attempt_before_it_was_cut_off_and_only_then() {
+fn the_prompt_mentions_an_interrupted_attempt_only_if_there_was_one() {
     let flow = "
 name: flow
 phases:
@@ -418,9 +418,9 @@ echo done
     signal(&child, Signal::KILL);
     finish(child);
     ended(&project.run(&["resume", &project.newest(), "--rerun"]), 0);
-    let told =
+    let reported =
         |task: &str, attempt: u32| project.read(&format!("asked-{task}-{attempt}")).contains("was cut off before it ended");
-    assert_eq!([told("first", 1), told("first", 2), told("second", 1)], [false, true, false]);
+    assert_eq!([reported("first", 1), reported("first", 2), reported("second", 1)], [false, true, false]);
 }
 
 /// Says its arguments; the first attempt names its session, unless it is told not to, and does not end.
@@ -452,7 +452,7 @@ phases: [{ id: work, tasks: [{ id: one, prompt: go, session: resume, retry: 1 }]
 ";
 
 #[test]
-fn a_session_that_an_agent_named_before_the_process_was_killed_is_resumed() {
+fn a_session_reported_before_the_process_was_killed_is_resumed() {
     let project = project(RESUMED, &[("codex.sh", SLOW_CODEX)]);
     let run = killed_at_work(&project);
     let named = project.events(&run, "session_named");
@@ -462,7 +462,7 @@ fn a_session_that_an_agent_named_before_the_process_was_killed_is_resumed() {
 }
 
 #[test]
-fn a_session_that_no_agent_named_is_never_resumed() {
+fn a_session_that_was_never_reported_is_not_resumed() {
     let project = project(RESUMED, &[("codex.sh", SLOW_CODEX)]);
     project.write("unnamed", "");
     let run = killed_at_work(&project);
@@ -475,7 +475,7 @@ fn a_session_that_no_agent_named_is_never_resumed() {
 }
 
 #[test]
-fn tools_that_an_agent_was_denied_are_told() {
+fn denied_tools_of_an_agent_are_reported() {
     let denied = r#"#!/bin/sh
 cat > /dev/null
 echo '{"type":"result","subtype":"success","is_error":false,"result":"I could not","session_id":"s-1","permission_denials":[{"tool_name":"Write"}]}'
@@ -492,7 +492,7 @@ phases: [{ id: work, tasks: [{ id: one, prompt: go }] }]
 }
 
 #[test]
-fn another_agent_can_do_what_remains_and_the_history_says_so() {
+fn another_agent_can_finish_the_remaining_work_and_the_history_records_it() {
     let flow = "
 name: flow
 phases: [{ id: work, behavior: sequential, tasks: [{ id: one, prompt: go }, { id: two, prompt: go }] }]
@@ -524,7 +524,7 @@ fn a_task_cannot_choose_another_agent_for_its_run() {
 }
 
 #[test]
-fn an_agent_whose_tools_speak_of_logins_has_failed_and_one_that_says_so_itself_needs_a_login() {
+fn only_an_agent_that_reports_missing_authentication_itself_opens_an_auth_gate() {
     let flow = "
 name: flow
 agents: { default: { preset: codex, command: ./codex.sh } }
@@ -547,7 +547,7 @@ phases: [{ id: work, tasks: [{ id: one, prompt: go }] }]
 }
 
 #[test]
-fn validate_says_what_the_agents_of_the_settings_cannot_do() {
+fn validate_warns_about_missing_capabilities_of_the_configured_agents() {
     let flow = "
 name: flow
 phases: [{ id: work, tasks: [{ id: one, prompt: go, session: same }, { id: two, agent: denier, prompt: go, tools: { deny: [Write] } }] }]
@@ -558,10 +558,10 @@ phases: [{ id: work, tasks: [{ id: one, prompt: go, session: same }, { id: two, 
     project.write(".lockgate/config.yaml", settings);
     let output = project.run(&["validate", "flow.yaml"]);
     ended(&output, 0);
-    for told in [
+    for reported in [
         "`session: same` has no effect: the command `./agent.sh` cannot continue a session",
         "the preset `codex` cannot deny tools, so the task fails when it starts",
     ] {
-        assert!(output.stderr.contains(told), "{told}: {}", output.stderr);
+        assert!(output.stderr.contains(reported), "{reported}: {}", output.stderr);
     }
 }

@@ -27,7 +27,7 @@ fn waiting() -> (Project, String) {
 }
 
 #[test]
-fn an_answer_is_recorded_and_the_run_goes_on_when_it_is_resumed() {
+fn an_answer_is_recorded_and_the_run_continues_when_resumed() {
     let (project, hold) = waiting();
     let output = project.run(&["answer", &hold, "looks good"]);
     assert_data_eq!(
@@ -47,7 +47,7 @@ note: nothing drives run [RUN]; go on with `lockgate resume [RUN]`
 }
 
 #[test]
-fn the_same_answer_again_is_no_error_and_another_one_is_told_what_was_recorded() {
+fn repeating_an_answer_succeeds_and_a_different_one_shows_the_recorded_answer() {
     let (project, hold) = waiting();
     assert_eq!(project.run(&["answer", &hold, "1"]).code, Some(0));
     let again = project.run(&["answer", &hold, "Looks good"]);
@@ -68,7 +68,7 @@ hold [HOLD] has this answer already, by [USER] by command at [TIME]
 exit 3
 --- stdout
 --- stderr
-error[answer-conflicts]: [USER] answered "Looks good" at [TIME]; "Stop" came later and was not recorded
+error[answer-conflict]: [USER] answered "Looks good" at [TIME]; "Stop" came later and was not recorded
 help: see what became of it with `lockgate log [RUN]`
 
 "#]]
@@ -80,7 +80,7 @@ help: see what became of it with `lockgate log [RUN]`
 }
 
 #[test]
-fn of_two_answers_at_once_one_wins() {
+fn one_of_two_concurrent_answers_wins() {
     for _ in 0..4 {
         let (project, hold) = waiting();
         let one = project.start(&["answer", &hold, "Looks good"]);
@@ -106,7 +106,7 @@ fn an_unknown_option_is_bad_input_and_lists_the_options() {
 exit 4
 --- stdout
 --- stderr
-error[no-such-option]: "lgtm" is no option of hold [HOLD]
+error[option-not-found]: "lgtm" is no option of hold [HOLD]
 help: its options are
       1. Looks good
       2. Again (with feedback)
@@ -117,7 +117,7 @@ help: its options are
 }
 
 #[test]
-fn holds_and_runs_are_named_by_any_unambiguous_beginning() {
+fn holds_and_runs_can_be_named_by_any_unambiguous_prefix() {
     let (project, hold) = waiting();
     let run = project.newest();
     assert_eq!(project.run(&["status", &run[..4]]).code, Some(0));
@@ -134,7 +134,7 @@ fn holds_and_runs_are_named_by_any_unambiguous_beginning() {
 }
 
 #[test]
-fn an_ambiguous_beginning_is_an_error_that_lists_the_matches() {
+fn an_ambiguous_prefix_is_an_error_that_lists_the_matches() {
     // With 33 runs two of them begin alike: there are 32 first characters.
     let project = Project::with("name: tiny\nphases: [{ id: a, tasks: [{ id: t, pass: true }] }]\n");
     for _ in 0..33 {
@@ -167,7 +167,7 @@ fn a_feature_names_its_newest_unfinished_run() {
 }
 
 #[test]
-fn answers_in_advance_are_used_in_order_and_recorded_as_such() {
+fn preset_answers_are_used_in_order_and_recorded_as_preset() {
     let project = Project::with(FLOW);
     let arguments = [
         "run",
@@ -186,11 +186,11 @@ fn answers_in_advance_are_used_in_order_and_recorded_as_such() {
     let answered = project.events(&project.newest(), "answered");
     let said: Vec<_> = answered.iter().map(|event| (event["option"].as_str().unwrap(), event.get("feedback").cloned())).collect();
     assert_eq!(said, [("again", Some(json!("more"))), ("again", None), ("looks-good", None)]);
-    assert!(answered.iter().all(|event| event["actor"]["way"] == "preset"));
+    assert!(answered.iter().all(|event| event["actor"]["channel"] == "preset"));
 }
 
 #[test]
-fn a_file_of_answers_does_the_same() {
+fn preset_answers_can_come_from_a_file() {
     let project = Project::with(FLOW);
     project.write("answers.yaml", "review: [{ option: Again, feedback: more }, Looks good]\n");
     assert_eq!(project.run(&["run", "flow.yaml", "--answers", "answers.yaml"]).code, Some(0));
@@ -202,7 +202,7 @@ fn a_file_of_answers_does_the_same() {
 }
 
 #[test]
-fn answers_that_were_not_used_are_told() {
+fn unused_preset_answers_are_reported() {
     let project = Project::with(FLOW);
     let output =
         project.run(&["run", "flow.yaml", "--answer", "review=Stop", "--answer", "review=Again", "--answer", "ship/send=rerun"]);
@@ -212,7 +212,7 @@ fn answers_that_were_not_used_are_told() {
 }
 
 #[test]
-fn answers_for_what_the_workflow_does_not_have_are_refused_before_anything_runs() {
+fn preset_answers_for_unknown_targets_are_refused_before_anything_runs() {
     let project = Project::with(FLOW);
     let output = project.run(&["run", "flow.yaml", "--answer", "reveiw=Stop"]);
     assert_data_eq!(
@@ -221,7 +221,7 @@ fn answers_for_what_the_workflow_does_not_have_are_refused_before_anything_runs(
 exit 4
 --- stdout
 --- stderr
-error[bad-preset]: the workflow has no phase or task "reveiw"
+error[invalid-preset]: the workflow has no phase or task "reveiw"
 help: did you mean "review"?
 
 "#]]
@@ -233,7 +233,7 @@ help: did you mean "review"?
 exit 4
 --- stdout
 --- stderr
-error[bad-preset]: "Look good" is no option at "review"
+error[invalid-preset]: "Look good" is no option at "review"
 help: did you mean "Looks good"?
 help: its options are "Looks good", "Again", "Stop"
 
@@ -247,15 +247,15 @@ help: its options are "Looks good", "Again", "Stop"
 }
 
 #[test]
-fn answers_in_advance_can_be_given_to_a_run_that_waits() {
+fn a_waiting_run_accepts_preset_answers() {
     let (project, _) = waiting();
     let output = project.run(&["resume", "login", "--answer", "review=1"]);
     assert_eq!(output.code, Some(0), "{output:?}");
-    assert_eq!(project.events(&project.newest(), "answered")[0]["actor"]["way"], "preset");
+    assert_eq!(project.events(&project.newest(), "answered")[0]["actor"]["channel"], "preset");
 }
 
 #[test]
-fn a_failed_task_that_asks_is_answered_by_its_address() {
+fn a_hold_about_a_failed_task_is_answered_by_the_task_address() {
     let flow = "
 name: asks
 phases:
@@ -272,7 +272,7 @@ phases:
 }
 
 #[test]
-fn that_a_phase_runs_again_for_a_gate_is_never_answered_in_advance() {
+fn a_hold_about_repeating_a_phase_for_a_gate_ignores_preset_answers() {
     let flow = "
 name: flow
 phases:

@@ -19,7 +19,7 @@ fn ends(mut child: Child) -> Output {
 }
 
 #[test]
-fn a_run_fails_although_a_backoff_ends_while_the_phase_drains_and_resuming_retries() {
+fn a_backoff_that_ends_while_the_phase_drains_does_not_prevent_failure_and_resuming_retries() {
     let project = Project::with(DRAINING);
     let output = ends(project.start(&["run", "flow.yaml"]));
     assert_eq!(output.code, Some(1), "{output:?}");
@@ -68,7 +68,7 @@ phases:
 ";
 
 #[test]
-fn a_backoff_that_ends_while_there_is_no_room_for_the_task_waits_for_room() {
+fn a_task_whose_backoff_ended_waits_for_a_free_slot() {
     for flow in [NO_ROOM, NO_ROOM_IN_THE_LIST] {
         let project = Project::with(flow);
         let output = ends(project.start(&["run", "flow.yaml"]));
@@ -78,7 +78,7 @@ fn a_backoff_that_ends_while_there_is_no_room_for_the_task_waits_for_room() {
 }
 
 #[test]
-fn a_backoff_that_ends_while_the_phase_drains_holds_up_no_other_run_in_the_background() {
+fn a_backoff_that_ends_while_the_phase_drains_does_not_delay_other_background_runs() {
     let waits = DRAINING.replace("'sleep 2'", "'while [ ! -e go ]; do sleep 0.05; done'");
     let project = Project::with(&waits);
     project.write("other.yaml", "name: other\nphases: [{ id: p, tasks: [{ id: t, run: 'echo done > other' }] }]\n");

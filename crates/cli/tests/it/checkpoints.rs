@@ -58,7 +58,7 @@ run [RUN] is complete
 }
 
 #[test]
-fn a1_approval_that_is_not_required_is_no_checkpoint() {
+fn a1_approval_that_is_not_required_creates_no_checkpoint() {
     let project = Project::with(&SIMPLE.replace("approval_required: true", "approval_required: false"));
     let output = project.run(&["run", "flow.yaml"]);
     assert_eq!(output.code, Some(0), "{output:?}");
@@ -134,11 +134,11 @@ fn a2_a3_a_custom_checkpoint_shows_its_prompt_files_and_options_and_records_in_o
     assert_eq!(answered["feedback"], "", "feedback may be empty");
     assert_eq!(answered["revision"], 1);
     assert_eq!(answered["actor"]["name"], user());
-    assert_eq!(answered["actor"]["way"], "command");
+    assert_eq!(answered["actor"]["channel"], "command");
 }
 
 #[test]
-fn a4_a_condition_that_is_not_met_passes_the_checkpoint_over() {
+fn a4_a_false_condition_skips_the_checkpoint() {
     let project = Project::with(&CUSTOM.replace("subagents_spawned > 0", "subagents_spawned > 99"));
     let output = project.run(&["run", "flow.yaml", "login", "--answer", "build=Go"]);
     assert_eq!(output.code, Some(0), "{output:?}");
@@ -147,7 +147,7 @@ fn a4_a_condition_that_is_not_met_passes_the_checkpoint_over() {
 }
 
 #[test]
-fn a4_a_condition_that_fails_shows_the_checkpoint_with_the_error_on_it() {
+fn a4_a_condition_that_errors_shows_the_checkpoint_with_the_error() {
     let broken = CUSTOM.replace("context.subagents_spawned > 0", "context.nothing.there > 0");
     let project = Project::with(&broken);
     let output = project.run(&["run", "flow.yaml", "login"]);
@@ -163,7 +163,7 @@ fn a4_a_condition_that_fails_shows_the_checkpoint_with_the_error_on_it() {
 }
 
 #[test]
-fn a4_a_syntax_error_in_a_condition_is_found_before_anything_runs() {
+fn a4_a_syntax_error_in_a_condition_is_reported_before_anything_runs() {
     let project = Project::with(&CUSTOM.replace("context.subagents_spawned > 0", "context.subagents_spawned >"));
     let output = project.run(&["run", "flow.yaml"]);
     assert_eq!(output.code, Some(4), "{output:?}");
@@ -173,7 +173,7 @@ fn a4_a_syntax_error_in_a_condition_is_found_before_anything_runs() {
 }
 
 #[test]
-fn a5_a6_actions_do_what_they_say_and_every_decision_is_in_the_context() {
+fn a5_a6_actions_take_effect_and_every_decision_is_in_the_context() {
     let project = Project::with(CUSTOM);
     let arguments = [
         "run",
@@ -205,7 +205,7 @@ fn a5_a6_actions_do_what_they_say_and_every_decision_is_in_the_context() {
     assert_eq!(checkpoints[0]["target"], "plan");
     assert_eq!(checkpoints[0]["feedback"], ", shorter");
     assert_eq!(checkpoints[0]["by"]["name"], user());
-    assert_eq!(checkpoints[0]["by"]["way"], "preset");
+    assert_eq!(checkpoints[0]["by"]["channel"], "preset");
     assert!(checkpoints[0]["timestamp"].is_string());
     assert!(
         checkpoints[1].get("target").is_none()
@@ -246,7 +246,7 @@ fn a5_unknown_actions_and_targets_are_errors_with_a_suggestion() {
 }
 
 #[test]
-fn a5_repeating_a_skipped_phase_takes_it_off_the_skip_list() {
+fn a5_repeating_a_skipped_phase_removes_it_from_the_skip_list() {
     let flow = "
 name: skip
 phases:

@@ -52,7 +52,7 @@ pub(crate) fn runs_well(project: &Project) {
 }
 
 #[test]
-fn lines_that_were_uncommitted_before_stay_uncommitted_in_a_file_that_the_task_changed() {
+fn earlier_uncommitted_lines_stay_uncommitted_in_a_file_that_the_task_changed() {
     let project = project(&[&task("sed -i 's/^9$/nine/' lines.txt; rm gone.txt; echo new > new.txt")]);
     project.write("lines.txt", "one\n2\n3\n4\n5\n6\n7\n8\n9\n");
     project.write("mine.txt", "mine\n");
@@ -65,7 +65,7 @@ fn lines_that_were_uncommitted_before_stay_uncommitted_in_a_file_that_the_task_c
 }
 
 #[test]
-fn what_the_user_staged_stays_staged() {
+fn changes_staged_by_the_user_stay_staged() {
     let project = project(&[&task("sed -i 's/^9$/nine/' lines.txt; echo new > new.txt; git add new.txt; echo more >> new.txt")]);
     project.write("lines.txt", "one\n2\n3\n4\n5\n6\n7\n8\n9\n");
     project.write("staged.txt", "staged\n");
@@ -108,7 +108,7 @@ fn a_commit_is_refused_while_user_and_task_changes_cannot_be_separated() {
 }
 
 #[test]
-fn files_of_failed_attempts_are_committed_and_what_the_user_did_between_them_is_not() {
+fn changes_of_failed_attempts_are_committed_and_user_changes_between_them_are_not() {
     let project = project(&[&task(
         "echo $LOCKGATE_ATTEMPT >> tries.txt; echo $LOCKGATE_ATTEMPT > try-$LOCKGATE_ATTEMPT.txt; test -e ready",
     )]);
@@ -176,7 +176,7 @@ fn the_hooks_of_the_repository_run_and_may_refuse_and_change_files() {
 }
 
 #[test]
-fn hooks_are_skipped_if_the_task_or_the_settings_say_so() {
+fn hooks_can_be_skipped_by_the_task_or_the_settings() {
     let flow = |how: &str| format!("{{ id: t, commit: {how}, run: 'echo new > new.txt' }}");
     let refusing = |how: &str| {
         let project = project(&[&flow(how)]);
@@ -198,7 +198,7 @@ fn hooks_are_skipped_if_the_task_or_the_settings_say_so() {
 }
 
 #[test]
-fn messages_are_templates_of_the_task_or_of_the_settings() {
+fn commit_messages_are_templates_from_the_task_or_the_settings() {
     let project = project(&[
         "{ id: a, name: Write a, commit: { message: 'fix({{phase.id}}): {{task.name}}' }, run: 'echo a > a.txt' }",
         "{ id: b, name: Write b, needs: a, commit: true, run: 'echo b > b.txt' }",
@@ -260,7 +260,7 @@ fn a_repository_that_disappears_fails_the_task() {
 }
 
 #[test]
-fn every_kind_of_change_and_every_name_is_committed() {
+fn every_kind_of_change_and_file_name_is_committed() {
     let make = "rm -r folder; echo file > folder; rm plain; mkdir plain; echo inside > plain/inside; chmod +x tool; ln -sf gone.txt link; \
         printf x > \"$(printf 'n\\377me')\"; echo y > 'with space\"and\\quote'; echo z > :magic; printf '\\000bin' > binary; echo ignored > flow.yaml.bak";
     let project = project(&[&task(make)]);
@@ -290,7 +290,7 @@ fn every_kind_of_change_and_every_name_is_committed() {
 }
 
 #[test]
-fn commits_of_the_agent_itself_and_of_the_user_meanwhile_stay_as_they_are() {
+fn commits_made_by_the_agent_or_the_user_meanwhile_are_left_unchanged() {
     let project = project(&[&task(
         "echo by-agent > agent.txt; git add agent.txt; git commit -qm agent; echo rest > rest.txt; touch waiting; until test -e go; do sleep 0.02; done; rm waiting go",
     )]);
@@ -307,7 +307,7 @@ fn commits_of_the_agent_itself_and_of_the_user_meanwhile_stay_as_they_are() {
 }
 
 #[test]
-fn only_what_lies_under_the_root_is_committed() {
+fn only_files_under_the_root_are_committed() {
     let project = Project::with(
         "name: c\nphases: [{ id: w, tasks: [{ id: t, run: 'echo in > in.txt; echo out > \"$OUTSIDE/out.txt\"', env: { OUTSIDE: '{{vars.outside}}' }, commit: true }] }]\n",
     );
@@ -328,7 +328,7 @@ fn only_what_lies_under_the_root_is_committed() {
 }
 
 #[test]
-fn commits_are_made_for_tasks_that_ask_for_it() {
+fn commits_are_created_only_for_tasks_that_request_them() {
     let project = Project::with(
         "
 name: commits
@@ -350,7 +350,7 @@ phases:
 }
 
 #[test]
-fn commits_work_if_the_lockgate_directory_is_ignored() {
+fn commits_work_when_the_lockgate_directory_is_ignored() {
     let project = Project::with("name: c\nphases: [{ id: w, tasks: [{ id: t, run: 'echo 1 > one.txt', commit: true }] }]\n");
     project.write(".gitignore", ".lockgate\n");
     project.init_git();
@@ -360,7 +360,7 @@ fn commits_work_if_the_lockgate_directory_is_ignored() {
 }
 
 #[test]
-fn only_what_a_task_changed_is_committed() {
+fn only_changes_of_the_task_are_committed() {
     let project =
         Project::with("name: c\nphases: [{ id: w, tasks: [{ id: t, run: 'echo 1 > one.txt; rm gone.txt', commit: true }] }]\n");
     let git = |arguments: &[&str]| project.git(arguments);
@@ -376,7 +376,7 @@ fn only_what_a_task_changed_is_committed() {
 }
 
 #[test]
-fn commits_of_others_while_hooks_run_are_neither_lost_nor_mixed_with_the_work() {
+fn other_commits_made_while_hooks_run_are_neither_lost_nor_mixed_in() {
     let by_hook = project(&[&task("echo new > new.txt")]);
     hook(
         &by_hook,
@@ -410,7 +410,7 @@ fn commits_of_others_while_hooks_run_are_neither_lost_nor_mixed_with_the_work() 
 }
 
 #[test]
-fn files_that_git_ignored_before_are_not_taken_for_work() {
+fn previously_ignored_files_are_not_committed() {
     let project = project(&[&task("echo build > .gitignore; rm -rf nested/.git; mv folder moved; echo new > new.txt")]);
     project.write(".gitignore", ".lockgate/\nflow.yaml\nsecret.env\nignored/\n");
     project.git(&["commit", "--quiet", "-am", "second"]);
@@ -425,7 +425,7 @@ fn files_that_git_ignored_before_are_not_taken_for_work() {
 }
 
 #[test]
-fn work_of_a_failed_attempt_that_the_user_undid_is_not_committed() {
+fn changes_of_a_failed_attempt_that_the_user_reverted_are_not_committed() {
     let script = "if test -e .lockgate/second; then sed -i 's/.*/second/' lines.txt; else touch .lockgate/second junk.txt; sed -i 's/.*/first/' lines.txt; exit 1; fi";
     let project = project(&[&task(script)]);
     assert_ne!(project.run(&["run", "flow.yaml"]).code, Some(0));
@@ -438,7 +438,7 @@ fn work_of_a_failed_attempt_that_the_user_undid_is_not_committed() {
 }
 
 #[test]
-fn the_names_of_branches_and_the_mode_of_the_index_do_not_matter() {
+fn commits_work_with_any_branch_name_and_index_mode() {
     let project = project(&[&task("echo new > new.txt")]);
     project.git(&["checkout", "--quiet", "-b", "we]ird"]);
     std::fs::set_permissions(project.path(".git/index"), std::fs::Permissions::from_mode(0o664)).unwrap();
@@ -450,7 +450,7 @@ fn the_names_of_branches_and_the_mode_of_the_index_do_not_matter() {
 }
 
 #[test]
-fn a_folder_with_ignored_files_takes_work_and_an_ignored_file_that_is_moved_is_none() {
+fn new_files_next_to_ignored_ones_are_committed_and_moved_ignored_files_are_not() {
     let project = project(&[&task("git mv gone.txt cache/moved.txt; echo new > cache/new.txt; mv secret.env secret.txt")]);
     project.write(".gitignore", ".lockgate/\nflow.yaml\n*.pyc\n*.env\n");
     project.git(&["commit", "--quiet", "-am", "second"]);

@@ -33,7 +33,10 @@ phases:
 /// Settings under which the process in the background does not stay for long.
 fn project(flow: &str, stay: &str) -> Project {
     let project = Project::with(flow);
-    project.write(".lockgate/config.yaml", format!("people: {{ require_terminal: false }}\nbackground: {{ stay: {stay} }}\n"));
+    project.write(
+        ".lockgate/config.yaml",
+        format!("people: {{ require_terminal: false }}\nbackground: {{ idle_timeout: {stay} }}\n"),
+    );
     project
 }
 
@@ -61,7 +64,7 @@ fn well(output: &Output) -> &Output {
 }
 
 #[test]
-fn a_detached_run_goes_on_in_the_background_and_after_an_answer_and_the_process_ends_when_idle() {
+fn a_detached_run_continues_after_an_answer_and_the_idle_process_ends() {
     let project = project(FLOW, "1s");
     let view = detached(&project, &[]);
     let run = view["run"].as_str().unwrap();
@@ -83,7 +86,7 @@ fn a_detached_run_goes_on_in_the_background_and_after_an_answer_and_the_process_
 }
 
 #[test]
-fn one_process_drives_all_detached_runs_and_sees_an_answer() {
+fn one_background_process_drives_all_detached_runs_and_receives_answers() {
     let project = project(FLOW, "20s");
     let runs: Vec<String> = (0..8).map(|_| detached(&project, &[])["run"].as_str().unwrap().to_owned()).collect();
     let pid = background(&project).expect("a process in the background");
@@ -110,7 +113,7 @@ fn drivers_of(project: &Project, run: &Value) -> Vec<String> {
 }
 
 #[test]
-fn runs_that_are_left_at_the_same_moment_share_one_process() {
+fn runs_detached_concurrently_share_one_process() {
     let project = project(FLOW, "3s");
     let starts: Vec<_> = (0..6).map(|_| project.start(&["run", "flow.yaml", "--detach"])).collect();
     for start in starts {
@@ -128,11 +131,11 @@ fn runs_that_are_left_at_the_same_moment_share_one_process() {
 }
 
 #[test]
-fn a_second_process_does_not_drive_in_the_background() {
+fn a_second_background_process_drives_nothing() {
     let project = project(PATIENT, "1s");
     detached(&project, &[]);
     let pid = background(&project).expect("a process in the background");
-    let second = project.run(&["drive"]);
+    let second = project.run(&["worker"]);
     assert_eq!(second.code, Some(3), "{second:?}");
     assert!(second.stderr.contains(&format!("process {pid} drives")), "{second:?}");
     project.write("go", "");
@@ -140,7 +143,7 @@ fn a_second_process_does_not_drive_in_the_background() {
 }
 
 #[test]
-fn a_killed_process_loses_nothing_and_the_truth_is_told() {
+fn a_killed_background_process_loses_nothing_and_status_reports_it() {
     let project = project(PATIENT, "1s");
     let view = detached(&project, &[]);
     let run = view["run"].as_str().unwrap();
@@ -149,10 +152,10 @@ fn a_killed_process_loses_nothing_and_the_truth_is_told() {
     until_gone(&project);
     assert_eq!(project.status(run)["status"], "interrupted");
     let why = project.run(&["why", run]);
-    assert!(why.stdout.contains("left to the background") && why.stdout.contains("lockgate drive"), "{why:?}");
+    assert!(why.stdout.contains("left to the background") && why.stdout.contains("lockgate worker"), "{why:?}");
 
     let orphan = project.read("pid");
-    let drive = project.start(&["drive"]);
+    let drive = project.start(&["worker"]);
     until("the second task again", || project.read("pid") != orphan);
     assert!(!lives(&orphan), "it runs beside its orphan");
     project.write("go", "");
@@ -163,7 +166,7 @@ fn a_killed_process_loses_nothing_and_the_truth_is_told() {
 }
 
 #[test]
-fn a_process_that_is_asked_to_end_saves_the_state_and_the_next_one_goes_on() {
+fn a_terminated_background_process_saves_the_state_and_the_next_one_continues() {
     let project = project(PATIENT, "1s");
     let view = detached(&project, &[]);
     let run = view["run"].as_str().unwrap();
@@ -180,7 +183,7 @@ fn a_process_that_is_asked_to_end_saves_the_state_and_the_next_one_goes_on() {
 }
 
 #[test]
-fn what_was_cut_off_runs_again_in_the_background() {
+fn interrupted_tasks_rerun_in_the_background() {
     let ask = PATIENT.replace("on_interrupt: rerun", "on_interrupt: ask");
     for asked_before in [false, true] {
         let project = project(&ask, "1s");
@@ -205,7 +208,7 @@ fn what_was_cut_off_runs_again_in_the_background() {
 }
 
 #[test]
-fn a_pipeline_that_may_go_on_does_so_in_the_background() {
+fn a_pipeline_that_may_continue_does_so_in_the_background() {
     let project = project(FLOW, "1s");
     project.write("spec.md", crate::pipelines::SPEC);
     assert_eq!(project.run(&["run", "spec.md"]).code, Some(3));
@@ -217,7 +220,7 @@ fn a_pipeline_that_may_go_on_does_so_in_the_background() {
 }
 
 #[test]
-fn a_process_that_stood_still_for_a_while_goes_on() {
+fn a_frozen_background_process_continues_after_thawing() {
     let project = project(PATIENT, "1s");
     let view = detached(&project, &[]);
     until("the second task", || !project.read("pid").is_empty());
@@ -231,7 +234,7 @@ fn a_process_that_stood_still_for_a_while_goes_on() {
 }
 
 #[test]
-fn when_the_root_is_moved_the_process_ends_and_the_run_goes_on_where_it_is_now() {
+fn when_the_root_is_moved_the_process_ends_and_the_run_continues_at_the_new_location() {
     let outer = tempfile::tempdir().unwrap();
     let (old, new) = (outer.path().join("old"), outer.path().join("new"));
     std::fs::create_dir_all(old.join(".lockgate")).unwrap();
@@ -253,7 +256,7 @@ fn when_the_root_is_moved_the_process_ends_and_the_run_goes_on_where_it_is_now()
     let log = std::fs::read_to_string(new.join(".lockgate/background.log")).unwrap();
     assert!(log.contains("no longer where it was"), "{log}");
     std::fs::write(new.join("go"), "").unwrap();
-    well(&run(&new, &["drive"]));
+    well(&run(&new, &["worker"]));
     assert_eq!(std::fs::read_to_string(new.join("trace")).unwrap(), "before\nafter\n");
     well(&run(&new, &["verify"]));
 }
@@ -269,7 +272,7 @@ fn when_the_root_is_deleted_the_process_and_its_tasks_end() {
 }
 
 #[test]
-fn a_process_for_which_the_disk_is_full_says_so_and_tries_again() {
+fn a_background_process_reports_a_full_disk_and_retries() {
     let project = project(PATIENT, "1s");
     let view = detached(&project, &[]);
     until("the second task", || !project.read("pid").is_empty());
@@ -287,13 +290,13 @@ fn a_process_for_which_the_disk_is_full_says_so_and_tries_again() {
     stop(&background(&project).expect("a process that drives"), Signal::TERM);
     finish(child);
     project.write("go", "");
-    well(&project.run(&["drive"]));
+    well(&project.run(&["worker"]));
     assert_eq!(project.status(view["run"].as_str().unwrap())["status"], "complete");
     well(&project.run(&["verify"]));
 }
 
 #[test]
-fn a_full_disk_is_told_and_what_was_left_goes_on_later() {
+fn a_full_disk_is_reported_and_detached_runs_continue_later() {
     let project = project(FLOW, "1s");
     let view = detached(&project, &[]);
     let run = view["run"].as_str().unwrap();
@@ -307,8 +310,8 @@ fn a_full_disk_is_told_and_what_was_left_goes_on_later() {
     crate::project::without_terminal(&mut command);
     let refused = command.output().unwrap();
     assert_ne!(refused.status.code(), Some(0), "{refused:?}");
-    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(told.contains("there is no room left"), "{told}");
+    let reported = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(reported.contains("there is no room left"), "{reported}");
     assert_eq!(project.status(run)["status"], "waiting", "half an answer was recorded");
     well(&project.run(&["answer", &hold, "Continue"]));
     assert_eq!(project.run(&["wait", run]).code, Some(0));
@@ -316,7 +319,7 @@ fn a_full_disk_is_told_and_what_was_left_goes_on_later() {
 }
 
 #[test]
-fn a_run_that_is_resumed_at_a_terminal_is_no_longer_left_to_the_background() {
+fn a_run_resumed_at_a_terminal_is_no_longer_detached() {
     let project = project(FLOW, "300ms");
     let view = detached(&project, &[]);
     let run = view["run"].as_str().unwrap();
@@ -327,12 +330,12 @@ fn a_run_that_is_resumed_at_a_terminal_is_no_longer_left_to_the_background() {
     let hold = project.waiting_hold();
     let answered = project.run(&["answer", &hold, "Continue"]);
     assert!(answered.stderr.contains(&format!("go on with `lockgate resume {run}`")), "{answered:?}");
-    well(&project.run(&["drive"]));
+    well(&project.run(&["worker"]));
     assert_eq!(project.status(run)["status"], "interrupted", "it was driven all the same");
 }
 
 #[test]
-fn a_task_cannot_begin_a_process_that_outlives_it() {
+fn a_task_cannot_start_a_process_that_outlives_it() {
     let outer = r#"
 name: outer
 phases:
@@ -349,19 +352,19 @@ phases:
     assert_eq!(inner["status"], "interrupted");
     let logs = project.run(&["logs", runs[1]["run"].as_str().unwrap(), "inner"]);
     assert!(logs.stdout.contains("start one outside of tasks"), "{logs:?}");
-    let driven = project.run(&["drive", "--json"]);
-    let told: Vec<Value> = well(&driven).stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(told.iter().map(|told| &told["kind"]).collect::<Vec<_>>(), ["goes_on", "waiting"], "{driven:?}");
-    assert!(told.iter().all(|told| told["run"] == inner["run"]), "{driven:?}");
+    let driven = project.run(&["worker", "--json"]);
+    let reported: Vec<Value> = well(&driven).stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(reported.iter().map(|reported| &reported["kind"]).collect::<Vec<_>>(), ["started", "waiting"], "{driven:?}");
+    assert!(reported.iter().all(|reported| reported["run"] == inner["run"]), "{driven:?}");
     assert!(driven.stderr.contains("waits for a person"), "people are told too: {driven:?}");
     assert_eq!(project.read("trace"), "first\n");
 }
 
 #[test]
-fn a_process_that_stays_waits_for_new_runs_until_it_is_asked_to_end() {
+fn an_idle_background_process_waits_for_new_runs_until_terminated() {
     let project = project(FLOW, "1s");
     assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
-    let child = project.start(&["drive", "--stay"]);
+    let child = project.start(&["worker", "--stay"]);
     until("the process in the background", || background(&project).is_some());
     let view = detached(&project, &[]);
     assert_eq!(project.run(&["wait", view["run"].as_str().unwrap()]).code, Some(3));
@@ -370,14 +373,14 @@ fn a_process_that_stays_waits_for_new_runs_until_it_is_asked_to_end() {
 }
 
 #[test]
-fn what_is_told_to_answer_a_detached_run_leaves_it_in_the_background() {
+fn the_printed_answer_command_keeps_a_run_detached() {
     let project = project(FLOW, "300ms");
     let view = detached(&project, &[]);
     let run = view["run"].as_str().unwrap();
     let waited = project.run(&["wait", run]);
     until_gone(&project);
-    for told in [waited, project.run(&["inbox"]), project.run(&["why", run]), project.run(&["status", run])] {
-        let text = format!("{}{}", told.stdout, told.stderr);
-        assert!(text.contains("lockgate answer") && !text.contains("--resume"), "{told:?}");
+    for reported in [waited, project.run(&["inbox"]), project.run(&["why", run]), project.run(&["status", run])] {
+        let text = format!("{}{}", reported.stdout, reported.stderr);
+        assert!(text.contains("lockgate answer") && !text.contains("--resume"), "{reported:?}");
     }
 }

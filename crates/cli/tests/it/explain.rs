@@ -11,7 +11,7 @@ fn code_of(stderr: &str) -> String {
 }
 
 #[test]
-fn the_code_of_a_message_is_explained() {
+fn the_code_of_an_error_message_is_explained() {
     let project = Project::with(BROKEN);
     let commands: [&[&str]; 5] =
         [&["validate", "flow.yaml"], &["status", "nobody"], &["run", "missing.yaml"], &["frobnicate"], &["explain", "xyz"]];
@@ -28,12 +28,12 @@ fn the_code_of_a_message_is_explained() {
 }
 
 #[test]
-fn without_a_code_all_are_listed_with_their_titles() {
+fn without_a_code_all_codes_are_listed_with_their_titles() {
     let project = Project::with(BROKEN);
     let listed = project.json(0, &["explain", "--json"]);
     let text = project.run(&["explain"]).stdout;
-    for (line, told) in listed.as_array().unwrap().iter().zip(text.lines()) {
-        let (code, title) = told.split_once(' ').unwrap();
+    for (line, reported) in listed.as_array().unwrap().iter().zip(text.lines()) {
+        let (code, title) = reported.split_once(' ').unwrap();
         assert_eq!((line["code"].as_str(), line["title"].as_str()), (Some(code), Some(title.trim())));
     }
     assert_eq!(listed.as_array().unwrap().len(), text.lines().count());
@@ -41,7 +41,7 @@ fn without_a_code_all_are_listed_with_their_titles() {
 }
 
 #[test]
-fn an_unknown_code_is_refused_with_the_nearest_one() {
+fn an_unknown_code_is_refused_with_a_suggestion() {
     let output = Project::with(BROKEN).run(&["explain", "unkown-keys"]);
     assert_eq!(output.code, Some(4), "{output:?}");
     assert_eq!(

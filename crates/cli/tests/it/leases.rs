@@ -87,13 +87,13 @@ fn deploys_once_when_frozen(expire: impl FnOnce(&str)) {
 }
 
 #[test]
-fn a_driver_that_slept_through_its_lease_does_not_start_what_another_one_recorded() {
+fn a_driver_whose_lease_expired_while_frozen_starts_nothing_that_another_recorded() {
     deploys_once_when_frozen(|_| {});
 }
 
 /// The clock of the database jumps: the first driver believes in its lease, and learns from the history that another one drives the run.
 #[test]
-fn a_driver_that_reads_that_another_one_took_over_stops() {
+fn a_driver_stops_when_another_took_over() {
     deploys_once_when_frozen(|url| {
         server().perform(url, "UPDATE lockgate.drivers SET expires_at = clock_timestamp() - interval '1 second'");
     });

@@ -59,7 +59,7 @@ fn nothing_is_logged_by_default() {
 }
 
 #[test]
-fn the_variable_wins_over_the_flag() {
+fn the_environment_variable_overrides_the_flag() {
     let project = Project::with(FLOW);
     let run = run_with(&project, "warn,lockgate_store=debug", &["-vvv", "run", "flow.yaml"]);
     assert_eq!(run.code, Some(3), "{run:?}");
@@ -68,20 +68,20 @@ fn the_variable_wins_over_the_flag() {
 }
 
 #[test]
-fn a_filter_that_cannot_be_read_is_an_error_with_a_code() {
+fn an_invalid_filter_is_an_error_with_a_code() {
     let project = Project::with(FLOW);
     for filter in ["bogus=", "lockgate=loud", "degub"] {
         let refused = run_with(&project, filter, &["run", "flow.yaml", "--json"]);
         assert_eq!(refused.code, Some(4), "{refused:?}");
-        assert!(refused.stderr.contains("error[bad-usage]:") && refused.stderr.contains("LOCKGATE_LOG"), "{refused:?}");
+        assert!(refused.stderr.contains("error[invalid-usage]:") && refused.stderr.contains("LOCKGATE_LOG"), "{refused:?}");
         let view: serde_json::Value = serde_json::from_str(&refused.stdout).unwrap();
-        assert_eq!(view["error"]["code"], "bad-usage", "{view}");
+        assert_eq!(view["error"]["code"], "invalid-usage", "{view}");
     }
     assert!(!project.run(&["runs"]).stdout.contains("logged"), "nothing was started");
 }
 
 #[test]
-fn control_characters_in_what_is_logged_are_made_visible() {
+fn control_characters_in_log_records_are_made_visible() {
     let project = Project::new();
     let name = "sub\x1b[31m\n\u{202e}dir";
     project.write(&format!("{name}/flow.yaml"), FLOW);

@@ -33,7 +33,7 @@ fn killed() -> (Project, String) {
 }
 
 #[test]
-fn a_deleted_log_is_noticed_and_nothing_runs_before_a_person_accepts_it() {
+fn a_deleted_log_is_detected_and_nothing_runs_until_a_person_accepts_the_loss() {
     let (project, run) = killed();
     // The run starts in the database itself, and continues in a log that is then deleted.
     let log = project.path(".lockgate/lockgate.db-wal");
@@ -62,7 +62,7 @@ fn a_deleted_log_is_noticed_and_nothing_runs_before_a_person_accepts_it() {
 }
 
 #[test]
-fn a_flipped_byte_of_the_log_is_noticed() {
+fn a_flipped_byte_in_the_log_is_detected() {
     let project = sqlite();
     let mut child = project.start(&["run", "flow.yaml", "login"]);
     until("the third task starts", || project.read("ran").ends_with("wait\n"));
@@ -100,7 +100,7 @@ fn a_run_whose_state_is_removed_is_never_reported_as_complete() {
 }
 
 #[test]
-fn a_run_whose_state_is_moved_stops_while_a_task_runs_and_continues_where_it_is_now() {
+fn a_run_whose_state_is_moved_stops_and_continues_at_the_new_location() {
     let (project, child) = run_and(|project| fs::rename(project.path(".lockgate"), project.path("moved")).unwrap());
     let output = finish(child);
     assert!(output.code == Some(1) && output.stderr.contains("error[root-moved]"), "{output:?}");

@@ -17,7 +17,7 @@ phases:
 "#;
 
 #[test]
-fn after_a_resume_secrets_are_masked_as_before() {
+fn secrets_stay_masked_after_a_resume() {
     let project = Project::with(FLOW);
     let run = |arguments: &[&str]| {
         let mut command = project.command(arguments);
@@ -42,7 +42,7 @@ fn after_a_resume_secrets_are_masked_as_before() {
 }
 
 #[test]
-fn a_task_stays_under_the_root() {
+fn a_task_directory_outside_the_root_is_refused() {
     let project =
         Project::with("name: out\nvars: { d: x }\nphases: [{ id: p, tasks: [{ id: t, dir: '{{vars.d}}', run: pwd }] }]\n");
     for dir in ["/etc", "../.."] {
@@ -53,11 +53,11 @@ fn a_task_stays_under_the_root() {
 }
 
 #[test]
-fn a_problem_far_out_on_a_long_line_is_told() {
+fn a_problem_far_into_a_long_line_is_reported() {
     let long = "x".repeat(70_000);
     let project =
         Project::with(&format!("name: t\nphases: [{{id: p, description: '{long}', zzz: 1, tasks: [{{id: a, pass: true}}]}}]\n"));
-    let told = project.run(&["validate", "flow.yaml"]);
-    assert_eq!(told.code, Some(4), "{told:?}");
-    assert!(told.stderr.contains("zzz") && told.stderr.len() < 2_000, "{}", told.stderr.len());
+    let reported = project.run(&["validate", "flow.yaml"]);
+    assert_eq!(reported.code, Some(4), "{reported:?}");
+    assert!(reported.stderr.contains("zzz") && reported.stderr.len() < 2_000, "{}", reported.stderr.len());
 }

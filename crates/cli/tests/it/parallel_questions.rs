@@ -47,7 +47,7 @@ fn a_question_is_asked_while_other_tasks_run() {
     assert_eq!(project.status(&project.newest())["tasks"][1]["status"], "running");
     project.write("finish", "");
     assert_eq!(screen.end(), 0, "{}", screen.text());
-    assert_eq!(project.events(&project.newest(), "answered")[0]["actor"]["way"], "prompt");
+    assert_eq!(project.events(&project.newest(), "answered")[0]["actor"]["channel"], "prompt");
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_question_closes_when_it_is_answered_elsewhere_while_other_tasks_run() {
 }
 
 #[test]
-fn ctrl_c_at_a_question_stops_the_tasks_that_run() {
+fn ctrl_c_at_a_question_stops_running_tasks() {
     let project = in_parallel();
     let mut screen = Screen::start(&project, WINDOW, &["run", "flow.yaml"]);
     screen.shows("then Enter: ");
@@ -75,7 +75,7 @@ fn ctrl_c_at_a_question_stops_the_tasks_that_run() {
 }
 
 #[test]
-fn of_two_questions_one_is_asked_after_the_other_while_a_task_runs() {
+fn two_questions_are_asked_one_after_the_other_while_a_task_runs() {
     let project = in_parallel();
     let second = "      - { id: again, decision: { question: Which other?, options: [{ id: red, name: Red }, { id: blue, name: Blue }] } }\n";
     project.write("flow.yaml", format!("{}{second}", IN_PARALLEL.trim_end().to_owned() + "\n"));

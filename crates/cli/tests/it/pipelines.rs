@@ -69,7 +69,7 @@ pub(crate) fn lists(file: &Value) -> [String; 4] {
 }
 
 #[test]
-fn a_pipeline_pauses_after_each_phase_and_its_file_says_so() {
+fn a_pipeline_pauses_after_each_phase_and_records_it_in_its_state_file() {
     let project = pipeline();
     let output = project.run(&["run", "spec.md"]);
     assert_eq!(output.code, Some(3), "{output:?}");
@@ -83,8 +83,8 @@ fn a_pipeline_pauses_after_each_phase_and_its_file_says_so() {
     );
     let output = project.run(&["resume", "PRD-009", "--continue"]);
     assert_eq!(output.code, Some(3), "{output:?}");
-    let told = "PRD-009 is paused; the last gate that passed: schema (WS1)\nResuming PRD-009 from Phase 2\n\nCompleted:\n  WS1: Database Layer ✅\n\nPending:\n  WS2: Service Layer\n  WS3: Route Handlers\n  WS4: Tests\n";
-    assert!(output.stderr.contains(told), "{}", output.stderr);
+    let reported = "PRD-009 is paused; the last gate that passed: schema (WS1)\nResuming PRD-009 from Phase 2\n\nCompleted:\n  WS1: Database Layer ✅\n\nPending:\n  WS2: Service Layer\n  WS3: Route Handlers\n  WS4: Tests\n";
+    assert!(output.stderr.contains(reported), "{}", output.stderr);
     assert_eq!(lists(&file(&project)), ["paused", "WS1 WS2 WS3", "", "WS4"]);
     assert_eq!(project.run(&["resume", "PRD-009", "--continue"]).code, Some(0));
     let said = file(&project);
@@ -94,7 +94,7 @@ fn a_pipeline_pauses_after_each_phase_and_its_file_says_so() {
 }
 
 #[test]
-fn workstreams_of_a_phase_run_at_the_same_time() {
+fn workstreams_of_a_phase_run_in_parallel() {
     // Each of the two waits until the other has begun.
     let project = pipeline();
     let output = project.run(&["run", "spec.md", "--answer", "phase-1=Continue", "--answer", "phase-2=Continue"]);
@@ -110,7 +110,7 @@ fn workstreams_of_a_phase_run_at_the_same_time() {
 }
 
 #[test]
-fn a_failure_lets_the_others_finish_and_names_file_and_line() {
+fn a_failed_workstream_lets_the_others_finish_and_names_file_and_line() {
     let project = pipeline();
     project.write(
         "broken",
@@ -137,7 +137,7 @@ fn a_failure_lets_the_others_finish_and_names_file_and_line() {
 
     let refused = project.run(&["resume", "PRD-009"]);
     assert_eq!(refused.code, Some(3));
-    assert!(refused.stderr.contains("error[resume-choice]") && refused.stderr.contains("--fixed"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("error[resume-flag-required]") && refused.stderr.contains("--fixed"), "{}", refused.stderr);
     std::fs::remove_file(project.path("broken")).unwrap();
     let output = project.run(&["resume", "PRD-009", "--fixed"]);
     assert_eq!(output.code, Some(3), "{output:?}");
@@ -149,7 +149,7 @@ fn a_failure_lets_the_others_finish_and_names_file_and_line() {
 }
 
 #[test]
-fn a_gate_of_a_workstream_that_fails_runs_again_alone() {
+fn only_the_failed_gate_of_a_workstream_reruns() {
     let project = pipeline();
     project.write("dirty", "");
     assert_eq!(project.run(&["run", "spec.md", "--answer", "phase-1=Continue"]).code, Some(1));
@@ -165,11 +165,11 @@ fn a_gate_of_a_workstream_that_fails_runs_again_alone() {
         (&gates[0]["name"], &gates[0]["status"], &gates[0]["attempts"]),
         (&json!("lint (WS3)"), &json!("passed"), &json!(2))
     );
-    assert!(gates[0]["log"].is_string() && gates[0]["took_ms"].is_u64(), "{gates}");
+    assert!(gates[0]["log"].is_string() && gates[0]["duration_ms"].is_u64(), "{gates}");
 }
 
 #[test]
-fn a_stopped_pipeline_is_paused_and_a_killed_one_is_looked_after() {
+fn a_stopped_pipeline_is_paused_and_a_killed_one_is_recovered() {
     let project = pipeline();
     project.write("spec.md", SPEC.replace("touch ws3 &&", "until test -e go; do sleep 0.02; done; touch ws3;"));
     let running = project.start(&["run", "spec.md", "--answer", "phase-1=Continue"]);
@@ -204,7 +204,7 @@ fn a_stopped_pipeline_is_paused_and_a_killed_one_is_looked_after() {
 }
 
 #[test]
-fn there_is_one_run_of_each_pipeline_unless_a_new_one_is_asked_for() {
+fn each_pipeline_has_one_run_unless_a_new_one_is_requested() {
     let project = pipeline();
     assert_eq!(project.run(&["run", "spec.md"]).code, Some(3));
     let first = project.newest();
@@ -232,7 +232,7 @@ fn there_is_one_run_of_each_pipeline_unless_a_new_one_is_asked_for() {
 }
 
 #[test]
-fn a_complete_pipeline_is_not_resumed() {
+fn a_complete_pipeline_cannot_be_resumed() {
     let project = pipeline();
     assert_eq!(project.run(&["run", "spec.md", "--answer", "phase-1=Continue", "--answer", "phase-2=Continue"]).code, Some(0));
     let refused = project.run(&["resume", "PRD-009"]);
@@ -241,7 +241,7 @@ fn a_complete_pipeline_is_not_resumed() {
 }
 
 #[test]
-fn a_review_must_let_a_pipeline_begin() {
+fn a_pipeline_starts_only_after_a_review_permits_it() {
     let project = pipeline();
     assert_eq!(project.run(&["run", "spec.md", "--review"]).code, Some(3));
     assert_eq!(lists(&file(&project)), ["initialized", "", "", "WS1 WS2 WS3 WS4"]);
@@ -303,7 +303,7 @@ phases:
 }
 
 #[test]
-fn notes_are_added_and_those_of_others_kept() {
+fn notes_are_added_and_existing_notes_kept() {
     let project = pipeline();
     assert_eq!(project.run(&["run", "spec.md"]).code, Some(3));
     let mut said = file(&project);
@@ -322,7 +322,7 @@ fn notes_are_added_and_those_of_others_kept() {
 }
 
 #[test]
-fn a_run_that_is_no_pipeline_has_nothing_of_all_this() {
+fn pipeline_commands_refuse_other_runs() {
     let project = Project::with("name: plain\nphases: [{ id: a, tasks: [{ id: t, pass: true }] }]\n");
     assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(0));
     let run = project.newest();
@@ -374,7 +374,7 @@ fn gates_of_a_review_stay_when_a_person_overrides_it_and_the_file_keeps_its_rule
 }
 
 #[test]
-fn the_prd_means_the_newest_run_and_never_one_that_was_given_up_for_it() {
+fn a_prd_selects_its_newest_run_and_never_a_replaced_one() {
     let project = pipeline();
     assert_eq!(project.run(&["run", "spec.md"]).code, Some(3));
     let old = project.newest();
@@ -389,7 +389,7 @@ fn the_prd_means_the_newest_run_and_never_one_that_was_given_up_for_it() {
 }
 
 #[test]
-fn whoever_begins_a_pipeline_waits_for_whoever_is_beginning_it() {
+fn concurrent_starts_of_a_pipeline_wait_for_each_other() {
     let project = pipeline();
     assert_eq!(project.run(&["run", "spec.md"]).code, Some(3));
     let lock = std::fs::File::open(project.path(".lockgate/beginning/PRD-009.lock")).unwrap();
@@ -405,7 +405,7 @@ fn whoever_begins_a_pipeline_waits_for_whoever_is_beginning_it() {
 }
 
 #[test]
-fn the_settings_may_let_phases_follow_each_other_unless_a_gate_is_left_to_a_person() {
+fn the_settings_can_continue_phases_automatically_unless_a_gate_needs_a_person() {
     let project = pipeline();
     project.write(".lockgate/config.yaml", "people: { require_terminal: false }\npipelines: { approve: auto }\n");
     let output = project.run(&["run", "spec.md"]);
@@ -416,7 +416,7 @@ fn the_settings_may_let_phases_follow_each_other_unless_a_gate_is_left_to_a_pers
 }
 
 #[test]
-fn a_fork_of_a_pipeline_knows_what_was_done_and_has_a_file_of_its_own() {
+fn a_forked_pipeline_keeps_completed_work_and_has_its_own_state_file() {
     let project = pipeline();
     project.write(".lockgate/config.yaml", "people: { require_terminal: false }\npipelines: { approve: auto }\n");
     assert_eq!(project.run(&["run", "spec.md"]).code, Some(0));

@@ -44,12 +44,12 @@ fn keeps(now: &Value, before: &Value) -> Result<(), String> {
 }
 
 #[test]
-fn what_is_imported_is_exported_with_every_key_and_value() {
+fn an_imported_state_file_is_exported_with_every_key_and_value() {
     for status in ["initialized", "in_progress", "paused", "failed", "complete", "in-progress", "mostly done"] {
         let project = pipeline();
         let state = foreign(status);
         let made = import(&project, &state, &["--spec", "spec.md"]);
-        assert!(made["told"].as_array().is_some_and(|told| !told.is_empty()), "{made}");
+        assert!(made["notes"].as_array().is_some_and(|reported| !reported.is_empty()), "{made}");
         let exported: Value = serde_json::from_str(&project.run(&["export", "PRD-009", "--format", "pipeline"]).stdout).unwrap();
         keeps(&exported, &state).unwrap_or_else(|why| panic!("{status}: {why}: {exported:#}"));
         keeps(&file(&project), &state).unwrap_or_else(|why| panic!("{status}: {why}"));
@@ -58,7 +58,7 @@ fn what_is_imported_is_exported_with_every_key_and_value() {
 }
 
 #[test]
-fn an_imported_run_goes_on_and_what_was_done_never_runs_again() {
+fn an_imported_run_continues_without_repeating_finished_work() {
     let project = pipeline();
     import(&project, &foreign("paused"), &["--spec", "spec.md"]);
     let output = project.run(&["resume", "PRD-009", "--continue", "--answer", "phase-2=Continue"]);
@@ -81,7 +81,7 @@ fn an_imported_run_goes_on_and_what_was_done_never_runs_again() {
 }
 
 #[test]
-fn a_fresh_import_says_the_same_everywhere_and_needs_an_agent_that_somebody_chose() {
+fn a_fresh_import_looks_the_same_in_every_view_and_needs_a_configured_agent() {
     let project = pipeline();
     import(&project, &foreign("paused"), &[]);
     let runs = project.json(0, &["runs", "--json"]);
@@ -104,13 +104,16 @@ fn a_fresh_import_says_the_same_everywhere_and_needs_an_agent_that_somebody_chos
     }
     let refused = project.run(&["resume", "PRD-009", "--continue"]);
     assert_eq!(refused.code, Some(4), "{refused:?}");
-    assert!(refused.stderr.contains("error[no-agent]") && refused.stderr.contains("agents: { default: claude }"), "{refused:?}");
+    assert!(
+        refused.stderr.contains("error[agent-not-configured]") && refused.stderr.contains("agents: { default: claude }"),
+        "{refused:?}"
+    );
     assert!(!refused.stderr.contains("started"), "nothing starts: {refused:?}");
     assert_eq!(project.json(0, &["status", "PRD-009", "--json"])["status"], "waiting");
 }
 
 #[test]
-fn each_status_is_resumed_as_the_source_says() {
+fn each_status_is_resumed_as_the_reference_format_specifies() {
     let resume = |status: &str, more: &[&str]| {
         let project = pipeline();
         let mut state = foreign(status);
@@ -138,7 +141,7 @@ fn each_status_is_resumed_as_the_source_says() {
     }
     let paused = resume("paused", &[]);
     assert!(paused.stderr.contains("the last gate that passed: schema (WS1)"), "{paused:?}");
-    assert_eq!((paused.code, paused.stderr.contains("error[resume-choice]")), (Some(3), true), "{paused:?}");
+    assert_eq!((paused.code, paused.stderr.contains("error[resume-flag-required]")), (Some(3), true), "{paused:?}");
     assert!(!paused.stderr.contains("started"), "nobody let it go on: {paused:?}");
     let approved = resume("paused", &["--continue"]);
     assert!(approved.code == Some(3) && approved.stderr.contains("WS3 done"), "{approved:?}");
@@ -147,7 +150,7 @@ fn each_status_is_resumed_as_the_source_says() {
 }
 
 #[test]
-fn a_task_imports_nothing_and_lets_nothing_imported_go_on() {
+fn a_task_can_neither_import_nor_resume_an_imported_run() {
     let project = pipeline();
     project.write("fine.json", foreign("paused").to_string());
     project.write(
@@ -169,7 +172,7 @@ fn a_task_imports_nothing_and_lets_nothing_imported_go_on() {
 }
 
 #[test]
-fn the_file_at_its_own_place_is_imported_over_itself() {
+fn a_state_file_at_its_default_location_is_imported_in_place() {
     let project = pipeline();
     project.write(FILE, foreign("paused").to_string());
     assert_eq!(project.run(&["import", FILE, "--spec", "spec.md"]).code, Some(0));
@@ -179,7 +182,7 @@ fn the_file_at_its_own_place_is_imported_over_itself() {
 }
 
 #[test]
-fn without_a_spec_the_file_itself_says_what_there_is() {
+fn without_a_spec_the_workstreams_come_from_the_state_file() {
     let project = Project::new();
     let output = project.run(&["import", "gone.json"]);
     assert_eq!((output.code, project.path(".claude").exists()), (Some(4), false));
@@ -190,7 +193,7 @@ fn without_a_spec_the_file_itself_says_what_there_is() {
 }
 
 #[test]
-fn a_pending_gate_that_nobody_knows_is_asked_of_a_person() {
+fn an_unknown_pending_gate_is_decided_by_a_person() {
     let project = pipeline();
     let mut state = foreign("paused");
     state["gates_pending"].as_array_mut().unwrap().push(json!("rls"));
@@ -207,7 +210,7 @@ fn a_pending_gate_that_nobody_knows_is_asked_of_a_person() {
 }
 
 #[test]
-fn a_review_that_forbids_still_forbids_after_an_import() {
+fn a_blocking_review_still_blocks_after_an_import() {
     let project = pipeline();
     let mut state = foreign("initialized");
     state["completed_workstreams"] = json!([]);
@@ -221,7 +224,7 @@ fn a_review_that_forbids_still_forbids_after_an_import() {
 }
 
 #[test]
-fn what_cannot_be_imported_is_told_and_nothing_is_written() {
+fn a_failed_import_is_reported_and_writes_nothing() {
     let project = pipeline();
     project.write("list.json", "[1]");
     project.write("cut.json", "{\n  \"prd\": \"PRD-009\",\n");
@@ -229,7 +232,7 @@ fn what_cannot_be_imported_is_told_and_nothing_is_written() {
     project.write("fine.json", foreign("paused").to_string());
     project.write("more.json", foreign("paused").to_string().replace("WS4", "WS 9"));
     project.write("broken.md", SPEC.replace("gate: schema", "gate: shema"));
-    for (arguments, told) in [
+    for (arguments, reported) in [
         (vec!["import", "list.json"], "error[not-json]: list.json:1:1"),
         (vec!["import", "cut.json"], "error[not-json]: cut.json:3"),
         (vec!["import", "other.json", "--spec", "spec.md"], "is about PRD-010, and the EXECUTION-SPEC about PRD-009"),
@@ -240,7 +243,7 @@ fn what_cannot_be_imported_is_told_and_nothing_is_written() {
     ] {
         let output = project.run(&arguments);
         assert_eq!(output.code, Some(4), "{arguments:?}: {output:?}");
-        assert!(output.stderr.contains(told), "{arguments:?}: {}", output.stderr);
+        assert!(output.stderr.contains(reported), "{arguments:?}: {}", output.stderr);
     }
     assert!(!project.path(".claude").exists());
     assert_eq!(project.json(0, &["runs", "--json"]), json!([]));

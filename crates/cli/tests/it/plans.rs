@@ -146,7 +146,7 @@ fn redacted(project: &Project, run: &str, text: &str) -> String {
 }
 
 #[test]
-fn a_plan_is_carried_out_through_kills_at_every_hold_and_its_summary_tells_all() {
+fn a_plan_survives_kills_at_every_hold_and_its_summary_is_complete() {
     let project = project();
     let begun = project.run(&["run", "plans/08-login/08-01-PLAN.md", "--agent", "sh ./agent.sh", "--detach"]);
     assert_eq!(begun.code, Some(0), "{begun:?}");
@@ -230,10 +230,10 @@ These are normal gates, not errors.
 }
 
 #[test]
-fn a_file_is_taken_for_a_plan_by_its_content_and_every_task_is_listed() {
+fn a_plan_is_recognized_by_its_content_and_every_task_is_listed() {
     let project = project();
-    let told = project.run(&["validate", "plans/08-login/08-01-PLAN.md"]);
-    assert_eq!((told.code, told.stdout.as_str()), (Some(0), "plans/08-login/08-01-PLAN.md: valid plan\n"));
+    let reported = project.run(&["validate", "plans/08-login/08-01-PLAN.md"]);
+    assert_eq!((reported.code, reported.stdout.as_str()), (Some(0), "plans/08-login/08-01-PLAN.md: valid plan\n"));
     project.write("notes", PLAN.replace("checkpoint:decision", "checkpoint:choose"));
     let read = project.json(0, &["validate", "notes", "--json"]);
     let kinds: Vec<&str> = read[0]["tasks"].as_array().unwrap().iter().map(|task| task["kind"].as_str().unwrap()).collect();
@@ -241,7 +241,7 @@ fn a_file_is_taken_for_a_plan_by_its_content_and_every_task_is_listed() {
     assert_eq!(kinds, ["agent", "checkpoint:verify", "agent", "checkpoint:verify", "checkpoint:action", "agent"]);
     assert_eq!(
         (&read[0]["problems"][0]["code"], &read[0]["problems"][0]["severity"]),
-        (&"wrong-value".into(), &"warning".into())
+        (&"invalid-value".into(), &"warning".into())
     );
     assert_eq!(read[0]["gates"].as_array().unwrap().len(), 2);
     let drawn = project.run(&["graph", "plans/08-login"]);
@@ -256,7 +256,7 @@ fn small(number: &str, wave: &str) -> String {
 }
 
 #[test]
-fn a_folder_of_plans_runs_wave_by_wave_and_each_plan_has_its_summary() {
+fn a_directory_of_plans_runs_wave_by_wave_and_each_plan_gets_a_summary() {
     let project = Project::new();
     project.write("p/09-03-PLAN.md", small("03", "wave: 2\ndepends_on: [09-01]\n"));
     project.write("p/09-01-PLAN.md", small("01", "wave: 1\n"));
@@ -283,7 +283,7 @@ fn a_folder_of_plans_runs_wave_by_wave_and_each_plan_has_its_summary() {
 }
 
 #[test]
-fn a_folder_whose_order_cannot_be_kept_does_not_begin() {
+fn a_directory_of_plans_with_an_impossible_order_does_not_start() {
     let project = Project::new();
     project.write("p/09-01-PLAN.md", small("01", "wave: 1\ndepends_on: [09-02]\n"));
     project.write("p/09-02-PLAN.md", small("02", "wave: 1\ndepends_on: [09-01]\n"));
@@ -296,26 +296,26 @@ fn a_folder_whose_order_cannot_be_kept_does_not_begin() {
 }
 
 #[test]
-fn a_check_that_never_succeeds_fails_its_task_with_what_it_printed() {
+fn a_check_that_never_succeeds_fails_its_task_with_its_output() {
     let project = Project::new();
     let plan = small("01", "").replace("<done>", "<verify><automated>echo it is broken; false</automated></verify><done>");
     project.write("PLAN.md", plan);
     let output = project.run(&["run", "PLAN.md", "--agent", "cat >> told.txt"]);
     assert_eq!(output.code, Some(1), "{output:?}");
     assert!(output.stderr.contains("its check did not succeed after 3 rounds: echo it is broken; false"), "{output:?}");
-    let told = project.read("told.txt");
+    let reported = project.read("told.txt");
     let failed = "A check after it failed: echo it is broken; false: it ended with exit code 1\nit is broken";
-    assert_eq!(told.matches(failed).count(), 2, "{told}");
+    assert_eq!(reported.matches(failed).count(), 2, "{reported}");
     let several = "<automated>true</automated><automated>false | tail -1</automated>";
     project.write("PLAN.md", small("01", "").replace("<done>", &format!("<verify>{several}</verify><done>")));
     let output = project.run(&["run", "PLAN.md", "--agent", "cat > told.txt"]);
     assert!(output.stderr.contains("one of its checks did not succeed after 3 rounds: false | tail -1"), "{output:?}");
-    let told = project.read("told.txt");
-    assert!(told.contains("this check failed: false | tail -1"), "{told}");
+    let reported = project.read("told.txt");
+    assert!(reported.contains("this check failed: false | tail -1"), "{reported}");
 }
 
 #[test]
-fn each_task_is_committed_where_that_is_wanted_and_a_changed_plan_is_noticed() {
+fn each_task_is_committed_if_requested_and_a_changed_plan_is_detected() {
     let project = project();
     let plan = small("01", "").replace(
         "It is done</done></task>",
@@ -333,7 +333,7 @@ fn each_task_is_committed_where_that_is_wanted_and_a_changed_plan_is_noticed() {
 }
 
 #[test]
-fn the_questions_of_a_plan_can_be_answered_in_advance() {
+fn the_questions_of_a_plan_accept_preset_answers() {
     let project = Project::new();
     project.write("PLAN.md", include_str!("../../../../examples/plan/08-01-PLAN.md"));
     let answers = ["--answer", "task-2=file", "--answer", "08-01/task-4=approved"];
@@ -346,7 +346,7 @@ fn the_questions_of_a_plan_can_be_answered_in_advance() {
 }
 
 #[test]
-fn a_plan_whose_tasks_are_committed_does_not_begin_outside_git() {
+fn a_plan_with_commits_does_not_start_outside_git() {
     let project = Project::new();
     project.write("PLAN.md", small("01", "commits: true\n"));
     let output = project.run(&["run", "PLAN.md", "--agent", "touch worked"]);
@@ -355,7 +355,7 @@ fn a_plan_whose_tasks_are_committed_does_not_begin_outside_git() {
 }
 
 #[test]
-fn what_is_no_plan_is_told_in_the_words_of_plans() {
+fn a_directory_without_plans_and_a_plan_without_tasks_are_reported() {
     let project = Project::new();
     project.write("p/README.md", "# Nothing\n");
     let output = project.run(&["run", "p"]);
@@ -367,7 +367,7 @@ fn what_is_no_plan_is_told_in_the_words_of_plans() {
 }
 
 #[test]
-fn a_decision_without_options_is_walked_through_in_a_dry_run() {
+fn a_dry_run_handles_a_decision_without_options() {
     let project = Project::new();
     let decision = "<task type=\"checkpoint:decision\"><decision>Which?</decision></task>\n";
     project.write("PLAN.md", small("01", "") + decision);
@@ -376,7 +376,7 @@ fn a_decision_without_options_is_walked_through_in_a_dry_run() {
 }
 
 #[test]
-fn what_an_agent_asked_of_its_own_accord_is_a_deviation_and_names_its_task() {
+fn an_unplanned_question_of_an_agent_is_recorded_as_a_deviation_of_its_task() {
     let project = Project::new();
     project.write("PLAN.md", small("01", ""));
     project.write(
@@ -404,7 +404,7 @@ fn small_plan(number: &str, depends_on: &str) -> String {
 }
 
 #[test]
-fn plans_whose_summary_exists_are_skipped_unless_asked_for() {
+fn plans_with_an_existing_summary_are_skipped_unless_requested() {
     let project = Project::new();
     project.write("agent.sh", "#!/bin/sh\ncat > /dev/null\necho \"$LOCKGATE_TASK\" >> worked.txt\n");
     project.write("plans/08-01-PLAN.md", small_plan("01", ""));
@@ -422,7 +422,7 @@ fn plans_whose_summary_exists_are_skipped_unless_asked_for() {
 }
 
 #[test]
-fn a_dry_run_of_a_plan_shows_its_checks_as_the_plan_says_them() {
+fn a_dry_run_of_a_plan_shows_its_checks_verbatim() {
     let project = Project::new();
     project.write("08-01-PLAN.md", small_plan("01", ""));
     let walked = project.run(&["run", "08-01-PLAN.md", "--dry-run"]).stdout;

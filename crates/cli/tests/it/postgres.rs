@@ -14,7 +14,7 @@ phases:
 ";
 
 #[test]
-fn a_run_is_begun_answered_resumed_and_verified_on_postgresql() {
+fn a_run_is_started_answered_resumed_and_verified_on_postgresql() {
     let project = Project::on_postgresql_with(FLOW);
     assert_eq!(project.run(&["run", "flow.yaml", "login"]).code, Some(3));
     assert!(!project.path(".lockgate/lockgate.db").exists(), "nothing is kept beside the settings");
@@ -35,12 +35,15 @@ fn the_environment_selects_the_database_and_its_password_is_never_shown() {
         let output = project.command(&["run", "flow.yaml"]).env("LOCKGATE_DATABASE_URL", url).output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
-    let (code, told) = run(&server().database());
-    assert_eq!(code, Some(3), "{told}");
+    let (code, reported) = run(&server().database());
+    assert_eq!(code, Some(3), "{reported}");
     assert!(!project.path(".lockgate/lockgate.db").exists());
     for url in ["postgresql://ann:s3cret@127.0.0.1:1/work", "s3cret"] {
-        let (code, told) = run(url);
-        assert!(code.is_some_and(|code| code != 0) && !told.contains("s3cret") && told.contains("database"), "{code:?} {told}");
+        let (code, reported) = run(url);
+        assert!(
+            code.is_some_and(|code| code != 0) && !reported.contains("s3cret") && reported.contains("database"),
+            "{code:?} {reported}"
+        );
     }
 }
 

@@ -58,8 +58,15 @@ fn all_work(project: &Project, texts: &[String]) -> Vec<String> {
     let found: Vec<String> = texts.iter().flat_map(|text| commands(text)).collect();
     for command in &found {
         for (shell, output) in pasted(project, command) {
-            let wrong =
-                ["bad-usage", "no-such-", "ambiguous", "revision-needed", "no matches found", "unexpected argument", "Usage:"];
+            let wrong = [
+                "invalid-usage",
+                "no-such-",
+                "ambiguous",
+                "revision-required",
+                "no matches found",
+                "unexpected argument",
+                "Usage:",
+            ];
             let said = wrong.iter().find(|wrong| output.stderr.contains(**wrong));
             assert!(said.is_none() && output.code != Some(127), "{shell}: {command}: {output:?}");
         }
@@ -67,7 +74,7 @@ fn all_work(project: &Project, texts: &[String]) -> Vec<String> {
     found
 }
 
-fn told(project: &Project, commands: &[&[&str]]) -> Vec<String> {
+fn reported(project: &Project, commands: &[&[&str]]) -> Vec<String> {
     let run = |command: &&[&str]| {
         let output = project.run(command);
         format!("{}\n{}", output.stdout, output.stderr)
@@ -76,7 +83,7 @@ fn told(project: &Project, commands: &[&[&str]]) -> Vec<String> {
 }
 
 #[test]
-fn commands_that_answer_work_when_they_are_pasted() {
+fn printed_answer_commands_work_when_pasted() {
     let project = Project::on_sqlite();
     project.write("page.md", "page\n");
     project.write(
@@ -93,7 +100,7 @@ phases:
     assert_eq!(first.code, Some(3), "{first:?}");
     let (run, hold) = (project.newest(), project.waiting_hold());
     let bare = hold.split('@').next().unwrap().to_owned();
-    let mut texts = told(
+    let mut texts = reported(
         &project,
         &[
             &["why", &run],
@@ -113,7 +120,7 @@ phases:
 }
 
 #[test]
-fn commands_about_failed_items_of_lists_work_when_they_are_pasted() {
+fn printed_commands_about_failed_items_work_when_pasted() {
     let project = Project::on_sqlite();
     project.write(
         "flow.yaml",
@@ -127,7 +134,7 @@ phases:
     let first = project.run(&["run", "flow.yaml"]);
     assert_eq!(first.code, Some(1), "{first:?}");
     let run = project.newest();
-    let mut texts = told(
+    let mut texts = reported(
         &project,
         &[&["why", &run], &["status", &run], &["inbox"], &["log", &run], &["skip", &run, "p/none", "--reason", "x"]],
     );
@@ -137,7 +144,7 @@ phases:
 }
 
 #[test]
-fn commands_about_worktrees_of_tasks_work_when_they_are_pasted() {
+fn printed_commands_about_task_worktrees_work_when_pasted() {
     let project = Project::on_sqlite();
     project.init_git();
     project.write(".gitignore", ".lockgate/\n");
@@ -155,7 +162,7 @@ phases:
     let first = project.run(&["run", "flow.yaml"]);
     assert_eq!(first.code, Some(0), "{first:?}");
     let run = project.newest();
-    let texts = vec![first.stderr, told(&project, &[&["worktrees", "remove", &run, "p/try[fast]"]]).remove(0)];
+    let texts = vec![first.stderr, reported(&project, &[&["worktrees", "remove", &run, "p/try[fast]"]]).remove(0)];
     let merges: Vec<String> = commands(&texts[0]).into_iter().filter(|command| command.contains("worktrees merge")).collect();
     assert_eq!(merges.len(), 2, "{texts:?}");
     assert!(merges.iter().all(|command| command.contains("'p/try[")), "{merges:?}");
@@ -166,14 +173,14 @@ phases:
 }
 
 #[test]
-fn commands_after_a_changed_definition_work_when_they_are_pasted() {
+fn printed_commands_after_a_definition_change_work_when_pasted() {
     let project = Project::on_sqlite();
     let flow = "name: flow\nphases: [{ id: a, checkpoint: { prompt: Good? } }, { id: b, tasks: [{ id: t, run: 'true' }] }]\n";
     project.write("flow.yaml", flow);
     assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
     let run = project.newest();
     project.write("flow.yaml", flow.replace("id: a,", "id: other,"));
-    let texts = told(
+    let texts = reported(
         &project,
         &[
             &["resume", &run],

@@ -1,6 +1,6 @@
 //! A project in a folder of its own, and the program run in it.
 
-use crate::stores;
+use crate::store_selection;
 use lockgate_store::postgres::server::server;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ impl Project {
 
     /// A project with the settings that everybody has at first.
     pub(crate) fn with_terminal_required() -> Self {
-        Self::selecting(stores::selecting_line())
+        Self::selecting(store_selection::selecting_line())
     }
 
     /// A project on SQLite, whatever the others are on, whose people need no terminal.
@@ -51,7 +51,7 @@ impl Project {
 
     /// A project on PostgreSQL, whatever the others are on, with a workflow in `flow.yaml`, whose people need no terminal.
     pub(crate) fn on_postgresql_with(flow: &str) -> Self {
-        let project = Self::selecting(stores::postgresql_line());
+        let project = Self::selecting(store_selection::postgresql_line());
         project.write(SETTINGS, "people: { require_terminal: false }\n");
         project.write("flow.yaml", flow);
         project
@@ -148,7 +148,7 @@ impl Project {
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
         };
-        crate::shape::check(arguments, &output);
+        crate::json_schema::check(arguments, &output);
         output
     }
 
@@ -219,7 +219,7 @@ impl Project {
         }
         let user = user();
         text = text.replace(&format!("by {user} "), "by [USER] ").replace(&format!("]: {user} "), "]: [USER] ");
-        redact_moments(&text)
+        redact_timestamps(&text)
     }
 
     fn ids(&self) -> (BTreeSet<String>, BTreeSet<String>) {
@@ -295,11 +295,11 @@ pub(crate) fn lives(pid: &str) -> bool {
 }
 
 /// Leaves out moments (`2026-01-01T…Z`), durations (`12 ms`, `1.2 s`) and how long ago something was.
-fn redact_moments(text: &str) -> String {
+fn redact_timestamps(text: &str) -> String {
     let mut redacted = String::new();
     for line in text.split_inclusive('\n') {
         let mut line = line.to_owned();
-        while let Some((start, end)) = find_moment(&line) {
+        while let Some((start, end)) = find_timestamp(&line) {
             line.replace_range(start..end, "[TIME]");
         }
         for (before, unit) in [(" in ", " ms\n"), (" in ", " s\n"), (" after ", " ms:"), (" after ", " s:")] {
@@ -319,7 +319,7 @@ fn redact_moments(text: &str) -> String {
     redacted
 }
 
-fn find_moment(line: &str) -> Option<(usize, usize)> {
+fn find_timestamp(line: &str) -> Option<(usize, usize)> {
     line.match_indices('Z').find_map(|(at, _)| {
         let start = at.checked_sub(23)?;
         let moment = line.get(start..at)?;

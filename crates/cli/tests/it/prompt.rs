@@ -103,13 +103,13 @@ fn a_person_sees_the_question_the_files_and_the_options_and_chooses_by_number() 
     assert!(said.contains("is complete"), "{said}");
     assert!(project.path("published").exists());
     let answered = &project.events(&project.newest(), "answered")[0];
-    assert_eq!(answered["actor"]["way"], "prompt");
+    assert_eq!(answered["actor"]["channel"], "prompt");
     assert_eq!(answered["actor"]["terminal"], true);
     assert_eq!(answered["actor"]["credential"], "person");
 }
 
 #[test]
-fn a_choice_is_made_with_arrows_and_feedback_reaches_the_repeated_phase() {
+fn an_option_is_chosen_with_arrows_and_feedback_reaches_the_repeated_phase() {
     let project = project();
     let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
     terminal.asked();
@@ -130,7 +130,7 @@ fn a_choice_is_made_with_arrows_and_feedback_reaches_the_repeated_phase() {
 }
 
 #[test]
-fn feedback_may_be_empty_pasted_or_taken_back() {
+fn feedback_may_be_empty_pasted_or_cancelled() {
     let project = project();
     let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
     terminal.asked();
@@ -156,7 +156,7 @@ fn feedback_may_be_empty_pasted_or_taken_back() {
 }
 
 #[test]
-fn what_is_no_option_is_said_and_asked_again_and_enter_alone_chooses_nothing() {
+fn an_invalid_option_is_reported_and_asked_again_and_enter_alone_chooses_nothing() {
     let project = project();
     let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
     terminal.asked();
@@ -169,7 +169,7 @@ fn what_is_no_option_is_said_and_asked_again_and_enter_alone_chooses_nothing() {
 }
 
 #[test]
-fn the_beginning_of_a_label_approves_nothing() {
+fn a_label_prefix_approves_nothing() {
     let project = project();
     let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
     terminal.asked();
@@ -199,7 +199,7 @@ fn feedback_is_edited_with_the_cursor() {
 }
 
 #[test]
-fn in_a_narrow_window_every_drawing_of_the_line_keeps_to_one_row() {
+fn the_input_line_stays_on_one_row_in_a_narrow_window() {
     let project = project();
     let mut terminal = Terminal::start_in(&project, &["run", "flow.yaml"], "stty cols 30");
     terminal.expect("then Enter:");
@@ -249,7 +249,7 @@ fn a_bare_id_at_a_terminal_shows_the_hold_first_and_asks() {
         let (said, ended) = terminal.end();
         assert_eq!(ended, code, "{reply:?}: {said}");
     }
-    assert_eq!(project.events(&project.newest(), "answered")[0]["actor"]["way"], "prompt");
+    assert_eq!(project.events(&project.newest(), "answered")[0]["actor"]["channel"], "prompt");
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn a_bare_id_at_a_terminal_asks_for_feedback_where_the_option_takes_it() {
 }
 
 #[test]
-fn json_asks_nothing_even_at_a_terminal() {
+fn json_never_prompts_even_at_a_terminal() {
     let project = project();
     let terminal = Terminal::start(&project, &["run", "flow.yaml", "--json"]);
     let (said, code) = terminal.end();
@@ -283,7 +283,7 @@ fn json_asks_nothing_even_at_a_terminal() {
 }
 
 #[test]
-fn colours_are_for_terminals_and_no_color_is_respected() {
+fn colors_are_used_only_at_terminals_and_no_color_is_respected() {
     let project = project();
     project.write("flow.yaml", "name: tiny\nphases: [{ id: a, tasks: [{ id: t, pass: true }] }]\n");
     let mut command = project.command(&["run", "flow.yaml"]);
@@ -299,7 +299,7 @@ fn colours_are_for_terminals_and_no_color_is_respected() {
 }
 
 #[test]
-fn answers_in_advance_are_believed_at_a_terminal() {
+fn preset_answers_are_accepted_at_a_terminal() {
     let project = project();
     let terminal = Terminal::start(&project, &["run", "flow.yaml", "--answer", "review=Publish"]);
     let (said, code) = terminal.end();
@@ -307,7 +307,7 @@ fn answers_in_advance_are_believed_at_a_terminal() {
 }
 
 #[test]
-fn an_input_that_is_missing_is_asked_for_until_it_fits() {
+fn a_missing_input_is_prompted_for_until_it_is_valid() {
     let project = Project::with_terminal_required();
     project.write(
         "flow.yaml",
@@ -326,7 +326,7 @@ fn an_input_that_is_missing_is_asked_for_until_it_fits() {
 }
 
 #[test]
-fn a_changed_definition_is_asked_about_at_the_terminal() {
+fn a_changed_definition_prompts_at_the_terminal() {
     let project = project();
     let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
     terminal.asked();
@@ -347,7 +347,7 @@ fn a_changed_definition_is_asked_about_at_the_terminal() {
 }
 
 #[test]
-fn words_that_are_no_answer_become_a_report_only_when_they_are_meant() {
+fn free_text_becomes_an_issue_report_only_after_confirmation() {
     let project = Project::with_terminal_required();
     project.write(
         "flow.yaml",
@@ -424,7 +424,7 @@ fn every_question_at_the_prompt_can_be_answered_by_stopping_the_run() {
 }
 
 #[test]
-fn the_prompt_says_what_happens_at_the_deadline() {
+fn the_prompt_shows_what_happens_at_the_deadline() {
     for (then, words) in [
         ("{ answer: continue }", "answered with \"Continue\" in 1h 59m unless someone answers"),
         ("{ escalate: ann }", "escalates to ann in 1h 59m unless someone answers"),

@@ -29,7 +29,7 @@ phases:
 ";
 
 #[test]
-fn the_three_questions_are_shown_and_answered_as_the_protocol_says() {
+fn the_three_question_kinds_are_shown_and_answered_as_the_protocol_specifies() {
     let project = Project::with(THREE);
     let output = project.run(&["run", "flow.yaml", "shop"]);
     assert_eq!(output.code, Some(3), "{output:?}");
@@ -58,7 +58,7 @@ fn the_three_questions_are_shown_and_answered_as_the_protocol_says() {
     assert_eq!(project.run(&["answer", &hold, "done", "--resume"]).code, Some(0));
     assert_eq!(project.read("chosen.txt"), "postgres\n");
     let run = project.newest();
-    assert_eq!(project.events(&run, "redo_asked").len(), 1);
+    assert_eq!(project.events(&run, "rework_requested").len(), 1);
     let summary = project.run(&["summary", &run]).stdout;
     for part in [
         "## Verified\n\n- verify in build: ",
@@ -88,7 +88,7 @@ fn cloud(project: &Project) {
 }
 
 #[test]
-fn a_missing_login_is_asked_for_probed_and_tried_again_without_costing_an_attempt() {
+fn an_auth_gate_is_probed_and_the_task_retried_without_spending_an_attempt() {
     let project = Project::with(LOGIN);
     cloud(&project);
     let settings = project.read(".lockgate/config.yaml");
@@ -126,7 +126,7 @@ fn a_missing_login_is_asked_for_probed_and_tried_again_without_costing_an_attemp
 }
 
 #[test]
-fn a_program_that_prints_403_and_ends_well_or_fails_a_test_is_no_gate() {
+fn printing_403_while_succeeding_or_failing_a_test_opens_no_auth_gate() {
     let project = Project::with(
         "
 name: tests
@@ -157,12 +157,12 @@ phases:
 ";
 
 #[test]
-fn a_default_answers_at_once_and_changing_it_repeats_what_depends_on_it() {
+fn a_default_answers_immediately_and_changing_it_reruns_dependents() {
     let project = Project::with(DEFAULTS);
     assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
     let run = project.newest();
     let answered = &project.events(&run, "answered")[0];
-    assert_eq!((&answered["option"], &answered["actor"]["way"]), (&"sqlite".into(), &"default".into()), "{answered}");
+    assert_eq!((&answered["option"], &answered["actor"]["channel"]), (&"sqlite".into(), &"default".into()), "{answered}");
     let hold = answered["hold"].as_str().unwrap().to_owned();
     let asked = project.run(&["change", &hold, "postgres"]);
     assert_eq!(asked.code, Some(3), "nobody is there to confirm it: {asked:?}");
@@ -181,7 +181,7 @@ fn policy_approves_under_its_condition_marks_it_and_never_acts_for_a_person() {
     let project = Project::with(
         "
 name: policy
-policy: { verify: { when: \"context.feature.name === 'small'\", at_most: 5 }, decision: auto }
+policy: { verify: { when: \"context.feature.name === 'small'\", max_consecutive: 5 }, decision: auto }
 phases:
   - id: work
     tasks:
@@ -193,7 +193,7 @@ phases:
     );
     assert_eq!(project.run(&["run", "flow.yaml", "small"]).code, Some(3));
     let run = project.newest();
-    let ways: Vec<String> = project.events(&run, "answered").iter().map(|event| event["actor"]["way"].to_string()).collect();
+    let ways: Vec<String> = project.events(&run, "answered").iter().map(|event| event["actor"]["channel"].to_string()).collect();
     assert_eq!(ways, ["\"policy\"", "\"policy\""]);
     assert_eq!(project.json(0, &["inbox", "--json"])[0]["kind"], "action");
     assert_eq!(project.run(&["run", "flow.yaml", "large"]).code, Some(3));
@@ -254,7 +254,7 @@ phases:
 }
 
 #[test]
-fn tick_fires_what_is_due_and_the_first_durable_answer_wins() {
+fn tick_fires_due_timers_and_the_first_durable_answer_wins() {
     let project = with_deadline("{ answer: continue }");
     let fired = project.json(0, &["tick", "--json"]);
     assert_eq!(fired.as_array().unwrap().iter().filter(|fired| fired["kind"] == "deadline").count(), 1, "{fired}");
@@ -263,7 +263,7 @@ fn tick_fires_what_is_due_and_the_first_durable_answer_wins() {
     assert_eq!(late.code, Some(3), "the deadline was first: {late:?}");
     assert_eq!(project.run(&["resume", &run]).code, Some(0));
     assert_eq!(project.read("built.txt"), "built\n");
-    assert_eq!(project.events(&run, "answered")[0]["actor"]["way"], "deadline");
+    assert_eq!(project.events(&run, "answered")[0]["actor"]["channel"], "deadline");
 
     let project = waits_until("1h", "{ answer: continue }");
     assert_eq!(project.run(&["answer", &project.waiting_hold(), "Abort"]).code, Some(0));
@@ -305,7 +305,7 @@ fn resume_fires_a_deadline_that_has_passed() {
     let resumed = project.run(&["resume", &run]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     assert_eq!(project.read("built.txt"), "built\n");
-    assert_eq!(project.events(&run, "answered")[0]["actor"]["way"], "deadline");
+    assert_eq!(project.events(&run, "answered")[0]["actor"]["channel"], "deadline");
 
     let project = with_deadline("abort");
     let run = project.newest();
@@ -314,7 +314,7 @@ fn resume_fires_a_deadline_that_has_passed() {
 }
 
 #[test]
-fn an_abort_by_a_deadline_is_reported_as_such() {
+fn an_abort_by_a_deadline_is_reported_as_one() {
     for then in ["abort", "{ answer: abort }"] {
         let project = with_deadline(then);
         let (run, hold) = (project.newest(), project.waiting_hold());
@@ -324,9 +324,9 @@ fn an_abort_by_a_deadline_is_reported_as_such() {
         let resumed = project.run(&["resume", &run]);
         let waited = project.run(&["wait", &run]);
         assert_eq!((resumed.code, waited.code), (Some(4), Some(2)), "{then}: {resumed:?} {waited:?}");
-        for told in [&late.stderr, &why, &resumed.stderr, &waited.stderr] {
-            assert!(told.contains(&format!("no one answered hold {hold} before its deadline")), "{then}: {told}");
-            assert!(!told.contains("a person"), "{then}: {told}");
+        for reported in [&late.stderr, &why, &resumed.stderr, &waited.stderr] {
+            assert!(reported.contains(&format!("no one answered hold {hold} before its deadline")), "{then}: {reported}");
+            assert!(!reported.contains("a person"), "{then}: {reported}");
         }
     }
     let project = waits_until("1h", "abort");
@@ -336,7 +336,7 @@ fn an_abort_by_a_deadline_is_reported_as_such() {
 }
 
 #[test]
-fn a_hold_past_its_deadline_offers_only_what_still_works() {
+fn a_hold_past_its_deadline_offers_only_valid_actions() {
     for (then, works) in [("{ answer: continue }", "lockgate resume RUN"), ("abort", "lockgate tick")] {
         let project = with_deadline(then);
         let run = project.newest();
@@ -360,7 +360,7 @@ fn a_hold_past_its_deadline_offers_only_what_still_works() {
 }
 
 #[test]
-fn an_answer_after_its_deadline_is_refused_although_nothing_fired_the_deadline() {
+fn an_answer_after_the_deadline_is_refused_even_if_the_timer_never_fired() {
     let project = with_deadline("{ answer: continue }");
     let (run, hold) = (project.newest(), project.waiting_hold());
     let late = project.run(&["answer", &hold, "Abort"]);
@@ -372,7 +372,7 @@ fn an_answer_after_its_deadline_is_refused_although_nothing_fired_the_deadline()
 }
 
 #[test]
-fn a_deadline_and_what_happens_then_is_shown_wherever_the_hold_is() {
+fn every_view_of_a_hold_shows_its_deadline_and_the_consequence() {
     for (then, words, json) in [
         ("{ answer: continue }", "answered with \"Continue\" in 1h 59m unless", r#"{"action": "answer", "option": "continue"}"#),
         ("{ escalate: ann }", "escalates to ann in 1h 59m unless", r#"{"action": "escalate", "to": "ann"}"#),
@@ -395,7 +395,7 @@ fn a_deadline_and_what_happens_then_is_shown_wherever_the_hold_is() {
 }
 
 #[test]
-fn a_deadline_of_a_detached_run_needs_nobody_at_all() {
+fn a_deadline_of_a_detached_run_fires_unattended() {
     let project = Project::with(
         "
 name: deadline
@@ -451,7 +451,7 @@ phases:
 }
 
 #[test]
-fn changing_an_answer_of_a_complete_run_makes_a_fork_that_goes_on_from_it() {
+fn changing_an_answer_of_a_complete_run_creates_a_fork_that_continues_from_it() {
     let project = Project::with(
         "
 name: fork
@@ -487,7 +487,7 @@ phases:
 }
 
 #[test]
-fn questions_are_answered_in_advance_and_a_word_for_yes_is_no_other_answer() {
+fn questions_accept_preset_answers_and_yes_matches_no_other_option() {
     let project = Project::with(THREE);
     project.write("clicked", "");
     let arguments = ["run", "flow.yaml", "shop", "--answer", "build/look=approved", "--answer", "database=postgres"];
@@ -496,13 +496,13 @@ fn questions_are_answered_in_advance_and_a_word_for_yes_is_no_other_answer() {
     assert_eq!(project.run(&["run", "flow.yaml", "--answer", "build/look=lgtm"]).code, Some(4));
     for signal in ["issues", "'2'", "'\"\"'"] {
         project.write("flow.yaml", THREE.replace("resume_signal: ship it", &format!("resume_signal: {signal}")));
-        let told = project.run(&["validate", "flow.yaml"]);
-        assert_eq!(told.code, Some(4), "{signal}: {told:?}");
+        let reported = project.run(&["validate", "flow.yaml"]);
+        assert_eq!(reported.code, Some(4), "{signal}: {reported:?}");
     }
 }
 
 #[test]
-fn the_settings_may_let_questions_be_answered_without_a_person() {
+fn the_settings_may_allow_answers_without_a_person() {
     let project = Project::with(
         "
 name: settings
@@ -518,5 +518,5 @@ phases:
     project.write(".lockgate/config.yaml", format!("{settings}policy: {{ verify: auto }}\n"));
     assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
     assert_eq!(project.json(0, &["inbox", "--json"])[0]["kind"], "decision");
-    assert_eq!(project.events(&project.newest(), "answered")[0]["actor"]["way"], "policy");
+    assert_eq!(project.events(&project.newest(), "answered")[0]["actor"]["channel"], "policy");
 }

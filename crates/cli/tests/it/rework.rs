@@ -24,7 +24,7 @@ fn answer(project: &Project, option: &str, more: &[&str]) -> Option<i32> {
 }
 
 #[test]
-fn nothing_ships_while_the_work_before_it_is_redone() {
+fn later_tasks_do_not_start_while_earlier_work_is_redone() {
     let project = Project::with(SHIP);
     assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
     assert_eq!(answer(&project, "b", &[]), Some(3));
@@ -34,8 +34,8 @@ fn nothing_ships_while_the_work_before_it_is_redone() {
     assert_eq!(project.read("order.txt"), "build\nbuild\n");
     let hold = &project.status(&project.newest())["holds"][0];
     assert_eq!((&hold["previous_answer"]["option"], &hold["answer"]), (&json!("b"), &json!(null)), "{hold}");
-    let told = project.run(&["why", &project.newest()]).stdout;
-    assert!(told.contains("when this was asked before, it was answered \"b\""), "{told}");
+    let reported = project.run(&["why", &project.newest()]).stdout;
+    assert!(reported.contains("when this was asked before, it was answered \"b\""), "{reported}");
     assert_eq!(answer(&project, "a", &[]), Some(3));
     assert_eq!(answer(&project, "approved", &[]), Some(0));
     assert_eq!(project.read("order.txt"), "build\nbuild\nship\n");
@@ -92,9 +92,9 @@ fn an_answer_that_a_fork_inherited_can_be_changed_there() {
         tasks.iter().find(|known| known["id"] == task).map(|known| known["status"].clone())
     };
     assert_eq!(status("way"), Some(json!("done")), "{plan}");
-    assert_eq!((status("draft"), status("never")), (Some(json!("tolerated")), Some(json!("left_out"))), "{plan}");
+    assert_eq!((status("draft"), status("never")), (Some(json!("tolerated")), Some(json!("omitted"))), "{plan}");
     assert_eq!(summary["decisions"][0]["answer"], "b", "{summary}");
-    let reason = &summary["left_out"][0]["reason"];
+    let reason = &summary["omitted"][0]["reason"];
     assert_eq!(reason, "it needs draft, which did not succeed", "{summary}");
     let late = project.run(&["change", go, "Go", "--run", &second, "--yes"]);
     assert_eq!(late.code, Some(3), "{late:?}");
@@ -102,7 +102,7 @@ fn an_answer_that_a_fork_inherited_can_be_changed_there() {
 }
 
 #[test]
-fn answering_a_question_that_was_taken_back_says_why() {
+fn answering_a_voided_question_explains_why_it_was_voided() {
     let project = Project::with(
         "
 name: both
@@ -130,7 +130,7 @@ phases:
 }
 
 #[test]
-fn accepting_a_file_without_the_failed_task_lets_the_run_go_on() {
+fn accepting_a_definition_without_the_failed_task_lets_the_run_continue() {
     let flow = "name: x\nphases:\n  - id: one\n    tasks:\n      - { id: bild, run: 'false', on_fail: ask }\n";
     let project = Project::with(flow);
     assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));

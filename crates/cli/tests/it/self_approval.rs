@@ -50,7 +50,7 @@ fn a_task_that_answers_with_a_cleaned_environment_is_refused() {
 }
 
 #[test]
-fn a_double_fork_in_a_session_of_its_own_with_a_cleaned_environment_is_refused() {
+fn a_double_fork_in_its_own_session_with_a_cleaned_environment_is_refused() {
     // The one that answers waits until it has lost its parent; the task waits for it, or it would be ended with the task.
     let attempt = "
 rm -f done
@@ -68,7 +68,7 @@ cat inner
 }
 
 /// What a daemon does that has closed and cleared everything, once the file `go` is there.
-const FORGETFUL_DAEMON: &str = "
+const DETACHED_DAEMON: &str = "
 cat > daemon.sh <<'END'
 for descriptor in /proc/self/fd/*; do descriptor=${descriptor##*/}; test \"$descriptor\" -le 2 || eval \"exec $descriptor>&-\"; done
 echo $$ > daemon.pid
@@ -85,12 +85,12 @@ sleep 1000
 ";
 
 #[test]
-fn a_fully_detached_daemon_cannot_decide_and_is_ended_after_a_kill() {
+fn a_fully_detached_daemon_cannot_decide_and_is_stopped_after_a_kill() {
     let project =
         Project::with("name: waits\nphases: [{ id: review, tasks: [{ id: t, pass: true }], checkpoint: { prompt: Good? } }]\n");
     assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
     let (victim, hold) = (project.newest(), project.waiting_hold());
-    project.write("attempt.sh", FORGETFUL_DAEMON.replace("HOLD", &hold));
+    project.write("attempt.sh", DETACHED_DAEMON.replace("HOLD", &hold));
     project.write("attack.yaml", "name: attack\nphases: [{ id: act, tasks: [{ id: try, run: sh attempt.sh }] }]\n");
     let driver = project.start(&["run", "attack.yaml"]);
     until("the daemon", || project.read("daemon.pid").ends_with('\n'));
@@ -119,7 +119,7 @@ fn a_task_that_cancels_is_refused() {
 }
 
 #[test]
-fn a_task_that_resumes_with_answers_in_advance_is_refused() {
+fn a_task_that_resumes_with_preset_answers_is_refused() {
     let (project, victim, _) = tried("\"$LOCKGATE\" resume VICTIM --answer review=Continue; echo code $?");
     was_refused(&project, &victim, "answer in advance");
     let (project, victim, _) = tried("\"$LOCKGATE\" resume VICTIM --rerun; echo code $?");
@@ -127,7 +127,7 @@ fn a_task_that_resumes_with_answers_in_advance_is_refused() {
 }
 
 #[test]
-fn a_task_that_begins_a_run_with_answers_in_advance_is_refused() {
+fn a_task_that_starts_a_run_with_preset_answers_is_refused() {
     let (project, _, _) = tried("\"$LOCKGATE\" run flow.yaml --answer review=Continue; echo code $?");
     let said = project.read("said");
     assert!(said.contains("code 3") && said.contains("inside task"), "{said}");
@@ -136,7 +136,7 @@ fn a_task_that_begins_a_run_with_answers_in_advance_is_refused() {
 }
 
 #[test]
-fn the_person_is_the_operating_system_user_whatever_the_environment_says() {
+fn the_person_is_the_operating_system_user_regardless_of_the_environment() {
     let project = Project::with(
         "name: waits\nphases:\n  - id: review\n    tasks: [{ id: t, pass: true }]\n    checkpoint: { approval_required: true }\n",
     );
@@ -160,7 +160,7 @@ fn the_person_is_the_operating_system_user_whatever_the_environment_says() {
 }
 
 #[test]
-fn without_a_terminal_nobody_answers_unless_the_settings_say_so() {
+fn answering_requires_a_terminal_unless_the_settings_allow_otherwise() {
     let project = Project::with_terminal_required();
     project.write(
         "flow.yaml",
@@ -169,7 +169,7 @@ fn without_a_terminal_nobody_answers_unless_the_settings_say_so() {
     let output = project.run(&["run", "flow.yaml", "--answer", "review=Continue"]);
     assert_eq!(output.code, Some(3), "{output:?}");
     assert!(!output.stderr.contains("require_terminal"), "an agent reads how to get around it: {output:?}");
-    assert!(!project.run(&["explain", "no-terminal"]).stdout.contains("require_terminal"));
+    assert!(!project.run(&["explain", "terminal-required"]).stdout.contains("require_terminal"));
     assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
     let (hold, run) = (project.waiting_hold(), project.newest());
     for attempt in [vec!["answer", &hold, "Continue"], vec!["cancel", &run], vec!["resume", &run, "--answer", "review=1"]] {
@@ -185,13 +185,13 @@ fn without_a_terminal_nobody_answers_unless_the_settings_say_so() {
 }
 
 /// What was tried in a task, by the events of the run that kept it.
-fn whats(project: &Project, run: &str) -> Vec<String> {
+fn refused_attempts(project: &Project, run: &str) -> Vec<String> {
     let refused = project.events(run, "attempt_refused");
     refused.iter().map(|event| event["what"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
-fn a_task_may_not_decide_about_a_run_by_any_command() {
+fn no_command_lets_a_task_decide_about_a_run() {
     let attempts = [
         ("change HOLD 1 --yes", "change an answer"),
         ("retry VICTIM t", "retry a task"),
@@ -208,15 +208,15 @@ fn a_task_may_not_decide_about_a_run_by_any_command() {
     let (project, victim, _) = tried(&script);
     let said = project.read("said");
     assert_eq!(said.matches("code 3\n").count(), attempts.len(), "{said}");
-    assert_eq!(whats(&project, &victim), attempts.map(|(_, what)| what));
+    assert_eq!(refused_attempts(&project, &victim), attempts.map(|(_, what)| what));
     assert!(said.contains(&format!("this attempt is recorded in the history of run {victim}")), "{said}");
 }
 
 #[test]
-fn a_task_may_not_manage_the_project_and_its_own_run_records_that() {
+fn a_task_may_not_manage_the_project_and_the_attempt_is_recorded_in_its_run() {
     let attempts = [
         ("restore some.backup --force", "restore a backup"),
-        ("drive", "drive runs"),
+        ("worker", "drive runs"),
         ("drive --in-background", "drive runs"),
         ("tick", "fire deadlines"),
         ("gc", "remove what no run needs"),
@@ -227,12 +227,12 @@ fn a_task_may_not_manage_the_project_and_its_own_run_records_that() {
     let (project, victim, _) = tried(&script);
     let said = project.read("said");
     assert_eq!(said.matches("code 3\n").count(), attempts.len(), "{said}");
-    assert_eq!(whats(&project, &project.newest()), attempts.map(|(_, what)| what));
-    assert!(whats(&project, &victim).is_empty());
+    assert_eq!(refused_attempts(&project, &project.newest()), attempts.map(|(_, what)| what));
+    assert!(refused_attempts(&project, &victim).is_empty());
 }
 
 #[test]
-fn a_task_may_read_and_start_what_only_waits() {
+fn a_task_may_read_runs_and_start_one_that_only_waits() {
     let (project, _, _) = tried(
         "for command in runs inbox 'gc --dry-run' 'run flow.yaml inner' 'backup copy.db'; do\n\"$LOCKGATE\" $command; echo code $?\ndone",
     );
@@ -242,7 +242,7 @@ fn a_task_may_read_and_start_what_only_waits() {
 }
 
 #[test]
-fn a_run_that_a_task_detaches_is_not_said_to_continue_where_nothing_drives_it() {
+fn a_run_detached_by_a_task_is_not_reported_as_continuing_without_a_driver() {
     let (project, _, _) = tried("\"$LOCKGATE\" run flow.yaml inner --detach; echo code $?");
     let said = project.read("said");
     assert!(said.contains("nothing drives it") && said.contains("code 0"), "{said}");
@@ -260,5 +260,5 @@ fn a_task_that_resumes_a_failed_run_is_refused_and_the_attempt_is_recorded() {
         format!("name: attack\nphases:\n  - id: act\n    tasks:\n      - id: try\n        run: '{attempt}'\n"),
     );
     assert_eq!(project.run(&["run", "attack.yaml"]).code, Some(0));
-    assert_eq!(whats(&project, &failed), ["retry a failed run", "retry a failed run"]);
+    assert_eq!(refused_attempts(&project, &failed), ["retry a failed run", "retry a failed run"]);
 }

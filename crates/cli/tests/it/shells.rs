@@ -41,7 +41,7 @@ fn a_failing_command_inside_a_substitution_stops_the_command() {
 }
 
 #[test]
-fn an_older_bash_runs_commands_without_the_option_that_it_does_not_know() {
+fn an_older_bash_runs_commands_without_unsupported_options() {
     let project = Project::with("name: shells\nphases: [{ id: p, gates: [{ id: g, run: 'echo fine > out.txt' }] }]\n");
     std::fs::create_dir(project.path("bin")).unwrap();
     let older = "#!/bin/bash\nfor option; do [ \"$option\" != inherit_errexit ] || exit 2; done\nexec /bin/bash \"$@\"\n";
@@ -59,7 +59,7 @@ fn an_older_bash_runs_commands_without_the_option_that_it_does_not_know() {
 }
 
 #[test]
-fn the_shell_of_a_task_is_the_nearest_that_is_named() {
+fn a_task_uses_the_nearest_configured_shell() {
     let project = Project::with(
         "name: shells\nphases:\n  - id: p\n    tasks:\n      - { id: cut, run: 'seq 100000 | head -1' }\n      - { id: awk, run: 'BEGIN { print 6 * 7 }', shell: 'awk -f {0}' }\n",
     );
@@ -85,14 +85,14 @@ fn without_bash_commands_run_with_sh_and_still_stop_at_the_first_failing_line() 
         let output = command.env("PATH", project.path("bin")).output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
-    let (code, told) = run(&["run", "flow.yaml"]);
-    assert!(code == Some(1) && !told.contains("fine"), "{code:?} {told}");
+    let (code, reported) = run(&["run", "flow.yaml"]);
+    assert!(code == Some(1) && !reported.contains("fine"), "{code:?} {reported}");
     assert!(run(&["run", "flow.yaml", "--dry-run"]).1.contains("commands run with `sh -e"));
     assert!(run(&["doctor"]).1.contains("commands run with `sh -e"));
 }
 
 #[test]
-fn feedback_of_any_length_and_with_nul_reaches_the_tasks_that_follow() {
+fn feedback_of_any_length_and_with_nul_reaches_later_tasks() {
     let flow = r#"
 name: long
 phases:
@@ -122,7 +122,7 @@ phases:
 }
 
 #[test]
-fn a_value_that_is_too_long_for_a_variable_fails_its_own_task_with_a_reason() {
+fn a_value_too_long_for_an_environment_variable_fails_only_its_task_with_a_reason() {
     let flow = "name: long\nphases:\n  - id: p\n    tasks:\n      - { id: make, script: \"return 'x'.repeat(200000)\" }\n      - { id: use, needs: make, run: 'true', env: { VALUE: '{{outputs.p.make}}' } }\n      - { id: nul, run: 'printf %s \"$VALUE\"', env: { VALUE: '{{vars.nul}}' } }\nvars: { nul: \"a\\0b\" }\n";
     let project = Project::with(flow);
     let output = project.run(&["run", "flow.yaml"]);

@@ -6,7 +6,7 @@
 
 use crate::project::Project;
 use lockgate_engine::run::event::Event;
-use lockgate_engine::run::pipeline::PipelineFact;
+use lockgate_engine::run::pipeline::PipelineEvent;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ fn recorded(store: &Path) -> Vec<Recorded> {
 }
 
 #[test]
-fn every_stored_history_loads_to_the_state_that_was_recorded() {
+fn every_stored_history_loads_to_its_recorded_state() {
     for store in stores() {
         let project = Project::on_sqlite();
         let restored = project.run(&["restore", &store.to_string_lossy(), "--force"]);
@@ -83,10 +83,10 @@ fn every_event_type_occurs_in_a_stored_history() {
     let events = || recorded.iter().flat_map(|recorded| recorded.run["log"].as_array().unwrap());
     let mut found: BTreeSet<&str> = events().map(|event| event["type"].as_str().unwrap()).collect();
     found.extend(events().filter(|event| event["type"] == "pipeline").flat_map(|event| {
-        let known = variants::<PipelineFact>().into_iter();
+        let known = variants::<PipelineEvent>().into_iter();
         known.filter(|kind| event.to_string().contains(&format!("\"{kind}\"")))
     }));
-    let known = variants::<Event>().into_iter().chain(variants::<PipelineFact>());
+    let known = variants::<Event>().into_iter().chain(variants::<PipelineEvent>());
     let missing: Vec<&str> = known.filter(|kind| !found.contains(kind)).collect();
     let help = "add a scenario to xtask/src/fixtures/scenarios.rs and run `cargo xtask fixtures NAME`";
     assert!(missing.is_empty(), "no stored history has these events: {missing:?}; {help}");
@@ -126,7 +126,7 @@ impl<'de> Deserializer<'de> for Names<'_> {
 }
 
 #[test]
-fn the_names_that_every_program_reads_never_change() {
+fn the_stable_json_names_never_change() {
     let project = Project::with(
         "name: names\nphases: [{ id: work, tasks: [{ id: make, run: 'true' }], checkpoint: { prompt: Good?, options: [{ label: Continue }] } }]\n",
     );

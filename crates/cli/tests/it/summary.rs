@@ -50,7 +50,7 @@ fn project() -> Project {
 }
 
 #[test]
-fn a_summary_says_what_was_done_decided_produced_left_out_and_used() {
+fn a_summary_lists_work_decisions_outputs_skipped_tasks_and_usage() {
     let project = project();
     assert_eq!(project.run(&["run", "flow.yaml", "login"]).code, Some(3));
     assert_eq!(project.run(&["answer", &project.waiting_hold(), "1", "--resume"]).code, Some(3));
@@ -71,12 +71,12 @@ fn a_summary_says_what_was_done_decided_produced_left_out_and_used() {
     let write = task(3, "write");
     assert_eq!(write["attempts"][0]["agent"]["session"], "5e55");
     assert_eq!(write["attempts"][0]["agent"]["model"], "big-one");
-    assert_eq!((&write["used"]["tokens"], &write["used"]["cost_micros"]), (&1234.into(), &250_000.into()));
+    assert_eq!((&write["usage"]["tokens"], &write["usage"]["cost_micros"]), (&1234.into(), &250_000.into()));
     let ponder = task(3, "ponder");
-    assert_eq!((&ponder["used"]["tokens"], &ponder["used"]["unknown_tokens"]), (&serde_json::Value::Null, &1.into()));
+    assert_eq!((&ponder["usage"]["tokens"], &ponder["usage"]["unknown_tokens"]), (&serde_json::Value::Null, &1.into()));
     assert_eq!(task(2, "each[two]")["parent"], "each");
-    assert_eq!(summary["used"]["calls"], 4);
-    assert_eq!((&summary["used"]["tokens"], &summary["used"]["unknown_tokens"]), (&2468.into(), &2.into()));
+    assert_eq!(summary["usage"]["calls"], 4);
+    assert_eq!((&summary["usage"]["tokens"], &summary["usage"]["unknown_tokens"]), (&2468.into(), &2.into()));
     let decided: Vec<_> = summary["decisions"].as_array().unwrap().iter().map(|asked| asked["answer"].clone()).collect();
     assert_eq!(decided, ["Leave them out", "Again", "Fine"]);
     assert_eq!(summary["decisions"][1]["by"]["name"], user());
@@ -85,7 +85,7 @@ fn a_summary_says_what_was_done_decided_produced_left_out_and_used() {
     assert_eq!(summary["gap_checks"][1]["status"], "complete");
     let waited: u64 = summary["decisions"].as_array().unwrap().iter().map(|asked| asked["waited_ms"].as_u64().unwrap()).sum();
     assert_eq!(summary["waited_ms"], waited, "nothing else was under way");
-    assert!(summary["took_ms"].as_u64() >= summary["waited_ms"].as_u64());
+    assert!(summary["duration_ms"].as_u64() >= summary["waited_ms"].as_u64());
 
     let text = project.run(&["summary", "login"]).stdout;
     for part in [
@@ -111,7 +111,7 @@ fn a_summary_says_what_was_done_decided_produced_left_out_and_used() {
 }
 
 #[test]
-fn a_summary_of_a_run_that_waits_says_what_it_waits_for_and_gives_no_end() {
+fn a_summary_of_a_waiting_run_names_what_it_waits_for_and_has_no_end_time() {
     let project = project();
     assert_eq!(project.run(&["run", "flow.yaml", "login"]).code, Some(3));
     let summary = project.json(0, &["summary", "login", "--json"]);

@@ -223,7 +223,7 @@ fn everywhere(project: &Project, terminal: Vec<u8>, arguments: Vec<(String, Vec<
 }
 
 #[test]
-fn a_secret_is_nowhere_to_be_found_and_what_is_no_secret_is_found_everywhere() {
+fn secrets_appear_nowhere_and_a_control_value_appears_everywhere() {
     let project = project();
     let stop = Arc::new(AtomicBool::new(false));
     let sampler = sample(&project, &stop);
@@ -256,7 +256,7 @@ fn a_secret_is_nowhere_to_be_found_and_what_is_no_secret_is_found_everywhere() {
 }
 
 #[test]
-fn an_earlier_value_of_a_secret_that_changes_stays_masked() {
+fn an_earlier_value_of_a_changed_secret_stays_masked() {
     let flow = r#"
 name: rotating
 secrets: { TOKEN: { command: 'n=$(cat n); echo $((n + 1)) > n; echo "rotating-value-$n-end"' } }

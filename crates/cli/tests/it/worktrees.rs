@@ -48,7 +48,7 @@ fn branches(project: &Project) -> String {
 }
 
 #[test]
-fn a_worktree_without_work_is_removed_with_its_branch_when_the_run_ends_well() {
+fn a_worktree_without_changes_is_removed_with_its_branch_when_the_run_succeeds() {
     let (project, run) = waiting(&flow("test -f code.txt"));
     assert!(project.path(&folder(&run)).join("code.txt").is_file(), "it is kept while the run waits");
     let view = project.status(&run);
@@ -58,7 +58,7 @@ fn a_worktree_without_work_is_removed_with_its_branch_when_the_run_ends_well() {
     assert!(project.path(&folder(&run)).is_dir(), "a run that is not over keeps its worktree: {gone:?}");
     let refused = project.run(&["worktrees", "remove", &run]);
     assert_eq!(refused.code, Some(3), "{refused:?}");
-    assert!(refused.stderr.contains("error[run-not-over]"), "{refused:?}");
+    assert!(refused.stderr.contains("error[run-not-ended]"), "{refused:?}");
     let done = project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(!done.stderr.contains("worktree"), "{done:?}");
@@ -68,13 +68,13 @@ fn a_worktree_without_work_is_removed_with_its_branch_when_the_run_ends_well() {
 }
 
 #[test]
-fn work_is_kept_told_and_merged() {
+fn a_worktree_with_changes_is_kept_reported_and_merged() {
     let (project, run) = waiting(&flow(COMMITS));
     let done = project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]);
-    let told = format!("worktree {} on branch lockgate/{run}: 2 commits", folder(&run));
-    assert!(done.stderr.contains(&told), "{done:?}");
+    let reported = format!("worktree {} on branch lockgate/{run}: 2 commits", folder(&run));
+    assert!(done.stderr.contains(&reported), "{done:?}");
     assert!(done.stderr.contains(&format!("lockgate worktrees merge {run}")), "{done:?}");
-    assert!(project.run(&["status", &run]).stdout.contains(&told));
+    assert!(project.run(&["status", &run]).stdout.contains(&reported));
     assert!(project.run(&["summary", &run]).stdout.contains("## Worktrees\n\n- .lockgate/worktrees/"));
     assert!(project.run(&["worktrees"]).stdout.contains("2 commits"));
     let kept = project.run(&["gc"]);
@@ -103,7 +103,7 @@ fn work_is_kept_told_and_merged() {
 }
 
 #[test]
-fn a_conflict_is_taken_back_and_names_the_files() {
+fn a_merge_conflict_is_aborted_and_names_the_files() {
     let (project, run) = waiting(&flow(COMMITS));
     assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]).code, Some(0));
     project.write("code.txt", "other\n");
@@ -122,7 +122,7 @@ fn a_conflict_is_taken_back_and_names_the_files() {
 }
 
 #[test]
-fn a_task_works_on_a_branch_off_that_of_its_run_and_is_named_by_its_address() {
+fn a_task_worktree_branches_off_the_run_branch_and_is_named_by_its_address() {
     let own = "name: trees\nworktree: true\nvars: { parts: [a/b, c] }\nphases:\n  - id: work\n    tasks:\n      \
         - { id: first, run: 'echo run >> code.txt; git commit -qam run' }\n      \
         - { id: own, needs: [first], worktree: true, run: 'echo own > own.txt; git add own.txt; git commit -qm own' }\n      \
@@ -132,17 +132,17 @@ fn a_task_works_on_a_branch_off_that_of_its_run_and_is_named_by_its_address() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let run = project.newest();
     let trees = project.json(0, &["worktrees", &run, "--json"]);
-    let told: Vec<_> = trees.as_array().unwrap().iter().map(|tree| (tree["task"].clone(), tree["commits"].clone())).collect();
+    let reported: Vec<_> = trees.as_array().unwrap().iter().map(|tree| (tree["task"].clone(), tree["commits"].clone())).collect();
     let (each, one) = (|item: &str| format!("work/each[{item}]").into(), 1);
     assert_eq!(
-        told,
+        reported,
         [(serde_json::Value::Null, one.into()), (each("a_b"), 0.into()), (each("c"), 0.into()), ("work/own".into(), one.into())],
         "{trees:#}"
     );
     assert_eq!(trees[1]["uncommitted"], 1, "{trees:#}");
     let unknown = project.run(&["worktrees", "merge", &run, "nobody"]);
     assert_eq!(unknown.code, Some(4), "{unknown:?}");
-    assert!(unknown.stderr.contains("error[no-such-worktree]") && unknown.stderr.contains("of work/own"), "{unknown:?}");
+    assert!(unknown.stderr.contains("error[worktree-not-found]") && unknown.stderr.contains("of work/own"), "{unknown:?}");
     assert_eq!(project.run(&["worktrees", "remove", &run, "work/each[a/b]", "--force"]).code, Some(0));
     assert_eq!(project.run(&["worktrees", "remove", &run, "each[c]", "--force"]).code, Some(0));
     assert_eq!(project.run(&["worktrees", "merge", &run, "own"]).code, Some(0));
@@ -155,7 +155,7 @@ fn a_task_works_on_a_branch_off_that_of_its_run_and_is_named_by_its_address() {
 }
 
 #[test]
-fn what_was_committed_beside_the_branch_counts_as_work_too() {
+fn commits_on_a_detached_head_also_keep_the_worktree() {
     let (project, run) = waiting(&flow("git checkout --quiet --detach; echo x > x; git add x; git commit -qm x"));
     assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]).code, Some(0));
     assert_eq!(project.json(0, &["worktrees", &run, "--json"])[0]["commits"], 1);
@@ -177,7 +177,7 @@ fn a_task_may_neither_merge_nor_remove_a_worktree() {
 }
 
 #[test]
-fn a_run_in_the_background_tidies_up_after_itself() {
+fn a_background_run_removes_its_worktrees() {
     let project = project(&flow("true").replace("    checkpoint: { prompt: Good? }\n", ""));
     assert_eq!(project.run(&["run", "flow.yaml", "trees", "--detach"]).code, Some(0));
     assert_eq!(project.run(&["wait", "trees"]).code, Some(0));
@@ -185,7 +185,7 @@ fn a_run_in_the_background_tidies_up_after_itself() {
 }
 
 #[test]
-fn a_folder_that_git_has_forgotten_may_hold_anything_and_stays() {
+fn a_directory_unknown_to_git_is_kept() {
     let (project, run) = waiting(&flow("true"));
     std::fs::remove_file(project.path(&folder(&run)).join(".git")).unwrap();
     assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]).code, Some(0));
@@ -200,7 +200,7 @@ fn a_folder_that_git_has_forgotten_may_hold_anything_and_stays() {
 }
 
 #[test]
-fn a_checkpoint_shows_what_the_run_changed_and_is_bound_to_it() {
+fn a_checkpoint_shows_the_changes_of_the_run_and_is_bound_to_them() {
     let flow = "name: trees\nworktree: true\nphases:\n  - id: work\n    tasks: [{ id: change, run: echo second >> code.txt }]\n    \
          checkpoint: { prompt: Good?, show_files: [code.txt] }\n";
     let (project, run) = waiting(flow);
@@ -215,7 +215,7 @@ fn a_checkpoint_shows_what_the_run_changed_and_is_bound_to_it() {
 }
 
 #[test]
-fn what_a_task_is_done_for_is_looked_at_where_it_works() {
+fn until_commands_run_in_the_worktree() {
     let flow = "name: trees\nworktree: true\nphases:\n  - id: work\n    tasks:\n      \
          - { id: make, run: echo x >> made.txt, until: { run: test $(wc -l < made.txt) -ge 2, limit: 3 } }\n    checkpoint: { prompt: Good? }\n";
     let (project, run) = waiting(flow);
@@ -223,7 +223,7 @@ fn what_a_task_is_done_for_is_looked_at_where_it_works() {
 }
 
 #[test]
-fn a_commit_of_the_first_task_is_made_in_its_worktree_and_not_in_the_root() {
+fn the_first_task_commits_in_its_worktree_and_not_in_the_root() {
     let flow = "name: trees\nworktree: true\nphases:\n  - id: work\n    tasks:\n      \
          - { id: change, commit: true, run: 'echo mine > mine.txt; echo theirs > \"$(git rev-parse --git-common-dir)/../theirs.txt\"' }\n    \
          checkpoint: { prompt: Good? }\n";
@@ -282,14 +282,14 @@ fn without_a_task_only_the_worktree_of_the_run_is_merged_or_removed() {
     for arguments in [&["worktrees", "remove", &run, "--force"][..], &["worktrees", "merge", &run]] {
         let refused = project.run(arguments);
         assert_eq!(refused.code, Some(4), "{refused:?}");
-        assert!(refused.stderr.contains("error[no-such-worktree]") && refused.stderr.contains("of work/own"), "{refused:?}");
+        assert!(refused.stderr.contains("error[worktree-not-found]") && refused.stderr.contains("of work/own"), "{refused:?}");
     }
     assert_eq!(project.json(0, &["worktrees", &run, "--json"])[0]["commits"], 1);
     assert_eq!(git(&project, "", &["log", "--format=%s", "main"]), "first\n");
 }
 
 #[test]
-fn a_failing_hook_is_named_with_its_complaint_and_runs_again() {
+fn a_failing_hook_is_reported_with_its_output_and_reruns() {
     const HOOK: &str = ".git/hooks/post-checkout";
     let project = project(&flow("test -f prepared"));
     project.script(HOOK, "echo the license server is unreachable >&2\necho ask Ada >&2\nexit 3");
@@ -333,7 +333,7 @@ fn is_made_again_after_a_kill(prepare: impl FnOnce(&Project, &str)) {
 }
 
 #[test]
-fn a_worktree_whose_checkout_was_cut_off_is_made_again() {
+fn a_worktree_with_an_interrupted_checkout_is_recreated() {
     is_made_again_after_a_kill(|project, slow| {
         project.write(".gitattributes", "*.txt filter=slow\n");
         project.script(".lockgate/smudge", &format!("{slow}\ncat"));
@@ -343,7 +343,7 @@ fn a_worktree_whose_checkout_was_cut_off_is_made_again() {
 }
 
 #[test]
-fn a_worktree_whose_hook_was_cut_off_is_made_again() {
+fn a_worktree_with_an_interrupted_hook_is_recreated() {
     is_made_again_after_a_kill(|project, slow| {
         std::fs::remove_file(project.path("prepared")).unwrap();
         project.write(".gitignore", ".lockgate/\nprepared\n");
@@ -352,7 +352,7 @@ fn a_worktree_whose_hook_was_cut_off_is_made_again() {
 }
 
 #[test]
-fn an_interrupt_while_git_creates_worktrees_ends_git_and_starts_no_more() {
+fn an_interrupt_while_git_creates_worktrees_stops_git_and_creates_no_more() {
     let flow = "name: trees\nphases:\n  - id: base\n    tasks:\n      \
          - { id: each, for_each: [a, b, c], worktree: true, run: 'test -f prepared' }\n";
     let project = project(flow);
@@ -399,7 +399,7 @@ fn a_fork_starts_from_the_work_of_the_run_that_it_continues() {
 }
 
 #[test]
-fn what_the_environment_says_of_another_repository_reaches_no_task() {
+fn git_environment_variables_do_not_reach_tasks() {
     let flow = "name: trees\nworktree: true\nphases:\n  - id: base\n    tasks:\n      \
          - { id: base, run: 'echo base > base.txt; git add -A; git commit -qm task' }\n";
     let project = project(flow);
@@ -416,7 +416,7 @@ fn what_the_environment_says_of_another_repository_reaches_no_task() {
 }
 
 #[test]
-fn commits_on_no_branch_are_not_reported_as_merged() {
+fn commits_on_a_detached_head_are_not_reported_as_merged() {
     let flow = "name: trees\nworktree: true\nphases:\n  - id: base\n    tasks:\n      \
          - { id: base, run: 'git checkout -q --detach; echo base > base.txt; git add base.txt; git commit -qm base' }\n";
     let project = project(flow);

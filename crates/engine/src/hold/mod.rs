@@ -1,22 +1,22 @@
 //! Holds: questions of a run that wait for an answer, and what an answer does.
 
-mod asked;
-mod choice;
+mod options;
+mod question;
 
 #[cfg(test)]
 mod tests;
 
-pub use asked::{Asked, Authentication, Topic, offered_text};
-pub(crate) use choice::plain_words;
-pub use choice::{
+pub(crate) use options::plain_words;
+pub use options::{
     Action, Choice, action_options, authentication_options, budget_options, commit_options, decision_options, gap_options,
     gate_options, handover_options, task_options, verify_options,
 };
+pub use question::{Authentication, HoldQuestion, Topic, offered_text};
 
 use crate::digest::Digest;
 use crate::id::{HoldId, OptionId, PhaseId, TaskKey, TimerId};
 use crate::run::command::Actor;
-use crate::run::index::Vocabulary;
+use crate::run::index::NamedVariants;
 use crate::spec::workflow::{Check, OnDeadline, Question};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ pub struct Hold {
     /// What else must be said with it: errors, warnings, what changed.
     pub notes: Vec<String>,
     /// The files that the answer is about, as they were when it was opened or reopened.
-    pub files: Vec<ShownFile>,
+    pub files: Vec<PresentedFile>,
     /// What may be answered.
     pub options: Vec<Choice>,
     /// Whether the run waits for it.
@@ -54,7 +54,7 @@ pub struct Hold {
     pub since: Timestamp,
     /// What is asked, where that is more than the prompt.
     #[serde(default)]
-    pub asked: Option<Box<Asked>>,
+    pub asked: Option<Box<HoldQuestion>>,
     /// What is so only where a hold does more than wait for a person.
     #[serde(default)]
     pub terms: Terms,
@@ -80,7 +80,7 @@ pub struct Terms {
     pub remind: Option<Remind>,
     /// Whether nothing but a person's answer counts.
     #[serde(default)]
-    pub only_person: bool,
+    pub person_only: bool,
 }
 
 /// Until when a hold waits.
@@ -163,7 +163,7 @@ impl HoldKind {
     }
 
     /// Whether a workflow or an agent put the question; else it came up by itself.
-    pub fn is_put(self) -> bool {
+    pub fn is_declared(self) -> bool {
         match self {
             Self::Checkpoint | Self::Verify | Self::Decision | Self::Action => true,
             Self::Interrupted | Self::Failed | Self::Gaps | Self::Budget | Self::Authentication | Self::Handover => false,
@@ -255,7 +255,7 @@ impl Scope {
     }
 }
 
-impl Vocabulary for HoldKind {
+impl NamedVariants for HoldKind {
     const ALL: &'static [Self] = &[
         Self::Checkpoint,
         Self::Interrupted,
@@ -315,7 +315,7 @@ pub struct Answer {
 
 /// A file that a decision is about, as it was at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ShownFile {
+pub struct PresentedFile {
     /// Relative to the root, as people would name it.
     pub path: String,
     /// What was there.
@@ -337,14 +337,14 @@ pub struct SymbolicLink {
     pub target: String,
 }
 
-impl ShownFile {
+impl PresentedFile {
     /// Something under a path that no symbolic link leads to, with its bytes kept.
     pub fn new(path: &str, seen: Seen) -> Self {
         Self { path: path.to_owned(), seen, not_kept: None, links: Vec::new() }
     }
 
     /// Whether what was approved there is still there.
-    pub fn is_as(&self, then: &Self) -> bool {
+    pub fn is_unchanged_from(&self, then: &Self) -> bool {
         self.path == then.path && self.seen == then.seen && self.links == then.links
     }
 }
@@ -397,7 +397,7 @@ impl Seen {
 
 impl Hold {
     /// Whether a selector means this hold: its id, its phase (a declared checkpoint), or the address of its task or gate.
-    pub fn is_meant_by(&self, selector: &str) -> bool {
+    pub fn is_selected_by(&self, selector: &str) -> bool {
         if self.id.as_str() == selector {
             return true;
         }
@@ -417,24 +417,24 @@ impl Hold {
 
     /// Whether something must succeed before its answer is believed.
     pub fn needs_check(&self) -> bool {
-        let goes_on = self.chosen().is_some_and(|choice| matches!(choice.action, Action::Continue | Action::Rerun));
-        goes_on && self.terms.check.is_some() && !self.terms.checked
+        let continues = self.chosen().is_some_and(|choice| matches!(choice.action, Action::Continue | Action::Rerun));
+        continues && self.terms.check.is_some() && !self.terms.checked
     }
 
     /// Whether a person verified something and found issues.
     pub fn found_issues(&self) -> bool {
-        self.kind == HoldKind::Verify && self.chosen().is_some_and(|choice| choice.needs_words)
+        self.kind == HoldKind::Verify && self.chosen().is_some_and(|choice| choice.requires_feedback)
     }
 
     /// What stops a run at any hold where none of the options does.
     pub fn stop_choice() -> &'static Choice {
-        &choice::STOP
+        &options::STOP
     }
 
     /// What stops the run here, where none of the options does. It is apart from them and has no number.
     pub fn stop(&self) -> Option<&Choice> {
         let stop = Self::stop_choice();
-        let offered = self.options.iter().any(|choice| choice.action == Action::Abort || choice.is_called(stop.id.as_str()));
+        let offered = self.options.iter().any(|choice| choice.action == Action::Abort || choice.has_id(stop.id.as_str()));
         (!offered).then_some(stop)
     }
 
@@ -457,9 +457,9 @@ impl Hold {
     /// The option that somebody means: by its id, its label or another word for it, or its number. What only resembles them is none.
     pub fn option(&self, named: &str) -> Option<&Choice> {
         let named = named.trim();
-        let by_id = || self.options.iter().find(|choice| choice.is_called(named));
+        let by_id = || self.options.iter().find(|choice| choice.has_id(named));
         let by_number = || named.parse::<usize>().ok().and_then(|number| self.options.get(number.checked_sub(1)?));
-        let by_words = || self.options.iter().chain(self.stop()).find(|choice| choice.is_meant_by(named));
+        let by_words = || self.options.iter().chain(self.stop()).find(|choice| choice.is_selected_by(named));
         by_id().or_else(by_number).or_else(by_words)
     }
 }

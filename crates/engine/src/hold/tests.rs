@@ -45,7 +45,7 @@ fn task(phase: &str, task: &str) -> TaskKey {
 }
 
 #[test]
-fn a_selector_means_a_hold_by_its_id_or_by_what_it_is_about() {
+fn a_selector_matches_a_hold_by_id_or_by_subject() {
     let (phase, gate) = (PhaseId::from("build"), GateId::from("lint"));
     let scopes = [
         (Scope::Run, None, None),
@@ -57,10 +57,10 @@ fn a_selector_means_a_hold_by_its_id_or_by_what_it_is_about() {
     for (scope, meant, also) in scopes {
         assert_eq!(scope.phase().map(PhaseId::as_str), meant.map(|_| "build"));
         let hold = Hold { scope, ..hold(HoldKind::Failed, task_options(), None) };
-        assert!(hold.is_meant_by("hold0000") && !hold.is_meant_by("hold") && !hold.is_meant_by("elsewhere"));
+        assert!(hold.is_selected_by("hold0000") && !hold.is_selected_by("hold") && !hold.is_selected_by("elsewhere"));
         for selector in ["build", "build/a", "build/b", "build/lint", "build/gap_check"] {
             let expected = Some(selector) == meant || Some(selector) == also;
-            assert_eq!(hold.is_meant_by(selector), expected, "{selector}: {:?}", hold.scope);
+            assert_eq!(hold.is_selected_by(selector), expected, "{selector}: {:?}", hold.scope);
         }
         let addresses = hold.scope.addresses();
         assert_eq!(addresses.last().map(String::as_str), meant.filter(|meant| meant.contains('/')));
@@ -68,7 +68,7 @@ fn a_selector_means_a_hold_by_its_id_or_by_what_it_is_about() {
 }
 
 #[test]
-fn a_deadline_escalates_only_once_it_has_passed_and_only_where_that_was_asked_for() {
+fn a_deadline_escalates_only_after_it_passed_and_only_if_configured() {
     let due = |then, over| {
         let deadline = Due { timer: TimerId::from("timer000"), at: Timestamp::from_millis(1), then, over };
         let terms = Terms { deadline: Some(deadline), ..Terms::default() };
@@ -81,7 +81,7 @@ fn a_deadline_escalates_only_once_it_has_passed_and_only_where_that_was_asked_fo
 }
 
 #[test]
-fn a_check_is_due_for_an_answer_that_continues_and_only_once() {
+fn only_a_continuing_answer_is_checked_and_only_once() {
     let check = Check { run: "true".into(), timeout: Some(Duration::from_secs(1)), told: None };
     let terms = Terms { check: Some(check), ..Terms::default() };
     let with = |options: Vec<Choice>, chosen: Option<&str>, terms: &Terms| {
@@ -97,7 +97,7 @@ fn a_check_is_due_for_an_answer_that_continues_and_only_once() {
 }
 
 #[test]
-fn issues_are_found_where_a_person_verified_and_reported_some() {
+fn issues_come_from_a_verification_that_reported_some() {
     let options = || verify_options(Action::Fail, None);
     assert!(hold(HoldKind::Verify, options(), Some("issues")).found_issues());
     assert!(!hold(HoldKind::Verify, options(), Some("approved")).found_issues());
@@ -119,7 +119,7 @@ fn an_option_is_found_by_id_before_number_and_number_before_label() {
 }
 
 #[test]
-fn only_what_lets_the_run_pass_is_bound_to_what_was_shown() {
+fn only_continuing_options_are_bound_to_the_shown_files() {
     let phase = PhaseId::from("a");
     let all = [
         (Action::Continue, true),
@@ -134,18 +134,18 @@ fn only_what_lets_the_run_pass_is_bound_to_what_was_shown() {
     ];
     let words: std::collections::BTreeSet<&str> = all.iter().map(|(action, _)| action.word()).collect();
     assert_eq!(words.len(), all.len(), "each has a word of its own");
-    for (action, goes_on) in all {
-        assert_eq!(action.goes_on(), goes_on, "{action:?}");
+    for (action, continues) in all {
+        assert_eq!(action.continues(), continues, "{action:?}");
         assert!(!action.word().is_empty());
     }
 }
 
 #[test]
-fn each_kind_and_each_state_has_a_word_and_questions_are_put() {
+fn each_kind_and_state_has_a_name_and_questions_are_asked() {
     let put = [HoldKind::Checkpoint, HoldKind::Verify, HoldKind::Decision, HoldKind::Action];
     let came_up =
         [HoldKind::Interrupted, HoldKind::Failed, HoldKind::Gaps, HoldKind::Budget, HoldKind::Authentication, HoldKind::Handover];
-    assert!(put.iter().all(|kind| kind.is_put()) && !came_up.iter().any(|kind| kind.is_put()));
+    assert!(put.iter().all(|kind| kind.is_declared()) && !came_up.iter().any(|kind| kind.is_declared()));
     let words: Vec<&str> = put.iter().chain(&came_up).map(|kind| kind.word()).collect();
     let expected =
         ["checkpoint", "verify", "decision", "action", "interrupted", "failed", "gaps", "budget", "authentication", "handover"];
@@ -156,7 +156,7 @@ fn each_kind_and_each_state_has_a_word_and_questions_are_put() {
 }
 
 #[test]
-fn what_was_seen_has_a_digest_and_a_size_only_where_there_is_something() {
+fn an_observation_has_a_digest_and_size_only_if_the_file_exists() {
     let digest = Digest::of(b"x");
     let all = [
         (Seen::Absent, None, None),
@@ -170,20 +170,20 @@ fn what_was_seen_has_a_digest_and_a_size_only_where_there_is_something() {
 }
 
 #[test]
-fn options_do_what_they_say_and_ask_for_words_where_these_matter() {
+fn options_map_to_actions_and_require_feedback_where_it_matters() {
     let told = |options: Vec<Choice>| -> Vec<(String, &'static str, bool, bool)> {
-        let of = |choice: &Choice| (choice.id.to_string(), choice.action.word(), choice.with_feedback, choice.needs_words);
+        let of = |choice: &Choice| (choice.id.to_string(), choice.action.word(), choice.with_feedback, choice.requires_feedback);
         options.iter().map(of).collect()
     };
-    let row = |id: &str, word, with_feedback, needs_words| (id.to_owned(), word, with_feedback, needs_words);
+    let row = |id: &str, word, with_feedback, requires_feedback| (id.to_owned(), word, with_feedback, requires_feedback);
     let abort = || row("abort", "abort", false, false);
     let phase = PhaseId::from("a");
     assert_eq!(
         told(verify_options(Action::Fail, Some("ok"))),
         [row("approved", "continue", false, false), row("issues", "fail", true, true)]
     );
-    assert!(verify_options(Action::Fail, Some("ok"))[0].is_meant_by("OK"));
-    assert!(action_options(Some("sent"))[0].is_meant_by("sent"));
+    assert!(verify_options(Action::Fail, Some("ok"))[0].is_selected_by("OK"));
+    assert!(action_options(Some("sent"))[0].is_selected_by("sent"));
     assert_eq!(
         told(authentication_options()),
         [row("done", "rerun", false, false), row("failure", "fail", false, false), abort()]
@@ -218,8 +218,12 @@ fn handed_over(kind: HandoverKind, details: &str) -> Handover {
 }
 
 fn decision(ways: &[(&str, &str)]) -> Handover {
-    let way =
-        |(id, name): &(&str, &str)| question::Way { id: OptionId::from(*id), name: (*name).to_owned(), pros: None, cons: None };
+    let way = |(id, name): &(&str, &str)| question::DecisionOption {
+        id: OptionId::from(*id),
+        name: (*name).to_owned(),
+        pros: None,
+        cons: None,
+    };
     Handover { options: ways.iter().map(way).collect(), ..handed_over(HandoverKind::Decision, "Which?") }
 }
 
@@ -229,18 +233,18 @@ fn decided(ways: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_options_that_an_agent_lists_come_before_our_own() {
+fn options_listed_by_an_agent_come_before_built_in_ones() {
     let options = handover_options(&decision(&[("fast", "The quick one"), ("sure", "The sure one")]));
     let told: Vec<(&str, &str)> = options.iter().map(|choice| (choice.id.as_str(), choice.label.as_str())).collect();
     let expected = [("fast", "The quick one"), ("sure", "The sure one"), ("answer", "Answer in words"), ("abort", "Abort")];
     assert_eq!(told, expected);
-    assert!(options[0].action == Action::Rerun && !options[0].needs_words);
-    assert!(options[2].needs_words && options[2].with_feedback && options[2].action == Action::Rerun);
+    assert!(options[0].action == Action::Rerun && !options[0].requires_feedback);
+    assert!(options[2].requires_feedback && options[2].with_feedback && options[2].action == Action::Rerun);
     assert_eq!(options[3].action, Action::Abort);
 }
 
 #[test]
-fn an_option_of_an_agent_never_takes_the_place_of_ours() {
+fn an_agent_option_never_replaces_a_built_in_one() {
     let told = decided(&[("abort", "Leave it"), ("other", "Abort")]);
     assert_eq!(told[0], ("option-abort".to_owned(), "Leave it".to_owned()));
     assert_eq!(told[1], ("other".to_owned(), "Abort (option of the agent)".to_owned()));
@@ -252,10 +256,10 @@ fn an_option_of_an_agent_never_takes_the_place_of_ours() {
 }
 
 #[test]
-fn an_agent_that_asks_for_a_verification_or_an_action_gets_words_for_it() {
+fn an_agent_question_for_a_verification_or_action_gets_default_text() {
     let of = |kind| -> Vec<(String, bool)> {
         let options = handover_options(&handed_over(kind, ""));
-        options.iter().map(|choice| (choice.id.to_string(), choice.needs_words)).collect()
+        options.iter().map(|choice| (choice.id.to_string(), choice.requires_feedback)).collect()
     };
     let expected =
         |all: &[(&str, bool)]| -> Vec<(String, bool)> { all.iter().map(|(id, needs)| ((*id).to_owned(), *needs)).collect() };
@@ -263,12 +267,12 @@ fn an_agent_that_asks_for_a_verification_or_an_action_gets_words_for_it() {
     assert_eq!(of(HandoverKind::Action), expected(&[("done", false), ("abort", false)]));
 }
 
-fn asked(topic: Topic) -> Asked {
-    Asked { task: "Deploy".into(), done: 2, total: 8, topic, signal: None }
+fn asked(topic: Topic) -> HoldQuestion {
+    HoldQuestion { task: "Deploy".into(), done: 2, total: 8, topic, signal: None }
 }
 
 #[test]
-fn an_agent_that_counts_the_tasks_of_its_plan_is_shown_with_its_own_progress() {
+fn an_agent_that_reports_plan_progress_is_shown_with_it() {
     let counted = |done, total| {
         let handover = Handover { done, total, ..handed_over(HandoverKind::Verify, "Look at it.") };
         asked(Topic::Handover(Box::new(handover))).prompt()
@@ -278,7 +282,7 @@ fn an_agent_that_counts_the_tasks_of_its_plan_is_shown_with_its_own_progress() {
 }
 
 #[test]
-fn what_an_agent_waits_for_is_shown_where_it_says_so() {
+fn the_awaited_input_of_an_agent_is_shown_if_reported() {
     let details = |awaiting: &str| {
         let handover = Handover { awaiting: awaiting.into(), ..handed_over(HandoverKind::Action, " Log in. ") };
         asked(Topic::Handover(Box::new(handover))).details()
@@ -288,9 +292,9 @@ fn what_an_agent_waits_for_is_shown_where_it_says_so() {
 }
 
 #[test]
-fn each_question_says_what_a_person_has_to_give() {
-    use crate::spec::workflow::question::{Action, Decision, Verify, Way};
-    let way = |id: &str| Way { id: OptionId::from(id), name: id.to_uppercase(), pros: None, cons: None };
+fn each_question_states_the_expected_answer() {
+    use crate::spec::workflow::question::{Action, Decision, DecisionOption, Verify};
+    let way = |id: &str| DecisionOption { id: OptionId::from(id), name: id.to_uppercase(), pros: None, cons: None };
     let decision = Decision { question: "Which?".into(), context: None, options: vec![way("one"), way("two")] };
     let action = |needed: &str| Question::Action(Action { needed: needed.into(), ..Action::default() });
     let awaiting = |question: Question| asked(Topic::Question(question)).awaiting();
@@ -303,14 +307,14 @@ fn each_question_says_what_a_person_has_to_give() {
 }
 
 #[test]
-fn what_a_hold_offers_is_listed_with_what_speaks_for_and_against_it() {
+fn options_are_listed_with_their_pros_and_cons() {
     let fast = Choice { pros: Some("quick".into()), cons: Some("risky".into()), ..Choice::plain("a", "Fast", Action::Continue) };
     let listed = offered_text(&[fast, Choice::plain("b", "Sure", Action::Continue)]);
     assert_eq!(listed, "Options:\n1. a: Fast\n   Pros: quick\n   Cons: risky\n\n2. b: Sure\n");
 }
 
 #[test]
-fn only_repeating_a_phase_or_its_tasks_counts_as_running_it_again() {
+fn only_repeating_a_phase_or_its_tasks_counts_as_a_rerun() {
     let phase = PhaseId::from("a");
     assert!(Action::RepeatPhase(phase.clone()).repeats() && Action::Redo(Vec::new()).repeats());
     let others = [

@@ -11,7 +11,7 @@ pub struct Actor {
     /// What they are called. A name is for reading; people are told apart by `uid`.
     pub name: String,
     /// How they came. The stored key is older than the name.
-    #[serde(rename = "way")]
+    #[serde(rename = "channel")]
     pub channel: Channel,
     /// Whether a controlling terminal was there.
     pub terminal: bool,
@@ -114,9 +114,9 @@ pub enum Authority {
     /// The command came out of a task.
     InsideTask,
     /// An agent, a viewer, or Lockgate itself.
-    NotAPerson,
+    PersonRequired,
     /// A person without the terminal that the project requires.
-    NoTerminal,
+    TerminalRequired,
 }
 
 /// Who sends a command, and what they may do.
@@ -138,7 +138,7 @@ impl Caller {
 
     /// Lockgate itself, which decides nothing.
     pub fn driver() -> Self {
-        Self { actor: Actor::driver(), authority: Authority::NotAPerson }
+        Self { actor: Actor::driver(), authority: Authority::PersonRequired }
     }
 
     fn authority_of(actor: &Actor, rule: TerminalRule) -> Authority {
@@ -146,8 +146,8 @@ impl Caller {
             return Authority::InsideTask;
         }
         match (actor.credential, rule) {
-            (Credential::Agent | Credential::Viewer | Credential::System, _) => Authority::NotAPerson,
-            (Credential::Person | Credential::Admin, TerminalRule::Required) if !actor.terminal => Authority::NoTerminal,
+            (Credential::Agent | Credential::Viewer | Credential::System, _) => Authority::PersonRequired,
+            (Credential::Person | Credential::Admin, TerminalRule::Required) if !actor.terminal => Authority::TerminalRequired,
             (Credential::Person | Credential::Admin, TerminalRule::Required | TerminalRule::NotRequired) => Authority::Decides,
         }
     }
@@ -167,8 +167,8 @@ impl Caller {
         match self.authority {
             Authority::Decides => Ok(()),
             Authority::InsideTask => self.actor.outside_tasks(what),
-            Authority::NotAPerson => Err(Refusal::NotAPerson { what: what.to_owned(), actor: self.actor.clone() }),
-            Authority::NoTerminal => Err(Refusal::NoTerminal { what: what.to_owned() }),
+            Authority::PersonRequired => Err(Refusal::PersonRequired { what: what.to_owned(), actor: self.actor.clone() }),
+            Authority::TerminalRequired => Err(Refusal::TerminalRequired { what: what.to_owned() }),
         }
     }
 
@@ -196,18 +196,18 @@ mod tests {
             let at_terminal = Actor { credential, ..person() };
             let without = Actor { terminal: false, ..at_terminal.clone() };
             assert_eq!(authority(at_terminal, TerminalRule::Required), Authority::Decides);
-            assert_eq!(authority(without.clone(), TerminalRule::Required), Authority::NoTerminal);
+            assert_eq!(authority(without.clone(), TerminalRule::Required), Authority::TerminalRequired);
             assert_eq!(authority(without, TerminalRule::NotRequired), Authority::Decides);
         }
         for credential in [Credential::Agent, Credential::Viewer, Credential::System] {
             let actor = Actor { credential, ..person() };
-            assert_eq!(authority(actor, TerminalRule::NotRequired), Authority::NotAPerson, "{credential:?}");
+            assert_eq!(authority(actor, TerminalRule::NotRequired), Authority::PersonRequired, "{credential:?}");
         }
         assert_eq!(Caller::driver(), Caller::new(Actor::driver(), TerminalRule::NotRequired));
     }
 
     #[test]
-    fn a_person_inside_a_task_decides_nothing() {
+    fn a_person_inside_a_task_may_not_decide() {
         let inside = Actor { inside_task: Some("a/b".into()), ..person() };
         let caller = Caller::new(inside, TerminalRule::NotRequired);
         assert_eq!(caller.authority(), Authority::InsideTask);
@@ -218,7 +218,7 @@ mod tests {
     fn the_stored_form_of_an_actor_keeps_its_keys() {
         let stored = serde_json::to_string(&person()).unwrap();
         let expected =
-            r#"{"credential":"person","name":"lockgate","way":"driver","terminal":true,"inside_task":null,"uid":1000}"#;
+            r#"{"credential":"person","name":"lockgate","channel":"driver","terminal":true,"inside_task":null,"uid":1000}"#;
         assert_eq!(stored, expected);
         assert_eq!(serde_json::from_str::<Actor>(expected).unwrap(), person());
     }

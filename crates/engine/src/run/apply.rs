@@ -2,7 +2,7 @@
 
 mod holds;
 mod rework;
-mod work;
+mod tasks;
 
 pub(super) use holds::said;
 
@@ -14,10 +14,10 @@ use crate::run::command::Actor;
 use crate::run::event::{AttemptReason, ConditionOutcome, Created, Entry, Event, FailureKind, Origin};
 use crate::run::index::TimerKind;
 use crate::run::phase::PhaseRun;
-use crate::run::pipeline::{PipelineFact, PipelineRun};
+use crate::run::pipeline::{PipelineEvent, PipelineRun};
 use crate::run::state::{
-    End, EndedTask, GapRun, GapState, GateRun, GateState, GivenPreset, InARow, Listed, NewTimer, REFUSED_ATTEMPTS_KEPT, Run,
-    Sessions, Status, TaskState, Thought, Touched,
+    AgentQuery, ConsecutiveAutomatic, End, EndedTask, GapRun, GapState, GateRun, GateState, GivenPresetAnswer, Listed, NewTimer,
+    REFUSED_ATTEMPTS_KEPT, Run, Sessions, Status, TaskState, Touched,
 };
 use crate::spec::workflow::{GapAction, OnInterrupt, Workflow};
 use crate::time::Timestamp;
@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// An event that does not fit the state it is applied to: the history is not one that Lockgate wrote.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the history does not fit together: {0}")]
-pub struct Misfit(pub String);
+pub struct ApplyError(pub String);
 
 impl Run {
     /// The state after a run's first event.
@@ -54,7 +54,7 @@ impl Run {
             iteration_counts: BTreeMap::new(),
             skip_list: Vec::new(),
             feedback: None,
-            repeats_by_itself: 0,
+            repeats_by_failure: 0,
             automatic_repeats: BTreeMap::new(),
             subagents_spawned: 0,
             outputs: BTreeMap::new(),
@@ -76,7 +76,7 @@ impl Run {
             item_outputs: BTreeMap::new(),
             finalized: None,
             carry: Vec::new(),
-            automatic_in_a_row: InARow::default(),
+            consecutive_automatic: ConsecutiveAutomatic::default(),
             pipeline: None,
             phase_issues: 0,
             parent: None,
@@ -93,22 +93,22 @@ impl Run {
         run.touched.refers_to.extend(imported.map(|imported| imported.file.digest));
         run.touched.refers_to.push(created.definition);
         run.touched.refers_to.extend(created.files.iter().map(|file| file.digest));
-        run.touched.refers_to.extend(created.vars.values().filter_map(|datum| datum.stored()));
+        run.touched.refers_to.extend(created.vars.values().filter_map(|stored_value| stored_value.stored()));
         run
     }
 
     /// Folds one event into the state. The first event of a run is not applied but begins it, with [`Run::begin`].
-    pub fn apply(&mut self, entry: &Entry) -> Result<(), Misfit> {
+    pub fn apply(&mut self, entry: &Entry) -> Result<(), ApplyError> {
         let at = entry.at;
         if let Some(known) = &mut self.pipeline {
             known.happened(&entry.event, at, self.workflow.pipeline.as_deref());
         }
         match &entry.event {
-            Event::Created(_) => return Err(Misfit("a run is created twice".into())),
-            Event::PresetsGiven { presets } => {
+            Event::Created(_) => return Err(ApplyError("a run is created twice".into())),
+            Event::AnswersPreset { presets } => {
                 let actor = entry.actor.as_deref().cloned().unwrap_or_else(Actor::driver);
                 let given = presets.iter().cloned();
-                self.presets.extend(given.map(|preset| GivenPreset { preset, actor: actor.clone() }));
+                self.presets.extend(given.map(|preset| GivenPresetAnswer { preset, actor: actor.clone() }));
             }
             Event::Resumed { driver, detached } => {
                 self.detached = *detached;
@@ -122,11 +122,11 @@ impl Run {
             Event::TaskFinished { key, result, outputs, agent, .. } => {
                 self.agent_reported(key, agent.as_deref(), at)?;
                 self.task(key, at, |_| TaskState::Done)?;
-                self.gave(key, result.as_ref(), outputs, at);
+                self.record_result(key, result.as_ref(), outputs, at);
             }
             Event::TaskRepeated { key, result, outputs, agent, why, .. } => {
                 self.agent_reported(key, agent.as_deref(), at)?;
-                self.gave(key, result.as_ref(), outputs, at);
+                self.record_result(key, result.as_ref(), outputs, at);
                 self.task(key, at, |task| {
                     task.rounds = task.rounds.saturating_add(1);
                     task.previous = result.clone();
@@ -135,41 +135,41 @@ impl Run {
                     TaskState::Waiting
                 })?;
             }
-            Event::TaskSpread { key, tasks, .. } => self.spread(key, tasks, at)?,
+            Event::TaskFannedOut { key, tasks, .. } => self.fan_out(key, tasks, at)?,
             Event::TaskAdmitted { key } => self.task(key, at, |task| {
                 task.admitted = true;
                 TaskState::Waiting
             })?,
-            Event::TaskLeftOut { key, reason, failed } => {
-                let state = TaskState::LeftOut { reason: reason.clone(), failed: *failed };
+            Event::TaskOmitted { key, reason, failed } => {
+                let state = TaskState::Omitted { reason: reason.clone(), failed: *failed };
                 self.task(key, at, |_| state)?;
             }
             Event::FailureTolerated { key } => self.task(key, at, |task| match task.state.clone() {
                 TaskState::Failed(failure) => TaskState::Tolerated(failure),
                 other => other,
             })?,
-            Event::ThinkingBegan { thinker, prompt } => {
+            Event::AgentQueryStarted { requester, prompt } => {
                 self.touched.refers_to.extend(prompt.stored());
-                let thought = Thought { thinker: thinker.clone(), prompt: prompt.clone(), text: None };
-                self.phase_under_way()?.thoughts.push(thought);
+                let query = AgentQuery { requester: requester.clone(), prompt: prompt.clone(), text: None };
+                self.current_phase_mut()?.agent_queries.push(query);
             }
-            Event::Thought { thinker, text, agent } => {
+            Event::AgentQueryAnswered { requester, text, agent } => {
                 self.touched.refers_to.extend(text.stored());
-                let thoughts = &mut self.phase_under_way()?.thoughts;
-                let asked = thoughts.iter_mut().rfind(|thought| thought.thinker == *thinker && thought.text.is_none());
-                asked.ok_or_else(|| Misfit("nobody asked for this thought".into()))?.text = Some(text.clone());
+                let agent_queries = &mut self.current_phase_mut()?.agent_queries;
+                let asked = agent_queries.iter_mut().rfind(|query| query.requester == *requester && query.text.is_none());
+                asked.ok_or_else(|| ApplyError("nobody asked for this thought".into()))?.text = Some(text.clone());
                 if let Some(report) = agent {
-                    self.thought_about(thinker, report);
+                    self.record_query_usage(requester, report);
                 }
             }
             Event::GapsChecked(checked) => self.gaps_checked(checked, at)?,
             Event::GapsWaived { .. } => {
-                self.goes_on();
-                let gap = &mut self.phase_under_way()?.gap;
+                self.clear_failure();
+                let gap = &mut self.current_phase_mut()?.gap;
                 *gap = GapRun { state: GapState::Waived, hold: None };
             }
             Event::BudgetRaised { scope } => self.spent_mut(scope).raise(),
-            Event::TasksHeld { keys, hold } => self.held(keys, hold, at)?,
+            Event::TasksBlocked { keys, hold } => self.held(keys, hold, at)?,
             Event::Finalized { file } => {
                 if file.stored {
                     self.touched.refers_to.push(file.digest);
@@ -205,8 +205,8 @@ impl Run {
             Event::SessionNamed { key, session, dir, .. } => self.session_named(key, session, dir.clone()),
             Event::TaskInterrupted { key, .. } => self.task_interrupted(key, at)?,
             Event::TaskSkipped { key, .. } => {
-                self.goes_on();
-                self.awaits_nothing(key)?;
+                self.clear_failure();
+                self.clear_awaited(key)?;
                 self.task(key, at, |task| {
                     task.hold = None;
                     TaskState::Skipped
@@ -222,14 +222,14 @@ impl Run {
             Event::GatePassed { gate, .. } => self.gate(gate.as_str(), |_| GateState::Passed)?,
             Event::GateFailed { gate, failure, .. } => self.gate(gate.as_str(), |_| GateState::Failed(failure.clone()))?,
             Event::GateWaived { gate, .. } => {
-                self.goes_on();
+                self.clear_failure();
                 self.gate(gate.as_str(), |gate| {
                     gate.hold = None;
                     GateState::Waived
                 })?;
             }
             Event::ConditionEvaluated { phase, outcome, .. } => {
-                self.phase_under_way()?.checkpoint.condition = Some(outcome.clone());
+                self.current_phase_mut()?.checkpoint.condition = Some(outcome.clone());
                 if let ConditionOutcome::Error(error) = outcome {
                     self.warn(format!("the condition of the checkpoint of phase \"{phase}\" failed: {error}"));
                 }
@@ -246,8 +246,8 @@ impl Run {
             Event::HoldSettled { hold } => self.hold_settled(hold, at)?,
             Event::HoldVoided { hold, reason } => self.voided(hold, reason, at)?,
             Event::CheckPassed { hold } => self.hold(hold)?.terms.checked = true,
-            Event::RedoAsked { keys, by, issues, stale, after } => {
-                self.redo_asked(&Redo { keys, by, issues, stale, after }, at)?;
+            Event::ReworkRequested { keys, by, issues, stale, after } => {
+                self.rework_requested(&Redo { keys, by, issues, stale, after }, at)?;
             }
             Event::HandedOver { key, handover, agent, .. } => {
                 self.agent_reported(key, agent.as_deref(), at)?;
@@ -269,23 +269,23 @@ impl Run {
                 }
             }
             Event::PhaseCompleted { phase, .. } => {
-                let left = self.phase_under_way()?;
+                let left = self.current_phase_mut()?;
                 let (position, not_done) = (left.position + 1, left.not_done());
                 self.position = position;
                 self.current = None;
                 self.not_done.insert(phase.clone(), not_done);
                 self.not_done.retain(|_, tasks| !tasks.is_empty());
-                self.repeats_by_itself = 0;
+                self.repeats_by_failure = 0;
                 self.automatic_repeats.remove(phase);
                 self.gap_rounds = 0;
                 self.phase_issues = 0;
                 self.completed.push(phase.clone());
             }
-            Event::PhaseRepeated { target, feedback, by_itself, gaps, carry, restores, .. } => {
-                self.goes_on();
+            Event::PhaseRepeated { target, feedback, by_failure, gaps, carry, restores, .. } => {
+                self.clear_failure();
                 self.skip_list.retain(|skipped| !restores.contains(skipped));
                 self.carry = carry.iter().map(|task| self.as_it_ended(target, task)).collect();
-                self.phase_repeated(target, feedback.clone(), *by_itself, *gaps)?;
+                self.phase_repeated(target, feedback.clone(), *by_failure, *gaps)?;
             }
             Event::PhasesSkipListed { phases } => {
                 for phase in phases {
@@ -296,13 +296,13 @@ impl Run {
             }
             Event::Failed { message } => self.end = Some(End::Failed(message.clone())),
             Event::Aborted { .. } => {
-                self.timers_gone();
-                self.nothing_runs();
+                self.timers_removed();
+                self.interrupt_running();
                 self.end = Some(End::Aborted);
             }
             Event::Cancelled { .. } => {
-                self.timers_gone();
-                self.nothing_runs();
+                self.timers_removed();
+                self.interrupt_running();
                 self.end = Some(End::Cancelled);
             }
             Event::Completed => self.end = Some(End::Complete),
@@ -313,9 +313,9 @@ impl Run {
                     TaskState::Waiting
                 })?;
             }
-            Event::RetryAsked { key } => {
-                self.goes_on();
-                self.awaits_nothing(key)?;
+            Event::RetryRequested { key } => {
+                self.clear_failure();
+                self.clear_awaited(key)?;
                 self.task(key, at, |task| {
                     task.failures = 0;
                     task.hold = None;
@@ -328,28 +328,28 @@ impl Run {
                         | TaskState::Interrupted
                         | TaskState::Done
                         | TaskState::Skipped
-                        | TaskState::Spread
+                        | TaskState::FannedOut
                         | TaskState::Held
-                        | TaskState::LeftOut { .. } => task.next_reason,
+                        | TaskState::Omitted { .. } => task.next_reason,
                     };
                     TaskState::Waiting
                 })?;
             }
-            Event::Pipeline(fact) => {
-                if let PipelineFact::Reviewed(_) = &**fact {
-                    self.goes_on();
+            Event::Pipeline(pipeline_event) => {
+                if let PipelineEvent::Reviewed(_) = &**pipeline_event {
+                    self.clear_failure();
                 }
-                let known = self.pipeline.as_mut().ok_or_else(|| Misfit("the run is no pipeline".into()))?;
-                known.apply(fact);
-                if let PipelineFact::ArtifactsFound { key, missing, .. } = &**fact
+                let known = self.pipeline.as_mut().ok_or_else(|| ApplyError("the run is no pipeline".into()))?;
+                known.apply(pipeline_event);
+                if let PipelineEvent::ArtifactsFound { key, missing, .. } = &**pipeline_event
                     && !missing.is_empty()
                 {
                     self.warn(format!("{} was to leave behind what is not there: {}", key.task, missing.join(", ")));
                 }
             }
-            Event::GateRetryAsked { gate, .. } => {
-                self.goes_on();
-                self.gate_again(gate.as_str())?;
+            Event::GateRetryRequested { gate, .. } => {
+                self.clear_failure();
+                self.reset_gate(gate.as_str())?;
             }
         }
         if self.pipeline.is_some() {
@@ -359,21 +359,21 @@ impl Run {
     }
 
     /// A failure is no end once somebody has dealt with it.
-    fn goes_on(&mut self) {
+    fn clear_failure(&mut self) {
         if matches!(self.end, Some(End::Failed(_))) {
             self.end = None;
         }
     }
 
     /// What was under way when the run ended for good was ended with it.
-    fn nothing_runs(&mut self) {
+    fn interrupt_running(&mut self) {
         let Some(phase) = &mut self.current else { return };
         let running: Vec<usize> = phase.running().collect();
         running.into_iter().for_each(|index| phase.set(index, TaskState::Interrupted));
     }
 
     /// What was asked when the run was ended is asked again, since the answer that ended it no longer counts.
-    fn ask_anew(&mut self) {
+    fn reopen_questions(&mut self) {
         let Some(phase) = &mut self.current else { return };
         let is_open = |hold: &HoldId| self.holds.contains_key(hold);
         for index in 0..phase.tasks.len() {
@@ -394,10 +394,10 @@ impl Run {
         self.stopping = false;
         let had_failed = matches!(self.end, Some(End::Failed(_)));
         let had_ended = matches!(self.end, Some(End::Aborted | End::Cancelled));
-        self.goes_on();
+        self.clear_failure();
         if had_ended {
             self.end = None;
-            self.ask_anew();
+            self.reopen_questions();
         }
         if had_failed {
             self.phase_issues = 0;
@@ -407,7 +407,7 @@ impl Run {
         if phase.checkpoint.hold.as_ref().is_some_and(|hold| !self.holds.contains_key(hold)) {
             phase.checkpoint.hold = None;
         }
-        let failed: Vec<usize> = phase.troubled().collect();
+        let failed: Vec<usize> = phase.failed_or_interrupted().collect();
         for index in failed {
             let task = &mut phase.tasks[index];
             // What was cut off and counts as failed has not been dealt with yet, unless the run failed over it.
@@ -437,9 +437,15 @@ impl Run {
         }
     }
 
-    fn phase_started(&mut self, phase: &PhaseId, iteration: u32, feedback: Option<String>, at: Timestamp) -> Result<(), Misfit> {
+    fn phase_started(
+        &mut self,
+        phase: &PhaseId,
+        iteration: u32,
+        feedback: Option<String>,
+        at: Timestamp,
+    ) -> Result<(), ApplyError> {
         let workflow = self.workflow.clone();
-        let position = workflow.position(phase.as_str()).ok_or_else(|| Misfit(format!("there is no phase {phase}")))?;
+        let position = workflow.position(phase.as_str()).ok_or_else(|| ApplyError(format!("there is no phase {phase}")))?;
         self.position = position;
         self.feedback = None;
         self.iteration_counts.insert(phase.clone(), iteration);
@@ -449,14 +455,20 @@ impl Run {
         Ok(())
     }
 
-    fn phase_repeated(&mut self, target: &PhaseId, feedback: Option<String>, by_itself: bool, gaps: bool) -> Result<(), Misfit> {
+    fn phase_repeated(
+        &mut self,
+        target: &PhaseId,
+        feedback: Option<String>,
+        by_failure: bool,
+        gaps: bool,
+    ) -> Result<(), ApplyError> {
         let workflow = self.workflow.clone();
-        let position = workflow.position(target.as_str()).ok_or_else(|| Misfit(format!("there is no phase {target}")))?;
+        let position = workflow.position(target.as_str()).ok_or_else(|| ApplyError(format!("there is no phase {target}")))?;
         if !gaps {
             self.gap_rounds = 0;
-            self.repeats_by_itself = if by_itself { self.repeats_by_itself.saturating_add(1) } else { 0 };
+            self.repeats_by_failure = if by_failure { self.repeats_by_failure.saturating_add(1) } else { 0 };
         }
-        self.timers_gone();
+        self.timers_removed();
         self.position = position;
         self.current = None;
         self.feedback = feedback;
@@ -473,10 +485,10 @@ impl Run {
         EndedTask { task: task.clone(), state: state.cloned().unwrap_or(TaskState::Done) }
     }
 
-    fn task_interrupted(&mut self, key: &TaskKey, at: Timestamp) -> Result<(), Misfit> {
+    fn task_interrupted(&mut self, key: &TaskKey, at: Timestamp) -> Result<(), ApplyError> {
         let workflow = self.workflow.clone();
-        let phase = self.phase_under_way()?;
-        let index = phase.find(key).ok_or_else(|| Misfit(format!("there is no task {}", key.address())))?;
+        let phase = self.current_phase_mut()?;
+        let index = phase.find(key).ok_or_else(|| ApplyError(format!("there is no task {}", key.address())))?;
         let declared = phase.declared(&workflow.phases[phase.position], index);
         let on_interrupt = declared.map_or(OnInterrupt::Ask, |task| task.on_interrupt);
         if declared.and_then(|task| task.agent()).is_some() {
@@ -496,26 +508,26 @@ impl Run {
     }
 
     /// The phase is left, or the run ends: nothing waits for a next try any more.
-    fn timers_gone(&mut self) {
+    fn timers_removed(&mut self) {
         let Some(phase) = &self.current else { return };
         let timers = phase.running().filter_map(|index| phase.tasks[index].state.next_try()).map(|(timer, _)| timer.clone());
-        self.touched.timers_gone.extend(timers);
+        self.touched.timers_removed.extend(timers);
     }
 
-    fn phase_under_way(&mut self) -> Result<&mut PhaseRun, Misfit> {
-        self.current.as_mut().ok_or_else(|| Misfit("no phase is under way".into()))
+    fn current_phase_mut(&mut self) -> Result<&mut PhaseRun, ApplyError> {
+        self.current.as_mut().ok_or_else(|| ApplyError("no phase is under way".into()))
     }
 
-    fn gate(&mut self, gate: &str, change: impl FnOnce(&mut GateRun) -> GateState) -> Result<(), Misfit> {
-        let phase = self.phase_under_way()?;
+    fn gate(&mut self, gate: &str, change: impl FnOnce(&mut GateRun) -> GateState) -> Result<(), ApplyError> {
+        let phase = self.current_phase_mut()?;
         let index = phase.gates.iter().position(|candidate| candidate.gate.as_str() == gate);
-        let index = index.ok_or_else(|| Misfit(format!("there is no gate {gate}")))?;
+        let index = index.ok_or_else(|| ApplyError(format!("there is no gate {gate}")))?;
         let state = change(&mut phase.gates[index]);
         phase.set_gate(index, state);
         Ok(())
     }
 
-    fn gate_again(&mut self, gate: &str) -> Result<(), Misfit> {
+    fn reset_gate(&mut self, gate: &str) -> Result<(), ApplyError> {
         self.gate(gate, |gate| {
             gate.hold = None;
             GateState::Waiting
@@ -527,16 +539,16 @@ impl Run {
         key: &TaskKey,
         at: Timestamp,
         change: impl FnOnce(&mut crate::run::phase::TaskRun) -> TaskState,
-    ) -> Result<(), Misfit> {
-        let phase = self.phase_under_way()?;
-        let index = phase.find(key).ok_or_else(|| Misfit(format!("there is no task {}", key.address())))?;
+    ) -> Result<(), ApplyError> {
+        let phase = self.current_phase_mut()?;
+        let index = phase.find(key).ok_or_else(|| ApplyError(format!("there is no task {}", key.address())))?;
         phase.tasks[index].since = Some(at);
         let timer = phase.tasks[index].state.next_try().map(|(timer, _)| timer.clone());
         let state = change(&mut phase.tasks[index]);
         // However a task leaves its backoff, nothing waits for the end of that any more.
         let timer = timer.filter(|timer| state.next_try().is_none_or(|(next, _)| next != timer));
         phase.set(index, state);
-        self.touched.timers_gone.extend(timer);
+        self.touched.timers_removed.extend(timer);
         Ok(())
     }
 }

@@ -2,16 +2,16 @@
 
 pub use crate::run::actor::{Actor, Authority, Caller, Channel, Credential, TerminalRule};
 
-use crate::datum::Datum;
 use crate::digest::Digest;
-use crate::hold::{Authentication, ShownFile};
+use crate::hold::{Authentication, PresentedFile};
 use crate::id::{CommandId, DriverId, GateId, HoldId, PhaseId, StepKey, TaskKey, TimerId};
 use crate::run::agent::AgentReport;
-use crate::run::event::{ConditionOutcome, Created, Failure, FrozenFile, OutputFile, Preset, RefusedAttempt, Thinker};
+use crate::run::event::{ConditionOutcome, Created, Failure, FrozenFile, OutputFile, PresetAnswer, RefusedAttempt, Requester};
 use crate::run::handover::Handover;
-use crate::run::pipeline::PipelineWish;
+use crate::run::pipeline::PipelineCommand;
 use crate::spec::subagent::Subagent;
 use crate::spec::workflow::{Check, GapAction, Question, Workflow};
+use crate::stored_value::StoredValue;
 use crate::time::Timestamp;
 use std::sync::Arc;
 
@@ -92,11 +92,11 @@ pub enum CommandKind {
         found: GapsFound,
     },
     /// An agent was asked what it thinks.
-    Thought {
+    AgentQueryAnswered {
         /// Whose script asked.
-        thinker: Thinker,
+        requester: Requester,
         /// What it said, as a JSON text; or why it said nothing.
-        text: Result<Datum, Failure>,
+        text: Result<StoredValue, Failure>,
         /// What the agent said about itself.
         agent: Option<Box<AgentReport>>,
     },
@@ -148,7 +148,7 @@ pub enum CommandKind {
         /// Its execution.
         iteration: u32,
         /// What is shown.
-        shown: Box<Showing>,
+        shown: Box<Presentation>,
     },
     /// What must succeed before an answer is believed was tried.
     Checked {
@@ -168,7 +168,7 @@ pub enum CommandKind {
         /// The revision that was answered.
         revision: u32,
         /// The files as they are now.
-        files: Vec<ShownFile>,
+        files: Vec<PresentedFile>,
         /// The differences, for people.
         differences: Vec<String>,
     },
@@ -178,7 +178,7 @@ pub enum CommandKind {
         timer: TimerId,
     },
     /// Whoever drives has seen what others recorded; what follows from it may begin.
-    Look,
+    Advance,
     /// An answer to a hold.
     Answer {
         /// The hold.
@@ -191,9 +191,9 @@ pub enum CommandKind {
         feedback: Option<String>,
     },
     /// Answers in advance.
-    GivePresets {
+    PresetAnswers {
         /// The answers, in order.
-        presets: Vec<Preset>,
+        presets: Vec<PresetAnswer>,
     },
     /// The process that drives is being stopped; what was under way has been ended.
     Interrupt {
@@ -224,7 +224,7 @@ pub enum CommandKind {
     /// Somebody tried what they may not do.
     RecordRefusal(RefusedAttempt),
     /// Something about a pipeline.
-    Pipeline(Box<PipelineWish>),
+    Pipeline(Box<PipelineCommand>),
 }
 
 /// Another answer in the place of one that no person gave.
@@ -244,7 +244,7 @@ pub struct Create {
     /// What is recorded of it.
     pub created: Created,
     /// Answers in advance.
-    pub presets: Vec<Preset>,
+    pub presets: Vec<PresetAnswer>,
 }
 
 /// How an attempt of a task ended.
@@ -253,7 +253,7 @@ pub enum TaskOutcome {
     /// Well.
     Finished {
         /// What a script returned.
-        result: Option<Datum>,
+        result: Option<StoredValue>,
         /// The files it left behind.
         outputs: Vec<OutputFile>,
     },
@@ -262,7 +262,7 @@ pub enum TaskOutcome {
     /// Well, and it is to be done once more.
     Again {
         /// What a script or agent returned.
-        result: Option<Datum>,
+        result: Option<StoredValue>,
         /// The files it left behind.
         outputs: Vec<OutputFile>,
         /// What is still wrong, where a command said so.
@@ -273,9 +273,9 @@ pub enum TaskOutcome {
     /// It becomes the tasks of these agents.
     Agents(Vec<Subagent>),
     /// Its script wants to know what an agent thinks of this, a JSON text; it is evaluated again with the answer.
-    Thinks(Datum),
+    QueriesAgent(StoredValue),
     /// It is a question, ready to be shown.
-    Asks(Box<Showing>),
+    Asks(Box<Presentation>),
     /// A login is missing.
     Unauthenticated {
         /// What is told about it.
@@ -291,13 +291,13 @@ pub enum TaskOutcome {
 
 /// A checkpoint, ready to be shown.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Showing {
+pub struct Presentation {
     /// The question in short, with values filled in.
     pub prompt: String,
     /// The question itself, with values filled in, where it is more than the prompt.
     pub question: Option<Question>,
     /// The files as they are now.
-    pub files: Vec<ShownFile>,
+    pub files: Vec<PresentedFile>,
     /// What else must be said.
     pub notes: Vec<String>,
     /// Whether the condition of the workflow's policy holds.
@@ -310,7 +310,7 @@ pub struct Item {
     /// What tells it apart from others; the same whenever the list is the same.
     pub key: String,
     /// The item itself.
-    pub value: Datum,
+    pub value: StoredValue,
 }
 
 /// What a gap check found.
@@ -339,5 +339,5 @@ pub enum GapsFound {
     /// It could not be found out.
     Error(String),
     /// The script wants to know what an agent thinks of this, a JSON text.
-    Thinks(Datum),
+    QueriesAgent(StoredValue),
 }

@@ -1,7 +1,7 @@
 //! Effects: what should be under way in the outside world. They are derived from the state, never stored.
 
 use crate::id::{GateId, HoldId, PhaseId, TaskKey, TimerId};
-use crate::run::event::Thinker;
+use crate::run::event::Requester;
 use crate::time::Timestamp;
 use std::time::Duration;
 
@@ -68,10 +68,10 @@ pub enum Effect {
         /// Which check it is, counted from 1.
         round: u32,
     },
-    /// Ask an agent what it thinks. Ends as `Thought`.
-    Think {
+    /// Ask an agent what it thinks. Ends as `AgentQueryAnswered`.
+    QueryAgent {
         /// Whose script asked.
-        thinker: Thinker,
+        requester: Requester,
         /// Which of its questions it is, counted from 1.
         number: u32,
     },
@@ -105,7 +105,7 @@ impl Effect {
             | Self::When { .. }
             | Self::Check { .. }
             | Self::Gaps { .. }
-            | Self::Think { .. }
+            | Self::QueryAgent { .. }
             | Self::Finalize => false,
         }
     }

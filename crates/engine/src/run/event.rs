@@ -2,24 +2,24 @@
 //!
 //! They are stored in a compact form where fields are told apart by their place: new fields go to the end and have a default.
 
-mod beginning;
-mod work;
+mod created;
+mod task;
 
-pub use beginning::{Created, Forked, FrozenFile, Origin, Preset, RunKind};
-pub use work::{
-    AttemptReason, ConditionOutcome, Failure, FailureKind, GapsChecked, OutputFile, PlannedTask, SessionStart, Thinker,
+pub use created::{Created, Forked, FrozenFile, Origin, PresetAnswer, RunKind};
+pub use task::{
+    AttemptReason, ConditionOutcome, Failure, FailureKind, GapsChecked, OutputFile, PlannedTask, Requester, SessionStart,
 };
 
-use crate::datum::Datum;
 use crate::digest::Digest;
-use crate::hold::{Answer, Asked, Choice, Due, HoldKind, Remind, Scope, ShownFile, Terms};
+use crate::hold::{Answer, Choice, Due, HoldKind, HoldQuestion, PresentedFile, Remind, Scope, Terms};
 use crate::id::{CommandId, DriverId, GateId, HoldId, OptionId, PhaseId, TaskId, TaskKey, TimerId};
 use crate::run::agent::AgentReport;
 use crate::run::budget::BudgetScope;
 use crate::run::command::Actor;
 use crate::run::handover::Handover;
-use crate::run::pipeline::PipelineFact;
+use crate::run::pipeline::PipelineEvent;
 use crate::spec::workflow::OnDeadline;
+use crate::stored_value::StoredValue;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -43,9 +43,9 @@ pub enum Event {
     /// The run began.
     Created(Box<Created>),
     /// Answers were given in advance.
-    PresetsGiven {
+    AnswersPreset {
         /// The answers, in order.
-        presets: Vec<Preset>,
+        presets: Vec<PresetAnswer>,
     },
     /// A process took the run over.
     Resumed {
@@ -102,7 +102,7 @@ pub enum Event {
         /// Which attempt.
         attempt: u32,
         /// What a script returned.
-        result: Option<Datum>,
+        result: Option<StoredValue>,
         /// The files it left behind.
         outputs: Vec<OutputFile>,
         /// What its agent said about itself.
@@ -239,7 +239,7 @@ pub enum Event {
         /// Its new revision.
         revision: u32,
         /// The files as they are now.
-        files: Vec<ShownFile>,
+        files: Vec<PresentedFile>,
         /// The differences, for people.
         differences: Vec<String>,
         /// Whether it waits again because its check failed, not because something changed.
@@ -282,7 +282,7 @@ pub enum Event {
         /// What was said with it.
         feedback: Option<String>,
         /// Whether a failure asked for it, not a person.
-        by_itself: bool,
+        by_failure: bool,
         /// Whether a gap check asked for it.
         #[serde(default)]
         gaps: bool,
@@ -331,12 +331,12 @@ pub enum Event {
         by_budget: bool,
     },
     /// A person asked for a new attempt of a task; a run that had failed goes on.
-    RetryAsked {
+    RetryRequested {
         /// Which task.
         key: TaskKey,
     },
     /// A person asked for a new attempt of a gate; a run that had failed goes on.
-    GateRetryAsked {
+    GateRetryRequested {
         /// The phase.
         phase: PhaseId,
         /// Its execution.
@@ -350,7 +350,7 @@ pub enum Event {
         key: TaskKey,
     },
     /// A task is not done, and the run goes on without it.
-    TaskLeftOut {
+    TaskOmitted {
         /// Which task.
         key: TaskKey,
         /// Why.
@@ -364,7 +364,7 @@ pub enum Event {
         key: TaskKey,
     },
     /// A task became several.
-    TaskSpread {
+    TaskFannedOut {
         /// Which task.
         key: TaskKey,
         /// Which attempt.
@@ -379,7 +379,7 @@ pub enum Event {
         /// Which attempt.
         attempt: u32,
         /// What a script or agent returned.
-        result: Option<Datum>,
+        result: Option<StoredValue>,
         /// The files it left behind.
         outputs: Vec<OutputFile>,
         /// What its agent said about itself.
@@ -389,18 +389,18 @@ pub enum Event {
         why: String,
     },
     /// A script wants to know what an agent thinks.
-    ThinkingBegan {
+    AgentQueryStarted {
         /// Whose script.
-        thinker: Thinker,
+        requester: Requester,
         /// What is asked, as a JSON text.
-        prompt: Datum,
+        prompt: StoredValue,
     },
     /// An agent said what it thinks.
-    Thought {
+    AgentQueryAnswered {
         /// Whose script asked.
-        thinker: Thinker,
+        requester: Requester,
         /// What it said, as a JSON text.
-        text: Datum,
+        text: StoredValue,
         /// What the agent said about itself.
         agent: Option<Box<AgentReport>>,
     },
@@ -419,7 +419,7 @@ pub enum Event {
         scope: BudgetScope,
     },
     /// Tasks wait for the answer to a question about a budget that others wait for already.
-    TasksHeld {
+    TasksBlocked {
         /// The tasks.
         keys: Vec<TaskKey>,
         /// The hold.
@@ -448,7 +448,7 @@ pub enum Event {
         hold: HoldId,
     },
     /// A person found issues: work is done again, and then they are asked again.
-    RedoAsked {
+    ReworkRequested {
         /// The tasks that are done again.
         keys: Vec<TaskKey>,
         /// The question.
@@ -501,7 +501,7 @@ pub enum Event {
         agent: Option<Box<AgentReport>>,
     },
     /// Something about a pipeline.
-    Pipeline(Box<PipelineFact>),
+    Pipeline(Box<PipelineEvent>),
 }
 
 /// A question that begins to wait.
@@ -516,7 +516,7 @@ pub struct HoldOpened {
     /// The question.
     pub prompt: String,
     /// The files that the answer is about.
-    pub files: Vec<ShownFile>,
+    pub files: Vec<PresentedFile>,
     /// What may be answered.
     pub options: Vec<Choice>,
     /// What else must be said with it.
@@ -527,7 +527,7 @@ pub struct HoldOpened {
     pub quorum: u32,
     /// What is asked, where that is more than the prompt.
     #[serde(default)]
-    pub asked: Option<Box<Asked>>,
+    pub asked: Option<Box<HoldQuestion>>,
     /// How it is checked, and what may answer it besides a person.
     #[serde(default)]
     pub terms: Terms,

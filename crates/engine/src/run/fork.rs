@@ -95,14 +95,15 @@ impl Run {
             gap_checks: base.gap_checks,
             spent: base.spent,
             sessions: base.sessions,
-            pipeline: base.pipeline.map(|known| Box::new(known.carried_on(at))),
-            automatic_in_a_row: base.automatic_in_a_row,
+            pipeline: base.pipeline.map(|known| Box::new(known.continued(at))),
+            consecutive_automatic: base.consecutive_automatic,
             ..begun
         };
-        let outputs = run.outputs.values().flat_map(BTreeMap::values).filter_map(|datum| datum.stored());
+        let outputs = run.outputs.values().flat_map(BTreeMap::values).filter_map(|stored_value| stored_value.stored());
         let items = run.item_outputs.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values);
         let files = run.deliverables.iter().filter(|known| known.file.stored).map(|known| known.file.digest);
-        let kept: Vec<Digest> = outputs.chain(items.filter_map(|datum| datum.stored())).chain(files).chain(state).collect();
+        let kept: Vec<Digest> =
+            outputs.chain(items.filter_map(|stored_value| stored_value.stored())).chain(files).chain(state).collect();
         run.touched.refers_to.extend(kept);
         run
     }

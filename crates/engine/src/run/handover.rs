@@ -1,6 +1,6 @@
 //! What an agent hands over when it reaches a checkpoint. Its text forms are no part of the engine.
 
-use crate::spec::workflow::question::Way;
+use crate::spec::workflow::question::DecisionOption;
 use serde::{Deserialize, Serialize};
 
 /// The kind of checkpoint that an agent reached.
@@ -75,5 +75,5 @@ pub struct Handover {
     /// The options of a decision, each with an id of its own. They repeat what the details say, so that nothing has to read that
     /// text again; empty where the agent asks for no decision or lists no options.
     #[serde(default)]
-    pub options: Vec<Way>,
+    pub options: Vec<DecisionOption>,
 }

@@ -1,11 +1,11 @@
 //! Between the state and its stored forms: sealing commits, reading them back, the folded state, the definition.
 
 use crate::digest::Digest;
-use crate::hold::{Choice, Hold, ShownFile};
+use crate::hold::{Choice, Hold, PresentedFile};
 use crate::id::{OptionId, PhaseId, TimerId};
-use crate::run::apply::Misfit;
-use crate::run::commit::{Commit, CommitError, Sealed};
+use crate::run::apply::ApplyError;
 use crate::run::event::{Created, Entry, Event, Origin};
+use crate::run::hash_chain::{Commit, CommitError, SealedCommit};
 use crate::run::index::{HoldRow, IndexRows, RunRow, TimerKind, TimerRow};
 use crate::run::state::{Listed, Run, Status};
 use crate::spec::workflow::{OnDeadline, Workflow};
@@ -27,7 +27,7 @@ pub enum HistoryError {
     Commit(#[from] CommitError),
     /// The events do not fit together.
     #[error(transparent)]
-    Misfit(#[from] Misfit),
+    ApplyError(#[from] ApplyError),
     /// The history does not begin as one must.
     #[error("the history does not begin with the run's creation")]
     NoBeginning,
@@ -48,7 +48,7 @@ pub enum HistoryError {
 }
 
 /// The event that a history begins with.
-pub fn created(first: &Sealed) -> Result<(Created, Timestamp), HistoryError> {
+pub fn created(first: &SealedCommit) -> Result<(Created, Timestamp), HistoryError> {
     match first.open()?.entries.into_iter().next() {
         Some(Entry { at, event: Event::Created(created), .. }) => Ok((*created, at)),
         Some(_) | None => Err(HistoryError::NoBeginning),
@@ -57,7 +57,7 @@ pub fn created(first: &Sealed) -> Result<(Created, Timestamp), HistoryError> {
 
 impl Run {
     /// Puts events that were already applied into a commit, with its stored form and the index rows that ride along.
-    pub fn seal(&mut self, entries: Vec<Entry>) -> (Commit, Sealed, IndexRows) {
+    pub fn seal(&mut self, entries: Vec<Entry>) -> (Commit, SealedCommit, IndexRows) {
         let commit = Commit { first_seq: self.next_seq, entries };
         let sealed = commit.seal(&self.id, self.version + 1, self.head);
         let rows = self.committed(&commit, &sealed);
@@ -65,12 +65,16 @@ impl Run {
     }
 
     /// The state after a history's first commit.
-    pub fn first(sealed: &Sealed, workflow: Arc<Workflow>) -> Result<(Self, IndexRows), HistoryError> {
+    pub fn first(sealed: &SealedCommit, workflow: Arc<Workflow>) -> Result<(Self, IndexRows), HistoryError> {
         Self::first_from(sealed, workflow, None)
     }
 
     /// The same where the run goes on from the state of another one.
-    pub fn first_from(sealed: &Sealed, workflow: Arc<Workflow>, base: Option<Self>) -> Result<(Self, IndexRows), HistoryError> {
+    pub fn first_from(
+        sealed: &SealedCommit,
+        workflow: Arc<Workflow>,
+        base: Option<Self>,
+    ) -> Result<(Self, IndexRows), HistoryError> {
         let (created, at) = created(sealed)?;
         let mut run = match (&created.origin, base) {
             (Origin::Forked(forked), None) => return Err(HistoryError::StateNeeded(forked.state)),
@@ -86,7 +90,7 @@ impl Run {
     }
 
     /// Folds a commit of the store into the state; gives the index rows that were stored with it.
-    pub fn apply_commit(&mut self, sealed: &Sealed) -> Result<IndexRows, HistoryError> {
+    pub fn apply_commit(&mut self, sealed: &SealedCommit) -> Result<IndexRows, HistoryError> {
         let commit = sealed.open()?;
         // Known before anything is applied, so that whoever reads can fetch it and begin again.
         if let Some(definition) = commit.entries.iter().find_map(|entry| self.lacks_definition(&entry.event)) {
@@ -104,7 +108,7 @@ impl Run {
         (!at_hand).then_some(*definition)
     }
 
-    fn committed(&mut self, commit: &Commit, sealed: &Sealed) -> IndexRows {
+    fn committed(&mut self, commit: &Commit, sealed: &SealedCommit) -> IndexRows {
         self.version = sealed.version;
         self.head = sealed.hash;
         // Nothing is wrong with numbers that we wrote; those of a damaged history must not stop whoever looks at it.
@@ -123,9 +127,9 @@ impl Run {
         let wanted = self.detached && status == Status::Running;
         let was_wanted = std::mem::replace(&mut self.listed.wanted, wanted);
         let open = touched.holds.iter().filter_map(|hold| self.holds.get(hold));
-        let mut timers_gone = touched.timers_gone;
+        let mut timers_removed = touched.timers_removed;
         if was_wanted && !wanted {
-            timers_gone.push(TimerId::new(DRIVE_TIMER));
+            timers_removed.push(TimerId::new(DRIVE_TIMER));
         }
         IndexRows {
             run: changed.then(|| self.run_row()),
@@ -133,7 +137,7 @@ impl Run {
             timers: touched
                 .timers
                 .iter()
-                .filter(|new| !timers_gone.contains(&new.timer))
+                .filter(|new| !timers_removed.contains(&new.timer))
                 .map(|new| TimerRow {
                     timer: new.timer.clone(),
                     run: self.id.clone(),
@@ -143,7 +147,7 @@ impl Run {
                 })
                 .chain((wanted && !was_wanted).then(|| self.wants_driver()))
                 .collect(),
-            timers_gone,
+            timers_removed,
             refers_to: touched.refers_to,
         }
     }
@@ -199,7 +203,7 @@ impl Run {
     pub fn attach(&mut self, workflow: Arc<Workflow>) -> Result<(), HistoryError> {
         if let Some(phase) = &mut self.current {
             let declared = workflow.phases.get(phase.position);
-            phase.look_up(declared.ok_or_else(|| Misfit("the phase under way is not in the definition".into()))?);
+            phase.look_up(declared.ok_or_else(|| ApplyError("the phase under way is not in the definition".into()))?);
         }
         self.workflow = workflow;
         Ok(())
@@ -270,7 +274,7 @@ impl<'h> ShownOption<'h> {
 }
 
 impl<'h> ShownPath<'h> {
-    fn of(file: &'h ShownFile) -> Self {
+    fn of(file: &'h PresentedFile) -> Self {
         Self { path: &file.path, digest: file.seen.digest(), size_bytes: file.seen.bytes() }
     }
 }

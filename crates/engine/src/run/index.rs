@@ -1,8 +1,8 @@
 //! Index rows: what lists and look-ups need of a run, kept beside its history and derived from it.
 
-mod stored_word;
+mod open_enum;
 
-pub use stored_word::{StoredWord, Vocabulary};
+pub use open_enum::{NamedVariants, OpenEnum};
 
 use crate::digest::Digest;
 use crate::hold::{HoldKind, HoldState};
@@ -22,7 +22,7 @@ pub struct IndexRows {
     /// Timers that are new.
     pub timers: Vec<TimerRow>,
     /// Timers that are gone.
-    pub timers_gone: Vec<TimerId>,
+    pub timers_removed: Vec<TimerId>,
     /// Stored values that the run refers to from now on.
     pub refers_to: Vec<Digest>,
 }
@@ -33,13 +33,13 @@ pub struct RunRow {
     /// Its id.
     pub run: RunId,
     /// What kind of run it is.
-    pub kind: StoredWord<RunKind>,
+    pub kind: OpenEnum<RunKind>,
     /// The workflow's name.
     pub workflow: String,
     /// What it is about.
     pub feature: Option<String>,
     /// Its status, as the history has it.
-    pub status: StoredWord<Status>,
+    pub status: OpenEnum<Status>,
     /// The phase it is in.
     pub phase: Option<String>,
     /// When it began.
@@ -58,7 +58,7 @@ pub struct HoldRow {
     /// Its run.
     pub run: RunId,
     /// What kind of question it is.
-    pub kind: StoredWord<HoldKind>,
+    pub kind: OpenEnum<HoldKind>,
     /// Where it stands.
     pub state: HoldState,
     /// Its revision.
@@ -79,7 +79,7 @@ pub struct TimerRow {
     /// When it is due.
     pub due: Timestamp,
     /// What for.
-    pub kind: StoredWord<TimerKind>,
+    pub kind: OpenEnum<TimerKind>,
     /// What it wakes, for people.
     pub target: String,
 }
@@ -98,7 +98,7 @@ pub enum TimerKind {
     Drive,
 }
 
-impl Vocabulary for TimerKind {
+impl NamedVariants for TimerKind {
     const ALL: &'static [Self] = &[Self::Retry, Self::Deadline, Self::Remind, Self::Drive];
 
     fn as_str(self) -> &'static str {

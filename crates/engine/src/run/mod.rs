@@ -1,17 +1,18 @@
 //! What a run is and may become: `decide` turns a command into events, `apply` folds events into the state, `pending` says what remains to be done.
 
 mod actor;
+mod advance;
 pub mod agent;
 pub mod apply;
 pub mod budget;
 pub mod command;
-pub mod commit;
+pub mod context;
 pub mod decide;
 pub mod effect;
 pub mod event;
-mod follow;
 mod fork;
 pub mod handover;
+pub mod hash_chain;
 pub mod history;
 pub mod index;
 mod pending;
@@ -19,12 +20,11 @@ pub mod phase;
 pub mod pipeline;
 pub mod refusal;
 pub mod state;
-pub mod view;
 
 #[cfg(test)]
 mod tests;
 
 pub use decide::{Consequences, consequences, create, decide, fire_deadlines, handle};
 pub use fork::{Fork, ForkAs, fork};
-pub use refusal::{Instead, Refusal};
+pub use refusal::{Refusal, ReplacedBy};
 pub use state::{End, Run, Status};

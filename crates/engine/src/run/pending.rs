@@ -1,14 +1,14 @@
 //! What should be under way in the outside world, derived from the state: after a crash, the same function says what remains.
 
 use crate::hold::HoldState;
+use crate::run::advance;
 use crate::run::effect::Effect;
-use crate::run::event::Thinker;
-use crate::run::follow;
+use crate::run::event::Requester;
 use crate::run::phase::PhaseRun;
 use crate::run::state::{GapState, Run, Status, TaskState};
 
 /// The `when` of so many tasks is evaluated at once.
-const EVALUATED_AT_ONCE: usize = 64;
+const MAX_CONCURRENT_CONDITIONS: usize = 64;
 
 impl Run {
     /// The effects that should be under way now. What is under way and not in this list must be ended.
@@ -16,13 +16,13 @@ impl Run {
         if self.end.is_some() || self.stopping {
             return Vec::new();
         }
-        let mut effects: Vec<Effect> = self.second_looks().chain(self.artifact_effects()).collect();
-        effects.extend(self.moments());
+        let mut effects: Vec<Effect> = self.recheck_effects().chain(self.artifact_effects()).collect();
+        effects.extend(self.timer_effects());
         let Some(phase) = &self.current else {
             effects.extend(self.finalize_effect());
             return effects;
         };
-        effects.extend(phase.undecided().take(EVALUATED_AT_ONCE).map(|index| Effect::When { key: phase.key(index) }));
+        effects.extend(phase.undecided().take(MAX_CONCURRENT_CONDITIONS).map(|index| Effect::When { key: phase.key(index) }));
         for index in phase.running() {
             let task = &phase.tasks[index];
             match &task.state {
@@ -36,9 +36,9 @@ impl Run {
                 | TaskState::Failed(_)
                 | TaskState::Done
                 | TaskState::Skipped
-                | TaskState::Spread
+                | TaskState::FannedOut
                 | TaskState::Held
-                | TaskState::LeftOut { .. }
+                | TaskState::Omitted { .. }
                 | TaskState::Tolerated(_) => {}
             }
         }
@@ -59,9 +59,9 @@ impl Run {
     fn gap_effect(&self) -> Option<Effect> {
         let phase = self.current.as_ref().filter(|phase| phase.tasks_done() && phase.gap.state == GapState::Waiting)?;
         self.workflow.phases[phase.position].gap_check.as_ref()?;
-        let thinker = Thinker::Gaps { phase: phase.id.clone(), iteration: phase.iteration };
-        if let Some((number, _)) = phase.wonders(&thinker) {
-            return Some(Effect::Think { thinker, number });
+        let requester = Requester::Gaps { phase: phase.id.clone(), iteration: phase.iteration };
+        if let Some((number, _)) = phase.open_query(&requester) {
+            return Some(Effect::QueryAgent { requester, number });
         }
         Some(Effect::Gaps { phase: phase.id.clone(), iteration: phase.iteration, round: self.gap_rounds + 1 })
     }
@@ -77,13 +77,13 @@ impl Run {
             return None;
         }
         let artifacts = || self.artifact_effects().next();
-        let looks = self.second_looks().find(Effect::only_reads);
+        let looks = self.recheck_effects().find(Effect::only_reads);
         looks.or_else(artifacts).or_else(|| self.checkpoint_effect().filter(Effect::only_reads))
     }
 
     /// The moments that open questions wait for. Where nothing but an answer could move the run, nobody stays for them: whoever looks
     /// at the clock finds them among the timers.
-    fn moments(&self) -> impl Iterator<Item = Effect> + '_ {
+    fn timer_effects(&self) -> impl Iterator<Item = Effect> + '_ {
         let stays = self.holds.values().any(|hold| hold.terms.deadline.is_some() || hold.terms.remind.is_some())
             && self.status() == Status::Running;
         let open = self.holds.values().filter(move |hold| stays && hold.state == HoldState::Open);
@@ -95,18 +95,18 @@ impl Run {
     }
 
     fn artifact_effects(&self) -> impl Iterator<Item = Effect> + '_ {
-        let unlooked = self.pipeline.iter().flat_map(|known| &known.unlooked);
-        unlooked.map(|key| Effect::Artifacts { key: key.clone() })
+        let artifacts_unchecked = self.pipeline.iter().flat_map(|known| &known.artifacts_unchecked);
+        artifacts_unchecked.map(|key| Effect::Artifacts { key: key.clone() })
     }
 
-    fn second_looks(&self) -> impl Iterator<Item = Effect> + '_ {
+    fn recheck_effects(&self) -> impl Iterator<Item = Effect> + '_ {
         let checking = self.holds.values().filter(|hold| hold.state == HoldState::Checking);
         checking.filter_map(|hold| {
             let (id, revision) = (hold.id.clone(), hold.revision);
             if hold.needs_check() {
                 return Some(Effect::Check { hold: id, revision });
             }
-            follow::needs_second_look(hold).then_some(Effect::Recheck { hold: id, revision })
+            advance::needs_recheck(hold).then_some(Effect::Recheck { hold: id, revision })
         })
     }
 
@@ -125,7 +125,7 @@ impl Run {
         if conditional && phase.checkpoint.condition.is_none() {
             return Some(Effect::Evaluate { phase: id, iteration });
         }
-        follow::must_show(phase, declared).then_some(Effect::Show { phase: id, iteration })
+        advance::must_show(phase, declared).then_some(Effect::Show { phase: id, iteration })
     }
 }
 
@@ -133,12 +133,12 @@ impl Run {
 fn task_effect(phase: &PhaseRun, index: usize) -> Effect {
     let key = phase.key(index);
     let attempt = phase.tasks[index].attempts;
-    if phase.thoughts.is_empty() {
+    if phase.agent_queries.is_empty() {
         return Effect::Task { key, attempt };
     }
-    let thinker = Thinker::Task(key.clone());
-    match phase.wonders(&thinker) {
-        Some((number, _)) => Effect::Think { thinker, number },
+    let requester = Requester::Task(key.clone());
+    match phase.open_query(&requester) {
+        Some((number, _)) => Effect::QueryAgent { requester, number },
         None => Effect::Task { key, attempt },
     }
 }

@@ -5,13 +5,13 @@ mod ready;
 mod rework;
 mod stored;
 
-use crate::datum::Datum;
 use crate::id::{HoldId, PhaseId, TaskId, TaskKey};
 use crate::run::agent::AgentReport;
-use crate::run::event::{AttemptReason, PlannedTask, SessionStart, Thinker};
+use crate::run::event::{AttemptReason, PlannedTask, Requester, SessionStart};
 use crate::run::handover::Handover;
-use crate::run::state::{CheckpointRun, EndedTask, GapRun, GapState, GateRun, TaskState, Thought};
+use crate::run::state::{AgentQuery, CheckpointRun, EndedTask, GapRun, GapState, GateRun, TaskState};
 use crate::spec::workflow::{Join, Phase, Task};
+use crate::stored_value::StoredValue;
 use crate::time::Timestamp;
 use gates::GateLookup;
 use ready::Ready;
@@ -43,7 +43,7 @@ pub struct PhaseRun {
     pub gap: GapRun,
     /// What agents said to its scripts.
     #[serde(default)]
-    pub thoughts: Vec<Thought>,
+    pub agent_queries: Vec<AgentQuery>,
     /// Which tasks stand where; made from `tasks` and the definition.
     #[serde(skip)]
     lookup: Lookup,
@@ -70,7 +70,7 @@ pub struct TaskRun {
     /// When its last attempt began or ended.
     pub since: Option<Timestamp>,
     /// The item itself.
-    pub value: Option<Datum>,
+    pub value: Option<StoredValue>,
     /// What it does, where the definition does not say.
     pub spec: Option<Box<Task>>,
     /// The task that became this one and others.
@@ -80,7 +80,7 @@ pub struct TaskRun {
     /// How often it was done because of `until`.
     pub rounds: u32,
     /// What the last round gave.
-    pub previous: Option<Datum>,
+    pub previous: Option<StoredValue>,
     /// The session that its agent works in.
     pub session: Option<SessionStart>,
     /// What its agent said about itself last.
@@ -188,8 +188,8 @@ struct Lookup {
     links: Vec<Links>,
     ready: Ready,
     running: BTreeSet<usize>,
-    troubled: BTreeSet<usize>,
-    spread: BTreeSet<usize>,
+    failed_or_interrupted: BTreeSet<usize>,
+    fanned_out: BTreeSet<usize>,
     unfinished: usize,
     gates: GateLookup,
 }
@@ -223,7 +223,7 @@ enum Ended {
     /// It is done, or counts as done.
     Well,
     /// It was not wanted.
-    LeftOut,
+    Omitted,
     /// It failed, and the run goes on.
     Badly,
 }
@@ -231,14 +231,14 @@ enum Ended {
 fn ended(state: &TaskState) -> Option<Ended> {
     match state {
         TaskState::Done | TaskState::Skipped => Some(Ended::Well),
-        TaskState::LeftOut { failed: false, .. } => Some(Ended::LeftOut),
-        TaskState::LeftOut { failed: true, .. } | TaskState::Tolerated(_) => Some(Ended::Badly),
+        TaskState::Omitted { failed: false, .. } => Some(Ended::Omitted),
+        TaskState::Omitted { failed: true, .. } | TaskState::Tolerated(_) => Some(Ended::Badly),
         TaskState::Waiting
         | TaskState::Running
         | TaskState::Backoff { .. }
         | TaskState::Interrupted
         | TaskState::Failed(_)
-        | TaskState::Spread
+        | TaskState::FannedOut
         | TaskState::Held => None,
     }
 }
@@ -256,7 +256,7 @@ impl PhaseRun {
             gates: gates.map(|gate| GateRun::waiting(&gate.id)).collect(),
             checkpoint: CheckpointRun::default(),
             gap: GapRun::default(),
-            thoughts: Vec::new(),
+            agent_queries: Vec::new(),
             lookup: Lookup::default(),
         }
     }
@@ -281,7 +281,7 @@ impl PhaseRun {
     }
 
     /// Goes on with another definition: what it lacks is forgotten unless it has ended, and what is new in it is done.
-    pub(super) fn plan_anew(&mut self, phase: &Phase, added: Vec<GateRun>) {
+    pub(super) fn replan(&mut self, phase: &Phase, added: Vec<GateRun>) {
         let lost: Vec<bool> = (0..self.tasks.len()).map(|index| self.is_lost(index, phase)).collect();
         let mut lost = lost.into_iter();
         self.tasks.retain(|_| !lost.next().unwrap_or(false));
@@ -302,7 +302,7 @@ impl PhaseRun {
             .chain(added)
             .collect();
         self.plan(phase, &new);
-        self.drop_circles();
+        self.drop_cycles();
         self.look_up(phase);
     }
 
@@ -379,18 +379,18 @@ impl PhaseRun {
         self.gates_follow(index);
         let now = self.ending(index);
         self.lookup.ready.remove(index, self.lookup.links[index].parent);
-        for set in [&mut self.lookup.running, &mut self.lookup.troubled, &mut self.lookup.spread] {
+        for set in [&mut self.lookup.running, &mut self.lookup.failed_or_interrupted, &mut self.lookup.fanned_out] {
             set.remove(&index);
         }
         match &self.tasks[index].state {
             TaskState::Waiting => self.if_ready(index),
             TaskState::Running | TaskState::Backoff { .. } => drop(self.lookup.running.insert(index)),
-            TaskState::Interrupted | TaskState::Failed(_) => drop(self.lookup.troubled.insert(index)),
-            TaskState::Spread => drop(self.lookup.spread.insert(index)),
-            TaskState::Done | TaskState::Skipped | TaskState::Held | TaskState::LeftOut { .. } | TaskState::Tolerated(_) => {}
+            TaskState::Interrupted | TaskState::Failed(_) => drop(self.lookup.failed_or_interrupted.insert(index)),
+            TaskState::FannedOut => drop(self.lookup.fanned_out.insert(index)),
+            TaskState::Done | TaskState::Skipped | TaskState::Held | TaskState::Omitted { .. } | TaskState::Tolerated(_) => {}
         }
         if before != now {
-            self.tell_others(index, before, now);
+            self.notify_dependents(index, before, now);
         }
     }
 
@@ -404,7 +404,7 @@ impl PhaseRun {
 
     /// Counts for those that need a task, or became it, how that ended. No rule asks for a way back, but a history might: what
     /// counts must count in both directions.
-    fn tell_others(&mut self, index: usize, before: Option<Ended>, now: Option<Ended>) {
+    fn notify_dependents(&mut self, index: usize, before: Option<Ended>, now: Option<Ended>) {
         let lookup = &mut self.lookup;
         let one = |counts: bool| usize::from(counts);
         lookup.unfinished = lookup.unfinished + one(now.is_none()) - one(before.is_none());
@@ -417,16 +417,16 @@ impl PhaseRun {
             links.missing = links.missing + one(now.is_none()) - one(before.is_none());
             links.good = links.good + one(now == Some(Ended::Well)) - one(before == Some(Ended::Well));
             links.bad = links.bad + one(now == Some(Ended::Badly)) - one(before == Some(Ended::Badly));
-            self.look_whether_ready(dependent);
+            self.check_ready(dependent);
         }
         for waiting in self.lookup.links[index].awaited_by.clone() {
             let links = &mut self.lookup.links[waiting];
             links.rework = links.rework + one(now.is_none()) - one(before.is_none());
-            self.look_whether_ready(waiting);
+            self.check_ready(waiting);
         }
     }
 
-    fn look_whether_ready(&mut self, index: usize) {
+    fn check_ready(&mut self, index: usize) {
         self.lookup.ready.remove(index, self.lookup.links[index].parent);
         if self.tasks[index].state == TaskState::Waiting {
             self.if_ready(index);
@@ -458,7 +458,7 @@ impl PhaseRun {
 
     /// Tasks that became others, all of which have ended.
     pub(super) fn gathered(&self) -> impl Iterator<Item = usize> + '_ {
-        self.lookup.spread.iter().copied().filter(|index| self.lookup.links[*index].children == 0)
+        self.lookup.fanned_out.iter().copied().filter(|index| self.lookup.links[*index].children == 0)
     }
 
     /// How many of the tasks that a task became failed, and how many there are, apart from those that were left out.
@@ -466,7 +466,7 @@ impl PhaseRun {
         let (mut bad, mut all) = (0, 0);
         for index in self.children(parent) {
             let ending = ended(&self.tasks[index].state);
-            all += usize::from(ending != Some(Ended::LeftOut));
+            all += usize::from(ending != Some(Ended::Omitted));
             bad += usize::from(ending == Some(Ended::Badly));
         }
         (bad, all)
@@ -497,10 +497,10 @@ impl PhaseRun {
     }
 
     /// The last question of a script that no agent has answered yet, and which of its questions it is.
-    pub fn wonders(&self, thinker: &Thinker) -> Option<(u32, &Thought)> {
-        let mut asked = self.thoughts.iter().filter(|thought| thought.thinker == *thinker);
+    pub fn open_query(&self, requester: &Requester) -> Option<(u32, &AgentQuery)> {
+        let mut asked = self.agent_queries.iter().filter(|query| query.requester == *requester);
         let number = asked.clone().count() as u32;
-        asked.next_back().filter(|thought| thought.text.is_none()).map(|thought| (number, thought))
+        asked.next_back().filter(|query| query.text.is_none()).map(|query| (number, query))
     }
 
     /// Tasks that run or wait for their next try.
@@ -509,8 +509,8 @@ impl PhaseRun {
     }
 
     /// Tasks that failed or were cut off.
-    pub fn troubled(&self) -> impl Iterator<Item = usize> + '_ {
-        self.lookup.troubled.iter().copied()
+    pub fn failed_or_interrupted(&self) -> impl Iterator<Item = usize> + '_ {
+        self.lookup.failed_or_interrupted.iter().copied()
     }
 
     /// The tasks that a hold asks about, or that wait for its answer.
@@ -555,7 +555,7 @@ impl PhaseRun {
     }
 
     /// Whether nothing runs and nothing can start until a person has answered.
-    pub(super) fn is_still(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         self.lookup.ready.is_empty()
             && self.lookup.running.is_empty()
             && self.lookup.gates.running.is_empty()

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// So many times a review may be filed; after that only a person moves the run.
-pub const REVIEWS: u32 = 2;
+pub const MAX_REVIEWS: u32 = 2;
 
 /// What a run of a pipeline knows beyond phases and tasks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub struct PipelineRun {
     /// The files that workstreams left behind.
     pub artifacts: BTreeMap<TaskId, Vec<String>>,
     /// Workstreams that are done and whose files nobody has looked for yet.
-    pub unlooked: BTreeSet<TaskKey>,
+    pub artifacts_unchecked: BTreeSet<TaskKey>,
     /// Whether anything happened since it was imported.
     pub moved: bool,
     /// Whether it was imported and nobody has resumed it yet.
@@ -41,14 +41,14 @@ pub struct PipelineRun {
     /// When anything last happened.
     pub changed_at: Timestamp,
     /// When workstreams worked last.
-    pub worked: BTreeMap<TaskId, Worked>,
+    pub worked: BTreeMap<TaskId, LastAttempt>,
     /// When gates ran last, by their addresses.
-    pub checked: BTreeMap<String, Worked>,
+    pub checked: BTreeMap<String, LastAttempt>,
 }
 
 /// When something was at work last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Worked {
+pub struct LastAttempt {
     /// When it began.
     pub began: Timestamp,
     /// When it ended; not yet when absent.
@@ -62,7 +62,7 @@ pub struct Worked {
 /// A fact about a pipeline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PipelineFact {
+pub enum PipelineEvent {
     /// A review was filed.
     Reviewed(Review),
     /// Something was noted.
@@ -80,7 +80,7 @@ pub enum PipelineFact {
 
 /// What is asked of a pipeline.
 #[derive(Clone, Debug, PartialEq)]
-pub enum PipelineWish {
+pub enum PipelineCommand {
     /// File a review; its attempt is counted here.
     Review(Review),
     /// Note something.
@@ -132,7 +132,7 @@ impl Verdict {
     }
 
     /// Whether the pipeline may begin.
-    pub fn lets_begin(self) -> bool {
+    pub fn allows_start(self) -> bool {
         match self {
             Self::Ship | Self::ShipWithGates | Self::Overridden => true,
             Self::DoNotShip => false,
@@ -243,7 +243,7 @@ impl PipelineRun {
             review: imported.and_then(|imported| imported.review.clone()),
             notes: Notes::default(),
             artifacts: imported.map(|imported| imported.artifacts.clone()).unwrap_or_default(),
-            unlooked: BTreeSet::new(),
+            artifacts_unchecked: BTreeSet::new(),
             moved: false,
             resting: imported.is_some(),
             reported: BTreeSet::new(),
@@ -254,8 +254,8 @@ impl PipelineRun {
     }
 
     /// The same in a run that goes on from another one.
-    pub(super) fn carried_on(self, at: Timestamp) -> Self {
-        Self { unlooked: BTreeSet::new(), moved: true, resting: false, changed_at: at, ..self }
+    pub(super) fn continued(self, at: Timestamp) -> Self {
+        Self { artifacts_unchecked: BTreeSet::new(), moved: true, resting: false, changed_at: at, ..self }
     }
 
     /// Something happened, and if it was work the pipeline no longer stands as its file said.
@@ -264,12 +264,12 @@ impl PipelineRun {
         if let Event::TaskFinished { key, .. } | Event::TaskSkipped { key, .. } = event {
             let workstream = pipeline.and_then(|pipeline| pipeline.workstream(key.task.as_str()));
             if workstream.is_some_and(|workstream| !workstream.outputs.is_empty()) && !self.was_done(&key.task) {
-                self.unlooked.insert(key.clone());
+                self.artifacts_unchecked.insert(key.clone());
             }
         }
         self.clock(event, at);
         if let Event::PhaseRepeated { .. } = event {
-            self.unlooked.clear();
+            self.artifacts_unchecked.clear();
         }
         if let Event::PhaseRepeated { .. } | Event::PhaseStarted { .. } = event {
             self.reported.clear();
@@ -285,7 +285,7 @@ impl PipelineRun {
     }
 
     fn clock(&mut self, event: &Event, at: Timestamp) {
-        let begun = |iteration: u32, attempt: u32| Worked { began: at, ended: None, iteration, attempt };
+        let begun = |iteration: u32, attempt: u32| LastAttempt { began: at, ended: None, iteration, attempt };
         if let Event::TaskStarted { key, attempt, .. } = event {
             self.worked.insert(key.task.clone(), begun(key.iteration, *attempt));
         }
@@ -304,12 +304,12 @@ impl PipelineRun {
         }
     }
 
-    pub(super) fn apply(&mut self, fact: &PipelineFact) {
-        match fact {
-            PipelineFact::Reviewed(review) => self.review = Some(review.clone()),
-            PipelineFact::Noted(notes) => self.notes.add(notes),
-            PipelineFact::ArtifactsFound { key, paths, .. } => {
-                self.unlooked.remove(key);
+    pub(super) fn apply(&mut self, pipeline_event: &PipelineEvent) {
+        match pipeline_event {
+            PipelineEvent::Reviewed(review) => self.review = Some(review.clone()),
+            PipelineEvent::Noted(notes) => self.notes.add(notes),
+            PipelineEvent::ArtifactsFound { key, paths, .. } => {
+                self.artifacts_unchecked.remove(key);
                 if paths.is_empty() {
                     self.artifacts.remove(&key.task);
                 } else {
@@ -359,7 +359,7 @@ impl Run {
     }
 
     /// Whether the run was made from a state file, has not ended, and waits for a person who resumes it.
-    pub fn rests_as_imported(&self) -> bool {
+    pub fn waits_for_resume(&self) -> bool {
         self.end.is_none() && self.pipeline.as_ref().is_some_and(|known| known.resting)
     }
 
@@ -379,7 +379,7 @@ impl Run {
         match &known.review {
             _ if begun => false,
             None => pipeline.review,
-            Some(review) => !review.verdict.lets_begin(),
+            Some(review) => !review.verdict.allows_start(),
         }
     }
 

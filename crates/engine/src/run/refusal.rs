@@ -11,7 +11,7 @@ use crate::time::Timestamp;
 pub enum Refusal {
     /// Answers need a person.
     #[error("only a person may {what}, and {} is none", .actor.name)]
-    NotAPerson {
+    PersonRequired {
         /// What was tried.
         what: String,
         /// Who tried.
@@ -27,7 +27,7 @@ pub enum Refusal {
     },
     /// A person is believed only at a terminal.
     #[error("there is no controlling terminal, and without one nobody may {what}")]
-    NoTerminal {
+    TerminalRequired {
         /// What was tried.
         what: String,
     },
@@ -53,12 +53,12 @@ pub enum Refusal {
     },
     /// There is no such hold in this run.
     #[error("there is no hold {hold} in this run")]
-    NoSuchHold {
+    HoldNotFound {
         /// What was named.
         hold: HoldId,
     },
     /// The question was taken back.
-    #[error("hold {hold} was taken back at {at}: {reason}{}", instead(.now))]
+    #[error("hold {hold} was taken back at {at}: {reason}{}", replaced_by_text(.now))]
     HoldVoided {
         /// The hold.
         hold: HoldId,
@@ -67,10 +67,10 @@ pub enum Refusal {
         /// When.
         at: Timestamp,
         /// What took its place.
-        now: Option<Instead>,
+        now: Option<ReplacedBy>,
     },
     /// The answer no longer counts, because an earlier one was changed.
-    #[error("the answer to hold {hold} no longer counts: the answer to hold {by} was changed at {at}{}", instead(.now))]
+    #[error("the answer to hold {hold} no longer counts: the answer to hold {by} was changed at {at}{}", replaced_by_text(.now))]
     AnswerSuperseded {
         /// The hold.
         hold: HoldId,
@@ -79,7 +79,7 @@ pub enum Refusal {
         /// When.
         at: Timestamp,
         /// What took its place.
-        now: Option<Instead>,
+        now: Option<ReplacedBy>,
     },
     /// The hold no longer matters.
     #[error("hold {hold} no longer waits: the run has ended")]
@@ -97,7 +97,7 @@ pub enum Refusal {
     },
     /// Another answer was given before.
     #[error("{} answered \"{recorded}\" at {at}; \"{given}\" came later and was not recorded", .by.name)]
-    AnswerConflicts {
+    AnswerConflict {
         /// The label of the recorded answer.
         recorded: String,
         /// The option that was given now.
@@ -119,7 +119,7 @@ pub enum Refusal {
     },
     /// The answer does not say what was seen.
     #[error("hold {hold} shows files, so its answer must name the revision that was seen: {hold}@{current}")]
-    RevisionNeeded {
+    RevisionRequired {
         /// The hold.
         hold: HoldId,
         /// The revision that waits.
@@ -127,7 +127,7 @@ pub enum Refusal {
     },
     /// The hold has no such option.
     #[error("\"{given}\" is no option of hold {hold}")]
-    NoSuchOption {
+    OptionNotFound {
         /// The hold.
         hold: HoldId,
         /// The revision that waits, where it was to be answered.
@@ -139,7 +139,7 @@ pub enum Refusal {
     },
     /// The option means nothing without words.
     #[error("\"{label}\" at hold {hold} needs words: what was found?")]
-    WordsNeeded {
+    FeedbackRequired {
         /// The hold.
         hold: HoldId,
         /// The option.
@@ -147,7 +147,7 @@ pub enum Refusal {
     },
     /// A person gave the answer, and that stands.
     #[error("{} gave this answer, so it stands; only what was answered without a person can be changed", .by.name)]
-    AnswerStands {
+    AnsweredByPerson {
         /// Who gave it.
         by: Actor,
     },
@@ -156,7 +156,7 @@ pub enum Refusal {
     ChangeNeedsFork,
     /// The task or gate is not part of what the run does now.
     #[error("{address} is not in the phase under way{}", .current.as_ref().map(|phase| format!(", which is {phase}")).unwrap_or_default())]
-    NotUnderWay {
+    NotInCurrentPhase {
         /// The task or gate.
         address: String,
         /// The phase under way.
@@ -184,19 +184,19 @@ pub enum Refusal {
     },
     /// The task or gate will be tried again in any case: nothing to do.
     #[error("{address} will be tried again already")]
-    AlreadyAsked {
+    RetryPending {
         /// The task or gate.
         address: String,
     },
     /// Whoever skips something says why.
     #[error("{address} is not skipped without a reason")]
-    NoReason {
+    ReasonRequired {
         /// The task or gate.
         address: String,
     },
     /// Only pipelines have reviews, notes and workstreams.
     #[error("the run is no pipeline: it was not begun from an EXECUTION-SPEC")]
-    NoPipeline,
+    NotAPipeline,
     /// The review of a pipeline lets nothing begin.
     #[error("the review says do_not_ship, so nothing begins")]
     NotReviewed,
@@ -237,17 +237,17 @@ pub enum Refusal {
 
 /// What took the place of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Instead {
+pub enum ReplacedBy {
     /// The same is asked in this hold, which is open.
     Open(HoldId),
     /// The same was asked in this hold, which has its answer.
     Answered(HoldId),
 }
 
-fn instead(now: &Option<Instead>) -> String {
+fn replaced_by_text(now: &Option<ReplacedBy>) -> String {
     match now {
-        Some(Instead::Open(hold)) => format!("; hold {hold} asks the same now"),
-        Some(Instead::Answered(hold)) => format!("; hold {hold} asked the same later and has its answer"),
+        Some(ReplacedBy::Open(hold)) => format!("; hold {hold} asks the same now"),
+        Some(ReplacedBy::Answered(hold)) => format!("; hold {hold} asked the same later and has its answer"),
         None => String::new(),
     }
 }
@@ -255,7 +255,7 @@ fn instead(now: &Option<Instead>) -> String {
 /// Why there is no open hold of this id: it was taken back, or its answer no longer counts, or it never was.
 pub(super) fn gone(run: &Run, hold: &HoldId) -> Refusal {
     if let Some(voided) = run.voided.iter().rfind(|voided| voided.hold == *hold) {
-        let now = took_its_place(run, hold, &voided.scope);
+        let now = replacement(run, hold, &voided.scope);
         return Refusal::HoldVoided { hold: hold.clone(), reason: voided.reason.clone(), at: voided.at, now };
     }
     let decision = run.decisions.iter().rfind(|decision| decision.hold == *hold);
@@ -266,51 +266,51 @@ pub(super) fn gone(run: &Run, hold: &HoldId) -> Refusal {
                 (None, Some(phase)) => Scope::Phase { phase: phase.clone(), iteration: 0 },
                 (None, None) => Scope::Run,
             };
-            let now = took_its_place(run, hold, &scope);
+            let now = replacement(run, hold, &scope);
             Refusal::AnswerSuperseded { hold: hold.clone(), by: by.clone(), at: *at, now }
         }
-        None => Refusal::NoSuchHold { hold: hold.clone() },
+        None => Refusal::HoldNotFound { hold: hold.clone() },
     }
 }
 
 /// The hold that asks the same as one that is gone: about the same tasks or gate of a phase, in whatever execution of it.
-fn took_its_place(run: &Run, gone: &HoldId, scope: &Scope) -> Option<Instead> {
+fn replacement(run: &Run, gone: &HoldId, scope: &Scope) -> Option<ReplacedBy> {
     let same = |other: &Scope| other.phase() == scope.phase() && other.addresses() == scope.addresses();
-    let open = run.open_holds().into_iter().rfind(|hold| same(&hold.scope)).map(|hold| Instead::Open(hold.id.clone()));
+    let open = run.open_holds().into_iter().rfind(|hold| same(&hold.scope)).map(|hold| ReplacedBy::Open(hold.id.clone()));
     let about = |decision: &&Decision| {
         let addresses: Vec<String> = decision.task.iter().map(TaskKey::address).collect();
         decision.phase.as_ref() == scope.phase() && addresses == scope.addresses() && !decision.void && decision.hold != *gone
     };
-    open.or_else(|| run.decisions.iter().rfind(about).map(|decision| Instead::Answered(decision.hold.clone())))
+    open.or_else(|| run.decisions.iter().rfind(about).map(|decision| ReplacedBy::Answered(decision.hold.clone())))
 }
 
 impl Refusal {
     /// Whether it is about who asks, so that the attempt is kept in the history; else it is about what was asked.
-    pub fn is_about_who_asks(&self) -> bool {
+    pub fn concerns_caller(&self) -> bool {
         match self {
-            Self::NotAPerson { .. } | Self::InsideTask { .. } | Self::NoTerminal { .. } => true,
-            Self::NoSuchHold { .. }
+            Self::PersonRequired { .. } | Self::InsideTask { .. } | Self::TerminalRequired { .. } => true,
+            Self::HoldNotFound { .. }
             | Self::HoldVoided { .. }
             | Self::AnswerSuperseded { .. }
             | Self::RunEnded { .. }
             | Self::AlreadyAnswered { .. }
-            | Self::AnswerConflicts { .. }
+            | Self::AnswerConflict { .. }
             | Self::StaleRevision { .. }
-            | Self::RevisionNeeded { .. }
-            | Self::NoSuchOption { .. }
-            | Self::WordsNeeded { .. }
-            | Self::AnswerStands { .. }
+            | Self::RevisionRequired { .. }
+            | Self::OptionNotFound { .. }
+            | Self::FeedbackRequired { .. }
+            | Self::AnsweredByPerson { .. }
             | Self::ChangeNeedsFork
-            | Self::NotUnderWay { .. }
+            | Self::NotInCurrentPhase { .. }
             | Self::StepRunning { .. }
             | Self::StepDone { .. }
             | Self::NotStarted { .. }
-            | Self::AlreadyAsked { .. }
-            | Self::NoReason { .. }
+            | Self::RetryPending { .. }
+            | Self::ReasonRequired { .. }
             | Self::PhaseVanished { .. }
             | Self::PhaseMoved { .. }
             | Self::AnswerUnchecked { .. }
-            | Self::NoPipeline
+            | Self::NotAPipeline
             | Self::NotReviewed
             | Self::ReviewTooLate
             | Self::ReviewStands { .. }
@@ -323,7 +323,7 @@ impl Refusal {
     }
 }
 
-pub(super) fn settled_before(decision: &Decision, option: &str, feedback: Option<&str>) -> Refusal {
+pub(super) fn already_settled(decision: &Decision, option: &str, feedback: Option<&str>) -> Refusal {
     let option = option.trim();
     let same = decision.option.as_str() == option
         || decision.label.to_lowercase() == option.to_lowercase()
@@ -332,7 +332,7 @@ pub(super) fn settled_before(decision: &Decision, option: &str, feedback: Option
     if same && said_the_same {
         return Refusal::AlreadyAnswered { by: decision.actor.clone(), at: decision.at };
     }
-    Refusal::AnswerConflicts {
+    Refusal::AnswerConflict {
         recorded: decision.label.clone(),
         given: option.to_owned(),
         by: decision.actor.clone(),

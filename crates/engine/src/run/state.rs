@@ -2,20 +2,20 @@
 
 mod steps;
 
-pub use steps::{CheckpointRun, GapRun, GapState, GateRun, GateState, StepStatus, TaskState, Thought};
+pub use steps::{AgentQuery, CheckpointRun, GapRun, GapState, GateRun, GateState, StepStatus, TaskState};
 
-use crate::datum::Datum;
 use crate::digest::Digest;
 use crate::hold::{Hold, HoldKind, HoldState, PolicyKind, Scope};
 use crate::id::{DriverId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey, TimerId};
 use crate::run::agent::Usage;
 use crate::run::budget::{BudgetScope, Spent};
 use crate::run::command::Actor;
-use crate::run::event::{FrozenFile, OutputFile, Preset, RunKind};
-use crate::run::index::{TimerKind, Vocabulary};
+use crate::run::event::{FrozenFile, OutputFile, PresetAnswer, RunKind};
+use crate::run::index::{NamedVariants, TimerKind};
 use crate::run::phase::{PhaseRun, TaskRun};
 use crate::run::pipeline::PipelineRun;
 use crate::spec::workflow::{GapAction, Task, Workflow};
+use crate::stored_value::StoredValue;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ pub struct Run {
     /// Flags, without their dashes.
     pub flags: Vec<String>,
     /// Values that scripts, conditions and templates see.
-    pub vars: BTreeMap<String, Datum>,
+    pub vars: BTreeMap<String, StoredValue>,
     /// Where outputs go, relative to the root.
     pub output_dir: String,
     /// Who drives it, or drove it last.
@@ -66,14 +66,14 @@ pub struct Run {
     /// What was said when a phase was asked for again, until that phase starts.
     pub feedback: Option<String>,
     /// How often the present phase was repeated without a person asking for it.
-    pub repeats_by_itself: u32,
+    pub repeats_by_failure: u32,
     /// How often in a row the question of a phase was answered without a person in such a way that a phase ran again.
     #[serde(default)]
     pub automatic_repeats: BTreeMap<PhaseId, u32>,
     /// How many tasks were begun, main scripts left out; the sources call them subagents.
     pub subagents_spawned: u32,
     /// What scripts returned, by phase and task.
-    pub outputs: BTreeMap<PhaseId, BTreeMap<TaskId, Datum>>,
+    pub outputs: BTreeMap<PhaseId, BTreeMap<TaskId, StoredValue>>,
     /// Files that tasks left behind.
     pub deliverables: Vec<Deliverable>,
     /// Questions that wait or are being settled.
@@ -81,7 +81,7 @@ pub struct Run {
     /// Questions that were settled, and how.
     pub decisions: Vec<Decision>,
     /// Answers in advance that were not used yet.
-    pub presets: Vec<GivenPreset>,
+    pub presets: Vec<GivenPresetAnswer>,
     /// What people should know about this run.
     pub warnings: Vec<String>,
     /// How often somebody tried what they may not do.
@@ -112,7 +112,7 @@ pub struct Run {
     pub sessions: Sessions,
     /// What tasks that are done for each item of a list returned, by phase, task and item.
     #[serde(default)]
-    pub item_outputs: BTreeMap<PhaseId, BTreeMap<TaskId, BTreeMap<String, Datum>>>,
+    pub item_outputs: BTreeMap<PhaseId, BTreeMap<TaskId, BTreeMap<String, StoredValue>>>,
     /// The file that was made from the context in the end.
     #[serde(default)]
     pub finalized: Option<OutputFile>,
@@ -121,7 +121,7 @@ pub struct Run {
     pub carry: Vec<EndedTask>,
     /// How many questions of each kind in a row policy answered without a person.
     #[serde(default)]
-    pub automatic_in_a_row: InARow,
+    pub consecutive_automatic: ConsecutiveAutomatic,
     /// What it knows beyond phases and tasks, where it is a pipeline.
     #[serde(default)]
     pub pipeline: Option<Box<PipelineRun>>,
@@ -177,14 +177,14 @@ pub struct GapRecord {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sessions {
     /// By the name of the agent.
-    pub by_agent: BTreeMap<String, SessionKnown>,
+    pub by_agent: BTreeMap<String, KnownSession>,
     /// By the address of the task.
-    pub by_task: BTreeMap<String, SessionKnown>,
+    pub by_task: BTreeMap<String, KnownSession>,
 }
 
 /// A session that can be gone on with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SessionKnown {
+pub struct KnownSession {
     /// Its id.
     pub id: String,
     /// The folder that it began in, relative to the root.
@@ -258,7 +258,7 @@ impl Status {
     }
 }
 
-impl Vocabulary for Status {
+impl NamedVariants for Status {
     const ALL: &'static [Self] = &[Self::Running, Self::Waiting, Self::Failed, Self::Aborted, Self::Cancelled, Self::Complete];
 
     fn as_str(self) -> &'static str {
@@ -391,13 +391,13 @@ pub struct EndedTask {
 
 /// How many questions of each kind in a row policy answered without a person.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InARow {
+pub struct ConsecutiveAutomatic {
     checkpoint: u32,
     verify: u32,
     decision: u32,
 }
 
-impl InARow {
+impl ConsecutiveAutomatic {
     /// How many of this kind.
     pub fn of(mut self, kind: PolicyKind) -> u32 {
         *self.count(kind)
@@ -425,9 +425,9 @@ impl InARow {
 
 /// An answer in advance and who gave it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GivenPreset {
+pub struct GivenPresetAnswer {
     /// The answer.
-    pub preset: Preset,
+    pub preset: PresetAnswer,
     /// Who gave it.
     pub actor: Actor,
 }
@@ -452,7 +452,7 @@ pub(super) struct Touched {
     pub(super) holds: Vec<HoldId>,
     pub(super) closed: Vec<Hold>,
     pub(super) timers: Vec<NewTimer>,
-    pub(super) timers_gone: Vec<TimerId>,
+    pub(super) timers_removed: Vec<TimerId>,
     pub(super) refers_to: Vec<Digest>,
 }
 
@@ -470,7 +470,7 @@ impl Run {
     pub fn status(&self) -> Status {
         match &self.end {
             Some(end) => end.status(),
-            None if self.waits_for_people() || self.waits_for_review() || self.rests_as_imported() => Status::Waiting,
+            None if self.waits_for_people() || self.waits_for_review() || self.waits_for_resume() => Status::Waiting,
             None => Status::Running,
         }
     }
@@ -478,7 +478,7 @@ impl Run {
     fn waits_for_people(&self) -> bool {
         let asked = self.holds.values().filter(|hold| hold.blocking).any(|hold| hold.state == HoldState::Open);
         let settling = self.holds.values().any(|hold| hold.state == HoldState::Checking);
-        asked && !settling && self.current.as_ref().is_none_or(|phase| phase.is_still())
+        asked && !settling && self.current.as_ref().is_none_or(|phase| phase.is_idle())
     }
 
     /// How many tasks of the workflow are done, and how many there are.

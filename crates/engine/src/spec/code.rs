@@ -6,15 +6,15 @@ crate::codes! {
     /// What can be wrong with a workflow file. The texts are stable: programs and people rely on them.
     pub enum ProblemCode {
         /// The file is not YAML.
-        BadYaml = "bad-yaml",
+        InvalidYaml = "invalid-yaml",
         /// The file holds several YAML documents.
-        SeveralDocuments = "several-documents",
+        MultipleDocuments = "multiple-documents",
         /// An alias names nothing, or itself.
-        BadAlias = "bad-alias",
+        InvalidAlias = "invalid-alias",
         /// A YAML tag, which means nothing here.
         YamlTag = "yaml-tag",
         /// A key is not a single value.
-        BadKey = "bad-key",
+        InvalidKey = "invalid-key",
         /// A key stands twice in one place.
         DuplicateKey = "duplicate-key",
         /// A NUL character in a text.
@@ -40,17 +40,17 @@ crate::codes! {
         /// A file of the successor format.
         SuccessorFormat = "successor-format",
         /// A list where a text is expected, and the like.
-        WrongKind = "wrong-kind",
+        WrongType = "wrong-type",
         /// A value that is none of those that are possible.
-        WrongValue = "wrong-value",
+        InvalidValue = "invalid-value",
         /// Nothing where something is needed.
         EmptyValue = "empty-value",
         /// An environment variable without a value.
-        MissingValue = "missing-value",
+        MissingEnvValue = "missing-env-value",
         /// Something that is no duration, or none that makes sense.
-        BadDuration = "bad-duration",
+        InvalidDuration = "invalid-duration",
         /// Something that cannot be an id.
-        BadId = "bad-id",
+        InvalidId = "invalid-id",
         /// Two things of the same id.
         DuplicateId = "duplicate-id",
         /// An id with a meaning of its own.
@@ -62,7 +62,7 @@ crate::codes! {
         /// A task that needs what is not there.
         UnknownTask = "unknown-task",
         /// Tasks that need each other.
-        NeedsCycle = "needs-cycle",
+        DependencyCycle = "dependency-cycle",
         /// A phase that is not defined.
         UnknownPhase = "unknown-phase",
         /// A phase that lies on the wrong side.
@@ -72,7 +72,7 @@ crate::codes! {
         /// Two options of the same label.
         DuplicateLabel = "duplicate-label",
         /// A checkpoint at which nothing is asked.
-        NoCheckpoint = "no-checkpoint",
+        DisabledCheckpoint = "disabled-checkpoint",
         /// A condition that says nothing.
         EmptyCondition = "empty-condition",
         /// JavaScript that cannot be parsed.
@@ -82,7 +82,7 @@ crate::codes! {
         /// BigInt in JavaScript.
         Bigint = "bigint",
         /// A template that cannot work.
-        BadTemplate = "bad-template",
+        InvalidTemplate = "invalid-template",
         /// A value that a second shell reads as code.
         NestedShell = "nested-shell",
         /// A variable that nothing declares.
@@ -92,33 +92,33 @@ crate::codes! {
         /// A program that is not installed.
         MissingProgram = "missing-program",
         /// A path that leads out of its folder.
-        PathOutside = "path-outside",
+        PathTraversal = "path-traversal",
         /// A name that no environment variable can have, or that is ours.
-        EnvName = "env-name",
+        InvalidEnvName = "invalid-env-name",
         /// A name that no secret can have.
-        SecretName = "secret-name",
+        InvalidSecretName = "invalid-secret-name",
         /// A verification that does not say what was built.
-        NothingBuilt = "nothing-built",
+        NothingToVerify = "nothing-to-verify",
         /// Work that a verification was to come before, and that is done before anybody is asked.
-        AskedLater = "asked-later",
+        VerifiedTooLate = "verified-too-late",
         /// Something that a person has to do, and that nothing checks.
         UncheckedAction = "unchecked-action",
         /// An answer without a person that runs a phase again.
-        RepeatingDefault = "repeating-default",
+        AutomaticRepeat = "automatic-repeat",
         /// A tag of a plan that is not closed.
-        OpenTag = "open-tag",
+        UnclosedTag = "unclosed-tag",
         /// A tag of a plan where it means nothing.
         StrayTag = "stray-tag",
         /// A code fence of a plan that is not closed.
-        OpenFence = "open-fence",
+        UnclosedFence = "unclosed-fence",
         /// A plan without tasks.
         EmptyPlan = "empty-plan",
         /// A gate that nobody defines.
         UnknownGate = "unknown-gate",
         /// A workstream that stands in no phase.
-        UnplacedTask = "unplaced-task",
+        UnscheduledTask = "unscheduled-task",
         /// A file of another kind, which cannot be run.
-        OtherFormat = "other-format",
+        NotAWorkflow = "not-a-workflow",
     }
 }
 

@@ -40,7 +40,7 @@ pub fn read(source: &str) -> Result<Value<'_>, Problem> {
 
 fn told(source: &str, span: &Range<usize>, message: String, help: Option<String>) -> Problem {
     let mut report = Report::default();
-    report.error(ProblemCode::WrongValue, span, message).maybe_help(help);
+    report.error(ProblemCode::InvalidValue, span, message).maybe_help(help);
     report.finish(source).remove(0)
 }
 
@@ -114,9 +114,9 @@ impl<'a> Value<'a> {
     }
 
     /// A truth value.
-    pub fn truth(&self, what: &str) -> Result<bool, Problem> {
-        self.scalar().and_then(Scalar::truth).ok_or_else(|| {
-            let help = scalar::truth_help(self.text().unwrap_or_default());
+    pub fn boolean(&self, what: &str) -> Result<bool, Problem> {
+        self.scalar().and_then(Scalar::boolean).ok_or_else(|| {
+            let help = scalar::boolean_help(self.text().unwrap_or_default());
             self.problem(format!("{what} must be true or false, not {}", self.found()), Some(help.into()))
         })
     }
@@ -181,13 +181,13 @@ mod tests {
     }
 
     #[test]
-    fn values_are_read_with_their_places() {
+    fn values_are_read_with_their_positions() {
         let root = read("a: [x, 2]\nb:\nc: no\n").expect("a value");
         let fields = root.fields("this", "{ a: [] }", &["a", "b", "c"]).expect("fields");
         assert_eq!(fields.iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>(), ["a", "c"]);
         let items = fields[0].value.items().expect("a list");
         assert_eq!((items[0].text(), items[1].count("it", 1..=3).ok()), (Some("x"), Some(2)));
-        let no = fields[1].value.truth("`c`").expect_err("text in YAML 1.2");
+        let no = fields[1].value.boolean("`c`").expect_err("text in YAML 1.2");
         assert_eq!(place(&no), (3, 4, "`c` must be true or false, not `no`"));
         assert_eq!(no.help.as_deref(), Some("write `false`, without quotes"));
         assert_eq!(root.json().ok(), Some(serde_json::json!({"a": ["x", 2], "b": null, "c": "no"})));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_the_yaml_is_told_once_with_its_place() {
+    fn a_yaml_error_is_reported_once_with_its_position() {
         assert_eq!(place(&read("a: 1\na: 2\n").expect_err("twice")), (2, 1, "key `a` is given twice in this map"));
         assert!(read("a: [\n").expect_err("open").message.starts_with("this is not YAML: "));
         assert!(read("").expect("nothing").is_nothing());

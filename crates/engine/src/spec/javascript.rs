@@ -2,10 +2,10 @@
 //!
 //! A script is the body of an async function, so `return` and `await` may stand at its top; a condition is one expression.
 
+use super::bracket_depth;
 use super::code::ProblemCode;
-use super::nesting;
+use super::context_reads::{Found, Reader};
 use super::problem::shown;
-use super::reads::{Found, Reader};
 use oxc_allocator::Allocator;
 use oxc_ast::ast::{Expression, Program, Statement};
 use oxc_ast_visit::Visit;
@@ -127,7 +127,7 @@ fn with_stack(source: &str, check: impl FnOnce(&str) -> Result<Found, Vec<Fault>
         let message = format!("this script has {} bytes; a script may have {MAX_SCRIPT}", source.len());
         return refuse(message, "split it into several tasks");
     }
-    let brackets = nesting::depth(source);
+    let brackets = bracket_depth::depth(source);
     if brackets > MAX_BRACKETS {
         let message = format!("the brackets of this script are nested more than {MAX_BRACKETS} levels deep");
         return refuse(message, "give names to some of the inner parts");
@@ -200,14 +200,14 @@ mod tests {
     }
 
     #[test]
-    fn a_script_may_return_and_await_at_its_top() {
+    fn a_script_may_return_and_await_at_the_top_level() {
         assert_eq!(function_body("const x = await readFile('a'); // end\nreturn x.length"), parts(&[]));
         assert_eq!(function_body(""), parts(&[]));
         assert_eq!(function_body("// only a comment"), parts(&[]));
     }
 
     #[test]
-    fn a_syntax_error_has_its_place() {
+    fn a_syntax_error_has_a_position() {
         assert_eq!(fault(function_body("let a = 1\nlet b = = 2")), (ProblemCode::ScriptSyntax, 18..19));
         assert_eq!(fault(expression("a > > b")), (ProblemCode::ScriptSyntax, 4..5));
         assert_eq!(fault(expression("a b")), (ProblemCode::ScriptSyntax, 2..3));
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_with_return_is_told_to_leave_it_out() {
+    fn a_condition_with_return_suggests_removing_it() {
         for source in ["return true", " return(a)", "return\n1", "return"] {
             let faults = expression(source).expect_err(source);
             assert_eq!(faults[0].help.as_deref(), Some(WITHOUT_RETURN), "{source}");
@@ -290,7 +290,7 @@ mod tests {
         for opening in openings {
             // As much as the calling thread may be asked to carry, and as much as there may be at all.
             for stack in [STACK_AT_HAND, usize::MAX] {
-                let brackets = nesting::depth(opening);
+                let brackets = bracket_depth::depth(opening);
                 let most = MAX_BRACKETS.checked_div(brackets).unwrap_or((MAX_SCRIPT - 1) / opening.len());
                 let length = most.min(stack / (brackets * STACK_PER_BRACKET + tokens(opening) * STACK_PER_TOKEN));
                 let source = opening.repeat(length);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_may_be_long_but_not_endless() {
+    fn a_script_has_a_length_limit() {
         let deep = |levels: usize| format!("{}1{}", "(".repeat(levels), ")".repeat(levels));
         assert_eq!(expression(&deep(MAX_BRACKETS)), parts(&[]));
         assert_eq!(fault(expression(&deep(MAX_BRACKETS + 1))).0, ProblemCode::ScriptTooLarge);

@@ -2,29 +2,29 @@
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | `syntax`, `scalar`, `place` | YAML as a tree with places, under limits; what scalars mean; places inside scalars |
+//! | `syntax`, `scalar`, `source_position` | YAML as a tree with places, under limits; what scalars mean; places inside scalars |
 //! | `check` | one file per part of the format: workflow, phase, task, gate, checkpoint, and so on |
-//! | [`beside`] | the files beside a workflow file that belong to it |
+//! | [`includes`] | the files beside a workflow file that belong to it |
 //! | [`subagent`] | agents that are listed in a file, or named while a run is under way |
-//! | `javascript`, `nesting`, `reads` | syntax of scripts and conditions, how deep they may go, and what of the context they read |
+//! | `javascript`, `bracket_depth`, `context_reads` | syntax of scripts and conditions, how deep they may go, and what of the context they read |
 //! | [`document`] | other small YAML files, read in the same way |
 //! | [`reader`] | what readers of other formats build workflows with |
 //! | [`problem`], [`code`], [`suggest`] | what is wrong, where, and what was probably meant |
 //! | [`workflow`] | the checked form |
 //! | [`schema`] | the format as JSON Schema, from the tables of `check` |
 
-pub mod beside;
+mod bracket_depth;
 pub(crate) mod check;
 pub mod code;
+mod context_reads;
 pub mod document;
+pub mod includes;
 mod javascript;
-mod nesting;
-mod place;
 pub mod problem;
 pub mod reader;
-mod reads;
 mod scalar;
 pub mod schema;
+mod source_position;
 pub mod subagent;
 pub mod suggest;
 pub(crate) mod syntax;
@@ -52,23 +52,24 @@ pub struct Read {
 
 /// Reads the text of a workflow file that has nothing beside it, and says everything that is wrong with it.
 pub fn read(source: &str) -> Read {
-    read_beside(source, &mut beside::Alone)
+    read_with_includes(source, &mut includes::NoIncludes)
 }
 
 /// Reads the text of a workflow file and says everything that is wrong with it.
-pub fn read_beside(source: &str, beside: &mut dyn beside::Beside) -> Read {
-    read_used(source, beside, 0)
+pub fn read_with_includes(source: &str, includes: &mut dyn includes::Includes) -> Read {
+    read_used(source, includes, 0)
 }
 
 /// Reads a workflow file that others use, so many above it.
-fn read_used(source: &str, beside: &mut dyn beside::Beside, depth: u32) -> Read {
+fn read_used(source: &str, includes: &mut dyn includes::Includes, depth: u32) -> Read {
     let mut report = Report::default();
     if source.len() > MAX_BYTES {
         let message = format!("the file has {} bytes; a workflow file may have {MAX_BYTES}", source.len());
         report.error(ProblemCode::TooLarge, &(0..0), message).help("keep large data in files of its own, which tasks read");
         return Read { workflow: None, problems: report.finish("") };
     }
-    let workflow = syntax::parse(source, &mut report).and_then(|root| check::workflow(source, &root, &mut report, beside, depth));
+    let workflow =
+        syntax::parse(source, &mut report).and_then(|root| check::workflow(source, &root, &mut report, includes, depth));
     let workflow = workflow.filter(|_| !report.has_error());
     Read { workflow, problems: report.finish(source) }
 }

@@ -11,7 +11,7 @@ impl Scalar<'_> {
     }
 
     /// The truth value, if it is one.
-    pub fn truth(&self) -> Option<bool> {
+    pub fn boolean(&self) -> Option<bool> {
         match &*self.text {
             "true" | "True" | "TRUE" if self.plain => Some(true),
             "false" | "False" | "FALSE" if self.plain => Some(false),
@@ -76,7 +76,7 @@ fn is_decimal(digits: &str) -> bool {
 }
 
 /// What would make a truth value of a text.
-pub(crate) fn truth_help(text: &str) -> &'static str {
+pub(crate) fn boolean_help(text: &str) -> &'static str {
     match text.to_ascii_lowercase().as_str() {
         "yes" | "on" | "y" | "true" | "1" => "write `true`, without quotes",
         "no" | "off" | "n" | "false" | "0" => "write `false`, without quotes",
@@ -96,8 +96,8 @@ pub(crate) fn duration_help(text: &str) -> String {
 pub(crate) fn to_json(node: &Node<'_>, refused: &mut Vec<Range<usize>>) -> Value {
     match &*node.content {
         Content::Scalar(scalar) if scalar.is_null() => Value::Null,
-        Content::Scalar(scalar) => match (scalar.truth(), scalar.number()) {
-            (Some(truth), _) => Value::Bool(truth),
+        Content::Scalar(scalar) => match (scalar.boolean(), scalar.number()) {
+            (Some(boolean), _) => Value::Bool(boolean),
             (None, Some(Ok(number))) => Value::Number(number),
             (None, Some(Err(NotJson))) => {
                 refused.push(node.span.clone());
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn values_become_what_yaml_1_2_says() {
+    fn scalars_are_resolved_as_in_yaml_1_2() {
         assert_eq!(value("[1, -2, +3, 0x1F, 0o17, 1.5, 1e3, -.5, 6.]"), json!([1, -2, 3, 31, 15, 1.5, 1000.0, -0.5, 6.0]));
         assert_eq!(value("[true, False, ~, null, '']"), json!([true, false, null, null, ""]));
         assert_eq!(value("[yes, no, on, off, 1_000, 1e, 0x, '5', \"true\", infinity, 12:30]"), {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_json_cannot_hold_is_told_with_its_place() {
+    fn a_number_that_json_cannot_represent_is_reported_with_its_position() {
         let node = syntax::parse("[1, .inf, .nan]", &mut Report::default()).expect("YAML");
         let mut refused = Vec::new();
         to_json(&node, &mut refused);

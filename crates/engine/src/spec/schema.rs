@@ -119,7 +119,7 @@ fn shape(shape: &Shape, definitions: &mut Map<String, Value>) -> Value {
         Shape::Text => json!({"type": SCALARS}),
         Shape::Filled => json!({"type": SCALARS, "pattern": FILLED}),
         Shape::Id => json!({"type": SCALARS, "pattern": ID, "maxLength": 100}),
-        Shape::Truth => json!({"type": "boolean"}),
+        Shape::Boolean => json!({"type": "boolean"}),
         Shape::True => json!({"const": true}),
         Shape::Count(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
         Shape::Duration => json!({"type": "string", "pattern": "[0-9]", "examples": ["30s", "5m", "1h 30m", "2d", "PT30M"]}),

@@ -17,7 +17,7 @@ pub struct Subagent {
 }
 
 /// At most so many agents are called at once.
-pub const MOST_SUBAGENTS: usize = 1_000;
+pub const MAX_SUBAGENTS: usize = 1_000;
 
 /// Why what a script returned names no agents.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -26,7 +26,7 @@ pub enum SubagentError {
     #[error("it must return a list of agents such as [{{ type: 'reviewer', config: {{}} }}]")]
     NotAList,
     /// It names more agents than may be called.
-    #[error("it names {named} agents, and there may be {MOST_SUBAGENTS}")]
+    #[error("it names {named} agents, and there may be {MAX_SUBAGENTS}")]
     TooMany {
         /// How many.
         named: usize,
@@ -60,7 +60,7 @@ impl Subagent {
             Value::Array(items) => items,
             Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => return Err(SubagentError::NotAList),
         };
-        if items.len() > MOST_SUBAGENTS {
+        if items.len() > MAX_SUBAGENTS {
             return Err(SubagentError::TooMany { named: items.len() });
         }
         items.iter().map(Self::one).collect()
@@ -128,7 +128,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_a_script_names_is_read_or_told() {
+    fn agents_named_by_a_script_are_parsed_or_reported() {
         let read =
             Subagent::list(&json!(["scout", {"type": "reviewer", "config": {"output_path": "r.md", "depth": 2}}])).unwrap();
         assert_eq!(read[0].kind, "scout");
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_subagents_are_free_and_can_be_ids() {
+    fn subagent_ids_are_valid_and_unused() {
         let mut taken = BTreeSet::new();
         let ids: Vec<String> = ["a b", "a b", "-x", "ok"].iter().map(|kind| free_id(kind, &mut taken).0).collect();
         assert_eq!(ids, ["a-b", "a-b-2", "a-x", "ok"]);

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelt_word_is_recognised() {
+    fn a_misspelt_word_is_recognized() {
         let known = ["review", "planning", "on_interrupt", "on_fail"];
         assert_eq!(nearest("reveiw", known), Some("review"));
         assert_eq!(nearest("onInterrupt", known), Some("on_interrupt"));
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_near_what_there_is_is_told_up_to_a_number() {
+    fn without_a_near_match_the_known_names_are_listed_up_to_a_limit() {
         assert_eq!(meant_or_known("banana", ["review", "plan"].into_iter()), Some("there is `review`, `plan`".into()));
         assert_eq!(meant_or_known("reveiw", ["review", "plan"].into_iter()), Some("did you mean `review`?".into()));
         assert_eq!(meant_or_known("banana", [].into_iter()), None);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_different_word_suggests_nothing() {
+    fn an_unrelated_word_suggests_nothing() {
         assert_eq!(nearest("banana", ["review", "planning"]), None);
         assert_eq!(nearest("", ["a"]), None);
         assert_eq!(nearest(&"x".repeat(1000), ["xxxx"]), None);

@@ -124,7 +124,7 @@ pub fn parse<'a>(source: &'a str, report: &mut Report) -> Option<Node<'a>> {
                     let message = "a second document begins here; a file holds one";
                     builder
                         .report
-                        .error(ProblemCode::SeveralDocuments, &range(span), message)
+                        .error(ProblemCode::MultipleDocuments, &range(span), message)
                         .help("put each into a file of its own");
                     return None;
                 }
@@ -190,7 +190,11 @@ impl<'a> Builder<'a, '_> {
             Event::SequenceEnd | Event::MappingEnd => self.close(&range(span)),
             Event::Alias(anchor) => {
                 let Some(node) = self.anchors.get(&anchor).cloned() else {
-                    self.report.error(ProblemCode::BadAlias, &range(span), "this alias stands inside the thing that it names");
+                    self.report.error(
+                        ProblemCode::InvalidAlias,
+                        &range(span),
+                        "this alias stands inside the thing that it names",
+                    );
                     return self.attach(nothing(range(span)));
                 };
                 if self.open.len() + node.weight.depth > MAX_DEPTH {
@@ -204,7 +208,7 @@ impl<'a> Builder<'a, '_> {
             }
             Event::UnresolvedAlias(name) => {
                 let message = format!("alias `*{}` names an anchor that is not defined before it", shown(&name));
-                self.report.error(ProblemCode::BadAlias, &range(span), message);
+                self.report.error(ProblemCode::InvalidAlias, &range(span), message);
                 self.attach(nothing(range(span)))
             }
             // Everything else says nothing about what the file holds.
@@ -283,7 +287,7 @@ impl<'a> Builder<'a, '_> {
                     Content::List(_) | Content::Map(_) => {
                         *key = Pending::Refused;
                         self.report.error(
-                            ProblemCode::BadKey,
+                            ProblemCode::InvalidKey,
                             &node.span,
                             format!("a key must be a single value, not {}", node.kind()),
                         );
@@ -342,7 +346,7 @@ impl<'a> Builder<'a, '_> {
             _ => "check the indentation and the quotes here and in the line before",
         };
         let message = format!("this is not YAML: {}", error.info());
-        self.report.error(ProblemCode::BadYaml, &span, message).help(help);
+        self.report.error(ProblemCode::InvalidYaml, &span, message).help(help);
     }
 }
 

@@ -1,22 +1,22 @@
 //! What a checked workflow says. This compiled form is frozen with a run, so its fields only ever grow at the end.
 
 mod agent;
+mod fan_out;
 mod gap;
 mod pipeline;
 mod plan;
 pub mod question;
 mod shell;
-mod spread;
 mod stored;
 
 pub use agent::{AgentSetting, AgentWork, Budget, DEFAULT_AGENT, MAX_ASKS, Prompt, PromptBy, Session, Tools};
+pub use fan_out::CHECK_FAILED;
+pub use fan_out::{Commit, ForEach, Input, InputError, InputKind, ItemSource, Join, Until, UntilCondition, Worktree};
 pub use gap::{Criterion, Finalization, GapAction, GapCheck};
 pub use pipeline::{ManualGate, Output, Pipeline, PipelinePhase, Workstream};
 pub use plan::PlanPart;
-pub use question::{Automatic, Check, Deadline, OnDeadline, Policy, Question, Waits};
+pub use question::{Automatic, Check, Deadline, OnDeadline, Policy, Question, WaitSettings};
 pub use shell::Shell;
-pub use spread::CHECK_FAILED;
-pub use spread::{Commit, ForEach, Holds, Input, InputError, InputKind, Join, Over, Until, Worktree};
 
 use crate::hold::Choice;
 use crate::id::{GateId, PhaseId, TaskId};
@@ -341,7 +341,7 @@ pub struct Checkpoint {
     pub question: Option<Question>,
     /// How it waits for its answer.
     #[serde(default)]
-    pub waits: Waits,
+    pub waits: WaitSettings,
 }
 
 impl Checkpoint {
@@ -384,7 +384,7 @@ impl Workflow {
     }
 
     /// Takes over what a policy says where the workflow says nothing itself. Who lets a pipeline go on is a setting of its own.
-    pub fn follow_policy(&mut self, policy: &Policy) {
+    pub fn apply_policy(&mut self, policy: &Policy) {
         let Policy { checkpoint, verify, decision, collect_phase } = policy.clone();
         if self.pipeline.is_none() {
             self.policy.checkpoint = self.policy.checkpoint.take().or(checkpoint);

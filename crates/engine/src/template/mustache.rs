@@ -27,11 +27,11 @@ use serde_json::Value;
 use std::ops::Range;
 
 /// A document filled in is no longer than this.
-pub const LONGEST_DOCUMENT: usize = 64 << 20;
+pub const MAX_DOCUMENT_BYTES: usize = 64 << 20;
 /// Sections may be nested this deeply.
-pub const DEEPEST_NESTING: usize = 100;
+pub const MAX_NESTING: usize = 100;
 /// So many parts and look-ups are done before a document is given up: sections that repeat inside each other multiply.
-const MOST_STEPS: usize = 10_000_000;
+const MAX_STEPS: usize = 10_000_000;
 
 static TRUE: Value = Value::Bool(true);
 static FALSE: Value = Value::Bool(false);
@@ -100,8 +100,8 @@ impl<'v> Renderer<'v> {
                     self.section = outer;
                 }
             }
-            if self.filled.len() > LONGEST_DOCUMENT {
-                let message = format!("the document grows beyond {} MB", LONGEST_DOCUMENT >> 20);
+            if self.filled.len() > MAX_DOCUMENT_BYTES {
+                let message = format!("the document grows beyond {} MB", MAX_DOCUMENT_BYTES >> 20);
                 return Err(self.too_much(message));
             }
         }
@@ -203,7 +203,7 @@ impl<'v> Renderer<'v> {
 
     fn take_step(&mut self) -> Result<(), TemplateError> {
         self.steps += 1;
-        if self.steps > MOST_STEPS {
+        if self.steps > MAX_STEPS {
             return Err(self.too_much("the document repeats too much".into()));
         }
         Ok(())

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn code_for_another_shell_is_found() {
+    fn nested_shell_code_is_found() {
         for (command, expected) in [
             ("sh -c \"echo X\" sh X", "sh -c: \"echo X\""),
             ("sudo -u me /bin/bash -lc 'X' y", "bash -c: 'X'"),
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_an_argument_is_no_code() {
+    fn plain_arguments_are_not_code() {
         for command in [
             "sh script.sh X",
             "bash script.sh -c X",

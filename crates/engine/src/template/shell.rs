@@ -218,7 +218,7 @@ impl<'t> Scanner<'t> {
                 ')' => {
                     depth -= 1;
                     if depth == 0 {
-                        return if plain_to_see(&rest[2..offset]) {
+                        return if is_literal(&rest[2..offset]) {
                             offset + 1
                         } else {
                             self.lose("after a `$(…)` inside double quotes", rest)
@@ -326,7 +326,7 @@ fn escaped(rest: &str) -> usize {
 }
 
 /// Whether nothing in the inside of a `$(…)` could have hidden a parenthesis from us.
-fn plain_to_see(inside: &str) -> bool {
+fn is_literal(inside: &str) -> bool {
     let tricky = ["case", "<<", "`", "$'", "$\"", "#"];
     let nested_in_quotes = inside.split('"').skip(1).step_by(2).any(|quoted| quoted.contains(['$', '\\', '`']));
     // A parenthesis inside `${…}` closes nothing.

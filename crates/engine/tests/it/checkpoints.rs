@@ -1,6 +1,6 @@
 //! Checkpoints: what makes one, what may be answered, and every way to get it wrong.
 
-use crate::{in_checkpoint, told, workflow};
+use crate::{diagnostics, in_checkpoint, workflow};
 use lockgate_engine::hold::Action;
 use lockgate_engine::spec::read;
 use lockgate_engine::spec::workflow::{Checkpoint, OnConditionError, Reads};
@@ -30,22 +30,22 @@ fn a_simple_approval_asks_whether_to_continue() {
 }
 
 #[test]
-fn no_approval_is_no_checkpoint() {
+fn without_approval_there_is_no_checkpoint() {
     assert_eq!(checkpoint("approval_required: false"), None);
     let warned = [
-        "8:7 warning no-checkpoint: this checkpoint never asks anybody (write `approval_required: true`, or give it a `prompt`)",
+        "8:7 warning disabled-checkpoint: this checkpoint never asks anybody (write `approval_required: true`, or give it a `prompt`)",
     ];
-    assert_eq!(told(&in_checkpoint("approval_required: false\ncondition: 1 > 0")), warned);
-    assert_eq!(told(&in_checkpoint("approval_required: false\nshow_files: a.md")), warned);
-    assert_eq!(told(&in_checkpoint("with_feedback: true")), warned);
+    assert_eq!(diagnostics(&in_checkpoint("approval_required: false\ncondition: 1 > 0")), warned);
+    assert_eq!(diagnostics(&in_checkpoint("approval_required: false\nshow_files: a.md")), warned);
+    assert_eq!(diagnostics(&in_checkpoint("with_feedback: true")), warned);
     let silent = in_checkpoint("").replace("checkpoint:", "checkpoint: {}");
     let Some(read) = read(&silent).workflow else { panic!("a warning is no error") };
     assert_eq!(read.phases[1].checkpoint, None);
-    assert_eq!(told(&silent)[0].split(' ').nth(2), Some("no-checkpoint:"));
+    assert_eq!(diagnostics(&silent)[0].split(' ').nth(2), Some("disabled-checkpoint:"));
 }
 
 #[test]
-fn a_prompt_or_options_make_a_checkpoint_whatever_else_it_says() {
+fn a_prompt_or_options_always_create_a_checkpoint() {
     for approval in ["true", "false"] {
         let only_prompt = checkpoint(&format!("approval_required: {approval}\nprompt: Good?")).expect("a checkpoint");
         assert_eq!((only_prompt.prompt.as_str(), labels(&only_prompt)), ("Good?", default_labels(false)));
@@ -57,7 +57,7 @@ fn a_prompt_or_options_make_a_checkpoint_whatever_else_it_says() {
 }
 
 #[test]
-fn a_condition_or_files_make_a_checkpoint_unless_it_says_no() {
+fn a_condition_or_files_create_a_checkpoint_unless_disabled() {
     assert_eq!(
         checkpoint("condition: context.subagents_spawned > 0").map(|it| it.prompt),
         Some("Continue with next phase?".into())
@@ -69,7 +69,7 @@ fn a_condition_or_files_make_a_checkpoint_unless_it_says_no() {
 }
 
 #[test]
-fn a_condition_error_shows_the_checkpoint_unless_told_to_skip() {
+fn a_condition_error_shows_the_checkpoint_unless_configured_to_skip() {
     let shown = checkpoint("condition: x\nprompt: a").expect("a checkpoint");
     assert_eq!(shown.on_condition_error, OnConditionError::Show);
     let skipped = checkpoint("condition: x\nprompt: a\non_condition_error: skip").expect("a checkpoint");
@@ -126,7 +126,7 @@ phases:
 }
 
 #[test]
-fn the_conditions_that_people_write_are_read() {
+fn typical_conditions_are_parsed() {
     for (condition, reads) in [
         ("context.subagents_spawned > 5", "subagents_spawned"),
         ("context.phases.iteration_counts[phase.id] > 1", "phases"),
@@ -139,7 +139,7 @@ fn the_conditions_that_people_write_are_read() {
 }
 
 #[test]
-fn the_common_patterns_are_read() {
+fn common_checkpoint_patterns_are_parsed() {
     let source = r#"
 name: patterns
 phases:
@@ -203,23 +203,26 @@ phases:
 /// What is told about a single option with these lines; they begin on line 9.
 fn about_option(lines: &str) -> Vec<String> {
     let lines: String = lines.lines().map(|line| format!("    {line}\n")).collect();
-    told(&in_checkpoint(&format!("options:\n  - label: Go\n{lines}")))
+    diagnostics(&in_checkpoint(&format!("options:\n  - label: Go\n{lines}")))
 }
 
 #[test]
-fn an_option_says_what_it_does() {
+fn an_option_has_an_action() {
     assert_eq!(
         about_option(""),
         [
             "9:11 missing-key: an option needs `on_select`, which says what choosing it does (add `on_select: { action: continue }`, or repeat_phase, skip_phases or abort)"
         ]
     );
-    assert_eq!(told(&in_checkpoint("options: [{label: CONTINUE}, {label: abort}]")), [] as [&str; 0]);
-    assert_eq!(told(&in_checkpoint("options: [{on_select: {action: abort}}]")), ["8:18 missing-key: an option needs `label`"]);
+    assert_eq!(diagnostics(&in_checkpoint("options: [{label: CONTINUE}, {label: abort}]")), [] as [&str; 0]);
+    assert_eq!(
+        diagnostics(&in_checkpoint("options: [{on_select: {action: abort}}]")),
+        ["8:18 missing-key: an option needs `label`"]
+    );
     assert_eq!(about_option("on_select: {}"), ["10:22 missing-key: `on_select` needs `action`"]);
     assert_eq!(
         about_option("on_select: continue"),
-        ["10:22 wrong-kind: `on_select` must be a map of keys and values, not a single value"]
+        ["10:22 wrong-type: `on_select` must be a map of keys and values, not a single value"]
     );
 }
 
@@ -283,7 +286,7 @@ fn only_later_phases_can_be_skipped() {
 }
 
 #[test]
-fn what_an_action_does_not_use_is_warned_of() {
+fn keys_unused_by_an_action_give_a_warning() {
     assert_eq!(
         about_option("on_select: {action: continue, target: before}"),
         ["10:41 warning unused-key: `target` means nothing here; it belongs to `repeat_phase` (remove it)"]
@@ -291,39 +294,39 @@ fn what_an_action_does_not_use_is_warned_of() {
 }
 
 #[test]
-fn labels_differ() {
+fn labels_must_be_unique() {
     assert_eq!(
-        told(&in_checkpoint(
+        diagnostics(&in_checkpoint(
             "options:\n  - {label: Continue}\n  - {label: Abort}\n  - {label: 'continue!', on_select: {action: abort}}"
         )),
         ["11:19 duplicate-label: options `Continue` and `continue!` are called the same (give each option a label of its own)"]
     );
     assert_eq!(
-        told(&in_checkpoint("options: []")),
+        diagnostics(&in_checkpoint("options: []")),
         ["8:16 empty-value: `options` is empty (leave it out for the options Continue and Abort)"]
     );
 }
 
 #[test]
-fn a_checkpoint_is_a_map() {
+fn a_checkpoint_must_be_a_map() {
     let source = in_checkpoint("").replace("checkpoint:", "checkpoint: true");
     assert_eq!(
-        told(&source),
+        diagnostics(&source),
         [
-            "7:17 wrong-kind: a checkpoint must be a map of keys and values, not a single value (write `checkpoint: { approval_required: true }`)"
+            "7:17 wrong-type: a checkpoint must be a map of keys and values, not a single value (write `checkpoint: { approval_required: true }`)"
         ]
     );
 }
 
 #[test]
-fn a_condition_with_return_is_told_to_leave_it_out() {
-    let told = told(&in_checkpoint("condition: return true"));
-    assert!(told[0].starts_with("8:18 script-syntax: "), "{told:?}");
-    assert!(told[0].ends_with(" (a condition is an expression: leave out `return`)"), "{told:?}");
+fn a_condition_with_return_suggests_removing_it() {
+    let diagnostics = diagnostics(&in_checkpoint("condition: return true"));
+    assert!(diagnostics[0].starts_with("8:18 script-syntax: "), "{diagnostics:?}");
+    assert!(diagnostics[0].ends_with(" (a condition is an expression: leave out `return`)"), "{diagnostics:?}");
 }
 
 #[test]
-fn a_condition_that_asks_what_is_there_reads_everything() {
+fn a_condition_that_enumerates_keys_reads_everything() {
     for condition in ["context.outputs.hasOwnProperty('build')", "context.hasOwnProperty('vars')", "'build' in context.outputs"] {
         let checkpoint = checkpoint(&format!("condition: \"{condition}\"")).expect("a checkpoint");
         assert_eq!(checkpoint.condition.map(|it| it.reads), Some(Reads::All), "{condition}");
@@ -333,8 +336,8 @@ fn a_condition_that_asks_what_is_there_reads_everything() {
 #[test]
 fn an_empty_condition_is_an_error() {
     for condition in ["condition: ''", "condition:", "condition: '  '"] {
-        let told = told(&in_checkpoint(&format!("{condition}\nprompt: a")));
-        assert_eq!(told.len(), 1, "{condition}");
-        assert!(told[0].contains("empty-condition: the condition is empty"), "{told:?}");
+        let diagnostics = diagnostics(&in_checkpoint(&format!("{condition}\nprompt: a")));
+        assert_eq!(diagnostics.len(), 1, "{condition}");
+        assert!(diagnostics[0].contains("empty-condition: the condition is empty"), "{diagnostics:?}");
     }
 }

@@ -1,22 +1,22 @@
 //! Tests of the engine through its public face.
 
 mod checkpoints;
-mod documents;
-mod hostile;
-mod places;
+mod hostile_input;
+mod mustache;
+mod positions;
 mod references;
 mod reuse;
-mod rules;
-mod shape;
 mod shell;
 mod templates;
+mod validation;
+mod workflow_file;
 
 use lockgate_engine::spec::problem::Severity;
 use lockgate_engine::spec::workflow::Workflow;
 use lockgate_engine::spec::{Read, read};
 
 /// Everything that is wrong with a file, one line each: `line:column code: message (help)`.
-fn told(source: &str) -> Vec<String> {
+fn diagnostics(source: &str) -> Vec<String> {
     lines(read(source))
 }
 
@@ -36,7 +36,7 @@ fn lines(read: Read) -> Vec<String> {
 
 /// The workflow of a file without any problem.
 fn workflow(source: &str) -> Workflow {
-    assert_eq!(told(source), [] as [&str; 0], "{source}");
+    assert_eq!(diagnostics(source), [] as [&str; 0], "{source}");
     read(source).workflow.expect("a workflow")
 }
 

@@ -3,14 +3,14 @@
 use super::lines;
 use lockgate_engine::hold::Action;
 use lockgate_engine::id::PhaseId;
-use lockgate_engine::spec::beside::{Beside, BesideError};
-use lockgate_engine::spec::read_beside;
+use lockgate_engine::spec::includes::{IncludeError, Includes};
+use lockgate_engine::spec::read_with_includes;
 
 /// One file lies beside the workflow: `s.yaml`.
 struct Used(String);
 
-impl Beside for Used {
-    fn read(&mut self, path: &str) -> Result<Option<String>, BesideError> {
+impl Includes for Used {
+    fn read(&mut self, path: &str) -> Result<Option<String>, IncludeError> {
         Ok((path == "s.yaml").then(|| self.0.clone()))
     }
 
@@ -22,28 +22,28 @@ impl Beside for Used {
 const TWO: &str =
     "name: s\nphases:\n  - { id: one, tasks: [{ id: a, run: 'true' }] }\n  - { id: two, tasks: [{ id: b, run: 'true' }] }\n";
 
-fn told(source: &str, used: &str) -> Vec<String> {
-    lines(read_beside(source, &mut Used(used.to_owned())))
+fn diagnostics(source: &str, used: &str) -> Vec<String> {
+    lines(read_with_includes(source, &mut Used(used.to_owned())))
 }
 
 #[test]
-fn a_used_phase_must_not_be_called_as_another_one() {
+fn a_reused_phase_must_have_a_unique_id() {
     let own = "  - { id: p.one, tasks: [{ id: c, run: 'true' }] }\n";
     let used = "  - { id: p, use: s.yaml }\n";
     assert_eq!(
-        told(&format!("name: x\nphases:\n{used}{own}"), TWO),
+        diagnostics(&format!("name: x\nphases:\n{used}{own}"), TWO),
         ["4:11 duplicate-id: there are two phases called `p.one` (the first one is on line 3; rename one of them)"]
     );
     assert_eq!(
-        told(&format!("name: x\nphases:\n{own}{used}"), TWO),
+        diagnostics(&format!("name: x\nphases:\n{own}{used}"), TWO),
         ["4:11 duplicate-id: there are two phases called `p.one` (the first one is on line 3; rename one of them)"]
     );
-    assert_eq!(told(&format!("name: x\nphases:\n{used}{used}"), TWO).len(), 1, "two of the same id are told once");
-    assert_eq!(told(&format!("name: x\nphases:\n{used}  - {{ id: q, use: s.yaml }}\n"), TWO), [] as [&str; 0]);
+    assert_eq!(diagnostics(&format!("name: x\nphases:\n{used}{used}"), TWO).len(), 1, "two of the same id are told once");
+    assert_eq!(diagnostics(&format!("name: x\nphases:\n{used}  - {{ id: q, use: s.yaml }}\n"), TWO), [] as [&str; 0]);
 }
 
 #[test]
-fn keys_about_a_whole_run_must_be_said_in_the_file_that_is_run() {
+fn keys_that_apply_to_a_whole_run_must_be_in_the_main_file() {
     let says = [
         ("worktree", "worktree: true"),
         ("max_parallel", "max_parallel: 2"),
@@ -59,8 +59,8 @@ fn keys_about_a_whole_run_must_be_said_in_the_file_that_is_run() {
             _ => None,
         };
         struct Files<F>(F);
-        impl<F: Fn(&str) -> Option<String>> Beside for Files<F> {
-            fn read(&mut self, path: &str) -> Result<Option<String>, BesideError> {
+        impl<F: Fn(&str) -> Option<String>> Includes for Files<F> {
+            fn read(&mut self, path: &str) -> Result<Option<String>, IncludeError> {
                 Ok((self.0)(path))
             }
             fn list(&mut self, _: &str) -> Vec<String> {
@@ -68,17 +68,17 @@ fn keys_about_a_whole_run_must_be_said_in_the_file_that_is_run() {
             }
         }
         let source = "name: x\nphases:\n  - { id: p, use: s.yaml }\n";
-        let told = lines(read_beside(source, &mut Files(used)));
+        let diagnostics = lines(read_with_includes(source, &mut Files(used)));
         let help = format!("(say `{key}` in this file, which then decides, or remove it from `s.yaml`)");
         let expected = format!("3:19 unused-key: `s.yaml` says `{key}`, which counts only in the file that is run {help}");
-        assert_eq!(told, [expected]);
-        let decided = lines(read_beside(&format!("{source}{line}\n"), &mut Files(used)));
+        assert_eq!(diagnostics, [expected]);
+        let decided = lines(read_with_includes(&format!("{source}{line}\n"), &mut Files(used)));
         assert_eq!(decided, [] as [&str; 0], "{key}");
     }
 }
 
 #[test]
-fn repeating_a_phase_that_uses_a_workflow_means_all_of_its_phases() {
+fn repeating_a_phase_that_uses_a_workflow_repeats_all_of_its_phases() {
     let source = "
 name: x
 phases:
@@ -92,7 +92,7 @@ phases:
       prompt: Again?
       options: [{ label: Again, on_select: { action: repeat_phase, target: p } }, { label: Continue }]
 ";
-    let read = read_beside(source, &mut Used(TWO.to_owned())).workflow.expect("a workflow");
+    let read = read_with_includes(source, &mut Used(TWO.to_owned())).workflow.expect("a workflow");
     let both = [PhaseId::from("p.one"), PhaseId::from("p.two")];
     let option = |phase: &str| read.phase(phase).unwrap().checkpoint.as_ref().unwrap().options[0].clone();
     assert_eq!(option("first").action, Action::SkipPhases(both.to_vec()));

@@ -21,7 +21,7 @@ fn shell(template: &str) -> Result<String, String> {
 }
 
 #[test]
-fn paths_are_filled_in() {
+fn paths_are_replaced_by_their_values() {
     assert_eq!(text("no braces { here } }}"), Ok("no braces { here } }}".into()));
     assert_eq!(text("{{output_dir}}/plan.md"), Ok("out/x/plan.md".into()));
     assert_eq!(text("{{ feature.name }}{{vars.yes}}-{{vars.nothing}}-"), Ok("logintrue--".into()));
@@ -50,7 +50,7 @@ fn an_unknown_path_is_an_error_that_names_it() {
 }
 
 #[test]
-fn an_error_tells_what_there_is_where_nothing_is_near() {
+fn an_error_lists_the_known_names_without_a_near_match() {
     let error = |template: &str| text(template).expect_err(template);
     assert_eq!(error("{{vars.nmae}}"), "`vars.nmae` is not known here: did you mean `vars.name`?");
     assert_eq!(error("{{feature.banana}}"), "`feature.banana` is not known here: `feature` has `name`, `flags`");
@@ -62,7 +62,7 @@ fn an_error_tells_what_there_is_where_nothing_is_near() {
 }
 
 #[test]
-fn what_may_be_absent_is_an_empty_text() {
+fn an_optional_value_is_empty_if_absent() {
     let values = json!({"phase": {"id": "plan"}, "feature": {"flags": []}});
     let filled = |template: &str, escape| render(template, &values, escape).expect(template);
     assert_eq!(filled("[{{phase.feedback}}{{phase.description}}{{feature.name}}]", Escape::None), "[]");
@@ -72,7 +72,7 @@ fn what_may_be_absent_is_an_empty_text() {
 }
 
 #[test]
-fn what_is_not_a_path_is_found_before_there_are_values() {
+fn a_malformed_path_is_found_before_rendering() {
     for template in [
         "{{",
         "{{}}",
@@ -97,13 +97,13 @@ fn what_is_not_a_path_is_found_before_there_are_values() {
 }
 
 #[test]
-fn roots_are_told() {
+fn the_roots_of_a_template_are_listed() {
     assert_eq!(roots("{{vars.a}} {{feature}} {{vars.b}}", Escape::None), ["feature".to_owned(), "vars".to_owned()].into());
     assert_eq!(roots("{{.Names}} {{vars.a}}", Escape::Shell), ["vars".to_owned()].into());
 }
 
 #[test]
-fn in_a_command_each_value_is_one_word() {
+fn in_a_command_each_value_is_quoted_as_one_word() {
     assert_eq!(shell("echo {{vars.name}} {{vars.list}} {{vars.nothing}}"), Ok(r#"echo 'it'\''s' '[1,"two"]' ''"#.into()));
     assert_eq!(
         shell("echo '{{vars.name}}' \"{{vars.evil}}\""),
@@ -113,7 +113,7 @@ fn in_a_command_each_value_is_one_word() {
 }
 
 #[test]
-fn in_a_command_the_templates_of_others_stay() {
+fn in_a_command_templates_of_other_programs_stay_unchanged() {
     for command in [
         "docker ps --format '{{.Names}}'",
         "echo ${{x}} {{",
@@ -129,7 +129,7 @@ fn in_a_command_the_templates_of_others_stay() {
 }
 
 #[test]
-fn where_a_value_cannot_be_quoted_the_command_is_refused() {
+fn a_command_is_refused_where_a_value_cannot_be_quoted() {
     for command in [
         "cat <<END\n{{vars.evil}}\nEND\n",
         "cat <<-'END'\n\t{{vars.evil}}\n\tEND\n",
@@ -167,7 +167,7 @@ fn where_a_value_cannot_be_quoted_the_command_is_refused() {
 }
 
 #[test]
-fn only_what_a_shell_takes_for_space_begins_a_comment() {
+fn only_shell_whitespace_starts_a_comment() {
     for space in ["\u{a0}", "\r", "\u{b}", "\u{2028}"] {
         // The quote is open for the shell, so the value must stand inside it.
         assert_eq!(shell(&format!("echo a{space}#'\n{{{{output_dir}}}}'")), Ok(format!("echo a{space}#'\nout/x'")));
@@ -175,7 +175,7 @@ fn only_what_a_shell_takes_for_space_begins_a_comment() {
 }
 
 #[test]
-fn a_space_after_a_backslash_begins_no_comment() {
+fn an_escaped_space_does_not_start_a_comment() {
     for escaped in [r"\ ", r"\;", r"\&", r"\|", r"\("] {
         let command = format!("echo a{escaped}#'\n{{{{output_dir}}}}'");
         assert_eq!(shell(&command), Ok(format!("echo a{escaped}#'\nout/x'")));
@@ -183,7 +183,7 @@ fn a_space_after_a_backslash_begins_no_comment() {
 }
 
 #[test]
-fn quotes_are_followed_through_ordinary_commands() {
+fn quoting_is_tracked_through_ordinary_commands() {
     for command in [
         "echo \"$(date)\" ",
         "# don't\n",

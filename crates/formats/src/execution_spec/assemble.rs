@@ -1,9 +1,9 @@
 //! The workflow that comes of an EXECUTION-SPEC.
 
-use super::asks;
+use super::assign_phases;
+use super::checkpoints;
 use super::gate::Definitions;
 use super::phase::{self, Placed, RawPhase, covers};
-use super::place;
 use super::prompt::{self, Sections};
 use super::workstream::{RawWorkstream, workstreams};
 use super::{head, map, text};
@@ -17,7 +17,7 @@ use lockgate_engine::time::parse_duration;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Ids made from names are cut off here.
-const LONGEST_ID: usize = 60;
+const MAX_ID: usize = 60;
 
 /// The checked workflow; nothing where too much is missing. Errors are in the report either way.
 pub(super) fn workflow(checker: &mut Checker<'_, '_>, root: &Node<'_>, body: &str) -> Option<Workflow> {
@@ -30,7 +30,7 @@ pub(super) fn workflow(checker: &mut Checker<'_, '_>, root: &Node<'_>, body: &st
     let mut gates = Definitions::read(checker, top);
     let mut streams = workstreams(checker, top, &span, &mut gates);
     let mut phases = phase::phases(checker, top, &span, &mut streams, &mut gates);
-    let placed = place::place(checker, &mut streams, &mut phases);
+    let placed = assign_phases::assign_phases(checker, &mut streams, &mut phases);
     gates.warn_of_unused(checker);
     let prd = head.prd?;
     let title = head.title.unwrap_or_else(|| prd.clone());
@@ -79,7 +79,7 @@ pub(super) fn workflow(checker: &mut Checker<'_, '_>, root: &Node<'_>, body: &st
         pipeline: Some(Box::new(pipeline)),
         ..Workflow::default()
     };
-    asks::ask_between_phases(&mut workflow);
+    checkpoints::ask_between_phases(&mut workflow);
     Some(workflow)
 }
 
@@ -254,7 +254,7 @@ pub(super) fn safe(name: &str) -> String {
             _ => {}
         }
     }
-    id.truncate(LONGEST_ID);
+    id.truncate(MAX_ID);
     id.trim_end_matches(['-', '.']).to_owned()
 }
 
@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_made_from_names() {
+    fn ids_are_derived_from_names() {
         assert_eq!(numbered("Phase 2b — Service layer").as_deref(), Some("phase-2b"));
         assert_eq!(numbered("phase_1").as_deref(), Some("phase-1"));
         assert_eq!(numbered("Phases"), None);

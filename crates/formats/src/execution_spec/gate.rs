@@ -16,7 +16,7 @@ pub(super) const COMMAND_KEYS: [&str; 4] = ["command", "run", "cmd", "commands"]
 const CRITERIA_KEYS: [&str; 5] = ["success_criteria", "pass_criteria", "criteria", "assertions", "description"];
 
 /// A gate's command stands in each place that names it, so its length is bounded.
-const LONGEST_COMMAND: usize = 16 << 10;
+const MAX_COMMAND: usize = 16 << 10;
 
 /// Words that stand where a command would, and are none.
 const NO_COMMAND: [&str; 5] = ["manual", "none", "n/a", "tbd", "human"];
@@ -97,8 +97,8 @@ impl Definitions {
                 definition.timeout = timeout.and_then(|text| parse_duration(text).ok()).filter(|timeout| !timeout.is_zero());
             }
         }
-        if definition.run.as_ref().is_some_and(|run| run.len() > LONGEST_COMMAND) {
-            let message = format!("the command of gate `{}` is longer than {LONGEST_COMMAND} bytes", shown(name));
+        if definition.run.as_ref().is_some_and(|run| run.len() > MAX_COMMAND) {
+            let message = format!("the command of gate `{}` is longer than {MAX_COMMAND} bytes", shown(name));
             checker.error(ProblemCode::TooLarge, span, message).help("put it into a script, and run that");
         }
         if let Some(first) = self.known.get(name) {

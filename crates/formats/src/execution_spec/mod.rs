@@ -5,27 +5,27 @@
 //! | `workstream` | one workstream: who works, what it needs, what it leaves behind |
 //! | `gate` | what gates are called and run |
 //! | `phase` | which workstreams the file lists together |
-//! | `place` | the phase of every workstream, and the order within it |
-//! | `asks` | what a person is asked between phases, and gates that the settings have commands for |
+//! | `assign_phases` | the phase of every workstream, and the order within it |
+//! | `checkpoints` | what a person is asked between phases, and gates that the settings have commands for |
 //! | `output` | files that a workstream is to leave behind, out of what people write |
 //! | `prompt` | what an agent is told: all that the file says about its workstream |
 //! | `assemble` | the workflow that comes of it |
 //!
 //! Keys that mean nothing here are told to the agents as they are; real files have many of their own.
 
-mod asks;
 mod assemble;
+mod assign_phases;
+mod checkpoints;
 mod gate;
 mod output;
 mod phase;
-mod place;
 mod prompt;
 mod workstream;
 
 use super::frontmatter;
-pub use asks::with_gate_commands;
-use lockgate_engine::spec::beside::Beside;
+pub use checkpoints::with_gate_commands;
 use lockgate_engine::spec::code::ProblemCode;
+use lockgate_engine::spec::includes::Includes;
 use lockgate_engine::spec::reader::{Checker, Content, Entry, Node, Report, Roots, Scalar, parse, shown};
 use lockgate_engine::spec::suggest;
 use lockgate_engine::spec::{MAX_BYTES, Read};
@@ -48,7 +48,7 @@ const TITLE_KEYS: [&str; 3] = ["prd_title", "title", "name"];
 const PHASES_KEYS: [&str; 2] = ["execution_phases", "phases"];
 
 /// Reads the text of an EXECUTION-SPEC and says everything that is wrong with it.
-pub fn read_beside(source: &str, beside: &mut dyn Beside) -> Read {
+pub fn read_with_includes(source: &str, includes: &mut dyn Includes) -> Read {
     let mut report = Report::default();
     if source.len() > MAX_BYTES {
         let message = format!("the file has {} bytes; an EXECUTION-SPEC may have {MAX_BYTES}", source.len());
@@ -57,7 +57,7 @@ pub fn read_beside(source: &str, beside: &mut dyn Beside) -> Read {
     }
     let (yaml, body) = frontmatter::split(source).map_or((source, ""), |front| (front.yaml, front.body));
     let workflow = parse(yaml, &mut report)
-        .and_then(|root| assemble::workflow(&mut Checker::new(yaml, &mut report, beside, 0), &root, body))
+        .and_then(|root| assemble::workflow(&mut Checker::new(yaml, &mut report, includes, 0), &root, body))
         .filter(|_| !report.has_error());
     Read { workflow, problems: report.finish(source) }
 }
@@ -85,7 +85,7 @@ impl<'n, 'a> Fields<'n, 'a> {
 
     /// Whether a key says yes.
     fn is_true(self, key: &str) -> bool {
-        self.get(key).and_then(scalar).is_some_and(|scalar| scalar.truth() == Some(true))
+        self.get(key).and_then(scalar).is_some_and(|scalar| scalar.boolean() == Some(true))
     }
 
     /// Whether a key says that something must be: `true` or `required`.
@@ -237,7 +237,7 @@ fn head(checker: &mut Checker<'_, '_>, top: Fields<'_, '_>, span: &Range<usize>)
             let first = path.split('/').find(|part| !matches!(*part, "" | "."));
             if first.is_some_and(|first| [".lockgate", ".git"].iter().any(|own| first.eq_ignore_ascii_case(own))) {
                 let message = "`state_file` lies among the files of Lockgate or Git";
-                checker.error(ProblemCode::PathOutside, &node.span, message).help("name another place");
+                checker.error(ProblemCode::PathTraversal, &node.span, message).help("name another place");
                 return None;
             }
             Some(path)

@@ -50,7 +50,7 @@ fn output(checker: &mut Checker<'_, '_>, node: &Node<'_>, said: &str) -> Option<
     if let Some(reason) = reason {
         let message = format!("the output `{}` {reason}", shown(said));
         checker
-            .error(ProblemCode::PathOutside, &node.span, message)
+            .error(ProblemCode::PathTraversal, &node.span, message)
             .help("outputs lie under the root: write a relative path without `..`");
         return None;
     }
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_found_in_what_people_write() {
+    fn paths_are_found_in_free_text() {
         for (said, path) in [
             ("src/main.rs", Some("src/main.rs")),
             ("./src/main.rs", Some("src/main.rs")),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_filled_in_later_stands_for_anything() {
+    fn placeholders_match_anything() {
         assert_eq!(pattern("db/YYYYMMDDHHMMSS_a.sql"), "db/*_a.sql");
         assert_eq!(pattern("db/<TIMESTAMP>_a.sql"), "db/*_a.sql");
         assert_eq!(pattern("db/{TS1}_a.sql"), "db/*_a.sql");

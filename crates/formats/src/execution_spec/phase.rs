@@ -105,14 +105,14 @@ fn phase<'n, 'a>(
     };
     let list = match fields {
         None => Some(node),
-        Some(fields) => MEMBER_KEYS.iter().find_map(|key| fields.get(key).filter(|node| !is_truth(node))),
+        Some(fields) => MEMBER_KEYS.iter().find_map(|key| fields.get(key).filter(|node| !is_boolean(node))),
     };
     let mut in_order = false;
     if let Some(fields) = fields {
         let known: Vec<&str> = [&MEMBER_KEYS[..], &["gate", "gates", "name", "title", "blocked"], &NOTE_KEYS].concat();
         fields.warn_of_slips(checker, "a phase", &known);
         in_order = list.is_some_and(|list| fields.get("sequential").is_some_and(|other| std::ptr::eq(other, list)))
-            || fields.get("parallel").and_then(scalar).is_some_and(|scalar| scalar.truth() == Some(false));
+            || fields.get("parallel").and_then(scalar).is_some_and(|scalar| scalar.boolean() == Some(false));
         phase.gates = gates.named(checker, fields);
         phase.notes = NOTE_KEYS.iter().filter_map(|key| fields.get(key)).filter_map(text).map(cut).collect();
         match mode(checker, fields) {
@@ -155,8 +155,8 @@ fn phase<'n, 'a>(
     phase
 }
 
-fn is_truth(node: &Node<'_>) -> bool {
-    scalar(node).is_some_and(|scalar| scalar.truth().is_some())
+fn is_boolean(node: &Node<'_>) -> bool {
+    scalar(node).is_some_and(|scalar| scalar.boolean().is_some())
 }
 
 /// How the workstreams of a phase follow each other, where it says so in a word that is known.
@@ -166,7 +166,7 @@ fn mode<'n>(checker: &mut Checker<'_, '_>, fields: Fields<'n, '_>) -> Option<&'n
     if !matches!(word, "parallel" | "sequential") {
         let message =
             format!("`execution_mode` is parallel or sequential; `{}` changes nothing, and the phase runs", shown(word));
-        checker.report.warning(ProblemCode::WrongValue, &node.span, message).help("take the phase out if it is not to run");
+        checker.report.warning(ProblemCode::InvalidValue, &node.span, message).help("take the phase out if it is not to run");
     }
     Some(word)
 }

@@ -11,7 +11,7 @@ use std::ops::Range;
 const MARKS: [char; 4] = ['*', '`', '[', '('];
 
 /// So much of the Markdown about one workstream is told.
-const LONGEST_SECTIONS: usize = 64 << 10;
+const MAX_SECTIONS: usize = 64 << 10;
 
 /// What is said about a workstream elsewhere in the file.
 pub(super) struct PromptContext<'t> {
@@ -174,8 +174,8 @@ impl<'t> Sections<'t> {
             }
             end = range.end;
             told.push_str(&self.body[range]);
-            if told.len() > LONGEST_SECTIONS {
-                let cut = (0..=LONGEST_SECTIONS).rev().find(|at| told.is_char_boundary(*at)).unwrap_or(0);
+            if told.len() > MAX_SECTIONS {
+                let cut = (0..=MAX_SECTIONS).rev().find(|at| told.is_char_boundary(*at)).unwrap_or(0);
                 told.truncate(cut);
                 told.push_str("\n(The rest stands in the specification.)\n");
                 break;
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sections_are_found_by_the_id_that_begins_their_heading() {
+    fn sections_are_found_by_the_id_at_the_start_of_their_heading() {
         let body =
             "# All\n### WS1: One\na\n```\n## no heading\n```\n#### Deeper\nb\n### WS10 Ten\nc\n## WS1 again\nd\n# End\ne\n";
         let sections = |id: &str| Sections::of(body).about(id);

@@ -10,7 +10,7 @@ mod table;
 
 use label::{Label, is_id, slug};
 use lockgate_engine::id::OptionId;
-use lockgate_engine::spec::workflow::question::Way;
+use lockgate_engine::spec::workflow::question::DecisionOption;
 
 /// An agent offers at most this many options; more would be a text that was misread.
 pub const MAX_OPTIONS: usize = 20;
@@ -27,7 +27,7 @@ struct Found {
 }
 
 /// The options in the details of a block; where there are none, those that it says it waits for.
-pub(super) fn read(details: &str, awaiting: &str) -> Vec<Way> {
+pub(super) fn read(details: &str, awaiting: &str) -> Vec<DecisionOption> {
     let lines: Vec<&str> = details.lines().collect();
     let region = region(&lines);
     let (marked, lines) = match region {
@@ -77,8 +77,8 @@ fn take_ids(found: &mut [Found], asked: &[Found]) {
 }
 
 /// Every option with an id that is valid and that no other one has.
-fn numbered(found: Vec<Found>) -> Vec<Way> {
-    let mut ways: Vec<Way> = Vec::new();
+fn numbered(found: Vec<Found>) -> Vec<DecisionOption> {
+    let mut ways: Vec<DecisionOption> = Vec::new();
     for Found { label, pros, cons } in found.into_iter().take(MAX_OPTIONS) {
         let name = one_line(&label.name, MAX_NAME);
         let given = label.id.filter(|id| is_id(id)).unwrap_or_else(|| slug(&name));
@@ -89,7 +89,7 @@ fn numbered(found: Vec<Found>) -> Vec<Way> {
             () if is_number => format!("option-{given}"),
             () => given,
         };
-        let same = |id: &str, ways: &[Way]| ways.iter().any(|way| way.id.as_str().to_lowercase() == id.to_lowercase());
+        let same = |id: &str, ways: &[DecisionOption]| ways.iter().any(|way| way.id.as_str().to_lowercase() == id.to_lowercase());
         if ways.iter().any(|way| way.id.as_str() == base && way.name == name) {
             continue;
         }
@@ -101,7 +101,7 @@ fn numbered(found: Vec<Found>) -> Vec<Way> {
         }
         let name = if name.is_empty() { id.clone() } else { name };
         let remark = |text: Option<String>| text.map(|text| one_line(&text, MAX_REMARK)).filter(|text| !text.is_empty());
-        ways.push(Way { id: OptionId::new(id), name, pros: remark(pros), cons: remark(cons) });
+        ways.push(DecisionOption { id: OptionId::new(id), name, pros: remark(pros), cons: remark(cons) });
     }
     ways
 }

@@ -59,25 +59,25 @@ fn handover() -> Handover {
 }
 
 #[test]
-fn the_block_is_that_of_the_source() {
+fn the_block_matches_the_reference_format() {
     assert_eq!(render(&handover()), BLOCK);
     assert_eq!(parse(BLOCK), Some(handover()));
 }
 
 #[test]
-fn prose_around_the_block_is_no_part_of_it() {
+fn prose_around_the_block_is_ignored() {
     let text = format!("I have done task 1.\n\nHere it is:\n\n{BLOCK}\n## Notes\n\nBye.\n");
     assert_eq!(parse(&text), Some(handover()));
 }
 
 #[test]
-fn a_fence_around_the_block_is_no_part_of_it() {
+fn a_fence_around_the_block_is_ignored() {
     let text = format!("So:\r\n```markdown\n{BLOCK}```\n\nI wait.\n").replace('\n', "\r\n");
     assert_eq!(parse(&text), Some(handover()));
 }
 
 #[test]
-fn marks_and_depths_may_differ() {
+fn heading_levels_and_markers_may_differ() {
     let text = BLOCK.replace("**", "").replace("### ", "#### ").replace("## CH", "# CH");
     assert_eq!(parse(&text), Some(handover()));
     let text = BLOCK
@@ -88,14 +88,14 @@ fn marks_and_depths_may_differ() {
 }
 
 #[test]
-fn the_last_block_counts() {
+fn the_last_block_wins() {
     let later = BLOCK.replace("1/3", "2/3");
     let read = parse(&format!("{BLOCK}\nmore\n\n{later}")).expect("a block");
     assert_eq!((read.done, read.details), (2, handover().details));
 }
 
 #[test]
-fn the_format_itself_is_no_block() {
+fn the_format_description_is_not_a_block() {
     let shown = "## CHECKPOINT REACHED\n\n**Type:** [human-verify | decision | human-action]\n**Plan:** {phase}-{plan}\n";
     assert_eq!(parse(shown), None);
     assert_eq!(parse(&format!("{BLOCK}\n{shown}")).map(|read| read.plan), Some("08-02".into()));
@@ -103,7 +103,7 @@ fn the_format_itself_is_no_block() {
 }
 
 #[test]
-fn an_agent_that_says_no_more_than_that_it_stopped_has_stopped() {
+fn a_bare_stop_marker_is_a_handover() {
     for text in
         ["## CHECKPOINT REACHED\n\nI need you to log in.\n", "\u{1b}[1m## CHECKPOINT REACHED\u{1b}[0m\nI need you to log in."]
     {
@@ -115,7 +115,7 @@ fn an_agent_that_says_no_more_than_that_it_stopped_has_stopped() {
 }
 
 #[test]
-fn what_is_missing_is_made_of_what_is_there() {
+fn missing_fields_are_derived_from_present_ones() {
     let read = parse("## CHECKPOINT REACHED\nStatus: blocked on login\n### Completed Tasks\n| 1 | x |\n").expect("a block");
     assert_eq!((read.kind, read.done, read.total), (HandoverKind::Action, 1, 1));
     let read = parse("## Checkpoint Reached\n**Type:** decision\n").expect("a block");
@@ -125,7 +125,7 @@ fn what_is_missing_is_made_of_what_is_there() {
 }
 
 #[test]
-fn only_the_end_of_a_long_text_is_looked_at() {
+fn only_the_end_of_a_long_text_is_searched() {
     let text = format!("{BLOCK}{}", "é".repeat(MAX_BYTES));
     assert_eq!(parse(&text), None);
     assert_eq!(parse(&format!("{}\n{BLOCK}", "é".repeat(MAX_BYTES))), Some(handover()));
@@ -207,7 +207,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_written_reads_back_as_it_was(handover in any_handover()) {
+    fn a_written_handover_round_trips(handover in any_handover()) {
         let text = render(&handover);
         prop_assert_eq!(parse(&text), Some(handover.clone()), "{}", text);
         let around = format!("Some words.\n\n{text}\n## And more\n\nwords");
@@ -215,7 +215,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_without_failing(text in text()) {
+    fn any_text_is_parsed_without_failing(text in text()) {
         let _ = parse(&text);
     }
 }

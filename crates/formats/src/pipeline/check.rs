@@ -315,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_and_times_of_iso_8601_are_known() {
+    fn iso_8601_dates_and_times_are_recognized() {
         for good in [
             "2025-12-11",
             "2025-12-11T10:00:00Z",

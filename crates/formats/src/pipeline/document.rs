@@ -1,6 +1,6 @@
 //! What the state file of a pipeline says, from its run: a view, so that its lists agree by construction.
 
-use crate::output_place::output_place;
+use crate::output_position::output_position;
 use lockgate_engine::run::pipeline::{FileError, Fix, Imported, Lifecycle, Notes, PipelineFailure, PipelineProgress, Review};
 use lockgate_engine::run::state::Run;
 use lockgate_engine::spec::workflow::Pipeline;
@@ -62,7 +62,7 @@ pub fn document(run: &Run, root: Option<&str>) -> Option<Document> {
 /// Why the run failed, with the position that its output names.
 fn error(failure: PipelineFailure<'_>, root: Option<&str>) -> FileError {
     let PipelineFailure { workstream, message, output } = failure;
-    match output_place(output) {
+    match output_position(output) {
         None => FileError { workstream, message: cut(message), file: None, line: None },
         Some(place) => {
             let inside = root.and_then(|root| place.file.strip_prefix(root)).map(|inside| inside.trim_start_matches('/'));

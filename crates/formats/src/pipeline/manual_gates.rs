@@ -1,9 +1,9 @@
 //! Gates of a state file that have no command here: a person is asked about them at the end.
 
-use super::lenient::StateFile;
+use super::import::StateFile;
 use lockgate_engine::run::pipeline::bare_title;
 use lockgate_engine::spec::reader::default_choices;
-use lockgate_engine::spec::workflow::{Checkpoint, ManualGate, OnConditionError, Waits, Workflow};
+use lockgate_engine::spec::workflow::{Checkpoint, ManualGate, OnConditionError, WaitSettings, Workflow};
 
 /// Leaves the gates to a person that a state file has as pending and that the pipeline does not know, such as those that a review
 /// asked for; gives which.
@@ -29,7 +29,7 @@ pub fn leave_to_a_person(workflow: &mut Workflow, state: &StateFile) -> Vec<Stri
         show_files: Vec::new(),
         options: default_choices(false),
         question: None,
-        waits: Waits::default(),
+        waits: WaitSettings::default(),
     };
     last.checkpoint = Some(Checkpoint { prompt, ..asked.unwrap_or_else(blank) });
     let manual_gates = titles.iter().map(|title| ManualGate {

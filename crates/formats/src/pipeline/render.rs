@@ -199,13 +199,13 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_makes_no_file_unreadable() {
+    fn a_byte_order_mark_is_accepted() {
         let before = Before::of_text("\u{feff}{\"owner\": 1}").expect("it is an object");
         assert_eq!(before.keys["owner"], 1);
     }
 
     #[test]
-    fn a_new_file_has_the_keys_of_the_source_in_its_order() {
+    fn a_new_file_has_the_keys_and_order_of_the_reference_format() {
         let text = render(None, &document(Lifecycle::Paused)).unwrap();
         assert_eq!(
             keys(&text),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_others_stay_in_their_place() {
+    fn foreign_keys_keep_their_position() {
         let before = Before::of_text(r#"{"owner": {"x": [1]}, "status": "in_progress", "prd": "PRD-009", "spec": null}"#);
         let text = render(before.as_ref(), &document(Lifecycle::Paused)).unwrap();
         assert_eq!(keys(&text)[..4], ["owner", "status", "prd", "spec"]);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_that_others_wrote_are_kept_beside_ours() {
+    fn foreign_notes_are_kept_next_to_ours() {
         let before = Before::of_text(r#"{"key_fixes": [{"file": "a.ts", "change": "by hand"}]}"#);
         let mut document = document(Lifecycle::Paused);
         document.notes.key_fixes.push(Fix { file: "b.ts".into(), change: "ours".into() });
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_say_of_a_review_stays_beside_ours() {
+    fn foreign_review_entries_are_kept_next_to_ours() {
         let before = Before::of_text(r#"{"adversarial_review": {"round": 3, "verdict": "revised", "override_reason": "old"}}"#);
         let mut document = document(Lifecycle::Initialized);
         let (findings, override_reason, gates) = (None, None, Vec::new());
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_nothing_is_not_written() {
+    fn an_invalid_status_transition_is_not_written() {
         let before = Before::of_text(r#"{"status": "complete"}"#);
         let told = render(before.as_ref(), &document(Lifecycle::Paused)).unwrap_err().to_string();
         assert_eq!(told, "the file says `complete`, and `paused` never follows that");
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn an_imported_value_stays_as_it_was_written_for_as_long_as_it_means_the_same() {
+    fn an_imported_value_is_kept_verbatim_while_its_meaning_is_unchanged() {
         let source =
             r#"{"prd_id": "PRD-009", "status": "on hold", "completed_workstreams": [{"id": "WS1", "by": "x"}], "error": null}"#;
         let meant = document(Lifecycle::Paused);

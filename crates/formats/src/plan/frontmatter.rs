@@ -3,7 +3,7 @@
 //! People and agents write it by example, so text with a colon or a backslash in the wrong place is common. A line that
 //! breaks the YAML is read as plain text, with a warning.
 
-use super::words::is_nothing;
+use super::text::is_nothing;
 use super::{Artifact, Frontmatter, KeyLink, MustHaves};
 use lockgate_engine::spec::code::ProblemCode;
 use lockgate_engine::spec::document::{self, Value};
@@ -15,7 +15,7 @@ use std::ops::Range;
 /// How long the YAML may be.
 const MAX_BYTES: usize = 1 << 18;
 /// How many lines are fixed before it is given up.
-const MOST_FIXED: usize = 20;
+const MAX_FIXED: usize = 20;
 
 /// The keys that something comes of.
 const KEYS: [&str; 13] = [
@@ -55,7 +55,7 @@ pub(super) fn read(source: &str, report: &mut Report) -> (Frontmatter, usize) {
         let first = source.lines().next().unwrap_or_default();
         if first.trim_end() == "---" {
             report
-                .error(ProblemCode::BadYaml, &(0..first.len()), "the frontmatter has no end")
+                .error(ProblemCode::InvalidYaml, &(0..first.len()), "the frontmatter has no end")
                 .help("write a line `---` after it");
         } else {
             report
@@ -80,7 +80,7 @@ pub(super) fn read(source: &str, report: &mut Report) -> (Frontmatter, usize) {
             }
             Err(problem) => problem,
         };
-        let next = (fixed.len() < MOST_FIXED && !fixed.contains(&problem.line)).then(|| as_text(&text, problem.line)).flatten();
+        let next = (fixed.len() < MAX_FIXED && !fixed.contains(&problem.line)).then(|| as_text(&text, problem.line)).flatten();
         let Some(next) = next else {
             let span = reader.span(&problem);
             reader.report.error(problem.code, &span, problem.message).maybe_help(problem.help);
@@ -159,7 +159,7 @@ impl Reader<'_, '_> {
         }
         let problem = value.problem(message, Some(help.to_owned()));
         let span = self.span(&problem);
-        self.report.warning(ProblemCode::WrongValue, &span, problem.message).maybe_help(problem.help);
+        self.report.warning(ProblemCode::InvalidValue, &span, problem.message).maybe_help(problem.help);
     }
 
     fn frontmatter(&mut self, root: &Value<'_>) -> Frontmatter {
@@ -179,7 +179,7 @@ impl Reader<'_, '_> {
                 "wave" => read.wave = self.count(value, "`wave`"),
                 "depends_on" => read.depends_on = self.list(value),
                 "files_modified" => read.files_modified = self.list(value),
-                "autonomous" => read.autonomous = self.truth(value, "`autonomous`"),
+                "autonomous" => read.autonomous = self.boolean(value, "`autonomous`"),
                 "requirements" => read.requirements = self.list(value),
                 "gap_ids" => read.gap_ids = self.list(value),
                 "human_verify_mode" => read.verify_at_end = self.verify_at_end(value),
@@ -343,7 +343,7 @@ impl Reader<'_, '_> {
         count
     }
 
-    fn truth(&mut self, value: &Value<'_>, what: &str) -> Option<bool> {
+    fn boolean(&mut self, value: &Value<'_>, what: &str) -> Option<bool> {
         match value.text()?.to_ascii_lowercase().as_str() {
             "true" | "yes" => Some(true),
             "false" | "no" => Some(false),

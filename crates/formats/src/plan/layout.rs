@@ -2,7 +2,7 @@
 
 use super::tag::{Markup, Tag};
 use super::task::{self, Written};
-use super::words::unindented;
+use super::text::unindented;
 use super::{PlanFile, Section};
 use lockgate_engine::spec::code::ProblemCode;
 use lockgate_engine::spec::reader::{Cursor, Report, shown};
@@ -97,7 +97,7 @@ fn written_task(source: &str, markup: &Markup<'_>, bounds: &Bounds, open: usize,
     let place = tag.start..tag.end;
     if !tag.is_whole {
         report
-            .warning(ProblemCode::OpenTag, &place, "this tag has no `>`; the task is read as beginning after it")
+            .warning(ProblemCode::UnclosedTag, &place, "this tag has no `>`; the task is read as beginning after it")
             .help("write `>`");
     }
     let mut written = Written { open, parts: Vec::new(), loose: Vec::new() };
@@ -140,7 +140,7 @@ fn written_task(source: &str, markup: &Markup<'_>, bounds: &Bounds, open: usize,
                 let until = start_of(source, tags, end);
                 report
                     .warning(
-                        ProblemCode::OpenTag,
+                        ProblemCode::UnclosedTag,
                         &(next.start..next.end),
                         format!("`<{}>` is not closed in its task", next.name),
                     )
@@ -172,7 +172,7 @@ fn tell_text(report: &mut Report, tag: &Tag<'_>) {
 
 fn tell_open(report: &mut Report, place: &Range<usize>, ends: &str) {
     report
-        .warning(ProblemCode::OpenTag, place, format!("this task is not closed before {ends}"))
+        .warning(ProblemCode::UnclosedTag, place, format!("this task is not closed before {ends}"))
         .help("write `</task>` where it ends");
 }
 
@@ -188,7 +188,7 @@ fn section(source: &str, markup: &Markup<'_>, bounds: &Bounds, open: usize, plan
         Some(_) | None if known => {
             let next = bound.min(bounds.section[open + 1]);
             report
-                .warning(ProblemCode::OpenTag, &place, format!("`<{}>` is not closed", tag.name))
+                .warning(ProblemCode::UnclosedTag, &place, format!("`<{}>` is not closed", tag.name))
                 .help(format!("write `</{}>` where it ends", tag.name));
             (start_of(source, tags, next), next)
         }

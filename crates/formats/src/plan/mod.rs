@@ -9,14 +9,14 @@
 //! | `layout` | which tags make tasks, parts of tasks, and sections |
 //! | `task` | one task |
 //! | `frontmatter` | the YAML at the beginning |
-//! | `words` | lists of files, names, indentation |
+//! | `text` | lists of files, names, indentation |
 //! | [`workflow`] | plans as workflows that can be run |
 
 mod frontmatter;
 mod layout;
 mod tag;
 mod task;
-mod words;
+mod text;
 pub mod workflow;
 
 use lockgate_engine::spec::MAX_BYTES;
@@ -263,7 +263,7 @@ pub struct PlanTask {
 impl PlanTask {
     /// The word in quotes with which a person says that it may go on, such as `approved`.
     pub fn resume_word(&self) -> Option<&str> {
-        words::quoted(&self.resume_signal)
+        text::quoted(&self.resume_signal)
     }
 }
 

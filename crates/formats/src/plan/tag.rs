@@ -109,7 +109,7 @@ pub(super) fn scan<'a>(source: &'a str, from: usize, report: &mut Report) -> Mar
             }
             report
                 .warning(
-                    ProblemCode::OpenFence,
+                    ProblemCode::UnclosedFence,
                     line,
                     "this code fence is never closed; what follows is read as if it were not there",
                 )
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_in_code_and_comments_are_none() {
+    fn tags_in_code_and_comments_are_ignored() {
         assert_eq!(names("<a>\n```\n<b>\n```\n</a>"), ["a", "/a"]);
         assert_eq!(names("~~~~ts\n<b>\n~~~\n<c>\n~~~~\n<a>"), ["a"]);
         assert_eq!(names("1. ```html\n   <b>\n   ```\n<a>"), ["a"]);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_never_closed_hides_nothing() {
+    fn unclosed_fences_and_comments_hide_no_tags() {
         assert_eq!(names("```\n<a>\n"), ["a"]);
         assert_eq!(names("<!-- <a>\n<b>"), ["a", "b"]);
         assert_eq!(
@@ -191,12 +191,12 @@ mod tests {
     }
 
     #[test]
-    fn a_fence_may_show_whole_tags() {
+    fn complete_tags_inside_a_fence_are_ignored() {
         assert_eq!(names("<action>\n```xml\n<action>\nx\n</action>\n```\n</action>"), ["action", "/action"]);
     }
 
     #[test]
-    fn a_task_may_stand_on_several_lines_or_lack_its_end() {
+    fn a_task_may_span_lines_or_lack_its_closing_tag() {
         let markup = scan("<task\n  type=\"auto\"\n  tdd='true' x>\n<task type=auto\n\nwords", 0, &mut Report::default());
         assert_eq!(markup.tags[0].attributes(), [("type", "auto"), ("tdd", "true"), ("x", "")]);
         assert!(markup.tags[0].is_whole && !markup.tags[1].is_whole);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_leads_where_nothing_but_tags_comes_before_it_on_its_line() {
+    fn a_tag_is_leading_if_only_tags_precede_it_on_its_line() {
         let markup = scan("<a><b> x <c>\n  - <d>\n> <e> y</e>", 0, &mut Report::default());
         let leads: Vec<bool> = markup.tags.iter().map(|tag| tag.leads).collect();
         assert_eq!(leads, [true, true, false, true, true, false]);

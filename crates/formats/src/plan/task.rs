@@ -4,7 +4,7 @@ mod verify;
 
 use super::layout::Part;
 use super::tag::{Markup, Tag};
-use super::words::{files, id_from, in_one_line, name_from, unindented, without_number};
+use super::text::{files, id_from, in_one_line, name_from, unindented, without_number};
 use super::{Place, PlanGate, PlanOption, PlanTask, PlanTaskKind, Rating, Reversibility, Section, Verify};
 use lockgate_engine::spec::code::ProblemCode;
 use lockgate_engine::spec::reader::{Cursor, Report, shown};
@@ -12,7 +12,7 @@ use lockgate_engine::spec::suggest;
 use std::ops::Range;
 
 /// More options are no decision.
-const MOST_OPTIONS: usize = 100;
+const MAX_OPTIONS: usize = 100;
 
 /// A task as it stands in the file.
 #[derive(Debug)]
@@ -244,7 +244,7 @@ impl Reader<'_, '_> {
                     let end = if follows < part.tags.end { tags[follows].start } else { part.inner.end };
                     let place = tags[open].start..tags[open].end;
                     self.report
-                        .warning(ProblemCode::OpenTag, &place, "`<option>` is not closed")
+                        .warning(ProblemCode::UnclosedTag, &place, "`<option>` is not closed")
                         .help("write `</option>` where it ends");
                     (end, end)
                 }
@@ -263,8 +263,8 @@ impl Reader<'_, '_> {
     fn option(&mut self, part: &Part, options: &mut Vec<PlanOption>) {
         let tag = &self.markup.tags[part.open];
         let place = tag.start..tag.end;
-        if options.len() >= MOST_OPTIONS {
-            let message = format!("a decision has at most {MOST_OPTIONS} options; this one is left out");
+        if options.len() >= MAX_OPTIONS {
+            let message = format!("a decision has at most {MAX_OPTIONS} options; this one is left out");
             self.report.warning(ProblemCode::TooLarge, &place, message).help("decide in steps");
             return;
         }
@@ -346,7 +346,7 @@ fn kind(task: &PlanTask, place: &Range<usize>, report: &mut Report) -> PlanTaskK
         _ => PlanTaskKind::Verify,
     };
     let message = format!("`{}` is not a type of task; it is read as {}", shown(&task.written_kind), told_kind(told));
-    report.warning(ProblemCode::WrongValue, place, message).maybe_help(suggest::meant_or_known(&word, TYPES.iter().copied()));
+    report.warning(ProblemCode::InvalidValue, place, message).maybe_help(suggest::meant_or_known(&word, TYPES.iter().copied()));
     told
 }
 
@@ -368,7 +368,7 @@ fn gate(tag: &Tag<'_>, place: &Range<usize>, report: &mut Report) -> PlanGate {
         word => {
             let message = format!("`{}` is not a gate; it waits for a person", shown(gate));
             let help = suggest::meant_or_known(word, ["blocking", "non-blocking", "blocking-human"].into_iter());
-            report.warning(ProblemCode::WrongValue, place, message).maybe_help(help);
+            report.warning(ProblemCode::InvalidValue, place, message).maybe_help(help);
             PlanGate::Blocking
         }
     }
@@ -385,7 +385,7 @@ fn rating(tag: &Tag<'_>, report: &mut Report) -> Rating {
         _ => {
             let message = format!("`{}` is not a rating; a person is asked before the task", shown(written));
             let help = suggest::meant_or_known(&word, ["reversible", "costly", "one-way"].into_iter());
-            report.warning(ProblemCode::WrongValue, &(tag.start..tag.end), message).maybe_help(help);
+            report.warning(ProblemCode::InvalidValue, &(tag.start..tag.end), message).maybe_help(help);
             Rating::OneWay
         }
     }

@@ -129,7 +129,7 @@ Write `07.2-08-SUMMARY.md`
 </output>
 "#;
 
-fn told(problems: &[Problem]) -> Vec<(usize, usize, &'static str, &str)> {
+fn diagnostics(problems: &[Problem]) -> Vec<(usize, usize, &'static str, &str)> {
     problems.iter().map(|problem| (problem.line, problem.column, problem.code.text(), problem.message.as_str())).collect()
 }
 
@@ -144,12 +144,12 @@ fn line_of(needle: &str) -> usize {
 }
 
 #[test]
-fn a_whole_plan_is_read_without_a_warning() {
+fn a_complete_plan_is_parsed_without_warnings() {
     let Read { plan, problems } = read(PLAN);
     // What is added to an artifact is kept, but nothing comes of it.
     let codes: Vec<&str> = problems.iter().map(|problem| problem.code.text()).collect();
     assert_eq!(codes, ["unknown-key"]);
-    assert_eq!(told(&read(&PLAN.replace("\n      owner: ann", "")).problems), []);
+    assert_eq!(diagnostics(&read(&PLAN.replace("\n      owner: ann", "")).problems), []);
     assert_eq!(plan.objective, "Find things.\n\nOutput: an index.");
     assert_eq!(plan.context, "@docs/PROJECT.md");
     assert_eq!((plan.verification.as_str(), plan.success_criteria.as_str()), ("All works.", "- Found"));
@@ -182,7 +182,7 @@ fn the_frontmatter_keeps_numbers_as_text() {
 }
 
 #[test]
-fn an_auto_task_has_what_the_agent_needs() {
+fn an_auto_task_has_files_action_checks_and_done_criteria() {
     let task = &read(PLAN).plan.tasks[0];
     assert_eq!((task.name.as_str(), task.number, task.tdd), ("Build the index", 1, true));
     assert_eq!(task.place, Place { line: line_of("<task type=\"auto\" tdd"), column: 1 });
@@ -200,7 +200,7 @@ fn an_auto_task_has_what_the_agent_needs() {
 }
 
 #[test]
-fn of_a_verify_only_automated_and_shell_fences_are_commands() {
+fn only_automated_elements_and_shell_fences_of_verify_are_commands() {
     let verify = &read(PLAN).plan.tasks[0].verify;
     let commands: Vec<(&str, Place)> = verify.commands.iter().map(|command| (command.command.as_str(), command.place)).collect();
     assert_eq!(
@@ -215,7 +215,7 @@ fn of_a_verify_only_automated_and_shell_fences_are_commands() {
 }
 
 #[test]
-fn checkpoints_have_what_people_need() {
+fn checkpoints_are_parsed_with_all_their_parts() {
     let tasks = read(PLAN).plan.tasks;
     assert_eq!((tasks[1].name.as_str(), tasks[1].resume_word()), ("The index", Some("verified")));
     assert_eq!((tasks[1].built.as_str(), tasks[1].steps.as_str()), ("The index. It is quick.", "1. Open it\n   - twice"));
@@ -240,7 +240,7 @@ fn checkpoints_have_what_people_need() {
 }
 
 #[test]
-fn a_type_or_gate_that_is_not_known_keeps_a_person_in_the_loop() {
+fn an_unknown_type_or_gate_keeps_a_person_in_the_loop() {
     let (tasks, problems) = tasks(
         "<task type=\"checkpoint:human-verfy\" gate=\"soft\">\n<what-built>x</what-built>\n</task>\n\
          <task type=\"manual\">\n<action>y</action>\n</task>\n",
@@ -249,23 +249,23 @@ fn a_type_or_gate_that_is_not_known_keeps_a_person_in_the_loop() {
     assert_eq!(tasks[1].action, "y");
     assert!(problems.iter().all(|problem| problem.severity == Severity::Warning));
     assert_eq!(
-        told(&problems),
+        diagnostics(&problems),
         [
             (
                 1,
                 1,
-                "wrong-value",
+                "invalid-value",
                 "`checkpoint:human-verfy` is not a type of task; it is read as something that a person verifies"
             ),
-            (1, 1, "wrong-value", "`soft` is not a gate; it waits for a person"),
-            (4, 1, "wrong-value", "`manual` is not a type of task; it is read as something that a person verifies"),
+            (1, 1, "invalid-value", "`soft` is not a gate; it waits for a person"),
+            (4, 1, "invalid-value", "`manual` is not a type of task; it is read as something that a person verifies"),
         ]
     );
     assert_eq!(problems[0].help.as_deref(), Some("did you mean `checkpoint:human-verify`?"));
 }
 
 #[test]
-fn a_task_without_a_type_is_what_its_parts_say() {
+fn the_type_of_an_untyped_task_is_inferred() {
     let source = "<task>\n<name>a</name><action>x</action>\n</task>\n<task>\n<decision>b</decision>\n<option id=\"y\">Yes</option>\n</task>\n<task/>\n";
     let (tasks, problems) = tasks(source);
     assert_eq!(
@@ -277,52 +277,52 @@ fn a_task_without_a_type_is_what_its_parts_say() {
 }
 
 #[test]
-fn tasks_that_are_not_closed_or_stand_in_each_other_are_all_found() {
+fn unclosed_and_nested_tasks_are_all_found() {
     let source = "<tasks>\n<task type=\"auto\">\n<name>a</name>\n<action>x\n<task type=\"auto\">\n<name>b</name><action>y</action>\n\
                   </task>\n</task>\n<task type=\"auto\"\n<name>c</name><action>z</action>\n</tasks>\n<done>late</done>\n";
     let Read { plan, problems } = read(source);
     assert_eq!(plan.tasks.iter().map(|task| task.name.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
     assert_eq!((plan.tasks[0].action.as_str(), plan.tasks[2].action.as_str()), ("x", "z"));
     assert_eq!(
-        told(&problems)[1..],
+        diagnostics(&problems)[1..],
         [
-            (2, 1, "open-tag", "this task is not closed before the next task begins"),
-            (4, 1, "open-tag", "`<action>` is not closed in its task"),
+            (2, 1, "unclosed-tag", "this task is not closed before the next task begins"),
+            (4, 1, "unclosed-tag", "`<action>` is not closed in its task"),
             (8, 1, "stray-tag", "`</task>` stands where no task is open"),
-            (9, 1, "open-tag", "this tag has no `>`; the task is read as beginning after it"),
-            (9, 1, "open-tag", "this task is not closed before the tasks end"),
+            (9, 1, "unclosed-tag", "this tag has no `>`; the task is read as beginning after it"),
+            (9, 1, "unclosed-tag", "this task is not closed before the tasks end"),
             (12, 1, "stray-tag", "`<done>` belongs to no task"),
         ]
     );
 }
 
 #[test]
-fn writing_about_tasks_makes_none_and_is_told() {
+fn task_tags_in_prose_create_no_tasks_and_give_a_warning() {
     let source =
         "<task type=\"auto\">\n<name>a</name>\n<action>\nFor each <task> in `<task type=\"auto\">` do it.\n</action>\n</task>\n";
     let (tasks, problems) = tasks(source);
     assert_eq!(tasks.len(), 1);
     assert_eq!(
-        told(&problems).iter().map(|told| (told.0, told.1, told.2)).collect::<Vec<_>>(),
+        diagnostics(&problems).iter().map(|diagnostics| (diagnostics.0, diagnostics.1, diagnostics.2)).collect::<Vec<_>>(),
         [(4, 10, "stray-tag"), (4, 21, "stray-tag")]
     );
 }
 
 #[test]
-fn a_fence_that_is_left_open_hides_no_task() {
+fn an_unclosed_fence_hides_no_task() {
     let source = "<task type=\"auto\">\n<name>a</name>\n<action>\n```ts\nx\n</action>\n<verify><automated>make</automated></verify>\n</task>\n\
                   <task type=\"auto\">\n<name>b</name>\n<action>\n```ts\ny\n```\n</action>\n</task>\n";
     let (tasks, problems) = tasks(source);
     assert_eq!(tasks.iter().map(|task| task.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
     assert_eq!(tasks[0].verify.commands[0].command, "make");
     assert_eq!(
-        told(&problems),
-        [(4, 1, "open-fence", "this code fence is still open where `</action>` stands; it is read as ending there")]
+        diagnostics(&problems),
+        [(4, 1, "unclosed-fence", "this code fence is still open where `</action>` stands; it is read as ending there")]
     );
 }
 
 #[test]
-fn a_check_that_is_missing_is_no_command() {
+fn a_missing_check_is_not_a_command() {
     let source = "<task type=\"auto\">\n<name>a</name>\n<action>x</action>\n<verify><automated>MISSING - comes later</automated></verify>\n</task>\n";
     let (tasks, problems) = tasks(source);
     assert_eq!((tasks[0].verify.commands.len(), tasks[0].verify.prose.as_str()), (0, "MISSING - comes later"));
@@ -330,7 +330,7 @@ fn a_check_that_is_missing_is_no_command() {
 }
 
 #[test]
-fn lines_that_break_the_frontmatter_are_read_as_text() {
+fn invalid_frontmatter_lines_are_read_as_text() {
     let source = "---\nphase: 1\nmust_haves:\n  truths:\n    - \"Says \"hello\" to all\"\n  key_links:\n    - from: a\n      pattern: \"\\d+\\.ts\"\n---\n<task type=\"auto\"><name>a</name><action>x</action></task>";
     let Read { plan, problems } = read(source);
     assert_eq!(plan.frontmatter.must_haves.truths, ["Says \"hello\" to all"]);
@@ -343,7 +343,7 @@ fn lines_that_break_the_frontmatter_are_read_as_text() {
 }
 
 #[test]
-fn frontmatter_that_cannot_be_read_is_an_error_in_its_place_and_the_tasks_are_read_all_the_same() {
+fn unreadable_frontmatter_is_an_error_with_a_position_and_tasks_are_still_parsed() {
     let source = "---\nphase: 1\nphase: 2\n  - x\n---\n<task type=\"auto\"><name>a</name><action>x</action></task>";
     let Read { plan, problems } = read(source);
     assert_eq!(plan.tasks.len(), 1);
@@ -353,7 +353,7 @@ fn frontmatter_that_cannot_be_read_is_an_error_in_its_place_and_the_tasks_are_re
 }
 
 #[test]
-fn odd_values_of_the_frontmatter_are_told_in_their_places() {
+fn invalid_frontmatter_values_are_reported_with_positions() {
     let source = "\u{feff}---\r\nwave: two\r\nautonomous: maybe\r\ndepends_on: 01, 02\r\nfiles_modified: none\r\n---\r\n<task type=\"auto\">\r\n<name>a</name>\r\n<action>x</action>\r\n</task>";
     let Read { plan, problems } = read(source);
     assert_eq!((plan.frontmatter.wave, plan.frontmatter.autonomous), (None, Some(false)));
@@ -368,5 +368,5 @@ fn odd_values_of_the_frontmatter_are_told_in_their_places() {
 #[test]
 fn a_plan_without_tasks_is_an_error() {
     let problems = read("---\nphase: 1\n---\nNothing.\n").problems;
-    assert_eq!(told(&problems), [(4, 1, "empty-plan", "the plan has no tasks")]);
+    assert_eq!(diagnostics(&problems), [(4, 1, "empty-plan", "the plan has no tasks")]);
 }

@@ -10,16 +10,16 @@
 //! | `prompt` | what an agent is told |
 //! | `must_haves` | gates out of what must hold when a plan is done |
 //! | `shell` | commands that a shell takes as they stand in the plan |
-//! | `folder` | the order among several plans |
+//! | `directory` | the order among several plans |
 
-mod folder;
+mod directory;
 mod must_haves;
 mod prompt;
 mod question;
 mod shell;
 mod steps;
 
-pub use folder::{PlanText, read_folder};
+pub use directory::{PlanText, read_directory};
 
 use super::{Frontmatter, PlanFile};
 use lockgate_engine::hold::Action;
@@ -28,7 +28,7 @@ use lockgate_engine::spec::Read;
 use lockgate_engine::spec::problem::{Problem, Severity};
 use lockgate_engine::spec::reader::{Report, question_checkpoint, question_options};
 use lockgate_engine::spec::workflow::question::{DEFAULT_ROUNDS, Verify};
-use lockgate_engine::spec::workflow::{Checkpoint, Phase, PlanPart, Question, Waits, Workflow};
+use lockgate_engine::spec::workflow::{Checkpoint, Phase, PlanPart, Question, WaitSettings, Workflow};
 use lockgate_engine::template::escaped;
 use serde_json::Value;
 use std::ops::Range;
@@ -39,7 +39,7 @@ use steps::{Owed, Steps};
 const CHECK_LIMIT: Duration = Duration::from_secs(10 * 60);
 
 /// Ids made from what people write are cut off here.
-const LONGEST_ID: usize = 60;
+const MAX_ID: usize = 60;
 
 /// Reads the text of a plan as a workflow, and says everything that is odd about it.
 pub fn read_workflow(source: &str) -> Read {
@@ -114,7 +114,7 @@ fn at_the_end(issues: &Action, built: &[String], steps: &[String], blocking: boo
         Question::Verify(Verify { built: escaped(&built.join("\n")), steps, redo: Vec::new(), rounds: DEFAULT_ROUNDS });
     let options = question_options(&question, issues, None);
     let first = options.first().map(|choice| choice.id.clone());
-    let waits = Waits { default: first.filter(|_| !blocking), ..Waits::default() };
+    let waits = WaitSettings { default: first.filter(|_| !blocking), ..WaitSettings::default() };
     question_checkpoint(question, options, Vec::new(), waits)
 }
 
@@ -158,7 +158,7 @@ fn plan_id(frontmatter: &Frontmatter, file: Option<&str>) -> String {
 /// A text with nothing in it that an id may not have.
 fn safe(text: &str) -> String {
     let is_sign = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '_' | '.' | '-');
-    let plain: String = text.trim().chars().map(|sign| if is_sign(sign) { sign } else { '-' }).take(LONGEST_ID).collect();
+    let plain: String = text.trim().chars().map(|sign| if is_sign(sign) { sign } else { '-' }).take(MAX_ID).collect();
     plain.trim_matches(['-', '.']).to_owned()
 }
 

@@ -1,10 +1,10 @@
 //! EXECUTION-SPEC files as workflows: what comes of them, and every fault with its place.
 
 use crate::lines;
-use lockgate_engine::spec::beside::{Alone, Beside, BesideError};
+use lockgate_engine::spec::includes::{IncludeError, Includes, NoIncludes};
 use lockgate_engine::spec::workflow::{Phase, Prompt, Work, Workflow};
 use lockgate_formats::execution_spec::with_gate_commands;
-use lockgate_formats::kind::{self, Format};
+use lockgate_formats::file_format::{self, Format};
 
 const SPEC: &str = r#"---
 # An EXECUTION-SPEC
@@ -66,14 +66,14 @@ Use `numeric` columns.
 "#;
 
 fn spec(source: &str) -> Workflow {
-    let told = kind::read_beside(source, &mut Alone);
-    assert_eq!(told.format, Format::ExecutionSpec);
-    assert_eq!(told.read.problems, [], "{source}");
-    told.read.workflow.expect("a workflow")
+    let diagnostics = file_format::read_with_includes(source, &mut NoIncludes);
+    assert_eq!(diagnostics.format, Format::ExecutionSpec);
+    assert_eq!(diagnostics.read.problems, [], "{source}");
+    diagnostics.read.workflow.expect("a workflow")
 }
 
-fn told(source: &str) -> Vec<String> {
-    lines(kind::read_beside(source, &mut Alone).read)
+fn diagnostics(source: &str) -> Vec<String> {
+    lines(file_format::read_with_includes(source, &mut NoIncludes).read)
 }
 
 /// A file with these workstreams, phases and gates, each in flow style; they stand on lines 3 to 5.
@@ -114,7 +114,7 @@ fn workstreams_become_tasks_in_phases_with_needs_among_them() {
 }
 
 #[test]
-fn a_gate_of_a_workstream_runs_once_where_it_looks_at_everything_and_again_for_the_phase_where_it_does_not() {
+fn a_workstream_gate_reruns_for_the_phase_if_other_work_follows_it() {
     let workflow = spec(SPEC);
     assert_eq!(gates(&workflow.phases[0]), [("schema-WS1", "schema (WS1)", Some("WS1"), "make schema")]);
     assert_eq!(
@@ -129,7 +129,7 @@ fn a_gate_of_a_workstream_runs_once_where_it_looks_at_everything_and_again_for_t
 }
 
 #[test]
-fn a_gate_without_a_command_is_asked_of_a_person() {
+fn a_gate_without_a_command_is_decided_by_a_person() {
     let workflow = spec(SPEC);
     let last = &workflow.phases[2];
     assert_eq!(gates(last), []);
@@ -143,7 +143,7 @@ fn a_gate_without_a_command_is_asked_of_a_person() {
 }
 
 #[test]
-fn a_person_lets_each_phase_begin_after_the_first_and_sees_what_comes() {
+fn a_person_starts_each_later_phase_and_sees_its_contents() {
     let workflow = spec(SPEC);
     let asked = workflow.phases[1].checkpoint.as_ref().expect("a question");
     assert_eq!(
@@ -156,7 +156,7 @@ fn a_person_lets_each_phase_begin_after_the_first_and_sees_what_comes() {
 }
 
 #[test]
-fn an_agent_is_told_everything_that_the_file_says_about_its_workstream() {
+fn the_prompt_contains_everything_that_the_spec_says_about_the_workstream() {
     let workflow = spec(SPEC);
     let agent = workflow.phases[0].tasks[0].agent().expect("an agent");
     let Prompt::Text(prompt) = &agent.prompt else { panic!("{:?}", agent.prompt) };
@@ -195,7 +195,7 @@ Use `numeric` columns.
 }
 
 #[test]
-fn phases_and_gates_and_workstreams_may_have_the_other_shapes_of_real_files() {
+fn alternative_forms_of_phases_gates_and_workstreams_are_parsed() {
     let source = "prd_id: PRD-001
 workstreams:
   - { id: WS1, title: One, deliverables: { code: [src/a.rs: the first], docs: [{ path: docs/a.md, change: new }] } }
@@ -217,7 +217,7 @@ gates:
 }
 
 #[test]
-fn remarks_paths_and_gates_that_are_defined_in_place_are_understood() {
+fn remarks_paths_and_inline_gates_are_parsed() {
     let source = "prd: docs/prd/PRD-001.md
 id: PRD-001
 workstreams:
@@ -237,61 +237,65 @@ gates: { lint: make lint }
 }
 
 #[test]
-fn a_state_file_does_not_lie_among_the_files_of_lockgate_or_git() {
+fn a_state_file_inside_the_lockgate_or_git_directory_is_refused() {
     let source = small("{ WS1: { name: A, command: 'true' } }", "[{ name: One, parallel: [WS1] }]", "{}");
     for (place, refused) in [(".lockgate/lockgate.db", true), ("./.git/config", true), (".LOCKGATE/x", true), ("a/.git/x", false)]
     {
         let source = source.replacen("prd:", &format!("state_file: {place}\nprd:"), 1);
-        let told = told(&source).join(" ");
-        assert_eq!(told.contains("among the files of Lockgate or Git"), refused, "{place}: {told}");
+        let diagnostics = diagnostics(&source).join(" ");
+        assert_eq!(diagnostics.contains("among the files of Lockgate or Git"), refused, "{place}: {diagnostics}");
     }
 }
 
 #[test]
-fn what_needs_a_later_phase_or_itself_is_shown() {
+fn dependencies_on_a_later_phase_or_itself_are_reported() {
     assert_eq!(
-        told(&small("{WS1: {depends_on: [WS2]}, WS2: {}}", "[{name: A, parallel: [WS1]}, {name: B, parallel: [WS2]}]", "{}")),
+        diagnostics(&small(
+            "{WS1: {depends_on: [WS2]}, WS2: {}}",
+            "[{name: A, parallel: [WS1]}, {name: B, parallel: [WS2]}]",
+            "{}"
+        )),
         [
             "3:34 warning phase-order: workstream `WS1` of phase `A` needs `WS2`, so it runs in the later phase `B` (list `WS1` under phase `B`, or what it needs in an earlier one)",
             "4:20 warning empty-phase: this phase does nothing (list its workstreams under `parallel`, or remove it)"
         ]
     );
     assert_eq!(
-        told(&small("{A: {depends_on: B}, B: {depends_on: C}, C: {depends_on: A}}", "[{parallel: [A, B, C]}]", "{}")),
-        ["3:31 needs-cycle: these workstreams need each other: A → B → C → A (remove one of these needs)"]
+        diagnostics(&small("{A: {depends_on: B}, B: {depends_on: C}, C: {depends_on: A}}", "[{parallel: [A, B, C]}]", "{}")),
+        ["3:31 dependency-cycle: these workstreams need each other: A → B → C → A (remove one of these needs)"]
     );
     assert_eq!(
-        told(&small("{A: {depends_on: A}}", "[{parallel: [A]}]", "{}")),
-        ["3:31 needs-cycle: these workstreams need each other: A → A (remove one of these needs)"]
+        diagnostics(&small("{A: {depends_on: A}}", "[{parallel: [A]}]", "{}")),
+        ["3:31 dependency-cycle: these workstreams need each other: A → A (remove one of these needs)"]
     );
     assert_eq!(
-        told(&small("{WS1: {}, WS2: {depends_on: [WS11]}}", "[{parallel: [WS1, WS2]}]", "{}")),
+        diagnostics(&small("{WS1: {}, WS2: {depends_on: [WS11]}}", "[{parallel: [WS1, WS2]}]", "{}")),
         ["3:43 unknown-task: workstream `WS2` needs `WS11`, which is not defined (did you mean `WS1`?)"]
     );
 }
 
 #[test]
-fn a_workstream_stands_in_exactly_one_phase() {
+fn a_workstream_belongs_to_exactly_one_phase() {
     assert_eq!(
-        told(&small("{WS1: {}, WS2: {}}", "[{parallel: [WS1]}, {parallel: [WS1, WS3]}]", "{}")),
+        diagnostics(&small("{WS1: {}, WS2: {}}", "[{parallel: [WS1]}, {parallel: [WS1, WS3]}]", "{}")),
         [
-            "3:24 warning unplaced-task: workstream `WS2` is in no phase; it runs in phase `Phase 1` (put it into a phase of `execution_phases`, or mark it with `deferred: true`)",
+            "3:24 warning unscheduled-task: workstream `WS2` is in no phase; it runs in phase `Phase 1` (put it into a phase of `execution_phases`, or mark it with `deferred: true`)",
             "4:51 duplicate-id: workstream `WS1` stands in two phases (it stands on line 4 too; keep one of them)",
             "4:56 unknown-task: workstream `WS3` is not defined under `workstreams` (did you mean `WS1`?)",
         ]
     );
     let deferred = small("{WS1: {}, WS2: {deferred: true}}", "[{parallel: [WS1]}]", "{}");
     assert_eq!(
-        told(&deferred),
+        diagnostics(&deferred),
         [
-            "3:24 warning unplaced-task: workstream `WS2` is deferred and in no phase, so it does not run (put it into a phase of `execution_phases` when it is to run)"
+            "3:24 warning unscheduled-task: workstream `WS2` is deferred and in no phase, so it does not run (put it into a phase of `execution_phases` when it is to run)"
         ]
     );
 }
 
 /// The workflow of a file that is read with warnings only, and these.
 fn lenient(source: &str) -> (Workflow, Vec<String>) {
-    let read = kind::read_beside(source, &mut Alone).read;
+    let read = file_format::read_with_includes(source, &mut NoIncludes).read;
     let workflow = read.workflow.clone().expect("a workflow");
     (workflow, lines(read))
 }
@@ -301,42 +305,50 @@ fn phase_of(workflow: &Workflow, workstream: &str) -> usize {
 }
 
 #[test]
-fn a_workstream_in_no_phase_runs_after_what_it_depends_on() {
+fn a_workstream_without_a_phase_runs_after_its_dependencies() {
     let streams = "{WS1: {}, WS2: {}, WS3: {depends_on: [WS2]}, WS4: {depends_on: [WS3, WS1]}}";
-    let (workflow, told) = lenient(&small(streams, "[{parallel: [WS1]}, {parallel: [WS2]}, {parallel: []}]", "{}"));
+    let (workflow, diagnostics) = lenient(&small(streams, "[{parallel: [WS1]}, {parallel: [WS2]}, {parallel: []}]", "{}"));
     assert_eq!((phase_of(&workflow, "WS3"), phase_of(&workflow, "WS4")), (1, 1));
     let task = |id: &str| workflow.phases[1].task(id).expect("a task");
     assert_eq!((task("WS3").needs.len(), task("WS4").needs.len()), (1, 1));
     assert!(
-        told[0]
-            .starts_with("3:33 warning unplaced-task: workstream `WS3` is in no phase; it runs in phase `Phase 2`, after `WS2`"),
-        "{told:?}"
+        diagnostics[0].starts_with(
+            "3:33 warning unscheduled-task: workstream `WS3` is in no phase; it runs in phase `Phase 2`, after `WS2`"
+        ),
+        "{diagnostics:?}"
     );
-    assert!(told[1].contains("workstream `WS4` is in no phase; it runs in phase `Phase 2`, after `WS3`"), "{told:?}");
+    assert!(
+        diagnostics[1].contains("workstream `WS4` is in no phase; it runs in phase `Phase 2`, after `WS3`"),
+        "{diagnostics:?}"
+    );
 }
 
 #[test]
-fn a_dependency_on_a_later_phase_moves_the_workstream_and_what_depends_on_it() {
+fn a_dependency_on_a_later_phase_moves_the_workstream_and_its_dependents() {
     let streams = "{WS1: {depends_on: [WS3]}, WS2: {depends_on: [WS1]}, WS3: {}}";
     let phases = "[{parallel: [WS1], gates: []}, {parallel: [WS2]}, {parallel: [WS3]}]";
-    let (workflow, told) = lenient(&small(streams, phases, "{}"));
+    let (workflow, diagnostics) = lenient(&small(streams, phases, "{}"));
     assert_eq!(workflow.phases[2].tasks.iter().map(|task| task.id.as_str()).collect::<Vec<_>>(), ["WS3", "WS1", "WS2"]);
-    assert_eq!(told.iter().filter(|line| line.contains("warning phase-order")).count(), 2, "{told:?}");
-    let circle = told_of_circle();
-    assert!(circle.iter().any(|line| line.contains("needs-cycle")), "{circle:?}");
+    assert_eq!(diagnostics.iter().filter(|line| line.contains("warning phase-order")).count(), 2, "{diagnostics:?}");
+    let circle = cycle_diagnostics();
+    assert!(circle.iter().any(|line| line.contains("dependency-cycle")), "{circle:?}");
 }
 
-fn told_of_circle() -> Vec<String> {
-    told(&small("{A: {depends_on: B}, B: {depends_on: A}, C: {depends_on: C}}", "[{parallel: [A]}, {parallel: [B]}]", "{}"))
+fn cycle_diagnostics() -> Vec<String> {
+    diagnostics(&small(
+        "{A: {depends_on: B}, B: {depends_on: A}, C: {depends_on: C}}",
+        "[{parallel: [A]}, {parallel: [B]}]",
+        "{}",
+    ))
 }
 
 #[test]
-fn gates_by_convention_are_asked_of_a_person_unless_the_settings_have_a_command() {
+fn conventional_gates_are_decided_by_a_person_unless_the_settings_have_a_command() {
     let streams = "{WS1: {gate: type-check + lint}, WS2: {gate: test-pass}}";
-    let (mut workflow, told) =
+    let (mut workflow, diagnostics) =
         lenient(&small(streams, "[{parallel: [WS1, WS2], gates: [schema-validation]}]", "{lint: make lint}"));
-    assert_eq!(told.len(), 3, "{told:?}");
-    assert!(told[0].starts_with("3:27 warning unknown-gate: gate `type-check` is not defined under `gates`: its command comes from `pipelines.gates` in the settings, otherwise a person is asked"), "{told:?}");
+    assert_eq!(diagnostics.len(), 3, "{diagnostics:?}");
+    assert!(diagnostics[0].starts_with("3:27 warning unknown-gate: gate `type-check` is not defined under `gates`: its command comes from `pipelines.gates` in the settings, otherwise a person is asked"), "{diagnostics:?}");
     assert_eq!(gates(&workflow.phases[0]), [("lint-WS1", "lint (WS1)", Some("WS1"), "make lint")]);
     let manual_gates = |workflow: &Workflow| {
         let gates = &workflow.pipeline.as_ref().expect("a pipeline").manual_gates;
@@ -363,10 +375,10 @@ fn gates_by_convention_are_asked_of_a_person_unless_the_settings_have_a_command(
 }
 
 #[test]
-fn a_missing_prd_comes_from_the_name_of_the_file() {
+fn a_missing_prd_is_derived_from_the_file_name() {
     struct Named(&'static str);
-    impl Beside for Named {
-        fn read(&mut self, _: &str) -> Result<Option<String>, BesideError> {
+    impl Includes for Named {
+        fn read(&mut self, _: &str) -> Result<Option<String>, IncludeError> {
             Ok(None)
         }
 
@@ -380,22 +392,22 @@ fn a_missing_prd_comes_from_the_name_of_the_file() {
     }
     let source = "---\nworkstreams: {WS1: {}}\nexecution_phases: [{parallel: [WS1]}]\n---\n";
     for (file, prd) in [("EXEC-064-e2e-tests.md", "EXEC-064"), ("PRD-009.md", "PRD-009"), ("cashier.md", "cashier")] {
-        let read = kind::read_beside(source, &mut Named(file)).read;
+        let read = file_format::read_with_includes(source, &mut Named(file)).read;
         assert_eq!(read.workflow.as_ref().map(|workflow| workflow.name.as_str()), Some(prd));
-        let told = lines(read);
+        let diagnostics = lines(read);
         assert!(
-            told[0].starts_with(&format!("2:1 warning missing-key: `prd` is missing; the name of the file says `{prd}`")),
-            "{told:?}"
+            diagnostics[0].starts_with(&format!("2:1 warning missing-key: `prd` is missing; the name of the file says `{prd}`")),
+            "{diagnostics:?}"
         );
     }
-    let read = kind::read_beside(source, &mut Named("a b.md")).read;
+    let read = file_format::read_with_includes(source, &mut Named("a b.md")).read;
     assert!(read.workflow.is_none());
 }
 
 #[test]
-fn gates_that_nobody_defines_or_names_are_told() {
+fn undefined_and_unused_gates_are_reported() {
     assert_eq!(
-        told(&small("{WS1: {gate: tets}}", "[{parallel: [WS1], gates: [deploy]}]", "{test: make test, lint: make lint}")),
+        diagnostics(&small("{WS1: {gate: tets}}", "[{parallel: [WS1], gates: [deploy]}]", "{test: make test, lint: make lint}")),
         [
             "3:27 unknown-gate: gate `tets` is not defined under `gates` (did you mean `test`?)",
             "4:46 unknown-gate: gate `deploy` is not defined under `gates` (there is `test`, `lint`)",
@@ -406,26 +418,26 @@ fn gates_that_nobody_defines_or_names_are_told() {
 }
 
 #[test]
-fn what_would_leave_the_root_or_cannot_be_a_file_name_is_refused() {
-    let outputs = |output: &str| told(&small(&format!("{{WS1: {{outputs: ['{output}']}}}}"), "[{parallel: [WS1]}]", "{}"));
+fn paths_outside_the_root_and_invalid_file_names_are_refused() {
+    let outputs = |output: &str| diagnostics(&small(&format!("{{WS1: {{outputs: ['{output}']}}}}"), "[{parallel: [WS1]}]", "{}"));
     assert_eq!(
         outputs("../a.ts (new)"),
         [
-            "3:31 path-outside: the output `../a.ts (new)` leads upwards with `..` (outputs lie under the root: write a relative path without `..`)"
+            "3:31 path-traversal: the output `../a.ts (new)` leads upwards with `..` (outputs lie under the root: write a relative path without `..`)"
         ]
     );
     assert!(outputs("/etc/passwd")[0].contains("is an absolute path"));
     assert!(outputs("~/x.ts")[0].contains("is an absolute path"));
-    let id = told("---\nprd: ../x\nworkstreams: {'../y': {}, 'a b': {}}\nexecution_phases: []\n---\n");
-    assert!(id[0].starts_with("2:6 bad-id: `prd`, which names the state file, cannot be `../x`"), "{id:?}");
-    assert!(id[1].starts_with("3:15 bad-id: the id of a workstream cannot be `../y`"), "{id:?}");
-    assert!(id[2].starts_with("3:27 bad-id: "), "{id:?}");
+    let id = diagnostics("---\nprd: ../x\nworkstreams: {'../y': {}, 'a b': {}}\nexecution_phases: []\n---\n");
+    assert!(id[0].starts_with("2:6 invalid-id: `prd`, which names the state file, cannot be `../x`"), "{id:?}");
+    assert!(id[1].starts_with("3:15 invalid-id: the id of a workstream cannot be `../y`"), "{id:?}");
+    assert!(id[2].starts_with("3:27 invalid-id: "), "{id:?}");
 }
 
 #[test]
-fn what_a_pipeline_needs_is_asked_for() {
+fn missing_required_parts_of_a_pipeline_are_reported() {
     assert_eq!(
-        told("---\nworkstreams:\n---\n"),
+        diagnostics("---\nworkstreams:\n---\n"),
         [
             "2:1 missing-key: an EXECUTION-SPEC needs `prd` (write what it is known by, such as `prd: PRD-009`)",
             "2:1 missing-key: an EXECUTION-SPEC needs `workstreams`",
@@ -433,41 +445,41 @@ fn what_a_pipeline_needs_is_asked_for() {
         ]
     );
     assert_eq!(
-        told(&small(
+        diagnostics(&small(
             "{WS1: {dependson: [], command: 'echo {{vars.x.}}'}}",
             "[{parallel: [WS1], paralel: true, gates: [a]}]",
             "[a, a]"
         )),
         [
             "3:21 warning unknown-key: `dependson` means nothing on a workstream (did you mean `depends_on`?)",
-            "3:51 bad-template: `vars.x.` is not a path (a path looks like {{vars.name}} or {{outputs.phase.task}})",
+            "3:51 invalid-template: `vars.x.` is not a path (a path looks like {{vars.name}} or {{outputs.phase.task}})",
             "4:38 warning unknown-key: `paralel` means nothing on a phase (did you mean `parallel`?)",
             "5:12 duplicate-id: there are two gates called `a` (the first one is on line 5; rename one of them)",
         ]
     );
-    assert_eq!(told("---\nprd: a\n: b\nworkstreams: [\n---\n").len(), 1, "YAML that cannot be read is told once");
+    assert_eq!(diagnostics("---\nprd: a\n: b\nworkstreams: [\n---\n").len(), 1, "YAML that cannot be read is told once");
 }
 
 #[test]
-fn a_state_file_is_named_as_such_where_a_workflow_is_wanted() {
+fn a_state_file_given_as_a_workflow_is_recognized() {
     assert_eq!(
-        told("{\"prd\": \"PRD-009\", \"status\": \"paused\"}"),
+        diagnostics("{\"prd\": \"PRD-009\", \"status\": \"paused\"}"),
         [
-            "1:1 other-format: this is a pipeline state file, and no workflow (check it with `lockgate check`; a pipeline is run from its EXECUTION-SPEC, and gone on with by `lockgate import`)"
+            "1:1 not-a-workflow: this is a pipeline state file, and no workflow (check it with `lockgate check`; a pipeline is run from its EXECUTION-SPEC, and gone on with by `lockgate import`)"
         ]
     );
 }
 
 #[test]
-fn a_large_hostile_file_is_refused_or_read_without_growing() {
+fn a_large_hostile_file_is_refused_or_parsed_in_bounded_memory() {
     let many = |count: usize| (0..count).map(|number| format!("W{number}: {{}}")).collect::<Vec<_>>().join(", ");
     let ids = |count: usize| (0..count).map(|number| format!("W{number}")).collect::<Vec<_>>().join(", ");
-    let refused = told(&small(&format!("{{{}}}", many(1_001)), &format!("[[{}]]", ids(1_001)), "{}"));
+    let refused = diagnostics(&small(&format!("{{{}}}", many(1_001)), &format!("[[{}]]", ids(1_001)), "{}"));
     assert!(refused[0].contains("too-large: `workstreams`: there may be 1000, and here are 1001"), "{refused:?}");
     let long = "x".repeat(200_000);
     let phases = format!("[{{note: {long}, name: {long}, parallel: [{}], gates: [g]}}]", ids(1_000));
     let workflow = spec(&small(&format!("{{{}}}", many(1_000)), &phases, "{g: {command: make, success_criteria: y}}"));
     assert!(workflow.to_bytes().len() < 8 << 20, "{}", workflow.to_bytes().len());
-    let command = told(&small("{A: {gate: g}}", "[[A]]", &format!("{{g: 'echo {long}'}}")));
+    let command = diagnostics(&small("{A: {gate: g}}", "[[A]]", &format!("{{g: 'echo {long}'}}")));
     assert!(command[0].contains("is longer than 16384 bytes"), "{command:?}");
 }

@@ -1,7 +1,7 @@
 //! Tests of the formats through their public interface.
 
-mod documents;
 mod execution_spec;
+mod state_documents;
 mod state_files;
 
 use lockgate_engine::spec::Read;

@@ -1,10 +1,10 @@
 //! State files of pipelines: every rule, what breaks it, and what does not. D4.
 
-use lockgate_engine::spec::beside::Alone;
+use lockgate_engine::spec::includes::NoIncludes;
 use lockgate_engine::spec::workflow::Workflow;
-use lockgate_formats::kind;
+use lockgate_formats::file_format;
 use lockgate_formats::pipeline::check::check;
-use lockgate_formats::pipeline::lenient::lenient;
+use lockgate_formats::pipeline::import::lenient;
 use lockgate_formats::pipeline::rule::Rule;
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ fn rules(file: &Value, spec: Option<&Workflow>) -> Vec<&'static str> {
 const NONE: [&str; 0] = [];
 
 #[test]
-fn d4_a_file_as_the_source_writes_it_is_clean_in_every_status() {
+fn d4_a_reference_file_has_no_findings_in_any_status() {
     assert_eq!(with(json!({})), NONE);
     assert_eq!(with(json!({"error": null, "unknown": {"kept": 1}})), NONE, "nothing is absent, other keys are free");
     assert_eq!(
@@ -62,7 +62,7 @@ fn d4_a_file_as_the_source_writes_it_is_clean_in_every_status() {
 }
 
 #[test]
-fn d4_every_required_key_is_missed() {
+fn d4_every_missing_required_key_is_reported() {
     for (key, rule) in [
         ("prd", "prd-missing"),
         ("prd_title", "prd-title-missing"),
@@ -86,7 +86,7 @@ fn d4_every_required_key_is_missed() {
 }
 
 #[test]
-fn d4_values_have_their_shape() {
+fn d4_malformed_values_are_reported() {
     for (change, rule) in [
         (json!({"prd_title": 9}), "prd-title-not-a-string"),
         (json!({"current_phase": "1"}), "current-phase-invalid"),
@@ -114,7 +114,7 @@ fn d4_values_have_their_shape() {
 }
 
 #[test]
-fn d4_what_a_status_asks_for_is_there_and_nothing_else() {
+fn d4_each_status_requires_exactly_its_keys() {
     let error = json!({"workstream": "WS2", "message": "no"});
     for status in ["initialized", "paused", "complete", "failed"] {
         let found = with(json!({"status": status, "in_progress_workstreams": ["WS2"], "pending_workstreams": ["WS3"]}));
@@ -140,11 +140,11 @@ workstreams:
 execution_phases: [{ parallel: [WS1] }, { parallel: [WS2, WS3], gates: [lint] }]
 gates: { schema: make schema, lint: make lint, test: make test, build: make }
 ";
-    kind::read_beside(source, &mut Alone).read.workflow.expect("a workflow")
+    file_format::read_with_includes(source, &mut NoIncludes).read.workflow.expect("a workflow")
 }
 
 #[test]
-fn d4_workstreams_and_gates_are_those_of_the_spec() {
+fn d4_workstreams_and_gates_must_match_the_spec() {
     let spec = spec();
     let with = |completed: Value, pending: Value, passed: Value, waiting: Value| {
         let mut file = good();
@@ -189,7 +189,7 @@ fn d4_workstreams_and_gates_are_those_of_the_spec() {
 }
 
 #[test]
-fn d4_findings_have_their_place_and_what_would_mend_them() {
+fn d4_findings_have_a_position_and_a_fix() {
     let text = "{\n  \"prd\": \"PRD-9\",\n  \"prd_id\": 1, \"ä\": \"ö\", \"status\": \"done\"\n}";
     let findings = check(text, None, None).expect("an object");
     let places: Vec<(&str, usize, usize)> =
@@ -201,7 +201,7 @@ fn d4_findings_have_their_place_and_what_would_mend_them() {
 }
 
 #[test]
-fn every_rule_has_a_plain_name_of_its_own() {
+fn every_rule_has_a_unique_plain_name() {
     let mut names: Vec<&str> = Rule::ALL.iter().map(|rule| rule.text()).collect();
     let is_plain = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || sign == '-';
     assert!(names.iter().all(|name| name.chars().all(is_plain)), "{names:?}");
@@ -211,17 +211,17 @@ fn every_rule_has_a_plain_name_of_its_own() {
 }
 
 #[test]
-fn d4_a_lenient_reading_keeps_every_key_and_says_what_it_did() {
+fn d4_lenient_parsing_keeps_every_key_and_reports_its_changes() {
     let text = "{\"id\": \"PRD-077\", \"z\": [1, {\"y\": null}], \"status\": \"done\", \"a\": 1.50, \"current_phase\": 3}";
-    let (state, told) = lenient(text).expect("an object");
+    let (state, diagnostics) = lenient(text).expect("an object");
     assert_eq!(state.whole.to_value(), serde_json::from_str::<Value>(text).expect("JSON"));
     let keys: Vec<&str> = state.whole.entries().iter().map(|entry| entry.key.as_str()).collect();
     assert_eq!(keys, ["id", "z", "status", "a", "current_phase"]);
-    assert_eq!(told, ["`id` stands for `prd`", "the status `done` was taken for `complete`"]);
+    assert_eq!(diagnostics, ["`id` stands for `prd`", "the status `done` was taken for `complete`"]);
 }
 
 #[test]
-fn d4_what_is_no_object_or_too_deep_is_refused() {
+fn d4_non_objects_and_deep_nesting_are_refused() {
     assert!(check("[]", None, None).is_err());
     assert!(check(&"[".repeat(1_000_000), None, None).is_err());
     assert!(check("{\"a\": 1} {}", None, None).is_err());

@@ -1,7 +1,7 @@
 //! The drawing as data: its parts, and what leads to what.
 
-use super::links::{self, Node};
-use super::{Drawing, Leads, Mark, PhaseBox};
+use super::edges::{self, Node};
+use super::{Drawing, Mark, OptionTarget, PhaseBox};
 use crate::view::RunStatus;
 use serde::Serialize;
 
@@ -87,17 +87,17 @@ fn id(phase: &PhaseBox, node: Node) -> String {
 
 fn edges(drawing: &Drawing, at: usize) -> Vec<EdgeView<'_>> {
     let phase = &drawing.phases[at];
-    let within = links::within(phase).into_iter();
+    let within = edges::within(phase).into_iter();
     let within = within.map(|(from, to)| EdgeView { from: id(phase, from), to: id(phase, to), kind: "then", option: None });
     let next = drawing.phases.get(at + 1);
     let next = next.map(|next| EdgeView { from: phase.id.clone(), to: next.id.clone(), kind: "then", option: None });
-    let options = links::options(drawing, at).map(|(option, to)| EdgeView {
+    let options = edges::options(drawing, at).map(|(option, to)| EdgeView {
         from: id(phase, Node::Checkpoint),
         to: drawing.phases[to].id.clone(),
         kind: match &option.leads {
-            Leads::Back(_) => "back",
-            Leads::Past(_) => "past",
-            Leads::On | Leads::Out => "then",
+            OptionTarget::Back(_) => "back",
+            OptionTarget::Skip(_) => "past",
+            OptionTarget::Next | OptionTarget::End => "then",
         },
         option: Some(&option.label),
     });

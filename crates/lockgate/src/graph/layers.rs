@@ -70,19 +70,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tasks_come_after_what_they_need() {
+    fn tasks_come_after_their_needs() {
         assert_eq!(layers(&[vec![], vec![0], vec![], vec![1, 2], vec![3, 0]]), [0, 1, 0, 2, 3]);
         assert_eq!(layers(&[vec![1], vec![]]), [1, 0]);
     }
 
     #[test]
-    fn needs_that_follow_from_others_are_left_out() {
+    fn transitive_needs_are_omitted() {
         assert_eq!(reduced(&[vec![], vec![0], vec![0, 1], vec![2, 0, 1]]), [vec![], vec![0], vec![1], vec![2]]);
         assert_eq!(reduced(&[vec![], vec![], vec![0, 1]]), [vec![], vec![], vec![0, 1]]);
     }
 
     #[test]
-    fn a_long_chain_is_no_trouble() {
+    fn a_long_dependency_chain_does_not_overflow_the_stack() {
         let chain: Vec<Vec<usize>> = (0..50_000).map(|at| if at == 0 { vec![] } else { vec![at - 1] }).collect();
         assert_eq!(layers(&chain)[49_999], 49_999);
         assert_eq!(reduced(&chain), chain);

@@ -1,6 +1,6 @@
 //! The drawing as Mermaid text.
 
-use super::links::{self, Node};
+use super::edges::{self, Node};
 use super::{Drawing, Mark, PhaseBox};
 
 /// Colours that can be read on light and dark pages.
@@ -25,7 +25,7 @@ pub fn write(drawing: &Drawing) -> String {
         if at + 1 < drawing.phases.len() {
             text.push_str(&format!("  p{at} --> p{}\n", at + 1));
         }
-        for (option, to) in links::options(drawing, at) {
+        for (option, to) in edges::options(drawing, at) {
             let words = drawing.words(&option.leads).map(|words| format!(" ({words})")).unwrap_or_default();
             // To a node of the phase, not to the phase: nothing may point at what it lies in.
             text.push_str(&format!(
@@ -69,7 +69,7 @@ fn subgraph(text: &mut String, at: usize, phase: &PhaseBox) {
         // A subgraph without a node is not drawn.
         text.push_str(&format!("    p{at}t0[\" \"]\n"));
     }
-    for (from, to) in links::within(phase) {
+    for (from, to) in edges::within(phase) {
         text.push_str(&format!("    {} --> {}\n", node(at, from), node(at, to)));
     }
     text.push_str("  end\n");
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_in_a_text_means_anything() {
+    fn text_is_escaped_completely() {
         assert_eq!(escaped("a\"b"), "a#34;b");
         assert_eq!(escaped("`**x**` <b> #35; ]--> end"), "#96;#42;#42;x#42;#42;#96; #60;b#62; #35;35#59; #93;--#62; end");
         assert_eq!(comment("%%{init: {}}%%"), "___init: _____");

@@ -4,27 +4,27 @@
 //! | --- | --- |
 //! | `layers` | puts tasks into layers by their needs |
 //! | `state` | where each part of a run stands |
-//! | `links` | what leads to what |
+//! | `edges` | what leads to what |
 //! | [`svg`], [`mermaid`], [`json`] | the drawings |
 #![expect(missing_docs, reason = "fields whose names say what they hold; docs/reference/json.md lists them")]
 
-mod fit;
+mod edges;
 pub mod json;
 mod layers;
-mod links;
 pub mod mermaid;
 mod state;
 pub mod svg;
+mod truncate;
 
-pub use fit::fit;
 pub use state::{Mark, gap_mark, tally};
+pub use truncate::truncate;
 
-use crate::neutral;
 use crate::pipeline::{gate_title, task_title};
+use crate::sanitize;
 use crate::view::RunStatus;
 use lockgate_engine::hold::{Action, Choice};
 use lockgate_engine::run::Run;
-use lockgate_engine::spec::workflow::{Checkpoint, GapCheck, Gate, Over, Phase, Task, Work, Workflow};
+use lockgate_engine::spec::workflow::{Checkpoint, GapCheck, Gate, ItemSource, Phase, Task, Work, Workflow};
 use std::collections::BTreeMap;
 
 /// What stands for the finalization, after all phases.
@@ -96,20 +96,20 @@ pub struct CheckpointBox {
 #[derive(Clone, Debug)]
 pub struct OptionBox {
     pub label: String,
-    pub leads: Leads,
+    pub leads: OptionTarget,
 }
 
 /// Where choosing an option leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Leads {
+pub enum OptionTarget {
     /// On to the next phase.
-    On,
+    Next,
     /// Back to the phase at this place.
     Back(usize),
     /// On, without the phases at these places.
-    Past(Vec<usize>),
+    Skip(Vec<usize>),
     /// To the end of the run.
-    Out,
+    End,
 }
 
 impl Drawing {
@@ -138,13 +138,13 @@ impl Drawing {
     }
 
     /// Where an option leads, in words.
-    pub fn words(&self, leads: &Leads) -> Option<String> {
+    pub fn words(&self, leads: &OptionTarget) -> Option<String> {
         let id = |at: &usize| self.phases[*at].id.as_str();
         match leads {
-            Leads::On => None,
-            Leads::Back(at) => Some(format!("back to {}", id(at))),
-            Leads::Past(places) => Some(format!("skips {}", places.iter().map(id).collect::<Vec<_>>().join(", "))),
-            Leads::Out => Some("ends the run".to_owned()),
+            OptionTarget::Next => None,
+            OptionTarget::Back(at) => Some(format!("back to {}", id(at))),
+            OptionTarget::Skip(places) => Some(format!("skips {}", places.iter().map(id).collect::<Vec<_>>().join(", "))),
+            OptionTarget::End => Some("ends the run".to_owned()),
         }
     }
 }
@@ -164,7 +164,7 @@ fn filled(text: &str, known: &dyn Fn(&str) -> Option<String>) -> String {
         filled += &known(name).unwrap_or_else(|| format!("‹{name}›"));
         rest = behind.strip_prefix('}').unwrap_or(behind);
     }
-    neutral::line(&(filled + rest)).into_owned()
+    sanitize::line(&(filled + rest)).into_owned()
 }
 
 fn phase_box(phase: &Phase, workflow: &Workflow) -> PhaseBox {
@@ -210,10 +210,10 @@ fn gate_box(gate: &Gate, workflow: &Workflow, places: &BTreeMap<&str, usize>) ->
 fn label(task: &Task, workflow: &Workflow) -> String {
     let id = task_title(workflow, task.id.as_str());
     let over = task.for_each.as_ref().map(|each| match &each.over {
-        Over::List(items) => format!(" × each of {}", items.len()),
-        Over::Var(name) => format!(" × each of vars.{name}"),
-        Over::Script(_) => " × each that a script names".to_owned(),
-        Over::Lines(path) => format!(" × each line of {path}"),
+        ItemSource::List(items) => format!(" × each of {}", items.len()),
+        ItemSource::Var(name) => format!(" × each of vars.{name}"),
+        ItemSource::Script(_) => " × each that a script names".to_owned(),
+        ItemSource::Lines(path) => format!(" × each line of {path}"),
     });
     let over = over.unwrap_or_default();
     match &task.work {
@@ -247,15 +247,15 @@ fn checkpoint_box(checkpoint: &Checkpoint, workflow: &Workflow) -> CheckpointBox
     let option = |choice: &Choice| OptionBox {
         label: text(&choice.label),
         leads: match &choice.action {
-            Action::RepeatPhase(phase) => workflow.position(phase.as_str()).map_or(Leads::On, Leads::Back),
+            Action::RepeatPhase(phase) => workflow.position(phase.as_str()).map_or(OptionTarget::Next, OptionTarget::Back),
             Action::SkipPhases(phases) => {
-                Leads::Past(phases.iter().filter_map(|phase| workflow.position(phase.as_str())).collect())
+                OptionTarget::Skip(phases.iter().filter_map(|phase| workflow.position(phase.as_str())).collect())
             }
-            Action::Abort | Action::Fail => Leads::Out,
-            Action::Continue | Action::Rerun | Action::CountAsDone | Action::RaiseBudget(_) => Leads::On,
+            Action::Abort | Action::Fail => OptionTarget::End,
+            Action::Continue | Action::Rerun | Action::CountAsDone | Action::RaiseBudget(_) => OptionTarget::Next,
             Action::Redo(tasks) => {
                 let holds = |phase: &Phase| tasks.iter().any(|task| phase.task(task.as_str()).is_some());
-                workflow.phases.iter().position(holds).map_or(Leads::On, Leads::Back)
+                workflow.phases.iter().position(holds).map_or(OptionTarget::Next, OptionTarget::Back)
             }
         },
     };

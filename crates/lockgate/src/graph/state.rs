@@ -2,7 +2,7 @@
 
 use super::{CheckpointBox, Drawing, PhaseBox, TaskBox};
 use crate::view::{PhaseStatus, RunStatus};
-use crate::{moment, neutral};
+use crate::{human_time, sanitize};
 use lockgate_engine::hold::HoldKind;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::ConditionOutcome;
@@ -102,12 +102,12 @@ impl Mark {
     pub fn of_task(state: &TaskState) -> Self {
         match state {
             TaskState::Waiting => Self::Pending,
-            TaskState::Running | TaskState::Backoff { .. } | TaskState::Spread => Self::Running,
+            TaskState::Running | TaskState::Backoff { .. } | TaskState::FannedOut => Self::Running,
             TaskState::Held => Self::Asking,
             TaskState::Interrupted => Self::Interrupted,
             TaskState::Failed(_) | TaskState::Tolerated(_) => Self::Failed,
             TaskState::Done => Self::Done,
-            TaskState::Skipped | TaskState::LeftOut { .. } => Self::Skipped,
+            TaskState::Skipped | TaskState::Omitted { .. } => Self::Skipped,
         }
     }
 
@@ -175,7 +175,7 @@ pub(super) fn mark(drawing: &mut Drawing, run: &Run, status: RunStatus) {
                 drawn.gates.iter_mut().for_each(|gate| gate.mark = Some(whole));
             }
         }
-        tell_what_they_left(drawn, run);
+        mark_completed(drawn, run);
         if let Some(checkpoint) = &mut drawn.checkpoint {
             mark_checkpoint(checkpoint, run, at, whole);
         }
@@ -187,11 +187,11 @@ pub(super) fn mark(drawing: &mut Drawing, run: &Run, status: RunStatus) {
 }
 
 /// Says how long the workstreams of a pipeline worked, and how many files they left behind.
-fn tell_what_they_left(drawn: &mut PhaseBox, run: &Run) {
+fn mark_completed(drawn: &mut PhaseBox, run: &Run) {
     let Some(known) = run.pipeline.as_deref() else { return };
     for task in drawn.tasks.iter_mut().filter(|task| task.mark == Some(Mark::Done)) {
         let worked = known.worked.get(task.id.as_str()).and_then(|worked| Some(worked.ended?.since(worked.began)));
-        let time = worked.map(moment::duration);
+        let time = worked.map(human_time::duration);
         let files = known.artifacts.get(task.id.as_str()).map(|paths| counted(paths.len(), "file"));
         let told: Vec<String> = time.into_iter().chain(files).collect();
         if !told.is_empty() {
@@ -204,10 +204,10 @@ fn mark_current(drawn: &mut PhaseBox, current: &PhaseRun, driven: bool) {
     let mut tasks: BTreeMap<String, Mark> = BTreeMap::new();
     for task in &current.tasks {
         let mark = Mark::of_task(&task.state).if_driven(driven);
-        let known = tasks.entry(neutral::line(task.task.as_str()).into_owned()).or_insert(mark);
+        let known = tasks.entry(sanitize::line(task.task.as_str()).into_owned()).or_insert(mark);
         *known = (*known).max(mark);
     }
-    spread(drawn, current, driven);
+    fan_out(drawn, current, driven);
     for task in &mut drawn.tasks {
         task.mark = Some(tasks.get(&task.id).copied().unwrap_or(Mark::Pending));
     }
@@ -220,16 +220,16 @@ fn mark_current(drawn: &mut PhaseBox, current: &PhaseRun, driven: bool) {
 }
 
 /// Draws what tasks became: how many items of a list stand where, and the agents that a script or a gap check named.
-fn spread(drawn: &mut PhaseBox, current: &PhaseRun, driven: bool) {
+fn fan_out(drawn: &mut PhaseBox, current: &PhaseRun, driven: bool) {
     for task in &mut drawn.tasks {
-        let items = current.tasks.iter().filter(|item| item.item.is_some() && neutral::line(item.task.as_str()) == task.id);
+        let items = current.tasks.iter().filter(|item| item.item.is_some() && sanitize::line(item.task.as_str()) == task.id);
         let marks: Vec<Mark> = items.map(|item| Mark::of_task(&item.state).if_driven(driven)).collect();
         if !marks.is_empty() {
             task.label = format!("{} × {}: {}", task.id, marks.len(), tally(marks.into_iter()).join(", "));
         }
     }
     for task in current.tasks.iter().filter(|task| task.spec.is_some() && task.item.is_none()) {
-        let named = |name: &str| neutral::line(name).into_owned();
+        let named = |name: &str| sanitize::line(name).into_owned();
         let parent =
             task.parent.as_ref().and_then(|parent| drawn.tasks.iter().position(|known| known.id == named(parent.as_str())));
         let layer = parent
@@ -252,7 +252,7 @@ fn mark_checkpoint(checkpoint: &mut CheckpointBox, run: &Run, at: usize, whole: 
         Some(current) => current.checkpoint.condition == Some(ConditionOutcome::False),
         None => whole == Mark::Done,
     };
-    checkpoint.chosen = decided.map(|decision| neutral::line(&decision.label).into_owned());
+    checkpoint.chosen = decided.map(|decision| sanitize::line(&decision.label).into_owned());
     checkpoint.mark = Some(match decided {
         _ if asks => Mark::Asking,
         Some(_) => Mark::Done,

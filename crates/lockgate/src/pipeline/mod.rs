@@ -1,9 +1,9 @@
 //! Pipelines: how they start, and what they look like.
 
-mod begin;
+mod start;
 mod view;
 
-pub use begin::{Beginner, Room, make_room, with_settings};
+pub use start::{ExistingRun, PipelineLock, reserve, with_settings};
 pub use view::{ErrorView, GateStatus, GateView, PipelinePhaseView, PipelineView, ReviewView, WorkstreamStatus, WorkstreamView};
 
 use lockgate_engine::spec::workflow::{Gate, Workflow};

@@ -3,9 +3,9 @@
 
 use lockgate_engine::id::TaskId;
 use lockgate_engine::run::Run;
+use lockgate_engine::run::pipeline::LastAttempt;
 use lockgate_engine::run::pipeline::Lifecycle;
 use lockgate_engine::run::pipeline::Verdict;
-use lockgate_engine::run::pipeline::Worked;
 use lockgate_engine::run::state::GateState;
 use lockgate_engine::spec::workflow::{Phase, Pipeline, PipelinePhase};
 use lockgate_engine::time::Timestamp;
@@ -94,8 +94,8 @@ pub enum GateStatus {
     Passed,
     Pending,
     /// A person checks it; no program does.
-    #[serde(rename = "by hand")]
-    ByHand,
+    #[serde(rename = "manual")]
+    Manual,
 }
 
 impl GateStatus {
@@ -108,7 +108,7 @@ impl GateStatus {
             Self::Waived => "waived",
             Self::Passed => "passed",
             Self::Pending => "pending",
-            Self::ByHand => "by hand",
+            Self::Manual => "manual",
         }
     }
 }
@@ -120,7 +120,7 @@ pub struct GateView {
     pub status: GateStatus,
     pub attempts: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub took_ms: Option<u64>,
+    pub duration_ms: Option<u64>,
     /// The file with all that its last attempt printed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
@@ -273,7 +273,7 @@ impl Look<'_> {
             };
             let address = format!("{}/{}", phase.id, gate.id);
             let checked = self.run.pipeline.as_deref().and_then(|known| known.checked.get(&address));
-            let log = checked.and_then(|checked: &Worked| {
+            let log = checked.and_then(|checked: &LastAttempt| {
                 let step = Step::Gate { phase: &phase.id, iteration: checked.iteration, gate: &gate.id };
                 let path = self.root.log_file(&self.run.id, step, checked.attempt);
                 path.is_file().then(|| path.to_string_lossy().into_owned())
@@ -282,7 +282,7 @@ impl Look<'_> {
                 name: gate.title().to_owned(),
                 status,
                 attempts: checked.map_or(0, |checked| checked.attempt),
-                took_ms: checked.and_then(|checked| u64::try_from(checked.ended?.since(checked.began).as_millis()).ok()),
+                duration_ms: checked.and_then(|checked| u64::try_from(checked.ended?.since(checked.began).as_millis()).ok()),
                 log,
             }
         });
@@ -293,8 +293,8 @@ impl Look<'_> {
             None => !said.workstreams.iter().any(|id| gate.title.ends_with(&format!(" ({id})"))),
         });
         let manual_gates = manual_gates.map(|gate| {
-            let status = if passed(&gate.title, gate.task.as_ref()) { GateStatus::Passed } else { GateStatus::ByHand };
-            GateView { name: gate.title.clone(), status, attempts: 0, took_ms: None, log: None }
+            let status = if passed(&gate.title, gate.task.as_ref()) { GateStatus::Passed } else { GateStatus::Manual };
+            GateView { name: gate.title.clone(), status, attempts: 0, duration_ms: None, log: None }
         });
         run_ones.chain(manual_gates).collect()
     }

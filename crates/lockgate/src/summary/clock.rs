@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_costs_no_time_while_something_else_is_under_way() {
+    fn a_question_adds_no_waiting_time_while_other_work_runs() {
         let (key, asked, go) = (key(), asked(), OptionId::new("go"));
         let step = Step::Task(&key);
         let started = Kind::StepStarted { step, attempt: 1, reason: None };
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_drives_and_what_has_failed_lies_still() {
+    fn time_without_a_driver_or_after_a_failure_counts_as_idle() {
         let (asked, go) = (asked(), OptionId::new("go"));
         let opened = || Kind::HoldOpened(&asked);
         let failed = || Kind::RunEnded(RunEnd::Failed);

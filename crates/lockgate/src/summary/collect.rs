@@ -2,15 +2,16 @@
 
 use super::clock::Clock;
 use super::{
-    Asked, AskedState, AttemptDone, FileMade, GapCheckDone, PhaseDone, PhaseOutcome, Produced, Summary, TaskDone, Without,
+    AttemptSummary, GapCheckSummary, HoldOutcome, HoldSummary, Omission, OutputSummary, PhaseOutcome, PhaseSummary, StepSummary,
+    Summary, WrittenFile,
 };
-use crate::view::{AgentView, CancelledView, RunStatus, UsedView, WhoView};
+use crate::view::{AgentView, CancelledView, RunStatus, UsageView, WhoView};
 use lockgate_engine::hold::Topic;
 use lockgate_engine::id::{GateId, HoldId, PhaseId, TaskId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::agent::AgentReport;
 use lockgate_engine::run::command::Actor;
-use lockgate_engine::run::event::{GapsChecked, HoldOpened, OutputFile, PlannedTask, Thinker};
+use lockgate_engine::run::event::{GapsChecked, HoldOpened, OutputFile, PlannedTask, Requester};
 use lockgate_engine::run::state::{End, StepStatus, TaskState};
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::notifications::{
@@ -23,17 +24,17 @@ use std::time::Duration;
 /// Takes in what happened, in order, and gives the summary at the end.
 #[derive(Debug, Default)]
 pub(super) struct Collector {
-    phases: Vec<PhaseDone>,
+    phases: Vec<PhaseSummary>,
     tasks: BTreeMap<TaskKey, (usize, usize)>,
     gates: BTreeMap<(PhaseId, u32, GateId), (usize, usize)>,
-    decisions: Vec<Asked>,
+    decisions: Vec<HoldSummary>,
     /// Where the decision about each hold is listed, and since when it waits.
     asked: BTreeMap<HoldId, (usize, Timestamp)>,
     /// By their paths: the same file again, by a later attempt or execution, is one file.
-    deliverables: BTreeMap<String, Produced>,
-    finalization: Option<FileMade>,
-    gap_checks: Vec<GapCheckDone>,
-    used: UsedView,
+    deliverables: BTreeMap<String, OutputSummary>,
+    finalization: Option<WrittenFile>,
+    gap_checks: Vec<GapCheckSummary>,
+    usage: UsageView,
     clock: Clock,
     ended: Option<Timestamp>,
     cancelled: Option<CancelledView>,
@@ -52,7 +53,7 @@ impl Collector {
         self.clock.take(&notification.kind, at);
         match &notification.kind {
             Kind::PhaseStarted { phase, iteration, feedback } => {
-                self.begin(phase, *iteration, PhaseOutcome::UnderWay, *feedback, at)
+                self.begin(phase, *iteration, PhaseOutcome::InProgress, *feedback, at)
             }
             Kind::PhaseEnded { phase, end } => self.phase_ended(phase, *end, at),
             Kind::TasksPlanned { phase, iteration, tasks } => {
@@ -82,10 +83,10 @@ impl Collector {
                 None => self.inherited.push(answer.hold.clone()),
             },
             Kind::HoldReopened { hold, revision, .. } => self.reopen(hold, *revision, at),
-            Kind::HoldVoided { hold, .. } => self.close(hold, AskedState::Void, at),
+            Kind::HoldVoided { hold, .. } => self.close(hold, HoldOutcome::Void, at),
             Kind::Note(note) => {
                 if let Note::Finalized { file } = note {
-                    self.finalization = Some(FileMade { path: file.path.clone(), size_bytes: file.bytes });
+                    self.finalization = Some(WrittenFile { path: file.path.clone(), size_bytes: file.bytes });
                 }
             }
             Kind::RunResumed => self.ended = None,
@@ -112,7 +113,7 @@ impl Collector {
 
     fn step_ended(&mut self, step: Step<'_>, outcome: StepOutcome<'_>, agent: Option<&AgentReport>, at: Timestamp) {
         if let Some(report) = agent {
-            self.used.add(report.usage);
+            self.usage.add(report.usage);
         }
         if let Some(key) = step.task() {
             for file in outcome.outputs() {
@@ -125,19 +126,19 @@ impl Collector {
         }
     }
 
-    fn query(&mut self, by: &Thinker, query: AgentQuery<'_>) {
+    fn query(&mut self, by: &Requester, query: AgentQuery<'_>) {
         let AgentQuery::Answered { agent: Some(report) } = query else { return };
-        self.used.add(report.usage);
+        self.usage.add(report.usage);
         match by {
-            Thinker::Task(key) => self.task(key, |task| task.used.add(report.usage)),
-            Thinker::Gaps { .. } => {}
+            Requester::Task(key) => self.task(key, |task| task.usage.add(report.usage)),
+            Requester::Gaps { .. } => {}
         }
     }
 
     fn begin(&mut self, phase: &PhaseId, iteration: u32, status: PhaseOutcome, feedback: Option<&str>, at: Timestamp) {
         let feedback = feedback.filter(|feedback| !feedback.is_empty()).map(str::to_owned);
         let (id, tasks, gates) = (phase.to_string(), Vec::new(), Vec::new());
-        self.phases.push(PhaseDone { id, iteration, status, feedback, started_at: at, took_ms: 0, tasks, gates });
+        self.phases.push(PhaseSummary { id, iteration, status, feedback, started_at: at, duration_ms: 0, tasks, gates });
     }
 
     fn plan(&mut self, phase: &PhaseId, iteration: u32, planned: &[PlannedTask]) {
@@ -174,11 +175,11 @@ impl Collector {
         }
         // They were put before anything that this history tells.
         let inherited = std::mem::take(&mut self.inherited);
-        let put: Vec<Asked> = inherited.iter().filter_map(|hold| changed_answer(run, hold)).collect();
+        let put: Vec<HoldSummary> = inherited.iter().filter_map(|hold| changed_answer(run, hold)).collect();
         self.decisions.splice(0..0, put);
     }
 
-    fn step(&mut self, step: Step<'_>, change: impl FnOnce(&mut TaskDone)) {
+    fn step(&mut self, step: Step<'_>, change: impl FnOnce(&mut StepSummary)) {
         match step {
             Step::Task(key) => self.task(key, change),
             Step::Gate { phase, iteration, gate } => self.gate(phase, iteration, gate, change),
@@ -186,20 +187,20 @@ impl Collector {
     }
 
     /// Changes a task, which is one of the last execution of its phase.
-    fn task(&mut self, key: &TaskKey, change: impl FnOnce(&mut TaskDone)) {
+    fn task(&mut self, key: &TaskKey, change: impl FnOnce(&mut StepSummary)) {
         let Some(at) = self.phases.iter().rposition(|phase| phase.id == key.phase.as_str()) else { return };
         let (phase, task) = *self.tasks.entry(key.clone()).or_insert_with(|| {
             let id = key.item.as_ref().map_or_else(|| key.task.to_string(), |item| format!("{}[{item}]", key.task));
-            self.phases[at].tasks.push(TaskDone::new(id));
+            self.phases[at].tasks.push(StepSummary::new(id));
             (at, self.phases[at].tasks.len() - 1)
         });
         change(&mut self.phases[phase].tasks[task]);
     }
 
-    fn gate(&mut self, phase: &PhaseId, iteration: u32, gate: &GateId, change: impl FnOnce(&mut TaskDone)) {
+    fn gate(&mut self, phase: &PhaseId, iteration: u32, gate: &GateId, change: impl FnOnce(&mut StepSummary)) {
         let Some(at) = self.phases.iter().rposition(|known| known.id == phase.as_str()) else { return };
         let (phase, gate) = *self.gates.entry((phase.clone(), iteration, gate.clone())).or_insert_with(|| {
-            self.phases[at].gates.push(TaskDone::new(gate.to_string()));
+            self.phases[at].gates.push(StepSummary::new(gate.to_string()));
             (at, self.phases[at].gates.len() - 1)
         });
         change(&mut self.phases[phase].gates[gate]);
@@ -207,7 +208,7 @@ impl Collector {
 
     fn ask(&mut self, opened: &HoldOpened, at: Timestamp) {
         self.asked.insert(opened.hold.clone(), (self.decisions.len(), at));
-        self.decisions.push(Asked {
+        self.decisions.push(HoldSummary {
             hold: opened.hold.to_string(),
             kind: opened.kind,
             phase: opened.scope.phase().map(ToString::to_string),
@@ -216,7 +217,7 @@ impl Collector {
             agent: asking_agent(opened),
             login: login(opened),
             question: opened.prompt.clone(),
-            state: AskedState::Open,
+            state: HoldOutcome::Open,
             answer: None,
             feedback: None,
             by: None,
@@ -228,7 +229,7 @@ impl Collector {
     }
 
     fn answer(&mut self, answer: &Answer<'_>, revision: u32, actor: Option<&Actor>, at: Timestamp) {
-        self.close(answer.hold, AskedState::Answered, at);
+        self.close(answer.hold, HoldOutcome::Answered, at);
         let Some((index, _)) = self.asked.get(answer.hold) else { return };
         let asked = &mut self.decisions[*index];
         asked.answer = Some(answer.label.clone());
@@ -243,30 +244,30 @@ impl Collector {
         let Some((index, since)) = self.asked.get_mut(hold) else { return };
         *since = at;
         let asked = &mut self.decisions[*index];
-        (asked.state, asked.revision) = (AskedState::Open, revision);
+        (asked.state, asked.revision) = (HoldOutcome::Open, revision);
         (asked.answer, asked.feedback, asked.by, asked.answered_at) = (None, None, None, None);
     }
 
-    fn close(&mut self, hold: &HoldId, state: AskedState, at: Timestamp) {
+    fn close(&mut self, hold: &HoldId, state: HoldOutcome, at: Timestamp) {
         let Some((index, since)) = self.asked.get(hold) else { return };
         let asked = &mut self.decisions[*index];
         // A question that was answered and no longer matters afterwards has waited until its answer.
-        if asked.state == AskedState::Open {
+        if asked.state == HoldOutcome::Open {
             asked.waited_ms += millis(at.since(*since));
         }
         asked.state = state;
     }
 
     fn leave(&mut self, phase: &PhaseId, iteration: Option<u32>, status: PhaseOutcome, at: Timestamp) {
-        let known = |known: &&mut PhaseDone| known.id == phase.as_str() && iteration.is_none_or(|it| it == known.iteration);
+        let known = |known: &&mut PhaseSummary| known.id == phase.as_str() && iteration.is_none_or(|it| it == known.iteration);
         if let Some(left) = self.phases.iter_mut().rev().find(known) {
             left.status = status;
-            left.took_ms = millis(at.since(left.started_at));
+            left.duration_ms = millis(at.since(left.started_at));
         }
     }
 
     fn gaps(&mut self, checked: &GapsChecked) {
-        self.gap_checks.push(GapCheckDone {
+        self.gap_checks.push(GapCheckSummary {
             phase: checked.phase.to_string(),
             iteration: checked.iteration,
             round: checked.round,
@@ -284,16 +285,16 @@ impl Collector {
     pub(super) fn summary(mut self, run: &Run, status: RunStatus, now: Timestamp) -> Summary {
         let until = self.ended.unwrap_or(now);
         self.clock.until(until);
-        for phase in self.phases.iter_mut().filter(|phase| phase.status == PhaseOutcome::UnderWay) {
-            phase.status = PhaseOutcome::Standing(status);
+        for phase in self.phases.iter_mut().filter(|phase| phase.status == PhaseOutcome::InProgress) {
+            phase.status = PhaseOutcome::Current(status);
             if status == RunStatus::Interrupted || self.ended.is_some() {
                 phase.tasks.iter_mut().chain(&mut phase.gates).for_each(cut_off);
             }
-            phase.took_ms = millis(until.since(phase.started_at));
+            phase.duration_ms = millis(until.since(phase.started_at));
         }
         for (index, since) in self.asked.values() {
             let asked = &mut self.decisions[*index];
-            if asked.state == AskedState::Open {
+            if asked.state == HoldOutcome::Open {
                 asked.waited_ms += millis(until.since(*since));
             }
         }
@@ -310,34 +311,34 @@ impl Collector {
             cancelled: self.cancelled,
             started_at: run.started_at,
             ended_at: self.ended,
-            took_ms: millis(until.since(run.started_at)),
+            duration_ms: millis(until.since(run.started_at)),
             waited_ms: millis(self.clock.waited),
-            stopped_ms: millis(self.clock.lay_still),
-            left_out: without(&self.phases, &[StepStatus::LeftOut, StepStatus::Skipped, StepStatus::Waived], true),
+            idle_ms: millis(self.clock.lay_still),
+            omitted: without(&self.phases, &[StepStatus::Omitted, StepStatus::Skipped, StepStatus::Waived], true),
             tolerated: without(&self.phases, &[StepStatus::Tolerated], false),
             phases: self.phases,
             decisions: self.decisions,
             deliverables: self.deliverables.into_values().collect(),
             finalization: self.finalization,
             gap_checks: self.gap_checks,
-            used: self.used,
+            usage: self.usage,
             worktrees: Vec::new(),
             warnings: run.warnings.clone(),
         }
     }
 }
 
-impl TaskDone {
+impl StepSummary {
     fn new(id: String) -> Self {
-        let (attempts, used) = (Vec::new(), UsedView::default());
+        let (attempts, usage) = (Vec::new(), UsageView::default());
         Self {
             id,
             parent: None,
             status: StepStatus::Waiting,
             reason: None,
-            took_ms: 0,
+            duration_ms: 0,
             attempts,
-            used,
+            usage,
             commit: None,
             commits: Vec::new(),
         }
@@ -347,7 +348,7 @@ impl TaskDone {
 /// Why a task that ended before this history began is not done.
 fn why(state: &TaskState) -> Option<String> {
     match state {
-        TaskState::LeftOut { reason, .. } => Some(reason.clone()),
+        TaskState::Omitted { reason, .. } => Some(reason.clone()),
         TaskState::Tolerated(failure) => Some(failure.message.clone()),
         TaskState::Waiting
         | TaskState::Running
@@ -356,16 +357,16 @@ fn why(state: &TaskState) -> Option<String> {
         | TaskState::Failed(_)
         | TaskState::Done
         | TaskState::Skipped
-        | TaskState::Spread
+        | TaskState::FannedOut
         | TaskState::Held => None,
     }
 }
 
 /// The answer that was changed to a question which another run had put.
-fn changed_answer(run: &Run, hold: &HoldId) -> Option<Asked> {
+fn changed_answer(run: &Run, hold: &HoldId) -> Option<HoldSummary> {
     let decision = run.decisions.iter().rfind(|decision| decision.hold == *hold && decision.superseded.is_none())?;
     let put = run.decisions.iter().rev().filter(|known| known.hold == *hold).find_map(|known| known.changeable.as_deref())?;
-    Some(Asked {
+    Some(HoldSummary {
         hold: hold.to_string(),
         kind: put.kind,
         phase: put.scope.phase().map(ToString::to_string),
@@ -374,7 +375,7 @@ fn changed_answer(run: &Run, hold: &HoldId) -> Option<Asked> {
         agent: None,
         login: None,
         question: put.prompt.clone(),
-        state: AskedState::Answered,
+        state: HoldOutcome::Answered,
         answer: Some(decision.label.clone()),
         feedback: decision.feedback.clone().filter(|feedback| !feedback.is_empty()),
         by: Some(WhoView::of(&decision.actor)),
@@ -386,7 +387,7 @@ fn changed_answer(run: &Run, hold: &HoldId) -> Option<Asked> {
 }
 
 /// What was under way when its driver died, or when the run was cancelled, was cut off, although that is not recorded of it.
-fn cut_off(task: &mut TaskDone) {
+fn cut_off(task: &mut StepSummary) {
     if task.status == StepStatus::Running {
         task.status = StepStatus::Interrupted;
     }
@@ -396,22 +397,22 @@ fn cut_off(task: &mut TaskDone) {
         .for_each(|attempt| attempt.status = StepStatus::Interrupted);
 }
 
-fn start(task: &mut TaskDone, attempt: u32, at: Timestamp) {
+fn start(task: &mut StepSummary, attempt: u32, at: Timestamp) {
     task.status = StepStatus::Running;
-    task.attempts.push(AttemptDone {
+    task.attempts.push(AttemptSummary {
         attempt,
         status: StepStatus::Running,
         started_at: at,
-        took_ms: None,
+        duration_ms: None,
         error: None,
         agent: None,
     });
 }
 
-fn end(task: &mut TaskDone, outcome: StepOutcome<'_>, agent: Option<&AgentReport>, at: Timestamp) {
+fn end(task: &mut StepSummary, outcome: StepOutcome<'_>, agent: Option<&AgentReport>, at: Timestamp) {
     let (status, error) = (outcome.status(), outcome.error());
     if let Some(report) = agent {
-        task.used.add(report.usage);
+        task.usage.add(report.usage);
     }
     if let StepOutcome::Done { commit: Some(commit), .. } = outcome {
         task.commits.push(commit.to_owned());
@@ -420,10 +421,10 @@ fn end(task: &mut TaskDone, outcome: StepOutcome<'_>, agent: Option<&AgentReport
     task.status = status;
     task.reason = error.map(str::to_owned);
     // A task that became several ends once more when they have; its own attempt ended before.
-    if let Some(last) = task.attempts.last_mut().filter(|last| last.took_ms.is_none()) {
+    if let Some(last) = task.attempts.last_mut().filter(|last| last.duration_ms.is_none()) {
         let took = millis(at.since(last.started_at));
-        task.took_ms += took;
-        last.took_ms = Some(took);
+        task.duration_ms += took;
+        last.duration_ms = Some(took);
         last.status = status;
         last.error = error.map(str::to_owned);
         last.agent = agent.map(AgentView::of);
@@ -454,10 +455,10 @@ fn login(opened: &HoldOpened) -> Option<String> {
     }
 }
 
-fn counts_as(task: &mut TaskDone, skip: Skip<'_>) {
+fn counts_as(task: &mut StepSummary, skip: Skip<'_>) {
     let (status, reason) = match skip {
         Skip::CountsAsDone { reason } => (StepStatus::Skipped, Some(reason.to_owned())),
-        Skip::LeftOut { reason } => (StepStatus::LeftOut, Some(reason.to_owned())),
+        Skip::Omitted { reason } => (StepStatus::Omitted, Some(reason.to_owned())),
         // Why it failed.
         Skip::Tolerated => (StepStatus::Tolerated, task.reason.take()),
         Skip::Waived { reason, .. } => (StepStatus::Waived, reason.map(str::to_owned)),
@@ -465,23 +466,23 @@ fn counts_as(task: &mut TaskDone, skip: Skip<'_>) {
     (task.status, task.reason) = (status, reason);
 }
 
-fn without(phases: &[PhaseDone], statuses: &[StepStatus], and_phases: bool) -> Vec<Without> {
+fn without(phases: &[PhaseSummary], statuses: &[StepStatus], and_phases: bool) -> Vec<Omission> {
     let mut without = Vec::new();
     for phase in phases {
         if and_phases && phase.status == PhaseOutcome::Skipped {
             let reason = "it was on the list of phases to be passed over".to_owned();
-            without.push(Without { what: phase.id.clone(), iteration: phase.iteration, reason });
+            without.push(Omission { what: phase.id.clone(), iteration: phase.iteration, reason });
         }
         for task in phase.tasks.iter().chain(&phase.gates).filter(|task| statuses.contains(&task.status)) {
             let reason = task.reason.clone().unwrap_or_else(|| "a person said so".to_owned());
-            without.push(Without { what: format!("{}/{}", phase.id, task.id), iteration: phase.iteration, reason });
+            without.push(Omission { what: format!("{}/{}", phase.id, task.id), iteration: phase.iteration, reason });
         }
     }
     without
 }
 
-fn produced(key: &TaskKey, file: &OutputFile) -> Produced {
-    Produced { path: file.path.clone(), size_bytes: file.bytes, task: key.address(), iteration: key.iteration }
+fn produced(key: &TaskKey, file: &OutputFile) -> OutputSummary {
+    OutputSummary { path: file.path.clone(), size_bytes: file.bytes, task: key.address(), iteration: key.iteration }
 }
 
 fn millis(duration: Duration) -> u64 {

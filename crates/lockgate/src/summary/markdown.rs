@@ -1,12 +1,12 @@
 //! The summary as Markdown that can be read as it is.
 
-use super::{Asked, AskedState, GapCheckDone, PhaseDone, PhaseOutcome, Summary, TaskDone, Without};
-use crate::view::UsedView;
-use crate::{moment, neutral, phrases};
+use super::{GapCheckSummary, HoldOutcome, HoldSummary, Omission, PhaseOutcome, PhaseSummary, StepSummary, Summary};
+use crate::view::UsageView;
+use crate::{human_time, phrases, sanitize};
 use lockgate_engine::hold::HoldKind;
 use lockgate_engine::run::state::StepStatus;
 use lockgate_engine::words::counted;
-use lockgate_runner::files::size_text;
+use lockgate_runner::files::format_size;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const FEW: usize = 8;
 /// The summary as Markdown.
 pub fn markdown(summary: &Summary) -> String {
     let mut text = String::new();
-    beginning(&mut text, summary);
+    header(&mut text, summary);
     if !summary.phases.is_empty() {
         text += "\n## Done\n";
         summary.phases.iter().for_each(|phase| phase_text(&mut text, phase));
@@ -31,27 +31,27 @@ pub fn markdown(summary: &Summary) -> String {
     if !summary.deliverables.is_empty() || summary.finalization.is_some() {
         text += "\n## Produced\n\n| file | size | by |\n| --- | --- | --- |\n";
         for file in &summary.deliverables {
-            text.push_str(&format!("| {} | {} | {} |\n", plain(&file.path), size_text(file.size_bytes), plain(&file.task)));
+            text.push_str(&format!("| {} | {} | {} |\n", plain(&file.path), format_size(file.size_bytes), plain(&file.task)));
         }
         if let Some(file) = &summary.finalization {
-            text.push_str(&format!("| {} | {} | the finalization |\n", plain(&file.path), size_text(file.size_bytes)));
+            text.push_str(&format!("| {} | {} | the finalization |\n", plain(&file.path), format_size(file.size_bytes)));
         }
     }
     section(&mut text, "Gap checks", &summary.gap_checks, gap_check);
-    if !summary.left_out.is_empty() || !summary.tolerated.is_empty() {
+    if !summary.omitted.is_empty() || !summary.tolerated.is_empty() {
         text += "\n## Deviations\n\n";
-        summary.left_out.iter().for_each(|left| text += &without(left, "was left out"));
+        summary.omitted.iter().for_each(|left| text += &without(left, "was left out"));
         summary.tolerated.iter().for_each(|left| text += &without(left, "failed, and the run went on without it"));
     }
     section(&mut text, "Worktrees", &summary.worktrees, |worktree| format!("- {}\n", plain(&worktree.line())));
     section(&mut text, "Warnings", &summary.warnings, |warning| format!("- {}\n", indented(warning)));
-    if summary.used.calls > 0 {
-        text.push_str(&format!("\n## Used\n\n{}\n", used(&summary.used)));
+    if summary.usage.calls > 0 {
+        text.push_str(&format!("\n## Used\n\n{}\n", usage(&summary.usage)));
     }
     text
 }
 
-fn beginning(text: &mut String, summary: &Summary) {
+fn header(text: &mut String, summary: &Summary) {
     let about = summary.feature.as_deref().map(|feature| format!(" ({})", plain(feature))).unwrap_or_default();
     text.push_str(&format!("# {}{about}: {}\n\n", plain(&summary.workflow), summary.status));
     text.push_str(&format!("Run {} began {}", summary.run, summary.started_at));
@@ -60,7 +60,7 @@ fn beginning(text: &mut String, summary: &Summary) {
         None => text.push_str(".\n"),
     }
     let so_far = if summary.ended_at.is_some() { "It took" } else { "So far it took" };
-    let stopped = match summary.stopped_ms {
+    let stopped = match summary.idle_ms {
         // The moment between two processes is not worth a word.
         ..1000 => String::new(),
         stopped => format!(", and {} in which it had failed or nothing drove it", took(stopped)),
@@ -69,7 +69,7 @@ fn beginning(text: &mut String, summary: &Summary) {
         0 => "no waiting for people".to_owned(),
         waited => format!("{} of waiting for people", took(waited)),
     };
-    text.push_str(&format!("{so_far} {}, with {waited}{stopped}.\n", took(summary.took_ms)));
+    text.push_str(&format!("{so_far} {}, with {waited}{stopped}.\n", took(summary.duration_ms)));
     if let Some(error) = &summary.error {
         text.push_str(&format!("\nError: {}\n", indented(error)));
     }
@@ -85,13 +85,13 @@ pub(super) fn section<T>(text: &mut String, title: &str, items: &[T], line: impl
     }
 }
 
-fn phase_text(text: &mut String, phase: &PhaseDone) {
+fn phase_text(text: &mut String, phase: &PhaseSummary) {
     let again = if phase.iteration > 1 { format!(", execution {}", phase.iteration) } else { String::new() };
     if phase.status == PhaseOutcome::Skipped {
         text.push_str(&format!("\n### {}: passed over\n", plain(&phase.id)));
         return;
     }
-    text.push_str(&format!("\n### {}{again}: {} after {}\n\n", plain(&phase.id), phase.status.word(), took(phase.took_ms)));
+    text.push_str(&format!("\n### {}{again}: {} after {}\n\n", plain(&phase.id), phase.status.word(), took(phase.duration_ms)));
     if let Some(feedback) = &phase.feedback {
         text.push_str(&format!("Asked for again with: {}\n\n", indented(feedback)));
     }
@@ -101,7 +101,7 @@ fn phase_text(text: &mut String, phase: &PhaseDone) {
         *text += "It had no tasks.\n";
         return;
     }
-    let agents = phase.tasks.iter().any(|task| task.used.calls > 0);
+    let agents = phase.tasks.iter().any(|task| task.usage.calls > 0);
     let columns = if agents { 7 } else { 4 };
     let titles = ["task", "result", "attempts", "time", "agent", "tokens", "cost"];
     text.push_str(&format!("| {} |\n", titles[..columns].join(" | ")));
@@ -113,8 +113,8 @@ fn phase_text(text: &mut String, phase: &PhaseDone) {
 
 type Row = [String; 7];
 
-fn task_rows(tasks: &[TaskDone]) -> Vec<Row> {
-    let mut became: BTreeMap<&str, Vec<&TaskDone>> = BTreeMap::new();
+fn task_rows(tasks: &[StepSummary]) -> Vec<Row> {
+    let mut became: BTreeMap<&str, Vec<&StepSummary>> = BTreeMap::new();
     for task in tasks {
         became.entry(task.parent.as_deref().unwrap_or_default()).or_default().push(task);
     }
@@ -141,23 +141,23 @@ fn task_rows(tasks: &[TaskDone]) -> Vec<Row> {
 }
 
 /// Many that a task became, as one row.
-fn together(task: &TaskDone, children: &[&TaskDone]) -> Row {
+fn together(task: &StepSummary, children: &[&StepSummary]) -> Row {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    let (mut used, mut attempts, mut took_ms) = (UsedView::default(), 0, task.took_ms);
+    let (mut usage, mut attempts, mut duration_ms) = (UsageView::default(), 0, task.duration_ms);
     for child in children {
         *counts.entry(child.status.word()).or_default() += 1;
         attempts += child.attempts.len();
-        took_ms += child.took_ms;
-        child.attempts.iter().filter_map(|attempt| attempt.agent.as_ref()).for_each(|agent| used.add(agent.usage()));
+        duration_ms += child.duration_ms;
+        child.attempts.iter().filter_map(|attempt| attempt.agent.as_ref()).for_each(|agent| usage.add(agent.usage()));
     }
     let result: Vec<String> = counts.iter().map(|(status, count)| format!("{count} {}", words(status))).collect();
     let agent = children.iter().find_map(|child| child.attempts.last()?.agent.as_ref());
     let agent = agent.map_or_else(|| "-".to_owned(), |agent| plain(agent.name()));
     let name = format!("{} × {}", plain(&task.id), children.len());
-    [name, result.join(", "), attempts.to_string(), took(took_ms), agent, used.tokens_text(), used.cost_text()]
+    [name, result.join(", "), attempts.to_string(), took(duration_ms), agent, usage.tokens_text(), usage.cost_text()]
 }
 
-fn row(name: String, task: &TaskDone) -> Row {
+fn row(name: String, task: &StepSummary) -> Row {
     let reason = match task.status {
         StepStatus::Failed | StepStatus::Tolerated | StepStatus::Stopped => {
             task.reason.as_deref().map(|reason| format!(": {}", plain(reason)))
@@ -168,9 +168,9 @@ fn row(name: String, task: &TaskDone) -> Row {
         | StepStatus::Interrupted
         | StepStatus::Done
         | StepStatus::Skipped
-        | StepStatus::Spread
+        | StepStatus::FannedOut
         | StepStatus::Held
-        | StepStatus::LeftOut
+        | StepStatus::Omitted
         | StepStatus::Repeated
         | StepStatus::HandedOver
         | StepStatus::Passed
@@ -184,16 +184,16 @@ fn row(name: String, task: &TaskDone) -> Row {
         format!("{}{model}{session}", plain(agent.name()))
     });
     let attempts = task.attempts.len().to_string();
-    let time = if task.attempts.is_empty() { "-".to_owned() } else { took(task.took_ms) };
+    let time = if task.attempts.is_empty() { "-".to_owned() } else { took(task.duration_ms) };
     let agent = agent.unwrap_or_else(|| "-".to_owned());
-    [name, result, attempts, time, agent, task.used.tokens_text(), task.used.cost_text()]
+    [name, result, attempts, time, agent, task.usage.tokens_text(), task.usage.cost_text()]
 }
 
 pub(super) fn words(status: &str) -> String {
     status.replace('_', " ")
 }
 
-pub(super) fn asked(asked: &Asked) -> String {
+pub(super) fn asked(asked: &HoldSummary) -> String {
     let place = asked.phase.as_deref().map(|phase| format!(" in {}", plain(phase))).unwrap_or_default();
     let agent = asked.agent.as_deref().map(|agent| format!(", by the agent of {}", plain(agent))).unwrap_or_default();
     let mut text = format!("- {}{place}{agent}: {}\n", asked.kind.word(), indented(&asked.question));
@@ -208,17 +208,17 @@ pub(super) fn asked(asked: &Asked) -> String {
                 text.push_str(&format!("  - feedback: {}\n", indented(feedback).replace('\n', "\n  ")));
             }
         }
-        (None, AskedState::Void) => {
+        (None, HoldOutcome::Void) => {
             text.push_str(&format!("  - no answer was needed any more, after {waited}{again}\n"));
         }
-        (None, AskedState::Open | AskedState::Answered) => {
+        (None, HoldOutcome::Open | HoldOutcome::Answered) => {
             text.push_str(&format!("  - no answer yet, for {waited}{again}\n"));
         }
     }
     text
 }
 
-fn gap_check(check: &GapCheckDone) -> String {
+fn gap_check(check: &GapCheckSummary) -> String {
     let follows = match (check.action, check.waived) {
         (None, _) => String::new(),
         (Some(_), true) => ", and a person let it pass".to_owned(),
@@ -234,13 +234,13 @@ fn gap_check(check: &GapCheckDone) -> String {
     text
 }
 
-fn without(without: &Without, what: &str) -> String {
+fn without(without: &Omission, what: &str) -> String {
     let again = if without.iteration > 1 { format!(" (execution {})", without.iteration) } else { String::new() };
     format!("- {}{again} {what}: {}\n", plain(&without.what), indented(&without.reason))
 }
 
 /// Missing logins, as the normal course of things.
-pub(super) fn authentication_gates(text: &mut String, summary: &Summary, gates: &[&Asked]) {
+pub(super) fn authentication_gates(text: &mut String, summary: &Summary, gates: &[&HoldSummary]) {
     if gates.is_empty() {
         return;
     }
@@ -266,30 +266,30 @@ pub(super) fn authentication_gates(text: &mut String, summary: &Summary, gates: 
 }
 
 /// What became of the task that lacked a login.
-fn ended(summary: &Summary, gate: &Asked) -> Option<StepStatus> {
+fn ended(summary: &Summary, gate: &HoldSummary) -> Option<StepStatus> {
     let address = gate.tasks.first()?;
     let tasks = summary.phases.iter().rev().flat_map(|phase| phase.tasks.iter().map(move |task| (phase, task)));
     let mut found = tasks.filter(|(phase, task)| format!("{}/{}", phase.id, task.id) == *address);
     found.next().map(|(_, task)| task.status)
 }
 
-fn used(used: &UsedView) -> String {
-    let calls = counted(used.calls, "call");
-    format!("{calls} of agents; tokens: {}; cost: {}.", used.tokens_text(), used.cost_text())
+fn usage(usage: &UsageView) -> String {
+    let calls = counted(usage.calls, "call");
+    format!("{calls} of agents; tokens: {}; cost: {}.", usage.tokens_text(), usage.cost_text())
 }
 
 pub(super) fn took(milliseconds: u64) -> String {
-    moment::duration(Duration::from_millis(milliseconds))
+    human_time::duration(Duration::from_millis(milliseconds))
 }
 
 /// One line in which nothing means anything to a terminal or to Markdown.
 pub(super) fn plain(text: &str) -> String {
-    escaped(&neutral::line(text.trim()))
+    escaped(&sanitize::line(text.trim()))
 }
 
 /// Text of several lines below a list's point.
 fn indented(text: &str) -> String {
-    escaped(&neutral::lines(text.trim())).replace('\n', "\n  ")
+    escaped(&sanitize::lines(text.trim())).replace('\n', "\n  ")
 }
 
 fn escaped(text: &str) -> String {
@@ -309,17 +309,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_in_a_text_means_anything_to_a_terminal_or_to_markdown() {
+    fn text_is_escaped_for_terminals_and_markdown() {
         assert_eq!(plain("a|b <b> *x*\x1b[2J\n[l](u)"), "a\\|b \\<b> \\*x\\*␛[2J␊[l]\\(u)");
         assert_eq!(indented("one\ntwo\r\n"), "one\n  two");
     }
 
     #[test]
-    fn a_thousand_items_are_one_row_and_those_that_went_wrong() {
-        let mut tasks = vec![TaskDone::named("lint", None, StepStatus::Done)];
+    fn a_thousand_items_are_one_row_plus_the_failed_ones() {
+        let mut tasks = vec![StepSummary::named("lint", None, StepStatus::Done)];
         for number in 0..1000 {
             let status = if number % 100 == 0 { StepStatus::Failed } else { StepStatus::Done };
-            tasks.push(TaskDone::named(&format!("lint[{number}]"), Some("lint"), status));
+            tasks.push(StepSummary::named(&format!("lint[{number}]"), Some("lint"), status));
         }
         let rows = task_rows(&tasks);
         assert_eq!(rows.len(), 1 + FEW + 1);
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(rows[FEW + 1][0], "… and 2 more");
     }
 
-    impl TaskDone {
+    impl StepSummary {
         fn named(id: &str, parent: Option<&str>, status: StepStatus) -> Self {
             let (id, parent) = (id.to_owned(), parent.map(str::to_owned));
             Self {
@@ -335,9 +335,9 @@ mod tests {
                 parent,
                 status,
                 reason: None,
-                took_ms: 0,
+                duration_ms: 0,
                 attempts: Vec::new(),
-                used: UsedView::default(),
+                usage: UsageView::default(),
                 commit: None,
                 commits: Vec::new(),
             }

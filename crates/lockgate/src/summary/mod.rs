@@ -18,7 +18,7 @@ pub mod plan;
 pub use markdown::markdown;
 
 use crate::error::Error;
-use crate::view::{AgentView, CancelledView, RunStatus, UsedView, WhoView, WorktreeView};
+use crate::view::{AgentView, CancelledView, RunStatus, UsageView, WhoView, WorktreeView};
 use collect::Collector;
 use lockgate_engine::hold::HoldKind;
 use lockgate_engine::run::Run;
@@ -65,20 +65,20 @@ pub struct Summary {
     pub started_at: Timestamp,
     /// When it ended; none while it can go on by itself or waits.
     pub ended_at: Option<Timestamp>,
-    pub took_ms: u64,
+    pub duration_ms: u64,
     /// How long of that nothing could go on before a person had answered.
     pub waited_ms: u64,
     /// How long of that it had failed or nothing drove it.
-    pub stopped_ms: u64,
-    pub phases: Vec<PhaseDone>,
-    pub decisions: Vec<Asked>,
-    pub deliverables: Vec<Produced>,
+    pub idle_ms: u64,
+    pub phases: Vec<PhaseSummary>,
+    pub decisions: Vec<HoldSummary>,
+    pub deliverables: Vec<OutputSummary>,
     /// The file that the finalization made.
-    pub finalization: Option<FileMade>,
-    pub gap_checks: Vec<GapCheckDone>,
-    pub left_out: Vec<Without>,
-    pub tolerated: Vec<Without>,
-    pub used: UsedView,
+    pub finalization: Option<WrittenFile>,
+    pub gap_checks: Vec<GapCheckSummary>,
+    pub omitted: Vec<Omission>,
+    pub tolerated: Vec<Omission>,
+    pub usage: UsageView,
     /// Its git worktrees that are there.
     pub worktrees: Vec<WorktreeView>,
     pub warnings: Vec<String>,
@@ -86,39 +86,39 @@ pub struct Summary {
 
 /// One execution of a phase.
 #[derive(Clone, Debug, Serialize)]
-pub struct PhaseDone {
+pub struct PhaseSummary {
     pub id: String,
     pub iteration: u32,
     pub status: PhaseOutcome,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
     pub started_at: Timestamp,
-    pub took_ms: u64,
-    pub tasks: Vec<TaskDone>,
-    pub gates: Vec<TaskDone>,
+    pub duration_ms: u64,
+    pub tasks: Vec<StepSummary>,
+    pub gates: Vec<StepSummary>,
 }
 
 /// What became of one execution of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PhaseOutcome {
     /// It has not been left yet; only while the history is read.
-    UnderWay,
+    InProgress,
     Complete,
     Repeated,
     Skipped,
     /// The run is in it, and has this status.
-    Standing(RunStatus),
+    Current(RunStatus),
 }
 
 impl PhaseOutcome {
     /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
-            Self::UnderWay => "under_way",
+            Self::InProgress => "in_progress",
             Self::Complete => "complete",
             Self::Repeated => "repeated",
             Self::Skipped => "skipped",
-            Self::Standing(status) => status.word(),
+            Self::Current(status) => status.word(),
         }
     }
 }
@@ -131,7 +131,7 @@ impl Serialize for PhaseOutcome {
 
 /// What became of a task or gate.
 #[derive(Clone, Debug, Serialize)]
-pub struct TaskDone {
+pub struct StepSummary {
     pub id: String,
     /// The task that became this one and others.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,10 +141,10 @@ pub struct TaskDone {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// How long its attempts took together.
-    pub took_ms: u64,
-    pub attempts: Vec<AttemptDone>,
+    pub duration_ms: u64,
+    pub attempts: Vec<AttemptSummary>,
     /// What its agents used.
-    pub used: UsedView,
+    pub usage: UsageView,
     /// The commit that holds what it changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
@@ -155,11 +155,11 @@ pub struct TaskDone {
 
 /// What became of an attempt.
 #[derive(Clone, Debug, Serialize)]
-pub struct AttemptDone {
+pub struct AttemptSummary {
     pub attempt: u32,
     pub status: StepStatus,
     pub started_at: Timestamp,
-    pub took_ms: Option<u64>,
+    pub duration_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -168,7 +168,7 @@ pub struct AttemptDone {
 
 /// A question that people were asked.
 #[derive(Clone, Debug, Serialize)]
-pub struct Asked {
+pub struct HoldSummary {
     pub hold: String,
     pub kind: HoldKind,
     pub phase: Option<String>,
@@ -184,7 +184,7 @@ pub struct Asked {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub login: Option<String>,
     pub question: String,
-    pub state: AskedState,
+    pub state: HoldOutcome,
     /// What people read on the option that was taken.
     pub answer: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -200,7 +200,7 @@ pub struct Asked {
 /// What became of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum AskedState {
+pub enum HoldOutcome {
     Open,
     Answered,
     Void,
@@ -208,7 +208,7 @@ pub enum AskedState {
 
 /// A file that a task left behind.
 #[derive(Clone, Debug, Serialize)]
-pub struct Produced {
+pub struct OutputSummary {
     pub path: String,
     pub size_bytes: u64,
     /// The address of the task.
@@ -218,14 +218,14 @@ pub struct Produced {
 
 /// A file.
 #[derive(Clone, Debug, Serialize)]
-pub struct FileMade {
+pub struct WrittenFile {
     pub path: String,
     pub size_bytes: u64,
 }
 
 /// What a gap check found.
 #[derive(Clone, Debug, Serialize)]
-pub struct GapCheckDone {
+pub struct GapCheckSummary {
     pub phase: String,
     pub iteration: u32,
     pub round: u32,
@@ -242,7 +242,7 @@ pub struct GapCheckDone {
 
 /// Something that the run went on without.
 #[derive(Clone, Debug, Serialize)]
-pub struct Without {
+pub struct Omission {
     /// Its address.
     pub what: String,
     pub iteration: u32,

@@ -1,7 +1,7 @@
 //! The summary of one plan of a run: what stands beside it when it is done.
 
 use super::markdown::{asked, authentication_gates, plain, section, took, words};
-use super::{Asked, Summary, TaskDone};
+use super::{HoldSummary, StepSummary, Summary};
 use lockgate_engine::hold::HoldKind;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::state::StepStatus;
@@ -42,8 +42,8 @@ pub fn markdown(summary: &Summary, run: &Run, part: &PlanPart, files: &dyn Fn(&s
         text.push_str(&format!("| {number} | {name} | {status} | {attempts} | {} | {changed} |\n", plain(&commit)));
         deviations.extend(deviation(number, &name, task, planned.is_some_and(|task| task.agent().is_some())));
     }
-    let gates: Vec<&TaskDone> = last_phase(summary, part).into_iter().flat_map(|phase| &phase.gates).collect();
-    let gates: Vec<&TaskDone> = gates.into_iter().filter(|gate| is_ours(part, &gate.id)).collect();
+    let gates: Vec<&StepSummary> = last_phase(summary, part).into_iter().flat_map(|phase| &phase.gates).collect();
+    let gates: Vec<&StepSummary> = gates.into_iter().filter(|gate| is_ours(part, &gate.id)).collect();
     if !gates.is_empty() {
         text += "\n## Must-haves\n\n| gate | result |\n| --- | --- |\n";
         for gate in gates {
@@ -54,7 +54,7 @@ pub fn markdown(summary: &Summary, run: &Run, part: &PlanPart, files: &dyn Fn(&s
             }
         }
     }
-    let ours: Vec<&Asked> = summary.decisions.iter().filter(|hold| is_about(part, hold)).collect();
+    let ours: Vec<&HoldSummary> = summary.decisions.iter().filter(|hold| is_about(part, hold)).collect();
     let of_kind = |wanted: fn(HoldKind) -> bool| ours.iter().copied().filter(move |hold| wanted(hold.kind)).collect::<Vec<_>>();
     authentication_gates(&mut text, summary, &of_kind(|kind| kind == HoldKind::Authentication));
     section(&mut text, "Decisions", &of_kind(|kind| !matches!(kind, HoldKind::Authentication | HoldKind::Verify)), |hold| {
@@ -69,12 +69,12 @@ pub fn markdown(summary: &Summary, run: &Run, part: &PlanPart, files: &dyn Fn(&s
     text
 }
 
-fn last_phase<'s>(summary: &'s Summary, part: &PlanPart) -> Option<&'s super::PhaseDone> {
+fn last_phase<'s>(summary: &'s Summary, part: &PlanPart) -> Option<&'s super::PhaseSummary> {
     summary.phases.iter().rev().find(|phase| phase.id == part.phase.as_str())
 }
 
 /// A task in the last execution of its phase in which it did anything.
-fn done<'s>(summary: &'s Summary, part: &PlanPart, id: &str) -> Option<&'s TaskDone> {
+fn done<'s>(summary: &'s Summary, part: &PlanPart, id: &str) -> Option<&'s StepSummary> {
     let executions = summary.phases.iter().rev().filter(|phase| phase.id == part.phase.as_str());
     let mut tasks = executions.filter_map(|phase| phase.tasks.iter().find(|task| task.id == id));
     let last = tasks.next()?;
@@ -97,7 +97,7 @@ fn is_ours(part: &PlanPart, gate: &str) -> bool {
 }
 
 /// Whether people were asked about the plan.
-fn is_about(part: &PlanPart, hold: &Asked) -> bool {
+fn is_about(part: &PlanPart, hold: &HoldSummary) -> bool {
     let named = |address: &String| {
         let within = address.strip_prefix(part.phase.as_str()).and_then(|rest| rest.strip_prefix('/'));
         within.is_some_and(|id| part.tasks.iter().any(|task| task.as_str() == id) || is_ours(part, id))
@@ -106,7 +106,7 @@ fn is_about(part: &PlanPart, hold: &Asked) -> bool {
 }
 
 /// What did not go as it was planned with a task.
-fn deviation(number: usize, name: &str, task: &TaskDone, by_agent: bool) -> Option<String> {
+fn deviation(number: usize, name: &str, task: &StepSummary, by_agent: bool) -> Option<String> {
     let count = |status: StepStatus| task.attempts.iter().filter(|attempt| attempt.status == status).count();
     let told = |count: usize, what: &str| (count > 0).then(|| format!("{count} {what}"));
     let mut said: Vec<String> = [
@@ -120,7 +120,7 @@ fn deviation(number: usize, name: &str, task: &TaskDone, by_agent: bool) -> Opti
     .into_iter()
     .flatten()
     .collect();
-    if matches!(task.status, StepStatus::Skipped | StepStatus::LeftOut | StepStatus::Tolerated) {
+    if matches!(task.status, StepStatus::Skipped | StepStatus::Omitted | StepStatus::Tolerated) {
         let why = task.reason.as_deref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();
         said.push(format!("{}{why}", words(task.status.word())));
     }

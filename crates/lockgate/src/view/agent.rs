@@ -1,6 +1,6 @@
 //! Agents: who worked, in which session, and what it used. What an agent does not say is unknown, which is not zero.
 
-use crate::neutral;
+use crate::sanitize;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::agent::{AgentReport, Usage};
 use lockgate_engine::run::phase::PhaseRun;
@@ -47,8 +47,8 @@ impl AgentView {
         }
         let declared = phase.declared(run.workflow.phases.get(phase.position)?, index)?;
         // A task that becomes several has no agent of its own; those that it becomes have.
-        let spreads = declared.for_each.is_some() && task.item.is_none();
-        let work = declared.agent().filter(|_| !spreads)?;
+        let fans_out = declared.for_each.is_some() && task.item.is_none();
+        let work = declared.agent().filter(|_| !fans_out)?;
         let agent = run.agent.clone().or_else(|| work.agent.clone()).unwrap_or_else(|| DEFAULT_AGENT.to_owned());
         let (preset, version, model) = (None, None, work.model.clone());
         let (input_tokens, output_tokens, cost_micros) = (None, None, None);
@@ -62,7 +62,7 @@ impl AgentView {
         parts.extend(self.usage().tokens().map(|tokens| format!("{} tokens", grouped(tokens))));
         parts.extend(self.cost_micros.map(dollars));
         parts.extend(self.session.as_ref().map(|session| format!("session {session}")));
-        neutral::line(&parts.join(" · ")).into_owned()
+        sanitize::line(&parts.join(" · ")).into_owned()
     }
 
     /// What people call it: the program where it is only known as the default one.
@@ -81,7 +81,7 @@ impl AgentView {
 
 /// What several agents used together: what is known of it, and how many did not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct UsedView {
+pub struct UsageView {
     /// How often an agent was called.
     pub calls: u32,
     /// Known tokens; none where nobody said.
@@ -94,7 +94,7 @@ pub struct UsedView {
     pub unknown_cost: u32,
 }
 
-impl UsedView {
+impl UsageView {
     /// Counts one more call.
     pub fn add(&mut self, usage: Usage) {
         self.calls += 1;
@@ -153,8 +153,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_said_is_unknown_and_never_zero() {
-        let mut used = UsedView::default();
+    fn unreported_usage_is_unknown_and_never_zero() {
+        let mut used = UsageView::default();
         assert_eq!([used.tokens_text(), used.cost_text()], ["-", "-"]);
         used.add(Usage::default());
         assert_eq!([used.tokens_text(), used.cost_text()], ["unknown", "unknown"]);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_cent_is_not_nothing() {
+    fn a_fraction_of_a_cent_is_not_shown_as_zero() {
         assert_eq!([dollars(0), dollars(1_234), dollars(10_000)], ["$0.00", "$0.0012", "$0.01"]);
         assert_eq!([grouped(0), grouped(999), grouped(1_000), grouped(1_234_567)], ["0", "999", "1,000", "1,234,567"]);
     }

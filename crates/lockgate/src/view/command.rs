@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_name_options_so_that_a_shell_understands_them() {
+    fn options_in_commands_are_shell_safe() {
         let command = |revision, label, at| answer_command("abc", revision, (at, label), false, true);
         assert_eq!(command(2, "Continue", 0), "lockgate answer abc@2 Continue --resume");
         assert_eq!(command(1, "Looks good", 1), "lockgate answer abc@1 \"Looks good\" --resume");
@@ -62,14 +62,14 @@ mod tests {
     }
 
     #[test]
-    fn commands_have_room_for_feedback_where_it_is_asked_for_and_resume_only_where_nothing_drives() {
+    fn commands_have_a_feedback_placeholder_if_required_and_resume_only_undriven_runs() {
         let command = answer_command("abc", 1, (0, "Again"), true, true);
         assert_eq!(command, "lockgate answer abc@1 Again --feedback \"…\" --resume");
         assert_eq!(answer_command("abc", 1, (0, "Again"), false, false), "lockgate answer abc@1 Again");
     }
 
     #[test]
-    fn words_of_commands_are_quoted_where_a_shell_would_change_them() {
+    fn command_arguments_are_quoted_where_a_shell_would_change_them() {
         assert_eq!(lockgate(["skip", "abc", "p/try[fast]"]), "lockgate skip abc 'p/try[fast]'");
         assert_eq!(lockgate(["logs", "abc", "p/try[a b*]"]), "lockgate logs abc 'p/try[a b*]'");
         assert_eq!(worktree_command("merge", "abc", Some("p/try[~]")), "lockgate worktrees merge abc 'p/try[~]'");
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_run_is_begun_by_words_that_stay_whole() {
+    fn the_arguments_of_a_new_run_command_are_quoted() {
         assert_eq!(run_command("flows/a.yaml", Some("login")), "lockgate run flows/a.yaml login");
         assert_eq!(run_command("my flow.yaml", None), "lockgate run 'my flow.yaml'");
         assert_eq!(run_command("a.yaml", Some("it's")), "lockgate run a.yaml 'it'\\''s'");

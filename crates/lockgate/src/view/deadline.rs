@@ -1,6 +1,6 @@
 //! The deadline of a hold and what happens then, for people and programs.
 
-use crate::moment;
+use crate::human_time;
 use lockgate_engine::hold::Hold;
 use lockgate_engine::id::OptionId;
 use lockgate_engine::spec::workflow::OnDeadline;
@@ -87,7 +87,7 @@ impl Deadline {
         if at <= now {
             return format!("past its deadline of {at}: {what} the next time anything is done with the run");
         }
-        let left = moment::duration(Duration::from_secs(at.since(now).as_millis().div_ceil(1000) as u64));
+        let left = human_time::duration(Duration::from_secs(at.since(now).as_millis().div_ceil(1000) as u64));
         format!("{what} in {left} unless someone answers (deadline {at})")
     }
 }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_says_what_happens_and_when() {
+    fn a_deadline_shows_its_consequence_and_time() {
         let at = Timestamp::from_millis(300_000);
         let answer = OnDeadline::Answer(OptionId::from("go"));
         assert_eq!(

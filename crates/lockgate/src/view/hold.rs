@@ -3,15 +3,15 @@
 use super::command::{answer_command, lockgate, resume_command};
 use super::deadline::{Deadline, OnDeadlineView};
 use crate::error::Error;
-use crate::neutral;
+use crate::sanitize;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::HoldKind;
 use lockgate_engine::hold::HoldState;
-use lockgate_engine::hold::{Answer, Choice, Hold, ShownFile};
+use lockgate_engine::hold::{Answer, Choice, Hold, PresentedFile};
 use lockgate_engine::id::OptionId;
 use lockgate_engine::run::command::{Actor, Channel, Credential};
 use lockgate_engine::run::index::HoldRow;
-use lockgate_engine::run::index::StoredWord;
+use lockgate_engine::run::index::OpenEnum;
 use lockgate_engine::spec::workflow::OnDeadline;
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::files::{Preview, preview};
@@ -25,7 +25,7 @@ const LINES: usize = 12;
 #[derive(Clone, Debug, Serialize)]
 pub struct HoldView {
     pub id: String,
-    pub kind: StoredWord<HoldKind>,
+    pub kind: OpenEnum<HoldKind>,
     pub phase: Option<String>,
     /// The addresses of the tasks or the gate that it is about.
     pub tasks: Vec<String>,
@@ -111,7 +111,7 @@ pub struct WhoView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<u32>,
     pub credential: Credential,
-    #[serde(rename = "way")]
+    #[serde(rename = "channel")]
     pub channel: Channel,
 }
 
@@ -202,7 +202,7 @@ impl HoldView {
     /// What happens at its deadline, as a line for people, where it waits and has one.
     pub fn deadline_line(&self, now: Timestamp) -> Option<String> {
         let until = self.until.as_ref().filter(|_| self.is_open())?;
-        Some(neutral::line(&until.words(now)).into_owned())
+        Some(sanitize::line(&until.words(now)).into_owned())
     }
 
     /// What a hold looks like, with the first lines of its files as they were when it was opened.
@@ -275,7 +275,7 @@ impl OptionView {
 }
 
 impl FileView {
-    fn of(file: &ShownFile) -> Self {
+    fn of(file: &PresentedFile) -> Self {
         Self {
             path: file.path.clone(),
             digest: file.seen.digest().map(|digest| digest.to_string()),

@@ -24,7 +24,7 @@ mod step;
 mod worktree;
 
 pub use aborted::Aborted;
-pub use agent::{AgentView, UsedView};
+pub use agent::{AgentView, UsageView};
 pub use cancelled::CancelledView;
 pub use command::{lockgate, resume_command, run_command, shell_word, worktree_command};
 pub use deadline::Deadline;

@@ -1,7 +1,7 @@
 //! Statuses as people and JSON see them: of runs and of phases.
 
 use lockgate_engine::id::PhaseId;
-use lockgate_engine::run::index::StoredWord;
+use lockgate_engine::run::index::OpenEnum;
 use lockgate_engine::run::{Run, Status};
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -36,7 +36,7 @@ impl RunStatus {
     }
 
     /// The same from the row of a list.
-    pub fn of_row(status: &StoredWord<Status>, driven: bool) -> Self {
+    pub fn of_row(status: &OpenEnum<Status>, driven: bool) -> Self {
         status.known().map_or(Self::Unknown, |status| Self::of(status, driven))
     }
 

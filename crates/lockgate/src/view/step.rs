@@ -65,8 +65,8 @@ pub(super) fn tasks(run: &Run, phase: &PhaseRun, root: &Root, driven: bool) -> V
 }
 
 /// Why a task was left out.
-fn left_out(state: &TaskState) -> Option<String> {
-    let TaskState::LeftOut { reason, .. } = state else { return None };
+fn omitted(state: &TaskState) -> Option<String> {
+    let TaskState::Omitted { reason, .. } = state else { return None };
     Some(reason.clone())
 }
 
@@ -78,9 +78,9 @@ fn task_view(run: &Run, phase: &PhaseRun, index: usize, root: &Root) -> StepView
         TaskState::Waiting
         | TaskState::Done
         | TaskState::Skipped
-        | TaskState::Spread
+        | TaskState::FannedOut
         | TaskState::Held
-        | TaskState::LeftOut { .. } => (None, false),
+        | TaskState::Omitted { .. } => (None, false),
     };
     let view = StepView {
         id: task.item.as_ref().map_or_else(|| task.task.to_string(), |item| format!("{}[{item}]", task.task)),
@@ -88,7 +88,7 @@ fn task_view(run: &Run, phase: &PhaseRun, index: usize, root: &Root) -> StepView
         attempts: task.attempts,
         since: task.since,
         parent: task.parent.as_ref().map(ToString::to_string),
-        reason: left_out(&task.state),
+        reason: omitted(&task.state),
         agent: AgentView::of_task(run, phase, index),
         mark: Mark::of_task(&task.state),
         error: None,
@@ -108,7 +108,7 @@ pub struct GapView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action: Option<GapAction>,
     /// What is missing, and what the check said.
-    pub told: Vec<String>,
+    pub notes: Vec<String>,
     #[serde(skip)]
     pub mark: Mark,
 }
@@ -138,14 +138,14 @@ impl GapStatus {
 /// The gap check of the phase under way, where it has one.
 pub(super) fn gap_check(run: &Run, phase: &PhaseRun, driven: bool) -> Option<GapView> {
     run.workflow.phases.get(phase.position)?.gap_check.as_ref()?;
-    let (status, action, told) = match &phase.gap.state {
+    let (status, action, notes) = match &phase.gap.state {
         GapState::Waiting => (GapStatus::Waiting, None, Vec::new()),
         GapState::Closed => (GapStatus::Closed, None, Vec::new()),
         GapState::Waived => (GapStatus::Waived, None, Vec::new()),
-        GapState::Open { action, told } => (GapStatus::Open, Some(*action), told.clone()),
+        GapState::Open { action, notes } => (GapStatus::Open, Some(*action), notes.clone()),
     };
     let mark = gap_mark(&phase.gap.state, phase.tasks_done()).if_driven(driven);
-    Some(GapView { status, rounds: run.gap_rounds, action, told, mark })
+    Some(GapView { status, rounds: run.gap_rounds, action, notes, mark })
 }
 
 /// The gates of the phase under way.

@@ -1,11 +1,11 @@
 //! Git worktrees of a run: where they lie, on which branch, and what would be lost with them.
 
-use crate::neutral;
+use crate::sanitize;
 use lockgate_engine::id::{PhaseId, RunId, TaskId, TaskKey};
 use lockgate_engine::spec::workflow::Workflow;
 use lockgate_engine::words::counted;
 use lockgate_runner::root::Root;
-use lockgate_runner::worktree::{Kept, Tree};
+use lockgate_runner::worktree::{ExistingWorktree, Tree};
 use serde::Serialize;
 
 /// A worktree that is there.
@@ -17,7 +17,7 @@ pub struct WorktreeView {
     /// Where it lies, relative to the root.
     pub path: String,
     /// Whether it still lies there, not only its branch.
-    pub there: bool,
+    pub exists: bool,
     pub branch: String,
     /// How many commits nothing else has.
     pub commits: u64,
@@ -27,24 +27,24 @@ pub struct WorktreeView {
 
 impl WorktreeView {
     /// What is there; the workflow of its run tells which task it belongs to.
-    pub fn of(kept: &Kept, root: &Root, workflow: Option<&Workflow>) -> Self {
+    pub fn of(existing: &ExistingWorktree, root: &Root, workflow: Option<&Workflow>) -> Self {
         Self {
-            run: kept.run().to_string(),
-            task: kept.part().map(|part| task(&kept.run(), part, workflow)),
-            path: kept.folder.strip_prefix(root.dir()).unwrap_or(&kept.folder).to_string_lossy().into_owned(),
-            there: kept.has_folder,
-            branch: kept.tree.branch(),
-            commits: kept.commits,
-            uncommitted: kept.uncommitted,
+            run: existing.run().to_string(),
+            task: existing.part().map(|part| task(&existing.run(), part, workflow)),
+            path: existing.folder.strip_prefix(root.dir()).unwrap_or(&existing.folder).to_string_lossy().into_owned(),
+            exists: existing.has_folder,
+            branch: existing.tree.branch(),
+            commits: existing.commits,
+            uncommitted: existing.uncommitted,
         }
     }
 
     /// It as one line, neutral already.
     pub fn line(&self) -> String {
-        let place = if self.there { self.path.as_str() } else { "(its folder is gone)" };
+        let place = if self.exists { self.path.as_str() } else { "(its folder is gone)" };
         let task = self.task.as_deref().map(|task| format!(" of {task}")).unwrap_or_default();
         let line = format!("{place} on branch {}{task}: {}", self.branch, self.holds());
-        neutral::line(&line).into_owned()
+        sanitize::line(&line).into_owned()
     }
 
     /// What would be lost with it.
@@ -78,9 +78,9 @@ fn task(run: &RunId, part: &str, workflow: Option<&Workflow>) -> String {
 }
 
 /// Whether somebody who names a task means this worktree: by its address or its id, with the item in brackets, or as it is listed.
-pub fn is_meant(named: &str, kept: &Kept, view: &WorktreeView, workflow: Option<&Workflow>) -> bool {
+pub fn is_meant(named: &str, existing: &ExistingWorktree, view: &WorktreeView, workflow: Option<&Workflow>) -> bool {
     let listed = view.task.as_deref().unwrap_or_default();
-    if named == listed || Some(named) == kept.part() || listed.split_once('/').is_some_and(|(_, task)| task == named) {
+    if named == listed || Some(named) == existing.part() || listed.split_once('/').is_some_and(|(_, task)| task == named) {
         return true;
     }
     let (address, item) = match named.strip_suffix(']').and_then(|named| named.split_once('[')) {
@@ -92,7 +92,7 @@ pub fn is_meant(named: &str, kept: &Kept, view: &WorktreeView, workflow: Option<
         None => workflow.into_iter().flat_map(|workflow| &workflow.phases).map(|phase| phase.id.clone()).collect(),
     };
     let task = TaskId::new(address.split_once('/').map_or(address, |(_, task)| task));
-    phases.into_iter().any(|phase| Tree::of_task(&kept.run(), &key(phase, task.clone(), item.clone())) == kept.tree)
+    phases.into_iter().any(|phase| Tree::of_task(&existing.run(), &key(phase, task.clone(), item.clone())) == existing.tree)
 }
 
 fn key(phase: PhaseId, task: TaskId, item: Option<String>) -> TaskKey {

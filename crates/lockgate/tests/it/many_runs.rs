@@ -91,7 +91,7 @@ fn answer_all((mut input, output): (ChildStdin, ChildStdout)) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_hundred_runs_complete_although_drivers_panic_and_another_process_answers() {
+async fn two_hundred_runs_complete_despite_panicking_drivers_while_another_process_answers() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("release.yaml");
     std::fs::write(&file, WORKFLOW).unwrap();

@@ -1,6 +1,6 @@
 //! From a prompt to the command that puts it to an agent.
 
-use super::preset::{Ability, Piece, Preset, Prompt};
+use super::preset::{Ability, ArgumentRule, Preset, Prompt};
 use super::{AgentError, PromptBy, Setting};
 use lockgate_engine::template::{Escape, render};
 use serde_json::json;
@@ -13,13 +13,13 @@ const LONGEST_ID: usize = 200;
 
 /// What is asked of an agent.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask<'a> {
+pub struct AgentRequest<'a> {
     /// The prompt.
     pub prompt: &'a str,
     /// The model, in the place of the setting's.
     pub model: Option<&'a str>,
     /// The session.
-    pub session: SessionAsk<'a>,
+    pub session: SessionMode<'a>,
     /// Tools that it may use without being asked, as the program calls them.
     pub tools_allow: &'a [String],
     /// Tools that it may not use.
@@ -32,7 +32,7 @@ pub struct Ask<'a> {
 
 /// Which session the work belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SessionAsk<'a> {
+pub enum SessionMode<'a> {
     /// A new one, with this id where the program lets us choose: most want a UUID.
     Fresh {
         /// Its id.
@@ -59,7 +59,7 @@ pub struct Invocation {
 }
 
 /// How to put this to the agent. What its program cannot do is an error that says so.
-pub fn call(setting: &Setting, preset: Option<&Preset>, ask: &Ask<'_>) -> Result<Invocation, AgentError> {
+pub fn call(setting: &Setting, preset: Option<&Preset>, ask: &AgentRequest<'_>) -> Result<Invocation, AgentError> {
     let model = ask.model.or(setting.model.as_deref());
     let named = model.into_iter().map(|model| ("model", model));
     let allowed = ask.tools_allow.iter().map(|tool| ("tool", tool.as_str()));
@@ -79,7 +79,7 @@ pub fn call(setting: &Setting, preset: Option<&Preset>, ask: &Ask<'_>) -> Result
 fn with_preset(
     setting: &Setting,
     preset: &Preset,
-    ask: &Ask<'_>,
+    ask: &AgentRequest<'_>,
     model: Option<&str>,
     words: &mut Words,
 ) -> Result<Invocation, AgentError> {
@@ -96,8 +96,8 @@ fn with_preset(
     )?;
     able(Ability::LimitCost, ask.max_cost_micros.is_some(), "limit what a call costs")?;
     let (fresh, resume) = match ask.session {
-        SessionAsk::Fresh { id } => (preset.can(Ability::ChooseSession).then_some(id), None),
-        SessionAsk::Resume { id } => (None, Some(id)),
+        SessionMode::Fresh { id } => (preset.can(Ability::ChooseSession).then_some(id), None),
+        SessionMode::Resume { id } => (None, Some(id)),
     };
     able(Ability::Resume, resume.is_some(), "go on with a session")?;
     for id in [fresh, resume].into_iter().flatten() {
@@ -121,31 +121,31 @@ fn with_preset(
     let mut policy = None;
     for piece in &preset.arguments {
         match piece {
-            Piece::Always(given) => words.add(given, "")?,
-            Piece::Fresh(given) => words.add_all(given, fresh)?,
-            Piece::Resume(given) => words.add_all(given, resume)?,
-            Piece::Model(given) => words.add_all(given, model)?,
-            Piece::Allow(given) => words.add_all(given, list(ask.tools_allow).as_deref())?,
-            Piece::Deny(given) => words.add_all(given, list(ask.tools_deny).as_deref())?,
-            Piece::AllowEach(given) => words.add_all(given, ask.tools_allow.iter().map(String::as_str))?,
-            Piece::DenyEach(given) => words.add_all(given, ask.tools_deny.iter().map(String::as_str))?,
-            Piece::Policy(given) => {
+            ArgumentRule::Always(given) => words.add(given, "")?,
+            ArgumentRule::Fresh(given) => words.add_all(given, fresh)?,
+            ArgumentRule::Resume(given) => words.add_all(given, resume)?,
+            ArgumentRule::Model(given) => words.add_all(given, model)?,
+            ArgumentRule::Allow(given) => words.add_all(given, list(ask.tools_allow).as_deref())?,
+            ArgumentRule::Deny(given) => words.add_all(given, list(ask.tools_deny).as_deref())?,
+            ArgumentRule::AllowEach(given) => words.add_all(given, ask.tools_allow.iter().map(String::as_str))?,
+            ArgumentRule::DenyEach(given) => words.add_all(given, ask.tools_deny.iter().map(String::as_str))?,
+            ArgumentRule::Policy(given) => {
                 policy = given.text(ask.tools_allow, ask.tools_deny);
                 words.add_all(&given.arguments, policy.as_ref().map(|_| ask.policy))?;
             }
-            Piece::Cost(given) => words.add_all(given, cost.as_deref())?,
-            Piece::Stdin(given) => words.add_all(given, by_argument.is_none().then_some(""))?,
-            Piece::Prompt(given) => words.add_all(given, by_argument)?,
-            Piece::Own => setting.args.iter().try_for_each(|argument| words.push(argument))?,
+            ArgumentRule::Cost(given) => words.add_all(given, cost.as_deref())?,
+            ArgumentRule::Stdin(given) => words.add_all(given, by_argument.is_none().then_some(""))?,
+            ArgumentRule::Prompt(given) => words.add_all(given, by_argument)?,
+            ArgumentRule::Own => setting.args.iter().try_for_each(|argument| words.push(argument))?,
         }
     }
     let stdin = by_argument.is_none().then(|| ask.prompt.as_bytes().to_vec());
     Ok(Invocation { command: words.take(), stdin, policy, session: fresh.or(resume).map(str::to_owned) })
 }
 
-fn plain(setting: &Setting, ask: &Ask<'_>, model: Option<&str>, words: &mut Words) -> Result<Invocation, AgentError> {
+fn plain(setting: &Setting, ask: &AgentRequest<'_>, model: Option<&str>, words: &mut Words) -> Result<Invocation, AgentError> {
     let cannot = |what: &'static str| Err(AgentError::CommandCannot(what));
-    if matches!(ask.session, SessionAsk::Resume { .. }) {
+    if matches!(ask.session, SessionMode::Resume { .. }) {
         return cannot("go on with a session");
     }
     if !ask.tools_allow.is_empty() || !ask.tools_deny.is_empty() {
@@ -156,7 +156,7 @@ fn plain(setting: &Setting, ask: &Ask<'_>, model: Option<&str>, words: &mut Word
     }
     let mentions = |what: &str| setting.args.iter().any(|argument| argument.contains(what));
     if model.is_some() && !mentions("{model}") {
-        return Err(AgentError::ModelNotTold);
+        return Err(AgentError::ModelNotPassed);
     }
     if model.is_none() && mentions("{model}") {
         return Err(AgentError::ModelNotSet);

@@ -61,7 +61,7 @@ pub enum AgentError {
     CommandCannot(&'static str),
     /// The command would not hear of the model.
     #[error("the agent's command is not told the model; put `{{model}}` into its `args`")]
-    ModelNotTold,
+    ModelNotPassed,
     /// The command wants a model.
     #[error("the agent's `args` ask for `{{model}}`, and no model is set; set `model`")]
     ModelNotSet,

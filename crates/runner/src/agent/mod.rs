@@ -5,28 +5,28 @@
 //! | `presets/` | what is known about each program, as data |
 //! | `preset` | the form of that data |
 //! | `path` | what leads to a value in a line of output |
-//! | `choose` | which agent works |
+//! | `select` | which agent works |
 //! | `call` | from a prompt to a command |
 //! | `error` | why it cannot be called |
-//! | `reader`, `facts` | from what it prints to what it said, used and failed at |
+//! | `reader`, `output` | from what it prints to what it said, used and failed at |
 
 mod call;
 #[cfg(test)]
-mod calls;
-mod choose;
+mod call_tests;
 mod error;
-mod facts;
+mod output;
 mod path;
 mod preset;
 mod reader;
+mod select;
 #[cfg(test)]
-mod streams;
+mod stream_tests;
 
-pub use call::{Ask, Invocation, SessionAsk, call};
-pub use choose::{Chosen, Configured};
+pub use call::{AgentRequest, Invocation, SessionMode, call};
 pub use error::AgentError;
-pub use facts::Told;
+pub use output::AgentOutput;
 pub use preset::{Ability, Preset, preset, preset_names};
 pub use reader::Reader;
+pub use select::{AgentSources, SelectedAgent};
 
 pub use lockgate_engine::spec::workflow::{AgentSetting as Setting, PromptBy};

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_path_that_leads_somewhere_counts() {
+    fn the_first_path_with_a_value_wins() {
         let value =
             json!({"a": {"b": null}, "c": "see", "list": [{"n": 1}, {"n": 2.5}, {"x": "text"}], "errors": ["one", "two"]});
         assert_eq!(paths("a.b|c").text(&value).unwrap(), "see");
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_is_unknown() {
+    fn an_invalid_amount_is_unknown() {
         let value = json!({"minus": -1, "flag": true, "text": "12", "word": "many", "zero": 0});
         assert_eq!(paths("minus").number(&value), None);
         assert_eq!(paths("flag|word").number(&value), None);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_fit_what_they_say() {
+    fn patterns_match_as_documented() {
         let value = json!({"type": "error_max_turns", "ok": false, "none": null, "object": {}});
         let fits = |path: &str, pattern: Value| paths(path).fit(&value, &Pattern::from(pattern));
         assert!(fits("type", json!("error*")) && fits("type", json!("*max*")) && fits("type", json!("*_turns")));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_any_of_its_values_is_none() {
+    fn a_line_template_without_any_value_gives_none() {
         let line = Line::try_from("run {command|path} now".to_owned()).unwrap();
         assert_eq!(line.fill(&json!({"path": "/tmp"})).unwrap(), "run /tmp now");
         assert_eq!(line.fill(&json!({"other": 1})), None);

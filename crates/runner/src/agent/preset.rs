@@ -31,7 +31,7 @@ pub struct Preset {
     pub(super) prompt: Prompt,
     usage_of: UsageOf,
     login: Vec<String>,
-    pub(super) arguments: Vec<Piece>,
+    pub(super) arguments: Vec<ArgumentRule>,
     pub(super) rules: Arc<[Rule]>,
 }
 
@@ -84,14 +84,14 @@ impl Preset {
     /// Whether the program can do something.
     pub fn can(&self, ability: Ability) -> bool {
         self.arguments.iter().any(|piece| match piece {
-            Piece::Fresh(_) => ability == Ability::ChooseSession,
-            Piece::Resume(_) => ability == Ability::Resume,
-            Piece::Model(_) => ability == Ability::Model,
-            Piece::Allow(_) | Piece::AllowEach(_) => ability == Ability::AllowTools,
-            Piece::Deny(_) | Piece::DenyEach(_) => ability == Ability::DenyTools,
-            Piece::Policy(_) => matches!(ability, Ability::AllowTools | Ability::DenyTools),
-            Piece::Cost(_) => ability == Ability::LimitCost,
-            Piece::Always(_) | Piece::Stdin(_) | Piece::Prompt(_) | Piece::Own => false,
+            ArgumentRule::Fresh(_) => ability == Ability::ChooseSession,
+            ArgumentRule::Resume(_) => ability == Ability::Resume,
+            ArgumentRule::Model(_) => ability == Ability::Model,
+            ArgumentRule::Allow(_) | ArgumentRule::AllowEach(_) => ability == Ability::AllowTools,
+            ArgumentRule::Deny(_) | ArgumentRule::DenyEach(_) => ability == Ability::DenyTools,
+            ArgumentRule::Policy(_) => matches!(ability, Ability::AllowTools | Ability::DenyTools),
+            ArgumentRule::Cost(_) => ability == Ability::LimitCost,
+            ArgumentRule::Always(_) | ArgumentRule::Stdin(_) | ArgumentRule::Prompt(_) | ArgumentRule::Own => false,
         })
     }
 
@@ -110,7 +110,7 @@ struct File {
     #[serde(default)]
     usage_of: UsageOf,
     login: Vec<String>,
-    arguments: Vec<Piece>,
+    arguments: Vec<ArgumentRule>,
     rules: Vec<Rule>,
 }
 
@@ -136,7 +136,7 @@ enum UsageOf {
 /// Arguments, in the order in which they are given. `{}` in them stands for the value.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Piece {
+pub(super) enum ArgumentRule {
     /// Always.
     Always(Vec<String>),
     /// When a session begins, with its id.
@@ -249,20 +249,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_preset_is_read() {
+    fn every_preset_is_parsed() {
         assert_eq!(preset_names(), ["claude", "codex", "copilot", "cursor", "gemini", "opencode", "qwen"]);
         for name in preset_names() {
             let preset = preset(name).unwrap();
             assert_eq!(preset.name, name);
             assert!(preset.can(Ability::Resume) && preset.can(Ability::Model), "{name}");
             assert!(!preset.login_steps().is_empty(), "{name}");
-            assert!(preset.arguments.iter().any(|piece| matches!(piece, Piece::Own)), "{name}");
-            assert!(preset.arguments.iter().any(|piece| matches!(piece, Piece::Prompt(_))), "{name}");
+            assert!(preset.arguments.iter().any(|piece| matches!(piece, ArgumentRule::Own)), "{name}");
+            assert!(preset.arguments.iter().any(|piece| matches!(piece, ArgumentRule::Prompt(_))), "{name}");
         }
     }
 
     #[test]
-    fn a_preset_that_is_not_there_is_told_with_those_that_are() {
+    fn an_unknown_preset_is_reported_with_the_known_ones() {
         let error = preset("cluade").unwrap_err().to_string();
         assert_eq!(
             error,
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn another_preset_needs_no_code() {
+    fn a_new_preset_needs_no_code() {
         let text = "program: mine\nprompt: argument\nlogin: [Log in]\narguments: [{always: [-x]}, own, {prompt: ['{}']}]\nrules: [{when: {kind: end}, text: answer}]\n";
         let mine = Preset::read("mine", text).unwrap();
         assert!(!mine.can(Ability::Resume));

@@ -1,6 +1,6 @@
 //! Reads what an agent prints, whatever it prints, in a bounded amount of memory.
 
-use super::facts::{Facts, Told, cut, show};
+use super::output::{AgentOutput, OutputCollector, cut, show};
 use super::preset::{Preset, Rule};
 use crate::process::Lines;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ const LONGEST_LINE: usize = 8 * 1024 * 1024;
 /// The longest text of a plain program that is kept, in bytes.
 const LONGEST_TEXT: usize = 4 * 1024 * 1024;
 /// A line with more commas than this is not read: its many values would take far more memory than the line itself.
-const MOST_COMMAS: usize = 500_000;
+const MAX_COMMAS: usize = 500_000;
 /// So much of a line that was not understood is told, in bytes.
 const LONGEST_GARBAGE: usize = 500;
 /// So much of a line of its standard error is read, in bytes.
@@ -39,7 +39,7 @@ impl Reader {
                 line: Vec::new(),
                 skipping: false,
                 // Programs that say in the end how it went have not ended well before they do.
-                facts: Facts::until_the_end(preset.rules.iter().any(|rule| rule.well)),
+                facts: OutputCollector::until_the_end(preset.rules.iter().any(|rule| rule.well)),
                 understood: false,
                 last_garbage: None,
                 last_error_line: None,
@@ -77,12 +77,12 @@ impl Reader {
     pub fn session(&self) -> Option<&str> {
         match &self.form {
             Form::Plain(_) => None,
-            Form::Objects(objects) => objects.facts.told.session.as_deref(),
+            Form::Objects(objects) => objects.facts.output.session.as_deref(),
         }
     }
 
     /// What was told.
-    pub fn finish(mut self) -> Told {
+    pub fn finish(mut self) -> AgentOutput {
         self.feed(&[], &mut |_| {});
         match self.form {
             Form::Plain(plain) => plain.finish(),
@@ -111,10 +111,14 @@ impl Plain {
         }
     }
 
-    fn finish(mut self) -> Told {
+    fn finish(mut self) -> AgentOutput {
         self.text.retain(|byte| *byte != 0);
         let text = String::from_utf8_lossy(&self.text).into_owned();
-        Told { text: Some(text).filter(|text| !text.trim().is_empty()), truncated: self.truncated, ..Told::default() }
+        AgentOutput {
+            text: Some(text).filter(|text| !text.trim().is_empty()),
+            truncated: self.truncated,
+            ..AgentOutput::default()
+        }
     }
 }
 
@@ -126,7 +130,7 @@ struct Objects {
     line: Vec<u8>,
     /// The line is too long; what comes is left out until it ends.
     skipping: bool,
-    facts: Facts,
+    facts: OutputCollector,
     /// Whether any line was an object.
     understood: bool,
     /// The last line that was none.
@@ -151,7 +155,7 @@ impl Objects {
     fn part(&mut self, bytes: &[u8]) {
         if !self.skipping && self.line.len() + bytes.len() > LONGEST_LINE {
             self.skipping = true;
-            self.facts.told.truncated = true;
+            self.facts.output.truncated = true;
             // The memory is given back: such a line may be the only one.
             self.line = Vec::new();
         }
@@ -162,7 +166,7 @@ impl Objects {
 
     fn end(&mut self, on_progress: &mut dyn FnMut(&str)) {
         if std::mem::take(&mut self.skipping) {
-            self.facts.told.garbage_lines += 1;
+            self.facts.output.garbage_lines += 1;
             return;
         }
         let line = std::mem::take(&mut self.line);
@@ -174,7 +178,7 @@ impl Objects {
                     self.facts.take(&self.rules, &object, on_progress);
                 }
                 None => {
-                    self.facts.told.garbage_lines += 1;
+                    self.facts.output.garbage_lines += 1;
                     let start = &content[..content.len().min(4 * LONGEST_GARBAGE)];
                     let garbage = cut(&String::from_utf8_lossy(start), LONGEST_GARBAGE);
                     show(&garbage, on_progress);
@@ -188,12 +192,12 @@ impl Objects {
         }
     }
 
-    fn finish(self) -> Told {
-        let mut told = self.facts.finish();
+    fn finish(self) -> AgentOutput {
+        let mut output = self.facts.finish();
         if let Some(garbage) = self.last_garbage.filter(|_| !self.understood) {
-            told.error = Some(format!("it printed nothing in the form that its preset expects; its last line was: {garbage}"));
+            output.error = Some(format!("it printed nothing in the form that its preset expects; its last line was: {garbage}"));
         }
-        told
+        output
     }
 }
 
@@ -201,7 +205,7 @@ impl Objects {
 fn object(line: &[u8]) -> Option<Value> {
     let start = memchr::memchr(b'{', line)?;
     let text = String::from_utf8_lossy(&line[start..]);
-    if text.len() > MOST_COMMAS && memchr::memchr_iter(b',', text.as_bytes()).count() > MOST_COMMAS {
+    if text.len() > MAX_COMMAS && memchr::memchr_iter(b',', text.as_bytes()).count() > MAX_COMMAS {
         return None;
     }
     serde_json::from_str(&text).ok()
@@ -212,7 +216,7 @@ mod tests {
     use super::super::preset;
     use super::*;
 
-    fn read(name: Option<&str>, pieces: &[&[u8]]) -> (Told, Vec<String>) {
+    fn read(name: Option<&str>, pieces: &[&[u8]]) -> (AgentOutput, Vec<String>) {
         let mut reader = Reader::new(name.map(|name| preset(name).unwrap()));
         let mut lines = Vec::new();
         pieces.iter().for_each(|piece| reader.feed(piece, &mut |line| lines.push(line.to_owned())));
@@ -221,33 +225,33 @@ mod tests {
     }
 
     #[test]
-    fn garbage_between_the_lines_is_counted_and_does_no_harm() {
-        let (told, lines) = read(
+    fn garbage_between_the_lines_is_counted_and_skipped() {
+        let (output, lines) = read(
             Some("claude"),
             &[b"npm warn old\n\xff\xfe\x00\n\n{\"type\":\n[1,2]\n\"text\"\n\x1b[?25l{\"type\":\"result\",\"result\":\"fine\"}\r\n{\"type\":\"res"],
         );
-        assert_eq!((told.text.as_deref(), told.garbage_lines, told.error), (Some("fine"), 6, None));
+        assert_eq!((output.text.as_deref(), output.garbage_lines, output.error), (Some("fine"), 6, None));
         assert_eq!(lines[0], "npm warn old");
         assert!(lines.iter().all(|line| !line.contains('\0')), "{lines:?}");
     }
 
     #[test]
-    fn output_in_another_form_is_told_with_its_last_line() {
-        let (told, _) = read(Some("codex"), &[b"error: unexpected argument '--json' found\nFor more, try --help\n"]);
-        let error = told.error.unwrap();
+    fn output_in_an_unknown_format_is_reported_with_its_last_line() {
+        let (output, _) = read(Some("codex"), &[b"error: unexpected argument '--json' found\nFor more, try --help\n"]);
+        let error = output.error.unwrap();
         assert!(error.ends_with("its last line was: For more, try --help"), "{error}");
-        assert_eq!((told.text, told.garbage_lines), (None, 2));
-        assert_eq!(read(Some("codex"), &[]).0, Told::default());
+        assert_eq!((output.text, output.garbage_lines), (None, 2));
+        assert_eq!(read(Some("codex"), &[]).0, AgentOutput::default());
     }
 
     #[test]
-    fn unknown_objects_are_no_garbage() {
-        let (told, lines) = read(Some("gemini"), &[b"{\"type\":\"telemetry\",\"x\":[{}]}\n{}\n{\"type\":5}\n"]);
-        assert_eq!((told, lines), (Told::default(), vec![]));
+    fn unknown_objects_are_not_counted_as_garbage() {
+        let (output, lines) = read(Some("gemini"), &[b"{\"type\":\"telemetry\",\"x\":[{}]}\n{}\n{\"type\":5}\n"]);
+        assert_eq!((output, lines), (AgentOutput::default(), vec![]));
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_left_out_and_what_follows_is_read() {
+    fn an_overlong_line_is_skipped_and_later_lines_are_parsed() {
         let mut reader = Reader::new(Some(preset("claude").unwrap()));
         reader.feed(b"{\"type\":\"result\",\"result\":\"", &mut |_| {});
         for _ in 0..200 {
@@ -256,36 +260,36 @@ mod tests {
             assert!(objects.line.capacity() <= 2 * LONGEST_LINE);
         }
         reader.feed(b"\"}\n{\"type\":\"result\",\"result\":\"short\"}\n", &mut |_| {});
-        let told = reader.finish();
-        assert_eq!((told.text.as_deref(), told.garbage_lines, told.truncated), (Some("short"), 1, true));
+        let output = reader.finish();
+        assert_eq!((output.text.as_deref(), output.garbage_lines, output.truncated), (Some("short"), 1, true));
     }
 
     #[test]
-    fn a_line_of_very_many_values_or_very_deep_is_left_out() {
-        let many = format!("{{\"type\":\"result\",\"result\":\"x\",\"list\":[0{}]}}", ",0".repeat(MOST_COMMAS));
+    fn a_line_with_too_many_values_or_too_deep_is_skipped() {
+        let many = format!("{{\"type\":\"result\",\"result\":\"x\",\"list\":[0{}]}}", ",0".repeat(MAX_COMMAS));
         let deep = format!("{{\"type\":\"result\",\"result\":\"x\",\"list\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
-        let (told, _) = read(Some("claude"), &[many.as_bytes(), b"\n", deep.as_bytes()]);
-        assert_eq!((told.text, told.garbage_lines), (None, 2));
+        let (output, _) = read(Some("claude"), &[many.as_bytes(), b"\n", deep.as_bytes()]);
+        assert_eq!((output.text, output.garbage_lines), (None, 2));
     }
 
     #[test]
-    fn a_text_that_is_too_long_is_cut_and_told() {
+    fn an_overlong_text_is_truncated_and_reported() {
         let long = "ä".repeat(3 * 1024 * 1024);
         let line = format!("{{\"type\":\"result\",\"result\":\"a\\u0000b{long}\"}}\n");
-        let (told, _) = read(Some("claude"), &[line.as_bytes()]);
-        let text = told.text.unwrap();
+        let (output, _) = read(Some("claude"), &[line.as_bytes()]);
+        let text = output.text.unwrap();
         assert!(text.starts_with("abä") && text.len() <= LONGEST_TEXT && text.len() > LONGEST_TEXT - 8, "{}", text.len());
-        assert!(told.truncated);
+        assert!(output.truncated);
         // Told in ever more pieces, it stays bounded too.
         let mut reader = Reader::new(Some(preset("opencode").unwrap()));
         let piece = format!("{{\"type\":\"text\",\"part\":{{\"text\":\"{}\"}}}}\n", "x".repeat(1000));
         (0..5000).for_each(|_| reader.feed(piece.as_bytes(), &mut |_| {}));
-        let told = reader.finish();
-        assert_eq!((told.text.map(|text| text.len()), told.truncated), (Some(LONGEST_TEXT), true));
+        let output = reader.finish();
+        assert_eq!((output.text.map(|text| text.len()), output.truncated), (Some(LONGEST_TEXT), true));
     }
 
     #[test]
-    fn what_people_see_is_cut() {
+    fn displayed_text_is_truncated() {
         let text = format!("{}\\n{}", "y".repeat(5000), "line\\n".repeat(1000));
         let line = format!("{{\"type\":\"assistant\",\"message\":{{\"content\":\"{text}\"}}}}\n");
         let (_, lines) = read(Some("claude"), &[line.as_bytes()]);
@@ -293,19 +297,20 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_could_be_an_option_is_not_taken() {
-        let (told, _) = read(Some("claude"), &[b"{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"--dangerously\"}\n"]);
-        assert_eq!(told.session, None);
+    fn a_session_id_that_looks_like_an_option_is_refused() {
+        let (output, _) =
+            read(Some("claude"), &[b"{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"--dangerously\"}\n"]);
+        assert_eq!(output.session, None);
     }
 
     #[test]
     fn the_output_of_a_plain_program_is_its_text() {
-        let (told, lines) = read(None, &[b"one\ntw", b"o\0\xff\n\nthree"]);
-        assert_eq!(told, Told { text: Some("one\ntwo\u{fffd}\n\nthree".into()), ..Told::default() });
+        let (output, lines) = read(None, &[b"one\ntw", b"o\0\xff\n\nthree"]);
+        assert_eq!(output, AgentOutput { text: Some("one\ntwo\u{fffd}\n\nthree".into()), ..AgentOutput::default() });
         assert_eq!(lines, ["one", "two\u{fffd}", "three"]);
-        assert_eq!(read(None, &[b" \n"]).0, Told::default());
+        assert_eq!(read(None, &[b" \n"]).0, AgentOutput::default());
         let flood = [b'z'; 1_000_000];
-        let (told, _) = read(None, &[&flood, &flood, &flood, &flood, &flood]);
-        assert_eq!((told.text.map(|text| text.len()), told.truncated), (Some(LONGEST_TEXT), true));
+        let (output, _) = read(None, &[&flood, &flood, &flood, &flood, &flood]);
+        assert_eq!((output.text.map(|text| text.len()), output.truncated), (Some(LONGEST_TEXT), true));
     }
 }

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_state_of_a_snapshot_is_read_as_it_was_written() {
+    fn the_state_of_a_snapshot_round_trips() {
         let stamp = Stamp { mode: 0o100_644, size: 12, inode: 345, modified: (1_700_000_000, 5), changed: (-1, 999_999_999) };
         let untracked = BTreeMap::from([(b"a \xff\n.txt".to_vec(), stamp), (b"h".to_vec(), Stamp::default())]);
         for head in [None, Some("abc".to_owned())] {

@@ -9,7 +9,7 @@ use super::{CommitError, Message, NotCommitted};
 use crate::git::{GitError, git_command};
 
 /// How often to retry the commit if the branch moves in the meantime.
-const TRIES: usize = 5;
+const MAX_ATTEMPTS: usize = 5;
 
 /// Fails if git could not commit, and says what to do.
 pub(super) fn refuse_unready(repository: &Repository) -> Result<(), CommitError> {
@@ -35,7 +35,7 @@ pub(super) fn refuse_unready(repository: &Repository) -> Result<(), CommitError>
 
 /// Commits what some attempts changed; returns the commit, or nothing where all of that is committed already.
 pub(super) fn commit(repository: &Repository, attempts: &[Attempt], message: &Message) -> Result<Option<String>, NotCommitted> {
-    for _ in 0..TRIES {
+    for _ in 0..MAX_ATTEMPTS {
         refuse_unready(repository)?;
         let locked = Locked::take(repository)?;
         let head = repository.head()?;
@@ -48,7 +48,7 @@ pub(super) fn commit(repository: &Repository, attempts: &[Attempt], message: &Me
         let made = match commit_tree(repository, &tree, message) {
             Ok(made) => made,
             // It may have failed, or have been stopped, after the commit was made.
-            Err(why) => match (made_by_us(repository, head.as_deref(), &tree, message)?, why) {
+            Err(why) => match (is_own_commit(repository, head.as_deref(), &tree, message)?, why) {
                 (Some(_), NotCommitted::Stopped) => {
                     locked.install()?;
                     set_unstaged(repository, &tree)?;
@@ -68,11 +68,16 @@ pub(super) fn commit(repository: &Repository, attempts: &[Attempt], message: &Me
         // Another process committed after we read the branch, and our commit would undo theirs.
         repository.run(&["update-ref", "HEAD", &format!("{made}^"), &made], b"")?;
     }
-    Err(CommitError::BranchMoves { tries: TRIES }.into())
+    Err(CommitError::BranchMoves { tries: MAX_ATTEMPTS }.into())
 }
 
 /// The commit that is checked out, if it is the one that was to be made.
-fn made_by_us(repository: &Repository, head: Option<&str>, tree: &str, message: &Message) -> Result<Option<String>, CommitError> {
+fn is_own_commit(
+    repository: &Repository,
+    head: Option<&str>,
+    tree: &str,
+    message: &Message,
+) -> Result<Option<String>, CommitError> {
     let Some(now) = repository.head()?.filter(|now| Some(now.as_str()) != head) else { return Ok(None) };
     let has_our_tree = repository.tree_of(Some(&now))? == tree;
     let subject = message.text.trim().lines().next().unwrap_or_default();
@@ -158,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_commit_is_found_in_what_git_prints() {
+    fn the_commit_is_parsed_from_git_output() {
         for printed in [
             "[main 0123abc] work/t: t\n 1 file changed, 1 insertion(+)",
             "[main (Root-Commit) 0123abc] [x] y",

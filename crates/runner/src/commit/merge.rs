@@ -2,7 +2,7 @@
 
 use super::CommitError;
 use super::repository::{Repository, text};
-use crate::git::printed_by;
+use crate::git::output_of;
 use crate::root::FOLDER;
 use std::collections::BTreeMap;
 
@@ -104,7 +104,7 @@ fn merged_content(
     let mut command = repository.command(&["merge-file", "-p", "--quiet"]);
     command.arg(file("theirs", theirs)?).arg(file("before", before)?).arg(file("task", task)?);
     // Git fails with the number of conflicts, and for binary files.
-    let Ok(content) = printed_by(command, b"") else { return Ok(None) };
+    let Ok(content) = output_of(command, b"") else { return Ok(None) };
     repository.run(&["hash-object", "-w", "--stdin"], &content).map(|id| Some(text(id)))
 }
 

@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long it may take to record what an attempt left behind.
-const TIME_TO_LEAVE: Duration = Duration::from_secs(2);
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where a task works, and what else its commit needs.
 #[derive(Clone, Debug)]
@@ -208,7 +208,7 @@ impl Work {
         let stop = Stop::new();
         self.repository.stop = stop.clone();
         std::thread::spawn(move || {
-            std::thread::sleep(TIME_TO_LEAVE);
+            std::thread::sleep(LEAVE_TIMEOUT);
             stop.stop();
         });
         self.end()
@@ -245,8 +245,8 @@ impl Work {
 
 /// Repairs the index of a working tree after a commit in it was cut off by a kill, unless another process is committing right now.
 pub fn recover(place: &Place) -> Result<(), CommitError> {
-    let Some(turn) = turn_file(&place.dir).filter(|turn| user_index::is_left_behind(turn)) else { return Ok(()) };
-    match open_turn(&turn)?.try_lock() {
+    let Some(turn) = dir_lock_file(&place.dir).filter(|turn| user_index::is_left_behind(turn)) else { return Ok(()) };
+    match open_dir_lock(&turn)?.try_lock() {
         Ok(()) => user_index::recover(&Repository::open(place, &Stop::new())?),
         Err(_) => Ok(()),
     }
@@ -259,12 +259,12 @@ pub fn forget_runs(dir: &Path, is_over: impl Fn(&RunId) -> bool, lock_refs: bool
 }
 
 /// The file that is locked while a task of any run commits what it does in a working tree; none outside git.
-pub fn turn_file(dir: &Path) -> Option<PathBuf> {
+pub fn dir_lock_file(dir: &Path) -> Option<PathBuf> {
     repository::git_dir(dir).ok().map(|folder| folder.join("lockgate-commit.lock"))
 }
 
 /// Opens that file, which is created where it does not exist.
-pub fn open_turn(path: &Path) -> Result<File, CommitError> {
+pub fn open_dir_lock(path: &Path) -> Result<File, CommitError> {
     let opened = File::options().read(true).write(true).create(true).truncate(false).open(path);
     opened.map_err(|error| CommitError::file(path, FileUse::Opened, error))
 }

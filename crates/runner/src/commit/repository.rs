@@ -1,7 +1,7 @@
 //! Git plumbing in the directory that a task works in.
 
 use super::{CommitError, FileUse, NotCommitted};
-use crate::git::{git_command, outcome, printed_by};
+use crate::git::{git_command, outcome, output_of};
 use crate::process::{Stop, run_locked};
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -38,7 +38,7 @@ impl Repository {
         let line = |arguments: &[&str]| {
             let mut command = git_command(&place.dir);
             command.args(arguments);
-            printed_by(command, b"").map(without_newline)
+            output_of(command, b"").map(without_newline)
         };
         let path = |bytes: Vec<u8>| PathBuf::from(OsString::from_vec(bytes));
         Ok(Self {
@@ -55,7 +55,7 @@ impl Repository {
 
     /// Calls git at the top of the working tree.
     pub(super) fn run(&self, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, CommitError> {
-        Ok(printed_by(self.command(arguments), input)?)
+        Ok(output_of(self.command(arguments), input)?)
     }
 
     /// The same; returns one line of text.
@@ -134,7 +134,7 @@ impl OwnIndex<'_> {
     pub(super) fn run(&self, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, CommitError> {
         let mut command = self.repository.command(arguments);
         self.use_in(&mut command);
-        Ok(printed_by(command, input)?)
+        Ok(output_of(command, input)?)
     }
 
     /// Makes a git command work on this index.
@@ -200,7 +200,7 @@ pub(super) fn remove(path: &Path) -> Result<(), CommitError> {
 pub(super) fn git_dir(dir: &Path) -> Result<PathBuf, CommitError> {
     let mut command = git_command(dir);
     command.args(["rev-parse", "--absolute-git-dir"]);
-    Ok(printed_by(command, b"").map(|path| PathBuf::from(OsString::from_vec(without_newline(path))))?)
+    Ok(output_of(command, b"").map(|path| PathBuf::from(OsString::from_vec(without_newline(path))))?)
 }
 
 pub(super) fn text(bytes: Vec<u8>) -> String {

@@ -132,7 +132,7 @@ fn ignored(repository: &Repository) -> Result<BTreeSet<Vec<u8>>, CommitError> {
 fn listed(repository: &Repository, which: &[&str]) -> Result<Vec<Vec<u8>>, CommitError> {
     let mut list = repository.command(&["ls-files", "-z", "--others", "--full-name"]);
     list.args(which).args(["--", "."]).current_dir(&repository.dir);
-    let listed = crate::git::printed_by(list, b"")?;
+    let listed = crate::git::output_of(list, b"")?;
     let paths = listed.split(|byte| *byte == 0).filter(|path| !path.is_empty() && !super::merge::is_ours(path));
     Ok(paths.map(<[u8]>::to_vec).collect())
 }
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_hidden_in_an_ignored_folder_or_by_its_own_name() {
+    fn a_file_is_ignored_by_its_directory_or_its_own_name() {
         let hidden = [&b"build/"[..], b"a/secret.env"].map(|path| (path.to_vec(), Stamp::default())).into();
         let snapshot =
             Snapshot { head: None, staged: String::new(), tree: String::new(), untracked: BTreeMap::new(), hidden, at: (0, 0) };

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long another git process may take with the index.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long git holds the lock of a ref, generously.
 const INSTANT: Duration = Duration::from_secs(1);
@@ -27,7 +27,7 @@ const INSTANT: Duration = Duration::from_secs(1);
 /// Stands for a commit where there is none yet.
 const NO_COMMIT: &str = "none";
 
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Repairs what is left where we were killed while we changed the index: completes the change if its commit was made, else takes it back.
 /// Nobody may be committing in this working tree.
@@ -86,7 +86,7 @@ fn remove_stale_locks(repository: &Repository) -> Result<(), CommitError> {
         let Some(found) = inode(&lock) else { continue };
         let until = Instant::now() + INSTANT;
         while Instant::now() < until && inode(&lock) == Some(found) {
-            std::thread::sleep(LOOK_AGAIN);
+            std::thread::sleep(POLL_INTERVAL);
         }
         if inode(&lock) == Some(found) {
             remove(&lock)?;
@@ -152,7 +152,7 @@ impl<'r> Locked<'r> {
             fs::set_permissions(&names.own, index.permissions()).map_err(|error| cannot_write(&names.own, error))?;
         }
         let locked = Self { repository, names };
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + LOCK_TIMEOUT;
         loop {
             match fs::hard_link(&locked.names.own, &locked.names.lock) {
                 Ok(()) => return Ok(locked),
@@ -162,7 +162,7 @@ impl<'r> Locked<'r> {
                 }
                 Err(error) => return Err(cannot_write(&locked.names.lock, error)),
             }
-            std::thread::sleep(LOOK_AGAIN);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 

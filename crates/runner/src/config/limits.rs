@@ -6,10 +6,10 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// Larger than any machine's memory or disk that somebody would give to one task.
-const MOST_MEGABYTES: u32 = 1_000_000;
+const MAX_MEGABYTES: u32 = 1_000_000;
 
 /// More runs than one process should drive side by side.
-pub const MOST_RUNS_AT_ONCE: u32 = 10_000;
+pub const MAX_CONCURRENT_RUNS: u32 = 10_000;
 
 /// What scripts and conditions may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,24 +17,24 @@ pub struct Script {
     /// How long a script may compute.
     pub time: Duration,
     /// How long a condition may compute.
-    pub condition_time: Duration,
+    pub condition_timeout: Duration,
     /// How much memory either may use, in megabytes.
     pub memory_mb: NonZeroU32,
 }
 
 impl Default for Script {
     fn default() -> Self {
-        Self { time: Duration::from_secs(30), condition_time: Duration::from_secs(5), memory_mb: megabytes(256) }
+        Self { time: Duration::from_secs(30), condition_timeout: Duration::from_secs(5), memory_mb: megabytes(256) }
     }
 }
 
 impl Script {
     pub(super) fn set(&mut self, value: &Value<'_>) -> Result<(), Problem> {
-        for setting in value.fields("`script`", "{ time: 30s }", &["time", "condition_time", "memory_mb"])? {
+        for setting in value.fields("`script`", "{ time: 30s }", &["time", "condition_timeout", "memory_mb"])? {
             match setting.key.as_str() {
                 "time" => self.time = setting.value.duration("`time`")?,
-                "condition_time" => self.condition_time = setting.value.duration("`condition_time`")?,
-                _ => self.memory_mb = megabytes(setting.value.count("`memory_mb`", 1..=MOST_MEGABYTES)?),
+                "condition_timeout" => self.condition_timeout = setting.value.duration("`condition_timeout`")?,
+                _ => self.memory_mb = megabytes(setting.value.count("`memory_mb`", 1..=MAX_MEGABYTES)?),
             }
         }
         Ok(())
@@ -46,30 +46,30 @@ impl Script {
 pub struct Limits {
     /// How many megabytes of a task's outputs are stored with the run, so that another machine can go on; of the rest only
     /// the digest is known. Zero stores none.
-    pub output_keep_mb: u32,
+    pub stored_outputs_mb: u32,
     /// How many megabytes of what a task prints are kept in its log.
     pub log_mb: NonZeroU32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { output_keep_mb: 16, log_mb: megabytes(64) }
+        Self { stored_outputs_mb: 16, log_mb: megabytes(64) }
     }
 }
 
 impl Limits {
     /// How many bytes of a task's outputs are stored with the run.
-    pub fn output_keep_bytes(&self) -> u64 {
-        u64::from(self.output_keep_mb) * 1_000_000
+    pub fn stored_outputs_bytes(&self) -> u64 {
+        u64::from(self.stored_outputs_mb) * 1_000_000
     }
 }
 
 impl Limits {
     pub(super) fn set(&mut self, value: &Value<'_>) -> Result<(), Problem> {
-        for setting in value.fields("`limits`", "{ log_mb: 64 }", &["output_keep_mb", "log_mb"])? {
+        for setting in value.fields("`limits`", "{ log_mb: 64 }", &["stored_outputs_mb", "log_mb"])? {
             match setting.key.as_str() {
-                "output_keep_mb" => self.output_keep_mb = setting.value.count("`output_keep_mb`", 0..=MOST_MEGABYTES)?,
-                _ => self.log_mb = megabytes(setting.value.count("`log_mb`", 1..=MOST_MEGABYTES)?),
+                "stored_outputs_mb" => self.stored_outputs_mb = setting.value.count("`stored_outputs_mb`", 0..=MAX_MEGABYTES)?,
+                _ => self.log_mb = megabytes(setting.value.count("`log_mb`", 1..=MAX_MEGABYTES)?),
             }
         }
         Ok(())
@@ -80,25 +80,25 @@ impl Limits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Background {
     /// How long it stays when nothing can go on: long enough for the next answer in a row of them.
-    pub stay: Duration,
+    pub idle_timeout: Duration,
     /// How many runs it drives side by side at most.
-    pub at_once: NonZeroU32,
+    pub max_runs: NonZeroU32,
 }
 
 impl Default for Background {
     fn default() -> Self {
-        Self { stay: Duration::from_secs(10), at_once: NonZeroU32::new(64).unwrap_or(NonZeroU32::MIN) }
+        Self { idle_timeout: Duration::from_secs(10), max_runs: NonZeroU32::new(64).unwrap_or(NonZeroU32::MIN) }
     }
 }
 
 impl Background {
     pub(super) fn set(&mut self, value: &Value<'_>) -> Result<(), Problem> {
-        for setting in value.fields("`background`", "{ stay: 10s }", &["stay", "at_once"])? {
+        for setting in value.fields("`background`", "{ idle_timeout: 10s }", &["idle_timeout", "max_runs"])? {
             match setting.key.as_str() {
-                "stay" => self.stay = setting.value.duration("`stay`")?,
+                "idle_timeout" => self.idle_timeout = setting.value.duration("`idle_timeout`")?,
                 _ => {
-                    let count = setting.value.count("`at_once`", 1..=MOST_RUNS_AT_ONCE)?;
-                    self.at_once = NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN);
+                    let count = setting.value.count("`max_runs`", 1..=MAX_CONCURRENT_RUNS)?;
+                    self.max_runs = NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN);
                 }
             }
         }

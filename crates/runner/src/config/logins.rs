@@ -1,6 +1,6 @@
 //! Logins in the settings: how a missing one shows, what mends it, and what finds out.
 
-use crate::login::{Tool, check_pattern};
+use crate::auth_gate::{Tool, check_pattern};
 use lockgate_engine::spec::document::{Entry, Value};
 use lockgate_engine::spec::problem::Problem;
 

@@ -25,7 +25,7 @@ impl People {
 
     pub(super) fn set(&mut self, value: &Value<'_>) -> Result<(), Problem> {
         for setting in value.fields("`people`", "{ require_terminal: false }", &["require_terminal"])? {
-            self.require_terminal = setting.value.truth("`require_terminal`")?;
+            self.require_terminal = setting.value.boolean("`require_terminal`")?;
         }
         Ok(())
     }

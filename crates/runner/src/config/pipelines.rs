@@ -10,39 +10,37 @@ use std::path::{Component, Path};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pipelines {
     /// The folder under the root in which their state files lie.
-    pub folder: Option<String>,
+    pub dir: Option<String>,
     /// Whether a review must let them begin.
     pub review: bool,
     /// The shell command that runs when all phases of one are done.
     pub on_complete: Option<String>,
     /// Whether the question between two phases is answered without a person, where no gate is left to one.
-    pub go_on: bool,
+    pub auto_continue: bool,
     /// The commands of gates that EXECUTION-SPECs name by convention without defining them, by name.
     pub gates: BTreeMap<String, String>,
 }
 
 impl Pipelines {
     pub(super) fn set(&mut self, value: &Value<'_>) -> Result<(), Problem> {
-        for setting in value.fields(
-            "`pipelines`",
-            "{ folder: build/checkpoints }",
-            &["folder", "review", "on_complete", "approve", "gates"],
-        )? {
+        for setting in
+            value.fields("`pipelines`", "{ dir: build/checkpoints }", &["dir", "review", "on_complete", "approve", "gates"])?
+        {
             let value = &setting.value;
             let text = |what: &str| {
                 let text = value.text().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
                 text.ok_or_else(|| value.problem(format!("{what} must be a text"), None))
             };
             match setting.key.as_str() {
-                "folder" => {
-                    let folder = text("`folder`")?;
+                "dir" => {
+                    let dir = text("`dir`")?;
                     let inside =
-                        Path::new(&folder).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-                    if !inside || is_own(Path::new(&folder)) {
+                        Path::new(&dir).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+                    if !inside || is_own(Path::new(&dir)) {
                         let help = "name it from the root on, without `..`, and outside `.lockgate` and `.git`".to_owned();
-                        return Err(value.problem("`folder` must be a folder under the root", Some(help)));
+                        return Err(value.problem("`dir` must be a folder under the root", Some(help)));
                     }
-                    self.folder = Some(folder);
+                    self.dir = Some(dir);
                 }
                 "gates" => {
                     let help = "write it so: `gates: { lint: npm run lint }`".to_owned();
@@ -53,9 +51,9 @@ impl Pipelines {
                         self.gates.insert(gate.key.clone(), command.to_owned());
                     }
                 }
-                "review" => self.review = value.truth("`review`")?,
+                "review" => self.review = value.boolean("`review`")?,
                 "approve" => {
-                    self.go_on = match value.text() {
+                    self.auto_continue = match value.text() {
                         Some("ask") => false,
                         Some("auto") => true,
                         Some(_) | None => {

@@ -4,8 +4,8 @@ use lockgate_engine::spec::document::{Entry, Value};
 use lockgate_engine::spec::problem::Problem;
 use lockgate_engine::spec::workflow::{Automatic, Policy};
 
-const EXAMPLE: &str = "{ verify: auto, decision: { at_most: 3 }, collect: phase }";
-const MOST_IN_A_ROW: u32 = 1000;
+const EXAMPLE: &str = "{ verify: auto, decision: { max_consecutive: 3 }, collect: phase }";
+const MAX_CONSECUTIVE: u32 = 1000;
 
 /// The same words as in a workflow file, save for conditions, which belong to workflows.
 pub(super) fn read(value: &Value<'_>) -> Result<Policy, Problem> {
@@ -26,8 +26,8 @@ fn automatic(key: &str, value: &Value<'_>) -> Result<Option<Automatic>, Problem>
         return Ok(word(key, value, ["ask", "auto"])?.then(Automatic::default));
     }
     let mut rule = Automatic::default();
-    for Entry { value, .. } in value.fields(&format!("`{key}`"), "{ at_most: 3 }", &["at_most"])? {
-        rule.at_most = Some(value.count("`at_most`", 1..=MOST_IN_A_ROW)?);
+    for Entry { value, .. } in value.fields(&format!("`{key}`"), "{ max_consecutive: 3 }", &["max_consecutive"])? {
+        rule.max_consecutive = Some(value.count("`max_consecutive`", 1..=MAX_CONSECUTIVE)?);
     }
     Ok(Some(rule))
 }

@@ -17,23 +17,23 @@ fn an_empty_file_gives_the_defaults() {
 }
 
 #[test]
-fn every_setting_is_read() {
-    let text = "people: { require_terminal: false }\nmax_parallel: 3\nscript: { time: 1m, condition_time: PT2S, memory_mb: 32 }\n\
-                limits: { output_keep_mb: 0, log_mb: 1 }\nbackground: { stay: 1m, at_once: 7 }\nnotify: off\n";
+fn every_setting_is_parsed() {
+    let text = "people: { require_terminal: false }\nmax_parallel: 3\nscript: { time: 1m, condition_timeout: PT2S, memory_mb: 32 }\n\
+                limits: { stored_outputs_mb: 0, log_mb: 1 }\nbackground: { idle_timeout: 1m, max_runs: 7 }\nnotify: off\n";
     let config = parse(text).unwrap();
     assert!(!config.people.require_terminal);
     assert_eq!(config.max_parallel.map(NonZeroU32::get), Some(3));
     assert_eq!(config.script.time, Duration::from_secs(60));
-    assert_eq!(config.script.condition_time, Duration::from_secs(2));
+    assert_eq!(config.script.condition_timeout, Duration::from_secs(2));
     assert_eq!(config.script.memory_mb.get(), 32);
-    assert_eq!(config.limits.output_keep_bytes(), 0);
+    assert_eq!(config.limits.stored_outputs_bytes(), 0);
     assert_eq!(config.limits.log_mb.get(), 1);
-    assert_eq!((config.background.stay, config.background.at_once.get()), (Duration::from_secs(60), 7));
+    assert_eq!((config.background.idle_timeout, config.background.max_runs.get()), (Duration::from_secs(60), 7));
     assert_eq!(config.notify, Notify::Off);
 }
 
 #[test]
-fn logins_are_read_and_a_bad_pattern_is_told_with_its_place() {
+fn auth_gate_settings_are_parsed_and_a_bad_pattern_is_reported_with_its_position() {
     let config = parse("logins:\n  acme: { pattern: session expired, login: acme login, probe: acme me }\n").unwrap();
     assert_eq!(config.logins.len(), 1);
     assert_eq!(config.logins[0].probe.as_deref(), Some("acme me"));
@@ -42,34 +42,34 @@ fn logins_are_read_and_a_bad_pattern_is_told_with_its_place() {
 }
 
 #[test]
-fn the_settings_of_pipelines_are_read_and_their_folder_lies_under_the_root() {
-    let config = parse("pipelines: { folder: build/states, review: true, on_complete: make roadmap, approve: auto }\n").unwrap();
+fn pipeline_settings_are_parsed_and_their_directory_must_be_under_the_root() {
+    let config = parse("pipelines: { dir: build/states, review: true, on_complete: make roadmap, approve: auto }\n").unwrap();
     let expected = Pipelines {
-        folder: Some("build/states".into()),
+        dir: Some("build/states".into()),
         review: true,
         on_complete: Some("make roadmap".into()),
-        go_on: true,
+        auto_continue: true,
         gates: BTreeMap::new(),
     };
     assert_eq!(config.pipelines, expected);
-    for folder in ["/tmp/x", "../x", "a/../../b", ".lockgate", "./.git/hooks"] {
-        let error = parse(&format!("pipelines: {{ folder: {folder} }}\n")).unwrap_err();
-        assert_eq!(error.message, "`folder` must be a folder under the root", "{folder}");
+    for dir in ["/tmp/x", "../x", "a/../../b", ".lockgate", "./.git/hooks"] {
+        let error = parse(&format!("pipelines: {{ dir: {dir} }}\n")).unwrap_err();
+        assert_eq!(error.message, "`dir` must be a folder under the root", "{dir}");
     }
 }
 
 #[test]
-fn policy_is_read_and_never_speaks_for_a_person() {
-    let config = parse("policy: { verify: auto, decision: { at_most: 3 }, checkpoint: ask, collect: phase }\n").unwrap();
+fn policy_is_parsed_and_never_acts_for_a_person() {
+    let config = parse("policy: { verify: auto, decision: { max_consecutive: 3 }, checkpoint: ask, collect: phase }\n").unwrap();
     assert!(config.policy.verify.is_some() && config.policy.checkpoint.is_none() && config.policy.collect_phase);
-    assert_eq!(config.policy.decision.and_then(|rule| rule.at_most), Some(3));
+    assert_eq!(config.policy.decision.and_then(|rule| rule.max_consecutive), Some(3));
     for wrong in ["policy: { action: auto }", "policy: { verify: always }", "policy: { authentication: auto }"] {
         assert!(parse(wrong).is_err(), "{wrong}");
     }
 }
 
 #[test]
-fn the_address_of_a_database_is_read_and_not_shown() {
+fn the_database_url_is_parsed_and_never_shown() {
     let config = parse("database: postgresql://ann:s3cret@db.example/work\n").unwrap();
     assert_eq!(config.database.as_ref().map(DatabaseUrl::reveal), Some("postgresql://ann:s3cret@db.example/work"));
     assert!(!format!("{config:?}").contains("s3cret"));
@@ -78,7 +78,7 @@ fn the_address_of_a_database_is_read_and_not_shown() {
 }
 
 #[test]
-fn an_unknown_setting_is_an_error_with_its_place_and_a_suggestion() {
+fn an_unknown_setting_is_an_error_with_a_position_and_a_suggestion() {
     let error = parse("people:\n  require_terminl: false\n").unwrap_err();
     assert_eq!((error.line, error.column), (Some(2), Some(3)), "{error}");
     assert_eq!(error.to_string(), "config.yaml:2:3: `people` has no key `require_terminl`");
@@ -92,7 +92,7 @@ fn an_unknown_setting_is_an_error_with_its_place_and_a_suggestion() {
 }
 
 #[test]
-fn commits_have_a_message_and_hooks() {
+fn commit_settings_have_a_message_and_hooks() {
     let config = parse("commit: { message: 'feat: {{task.name}}', hooks: false }\n").unwrap();
     assert_eq!((config.commit.message.as_deref(), config.commit.hooks), (Some("feat: {{task.name}}"), Some(false)));
     let error = parse("commit: { message: ' ' }\n").unwrap_err();
@@ -100,7 +100,7 @@ fn commits_have_a_message_and_hooks() {
 }
 
 #[test]
-fn wrong_values_are_errors_with_their_place() {
+fn invalid_values_are_errors_with_a_position() {
     let number = "must be a whole number from";
     for (text, told, help) in [
         (
@@ -158,7 +158,7 @@ fn wrong_values_are_errors_with_their_place() {
 }
 
 #[test]
-fn hostile_texts_are_errors() {
+fn hostile_settings_files_are_errors() {
     let deep = format!("people: {}", "[".repeat(100_000));
     let wide = format!("people: {{{}}}", "require_terminal: true, ".repeat(20_000));
     let aliases = format!("people: &all\n  require_terminal: true\nscript: [{}]\n", "*all, ".repeat(50_000));
@@ -168,9 +168,9 @@ fn hostile_texts_are_errors() {
 }
 
 #[test]
-fn a_file_that_is_not_there_gives_the_defaults_and_one_that_cannot_be_read_is_told() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("config.yaml");
+fn a_missing_file_gives_the_defaults_and_an_unreadable_one_is_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("config.yaml");
     assert_eq!(Config::read(&path).unwrap(), Config::default());
     std::fs::write(&path, "people: { require_terminal: false }").unwrap();
     assert!(!Config::read(&path).unwrap().people.require_terminal);
@@ -178,7 +178,7 @@ fn a_file_that_is_not_there_gives_the_defaults_and_one_that_cannot_be_read_is_to
     assert_eq!(Config::read(&path).unwrap_err().message, "the settings cannot be read: it is not UTF-8 text");
     std::fs::write(&path, "#".repeat(1_000_001)).unwrap();
     assert!(Config::read(&path).unwrap_err().message.contains("larger than 1 MB"));
-    let error = Config::read(folder.path()).unwrap_err();
+    let error = Config::read(dir.path()).unwrap_err();
     assert_eq!((error.message.as_str(), error.line), ("the settings cannot be read: it is a folder", None));
     assert!(error.help.is_some());
 }

@@ -1,12 +1,12 @@
 //! Runs that are left to whichever process drives in the background: beginning them, handing them over, and letting them rest.
 
 use super::claim::{Claim, release};
-use super::submit::bring_up_or_leave;
-use super::{DriveError, Driver, Listener, append_first, carry_out, sent_from_outside};
-use crate::load::load_fresh;
+use super::submit::try_refresh_files;
+use super::{DriveError, Driver, Listener, append_first, carry_out, external_envelope};
+use crate::load::load_with_sizes;
+use crate::runtime::Runtime;
 use crate::spans;
 use crate::start::Prepared;
-use crate::world::World;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::{AnswerChange, Caller, Command, CommandKind};
 use lockgate_engine::run::{Fork, ForkAs, Run, create, fork};
@@ -14,32 +14,32 @@ use lockgate_store::StoreError;
 use tracing::{Instrument, debug, info};
 
 /// Begins a run without driving it: nothing of it starts before a process in the background takes it.
-pub async fn begin_detached(world: &World, caller: Caller, prepared: Prepared) -> Result<Run, DriveError> {
+pub async fn start_detached(runtime: &Runtime, caller: Caller, prepared: Prepared) -> Result<Run, DriveError> {
     let mut prepared = prepared;
     prepared.create.created.detached = true;
-    begin_resting(world, caller, prepared).await
+    start_parked(runtime, caller, prepared).await
 }
 
 /// Begins a run without driving it: nothing of it starts before somebody resumes it.
-pub async fn begin_resting(world: &World, caller: Caller, prepared: Prepared) -> Result<Run, DriveError> {
+pub async fn start_parked(runtime: &Runtime, caller: Caller, prepared: Prepared) -> Result<Run, DriveError> {
     let Prepared { create: beginning, workflow, values } = prepared;
-    let (mut run, entries) = create(&sent_from_outside(world, caller), &beginning, workflow)?;
-    append_first(world, &mut run, entries, values, None).await?;
+    let (mut run, entries) = create(&external_envelope(runtime, caller), &beginning, workflow)?;
+    append_first(runtime, &mut run, entries, values, None).await?;
     spans::run(&run.id).in_scope(|| info!(detached = run.detached, "created; nothing of it runs yet"));
-    bring_up_or_leave(world, &run).instrument(spans::run(&run.id)).await;
+    try_refresh_files(runtime, &run).instrument(spans::run(&run.id)).await;
     Ok(run)
 }
 
 /// Begins a run that goes on from a complete one with a changed answer, and leaves it there: whoever resumes it drives it.
 pub async fn fork_with(
-    world: &World,
+    runtime: &Runtime,
     parent: &Run,
     own: ForkAs,
     caller: Caller,
     change: &AnswerChange,
 ) -> Result<Run, DriveError> {
-    let Fork { mut run, entries, state } = fork(&sent_from_outside(world, caller), change, parent, own)?;
-    append_first(world, &mut run, entries, vec![state], None).await?;
+    let Fork { mut run, entries, state } = fork(&external_envelope(runtime, caller), change, parent, own)?;
+    append_first(runtime, &mut run, entries, vec![state], None).await?;
     spans::run(&run.id).in_scope(|| info!(parent_run = %parent.id, "forked"));
     Ok(run)
 }
@@ -47,14 +47,14 @@ pub async fn fork_with(
 /// Leaves a run that no one drives to whichever process drives in the background; what failed is to be tried again. What else the caller
 /// wants of the run is recorded before the claim is released: otherwise another process could continue the run first, and ask for it.
 pub async fn detach(
-    world: &World,
+    runtime: &Runtime,
     run: &RunId,
     caller: Caller,
-    wishes: impl FnOnce(&Run) -> Vec<CommandKind>,
+    commands: impl FnOnce(&Run) -> Vec<CommandKind>,
 ) -> Result<Run, DriveError> {
     let detached = async {
-        let (mut driver, take_over) = Driver::claim(world.clone(), run, None, true, Box::new(())).await?;
-        let recorded = record_all(&mut driver, caller, take_over, wishes).await;
+        let (mut driver, take_over) = Driver::claim(runtime.clone(), run, None, true, Box::new(())).await?;
+        let recorded = record_all(&mut driver, caller, take_over, commands).await;
         driver.release().await;
         recorded.map(|()| driver.run)
     };
@@ -65,12 +65,12 @@ async fn record_all(
     driver: &mut Driver,
     caller: Caller,
     take_over: CommandKind,
-    wishes: impl FnOnce(&Run) -> Vec<CommandKind>,
+    commands: impl FnOnce(&Run) -> Vec<CommandKind>,
 ) -> Result<(), DriveError> {
-    let command = |driver: &Driver, kind| Command { envelope: sent_from_outside(&driver.world, caller.clone()), kind };
+    let command = |driver: &Driver, kind| Command { envelope: external_envelope(&driver.runtime, caller.clone()), kind };
     let first = command(driver, take_over);
     record_only(driver, &first).await?;
-    for wish in wishes(&driver.run) {
+    for wish in commands(&driver.run) {
         let wish = command(driver, wish);
         record_only(driver, &wish).await?;
     }
@@ -100,21 +100,21 @@ impl Parked {
     }
 
     /// Reads the run again, to continue it. If no other process drove it meanwhile, the next commit claims it; otherwise this one takes it over.
-    pub async fn wake(&self, world: World, listener: Box<dyn Listener>) -> Result<Driver, DriveError> {
-        self.wake_in_span(world, listener).instrument(spans::run(&self.run)).await
+    pub async fn wake(&self, runtime: Runtime, listener: Box<dyn Listener>) -> Result<Driver, DriveError> {
+        self.wake_in_span(runtime, listener).instrument(spans::run(&self.run)).await
     }
 
-    async fn wake_in_span(&self, world: World, listener: Box<dyn Listener>) -> Result<Driver, DriveError> {
-        let seen = world.store.changes_of(&self.run);
-        let fresh = load_fresh(&*world.store, &self.run).await?;
+    async fn wake_in_span(&self, runtime: Runtime, listener: Box<dyn Listener>) -> Result<Driver, DriveError> {
+        let seen = runtime.store.changes_of(&self.run);
+        let fresh = load_with_sizes(&*runtime.store, &self.run).await?;
         // A driver that was interrupted recorded that nothing starts before the run is taken over.
-        if fresh.run.driver == *world.store.driver() && !fresh.run.stopping {
+        if fresh.run.driver == *runtime.store.driver() && !fresh.run.stopping {
             debug!("continued where it was; its next commit claims it");
-            let claim = Claim::free(&world.store, &self.run);
-            return Ok(Driver::new(world, fresh, seen, claim, true, listener));
+            let claim = Claim::free(&runtime.store, &self.run);
+            return Ok(Driver::new(runtime, fresh, seen, claim, true, listener));
         }
         let detached = fresh.run.detached;
-        let (mut driver, command) = Driver::claim(world, &self.run, Some(fresh), detached, listener).await?;
+        let (mut driver, command) = Driver::claim(runtime, &self.run, Some(fresh), detached, listener).await?;
         driver.take_over(Caller::driver(), command).await?;
         Ok(driver)
     }
@@ -130,9 +130,9 @@ pub struct ClaimedRun {
 
 impl ClaimedRun {
     /// Claims the next run in the background that could continue, that no live process drives, and that is fit for it.
-    pub async fn next(world: &World, is_fit: &(dyn Fn(&RunId) -> bool + Sync)) -> Result<Option<Self>, StoreError> {
-        let term = world.store.lease().term();
-        let claimed = world.store.claim_next(is_fit).await?;
+    pub async fn next(runtime: &Runtime, is_fit: &(dyn Fn(&RunId) -> bool + Sync)) -> Result<Option<Self>, StoreError> {
+        let term = runtime.store.lease().term();
+        let claimed = runtime.store.claim_next(is_fit).await?;
         Ok(claimed.map(|(run, epoch)| Self { run, epoch, term }))
     }
 
@@ -143,11 +143,11 @@ impl ClaimedRun {
 
     /// Reads the run, to drive it. One that is `parked` in this process continues where it was, unless another process drove it meanwhile; any other is
     /// taken over.
-    pub async fn resume(&self, world: World, parked: bool, listener: Box<dyn Listener>) -> Result<Driver, DriveError> {
+    pub async fn resume(&self, runtime: Runtime, parked: bool, listener: Box<dyn Listener>) -> Result<Driver, DriveError> {
         let resumed = async {
-            let claim = Claim::held(&world.store, &self.run, self.epoch, self.term);
-            let (mut driver, body) = Driver::take(world, &self.run, None, true, claim, listener).await?;
-            match parked && driver.run.driver == *driver.world.store.driver() && !driver.run.stopping {
+            let claim = Claim::held(&runtime.store, &self.run, self.epoch, self.term);
+            let (mut driver, body) = Driver::take(runtime, &self.run, None, true, claim, listener).await?;
+            match parked && driver.run.driver == *driver.runtime.store.driver() && !driver.run.stopping {
                 true => driver.recorded = true,
                 false => driver.take_over(Caller::driver(), body).await?,
             }
@@ -157,8 +157,8 @@ impl ClaimedRun {
     }
 
     /// Gives the claim up, whatever became of driving the run: nothing of it may run any more.
-    pub async fn release(&self, world: &World) {
-        release(&*world.store, &self.run, self.epoch).await;
+    pub async fn release(&self, runtime: &Runtime) {
+        release(&*runtime.store, &self.run, self.epoch).await;
     }
 }
 
@@ -167,7 +167,7 @@ impl Driver {
     pub(super) async fn take_over(&mut self, caller: Caller, command: CommandKind) -> Result<(), DriveError> {
         let taken = self.submit(caller, command).await;
         if taken.is_err() {
-            self.end_in_time().await;
+            self.stop_before_lease_ends().await;
             self.release().await;
         }
         taken

@@ -17,7 +17,7 @@ use tracing::{debug, warn};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long a claim may take to be released. One that cannot be ends with the process, or with its lease.
-const RELEASING: Duration = Duration::from_secs(2);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A claim that was made.
 #[derive(Clone, Copy, Debug)]
@@ -119,7 +119,7 @@ impl Claim {
 
 /// Gives a claim up, if the store can be reached.
 pub(super) async fn release(store: &dyn Store, run: &RunId, epoch: u64) {
-    let released = timeout(RELEASING, store.release(run, epoch)).await;
+    let released = timeout(RELEASE_TIMEOUT, store.release(run, epoch)).await;
     // The claim ends with the process at the latest, so failing to release it is not an error of the caller.
     spans::run(run).in_scope(|| match released {
         Ok(Ok(())) => debug!(epoch, "released"),

@@ -3,7 +3,7 @@
 use super::submit::carry_out;
 use super::{DriveError, Driver, Waiting, own_command};
 use crate::projection::Projector;
-use crate::world::{Stop, World};
+use crate::runtime::{Runtime, Stop};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, RunId};
 use lockgate_engine::run::command::CommandKind;
@@ -14,10 +14,10 @@ use tracing::{debug, warn};
 
 /// The folded state is written anew when the commits since then have grown to this share of it: what a resume reads stays little more than
 /// the state itself, and what is written for it a few times the history.
-const FOLD_SHARE: usize = 4;
+const STATE_GROWTH_FACTOR: usize = 4;
 
 /// Fewer bytes of commits than this are not worth it.
-const FOLD_AT_LEAST: usize = 16 * 1024;
+const MIN_STATE_INTERVAL: usize = 16 * 1024;
 
 impl Driver {
     /// Decides commands, makes what follows durable in one commit, then begins what should be under way.
@@ -35,7 +35,7 @@ impl Driver {
                 }
                 refusal = refused.or(refusal);
             }
-            read_ahead(&self.world, &mut self.run, &mut entries, &mut values).await;
+            read_ahead(&self.runtime, &mut self.run, &mut entries, &mut values).await;
             if !entries.is_empty() && !self.append(entries, values).await? {
                 continue;
             }
@@ -44,12 +44,12 @@ impl Driver {
                 // There was no commit to claim the run with, and nothing may start without a claim.
                 self.claim_now().await?;
                 if self.catch_up().await? {
-                    let look = own_command(&self.world, CommandKind::Look);
+                    let look = own_command(&self.runtime, CommandKind::Advance);
                     (waiting, earlier) = (vec![Waiting { command: look, values: Vec::new() }], refusal);
                     continue;
                 }
             }
-            self.begin_pending();
+            self.start_pending();
             self.publish_open_holds();
             return refusal.map_or(Ok(()), |refused| Err(refused.into()));
         }
@@ -60,21 +60,22 @@ impl Driver {
         let expected = self.run.version;
         let (heard, commit, index) = self.run.seal(entries);
         let hash = commit.hash;
-        self.since_fold += commit.payload.len();
-        let fold = (self.since_fold > FOLD_AT_LEAST.max(self.fold_size / FOLD_SHARE)).then(|| self.run.to_bytes());
-        let folded = fold.as_ref().map(Vec::len);
+        self.bytes_since_state += commit.payload.len();
+        let materialized =
+            (self.bytes_since_state > MIN_STATE_INTERVAL.max(self.state_size / STATE_GROWTH_FACTOR)).then(|| self.run.to_bytes());
+        let state_bytes = materialized.as_ref().map(Vec::len);
         let run = self.run.id.clone();
         let epoch = self.claim.epoch();
-        let claim = epoch.is_none().then(|| self.world.store.driver().clone());
+        let claim = epoch.is_none().then(|| self.runtime.store.driver().clone());
         let claims = claim.is_some();
-        let term = self.world.store.lease().term();
-        let append = Append { run: run.clone(), expected, epoch, claim, commit, values, index, fold };
-        match self.world.store.append(append).await {
+        let term = self.runtime.store.lease().term();
+        let append = Append { run: run.clone(), expected, epoch, claim, commit, values, index, materialized };
+        match self.runtime.store.append(append).await {
             Ok(claimed) => claimed.into_iter().for_each(|epoch| self.claim.take(epoch, term)),
             Err(AppendError::DrivenBy(by)) => return Err(DriveError::DrivenBy { run, by }),
             Err(AppendError::Fenced) => return Err(DriveError::TakenOver(run)),
             Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => {
-                let taken = was_taken(&*self.world.store, &run, expected, hash).await?;
+                let taken = was_taken(&*self.runtime.store, &run, expected, hash).await?;
                 warn!(%error, expected, ?taken, "the outcome of a commit was unknown and has been read back");
                 if claims && taken == Some(true) {
                     // The claim was made with it, and its epoch is not known.
@@ -95,20 +96,20 @@ impl Driver {
             }
         }
         debug!(version = self.run.version, events = heard.entries.len(), "committed");
-        self.recorded |= self.run.driver == *self.world.store.driver();
-        if let Some(size) = folded {
-            self.fold_size = size;
-            self.since_fold = 0;
+        self.recorded |= self.run.driver == *self.runtime.store.driver();
+        if let Some(size) = state_bytes {
+            self.state_size = size;
+            self.bytes_since_state = 0;
         }
         self.listener.committed(&self.run, &heard.entries);
-        Projector::offer(&mut self.projector, &self.world, &self.run);
+        Projector::offer(&mut self.projector, &self.runtime, &self.run);
         Ok(true)
     }
 }
 
 /// Appends the first commit of a run; gives the events in it, and the epoch of the claim where it is known.
 pub(super) async fn append_first(
-    world: &World,
+    runtime: &Runtime,
     run: &mut Run,
     entries: Vec<Entry>,
     values: Vec<(Digest, Vec<u8>)>,
@@ -116,14 +117,15 @@ pub(super) async fn append_first(
 ) -> Result<(Vec<Entry>, Option<u64>), DriveError> {
     let (heard, commit, index) = run.seal(entries);
     let hash = commit.hash;
-    let append = Append { run: run.id.clone(), expected: 0, epoch: None, claim, commit, values, index, fold: None };
-    match world.store.append(append).await {
+    let append = Append { run: run.id.clone(), expected: 0, epoch: None, claim, commit, values, index, materialized: None };
+    match runtime.store.append(append).await {
         Ok(epoch) => Ok((heard.entries, epoch)),
-        Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => match was_taken(&*world.store, &run.id, 0, hash).await?
-        {
-            Some(true) => Ok((heard.entries, None)),
-            Some(false) | None => Err(error.into()),
-        },
+        Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => {
+            match was_taken(&*runtime.store, &run.id, 0, hash).await? {
+                Some(true) => Ok((heard.entries, None)),
+                Some(false) | None => Err(error.into()),
+            }
+        }
         Err(AppendError::Store(error)) => Err(error.into()),
         Err(AppendError::Conflict | AppendError::Fenced | AppendError::DrivenBy(_)) => {
             Err(StoreError::Io(format!("run {} exists already", run.id)).into())
@@ -139,11 +141,11 @@ pub(super) async fn was_taken(store: &dyn Store, run: &RunId, expected: u64, has
 
 /// Performs what only reads before the commit, so that its result rides along: a hold opens in the commit of the work that led to it,
 /// and an answer takes effect in its own.
-pub(super) async fn read_ahead(world: &World, run: &mut Run, entries: &mut Vec<Entry>, values: &mut Vec<(Digest, Vec<u8>)>) {
+pub(super) async fn read_ahead(runtime: &Runtime, run: &mut Run, entries: &mut Vec<Entry>, values: &mut Vec<(Digest, Vec<u8>)>) {
     loop {
         let Some(effect) = run.pending_read() else { return };
-        let performed = world.perform.begin(run, &effect, Stop::new()).await;
-        let command = own_command(world, performed.command);
+        let performed = runtime.perform.start(run, &effect, Stop::new()).await;
+        let command = own_command(runtime, performed.command);
         match handle(run, &command) {
             Ok(decided) if !decided.is_empty() => {
                 entries.extend(decided);

@@ -1,7 +1,7 @@
 //! What can go wrong while a run is driven.
 
 use crate::load::LoadError;
-use crate::world::OrphanError;
+use crate::runtime::OrphanError;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Refusal;
 use lockgate_store::{DriverInfo, StoreError};

@@ -1,11 +1,11 @@
 //! Commands on a run that somebody else drives, or nobody: answers, cancellations, records of refusals.
 
-use super::{DriveError, sent_from_outside, was_taken};
+use super::{DriveError, external_envelope, was_taken};
 use crate::load::load;
-use crate::projection::bring_up;
+use crate::projection::refresh_files;
+use crate::runtime::{Clock, Runtime, SystemClock};
 use crate::spans;
 use crate::start::Frozen;
-use crate::world::{Clock, SystemClock, World};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{RunId, TimerId};
 use lockgate_engine::run::command::{Caller, Command, CommandKind, Envelope};
@@ -15,22 +15,22 @@ use lockgate_store::{Append, AppendError, Store, StoreError};
 use tracing::{Instrument, debug, info, warn};
 
 /// Carries out a command on a run that this process does not drive: an answer, a cancellation.
-pub async fn submit(world: &World, run: &RunId, caller: Caller, kind: CommandKind) -> Result<Run, DriveError> {
-    let command = Command { envelope: sent_from_outside(world, caller), kind };
-    Ok(submit_with(world, run, &command, &[]).await?.run)
+pub async fn submit(runtime: &Runtime, run: &RunId, caller: Caller, kind: CommandKind) -> Result<Run, DriveError> {
+    let command = Command { envelope: external_envelope(runtime, caller), kind };
+    Ok(submit_with(runtime, run, &command, &[]).await?.run)
 }
 
 /// The same for a moment that has come; gives nothing where that changed nothing, because somebody was first.
-pub(super) async fn submit_moment(world: &World, run: &RunId, timer: TimerId) -> Result<Option<Run>, DriveError> {
-    let command = Command { envelope: sent_from_outside(world, Caller::driver()), kind: CommandKind::TimerDue { timer } };
-    let submitted = submit_with(world, run, &command, &[]).await?;
+pub(super) async fn submit_timer(runtime: &Runtime, run: &RunId, timer: TimerId) -> Result<Option<Run>, DriveError> {
+    let command = Command { envelope: external_envelope(runtime, Caller::driver()), kind: CommandKind::TimerDue { timer } };
+    let submitted = submit_with(runtime, run, &command, &[]).await?;
     Ok(submitted.recorded.then_some(submitted.run))
 }
 
 /// Lets a run that this process does not drive go on with a changed definition that somebody accepts.
-pub async fn accept(world: &World, run: &RunId, caller: Caller, frozen: &Frozen) -> Result<Run, DriveError> {
-    let command = Command { envelope: sent_from_outside(world, caller), kind: accepting(frozen) };
-    Ok(submit_with(world, run, &command, frozen.values()).await?.run)
+pub async fn accept(runtime: &Runtime, run: &RunId, caller: Caller, frozen: &Frozen) -> Result<Run, DriveError> {
+    let command = Command { envelope: external_envelope(runtime, caller), kind: accepting(frozen) };
+    Ok(submit_with(runtime, run, &command, frozen.values()).await?.run)
 }
 
 /// The command that accepts a changed definition.
@@ -68,15 +68,15 @@ pub(crate) async fn record(store: &dyn Store, run: &RunId, kind: CommandKind) ->
 }
 
 async fn submit_with(
-    world: &World,
+    runtime: &Runtime,
     run: &RunId,
     command: &Command,
     values: &[(Digest, Vec<u8>)],
 ) -> Result<Submitted, DriveError> {
     let submitted = async {
-        let (submitted, refusal) = commit(&*world.store, run, command, values).await?;
+        let (submitted, refusal) = commit(&*runtime.store, run, command, values).await?;
         if submitted.recorded {
-            bring_up_or_leave(world, &submitted.run).await;
+            try_refresh_files(runtime, &submitted.run).await;
         }
         match refusal {
             Some(refusal) => {
@@ -91,8 +91,8 @@ async fn submit_with(
 
 /// Writes the files for people, as far as that is possible now: the next process that drives the run or looks at it writes the rest, and reports
 /// why it cannot.
-pub(super) async fn bring_up_or_leave(world: &World, run: &Run) {
-    if let Err(error) = bring_up(world, run).await {
+pub(super) async fn try_refresh_files(runtime: &Runtime, run: &Run) {
+    if let Err(error) = refresh_files(runtime, run).await {
         warn!(%error, "the files for people are not up to date");
     }
 }
@@ -112,8 +112,16 @@ async fn commit(
             return Ok((Submitted { run: state, recorded: false }, refusal));
         }
         let (_, commit, index) = state.seal(entries);
-        let append =
-            Append { run: run.clone(), expected, epoch: None, claim: None, commit, values: values.to_vec(), index, fold: None };
+        let append = Append {
+            run: run.clone(),
+            expected,
+            epoch: None,
+            claim: None,
+            commit,
+            values: values.to_vec(),
+            index,
+            materialized: None,
+        };
         let hash = append.commit.hash;
         match store.append(append).await {
             Ok(_) => {

@@ -27,7 +27,7 @@ pub(crate) fn write_in(folder: &Dir, name: &Path, bytes: &[u8]) -> io::Result<()
         }
         return Err(error);
     }
-    sync_folder(folder)
+    sync_dir(folder)
 }
 
 fn write_temporary(folder: &Dir, temporary: &str, name: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -42,7 +42,7 @@ fn write_temporary(folder: &Dir, temporary: &str, name: &Path, bytes: &[u8]) -> 
 }
 
 /// Makes the names in a folder durable.
-pub(super) fn sync_folder(folder: &Dir) -> io::Result<()> {
+pub(super) fn sync_dir(folder: &Dir) -> io::Result<()> {
     // The handle itself can only be used to go on from; a readable one is needed here.
     folder.open(".")?.sync_all()
 }

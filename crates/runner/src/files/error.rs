@@ -1,7 +1,7 @@
 //! Why a path may not be used, or what is there cannot be.
 
 use super::listing::named;
-use super::size::size_text;
+use super::size::format_size;
 use std::io;
 use std::path::PathBuf;
 
@@ -132,7 +132,7 @@ pub enum FileError {
     #[error("it is the output directory itself, not a file")]
     OutputDirItself,
     /// It has more bytes than may be read.
-    #[error("it is larger than {}", size_text(*.most))]
+    #[error("it is larger than {}", format_size(*.most))]
     TooLarge {
         /// How many that are.
         most: u64,
@@ -155,7 +155,7 @@ pub enum FileError {
         most: usize,
     },
     /// The files below a directory are too large together.
-    #[error("it is a folder with more than {} in it", size_text(*.most))]
+    #[error("it is a folder with more than {} in it", format_size(*.most))]
     TooManyBytes {
         /// How large they may be.
         most: u64,
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_system_refuses_is_told_apart() {
+    fn io_errors_are_classified() {
         let of = |number: rustix::io::Errno| Reason::from(&io::Error::from(number));
         assert_eq!(of(rustix::io::Errno::ACCESS), Reason::PermissionDenied);
         assert_eq!(of(rustix::io::Errno::LOOP), Reason::LinkLoop);

@@ -1,11 +1,11 @@
 //! The lines of a file, as items of a list.
 
 use super::error::FileError;
-use super::look::{Look, look, read};
-use super::places::{Places, Side};
+use super::lookup::{Lookup, lookup, read};
+use super::run_dirs::{RunDirs, Side};
 
 /// Larger files are no lists that somebody works through.
-const MOST_BYTES: u64 = 16 * 1024 * 1024;
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Why there are no lines.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,17 +25,17 @@ pub enum LinesError {
 }
 
 /// The lines of a file in the output directory, else under the root; empty ones are left out.
-pub fn look_at_lines(places: &Places, path: &str) -> Result<Vec<String>, LinesError> {
-    let opened = places.open();
+pub fn read_lines(run_dirs: &RunDirs, path: &str) -> Result<Vec<String>, LinesError> {
+    let opened = run_dirs.open();
     let mut meant = opened.shown(path).map_err(FileError::from)?;
     meant.sort_by_key(|(side, _)| *side == Side::Root);
     for (side, parts) in meant {
-        match look(opened.folder(side), &parts) {
-            Look::Absent => {}
-            Look::Unreadable(why) => return Err(why.into()),
-            Look::Directory(_, _) => return Err(FileError::NotAFile("a folder").into()),
-            Look::File(mut file, _) => {
-                let contents = read(&mut file, MOST_BYTES, MOST_BYTES).map_err(|error| FileError::from(&error))?;
+        match lookup(opened.folder(side), &parts) {
+            Lookup::Absent => {}
+            Lookup::Unreadable(why) => return Err(why.into()),
+            Lookup::Directory(_, _) => return Err(FileError::NotAFile("a folder").into()),
+            Lookup::File(mut file, _) => {
+                let contents = read(&mut file, MAX_BYTES, MAX_BYTES).map_err(|error| FileError::from(&error))?;
                 let bytes = contents.and_then(|contents| contents.kept);
                 let bytes = bytes.ok_or(LinesError::TooLarge)?;
                 let text = String::from_utf8(bytes).map_err(|_| LinesError::NotText)?;

@@ -12,9 +12,9 @@
 //! escaped, so that no name can pass for another line.
 
 use super::error::{FileError, Reason};
-use super::look::{open_file, read, special};
-use super::repository;
-use super::size::size_text;
+use super::lookup::{open_file, read, special};
+use super::nested_repository;
+use super::size::format_size;
 use cap_std::fs::{Dir, FileType, PermissionsExt};
 use lockgate_engine::digest::Digest;
 use rustix::fs::OFlags;
@@ -32,14 +32,14 @@ const STATE: &str = ".lockgate";
 const GIT: &str = ".git";
 
 /// Something below a folder.
-pub(super) struct Below {
+pub(super) struct ListedEntry {
     pub(super) path: PathBuf,
     pub(super) kind: FileType,
     mode: u32,
 }
 
 /// Everything below a folder, sorted, following no links; or why that is too much.
-pub(super) fn walk(base: &Dir, most: usize, enter: &dyn Fn(&Path) -> bool) -> Result<Vec<Below>, FileError> {
+pub(super) fn walk(base: &Dir, most: usize, enter: &dyn Fn(&Path) -> bool) -> Result<Vec<ListedEntry>, FileError> {
     let mut found = Vec::new();
     let mut waiting = vec![PathBuf::new()];
     while let Some(folder) = waiting.pop() {
@@ -64,7 +64,7 @@ pub(super) fn walk(base: &Dir, most: usize, enter: &dyn Fn(&Path) -> bool) -> Re
             if kind.is_dir() && enter(&path) {
                 waiting.push(path.clone());
             }
-            found.push(Below { path, kind, mode });
+            found.push(ListedEntry { path, kind, mode });
         }
     }
     found.sort_by(|one, other| one.path.as_os_str().as_bytes().cmp(other.path.as_os_str().as_bytes()));
@@ -79,7 +79,7 @@ pub(super) struct Listing {
 
 /// How much of a folder is listed.
 #[derive(Clone, Copy)]
-pub(super) struct Most {
+pub(super) struct ListingLimits {
     pub(super) things: usize,
     pub(super) bytes: u64,
 }
@@ -89,7 +89,7 @@ pub(super) type Linked<'a> = &'a dyn Fn(&Path, &str) -> Option<Dir>;
 
 /// Lists a folder; or says why it cannot be listed whole. Of the working folder of a run (`is_own`), what git keeps at its top is left
 /// out: it changes with every commit of a task.
-pub(super) fn list(base: &Dir, most: Most, is_own: bool, linked: Linked<'_>) -> Result<Listing, FileError> {
+pub(super) fn list(base: &Dir, most: ListingLimits, is_own: bool, linked: Linked<'_>) -> Result<Listing, FileError> {
     let is_left_out = |path: &Path| path.file_name().is_some_and(|name| name == STATE) || (is_own && path == Path::new(GIT));
     let is_git = |path: &Path| path.file_name().is_some_and(|name| name == GIT) && !is_left_out(path);
     let entered = |path: &Path| !is_left_out(path) && !is_git(path);
@@ -97,7 +97,7 @@ pub(super) fn list(base: &Dir, most: Most, is_own: bool, linked: Linked<'_>) -> 
     let mut left = most.bytes;
     for below in walk(base, most.things, &entered)? {
         let path = &below.path;
-        let git = if is_git(path) { repository::digest(base, &below, most, linked)? } else { None };
+        let git = if is_git(path) { nested_repository::digest(base, &below, most, linked)? } else { None };
         let what = match git {
             Some(digest) => Some(format!("repository {digest}")),
             None if below.kind.is_dir() && is_left_out(path) => Some("left-out".to_owned()),
@@ -111,8 +111,8 @@ pub(super) fn list(base: &Dir, most: Most, is_own: bool, linked: Linked<'_>) -> 
 }
 
 /// What a listing says of one thing; nothing where it went away meanwhile.
-pub(super) fn line(base: &Dir, below: &Below, most: u64, left: &mut u64) -> Result<Option<String>, FileError> {
-    let Below { path, kind, mode } = below;
+pub(super) fn line(base: &Dir, below: &ListedEntry, most: u64, left: &mut u64) -> Result<Option<String>, FileError> {
+    let ListedEntry { path, kind, mode } = below;
     if kind.is_dir() {
         return Ok(Some(format!("folder {mode:04o}")));
     }
@@ -216,7 +216,7 @@ impl<'a> Line<'a> {
     /// It in a few words.
     pub(super) fn words(&self) -> String {
         match self {
-            Self::File { bytes, .. } => size_text(*bytes),
+            Self::File { bytes, .. } => format_size(*bytes),
             Self::Folder { .. } => "a folder".to_owned(),
             Self::Link { target } => format!("a link to {}", target.replace("\\x20", " ")),
             Self::Repository { .. } => "a git repository".to_owned(),
@@ -231,8 +231,8 @@ impl<'a> Line<'a> {
             (Self::File { mode: was, bytes: old, digest: before }, Self::File { mode: is, bytes: new, digest: after }) => {
                 let content = match (before == after, old == new) {
                     (true, _) => None,
-                    (false, true) => Some(format!("{}, other content", size_text(*new))),
-                    (false, false) => Some(format!("{}, was {}", size_text(*new), size_text(*old))),
+                    (false, true) => Some(format!("{}, other content", format_size(*new))),
+                    (false, false) => Some(format!("{}, was {}", format_size(*new), format_size(*old))),
                 };
                 let mode = (was != is).then(|| mode_change(was, is));
                 content.into_iter().chain(mode).collect::<Vec<_>>().join(", ")
@@ -265,7 +265,7 @@ mod tests {
     use std::ffi::OsStr;
 
     #[test]
-    fn no_two_names_are_written_alike_and_none_breaks_the_line() {
+    fn escaped_names_are_unique_and_stay_on_one_line() {
         let names: [&[u8]; 6] = [b"a\nb", b"a\\nb", b"a\\u{a}b", b"\xffa", b"\\xffa", b"a b"];
         let written: std::collections::BTreeSet<String> =
             names.iter().map(|name| escaped(Path::new(OsStr::from_bytes(name)))).collect();
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listing_is_read_back_with_spaces_in_its_paths() {
+    fn a_listing_with_spaces_in_its_paths_round_trips() {
         let digest = Digest::of(b"").to_string();
         let text = format!("{HEADER}\nfile 0644 12 {digest} a b/c d\nfolder 0755 a b\nlink x\\x20y z z\na-named-pipe p q\n");
         let lines = parse(&text);

@@ -1,13 +1,13 @@
 //! Digests what a decision is about, and keeps its bytes, so that an approval is bound to what was seen.
 
 use super::error::{FileError, PathError, Reason};
-use super::listing::{Listing, Most, list};
-use super::look::{Look, links, look, read};
-use super::places::{Opened, Places, Side};
-use super::size::size_text;
+use super::listing::{Listing, ListingLimits, list};
+use super::lookup::{Lookup, links, lookup, read};
+use super::run_dirs::{Opened, RunDirs, Side};
+use super::size::format_size;
 use cap_std::fs::Dir;
 use lockgate_engine::digest::Digest;
-use lockgate_engine::hold::{Seen, ShownFile};
+use lockgate_engine::hold::{PresentedFile, Seen};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -16,20 +16,20 @@ pub type ContainsSecret<'a> = &'a dyn Fn(&[u8]) -> bool;
 
 /// How much is looked at. What lies beyond is [`Seen::Unreadable`], with the reason: an approval is not bound to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Caps {
+pub struct ObserveLimits {
     /// The largest file whose bytes are kept; of a larger one only the digest is.
     pub kept_bytes: u64,
     /// The largest file that is digested.
     pub file_bytes: u64,
     /// How many files and folders may be below a folder.
-    pub folder_things: usize,
+    pub dir_entries: usize,
     /// How many bytes the files below a folder may have together.
-    pub folder_bytes: u64,
+    pub dir_bytes: u64,
 }
 
-impl Default for Caps {
+impl Default for ObserveLimits {
     fn default() -> Self {
-        Self { kept_bytes: 1_000_000, file_bytes: 4_000_000_000, folder_things: 2_000, folder_bytes: 64_000_000 }
+        Self { kept_bytes: 1_000_000, file_bytes: 4_000_000_000, dir_entries: 2_000, dir_bytes: 64_000_000 }
     }
 }
 
@@ -38,19 +38,19 @@ impl Default for Caps {
 pub struct Observed {
     /// In the order of the paths; a path that is there both in the output directory and under the root gives two files,
     /// and the same file twice is there once.
-    pub files: Vec<ShownFile>,
+    pub files: Vec<PresentedFile>,
     /// The bytes to keep, by digest: of each file, and of each folder its listing.
     pub values: Vec<(Digest, Vec<u8>)>,
 }
 
 /// Looks at the files that paths in `show_files` mean: in the output directory, under the root, or in both places. Found
 /// ones are named by where they lie; of absent ones the path stays as it was written.
-pub fn observe(places: &Places, paths: &[String], caps: &Caps, contains_secret: ContainsSecret<'_>) -> Observed {
+pub fn observe(run_dirs: &RunDirs, paths: &[String], caps: &ObserveLimits, contains_secret: ContainsSecret<'_>) -> Observed {
     if paths.is_empty() {
         return Observed::default();
     }
-    let opened = places.open();
-    let mut looking = Looking::new(&opened, caps, contains_secret);
+    let opened = run_dirs.open();
+    let mut looking = Observer::new(&opened, caps, contains_secret);
     for path in paths {
         let candidates = opened.shown(path);
         looking.at(path, candidates);
@@ -60,9 +60,14 @@ pub fn observe(places: &Places, paths: &[String], caps: &Caps, contains_secret: 
 
 /// Looks again at files that were shown: exactly where each was found; where nothing was, wherever something may have
 /// appeared.
-pub fn observe_again(places: &Places, before: &[ShownFile], caps: &Caps, contains_secret: ContainsSecret<'_>) -> Observed {
-    let opened = places.open();
-    let mut looking = Looking::new(&opened, caps, contains_secret);
+pub fn reobserve(
+    run_dirs: &RunDirs,
+    before: &[PresentedFile],
+    caps: &ObserveLimits,
+    contains_secret: ContainsSecret<'_>,
+) -> Observed {
+    let opened = run_dirs.open();
+    let mut looking = Observer::new(&opened, caps, contains_secret);
     let listed: BTreeSet<&str> = before.iter().map(|file| file.path.as_str()).collect();
     for file in before {
         let candidates = match file.seen {
@@ -81,17 +86,17 @@ pub fn observe_again(places: &Places, before: &[ShownFile], caps: &Caps, contain
     looking.observed
 }
 
-struct Looking<'a> {
+struct Observer<'a> {
     opened: &'a Opened<'a>,
-    caps: &'a Caps,
+    caps: &'a ObserveLimits,
     contains_secret: ContainsSecret<'a>,
     named: BTreeSet<String>,
     kept: BTreeSet<Digest>,
     observed: Observed,
 }
 
-impl<'a> Looking<'a> {
-    fn new(opened: &'a Opened<'a>, caps: &'a Caps, contains_secret: ContainsSecret<'a>) -> Self {
+impl<'a> Observer<'a> {
+    fn new(opened: &'a Opened<'a>, caps: &'a ObserveLimits, contains_secret: ContainsSecret<'a>) -> Self {
         Self { opened, caps, contains_secret, named: BTreeSet::new(), kept: BTreeSet::new(), observed: Observed::default() }
     }
 
@@ -99,7 +104,7 @@ impl<'a> Looking<'a> {
     fn at(&mut self, path: &str, candidates: Result<Vec<(Side, Vec<String>)>, PathError>) {
         let candidates = match candidates {
             Ok(candidates) => candidates,
-            Err(why) => return self.add(ShownFile::new(path, Seen::Unreadable(why.to_string()))),
+            Err(why) => return self.add(PresentedFile::new(path, Seen::Unreadable(why.to_string()))),
         };
         let mut found = false;
         for (side, parts) in &candidates {
@@ -110,10 +115,10 @@ impl<'a> Looking<'a> {
                 found = true;
                 continue;
             }
-            let (seen, not_kept) = match look(folder, parts) {
-                Look::Absent => continue,
-                Look::Unreadable(why) => (Seen::Unreadable(why.to_string()), None),
-                Look::File(mut file, mode) => match read(&mut file, self.caps.kept_bytes, self.caps.file_bytes) {
+            let (seen, not_kept) = match lookup(folder, parts) {
+                Lookup::Absent => continue,
+                Lookup::Unreadable(why) => (Seen::Unreadable(why.to_string()), None),
+                Lookup::File(mut file, mode) => match read(&mut file, self.caps.kept_bytes, self.caps.file_bytes) {
                     Ok(Some(contents)) => {
                         let not_kept = self.keep(contents.digest, contents.kept);
                         (Seen::File { digest: contents.digest, bytes: contents.bytes, mode }, not_kept)
@@ -121,7 +126,7 @@ impl<'a> Looking<'a> {
                     Ok(None) => (Seen::Unreadable(FileError::TooLarge { most: self.caps.file_bytes }.to_string()), None),
                     Err(error) => (Seen::Unreadable(Reason::from(&error).to_string()), None),
                 },
-                Look::Directory(dir, mode) => match self.list(&dir, &shown) {
+                Lookup::Directory(dir, mode) => match self.list(&dir, &shown) {
                     Ok(listing) => {
                         let digest = Digest::of(listing.text.as_bytes());
                         let not_kept = self.keep(digest, Some(listing.text.into_bytes()));
@@ -131,7 +136,7 @@ impl<'a> Looking<'a> {
                 },
             };
             found = true;
-            self.add(ShownFile { path: shown, seen, not_kept, links: links(folder, parts) });
+            self.add(PresentedFile { path: shown, seen, not_kept, links: links(folder, parts) });
         }
         if found {
             return;
@@ -141,22 +146,22 @@ impl<'a> Looking<'a> {
             [(side, parts)] => self.opened.folder(*side).shown(parts),
             _ => path.to_owned(),
         };
-        self.add(ShownFile::new(&absent, Seen::Absent));
+        self.add(PresentedFile::new(&absent, Seen::Absent));
     }
 
-    fn add(&mut self, file: ShownFile) {
+    fn add(&mut self, file: PresentedFile) {
         if self.named.insert(file.path.clone()) {
             self.observed.files.push(file);
         }
     }
 
     fn list(&self, dir: &Dir, shown: &str) -> Result<Listing, FileError> {
-        let most = Most { things: self.caps.folder_things, bytes: self.caps.folder_bytes };
+        let most = ListingLimits { things: self.caps.dir_entries, bytes: self.caps.dir_bytes };
         // A task commits in the worktree of its run as it does in the root.
         let is_own = shown == "." || Path::new(shown).starts_with(".lockgate/worktrees");
         let linked = |git: &Path, target: &str| {
             let beside = Path::new(shown).join(git.parent().unwrap_or(Path::new("")));
-            if is_own && git.parent() == Some(Path::new("")) { None } else { self.opened.folder_under_root(&beside.join(target)) }
+            if is_own && git.parent() == Some(Path::new("")) { None } else { self.opened.dir_under_root(&beside.join(target)) }
         };
         list(dir, most, is_own, &linked)
     }
@@ -164,7 +169,7 @@ impl<'a> Looking<'a> {
     /// Keeps bytes, or says why not.
     fn keep(&mut self, digest: Digest, bytes: Option<Vec<u8>>) -> Option<String> {
         let Some(bytes) = bytes else {
-            return Some(format!("larger than {}", size_text(self.caps.kept_bytes)));
+            return Some(format!("larger than {}", format_size(self.caps.kept_bytes)));
         };
         if (self.contains_secret)(&bytes) {
             return Some("contains a secret".to_owned());

@@ -1,11 +1,11 @@
 //! What a task leaves behind, and reading and writing inside the output directory.
 
-use super::atomic::{sync_folder, write_in};
+use super::atomic::{sync_dir, write_in};
 use super::error::{FileError, Reason, Refused};
 use super::listing::walk;
-use super::look::{Look, look, open_file, read};
+use super::lookup::{Lookup, lookup, open_file, read};
 use super::observe::ContainsSecret;
-use super::places::{Opened, Places, Side, joined};
+use super::run_dirs::{Opened, RunDirs, Side, joined};
 use cap_std::fs::{Dir, File};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::run::event::OutputFile;
@@ -15,7 +15,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// How many files and folders may be below a folder that is declared as an output: each file is named in the history.
-const MOST_THINGS: usize = 2_000;
+const MAX_ENTRIES: usize = 2_000;
 
 /// What a task left behind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,21 +59,21 @@ impl std::error::Error for MissingOutputs {}
 /// Makes the declared outputs durable and digests them. Bytes are kept while they fit into `keep_limit` together, and never
 /// those that contain a secret. A folder means all regular files below it.
 pub fn collect_outputs(
-    places: &Places,
+    run_dirs: &RunDirs,
     declared: &[String],
     keep_limit: u64,
     contains_secret: ContainsSecret<'_>,
 ) -> Result<Outputs, MissingOutputs> {
-    let opened = places.open();
+    let opened = run_dirs.open();
     let folder = opened.folder(Side::Output);
     let mut collecting = Collecting::new(keep_limit, contains_secret);
     let mut missing = Vec::new();
     for path in declared {
-        let collected = opened.output(path).map_err(FileError::from).and_then(|parts| match look(folder, &parts) {
-            Look::Absent => Err(opened.absent(&parts)),
-            Look::Unreadable(why) => Err(why),
-            Look::File(file, _) => collecting.file(&joined(&parts), file),
-            Look::Directory(dir, _) => collecting.folder(&parts.iter().collect::<PathBuf>(), &dir),
+        let collected = opened.output(path).map_err(FileError::from).and_then(|parts| match lookup(folder, &parts) {
+            Lookup::Absent => Err(opened.absent(&parts)),
+            Lookup::Unreadable(why) => Err(why),
+            Lookup::File(file, _) => collecting.file(&joined(&parts), file),
+            Lookup::Directory(dir, _) => collecting.folder(&parts.iter().collect::<PathBuf>(), &dir),
         });
         if let Err(reason) = collected {
             missing.push(MissingOutput { path: path.clone(), reason });
@@ -81,11 +81,11 @@ pub fn collect_outputs(
     }
     if missing.is_empty()
         && let Ok(Some(dir)) = &folder.dir
-        && let Err(reason) = collecting.sync_folders(dir, &opened)
+        && let Err(reason) = collecting.sync_dirs(dir, &opened)
     {
         missing.push(MissingOutput { path: ".".to_owned(), reason });
     }
-    if missing.is_empty() { Ok(collecting.outputs) } else { Err(MissingOutputs { missing, looked_in: places.output_path() }) }
+    if missing.is_empty() { Ok(collecting.outputs) } else { Err(MissingOutputs { missing, looked_in: run_dirs.output_path() }) }
 }
 
 struct Collecting<'a> {
@@ -111,7 +111,7 @@ impl<'a> Collecting<'a> {
 
     fn folder(&mut self, path: &Path, dir: &Dir) -> Result<(), FileError> {
         let mut files = 0;
-        for below in walk(dir, MOST_THINGS, &|_| true)? {
+        for below in walk(dir, MAX_ENTRIES, &|_| true)? {
             if !below.kind.is_file() {
                 continue;
             }
@@ -152,14 +152,14 @@ impl<'a> Collecting<'a> {
     }
 
     /// Makes the names of the files durable, up to the output directory and from there to the root.
-    fn sync_folders(&self, output: &Dir, opened: &Opened<'_>) -> Result<(), FileError> {
+    fn sync_dirs(&self, output: &Dir, opened: &Opened<'_>) -> Result<(), FileError> {
         if self.folders.is_empty() {
             return Ok(());
         }
         let inside = self.folders.iter().map(|path| (output, path.clone()));
         for (base, path) in inside.chain(opened.above_output()) {
             let path = if path.as_os_str().is_empty() { Path::new(".") } else { &path };
-            let synced = base.open_dir(path).and_then(|folder| sync_folder(&folder));
+            let synced = base.open_dir(path).and_then(|folder| sync_dir(&folder));
             synced.map_err(|error| FileError::DirectoryNotDurable { path: path.to_path_buf(), reason: Reason::from(&error) })?;
         }
         Ok(())
@@ -167,14 +167,14 @@ impl<'a> Collecting<'a> {
 }
 
 /// Reads a file inside the output directory, up to `most` bytes; nothing when it is not there.
-pub fn read_output(places: &Places, path: &str, most: u64) -> Result<Option<Vec<u8>>, Refused> {
-    let opened = places.open();
+pub fn read_output(run_dirs: &RunDirs, path: &str, most: u64) -> Result<Option<Vec<u8>>, Refused> {
+    let opened = run_dirs.open();
     let parts = opened.output(path).map_err(|why| Refused::new(path, why))?;
-    match look(opened.folder(Side::Output), &parts) {
-        Look::Absent => Ok(None),
-        Look::Unreadable(why) => Err(Refused::new(path, why)),
-        Look::Directory(_, _) => Err(Refused::new(path, FileError::NotAFile("a folder"))),
-        Look::File(mut file, _) => match read(&mut file, most, most) {
+    match lookup(opened.folder(Side::Output), &parts) {
+        Lookup::Absent => Ok(None),
+        Lookup::Unreadable(why) => Err(Refused::new(path, why)),
+        Lookup::Directory(_, _) => Err(Refused::new(path, FileError::NotAFile("a folder"))),
+        Lookup::File(mut file, _) => match read(&mut file, most, most) {
             Ok(Some(contents)) => Ok(contents.kept),
             Ok(None) => Err(Refused::new(path, FileError::TooLarge { most })),
             Err(error) => Err(Refused::new(path, &error)),
@@ -183,16 +183,16 @@ pub fn read_output(places: &Places, path: &str, most: u64) -> Result<Option<Vec<
 }
 
 /// Where a file inside the output directory lies, in full.
-pub fn output_place(places: &Places, path: &str) -> Result<PathBuf, Refused> {
-    let parts = places.open().output(path).map_err(|why| Refused::new(path, why))?;
-    Ok(places.output_path().join(joined(&parts)))
+pub fn resolve_output_path(run_dirs: &RunDirs, path: &str) -> Result<PathBuf, Refused> {
+    let parts = run_dirs.open().output(path).map_err(|why| Refused::new(path, why))?;
+    Ok(run_dirs.output_path().join(joined(&parts)))
 }
 
 /// Makes the folders that a file inside the output directory needs. No link leads out of it.
-pub fn make_output_folder(places: &Places, path: &str) -> Result<(), Refused> {
+pub fn create_output_parents(run_dirs: &RunDirs, path: &str) -> Result<(), Refused> {
     let refused = |why: FileError| Refused::new(path, why);
-    let base = places.make_output_dir().map_err(refused)?;
-    let mut parts = places.open().output(path).map_err(|why| refused(why.into()))?;
+    let base = run_dirs.create_output_dir().map_err(refused)?;
+    let mut parts = run_dirs.open().output(path).map_err(|why| refused(why.into()))?;
     parts.pop();
     if parts.is_empty() {
         return Ok(());
@@ -201,22 +201,22 @@ pub fn make_output_folder(places: &Places, path: &str) -> Result<(), Refused> {
 }
 
 /// Whether a file or folder is inside the output directory.
-pub fn output_exists(places: &Places, path: &str) -> Result<bool, Refused> {
-    let opened = places.open();
+pub fn output_exists(run_dirs: &RunDirs, path: &str) -> Result<bool, Refused> {
+    let opened = run_dirs.open();
     let parts = opened.output(path).map_err(|why| Refused::new(path, why))?;
-    match look(opened.folder(Side::Output), &parts) {
-        Look::Absent => Ok(false),
-        Look::File(_, _) | Look::Directory(_, _) => Ok(true),
-        Look::Unreadable(why) => Err(Refused::new(path, why)),
+    match lookup(opened.folder(Side::Output), &parts) {
+        Lookup::Absent => Ok(false),
+        Lookup::File(_, _) | Lookup::Directory(_, _) => Ok(true),
+        Lookup::Unreadable(why) => Err(Refused::new(path, why)),
     }
 }
 
 /// Writes a file inside the output directory, whole or not at all, making the folders that it needs. Gives the path inside
 /// the output directory.
-pub fn write_output(places: &Places, path: &str, bytes: &[u8]) -> Result<String, Refused> {
+pub fn write_output(run_dirs: &RunDirs, path: &str, bytes: &[u8]) -> Result<String, Refused> {
     let refused = |why: FileError| Refused::new(path, why);
-    let base = places.make_output_dir().map_err(refused)?;
-    let mut parts = places.open().output(path).map_err(|why| refused(why.into()))?;
+    let base = run_dirs.create_output_dir().map_err(refused)?;
+    let mut parts = run_dirs.open().output(path).map_err(|why| refused(why.into()))?;
     let inside = parts.join("/");
     let name = parts.pop().ok_or_else(|| refused(FileError::OutputDirItself))?;
     let failed = |error: std::io::Error| refused(FileError::NotWritten(Reason::from(&error)));

@@ -1,9 +1,9 @@
 //! Size and first lines of a file, for people who decide about it.
 
-use super::differences::shortened;
+use super::diff::shortened;
 use super::listing::{Line, parse};
-use super::size::size_text;
-use lockgate_engine::hold::{Seen, ShownFile};
+use super::size::format_size;
+use lockgate_engine::hold::{PresentedFile, Seen};
 use lockgate_engine::words::counted;
 
 /// How many characters of one line are shown.
@@ -21,21 +21,21 @@ pub struct Preview {
 }
 
 /// What to show of a file, from its kept bytes (of a folder: its listing).
-pub fn preview(file: &ShownFile, bytes: Option<&[u8]>, lines: usize) -> Preview {
+pub fn preview(file: &PresentedFile, bytes: Option<&[u8]>, lines: usize) -> Preview {
     let bare = |size: String| Preview { size, lines: Vec::new(), more: 0 };
     let not_kept = file.not_kept.as_deref().unwrap_or("its content was not kept");
-    let size_text = |bytes: u64| format!("{}{}", size_text(bytes), peculiar(file));
+    let format_size = |bytes: u64| format!("{}{}", format_size(bytes), extra_facts(file));
     match &file.seen {
         Seen::Absent => bare("not there".to_owned()),
         Seen::Unreadable(why) => bare(format!("cannot be shown, and is not bound to the answer: {why}")),
         Seen::File { bytes: size, .. } => match bytes.map(text_of) {
-            None => bare(format!("{}, not shown: {not_kept}", size_text(*size))),
-            Some(None) => bare(format!("{}, binary", size_text(*size))),
-            Some(Some(text)) => first(size_text(*size), text.lines().map(str::to_owned), lines),
+            None => bare(format!("{}, not shown: {not_kept}", format_size(*size))),
+            Some(None) => bare(format!("{}, binary", format_size(*size))),
+            Some(Some(text)) => first(format_size(*size), text.lines().map(str::to_owned), lines),
         },
         Seen::Directory { files, .. } => {
             let count = counted(*files, "file");
-            let size = format!("folder with {count}{}", peculiar(file));
+            let size = format!("folder with {count}{}", extra_facts(file));
             match bytes.and_then(text_of) {
                 None => bare(format!("{size}, not shown: {not_kept}")),
                 Some(listing) => {
@@ -48,7 +48,7 @@ pub fn preview(file: &ShownFile, bytes: Option<&[u8]>, lines: usize) -> Preview 
 }
 
 /// What is seen neither in the content nor in the size: that a file is a program, and which links lead to it.
-fn peculiar(file: &ShownFile) -> String {
+fn extra_facts(file: &PresentedFile) -> String {
     let mut words = String::new();
     if let Seen::File { mode, .. } = file.seen {
         words += if mode & 0o111 != 0 { ", executable" } else { "" };

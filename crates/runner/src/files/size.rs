@@ -1,7 +1,7 @@
 //! Sizes as people read them.
 
 /// A number of bytes as people read it: `812 B`, `1.2 kB`, `64 MB`.
-pub fn size_text(bytes: u64) -> String {
+pub fn format_size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     if bytes < 1000 {
         return format!("{bytes} B");
@@ -21,16 +21,16 @@ pub fn size_text(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::size_text;
+    use super::format_size;
 
     #[test]
-    fn sizes_are_read_in_the_unit_that_fits() {
-        assert_eq!(size_text(0), "0 B");
-        assert_eq!(size_text(999), "999 B");
-        assert_eq!(size_text(1000), "1 kB");
-        assert_eq!(size_text(1234), "1.2 kB");
-        assert_eq!(size_text(999_999), "999.9 kB");
-        assert_eq!(size_text(64_000_000), "64 MB");
-        assert_eq!(size_text(u64::MAX), "18446744 TB");
+    fn sizes_are_printed_in_a_fitting_unit() {
+        assert_eq!(format_size(0), "0 B");
+        assert_eq!(format_size(999), "999 B");
+        assert_eq!(format_size(1000), "1 kB");
+        assert_eq!(format_size(1234), "1.2 kB");
+        assert_eq!(format_size(999_999), "999.9 kB");
+        assert_eq!(format_size(64_000_000), "64 MB");
+        assert_eq!(format_size(u64::MAX), "18446744 TB");
     }
 }

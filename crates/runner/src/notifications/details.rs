@@ -5,7 +5,7 @@ use lockgate_engine::run::agent::AgentReport;
 use lockgate_engine::run::budget::BudgetScope;
 use lockgate_engine::run::event::{Failure, GapsChecked, OutputFile, PlannedTask, RefusedAttempt};
 use lockgate_engine::run::handover::Handover;
-use lockgate_engine::run::pipeline::PipelineFact;
+use lockgate_engine::run::pipeline::PipelineEvent;
 use lockgate_engine::run::state::StepStatus;
 use lockgate_engine::spec::workflow::OnDeadline;
 use lockgate_engine::time::Timestamp;
@@ -91,7 +91,7 @@ impl<'e> StepOutcome<'e> {
             Self::Done { .. } => StepStatus::Done,
             Self::Passed => StepStatus::Passed,
             Self::Repeated { .. } => StepStatus::Repeated,
-            Self::FannedOut { .. } => StepStatus::Spread,
+            Self::FannedOut { .. } => StepStatus::FannedOut,
             Self::HandedOver(_) => StepStatus::HandedOver,
             Self::Failed(_) => StepStatus::Failed,
             Self::Interrupted => StepStatus::Interrupted,
@@ -136,7 +136,7 @@ pub enum Skip<'e> {
         reason: &'e str,
     },
     /// A task does not run.
-    LeftOut {
+    Omitted {
         /// Why.
         reason: &'e str,
     },
@@ -237,7 +237,7 @@ pub enum Note<'e> {
         file: &'e OutputFile,
     },
     /// A review, a note or artifacts of a pipeline were recorded.
-    Pipeline(&'e PipelineFact),
+    Pipeline(&'e PipelineEvent),
     /// A person chose another agent.
     AgentChanged {
         /// Its command.

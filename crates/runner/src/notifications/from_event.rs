@@ -25,9 +25,9 @@ pub(super) fn kind<'e>(run: &'e Run, entry: &'e Entry) -> Kind<'e> {
         Event::PhaseCompleted { phase, iteration } => {
             Kind::PhaseEnded { phase, end: PhaseEnd::Completed { iteration: *iteration } }
         }
-        Event::PhaseRepeated { from, target, feedback, by_itself, carry, .. } => Kind::PhaseEnded {
+        Event::PhaseRepeated { from, target, feedback, by_failure, carry, .. } => Kind::PhaseEnded {
             phase: from,
-            end: PhaseEnd::Repeated { target, feedback: feedback.as_deref(), by_failure: *by_itself, carry },
+            end: PhaseEnd::Repeated { target, feedback: feedback.as_deref(), by_failure: *by_failure, carry },
         },
         Event::TasksPlanned { phase, iteration, tasks } => Kind::TasksPlanned { phase, iteration: *iteration, tasks },
 
@@ -40,7 +40,7 @@ pub(super) fn kind<'e>(run: &'e Run, entry: &'e Entry) -> Kind<'e> {
         Event::TaskRepeated { key, attempt, outputs, agent, .. } => {
             ended(key, *attempt, StepOutcome::Repeated { outputs }, agent.as_deref())
         }
-        Event::TaskSpread { key, attempt, tasks } => ended(key, *attempt, StepOutcome::FannedOut { tasks }, None),
+        Event::TaskFannedOut { key, attempt, tasks } => ended(key, *attempt, StepOutcome::FannedOut { tasks }, None),
         Event::HandedOver { key, attempt, handover, agent } => {
             ended(key, *attempt, StepOutcome::HandedOver(handover), agent.as_deref())
         }
@@ -52,13 +52,15 @@ pub(super) fn kind<'e>(run: &'e Run, entry: &'e Entry) -> Kind<'e> {
             ended(key, *attempt, StepOutcome::Stopped { reason }, agent.as_deref())
         }
         Event::TaskSkipped { key, reason } => skipped(key, Skip::CountsAsDone { reason }),
-        Event::TaskLeftOut { key, reason, .. } => skipped(key, Skip::LeftOut { reason }),
+        Event::TaskOmitted { key, reason, .. } => skipped(key, Skip::Omitted { reason }),
         Event::FailureTolerated { key } => skipped(key, Skip::Tolerated),
         Event::RetryScheduled { key, due, .. } => {
             Kind::StepRetry { step: Step::Task(key), retry: Retry::Scheduled { due: *due } }
         }
-        Event::RetryAsked { key } => Kind::StepRetry { step: Step::Task(key), retry: Retry::Requested },
-        Event::RedoAsked { keys, by, issues, stale, .. } => Kind::ReworkRequested { tasks: keys, stale, question: by, issues },
+        Event::RetryRequested { key } => Kind::StepRetry { step: Step::Task(key), retry: Retry::Requested },
+        Event::ReworkRequested { keys, by, issues, stale, .. } => {
+            Kind::ReworkRequested { tasks: keys, stale, question: by, issues }
+        }
 
         Event::GateStarted { phase, iteration, gate, attempt } => {
             Kind::StepStarted { step: gate_step(phase, *iteration, gate), attempt: *attempt, reason: None }
@@ -75,13 +77,13 @@ pub(super) fn kind<'e>(run: &'e Run, entry: &'e Entry) -> Kind<'e> {
             let skip = Skip::Waived { reason: reason.as_deref(), by_person };
             Kind::StepSkipped { step: gate_step(phase, *iteration, gate), skip }
         }
-        Event::GateRetryAsked { phase, iteration, gate } => {
+        Event::GateRetryRequested { phase, iteration, gate } => {
             Kind::StepRetry { step: gate_step(phase, *iteration, gate), retry: Retry::Requested }
         }
 
-        Event::ThinkingBegan { thinker, .. } => Kind::AgentQuery { by: thinker, query: AgentQuery::Started },
-        Event::Thought { thinker, agent, .. } => {
-            Kind::AgentQuery { by: thinker, query: AgentQuery::Answered { agent: agent.as_deref() } }
+        Event::AgentQueryStarted { requester, .. } => Kind::AgentQuery { by: requester, query: AgentQuery::Started },
+        Event::AgentQueryAnswered { requester, agent, .. } => {
+            Kind::AgentQuery { by: requester, query: AgentQuery::Answered { agent: agent.as_deref() } }
         }
         Event::GapsChecked(checked) => Kind::GapCheck(GapCheck::Ended(checked)),
         Event::GapsWaived { phase, iteration } => Kind::GapCheck(GapCheck::Waived { phase, iteration: *iteration }),
@@ -106,7 +108,7 @@ pub(super) fn kind<'e>(run: &'e Run, entry: &'e Entry) -> Kind<'e> {
         Event::Reminded { hold, .. } => Kind::Note(Note::Reminder { hold }),
         Event::BudgetRaised { scope } => Kind::Note(Note::BudgetRaised { scope }),
         Event::Finalized { file } => Kind::Note(Note::Finalized { file }),
-        Event::Pipeline(fact) => Kind::Note(Note::Pipeline(fact)),
+        Event::Pipeline(pipeline_event) => Kind::Note(Note::Pipeline(pipeline_event)),
         Event::AgentChanged { agent } => Kind::Note(Note::AgentChanged { agent }),
         Event::DefinitionAccepted { .. } => Kind::Note(Note::DefinitionAccepted),
         Event::PhasesSkipListed { phases } => Kind::Note(Note::PhasesSkipListed { phases }),
@@ -115,7 +117,7 @@ pub(super) fn kind<'e>(run: &'e Run, entry: &'e Entry) -> Kind<'e> {
         Event::TaskAdmitted { key } | Event::RetryDue { key } | Event::SessionNamed { key, .. } => {
             Kind::Recorded { task: Some(key) }
         }
-        Event::PresetsGiven { .. } | Event::TasksHeld { .. } | Event::HoldSettled { .. } => Kind::Recorded { task: None },
+        Event::AnswersPreset { .. } | Event::TasksBlocked { .. } | Event::HoldSettled { .. } => Kind::Recorded { task: None },
     }
 }
 

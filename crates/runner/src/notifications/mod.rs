@@ -23,7 +23,7 @@ use crate::root::Step;
 use lockgate_engine::id::{HoldId, PhaseId, TaskKey};
 use lockgate_engine::run::agent::AgentReport;
 use lockgate_engine::run::command::Actor;
-use lockgate_engine::run::event::{AttemptReason, HoldOpened, PlannedTask, Thinker};
+use lockgate_engine::run::event::{AttemptReason, HoldOpened, PlannedTask, Requester};
 use lockgate_engine::time::Timestamp;
 use std::time::Duration;
 
@@ -172,7 +172,7 @@ pub enum Kind<'e> {
     /// A script asked an agent, or has its answer.
     AgentQuery {
         /// Whose script.
-        by: &'e Thinker,
+        by: &'e Requester,
         /// Where the query is.
         query: AgentQuery<'e>,
     },

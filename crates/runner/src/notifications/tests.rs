@@ -1,7 +1,6 @@
 //! Every event and its notification, and what notifications take from earlier events.
 
 use super::*;
-use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Action, Choice, HoldKind, Scope};
 use lockgate_engine::id::{DriverId, GateId, RunId, TimerId};
@@ -11,11 +10,12 @@ use lockgate_engine::run::command::{Caller, Channel, Create, Credential, Envelop
 use lockgate_engine::run::event::{ConditionOutcome, Created, Entry, Event, FailureKind};
 use lockgate_engine::run::event::{Failure, GapsChecked, OutputFile, RefusedAttempt};
 use lockgate_engine::run::handover::{CurrentTask, Handover, HandoverKind, HandoverStatus};
-use lockgate_engine::run::pipeline::PipelineFact;
+use lockgate_engine::run::pipeline::PipelineEvent;
 use lockgate_engine::run::state::StepStatus;
 use lockgate_engine::run::{Run, create};
 use lockgate_engine::spec::workflow::GapAction;
 use lockgate_engine::spec::workflow::OnDeadline;
+use lockgate_engine::stored_value::StoredValue;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -30,8 +30,8 @@ fn every_event_becomes_its_notification() {
     let agent = AgentReport { agent: "scribe".into(), ..AgentReport::default() };
     let planned = PlannedTask::declared(key.task.clone());
     let (handover, checked, opened, refused) = (handover(), gaps_checked(), hold_opened(), refused());
-    let (thinker, datum) = (Thinker::Task(key.clone()), Datum::Inline("1".into()));
-    let (scope, fact) = (BudgetScope::Run, PipelineFact::Noted(Default::default()));
+    let (requester, stored_value) = (Requester::Task(key.clone()), StoredValue::Inline("1".into()));
+    let (scope, pipeline_event) = (BudgetScope::Run, PipelineEvent::Noted(Default::default()));
     let (due, timer) = (Timestamp::from_millis(5000), TimerId::new("t"));
     let reason = || "because".to_owned();
     let differences = vec![reason()];
@@ -62,7 +62,7 @@ fn every_event_becomes_its_notification() {
                 from: phase.clone(),
                 target: target.clone(),
                 feedback: feedback(),
-                by_itself: true,
+                by_failure: true,
                 gaps: false,
                 carry: vec![key.task.clone()],
                 restores: Vec::new(),
@@ -108,7 +108,7 @@ fn every_event_becomes_its_notification() {
             ended(task, StepOutcome::Repeated { outputs: std::slice::from_ref(&file) }, Some(&agent)),
         ),
         (
-            Event::TaskSpread { key: key.clone(), attempt: 3, tasks: vec![planned.clone()] },
+            Event::TaskFannedOut { key: key.clone(), attempt: 3, tasks: vec![planned.clone()] },
             ended(task, StepOutcome::FannedOut { tasks: std::slice::from_ref(&planned) }, None),
         ),
         (
@@ -129,17 +129,17 @@ fn every_event_becomes_its_notification() {
             Kind::StepSkipped { step: task, skip: Skip::CountsAsDone { reason: "because" } },
         ),
         (
-            Event::TaskLeftOut { key: key.clone(), reason: reason(), failed: true },
-            Kind::StepSkipped { step: task, skip: Skip::LeftOut { reason: "because" } },
+            Event::TaskOmitted { key: key.clone(), reason: reason(), failed: true },
+            Kind::StepSkipped { step: task, skip: Skip::Omitted { reason: "because" } },
         ),
         (Event::FailureTolerated { key: key.clone() }, Kind::StepSkipped { step: task, skip: Skip::Tolerated }),
         (
             Event::RetryScheduled { key: key.clone(), timer: timer.clone(), due },
             Kind::StepRetry { step: task, retry: Retry::Scheduled { due } },
         ),
-        (Event::RetryAsked { key: key.clone() }, Kind::StepRetry { step: task, retry: Retry::Requested }),
+        (Event::RetryRequested { key: key.clone() }, Kind::StepRetry { step: task, retry: Retry::Requested }),
         (
-            Event::RedoAsked {
+            Event::ReworkRequested {
                 keys: vec![key.clone()],
                 by: key.clone(),
                 issues: "too slow".into(),
@@ -170,16 +170,16 @@ fn every_event_becomes_its_notification() {
             Kind::StepSkipped { step: gate_step, skip: Skip::Waived { reason: None, by_person: true } },
         ),
         (
-            Event::GateRetryAsked { phase: phase.clone(), iteration: 2, gate: gate.clone() },
+            Event::GateRetryRequested { phase: phase.clone(), iteration: 2, gate: gate.clone() },
             Kind::StepRetry { step: gate_step, retry: Retry::Requested },
         ),
         (
-            Event::ThinkingBegan { thinker: thinker.clone(), prompt: datum.clone() },
-            Kind::AgentQuery { by: &thinker, query: AgentQuery::Started },
+            Event::AgentQueryStarted { requester: requester.clone(), prompt: stored_value.clone() },
+            Kind::AgentQuery { by: &requester, query: AgentQuery::Started },
         ),
         (
-            Event::Thought { thinker: thinker.clone(), text: datum.clone(), agent: report() },
-            Kind::AgentQuery { by: &thinker, query: AgentQuery::Answered { agent: Some(&agent) } },
+            Event::AgentQueryAnswered { requester: requester.clone(), text: stored_value.clone(), agent: report() },
+            Kind::AgentQuery { by: &requester, query: AgentQuery::Answered { agent: Some(&agent) } },
         ),
         (Event::GapsChecked(Box::new(checked.clone())), Kind::GapCheck(GapCheck::Ended(&checked))),
         (
@@ -231,7 +231,7 @@ fn every_event_becomes_its_notification() {
         ),
         (Event::BudgetRaised { scope: scope.clone() }, Kind::Note(Note::BudgetRaised { scope: &scope })),
         (Event::Finalized { file: file.clone() }, Kind::Note(Note::Finalized { file: &file })),
-        (Event::Pipeline(Box::new(fact.clone())), Kind::Note(Note::Pipeline(&fact))),
+        (Event::Pipeline(Box::new(pipeline_event.clone())), Kind::Note(Note::Pipeline(&pipeline_event))),
         (Event::AgentChanged { agent: "scribe".into() }, Kind::Note(Note::AgentChanged { agent: "scribe" })),
         (Event::DefinitionAccepted { definition: Digest::of(b"d"), files: Vec::new() }, Kind::Note(Note::DefinitionAccepted)),
         (
@@ -245,8 +245,8 @@ fn every_event_becomes_its_notification() {
             Event::SessionNamed { key: key.clone(), attempt: 3, session: "s".into(), dir: None },
             Kind::Recorded { task: Some(&key) },
         ),
-        (Event::PresetsGiven { presets: Vec::new() }, Kind::Recorded { task: None }),
-        (Event::TasksHeld { keys: vec![key.clone()], hold: hold.clone() }, Kind::Recorded { task: None }),
+        (Event::AnswersPreset { presets: Vec::new() }, Kind::Recorded { task: None }),
+        (Event::TasksBlocked { keys: vec![key.clone()], hold: hold.clone() }, Kind::Recorded { task: None }),
         (Event::HoldSettled { hold: hold.clone() }, Kind::Recorded { task: None }),
     ];
 
@@ -260,11 +260,11 @@ fn every_event_becomes_its_notification() {
 }
 
 #[test]
-fn a_step_took_as_long_as_since_its_start() {
+fn the_duration_of_a_step_is_measured_from_its_start() {
     let run = run();
     let start = || Event::TaskStarted { key: key(), attempt: 1, reason: AttemptReason::First, session: None };
     let finish = || Event::TaskFinished { key: key(), attempt: 1, result: None, outputs: Vec::new(), agent: None, commit: None };
-    let fan_out = || Event::TaskSpread { key: key(), attempt: 1, tasks: Vec::new() };
+    let fan_out = || Event::TaskFannedOut { key: key(), attempt: 1, tasks: Vec::new() };
     let took = |events: &[(i64, Event)]| {
         let entries: Vec<Entry> = events.iter().map(|(at, event)| entry(*at, event.clone())).collect();
         let reported = Reporter::default().report(&run, &entries);
@@ -310,7 +310,7 @@ fn a_gate_that_passed_before_an_import_was_not_waived_by_a_person() {
 }
 
 #[test]
-fn starts_are_recalled_from_earlier_events_and_from_the_state() {
+fn start_times_come_from_earlier_events_or_the_state() {
     let run = run();
     let mut reporter = Reporter::default();
     let (phase, gate) = (PhaseId::new("p"), GateId::new("g"));
@@ -340,7 +340,7 @@ fn a_notification_names_the_only_task_that_it_changes() {
     };
     assert_eq!(only_task(Event::RetryDue { key: key() }), Some(key()));
     assert_eq!(only_task(Event::TaskInterrupted { key: key(), attempt: 1 }), Some(key()));
-    let fanned_out = Event::TaskSpread { key: key(), attempt: 1, tasks: Vec::new() };
+    let fanned_out = Event::TaskFannedOut { key: key(), attempt: 1, tasks: Vec::new() };
     assert_eq!(only_task(fanned_out), None, "new tasks appear next to it");
     let (phase, gate) = (PhaseId::new("p"), GateId::new("g"));
     assert_eq!(only_task(Event::GatePassed { phase, iteration: 1, gate, attempt: 1 }), None);

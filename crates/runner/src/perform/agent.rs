@@ -1,29 +1,29 @@
 //! Tasks of agents: a prompt goes to a program, and what it says and leaves behind comes back.
 
-use super::answer::{Answer, Schema};
-use super::command::{Like, Prepared, explain, failure, prepare, renderer, start};
-use super::prompt::Around;
+use super::answer_schema::{Answer, Schema};
+use super::command::{Prepared, ProcessSpec, explain, failure, prepare, renderer, start};
+use super::prompt::PromptContext;
 use super::values::{Ready, Renderer, TaskValues};
-use super::{Shared, TaskCall, handover, login, script, worktree};
-use crate::agent::{Ability, AgentError, Ask, Chosen, Configured, Reader, SessionAsk, Told, call};
+use super::{Shared, TaskCall, auth_gate, handover, script, worktree};
+use crate::agent::{Ability, AgentError, AgentOutput, AgentRequest, AgentSources, Reader, SelectedAgent, SessionMode, call};
 use crate::driver::record;
-use crate::files::{Places, make_output_folder, output_place, read_output, write_output};
-use crate::process::{self, Ended, How, Stop};
-use crate::rehearse::{Asked, Stubs};
+use crate::dry_run::{AgentPrompt, Stubs};
+use crate::files::{RunDirs, create_output_parents, read_output, resolve_output_path, write_output};
+use crate::process::{self, Ended, ExitReason, Stop};
 use crate::root::Step;
-use crate::world::Performed;
+use crate::runtime::Performed;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::GAP_CHECK;
 use lockgate_engine::id::{RunId, TaskId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::agent::{AgentReport, Usage};
 use lockgate_engine::run::command::{CommandKind, TaskOutcome};
-use lockgate_engine::run::event::{Failure, FailureKind, SessionStart, Thinker};
+use lockgate_engine::run::event::{Failure, FailureKind, Requester, SessionStart};
 use lockgate_engine::run::handover::Handover;
 use lockgate_engine::spec::workflow::{AgentWork, MAX_ASKS, Phase, Tools};
+use lockgate_engine::stored_value::StoredValue;
 use lockgate_engine::words::counted;
 use lockgate_formats::handover::parse as parse_handover;
 use serde_json::Value;
@@ -35,14 +35,14 @@ use std::time::SystemTime;
 use tokio::sync::mpsc;
 
 /// Larger files are not read as answers.
-const MOST_ANSWER: u64 = 4 * 1024 * 1024;
+const MAX_ANSWER_BYTES: u64 = 4 * 1024 * 1024;
 
 /// What an agent's work needs of the run, taken when it begins.
 struct Work {
     prepared: Prepared,
     renderer: Renderer,
-    around: Around,
-    chosen: Result<Chosen, AgentError>,
+    prompt_context: PromptContext,
+    chosen: Result<SelectedAgent, AgentError>,
     kind: Option<String>,
     output_path: Option<String>,
     outputs: Vec<String>,
@@ -84,7 +84,7 @@ pub(super) fn task(
     work: &AgentWork,
     stop: Stop,
 ) -> BoxFuture<'static, Performed> {
-    let chosen = configured(&shared, run).choose(work.agent.as_deref());
+    let chosen = configured(&shared, run).select(work.agent.as_deref());
     let tree = worktree::wanted(run, call.key, call.task);
     let preset = chosen.as_ref().ok().and_then(|chosen| chosen.preset);
     let work = gather(&shared, run, call, work, chosen);
@@ -100,7 +100,7 @@ pub(super) fn task(
                 if !missing.is_empty() && shared.stubs.is_none() {
                     return ending.end(TaskOutcome::CommitsMissing(missing), Vec::new(), None).await;
                 }
-                match ending.begin().await {
+                match ending.start().await {
                     Err(failure) => Err(failure),
                     Ok(()) => work.carry_out(&shared, &mut report, &stop).await,
                 }
@@ -111,13 +111,13 @@ pub(super) fn task(
         match came {
             Err(failure) => {
                 let outcome = match preset {
-                    Some(preset) => login::of_agent(&shared, &attempted, preset, failure),
-                    None => login::failed_or_unauthenticated(&shared, &attempted, failure),
+                    Some(preset) => auth_gate::agent_failed(&shared, &attempted, preset, failure),
+                    None => auth_gate::failed_or_unauthenticated(&shared, &attempted, failure),
                 };
                 ending.end(outcome, Vec::new(), report).await
             }
-            Ok(Came::HandedOver(handed)) => ending.end(TaskOutcome::HandsOver(handed), Vec::new(), report).await,
-            Ok(Came::Gave((result, outputs, values))) => {
+            Ok(Outcome::HandedOver(handed)) => ending.end(TaskOutcome::HandsOver(handed), Vec::new(), report).await,
+            Ok(Outcome::Completed((result, outputs, values))) => {
                 ending.end(TaskOutcome::Finished { result, outputs }, values, report).await
             }
         }
@@ -125,26 +125,26 @@ pub(super) fn task(
     .boxed()
 }
 
-fn configured(shared: &Shared, run: &Run) -> Configured {
-    Configured { instead: run.agent.clone(), workflow: run.workflow.agents.clone(), project: shared.config.agents.clone() }
+fn configured(shared: &Shared, run: &Run) -> AgentSources {
+    AgentSources { instead: run.agent.clone(), workflow: run.workflow.agents.clone(), project: shared.config.agents.clone() }
 }
 
-fn gather(shared: &Shared, run: &Run, call: TaskCall<'_>, work: &AgentWork, chosen: Result<Chosen, AgentError>) -> Work {
+fn gather(shared: &Shared, run: &Run, call: TaskCall<'_>, work: &AgentWork, chosen: Result<SelectedAgent, AgentError>) -> Work {
     let time_left = run.time_left(&call.key.phase, call.task);
     let timeout = [call.task.timeout, time_left].into_iter().flatten().min();
-    let like = Like { timeout, ..call.like() };
-    let mut prepared = with_setting(shared, run, call.phase, like, chosen.as_ref().ok());
+    let process_spec = ProcessSpec { timeout, ..call.process_spec() };
+    let mut prepared = with_setting(shared, run, call.phase, process_spec, chosen.as_ref().ok());
     prepared.idle_timeout = work.idle_timeout;
-    prepared.know_item(call.values().item);
+    prepared.set_item(call.values().item);
     let values = TaskValues { config: Some(&work.config), output_path: work.output_path.as_deref(), ..call.values() };
-    let around = Around::new(run, call.phase, work, call.state);
+    let prompt_context = PromptContext::new(run, call.phase, work, call.state);
     let others: Vec<&str> =
-        work.output_path.iter().chain(&call.task.outputs).map(String::as_str).chain([around.template()]).collect();
+        work.output_path.iter().chain(&call.task.outputs).map(String::as_str).chain([prompt_context.template()]).collect();
     let renderer = renderer(run, call.phase, &prepared, values, &others);
     let model = work.model.clone();
     Work {
         renderer,
-        around,
+        prompt_context,
         kind: work.agent.clone(),
         output_path: work.output_path.clone(),
         outputs: call.task.outputs.clone(),
@@ -171,8 +171,14 @@ fn gather(shared: &Shared, run: &Run, call: TaskCall<'_>, work: &AgentWork, chos
 }
 
 /// What the process needs, with what the agent's setting adds.
-fn with_setting(shared: &Shared, run: &Run, phase: &Phase, like: Like<'_>, chosen: Option<&Chosen>) -> Prepared {
-    let mut prepared = prepare(shared, run, phase, like);
+fn with_setting(
+    shared: &Shared,
+    run: &Run,
+    phase: &Phase,
+    process_spec: ProcessSpec<'_>,
+    chosen: Option<&SelectedAgent>,
+) -> Prepared {
+    let mut prepared = prepare(shared, run, phase, process_spec);
     // The program of an agent is no command of the workflow: `shell` says nothing about it.
     prepared.shell = None;
     if let Some(chosen) = chosen {
@@ -188,20 +194,21 @@ fn with_setting(shared: &Shared, run: &Run, phase: &Phase, like: Like<'_>, chose
     prepared
 }
 
-type Gave = (Option<Datum>, Vec<lockgate_engine::run::event::OutputFile>, Vec<(Digest, Vec<u8>)>);
+type Completed = (Option<StoredValue>, Vec<lockgate_engine::run::event::OutputFile>, Vec<(Digest, Vec<u8>)>);
 
 /// What an agent's work came to.
-enum Came {
-    Gave(Gave),
+enum Outcome {
+    Completed(Completed),
     /// It reached a checkpoint.
     HandedOver(Box<Handover>),
 }
 
 impl Work {
     /// Asks the agent until its answer can be used, or it has been asked often enough.
-    async fn carry_out(self, shared: &Arc<Shared>, report: &mut AgentReport, stop: &Stop) -> Result<Came, Failure> {
-        let Self { mut prepared, renderer, around, chosen, kind, output_path, outputs, schema, max_asks, mut limits } = self;
-        let chosen = somebody(shared, chosen).map_err(start)?;
+    async fn carry_out(self, shared: &Arc<Shared>, report: &mut AgentReport, stop: &Stop) -> Result<Outcome, Failure> {
+        let Self { mut prepared, renderer, prompt_context, chosen, kind, output_path, outputs, schema, max_asks, mut limits } =
+            self;
+        let chosen = require_agent(shared, chosen).map_err(start)?;
         report.agent = chosen.name.clone();
         report.preset = chosen.preset.map(|preset| preset.name.clone());
         let shape = schema;
@@ -209,50 +216,51 @@ impl Work {
         let ready = renderer.ready(shared).await.map_err(start)?;
         let mut outputs = ready.texts(&outputs).map_err(start)?;
         let output_path = output_path.map(|path| ready.text(&path)).transpose().map_err(start)?;
-        let place = output_path.as_deref().map(|path| output_place(&prepared.places, path)).transpose();
+        let place = output_path.as_deref().map(|path| resolve_output_path(&prepared.run_dirs, path)).transpose();
         let place = place.map_err(start)?;
         let place_text = place.as_ref().map(|place| place.to_string_lossy().into_owned());
         if let Some(text) = &place_text {
             prepared.ours.push(("LOCKGATE_OUTPUT_PATH".to_owned(), text.clone()));
         }
-        let whole = around.text(&ready, kind.as_deref(), place_text.as_deref()).map_err(start)?;
+        let whole = prompt_context.text(&ready, kind.as_deref(), place_text.as_deref()).map_err(start)?;
         if let Some(path) = &output_path {
-            make_output_folder(&prepared.places, path).map_err(start)?;
+            create_output_parents(&prepared.run_dirs, path).map_err(start)?;
         }
         let mut prompt = whole.clone();
         loop {
             let before = place.as_deref().and_then(stamp);
-            let told = match &shared.stubs {
+            let output = match &shared.stubs {
                 None => ask(shared, &mut prepared, &ready, &chosen, &prompt, &limits, report, stop).await?,
                 Some(stubs) => {
                     let asked =
-                        Asked { agent: None, prompt: &prompt, schema: shape.as_ref(), output_path: output_path.as_deref() };
-                    let told = stand_in(stubs, &prepared, &ready, &chosen, asked, report)?;
-                    stubs.leave(&prepared.address, &prepared.places, &outputs)?;
-                    told
+                        AgentPrompt { agent: None, prompt: &prompt, schema: shape.as_ref(), output_path: output_path.as_deref() };
+                    let output = call_stub(stubs, &prepared, &ready, &chosen, asked, report)?;
+                    stubs.leave(&prepared.address, &prepared.run_dirs, &outputs)?;
+                    output
                 }
             };
-            let text = told.text.map(|text| shared.masks().mask_text(&text).into_owned()).filter(|text| !text.trim().is_empty());
+            let text =
+                output.text.map(|text| shared.masks().mask_text(&text).into_owned()).filter(|text| !text.trim().is_empty());
             if let (None, Some(handed)) = (&schema, text.as_deref().and_then(parse_handover)) {
-                return Ok(Came::HandedOver(Box::new(handed)));
+                return Ok(Outcome::HandedOver(Box::new(handed)));
             }
             let written = place.as_deref().and_then(stamp).filter(|now| Some(now) != before.as_ref()).is_some();
             let said = match (&output_path, written) {
-                (Some(path), true) => read_text(shared, &prepared.places, path).or(text.clone()),
+                (Some(path), true) => read_text(shared, &prepared.run_dirs, path).or(text.clone()),
                 (Some(_), false) | (None, _) => text.clone(),
             };
             if let Some(schema) = &schema {
                 match schema.answer(said.as_deref()) {
                     Answer::Fits(json) => {
                         if let (Some(path), false) = (&output_path, written) {
-                            write(&prepared.places, path, &json)?;
+                            write(&prepared.run_dirs, path, &json)?;
                         }
                         outputs.extend(output_path.clone());
-                        return gave(shared, &prepared, Some(json), outputs).await.map(Came::Gave);
+                        return completed(shared, &prepared, Some(json), outputs).await.map(Outcome::Completed);
                     }
                     Answer::Wrong(why) if report.asks < max_asks => {
-                        prepared.says(shared, &format!("its answer does not fit, and it is asked again: {why}"));
-                        prompt = asked_again(&chosen, &whole, said.as_deref(), &why, report, &mut limits);
+                        prepared.emit_line(shared, &format!("its answer does not fit, and it is asked again: {why}"));
+                        prompt = retry_prompt(&chosen, &whole, said.as_deref(), &why, report, &mut limits);
                         continue;
                     }
                     Answer::Wrong(why) => {
@@ -263,17 +271,17 @@ impl Work {
                 }
             }
             match (&output_path, written, &text) {
-                (Some(path), false, Some(text)) => write(&prepared.places, path, text)?,
+                (Some(path), false, Some(text)) => write(&prepared.run_dirs, path, text)?,
                 (Some(path), false, None) => {
                     let message = format!("it ended well, but neither wrote {path} nor said anything");
                     return Err(failure(FailureKind::Output, message));
                 }
-                (None, _, None) => prepared.says(shared, "it ended well and said nothing"),
+                (None, _, None) => prepared.emit_line(shared, "it ended well and said nothing"),
                 (Some(_), true, _) | (None, _, Some(_)) => {}
             }
             outputs.extend(output_path.filter(|path| !outputs.contains(path)));
             let result = text.map(|text| Value::String(text).to_string());
-            return gave(shared, &prepared, result, outputs).await.map(Came::Gave);
+            return completed(shared, &prepared, result, outputs).await.map(Outcome::Completed);
         }
     }
 }
@@ -286,35 +294,47 @@ fn stamp(path: &Path) -> Option<(SystemTime, u64, u64)> {
 }
 
 /// What an agent wrote, with its secrets masked: parts of it are told and kept when it does not fit.
-fn read_text(shared: &Shared, places: &Places, path: &str) -> Option<String> {
-    let bytes = read_output(places, path, MOST_ANSWER).ok()??;
+fn read_text(shared: &Shared, run_dirs: &RunDirs, path: &str) -> Option<String> {
+    let bytes = read_output(run_dirs, path, MAX_ANSWER_BYTES).ok()??;
     Some(shared.masks().mask_text(&String::from_utf8_lossy(&bytes)).into_owned())
 }
 
-fn write(places: &Places, path: &str, text: &str) -> Result<(), Failure> {
+fn write(run_dirs: &RunDirs, path: &str, text: &str) -> Result<(), Failure> {
     let ended = if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") };
-    let written = write_output(places, path, ended.as_bytes());
+    let written = write_output(run_dirs, path, ended.as_bytes());
     written.map(drop).map_err(|refused| failure(FailureKind::Output, refused))
 }
 
-async fn gave(shared: &Shared, prepared: &Prepared, json: Option<String>, outputs: Vec<String>) -> Result<Gave, Failure> {
+async fn completed(
+    shared: &Shared,
+    prepared: &Prepared,
+    json: Option<String>,
+    outputs: Vec<String>,
+) -> Result<Completed, Failure> {
     let masks = shared.masks();
     let (mut files, mut values) = (Vec::new(), Vec::new());
     if !outputs.is_empty() {
-        let keep = shared.config.limits.output_keep_bytes();
-        let collected = script::collect(prepared.places.clone(), outputs, keep, masks.clone()).await;
+        let keep = shared.config.limits.stored_outputs_bytes();
+        let collected = script::collect(prepared.run_dirs.clone(), outputs, keep, masks.clone()).await;
         (files, values) = collected.map_err(|why| failure(FailureKind::Output, why))?;
     }
     let result = json.map(|json| {
-        let (datum, stored) = Datum::keep_text(script::mask_json(&json, &masks));
+        let (stored_value, stored) = StoredValue::keep_text(script::mask_json(&json, &masks));
         values.extend(stored);
-        datum
+        stored_value
     });
     Ok((result, files, values))
 }
 
 /// What an agent is told whose answer did not fit: in the same session where that can be gone on with, else from the beginning.
-fn asked_again(chosen: &Chosen, whole: &str, said: Option<&str>, why: &str, report: &AgentReport, limits: &mut Limits) -> String {
+fn retry_prompt(
+    chosen: &SelectedAgent,
+    whole: &str,
+    said: Option<&str>,
+    why: &str,
+    report: &AgentReport,
+    limits: &mut Limits,
+) -> String {
     let again = format!("Your answer does not fit the JSON Schema: {why}\nAnswer again, with JSON alone.");
     match (&report.session, chosen.preset) {
         (Some(id), Some(preset)) if preset.can(Ability::Resume) => {
@@ -330,11 +350,13 @@ fn asked_again(chosen: &Chosen, whole: &str, said: Option<&str>, why: &str, repo
 }
 
 /// Nobody is asked in a rehearsal, so nobody need be configured.
-fn somebody(shared: &Shared, chosen: Result<Chosen, AgentError>) -> Result<Chosen, AgentError> {
+fn require_agent(shared: &Shared, chosen: Result<SelectedAgent, AgentError>) -> Result<SelectedAgent, AgentError> {
     match chosen {
-        Err(_) if shared.stubs.is_some() => {
-            Ok(Chosen { name: String::new(), setting: lockgate_engine::spec::workflow::AgentSetting::default(), preset: None })
-        }
+        Err(_) if shared.stubs.is_some() => Ok(SelectedAgent {
+            name: String::new(),
+            setting: lockgate_engine::spec::workflow::AgentSetting::default(),
+            preset: None,
+        }),
         Ok(chosen) => {
             // Given on the command line, the name is the command itself, which may hold anything.
             let name = Some(&chosen.name).filter(|name| chosen.setting.command.as_ref() != Some(*name));
@@ -346,20 +368,20 @@ fn somebody(shared: &Shared, chosen: Result<Chosen, AgentError>) -> Result<Chose
 }
 
 /// What stands in for asking the agent once.
-fn stand_in(
+fn call_stub(
     stubs: &Stubs,
     prepared: &Prepared,
     ready: &Ready,
-    chosen: &Chosen,
-    asked: Asked<'_>,
+    chosen: &SelectedAgent,
+    asked: AgentPrompt<'_>,
     report: &mut AgentReport,
-) -> Result<Told, Failure> {
-    prepared.fills_in(ready)?;
+) -> Result<AgentOutput, Failure> {
+    prepared.check_templates(ready)?;
     report.asks += 1;
     let agent = Some(chosen.name.as_str()).filter(|name| !name.is_empty());
-    let text = stubs.agent(&prepared.at, &Asked { agent, ..asked }, &prepared.places)?;
+    let text = stubs.agent(&prepared.at, &AgentPrompt { agent, ..asked }, &prepared.run_dirs)?;
     report.session.get_or_insert_with(uuid);
-    Ok(Told { text: Some(text), usage: Usage::NOTHING, ..Told::default() })
+    Ok(AgentOutput { text: Some(text), usage: Usage::NOTHING, ..AgentOutput::default() })
 }
 
 /// Puts a prompt to the agent once, and adds what it used to the report.
@@ -368,28 +390,28 @@ async fn ask(
     shared: &Shared,
     prepared: &mut Prepared,
     ready: &Ready,
-    chosen: &Chosen,
+    chosen: &SelectedAgent,
     prompt: &str,
     limits: &Limits,
     report: &mut AgentReport,
     stop: &Stop,
-) -> Result<Told, Failure> {
+) -> Result<AgentOutput, Failure> {
     let can = |ability| chosen.preset.is_some_and(|preset| preset.can(ability));
     let fresh = uuid();
     if limits.session.as_ref().is_some_and(|session| session.resume) && !can(Ability::Resume) {
-        prepared.says(shared, "this agent cannot go on in a session, so it begins a new one");
+        prepared.emit_line(shared, "this agent cannot go on in a session, so it begins a new one");
     }
     let session = match &limits.session {
         // A session that the program never named does not exist, even where we chose its id.
-        Some(session) if session.resume && can(Ability::Resume) && limits.named => SessionAsk::Resume { id: &session.id },
-        Some(session) if !session.resume => SessionAsk::Fresh { id: &session.id },
-        Some(_) | None => SessionAsk::Fresh { id: &fresh },
+        Some(session) if session.resume && can(Ability::Resume) && limits.named => SessionMode::Resume { id: &session.id },
+        Some(session) if !session.resume => SessionMode::Fresh { id: &session.id },
+        Some(_) | None => SessionMode::Fresh { id: &fresh },
     };
     let policy = process::policy_file(&prepared.lock);
     let invocation = call(
         &chosen.setting,
         chosen.preset,
-        &Ask {
+        &AgentRequest {
             prompt,
             model: limits.model.as_deref(),
             session,
@@ -407,7 +429,7 @@ async fn ask(
             .map_err(|error| start(format!("the file with the tools that it may use cannot be written: {error}")))?;
     }
     report.command = Some(command);
-    report.dir = job.dir.strip_prefix(&prepared.places.root).ok().map(|dir| dir.to_string_lossy().into_owned());
+    report.dir = job.dir.strip_prefix(&prepared.run_dirs.root).ok().map(|dir| dir.to_string_lossy().into_owned());
     let reader = Mutex::new(Reader::new(chosen.preset));
     let reading_it = || reader.lock().unwrap_or_else(PoisonError::into_inner);
     let (run, address) = (prepared.run.clone(), prepared.address.clone());
@@ -434,37 +456,37 @@ async fn ask(
                 }
             }
         };
-        let ended = process::run_reading(job, stop.clone(), &mut on_line, &mut on_output).await;
+        let ended = process::run_with_output(job, stop.clone(), &mut on_line, &mut on_output).await;
         drop(tell);
         ended
     };
     let (ended, ()) = tokio::join!(reading, record_sessions(shared, limits.attempt.as_ref(), report.dir.as_deref(), named));
     prepared.ended(shared, &ended);
     let mut reader = reader.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let How::Exit(code) = ended.how {
+    if let ExitReason::Exit(code) = ended.reason {
         reader.exited(code);
     }
-    let told = reader.finish();
+    let output = reader.finish();
     report.asks += 1;
     let whole_session = chosen.preset.is_some_and(|preset| preset.usage_covers_session());
-    let resumed = matches!(session, SessionAsk::Resume { .. });
+    let resumed = matches!(session, SessionMode::Resume { .. });
     let before = report.session_usage.or(limits.used_before).filter(|_| resumed && whole_session);
-    report.session_usage = whole_session.then_some(told.usage);
-    report.usage = report.usage.plus(before.map_or(told.usage, |before| told.usage.minus(before)));
-    report.session = told.session.clone().or(invocation.session.filter(|_| resumed)).or(report.session.take());
-    report.model = told.model.clone().or(report.model.take());
-    for tool in told.denied.iter().filter(|tool| !report.denied.contains(tool)).cloned().collect::<Vec<_>>() {
+    report.session_usage = whole_session.then_some(output.usage);
+    report.usage = report.usage.plus(before.map_or(output.usage, |before| output.usage.minus(before)));
+    report.session = output.session.clone().or(invocation.session.filter(|_| resumed)).or(report.session.take());
+    report.model = output.model.clone().or(report.model.take());
+    for tool in output.denied.iter().filter(|tool| !report.denied.contains(tool)).cloned().collect::<Vec<_>>() {
         report.denied.push(shared.masks().mask_text(&tool).into_owned());
     }
-    report.version = told.version.clone().or(report.version.take());
+    report.version = output.version.clone().or(report.version.take());
     // A program that was told its limit ends by itself when it has reached it.
     let left = limits.cost_micros.filter(|_| can(Ability::LimitCost));
-    let used_up = left.zip(told.usage.cost_micros).is_some_and(|(left, used)| used >= left);
-    went_well(shared, ended, &told, limits).map_err(|failed| match used_up {
+    let used_up = left.zip(output.usage.cost_micros).is_some_and(|(left, used)| used >= left);
+    went_well(shared, ended, &output, limits).map_err(|failed| match used_up {
         true => failure(FailureKind::Budget, "it has used as much as its budget allows"),
         false => failed,
     })?;
-    Ok(told)
+    Ok(output)
 }
 
 /// Records each session that an agent names while it works, so that a later attempt can continue in it even after a crash.
@@ -483,13 +505,13 @@ async fn record_sessions(
     }
 }
 
-fn went_well(shared: &Shared, ended: Ended, told: &Told, limits: &Limits) -> Result<(), Failure> {
-    if let (Some(login), How::Exit(_)) = (&told.login, &ended.how) {
+fn went_well(shared: &Shared, ended: Ended, output: &AgentOutput, limits: &Limits) -> Result<(), Failure> {
+    if let (Some(login), ExitReason::Exit(_)) = (&output.login, &ended.reason) {
         let message = shared.masks().mask_text(login).into_owned();
         return Err(Failure { kind: FailureKind::Authentication, message, tail: ended.tail });
     }
     if let Some((kind, message)) = explain(&ended) {
-        let said = told.error.as_deref().map(|error| format!("{message}: {error}")).unwrap_or(message);
+        let said = output.error.as_deref().map(|error| format!("{message}: {error}")).unwrap_or(message);
         let message = shared.masks().mask_text(&said).into_owned();
         return Err(match kind {
             FailureKind::Timeout if limits.by_budget => {
@@ -498,7 +520,7 @@ fn went_well(shared: &Shared, ended: Ended, told: &Told, limits: &Limits) -> Res
             _ => Failure { kind, message, tail: ended.tail },
         });
     }
-    match &told.error {
+    match &output.error {
         Some(error) => {
             let message = format!("the agent reported an error: {}", shared.masks().mask_text(error));
             Err(Failure { kind: FailureKind::Agent, message, tail: ended.tail })
@@ -512,22 +534,28 @@ fn uuid() -> String {
 }
 
 /// Asks an agent what it thinks, for a script that wants to know.
-pub(super) fn think(shared: Arc<Shared>, run: &Run, thinker: &Thinker, number: u32, stop: Stop) -> BoxFuture<'static, Performed> {
-    let (phase_id, iteration, name) = match thinker {
-        Thinker::Task(key) => (&key.phase, key.iteration, format!("{}-thinks-{number}", key.task)),
-        Thinker::Gaps { phase, iteration } => (phase, *iteration, format!("{GAP_CHECK}-thinks-{number}")),
+pub(super) fn query_agent(
+    shared: Arc<Shared>,
+    run: &Run,
+    requester: &Requester,
+    number: u32,
+    stop: Stop,
+) -> BoxFuture<'static, Performed> {
+    let (phase_id, iteration, name) = match requester {
+        Requester::Task(key) => (&key.phase, key.iteration, format!("{}-thinks-{number}", key.task)),
+        Requester::Gaps { phase, iteration } => (phase, *iteration, format!("{GAP_CHECK}-thinks-{number}")),
     };
-    let asked = run.current.as_ref().and_then(|phase| Some(phase.wonders(thinker)?.1.prompt.clone()));
+    let asked = run.current.as_ref().and_then(|phase| Some(phase.open_query(requester)?.1.prompt.clone()));
     let phase = run.workflow.phase(phase_id.as_str());
-    let thinker = thinker.clone();
+    let requester = requester.clone();
     let (Some(prompt), Some(phase)) = (asked, phase) else {
         let text = Err(failure(FailureKind::Start, "nobody asked for this thought"));
-        return futures::future::ready(CommandKind::Thought { thinker, text, agent: None }.into()).boxed();
+        return futures::future::ready(CommandKind::AgentQueryAnswered { requester, text, agent: None }.into()).boxed();
     };
-    let chosen = configured(&shared, run).choose(None);
+    let chosen = configured(&shared, run).select(None);
     let key = lockgate_engine::id::TaskKey { phase: phase.id.clone(), iteration, task: TaskId::new(name.clone()), item: None };
     let (dir, env) = (None, BTreeMap::new());
-    let like = Like {
+    let process_spec = ProcessSpec {
         name: &name,
         address: key.address(),
         step: Step::Task(&key),
@@ -539,18 +567,18 @@ pub(super) fn think(shared: Arc<Shared>, run: &Run, thinker: &Thinker, number: u
         shell: None,
         feedback: None,
     };
-    let prepared = with_setting(&shared, run, phase, like, chosen.as_ref().ok());
+    let prepared = with_setting(&shared, run, phase, process_spec, chosen.as_ref().ok());
     let renderer = renderer(run, phase, &prepared, TaskValues::default(), &[]);
     async move {
         let mut report = AgentReport { usage: Usage::NOTHING, ..AgentReport::default() };
         let said = thought(&shared, prepared, renderer, chosen, &prompt, &mut report, &stop).await;
         let agent = (report.asks > 0).then(|| Box::new(report));
         match said {
-            Err(failure) => CommandKind::Thought { thinker, text: Err(failure), agent }.into(),
+            Err(failure) => CommandKind::AgentQueryAnswered { requester, text: Err(failure), agent }.into(),
             Ok(text) => {
-                let (datum, stored) = Datum::keep(&Value::String(text));
+                let (stored_value, stored) = StoredValue::keep(&Value::String(text));
                 Performed {
-                    command: CommandKind::Thought { thinker, text: Ok(datum), agent },
+                    command: CommandKind::AgentQueryAnswered { requester, text: Ok(stored_value), agent },
                     values: stored.into_iter().collect(),
                 }
             }
@@ -563,12 +591,12 @@ async fn thought(
     shared: &Shared,
     mut prepared: Prepared,
     renderer: Renderer,
-    chosen: Result<Chosen, AgentError>,
-    prompt: &Datum,
+    chosen: Result<SelectedAgent, AgentError>,
+    prompt: &StoredValue,
     report: &mut AgentReport,
     stop: &Stop,
 ) -> Result<String, Failure> {
-    let chosen = somebody(shared, chosen).map_err(|why| start(format!("thinkHard: {why}")))?;
+    let chosen = require_agent(shared, chosen).map_err(|why| start(format!("thinkHard: {why}")))?;
     report.agent = chosen.name.clone();
     report.preset = chosen.preset.map(|preset| preset.name.clone());
     let prompt = shared.value(prompt).await.map_err(start)?;
@@ -584,12 +612,12 @@ async fn thought(
         attempt: None,
     };
     let prompt = prompt.as_str().unwrap_or_default();
-    let told = match &shared.stubs {
+    let output = match &shared.stubs {
         None => ask(shared, &mut prepared, &ready, &chosen, prompt, &limits, report, stop).await?,
         Some(stubs) => {
-            let asked = Asked { agent: None, prompt, schema: None, output_path: None };
-            stand_in(stubs, &prepared, &ready, &chosen, asked, report)?
+            let asked = AgentPrompt { agent: None, prompt, schema: None, output_path: None };
+            call_stub(stubs, &prepared, &ready, &chosen, asked, report)?
         }
     };
-    Ok(shared.masks().mask_text(&told.text.unwrap_or_default()).into_owned())
+    Ok(shared.masks().mask_text(&output.text.unwrap_or_default()).into_owned())
 }

@@ -1,7 +1,7 @@
 //! What a workstream left behind: the files that its pipeline names, as far as they are there.
 
 use super::{Shared, worktree};
-use crate::world::Performed;
+use crate::runtime::Performed;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use futures::FutureExt;
@@ -9,16 +9,16 @@ use futures::future::BoxFuture;
 use lockgate_engine::id::TaskKey;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::command::CommandKind;
-use lockgate_engine::run::pipeline::PipelineWish;
+use lockgate_engine::run::pipeline::PipelineCommand;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// So many files are named for one workstream.
-const MOST: usize = 500;
+const MAX_ARTIFACTS: usize = 500;
 
 /// So many names are looked at for them.
-const MOST_LOOKED_AT: usize = 20_000;
+const MAX_VISITED: usize = 20_000;
 
 pub(super) fn look(shared: Arc<Shared>, run: &Run, key: &TaskKey) -> BoxFuture<'static, Performed> {
     let workstream = run.workflow.pipeline.as_ref().and_then(|pipeline| pipeline.workstream(key.task.as_str()));
@@ -34,7 +34,7 @@ pub(super) fn look(shared: Arc<Shared>, run: &Run, key: &TaskKey) -> BoxFuture<'
         });
         // What cannot be looked at was not left behind, as far as anybody can tell.
         let (paths, missing) = found.await.unwrap_or_default();
-        CommandKind::Pipeline(Box::new(PipelineWish::ArtifactsFound { key, paths, missing })).into()
+        CommandKind::Pipeline(Box::new(PipelineCommand::ArtifactsFound { key, paths, missing })).into()
     }
     .boxed()
 }
@@ -42,7 +42,7 @@ pub(super) fn look(shared: Arc<Shared>, run: &Run, key: &TaskKey) -> BoxFuture<'
 /// The files under a folder that patterns name, in their order; and the patterns that name none.
 fn find(base: &Path, patterns: &[String]) -> (Vec<String>, Vec<String>) {
     let Ok(folder) = Dir::open_ambient_dir(base, ambient_authority()) else { return (Vec::new(), patterns.to_vec()) };
-    let mut budget = MOST_LOOKED_AT;
+    let mut budget = MAX_VISITED;
     let mut known = BTreeSet::new();
     let (mut found, mut missing) = (Vec::new(), Vec::new());
     for pattern in patterns {
@@ -52,7 +52,7 @@ fn find(base: &Path, patterns: &[String]) -> (Vec<String>, Vec<String>) {
             missing.push(pattern.clone());
         }
         for path in there {
-            if found.len() < MOST && known.insert(path.clone()) {
+            if found.len() < MAX_ARTIFACTS && known.insert(path.clone()) {
                 found.push(path);
             }
         }
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_any_part_of_one_name() {
+    fn a_star_matches_any_part_of_one_path_component() {
         for (name, pattern, is) in [
             ("a.test.ts", "*.test.ts", true),
             ("a.ts", "*.test.ts", false),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_there_is_found_and_nothing_outside() {
+    fn only_existing_artifacts_inside_the_root_are_found() {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().join("root");
         std::fs::create_dir_all(base.join("tests/deep")).unwrap();

@@ -1,21 +1,21 @@
 //! Making a checkpoint ready to be shown, looking again at what was shown, and finding out whether a person did what they say.
 
-use super::command::{Like, prepare as prepare_command, renderer as command_renderer, start};
-use super::script::{self, How};
+use super::command::{ProcessSpec, prepare as prepare_command, renderer as command_renderer, start};
+use super::script::{self, EvalOptions};
 use super::values::{Ready, Renderer, TaskValues};
 use super::{Shared, TaskCall, shell, worktree};
-use crate::files::{Caps, Places, differences, observe, observe_again};
+use crate::files::{ObserveLimits, RunDirs, diff, observe, reobserve};
 use crate::process::Stop;
 use crate::root::Step;
+use crate::runtime::Performed;
 use crate::secret::Masks;
-use crate::world::Performed;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockgate_engine::digest::Digest;
-use lockgate_engine::hold::{HoldKind, Scope, Seen, ShownFile};
+use lockgate_engine::hold::{HoldKind, PresentedFile, Scope, Seen};
 use lockgate_engine::id::{HoldId, PhaseId, TaskId, TaskKey};
 use lockgate_engine::run::Run;
-use lockgate_engine::run::command::{CommandKind, Showing, TaskOutcome};
+use lockgate_engine::run::command::{CommandKind, Presentation, TaskOutcome};
 use lockgate_engine::run::event::{ConditionOutcome, Failure};
 use lockgate_engine::spec::workflow::{Checkpoint, Phase, Question};
 use std::collections::BTreeMap;
@@ -30,13 +30,13 @@ const CHECK_TIME: Duration = Duration::from_secs(60);
 struct Preparing {
     checkpoint: Checkpoint,
     renderer: Renderer,
-    places: Places,
+    run_dirs: RunDirs,
     tree: Option<worktree::Wanted>,
-    allowed: Allowed,
+    allowed: AutoAnswer,
 }
 
 /// Whether the workflow's policy lets a question be answered without a person.
-enum Allowed {
+enum AutoAnswer {
     No,
     Yes,
     When(Box<script::Prepared>),
@@ -54,23 +54,23 @@ impl Preparing {
             Some(Question::Action(_)) => None,
         };
         let allowed = match rule.map(|rule| &rule.when) {
-            None => Allowed::No,
-            Some(None) => Allowed::Yes,
+            None => AutoAnswer::No,
+            Some(None) => AutoAnswer::Yes,
             Some(Some(when)) => {
-                let how = How::condition(shared, false, values);
-                Allowed::When(Box::new(script::prepare(shared, run, phase, when, how)))
+                let options = EvalOptions::condition(shared, false, values);
+                AutoAnswer::When(Box::new(script::prepare(shared, run, phase, when, options)))
             }
         };
-        let (places, tree) = (shared.places(run), worktree::of_run(run));
-        Self { checkpoint: checkpoint.clone(), renderer, places, tree, allowed }
+        let (run_dirs, tree) = (shared.run_dirs(run), worktree::of_run(run));
+        Self { checkpoint: checkpoint.clone(), renderer, run_dirs, tree, allowed }
     }
 
-    async fn ready(self, shared: &Shared) -> (Showing, Vec<(Digest, Vec<u8>)>) {
-        let Self { checkpoint, renderer, places, tree, allowed } = self;
+    async fn ready(self, shared: &Shared) -> (Presentation, Vec<(Digest, Vec<u8>)>) {
+        let Self { checkpoint, renderer, run_dirs, tree, allowed } = self;
         let mut notes = Vec::new();
         let masks = shared.masks();
         let mut showing =
-            Showing { prompt: checkpoint.prompt.clone(), question: checkpoint.question.clone(), ..Showing::default() };
+            Presentation { prompt: checkpoint.prompt.clone(), question: checkpoint.question.clone(), ..Presentation::default() };
         let paths = match renderer.ready(shared).await {
             Err(message) => {
                 notes.push(format!("values could not be filled in: {message}"));
@@ -83,13 +83,13 @@ impl Preparing {
                 checkpoint.show_files.iter().map(|path| filling.plain(path)).collect()
             }
         };
-        let paths = worktree::shown(shared, tree, &places, paths);
-        let observed = observe(&places, &paths, &Caps::default(), &|bytes| masks.contains(bytes));
+        let paths = worktree::shown(shared, tree, &run_dirs, paths);
+        let observed = observe(&run_dirs, &paths, &ObserveLimits::default(), &|bytes| masks.contains(bytes));
         notes.extend(observed.files.iter().filter_map(note));
         showing.automatic = match allowed {
-            Allowed::No => false,
-            Allowed::Yes => true,
-            Allowed::When(prepared) => match script::truth(shared, script::evaluate(shared, *prepared, &Stop::new()).await) {
+            AutoAnswer::No => false,
+            AutoAnswer::Yes => true,
+            AutoAnswer::When(prepared) => match script::truth(shared, script::evaluate(shared, *prepared, &Stop::new()).await) {
                 ConditionOutcome::True => true,
                 ConditionOutcome::False => false,
                 ConditionOutcome::Error(error) => {
@@ -202,7 +202,7 @@ pub(super) fn check(shared: Arc<Shared>, run: &Run, hold: &HoldId, revision: u32
     let name = format!("{}-check", asked.task);
     let key = TaskKey { task: TaskId::new(name.clone()), ..asked };
     let (no_dir, no_env) = (None, BTreeMap::new());
-    let like = Like {
+    let process_spec = ProcessSpec {
         name: &name,
         address: key.address(),
         step: Step::Task(&key),
@@ -214,7 +214,7 @@ pub(super) fn check(shared: Arc<Shared>, run: &Run, hold: &HoldId, revision: u32
         shell: None,
         feedback: None,
     };
-    let mut prepared = prepare_command(&shared, run, phase, like);
+    let mut prepared = prepare_command(&shared, run, phase, process_spec);
     // What finds out whether a login works is our own command.
     if is_login {
         prepared.shell = None;
@@ -229,7 +229,7 @@ pub(super) fn check(shared: Arc<Shared>, run: &Run, hold: &HoldId, revision: u32
             worktree::enter(&shared, &mut prepared, tree, &stop).await?;
             let ready = renderer.ready(&shared).await.map_err(start)?;
             // It was filled in when it was shown, so that what is run is what was shown.
-            shell::execute_as_it_is(&shared, &prepared, &ready, check.run, &stop).await
+            shell::execute_rendered(&shared, &prepared, &ready, check.run, &stop).await
         };
         checked(outcome.await.err())
     }
@@ -237,7 +237,7 @@ pub(super) fn check(shared: Arc<Shared>, run: &Run, hold: &HoldId, revision: u32
 }
 
 /// What people must know about a file that they are shown.
-fn note(file: &ShownFile) -> Option<String> {
+fn note(file: &PresentedFile) -> Option<String> {
     let path = &file.path;
     match (&file.seen, &file.not_kept) {
         (Seen::Unreadable(why), _) => Some(format!("{path} cannot be shown, and the answer is not bound to it: {why}")),
@@ -250,14 +250,14 @@ fn note(file: &ShownFile) -> Option<String> {
 pub(super) fn recheck(shared: Arc<Shared>, run: &Run, hold: &HoldId, revision: u32) -> BoxFuture<'static, Performed> {
     let hold_id = hold.clone();
     let before = run.holds.get(hold).map(|hold| hold.files.clone()).unwrap_or_default();
-    let places = shared.places(run);
+    let run_dirs = shared.run_dirs(run);
     async move {
         let masks = shared.masks();
-        let now = observe_again(&places, &before, &Caps::default(), &|bytes| masks.contains(bytes));
+        let now = reobserve(&run_dirs, &before, &ObserveLimits::default(), &|bytes| masks.contains(bytes));
         let mut changes = Vec::new();
         if now.files != before {
             let known = kept(&shared, &before, &now.values).await;
-            changes = differences(&before, &now.files, &|digest| known.get(digest).cloned());
+            changes = diff(&before, &now.files, &|digest| known.get(digest).cloned());
             changes.extend(now.files.iter().filter_map(note));
         }
         let command = CommandKind::Rechecked { hold: hold_id, revision, files: now.files, differences: changes };
@@ -267,7 +267,7 @@ pub(super) fn recheck(shared: Arc<Shared>, run: &Run, hold: &HoldId, revision: u
 }
 
 /// The bytes of what was shown, from the store, and of what is there now.
-async fn kept(shared: &Shared, before: &[ShownFile], now: &[(Digest, Vec<u8>)]) -> BTreeMap<Digest, Vec<u8>> {
+async fn kept(shared: &Shared, before: &[PresentedFile], now: &[(Digest, Vec<u8>)]) -> BTreeMap<Digest, Vec<u8>> {
     let digests: Vec<Digest> = before.iter().filter_map(|file| file.seen.digest()).collect();
     let stored = shared.store.values(&digests).await.unwrap_or_default();
     let then = digests.into_iter().zip(stored).filter_map(|(digest, bytes)| Some((digest, bytes?)));

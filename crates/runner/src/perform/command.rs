@@ -2,16 +2,16 @@
 
 use super::values::Renderer;
 use super::{Shared, secrets};
-use crate::files::Places;
-use crate::process::{self, Ended, Grace, How, Job, LogLimits};
-use crate::rehearse::At;
+use crate::dry_run::Position;
+use crate::files::RunDirs;
+use crate::process::{self, Ended, ExitReason, Grace, Job, LogLimits};
 use crate::root::Step;
 use crate::secret::Secret;
-use lockgate_engine::datum::Datum;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{Failure, FailureKind};
 use lockgate_engine::spec::workflow::{Phase, SecretSource, Shell};
+use lockgate_engine::stored_value::StoredValue;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io;
@@ -39,17 +39,17 @@ pub(super) struct Prepared {
     pub(super) idle_timeout: Option<Duration>,
     pub(super) lock: PathBuf,
     pub(super) log: PathBuf,
-    pub(super) places: Places,
+    pub(super) run_dirs: RunDirs,
     /// What a person or a check found with the last attempt; empty when nothing was said.
     pub(super) feedback: String,
     /// Which work it is, for what may stand in for it.
-    pub(super) at: At,
+    pub(super) at: Position,
     /// Where it works when it says nothing: the root, or a worktree.
     pub(super) base: PathBuf,
 }
 
 /// What a task or gate says about the process that it starts.
-pub(super) struct Like<'a> {
+pub(super) struct ProcessSpec<'a> {
     pub(super) name: &'a str,
     pub(super) address: String,
     pub(super) step: Step<'a>,
@@ -64,35 +64,39 @@ pub(super) struct Like<'a> {
     pub(super) feedback: Option<&'a str>,
 }
 
-pub(super) fn prepare(shared: &Shared, run: &Run, phase: &Phase, like: Like<'_>) -> Prepared {
-    let places = shared.places(run);
+pub(super) fn prepare(shared: &Shared, run: &Run, phase: &Phase, process_spec: ProcessSpec<'_>) -> Prepared {
+    let run_dirs = shared.run_dirs(run);
     let of_phase = || run.current.as_ref().and_then(|phase| phase.feedback.clone());
-    let feedback = like.feedback.map(str::to_owned).or_else(of_phase).unwrap_or_default();
+    let feedback = process_spec.feedback.map(str::to_owned).or_else(of_phase).unwrap_or_default();
     let ours = [
         ("LOCKGATE_RUN", run.id.to_string()),
         ("LOCKGATE_PHASE", phase.id.to_string()),
-        ("LOCKGATE_TASK", like.name.to_owned()),
-        ("LOCKGATE_ATTEMPT", like.attempt.to_string()),
-        ("LOCKGATE_OUTPUT_DIR", places.output_path().to_string_lossy().into_owned()),
+        ("LOCKGATE_TASK", process_spec.name.to_owned()),
+        ("LOCKGATE_ATTEMPT", process_spec.attempt.to_string()),
+        ("LOCKGATE_OUTPUT_DIR", run_dirs.output_path().to_string_lossy().into_owned()),
     ];
     let source = |name: &String| (name.clone(), run.workflow.secrets.get(name).cloned());
     Prepared {
         run: run.id.clone(),
         feedback,
-        at: At { address: like.address.clone(), iteration: like.step.iteration(), attempt: like.attempt },
-        address: like.address,
-        dir: like.dir.clone(),
-        env: like.env.clone(),
+        at: Position {
+            address: process_spec.address.clone(),
+            iteration: process_spec.step.iteration(),
+            attempt: process_spec.attempt,
+        },
+        address: process_spec.address,
+        dir: process_spec.dir.clone(),
+        env: process_spec.env.clone(),
         ours: ours.map(|(name, value)| (name.to_owned(), value)).into(),
-        secrets: like.secrets.iter().map(source).collect(),
+        secrets: process_spec.secrets.iter().map(source).collect(),
         remove_env: secrets::variables(&run.workflow, &shared.config),
-        shell: run.workflow.shell_in(phase, like.shell).cloned(),
-        timeout: like.timeout,
+        shell: run.workflow.shell_in(phase, process_spec.shell).cloned(),
+        timeout: process_spec.timeout,
         idle_timeout: None,
-        lock: shared.root.lock_file(&run.id, like.step, like.attempt),
-        log: shared.root.log_file(&run.id, like.step, like.attempt),
-        base: places.root.clone(),
-        places,
+        lock: shared.root.lock_file(&run.id, process_spec.step, process_spec.attempt),
+        log: shared.root.log_file(&run.id, process_spec.step, process_spec.attempt),
+        base: run_dirs.root.clone(),
+        run_dirs,
     }
 }
 
@@ -144,8 +148,8 @@ pub(super) fn failure(kind: FailureKind, message: impl Display) -> Failure {
 
 impl Prepared {
     /// Lets the process know the item that its task is done for; a large one only templates and scripts see.
-    pub(super) fn know_item(&mut self, item: Option<(&str, &Datum)>) {
-        if let Some((_, Datum::Inline(json))) = item {
+    pub(super) fn set_item(&mut self, item: Option<(&str, &StoredValue)>) {
+        if let Some((_, StoredValue::Inline(json))) = item {
             let text = match serde_json::from_str(json) {
                 Ok(serde_json::Value::String(text)) => text,
                 Ok(_) | Err(_) => json.clone(),
@@ -167,7 +171,7 @@ impl Prepared {
             env.push((name.clone(), fitting(name, renderer.text(template).map_err(start)?).map_err(start)?));
         }
         for (name, source) in &self.secrets {
-            let secret = Secret::resolve(name, source.as_ref(), &self.places.root).await.map_err(start)?;
+            let secret = Secret::resolve(name, source.as_ref(), &self.run_dirs.root).await.map_err(start)?;
             env.push((name.clone(), secret.value.clone()));
             shared.secrets.add(secret);
         }
@@ -175,7 +179,7 @@ impl Prepared {
             None => self.base.clone(),
             Some(dir) => inside(&self.base, &renderer.text(dir).map_err(start)?).map_err(start)?,
         };
-        let folders = [Some(self.places.output_path()), self.lock.parent().map(PathBuf::from)];
+        let folders = [Some(self.run_dirs.output_path()), self.lock.parent().map(PathBuf::from)];
         for folder in folders.into_iter().flatten() {
             let created = std::fs::create_dir_all(&folder);
             created.map_err(|error| start(EnvironmentError::NotCreated { path: folder, error }))?;
@@ -212,24 +216,24 @@ impl Prepared {
     }
 
     /// Whether everything that a job would need can be filled in; folders may come to be while work is done.
-    pub(super) fn fills_in(&self, renderer: &super::values::Ready) -> Result<(), Failure> {
+    pub(super) fn check_templates(&self, renderer: &super::values::Ready) -> Result<(), Failure> {
         let mut templates = self.env.values().chain(&self.dir);
         templates.try_for_each(|template| renderer.text(template).map(drop)).map_err(start)
     }
 
     /// What is left to do when a job has ended: its lock goes, and a log that is not whole is told.
     pub(super) fn ended(&self, shared: &Shared, ended: &Ended) {
-        if ended.survivors.is_empty() && !matches!(ended.how, How::NotStarted(_)) {
+        if ended.survivors.is_empty() && !matches!(ended.reason, ExitReason::NotStarted(_)) {
             // Nothing of it lives, so there is nothing for anybody to end later.
             process::remove_lock(&self.lock);
         }
         if let Some(problem) = &ended.log_error {
-            self.says(shared, &format!("its log is not whole: {problem}"));
+            self.emit_line(shared, &format!("its log is not whole: {problem}"));
         }
     }
 
     /// Passes a line on to whoever hears those of this run.
-    pub(super) fn says(&self, shared: &Shared, line: &str) {
+    pub(super) fn emit_line(&self, shared: &Shared, line: &str) {
         (shared.on_line)(&self.run, &self.address, line);
     }
 }
@@ -276,18 +280,18 @@ fn log_limits(megabytes: u32) -> LogLimits {
 
 /// Why a command failed, in one line; none when it went well.
 pub(super) fn explain(ended: &Ended) -> Option<(FailureKind, String)> {
-    match &ended.how {
-        How::Exit(0) => None,
-        How::Exit(CUT_OFF) => {
+    match &ended.reason {
+        ExitReason::Exit(0) => None,
+        ExitReason::Exit(CUT_OFF) => {
             let why = "a command wrote into a pipe that nothing read any more";
             Some((FailureKind::Exit(CUT_OFF), format!("it ended with exit code {CUT_OFF}: {why}")))
         }
-        How::Exit(code) => Some((FailureKind::Exit(*code), format!("it ended with exit code {code}"))),
-        How::Signal(signal) => Some((FailureKind::Signal(*signal), format!("it was ended by signal {signal}"))),
-        How::TimedOut(limit) => Some((FailureKind::Timeout, format!("it took longer than {} s", limit.as_secs_f64()))),
-        How::Idle(limit) => Some((FailureKind::Idle, format!("it printed nothing for {} s", limit.as_secs_f64()))),
-        How::Stopped => Some((FailureKind::Stopped, "it was stopped".to_owned())),
-        How::NotStarted(why) => Some((FailureKind::Start, format!("it could not be started: {why}"))),
+        ExitReason::Exit(code) => Some((FailureKind::Exit(*code), format!("it ended with exit code {code}"))),
+        ExitReason::Signal(signal) => Some((FailureKind::Signal(*signal), format!("it was ended by signal {signal}"))),
+        ExitReason::TimedOut(limit) => Some((FailureKind::Timeout, format!("it took longer than {} s", limit.as_secs_f64()))),
+        ExitReason::Idle(limit) => Some((FailureKind::Idle, format!("it printed nothing for {} s", limit.as_secs_f64()))),
+        ExitReason::Stopped => Some((FailureKind::Stopped, "it was stopped".to_owned())),
+        ExitReason::NotStarted(why) => Some((FailureKind::Start, format!("it could not be started: {why}"))),
     }
 }
 
@@ -299,5 +303,5 @@ pub(super) fn renderer(
     task: super::values::TaskValues<'_>,
     others: &[&str],
 ) -> Renderer {
-    Renderer::of(run, phase, &prepared.places.output_path(), task, templates(prepared, others))
+    Renderer::of(run, phase, &prepared.run_dirs.output_path(), task, templates(prepared, others))
 }

@@ -79,7 +79,7 @@ impl Commit {
         if message.text.trim().is_empty() {
             return Err(start("its commit message is empty; check `commit.message`"));
         }
-        let scratch = shared.root.commit_folder(&makes.run, &makes.name);
+        let scratch = shared.root.commit_dir(&makes.run, &makes.name);
         let lock = shared.root.commit_lock(&makes.run, &makes.name);
         let place = Place { dir, scratch, lock, name: makes.name };
         let stop = stop.clone();
@@ -129,7 +129,7 @@ pub fn recover_commits(root: &Root, run: &RunId) -> Result<(), CommitError> {
     let trees = std::fs::read_dir(root.folder().join(crate::worktree::FOLDER)).into_iter().flatten().flatten();
     let of_run = |name: &std::ffi::OsStr| name.to_string_lossy().split('-').next() == Some(run.as_str());
     let trees = trees.filter(|entry| of_run(&entry.file_name())).map(|entry| entry.path()).filter(|path| path.is_dir());
-    let (scratch, lock) = (root.commit_folder(run, "recovery"), root.commit_lock(run, "recovery"));
+    let (scratch, lock) = (root.commit_dir(run, "recovery"), root.commit_lock(run, "recovery"));
     std::iter::once(root.dir().to_owned()).chain(trees).try_for_each(|dir| {
         crate::commit::recover(&Place { dir, scratch: scratch.clone(), lock: lock.clone(), name: "recovery".to_owned() })
     })

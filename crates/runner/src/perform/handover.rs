@@ -7,7 +7,7 @@ use lockgate_formats::continuation::{Answered, Continuation};
 use std::path::Path;
 
 /// So many commits of a handover are looked for; nobody hands over more.
-const MOST_COMMITS: usize = 1000;
+const MAX_COMMITS: usize = 1000;
 
 /// The block that the next agent gets; nothing where none has handed over.
 pub(super) fn continuation(exchange: &Exchange) -> Option<String> {
@@ -40,7 +40,7 @@ pub(super) fn commits(exchange: &Exchange) -> Vec<String> {
 }
 
 fn named(handover: &Handover) -> Vec<&str> {
-    handover.completed.iter().filter_map(|done| done.commit.as_deref()).take(MOST_COMMITS).collect()
+    handover.completed.iter().filter_map(|done| done.commit.as_deref()).take(MAX_COMMITS).collect()
 }
 
 /// Those of some commits that git does not know in a folder. What does not look like a commit is never given to git.

@@ -1,35 +1,35 @@
 //! Performing effects in the real world: one function for each.
 
 mod agent;
-mod answer;
+mod answer_schema;
 mod artifacts;
+mod auth_gate;
 mod checkpoint;
 mod command;
 mod commit;
-mod gaps;
+mod dir_lock;
+mod fan_out;
+mod gap_check;
 mod handover;
-mod login;
 mod prompt;
 mod script;
 mod secrets;
 mod shell;
-mod spread;
-mod turn;
 mod values;
 mod worktree;
 
 pub use commit::recover_commits;
 
 use crate::config::Config;
-use crate::files::Places;
+use crate::dry_run::Stubs;
+use crate::files::RunDirs;
 use crate::process::Stop;
 use crate::projection::StateFile;
-use crate::rehearse::Stubs;
 use crate::root::{Root, Step};
+use crate::runtime::{OrphanError, Perform, Performed};
 use crate::script::Evaluator;
 use crate::secret::Masks;
-use crate::world::{OrphanError, Perform, Performed};
-use command::Like;
+use command::ProcessSpec;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockgate_engine::id::{RunId, TaskKey};
@@ -60,7 +60,7 @@ struct Shared {
     on_line: OnLine,
     secrets: secrets::Known,
     cache: values::Cache,
-    turns: turn::Turns,
+    dir_locks: dir_lock::DirLocks,
     /// What stands in for processes, where nothing is to be done for real.
     stubs: Option<Arc<Stubs>>,
 }
@@ -72,7 +72,7 @@ impl Performer {
     }
 
     /// Rehearses effects: scripts and conditions are evaluated, and stubs stand in for every process.
-    pub fn rehearsing(root: Root, config: Config, store: Arc<dyn Store>, evaluator: Evaluator, stubs: Arc<Stubs>) -> Self {
+    pub fn for_dry_run(root: Root, config: Config, store: Arc<dyn Store>, evaluator: Evaluator, stubs: Arc<Stubs>) -> Self {
         Self::with(root, config, store, evaluator, Arc::new(|_, _, _| {}), Some(stubs))
     }
 
@@ -95,7 +95,7 @@ impl Performer {
                 on_line,
                 secrets,
                 cache,
-                turns: turn::Turns::default(),
+                dir_locks: dir_lock::DirLocks::default(),
                 stubs,
             }),
         }
@@ -103,10 +103,10 @@ impl Performer {
 }
 
 impl Performer {
-    fn begin_knowing(&self, run: &Run, effect: &Effect, stop: Stop) -> BoxFuture<'static, Performed> {
+    fn start_effect(&self, run: &Run, effect: &Effect, stop: Stop) -> BoxFuture<'static, Performed> {
         let shared = self.shared.clone();
         match effect {
-            Effect::Task { key, attempt } => begin_task(shared, run, key, *attempt, stop),
+            Effect::Task { key, attempt } => start_task(shared, run, key, *attempt, stop),
             Effect::Gate { phase, iteration, gate, attempt } => {
                 shell::gate(shared, run, (phase, *iteration), gate, *attempt, stop)
             }
@@ -114,10 +114,10 @@ impl Performer {
             Effect::Show { phase, iteration } => checkpoint::show(shared, run, phase, *iteration),
             Effect::Recheck { hold, revision } => checkpoint::recheck(shared, run, hold, *revision),
             Effect::Check { hold, revision } => checkpoint::check(shared, run, hold, *revision, stop),
-            Effect::When { key } => spread::when(shared, run, key, stop),
-            Effect::Gaps { phase, iteration, round } => gaps::check(shared, run, (phase, *iteration), *round, stop),
-            Effect::Think { thinker, number } => agent::think(shared, run, thinker, *number, stop),
-            Effect::Finalize => gaps::finalize(shared, run),
+            Effect::When { key } => fan_out::when(shared, run, key, stop),
+            Effect::Gaps { phase, iteration, round } => gap_check::check(shared, run, (phase, *iteration), *round, stop),
+            Effect::QueryAgent { requester, number } => agent::query_agent(shared, run, requester, *number, stop),
+            Effect::Finalize => gap_check::finalize(shared, run),
             Effect::Artifacts { key } => artifacts::look(shared, run, key),
             Effect::Wake { timer, .. } => futures::future::ready(CommandKind::TimerDue { timer: timer.clone() }.into()).boxed(),
         }
@@ -125,10 +125,10 @@ impl Performer {
 }
 
 impl Perform for Performer {
-    fn begin(&self, run: &Run, effect: &Effect, stop: Stop) -> BoxFuture<'static, Performed> {
+    fn start(&self, run: &Run, effect: &Effect, stop: Stop) -> BoxFuture<'static, Performed> {
         let shared = self.shared.clone();
         let masks = shared.masks();
-        let performed = self.begin_knowing(run, effect, stop).map(move |performed| failures_masked(performed, &masks)).boxed();
+        let performed = self.start_effect(run, effect, stop).map(move |performed| mask_failures(performed, &masks)).boxed();
         match shared.secrets.unknown(run, &shared.config).filter(|_| shared.stubs.is_none()) {
             None => performed,
             // Nothing is written or shown before every secret that may be in it is known.
@@ -157,7 +157,7 @@ impl Perform for Performer {
         let span = tracing::Span::current();
         let ended = tokio::task::spawn_blocking(move || {
             let _in_run = span.entered();
-            if locks.iter().any(|lock| crate::process::limit::is_inside(lock)) {
+            if locks.iter().any(|lock| crate::process::job_mark::is_inside(lock)) {
                 return Err(OrphanError::Inside);
             }
             for lock in &locks {
@@ -175,7 +175,7 @@ impl Perform for Performer {
 
 /// Masks why something failed and what is noted about a question: these texts come from many places, and some of them repeat what a
 /// program said.
-fn failures_masked(mut performed: Performed, masks: &Masks) -> Performed {
+fn mask_failures(mut performed: Performed, masks: &Masks) -> Performed {
     let mask = |text: &mut String| *text = masks.mask_text(text).into_owned();
     let mask_failure = |failure: &mut Failure| {
         mask(&mut failure.message);
@@ -189,7 +189,7 @@ fn failures_masked(mut performed: Performed, masks: &Masks) -> Performed {
             TaskOutcome::Finished { .. }
             | TaskOutcome::Items(_)
             | TaskOutcome::Agents(_)
-            | TaskOutcome::Thinks(_)
+            | TaskOutcome::QueriesAgent(_)
             | TaskOutcome::Unauthenticated { .. }
             | TaskOutcome::HandsOver(_)
             | TaskOutcome::CommitsMissing(_) => {}
@@ -198,10 +198,10 @@ fn failures_masked(mut performed: Performed, masks: &Masks) -> Performed {
         CommandKind::GateEnded { failure, .. } | CommandKind::Checked { failure, .. } => {
             failure.iter_mut().for_each(mask_failure)
         }
-        CommandKind::Thought { text: Err(failure), .. } => mask_failure(failure),
+        CommandKind::AgentQueryAnswered { text: Err(failure), .. } => mask_failure(failure),
         CommandKind::Finalized { made: Err(failure) } => mask_failure(failure),
         CommandKind::Rechecked { differences, .. } => differences.iter_mut().for_each(mask),
-        CommandKind::Thought { text: Ok(_), .. }
+        CommandKind::AgentQueryAnswered { text: Ok(_), .. }
         | CommandKind::Finalized { made: Ok(_) }
         | CommandKind::SessionNamed { .. }
         | CommandKind::WhenEvaluated { .. }
@@ -212,9 +212,9 @@ fn failures_masked(mut performed: Performed, masks: &Masks) -> Performed {
         | CommandKind::ChangeAgent { .. }
         | CommandKind::ChangeAnswer(_)
         | CommandKind::TimerDue { .. }
-        | CommandKind::Look
+        | CommandKind::Advance
         | CommandKind::Answer { .. }
-        | CommandKind::GivePresets { .. }
+        | CommandKind::PresetAnswers { .. }
         | CommandKind::Interrupt { .. }
         | CommandKind::Cancel { .. }
         | CommandKind::RetryTask { .. }
@@ -236,8 +236,8 @@ struct TaskCall<'a> {
 }
 
 impl<'a> TaskCall<'a> {
-    fn like(&self) -> Like<'a> {
-        Like {
+    fn process_spec(&self) -> ProcessSpec<'a> {
+        ProcessSpec {
             name: self.key.task.as_str(),
             address: self.key.address(),
             step: Step::Task(self.key),
@@ -264,12 +264,12 @@ impl<'a> TaskCall<'a> {
         }
     }
 
-    fn ending(&self, shared: &Arc<Shared>, run: &Run, stop: Stop) -> spread::Ending {
-        spread::Ending::new(shared.clone(), run, *self, stop)
+    fn ending(&self, shared: &Arc<Shared>, run: &Run, stop: Stop) -> fan_out::Ending {
+        fan_out::Ending::new(shared.clone(), run, *self, stop)
     }
 }
 
-fn begin_task(shared: Arc<Shared>, run: &Run, key: &TaskKey, attempt: u32, stop: Stop) -> BoxFuture<'static, Performed> {
+fn start_task(shared: Arc<Shared>, run: &Run, key: &TaskKey, attempt: u32, stop: Stop) -> BoxFuture<'static, Performed> {
     let found = run.workflow.phase(key.phase.as_str()).zip(run.declared(key)).zip(run.task_run(key));
     let Some(((phase, task), state)) = found else {
         return futures::future::ready(ended(key, attempt, failed(FailureKind::Start, "the definition has no such task")))
@@ -277,7 +277,7 @@ fn begin_task(shared: Arc<Shared>, run: &Run, key: &TaskKey, attempt: u32, stop:
     };
     let call = TaskCall { phase, key, attempt, task, state };
     if let (Some(list), None) = (&task.for_each, &key.item) {
-        return spread::items(shared, run, call, list, stop);
+        return fan_out::items(shared, run, call, list, stop);
     }
     match &task.work {
         Work::Pass if task.until.is_none() => {
@@ -287,7 +287,7 @@ fn begin_task(shared: Arc<Shared>, run: &Run, key: &TaskKey, attempt: u32, stop:
         Work::Pass => {
             let mut ending = call.ending(&shared, run, stop);
             async move {
-                let outcome = match ending.begin().await {
+                let outcome = match ending.start().await {
                     Ok(()) => TaskOutcome::Finished { result: None, outputs: Vec::new() },
                     Err(failure) => TaskOutcome::Failed(failure),
                 };
@@ -296,7 +296,7 @@ fn begin_task(shared: Arc<Shared>, run: &Run, key: &TaskKey, attempt: u32, stop:
             .boxed()
         }
         Work::Script(source) => script::task(shared, run, call, source, stop),
-        Work::Adaptive(source) => spread::agents(shared, run, call, source, stop),
+        Work::Adaptive(source) => fan_out::agents(shared, run, call, source, stop),
         Work::Run(command) => shell::task(shared, run, call, command, stop),
         Work::Agent(work) => agent::task(shared, run, call, work, stop),
         Work::Checkpoint(checkpoint) => checkpoint::task(shared, run, call, checkpoint),
@@ -313,8 +313,8 @@ fn failed(kind: FailureKind, message: impl std::fmt::Display) -> TaskOutcome {
 
 impl Shared {
     /// Where a run's files are.
-    fn places(&self, run: &Run) -> Places {
-        self.root.places(&run.output_dir, run.feature.as_deref())
+    fn run_dirs(&self, run: &Run) -> RunDirs {
+        self.root.run_dirs(&run.output_dir, run.feature.as_deref())
     }
 
     /// Masks for every secret that is known by now.

@@ -13,7 +13,7 @@ const CUT_OFF: &str = "An earlier attempt at this was cut off before it ended, s
                        there before you begin, and do not do again what is done.";
 
 /// What the words around a prompt are made of, taken when the task begins.
-pub(super) struct Around {
+pub(super) struct PromptContext {
     prompt: Prompt,
     title: String,
     description: Option<String>,
@@ -28,7 +28,7 @@ pub(super) struct Around {
     cut_off: bool,
 }
 
-impl Around {
+impl PromptContext {
     pub(super) fn new(run: &Run, phase: &Phase, work: &AgentWork, state: &TaskRun) -> Self {
         let of_phase = || run.current.as_ref().and_then(|current| current.feedback.clone());
         let feedback = state.feedback().map(str::to_owned).or_else(of_phase).filter(|text| !text.is_empty());
@@ -55,7 +55,7 @@ impl Around {
         }
     }
 
-    fn tells_feedback(&self) -> bool {
+    fn includes_feedback(&self) -> bool {
         ["phase.feedback", "task.feedback"].iter().any(|path| self.template().contains(path))
     }
 
@@ -64,7 +64,7 @@ impl Around {
         let mut text = match &self.prompt {
             Prompt::Text(template) => ready.text(template)?,
             Prompt::Document(template) => ready.document(template)?,
-            Prompt::Phase => self.told_by_phase(kind),
+            Prompt::Phase => self.default_prompt(kind),
         };
         let own = matches!(self.prompt, Prompt::Text(_));
         let mut facts = String::new();
@@ -86,7 +86,7 @@ impl Around {
         if let Some(schema) = &self.schema {
             facts.push_str(&format!("Answer with JSON alone, which must fit this JSON Schema:\n{schema}\n"));
         }
-        if let Some(feedback) = self.feedback.as_ref().filter(|_| !self.tells_feedback()) {
+        if let Some(feedback) = self.feedback.as_ref().filter(|_| !self.includes_feedback()) {
             facts.push_str(&format!("This was done before, and a person or a check said about it:\n{feedback}\n"));
         }
         if self.cut_off {
@@ -102,7 +102,7 @@ impl Around {
     }
 
     /// Nobody wrote a prompt: what the phase is for has to do.
-    fn told_by_phase(&self, kind: Option<&str>) -> String {
+    fn default_prompt(&self, kind: Option<&str>) -> String {
         let role = kind.map(|kind| format!("You are the subagent `{kind}`.\n\n")).unwrap_or_default();
         format!("{role}{}", self.description.as_deref().unwrap_or(&self.title))
     }

@@ -1,24 +1,24 @@
 //! Scripts and conditions: JavaScript in a worker process.
 
 use super::values::{FillError, Renderer, TaskValues, overlay};
-use super::{Shared, TaskCall, failed, spread};
-use crate::files::{MissingOutputs, Places, collect_outputs};
+use super::{Shared, TaskCall, failed, fan_out};
+use crate::dry_run::{Position, Stubs};
+use crate::files::{MissingOutputs, RunDirs, collect_outputs};
 use crate::process::Stop;
-use crate::rehearse::{At, Stubs};
 use crate::root::Step;
-use crate::script::{Call, Failed, Files, Form, Limits, Returned, ScriptError, StoredPart, Thought};
+use crate::runtime::Performed;
+use crate::script::{AgentReply, Call, Failed, Files, Form, Limits, Returned, ScriptError, StoredPart};
 use crate::secret::Masks;
-use crate::world::Performed;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{PhaseId, RunId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{CommandKind, TaskOutcome};
-use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind, OutputFile, Thinker};
-use lockgate_engine::run::view::Context;
+use lockgate_engine::run::context::Context;
+use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind, OutputFile, Requester};
 use lockgate_engine::spec::workflow::{Phase, Reads, Script};
+use lockgate_engine::stored_value::StoredValue;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,17 +31,17 @@ pub(super) struct Prepared {
     context: Context,
     globals: Vec<(String, String)>,
     /// Globals whose values may have to be fetched.
-    data: Vec<(&'static str, Datum)>,
+    data: Vec<(&'static str, StoredValue)>,
     files: Option<Files>,
     /// What the phase is expected to leave behind, as templates.
     expected: Option<(Renderer, Vec<String>)>,
     /// What agents said to this script before: question and answer.
-    thoughts: Option<Vec<(Datum, Datum)>>,
+    agent_queries: Option<Vec<(StoredValue, StoredValue)>>,
     limits: Limits,
 }
 
 /// Why an evaluation gave nothing, and what it had logged until then.
-pub(super) struct Trouble {
+pub(super) struct EvalError {
     pub(super) kind: FailureKind,
     pub(super) message: String,
     pub(super) log: Vec<String>,
@@ -49,7 +49,7 @@ pub(super) struct Trouble {
     pub(super) wants: Option<String>,
 }
 
-impl Trouble {
+impl EvalError {
     pub(super) fn new(kind: FailureKind, message: impl std::fmt::Display) -> Self {
         Self { kind, message: message.to_string(), log: Vec::new(), wants: None }
     }
@@ -59,27 +59,27 @@ impl Trouble {
 const TAIL_LINES: usize = 40;
 
 /// How a script is evaluated.
-pub(super) struct How<'a> {
+pub(super) struct EvalOptions<'a> {
     pub(super) form: Form,
     pub(super) limits: Limits,
     /// Whether it may use files.
     pub(super) files: bool,
     /// Who asks, where it may ask an agent.
-    pub(super) thinker: Option<&'a Thinker>,
+    pub(super) requester: Option<&'a Requester>,
     pub(super) task: TaskValues<'a>,
 }
 
-impl<'a> How<'a> {
+impl<'a> EvalOptions<'a> {
     /// A function body that may use files and ask agents.
-    pub(super) fn script(shared: &Shared, thinker: Option<&'a Thinker>, task: TaskValues<'a>) -> Self {
+    pub(super) fn script(shared: &Shared, requester: Option<&'a Requester>, task: TaskValues<'a>) -> Self {
         let limits = Limits { time: shared.config.script.time, memory: memory(shared), ..Limits::SCRIPT };
-        Self { form: Form::Body, limits, files: true, thinker, task }
+        Self { form: Form::Body, limits, files: true, requester, task }
     }
 
     /// An expression, with or without files.
     pub(super) fn condition(shared: &Shared, files: bool, task: TaskValues<'a>) -> Self {
-        let limits = Limits { time: shared.config.script.condition_time, memory: memory(shared), ..Limits::CONDITION };
-        Self { form: Form::Expression, limits, files, thinker: None, task }
+        let limits = Limits { time: shared.config.script.condition_timeout, memory: memory(shared), ..Limits::CONDITION };
+        Self { form: Form::Expression, limits, files, requester: None, task }
     }
 }
 
@@ -94,16 +94,16 @@ pub(super) fn task(
     script: &Script,
     stop: Stop,
 ) -> BoxFuture<'static, Performed> {
-    let places = shared.places(run);
-    let thinker = Thinker::Task(call.key.clone());
-    let mut how = How::script(&shared, Some(&thinker), call.values());
+    let run_dirs = shared.run_dirs(run);
+    let requester = Requester::Task(call.key.clone());
+    let mut options = EvalOptions::script(&shared, Some(&requester), call.values());
     if let Some(timeout) = call.task.timeout {
-        how.limits.time = timeout;
+        options.limits.time = timeout;
     }
-    let prepared = prepare(&shared, run, call.phase, script, how);
+    let prepared = prepare(&shared, run, call.phase, script, options);
     let declared = call.task.outputs.clone();
     let templates = declared.iter().map(String::as_str);
-    let renderer = Renderer::of(run, call.phase, &places.output_path(), call.values(), templates);
+    let renderer = Renderer::of(run, call.phase, &run_dirs.output_path(), call.values(), templates);
     let log = shared.root.log_file(&run.id, Step::Task(call.key), call.attempt);
     let (key, attempt) = (call.key.clone(), call.attempt);
     let custom = run.workflow.output_dir.is_some();
@@ -111,26 +111,26 @@ pub(super) fn task(
     let run = run.id.clone();
     async move {
         let (outcome, values) = 'outcome: {
-            if let Err(failure) = ending.begin().await {
+            if let Err(failure) = ending.start().await {
                 break 'outcome (TaskOutcome::Failed(failure), Vec::new());
             }
-            if custom && let Err(why) = stays_inside(&places) {
+            if custom && let Err(why) = stays_inside(&run_dirs) {
                 break 'outcome (failed(FailureKind::Start, why), Vec::new());
             }
-            let (stubs, evaluated) = given_or_evaluated(&shared, prepared, &key, attempt, &places, &stop).await;
+            let (stubs, evaluated) = stubbed_or_evaluated(&shared, prepared, &key, attempt, &run_dirs, &stop).await;
             match evaluated {
                 Ok(returned) => match rendered(&shared, renderer, &declared).await {
                     Ok(declared) => {
-                        if let Some(Err(failure)) = stubs.map(|stubs| stubs.leave(&key.address(), &places, &declared)) {
+                        if let Some(Err(failure)) = stubs.map(|stubs| stubs.leave(&key.address(), &run_dirs, &declared)) {
                             break 'outcome (TaskOutcome::Failed(failure), Vec::new());
                         }
-                        finished(&shared, (&run, &key), returned, declared, places, log).await
+                        finished(&shared, (&run, &key), returned, declared, run_dirs, log).await
                     }
                     Err(why) => (failed(FailureKind::Output, why), Vec::new()),
                 },
-                Err(trouble) => {
-                    keep_log(&shared, &run, &key, &trouble.log, &log);
-                    spread::troubled(&shared, trouble)
+                Err(eval_error) => {
+                    keep_log(&shared, &run, &key, &eval_error.log, &log);
+                    fan_out::eval_failed(&shared, eval_error)
                 }
             }
         };
@@ -153,7 +153,7 @@ pub(super) fn condition(
         let outcome = ConditionOutcome::Error("the definition has no such condition".into());
         return futures::future::ready(CommandKind::ConditionEvaluated { phase, iteration, outcome }.into()).boxed();
     };
-    let prepared = prepare(&shared, run, declared, condition, How::condition(&shared, false, TaskValues::default()));
+    let prepared = prepare(&shared, run, declared, condition, EvalOptions::condition(&shared, false, TaskValues::default()));
     async move {
         let outcome = truth(&shared, evaluate(&shared, prepared, &stop).await);
         CommandKind::ConditionEvaluated { phase, iteration, outcome }.into()
@@ -162,36 +162,36 @@ pub(super) fn condition(
 }
 
 /// What a condition gave.
-pub(super) fn truth(shared: &Shared, evaluated: Result<Returned, Trouble>) -> ConditionOutcome {
+pub(super) fn truth(shared: &Shared, evaluated: Result<Returned, EvalError>) -> ConditionOutcome {
     match evaluated {
         Ok(Returned { truthy: true, .. }) => ConditionOutcome::True,
         Ok(Returned { truthy: false, .. }) => ConditionOutcome::False,
-        Err(trouble) => ConditionOutcome::Error(masked(shared, &trouble).message),
+        Err(eval_error) => ConditionOutcome::Error(masked(shared, &eval_error).message),
     }
 }
 
 /// Evaluates, unless somebody stops it first; whoever does so does not wait for what it would have given.
-pub(super) async fn evaluate(shared: &Shared, prepared: Prepared, stop: &Stop) -> Result<Returned, Trouble> {
+pub(super) async fn evaluate(shared: &Shared, prepared: Prepared, stop: &Stop) -> Result<Returned, EvalError> {
     tokio::select! {
         called = call(shared, prepared) => called,
-        () = stop.stopped() => Err(Trouble::new(FailureKind::Stopped, "it was stopped")),
+        () = stop.stopped() => Err(EvalError::new(FailureKind::Stopped, "it was stopped")),
     }
 }
 
 /// Evaluates what is to be evaluated for an attempt of a task, unless something stands in for it; then gives what does.
-pub(super) async fn given_or_evaluated<'s>(
+pub(super) async fn stubbed_or_evaluated<'s>(
     shared: &'s Shared,
     prepared: Prepared,
     key: &TaskKey,
     attempt: u32,
-    places: &Places,
+    run_dirs: &RunDirs,
     stop: &Stop,
-) -> (Option<&'s Stubs>, Result<Returned, Trouble>) {
-    let at = At { address: key.address(), iteration: key.iteration, attempt };
-    let given = shared.stubs.as_deref().and_then(|stubs| Some((stubs, stubs.script(&at, places)?)));
+) -> (Option<&'s Stubs>, Result<Returned, EvalError>) {
+    let at = Position { address: key.address(), iteration: key.iteration, attempt };
+    let given = shared.stubs.as_deref().and_then(|stubs| Some((stubs, stubs.script(&at, run_dirs)?)));
     match given {
         None => (None, evaluate(shared, prepared, stop).await),
-        Some((stubs, Err(failure))) => (Some(stubs), Err(Trouble::new(failure.kind, failure.message))),
+        Some((stubs, Err(failure))) => (Some(stubs), Err(EvalError::new(failure.kind, failure.message))),
         Some((stubs, Ok(stub))) => {
             let json = stub.result.unwrap_or_default().to_string();
             (Some(stubs), Ok(Returned { json, truthy: true, log: Vec::new(), wrote: stub.files.into_keys().collect() }))
@@ -208,10 +208,10 @@ struct LeadsOut {
 }
 
 /// An output directory that the workflow chose may be a link; it must not lead out of the root, nor to Lockgate's own state.
-fn stays_inside(places: &Places) -> Result<(), LeadsOut> {
-    let path = places.output_path();
+fn stays_inside(run_dirs: &RunDirs) -> Result<(), LeadsOut> {
+    let path = run_dirs.output_path();
     // What does not exist yet is made as a folder, not as a link.
-    let (Ok(found), Ok(root)) = (path.canonicalize(), places.root.canonicalize()) else { return Ok(()) };
+    let (Ok(found), Ok(root)) = (path.canonicalize(), run_dirs.root.canonicalize()) else { return Ok(()) };
     let state = root.join(crate::root::FOLDER);
     if !found.starts_with(&root) || found.starts_with(&state) || state.starts_with(&found) {
         return Err(LeadsOut { path, leads_to: found });
@@ -226,8 +226,8 @@ async fn rendered(shared: &Shared, renderer: Renderer, declared: &[String]) -> R
     Ok(renderer.ready(shared).await?.texts(declared)?)
 }
 
-pub(super) fn prepare(shared: &Shared, run: &Run, phase: &Phase, script: &Script, how: How<'_>) -> Prepared {
-    let places = shared.places(run);
+pub(super) fn prepare(shared: &Shared, run: &Run, phase: &Phase, script: &Script, options: EvalOptions<'_>) -> Prepared {
+    let run_dirs = shared.run_dirs(run);
     // A name may be written with escapes.
     let names = |name: &str| script.reads == Reads::All || script.source.contains(name) || script.source.contains("\\u");
     let mut globals = Vec::new();
@@ -238,37 +238,38 @@ pub(super) fn prepare(shared: &Shared, run: &Run, phase: &Phase, script: &Script
     };
     global("phase", &|| run.phase_view(phase));
     global("workflow", &|| run.workflow_view());
-    global("output_dir", &|| json!(places.output_path().to_string_lossy()));
-    if let Some((id, attempt)) = how.task.id {
-        let round = how.task.round.map(|(_, round)| round);
-        global("task", &|| json!({"id": id, "attempt": attempt, "round": round, "feedback": how.task.feedback}));
+    global("output_dir", &|| json!(run_dirs.output_path().to_string_lossy()));
+    if let Some((id, attempt)) = options.task.id {
+        let round = options.task.round.map(|(_, round)| round);
+        global("task", &|| json!({"id": id, "attempt": attempt, "round": round, "feedback": options.task.feedback}));
     }
-    if matches!(how.task.round, Some((None, _))) {
+    if matches!(options.task.round, Some((None, _))) {
         global("previous", &|| Value::Null);
     }
     let mut data = Vec::new();
-    data.extend(how.task.item.map(|(_, value)| ("item", value.clone())));
-    data.extend(how.task.round.and_then(|(previous, _)| Some(("previous", previous?.clone()))));
+    data.extend(options.task.item.map(|(_, value)| ("item", value.clone())));
+    data.extend(options.task.round.and_then(|(previous, _)| Some(("previous", previous?.clone()))));
     let mut context = run.context(&script.reads);
     overlay(&mut context, &phase.vars);
-    let files = how.files.then(|| Files { output_dir: places.output_path(), feature: run.feature.clone(), expected: Vec::new() });
-    let looks = how.files && (names("analyzeFiles") || names("identifyGaps"));
-    let expected = looks.then(|| expected(run, phase, &places));
-    let thoughts = how.thinker.map(|thinker| {
-        let known = run.current.iter().flat_map(|phase| &phase.thoughts).filter(|thought| thought.thinker == *thinker);
+    let files =
+        options.files.then(|| Files { output_dir: run_dirs.output_path(), feature: run.feature.clone(), expected: Vec::new() });
+    let looks = options.files && (names("analyzeFiles") || names("identifyGaps"));
+    let expected = looks.then(|| expected(run, phase, &run_dirs));
+    let agent_queries = options.requester.map(|requester| {
+        let known = run.current.iter().flat_map(|phase| &phase.agent_queries).filter(|thought| thought.requester == *requester);
         known.filter_map(|thought| Some((thought.prompt.clone(), thought.text.clone()?))).collect()
     });
-    let (source, line, form, limits) = (script.source.as_str().into(), script.line, how.form, how.limits);
-    Prepared { source, line, form, context, globals, data, files, expected, thoughts, limits }
+    let (source, line, form, limits) = (script.source.as_str().into(), script.line, options.form, options.limits);
+    Prepared { source, line, form, context, globals, data, files, expected, agent_queries, limits }
 }
 
 /// What the tasks of a phase are expected to leave behind: as templates, with what fills them in.
-fn expected(run: &Run, phase: &Phase, places: &Places) -> (Renderer, Vec<String>) {
+fn expected(run: &Run, phase: &Phase, run_dirs: &RunDirs) -> (Renderer, Vec<String>) {
     let current = run.current.as_ref().filter(|current| current.id == phase.id);
     let called = current.into_iter().flat_map(|current| &current.tasks).filter_map(|task| task.spec.as_deref());
     let tasks = phase.tasks.iter().chain(called);
     let templates: Vec<String> = tasks.flat_map(|task| task.expected()).map(str::to_owned).collect();
-    let renderer = Renderer::of(run, phase, &places.output_path(), TaskValues::default(), templates.iter().map(String::as_str));
+    let renderer = Renderer::of(run, phase, &run_dirs.output_path(), TaskValues::default(), templates.iter().map(String::as_str));
     (renderer, templates)
 }
 
@@ -280,33 +281,33 @@ impl Prepared {
     }
 }
 
-async fn call(shared: &Shared, prepared: Prepared) -> Result<Returned, Trouble> {
-    let Prepared { source, line, form, context, mut globals, data, mut files, expected, thoughts, limits } = prepared;
-    let trouble = |why: FillError| Trouble::new(FailureKind::Script, why);
+async fn call(shared: &Shared, prepared: Prepared) -> Result<Returned, EvalError> {
+    let Prepared { source, line, form, context, mut globals, data, mut files, expected, agent_queries, limits } = prepared;
+    let eval_error = |why: FillError| EvalError::new(FailureKind::Script, why);
     globals.push(("context".to_owned(), Value::Object(context.value).to_string()));
-    for (name, datum) in data {
-        globals.push((name.to_owned(), shared.value(&datum).await.map_err(trouble)?.to_string()));
+    for (name, stored_value) in data {
+        globals.push((name.to_owned(), shared.value(&stored_value).await.map_err(eval_error)?.to_string()));
     }
     let mut stored = Vec::new();
     for (path, digest) in context.stored {
-        let json = shared.stored_text(digest).await.map_err(trouble)?;
+        let json = shared.stored_text(digest).await.map_err(eval_error)?;
         let path = std::iter::once("context".to_owned()).chain(path).collect();
         stored.push(StoredPart { path, digest, json });
     }
     if let (Some(files), Some((renderer, templates))) = (&mut files, expected) {
-        let ready = renderer.ready(shared).await.map_err(trouble)?;
+        let ready = renderer.ready(shared).await.map_err(eval_error)?;
         // What depends on an item or on what is not there yet cannot be expected by name.
         files.expected = templates.iter().filter_map(|template| ready.text(template).ok()).collect();
     }
-    let thoughts = match thoughts {
+    let agent_queries = match agent_queries {
         None => None,
-        Some(known) => Some(remembered(shared, known).await.map_err(trouble)?),
+        Some(known) => Some(recorded_replies(shared, known).await.map_err(eval_error)?),
     };
-    let call = Call { form, source, globals, stored, files, thoughts, limits };
-    evaluate_knowing(shared, call).await.map_err(|failed| {
+    let call = Call { form, source, globals, stored, files, agent_queries, limits };
+    evaluate_with_secrets(shared, call).await.map_err(|failed| {
         let (kind, wants) = match &failed.error {
             ScriptError::Timeout(_) => (FailureKind::Timeout, None),
-            ScriptError::Wants { prompt } => (FailureKind::Script, Some(prompt.clone())),
+            ScriptError::NeedsAgent { prompt } => (FailureKind::Script, Some(prompt.clone())),
             ScriptError::Thrown { .. }
             | ScriptError::Memory
             | ScriptError::Stack
@@ -315,18 +316,18 @@ async fn call(shared: &Shared, prepared: Prepared) -> Result<Returned, Trouble> 
             | ScriptError::TooLarge
             | ScriptError::Worker(_) => (FailureKind::Script, None),
         };
-        Trouble { kind, message: in_the_file(&failed.error, line), log: failed.log, wants }
+        EvalError { kind, message: locate_in_file(&failed.error, line), log: failed.log, wants }
     })
 }
 
 /// Evaluates a call. A prompt that holds a secret is recorded without it, and so it is found again by what is recorded.
-async fn evaluate_knowing(shared: &Shared, mut call: Call) -> Result<Returned, Failed> {
+async fn evaluate_with_secrets(shared: &Shared, mut call: Call) -> Result<Returned, Failed> {
     loop {
         let evaluated = shared.evaluator.evaluate(&call).await;
-        let Err(Failed { error: ScriptError::Wants { prompt }, .. }) = &evaluated else { return evaluated };
+        let Err(Failed { error: ScriptError::NeedsAgent { prompt }, .. }) = &evaluated else { return evaluated };
         let masks = shared.masks();
         let recorded = masks.mask_text(prompt);
-        let mut known = call.thoughts.iter_mut().flatten().filter(|_| recorded != *prompt);
+        let mut known = call.agent_queries.iter_mut().flatten().filter(|_| recorded != *prompt);
         match known.find(|thought| thought.prompt == recorded) {
             Some(thought) => thought.prompt = prompt.clone(),
             None => return evaluated,
@@ -334,26 +335,26 @@ async fn evaluate_knowing(shared: &Shared, mut call: Call) -> Result<Returned, F
     }
 }
 
-async fn remembered(shared: &Shared, known: Vec<(Datum, Datum)>) -> Result<Vec<Thought>, FillError> {
+async fn recorded_replies(shared: &Shared, known: Vec<(StoredValue, StoredValue)>) -> Result<Vec<AgentReply>, FillError> {
     let text = |value: Value| value.as_str().map(str::to_owned).unwrap_or_default();
-    let mut thoughts = Vec::with_capacity(known.len());
+    let mut agent_queries = Vec::with_capacity(known.len());
     for (prompt, said) in known {
-        thoughts.push(Thought { prompt: text(shared.value(&prompt).await?), text: text(shared.value(&said).await?) });
+        agent_queries.push(AgentReply { prompt: text(shared.value(&prompt).await?), text: text(shared.value(&said).await?) });
     }
-    Ok(thoughts)
+    Ok(agent_queries)
 }
 
 /// What a script came to, with the values that this refers to.
-pub(super) type Came = (TaskOutcome, Vec<(Digest, Vec<u8>)>);
+pub(super) type Outcome = (TaskOutcome, Vec<(Digest, Vec<u8>)>);
 
 async fn finished(
     shared: &Arc<Shared>,
     (run, key): (&RunId, &TaskKey),
     returned: Returned,
     declared: Vec<String>,
-    places: Places,
+    run_dirs: RunDirs,
     log: PathBuf,
-) -> Came {
+) -> Outcome {
     keep_log(shared, run, key, &returned.log, &log);
     let masks = shared.masks();
     let mut paths = declared;
@@ -365,8 +366,8 @@ async fn finished(
     let mut values = Vec::new();
     let mut outputs = Vec::new();
     if !paths.is_empty() {
-        let keep = shared.config.limits.output_keep_bytes();
-        match collect(places, paths, keep, masks.clone()).await {
+        let keep = shared.config.limits.stored_outputs_bytes();
+        match collect(run_dirs, paths, keep, masks.clone()).await {
             Ok(collected) => (outputs, values) = collected,
             Err(why) => return (failed(FailureKind::Output, why), Vec::new()),
         }
@@ -374,16 +375,16 @@ async fn finished(
     let result = match returned.json.as_str() {
         "null" => None,
         json => {
-            let (datum, value) = Datum::keep_text(mask_json(json, &masks));
+            let (stored_value, value) = StoredValue::keep_text(mask_json(json, &masks));
             values.extend(value);
-            Some(datum)
+            Some(stored_value)
         }
     };
     (TaskOutcome::Finished { result, outputs }, values)
 }
 
 /// What went wrong, with its place in the workflow file where that is known.
-fn in_the_file(error: &ScriptError, first_line: u32) -> String {
+fn locate_in_file(error: &ScriptError, first_line: u32) -> String {
     match error {
         ScriptError::Thrown { message, line: Some(line), .. } if first_line > 0 => {
             format!("{message} (line {} of the workflow file)", first_line + line - 1)
@@ -395,7 +396,7 @@ fn in_the_file(error: &ScriptError, first_line: u32) -> String {
         | ScriptError::NeverSettles
         | ScriptError::NotJson(_)
         | ScriptError::TooLarge
-        | ScriptError::Wants { .. }
+        | ScriptError::NeedsAgent { .. }
         | ScriptError::Worker(_) => error.to_string(),
     }
 }
@@ -438,19 +439,24 @@ pub(super) enum CollectError {
 }
 
 /// Makes declared outputs durable and digests them, off the drive loop's thread.
-pub(super) async fn collect(places: Places, paths: Vec<String>, keep: u64, masks: Arc<Masks>) -> Result<Collected, CollectError> {
+pub(super) async fn collect(
+    run_dirs: RunDirs,
+    paths: Vec<String>,
+    keep: u64,
+    masks: Arc<Masks>,
+) -> Result<Collected, CollectError> {
     let work = move || {
-        let collected = collect_outputs(&places, &paths, keep, &|bytes| masks.contains(bytes));
+        let collected = collect_outputs(&run_dirs, &paths, keep, &|bytes| masks.contains(bytes));
         collected.map(|outputs| (outputs.files, outputs.values))
     };
     Ok(tokio::task::spawn_blocking(work).await??)
 }
 
-pub(super) fn masked(shared: &Shared, trouble: &Trouble) -> Failure {
+pub(super) fn masked(shared: &Shared, eval_error: &EvalError) -> Failure {
     let masks = shared.masks();
-    let last = trouble.log.len().saturating_sub(TAIL_LINES);
-    let tail = masks.mask_text(&trouble.log[last..].join("\n")).into_owned();
-    Failure { kind: trouble.kind, message: masks.mask_text(&trouble.message).into_owned(), tail }
+    let last = eval_error.log.len().saturating_sub(TAIL_LINES);
+    let tail = masks.mask_text(&eval_error.log[last..].join("\n")).into_owned();
+    Failure { kind: eval_error.kind, message: masks.mask_text(&eval_error.message).into_owned(), tail }
 }
 
 /// Writes what a script logged. A log that cannot be written is no reason to fail a script that did its work.

@@ -1,11 +1,11 @@
 //! Shell tasks and gates: a command in its own session, with its secrets, its log and its declared outputs.
 
-use super::command::{Like, Prepared, explain, failure, prepare, renderer, start};
+use super::command::{Prepared, ProcessSpec, explain, failure, prepare, renderer, start};
 use super::values::TaskValues;
-use super::{Shared, TaskCall, failed, login, script, turn, worktree};
+use super::{Shared, TaskCall, auth_gate, dir_lock, failed, script, worktree};
 use crate::process::{self, Stop};
 use crate::root::Step;
-use crate::world::Performed;
+use crate::runtime::Performed;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockgate_engine::id::{GateId, PhaseId};
@@ -23,8 +23,8 @@ pub(super) fn task(
     command: &str,
     stop: Stop,
 ) -> BoxFuture<'static, Performed> {
-    let mut prepared = prepare(&shared, run, call.phase, call.like());
-    prepared.know_item(call.values().item);
+    let mut prepared = prepare(&shared, run, call.phase, call.process_spec());
+    prepared.set_item(call.values().item);
     let others: Vec<&str> = std::iter::once(command).chain(call.task.outputs.iter().map(String::as_str)).collect();
     let renderer = renderer(run, call.phase, &prepared, call.values(), &others);
     let tree = worktree::wanted(run, call.key, call.task);
@@ -32,26 +32,26 @@ pub(super) fn task(
     async move {
         let outcome = async {
             worktree::enter(&shared, &mut prepared, tree, &stop).await?;
-            ending.begin().await?;
+            ending.start().await?;
             let ready = renderer.ready(&shared).await.map_err(start)?;
             let outputs = ready.texts(&outputs).map_err(start)?;
             execute(&shared, &prepared, &ready, &command, &stop).await?;
             if let Some(stubs) = &shared.stubs {
-                stubs.leave(&prepared.address, &prepared.places, &outputs)?;
+                stubs.leave(&prepared.address, &prepared.run_dirs, &outputs)?;
             }
             Ok::<_, Failure>(outputs)
         };
         match outcome.await {
             Err(failure) => {
-                let outcome = login::failed_or_unauthenticated(&shared, &command, failure);
+                let outcome = auth_gate::failed_or_unauthenticated(&shared, &command, failure);
                 ending.end(outcome, Vec::new(), None).await
             }
             Ok(outputs) if outputs.is_empty() => {
                 ending.end(TaskOutcome::Finished { result: None, outputs: Vec::new() }, Vec::new(), None).await
             }
             Ok(outputs) => {
-                let keep = shared.config.limits.output_keep_bytes();
-                match script::collect(prepared.places, outputs, keep, shared.masks()).await {
+                let keep = shared.config.limits.stored_outputs_bytes();
+                match script::collect(prepared.run_dirs, outputs, keep, shared.masks()).await {
                     Err(why) => ending.end(failed(FailureKind::Output, why), Vec::new(), None).await,
                     Ok((outputs, values)) => ending.end(TaskOutcome::Finished { result: None, outputs }, values, None).await,
                 }
@@ -81,12 +81,13 @@ pub(super) fn gate(
     let step = Step::Gate { phase: &phase.id, iteration, gate: id };
     let address = format!("{}/{id}", phase.id);
     let shell = shell.as_ref();
-    let like = Like { name: id.as_str(), address, step, attempt, dir, env, secrets, timeout: *timeout, shell, feedback: None };
-    let prepared = prepare(&shared, run, phase, like);
+    let process_spec =
+        ProcessSpec { name: id.as_str(), address, step, attempt, dir, env, secrets, timeout: *timeout, shell, feedback: None };
+    let prepared = prepare(&shared, run, phase, process_spec);
     let values = TaskValues { id: Some((id.as_str(), attempt)), ..TaskValues::default() };
     let renderer = renderer(run, phase, &prepared, values, &[command.as_str()]);
     let (tree, command) = (worktree::of_gate(run, phase, iteration, gate), command.clone());
-    let turn = turn::Wanted::of_gate(run, phase, prepared.address.clone(), tree.as_ref());
+    let turn = dir_lock::Wanted::of_gate(run, phase, prepared.address.clone(), tree.as_ref());
     let judged = async move {
         let mut prepared = prepared;
         worktree::enter(&shared, &mut prepared, tree, &stop).await?;
@@ -110,7 +111,7 @@ pub(super) async fn execute(
 ) -> Result<(), Failure> {
     refuse_unquotable(prepared.shell.as_ref(), command).map_err(start)?;
     let command = ready.shell(command).map_err(start)?;
-    execute_as_it_is(shared, prepared, ready, command, stop).await
+    execute_rendered(shared, prepared, ready, command, stop).await
 }
 
 /// A shell whose quoting is not known cannot be given a value in its command.
@@ -131,7 +132,7 @@ fn refuse_unquotable(shell: Option<&Shell>, command: &str) -> Result<(), Unquota
 }
 
 /// The same with a command that is filled in already.
-pub(super) async fn execute_as_it_is(
+pub(super) async fn execute_rendered(
     shared: &Shared,
     prepared: &Prepared,
     ready: &super::values::Ready,
@@ -139,11 +140,11 @@ pub(super) async fn execute_as_it_is(
     stop: &Stop,
 ) -> Result<(), Failure> {
     if let Some(stubs) = &shared.stubs {
-        prepared.fills_in(ready)?;
-        return stubs.command(&prepared.at, command, process::shell_text(prepared.shell.as_ref()), &prepared.places);
+        prepared.check_templates(ready)?;
+        return stubs.command(&prepared.at, command, process::shell_text(prepared.shell.as_ref()), &prepared.run_dirs);
     }
     let job = prepared.job(shared, ready, command, None).await?;
-    let mut on_line = |line: &str| prepared.says(shared, line);
+    let mut on_line = |line: &str| prepared.emit_line(shared, line);
     let ended = process::run(job, stop.clone(), &mut on_line).await;
     prepared.ended(shared, &ended);
     match explain(&ended) {

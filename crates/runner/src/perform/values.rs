@@ -1,11 +1,11 @@
 //! Stored values that effects need, and the values that templates see.
 
 use super::Shared;
-use lockgate_engine::datum::Datum;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::run::Run;
-use lockgate_engine::run::view::Context;
+use lockgate_engine::run::context::Context;
 use lockgate_engine::spec::workflow::{Phase, Reads};
+use lockgate_engine::stored_value::StoredValue;
 use lockgate_engine::template::{Escape, TemplateError, mustache, render};
 use lockgate_store::StoreError;
 use serde_json::{Value, json};
@@ -62,10 +62,10 @@ impl Shared {
 
 impl Shared {
     /// A value, from where it is kept.
-    pub(super) async fn value(&self, datum: &Datum) -> Result<Value, FillError> {
-        let parsed = match datum {
-            Datum::Inline(text) => serde_json::from_str(text),
-            Datum::Stored { digest, .. } => serde_json::from_str(&self.stored_text(*digest).await?),
+    pub(super) async fn value(&self, stored_value: &StoredValue) -> Result<Value, FillError> {
+        let parsed = match stored_value {
+            StoredValue::Inline(text) => serde_json::from_str(text),
+            StoredValue::Stored { digest, .. } => serde_json::from_str(&self.stored_text(*digest).await?),
         };
         Ok(parsed?)
     }
@@ -88,9 +88,9 @@ pub(super) struct TaskValues<'a> {
     /// What people call it.
     pub(super) name: Option<&'a str>,
     /// The item that it is done for.
-    pub(super) item: Option<(&'a str, &'a Datum)>,
+    pub(super) item: Option<(&'a str, &'a StoredValue)>,
     /// What the round before gave, and which round this is, counted from 1.
-    pub(super) round: Option<(Option<&'a Datum>, u32)>,
+    pub(super) round: Option<(Option<&'a StoredValue>, u32)>,
     /// What a subagent is configured with.
     pub(super) config: Option<&'a BTreeMap<String, Value>>,
     /// Where its agent's work goes.
@@ -103,8 +103,8 @@ pub(super) struct TaskValues<'a> {
 pub(super) struct TemplateValues {
     context: Context,
     rest: Vec<(&'static str, Value)>,
-    item: Option<Datum>,
-    previous: Option<Datum>,
+    item: Option<StoredValue>,
+    previous: Option<StoredValue>,
 }
 
 impl TemplateValues {

@@ -2,7 +2,7 @@
 
 use super::Shared;
 use super::command::{Prepared, failure, start};
-use crate::files::{Places, output_exists};
+use crate::files::{RunDirs, output_exists};
 use crate::process::Stop;
 use crate::worktree::{self, NotMade, Tree};
 use lockgate_engine::id::TaskKey;
@@ -33,11 +33,11 @@ pub(super) fn of_run(run: &Run) -> Option<Wanted> {
 }
 
 /// The files of a checkpoint as they lie where the run works: what is not an output is meant in its worktree, not in the root.
-pub(super) fn shown(shared: &Shared, tree: Option<Wanted>, places: &Places, paths: Vec<String>) -> Vec<String> {
+pub(super) fn shown(shared: &Shared, tree: Option<Wanted>, run_dirs: &RunDirs, paths: Vec<String>) -> Vec<String> {
     let Some(base) = tree.and_then(|wanted| worktree::place(&shared.root, &wanted.tree)) else { return paths };
-    let Ok(base) = base.strip_prefix(&places.root).map(Path::to_owned) else { return paths };
-    let in_output = |path: &str| output_exists(places, path).unwrap_or(false);
-    let outputs = places.output_dir.clone();
+    let Ok(base) = base.strip_prefix(&run_dirs.root).map(Path::to_owned) else { return paths };
+    let in_output = |path: &str| output_exists(run_dirs, path).unwrap_or(false);
+    let outputs = run_dirs.output_dir.clone();
     let mut meant = Vec::new();
     for path in paths {
         let named = Path::new(&path).is_absolute() || Path::new(&path).starts_with(&outputs);
@@ -48,7 +48,7 @@ pub(super) fn shown(shared: &Shared, tree: Option<Wanted>, places: &Places, path
         let in_tree = base.join(&path);
         if in_output(&path) {
             meant.push(outputs.join(&path).to_string_lossy().into_owned());
-            if !places.root.join(&in_tree).exists() {
+            if !run_dirs.root.join(&in_tree).exists() {
                 continue;
             }
         }

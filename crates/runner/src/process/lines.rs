@@ -84,14 +84,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_at_line_feeds_and_carriage_returns_wherever_the_stream_was_cut() {
+    fn lines_end_at_line_feeds_and_carriage_returns_across_chunk_boundaries() {
         for size in 1..12 {
             assert_eq!(lines(b"a\nb\r\n\n10%\r20%\r\r\nend", size), ["a", "b", "", "10%", "20%", "", "end"], "pieces of {size}");
         }
     }
 
     #[test]
-    fn a_long_line_is_given_once_up_to_the_limit() {
+    fn a_long_line_is_emitted_once_up_to_the_limit() {
         for size in [1, 100, 4096, 10_000] {
             let given = lines(&[&[b'x'; 9000][..], b"\nnext\n"].concat(), size);
             assert_eq!(given, [format!("{}…", "x".repeat(4096)), "next".into()], "pieces of {size}");
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_replaced() {
+    fn invalid_utf_8_is_replaced() {
         assert_eq!(lines(b"a\xffb\n", 2), ["a\u{fffd}b"]);
     }
 }

@@ -4,7 +4,7 @@
 //! inherits that description and hands it down to all its children, and Lockgate closes its own copy once the job has started.
 //! From then on only processes of the job keep the lock: it does not matter whether Lockgate still lives.
 
-use super::limit;
+use super::job_mark;
 use super::table::FileId;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::{Errno, FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
@@ -72,7 +72,7 @@ pub(super) fn clear(mut file: &File) -> io::Result<()> {
 /// Makes the process that is about to become a job the leader of its own session, lets it keep the lock, and records its pid.
 /// It runs between fork and exec, so it makes plain system calls and allocates nothing.
 pub(super) fn enter_session(lock: RawFd, limit: u64) -> io::Result<()> {
-    limit::mark(limit);
+    job_mark::mark(limit);
     let session = rustix::process::setsid()?;
     // SAFETY: the parent keeps the file open until the child was started, and the child has its own copy of the descriptor.
     let lock = unsafe { BorrowedFd::borrow_raw(lock) };

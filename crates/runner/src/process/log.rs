@@ -1,6 +1,6 @@
 //! The log file of a job: its beginning and its end, however much it prints.
 
-use super::ring::Ring;
+use super::ring_buffer::RingBuffer;
 use lockgate_engine::words::counted;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -28,7 +28,7 @@ pub(super) struct Log {
     room: u64,
     at_line_start: bool,
     beyond: u64,
-    tail: Ring,
+    tail: RingBuffer,
     error: Option<String>,
 }
 
@@ -38,7 +38,7 @@ impl Log {
             Ok(file) => (Some(file), None),
             Err(error) => (None, Some(format!("the log {} could not be opened: {error}", path.display()))),
         };
-        Self { file, room: limits.head, at_line_start: true, beyond: 0, tail: Ring::new(limits.tail), error }
+        Self { file, room: limits.head, at_line_start: true, beyond: 0, tail: RingBuffer::new(limits.tail), error }
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) {
@@ -54,7 +54,7 @@ impl Log {
 
     /// Writes the end, and gives whether something was left out and what went wrong.
     pub(super) fn finish(mut self) -> (bool, Option<String>) {
-        let tail = std::mem::replace(&mut self.tail, Ring::new(0));
+        let tail = std::mem::replace(&mut self.tail, RingBuffer::new(0));
         let mut last = tail.last();
         let cut = self.beyond > last.len() as u64;
         if cut {
@@ -62,9 +62,9 @@ impl Log {
             if let Some(line_end) = memchr::memchr(b'\n', &last[..last.len().min(4096)]) {
                 last = &last[line_end + 1..];
             }
-            let left_out = self.beyond - last.len() as u64;
+            let omitted = self.beyond - last.len() as u64;
             let line_break = if self.at_line_start { "" } else { "\n" };
-            self.put(format!("{line_break}… {} left out …\n", counted(left_out, "byte")).as_bytes());
+            self.put(format!("{line_break}… {} left out …\n", counted(omitted, "byte")).as_bytes());
         }
         self.put(last);
         (cut, self.error)
@@ -102,21 +102,21 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_kept_as_it_is() {
+    fn output_within_the_limit_is_kept_unchanged() {
         let limits = LogLimits { head: 4, tail: 4 };
         assert_eq!(logged(limits, &[b"abc", b"defgh"]), ("abcdefgh".into(), false));
         assert_eq!(logged(limits, &[]), (String::new(), false));
     }
 
     #[test]
-    fn the_middle_is_left_out_and_counted() {
+    fn the_middle_of_long_output_is_omitted_and_counted() {
         let limits = LogLimits { head: 4, tail: 4 };
         assert_eq!(logged(limits, &[b"ab", b"cdefghij", b"kl"]), ("abcd\n… 4 bytes left out …\nijkl".into(), true));
         assert_eq!(logged(limits, &[b"abc\n", b"defg\nij\n"]), ("abc\n… 5 bytes left out …\nij\n".into(), true));
     }
 
     #[test]
-    fn a_log_is_appended_to() {
+    fn an_existing_log_is_appended_to() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         for text in ["one\n", "two\n"] {

@@ -4,36 +4,36 @@
 //! | --- | --- |
 //! | `start`, `shell` | the first process: session, lock, pipes; the shell that it is |
 //! | `lock` | the lock file that says whether anything of a job lives |
-//! | `source`, `output`, `lines`, `log`, `ring` | what a job prints, on its way to people and files |
-//! | `remains`, `adopted`, `ours` | what a job leaves behind, and whose it is |
+//! | `pipes`, `output`, `lines`, `log`, `ring_buffer` | what a job prints, on its way to people and files |
+//! | `survivors`, `reaper`, `own_children` | what a job leaves behind, and whose it is |
 //! | `orphans` | what outlived the Lockgate that started it |
 //! | `table` | the processes of the system |
-//! | [`inside`] | where this process itself was started from |
+//! | [`task_ancestry`] | where this process itself was started from |
 
-mod adopted;
 mod error;
-pub mod inside;
-pub mod limit;
+pub mod job_mark;
 mod lines;
 mod lock;
 mod log;
 mod orphans;
-mod ours;
 mod output;
-mod remains;
-mod ring;
+mod own_children;
+mod pipes;
+mod reaper;
+mod ring_buffer;
 mod shell;
-mod source;
 mod start;
 mod stop;
+mod survivors;
 mod table;
+pub mod task_ancestry;
 
-pub use adopted::{become_subreaper, keep_reaping, reap_adopted};
 pub(crate) use lines::Lines;
 pub use log::LogLimits;
 pub use orphans::{Orphans, end_all_orphans, end_orphans};
-pub use ours::{Ours, spawn_ours};
 pub use output::OnOutput;
+pub use own_children::{OwnChild, spawn_own_child};
+pub use reaper::{become_subreaper, keep_reaping, reap_adopted};
 pub use shell::{Program, default_shell, shell_text};
 pub(crate) use start::OF_ANOTHER_REPOSITORY;
 pub use start::run_locked;
@@ -43,8 +43,8 @@ use crate::secret::Masks;
 use lockgate_engine::spec::workflow::Shell;
 use lockgate_store::cleanup;
 use output::Output;
+use pipes::OutputPipes;
 use rustix::process::Signal;
-use source::Source;
 use start::Leader;
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
@@ -92,12 +92,12 @@ pub struct Job {
 
 /// The file that holds a value which is too large for the environment of a job.
 pub fn value_file(lock: &std::path::Path) -> PathBuf {
-    shell::beside(lock, "feedback")
+    shell::job_file(lock, "feedback")
 }
 
 /// Where the file is that tells an agent which tools it may use.
 pub fn policy_file(lock: &std::path::Path) -> PathBuf {
-    shell::beside(lock, "policy.toml")
+    shell::job_file(lock, "policy.toml")
 }
 
 /// Writes that file; nobody else can read it.
@@ -138,7 +138,7 @@ impl Default for Grace {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// How it ended.
-    pub how: How,
+    pub reason: ExitReason,
     /// The last lines that it printed, masked.
     pub tail: String,
     /// How many bytes it printed in all.
@@ -153,7 +153,7 @@ pub struct Ended {
 
 /// How a job ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum ExitReason {
     /// By itself, with this code.
     Exit(i32),
     /// By a signal that did not come from us.
@@ -168,7 +168,7 @@ pub enum How {
     NotStarted(String),
 }
 
-impl How {
+impl ExitReason {
     /// How it ended, in a word, without any text that came with it.
     fn word(&self) -> &'static str {
         match self {
@@ -199,7 +199,7 @@ pub async fn run(job: Job, stop: Stop, on_line: &mut (dyn FnMut(&str) + Send)) -
 
 /// As [`run`], but the job's output is kept apart from its errors: it goes to `on_output`, which makes lines for people of it.
 /// The log gets both, as they come.
-pub async fn run_reading<'a>(
+pub async fn run_with_output<'a>(
     job: Job,
     stop: Stop,
     on_line: &'a mut (dyn FnMut(&str) + Send),
@@ -215,84 +215,84 @@ async fn run_job<'a>(
     on_output: Option<&'a mut OnOutput<'a>>,
 ) -> Ended {
     if stop.is_stopped() {
-        return not_run(How::Stopped);
+        return not_run(ExitReason::Stopped);
     }
     let (mut leader, printing) = match start::start(&job, on_output.is_some()).await {
         Ok(started) => started,
         Err(why) => {
             tracing::debug!(lock = %job.lock.display(), "process not started");
-            return not_run(How::NotStarted(job.masks.mask_text(&why.to_string()).into_owned()));
+            return not_run(ExitReason::NotStarted(job.masks.mask_text(&why.to_string()).into_owned()));
         }
     };
     let pid = leader.running.leader;
     tracing::debug!(pid, lock = %job.lock.display(), "process started");
     let output = Output::new(job.masks.clone(), &job.log, job.limits, on_line, on_output);
-    let mut source = Source::new(printing, output);
+    let mut pipes = OutputPipes::new(printing, output);
 
-    let ours = follow(&job, &stop, &mut leader, &mut source).await;
+    let ours = supervise(&job, &stop, &mut leader, &mut pipes).await;
     let kill_at = ours.as_ref().map_or_else(|| Instant::now() + job.grace.left, |ending| ending.kill_at);
-    let survivors = end_remains(&leader, kill_at, ours.is_some(), &mut source).await;
-    let how = match (ours, leader.reap()) {
-        (Some(ending), _) => ending.how,
-        (None, Ok(status)) => how_it_exited(status),
-        (None, Err(error)) => How::NotStarted(format!("its exit status was lost: {error}")),
+    let survivors = end_survivors(&leader, kill_at, ours.is_some(), &mut pipes).await;
+    let reason = match (ours, leader.reap()) {
+        (Some(ending), _) => ending.reason,
+        (None, Ok(status)) => exit_reason(status),
+        (None, Err(error)) => ExitReason::NotStarted(format!("its exit status was lost: {error}")),
     };
-    source.drain();
-    let printed = source.output.finish();
+    pipes.drain();
+    let printed = pipes.output.finish();
     let output::Printed { tail, bytes, truncated, log_error } = printed;
-    tracing::debug!(pid, end = how.word(), code = how.code(), bytes, "process ended");
+    tracing::debug!(pid, end = reason.word(), code = reason.code(), bytes, "process ended");
     if !survivors.is_empty() {
         tracing::warn!(pid, ?survivors, "processes could not be ended");
     }
     if let Some(error) = &log_error {
         tracing::warn!(error, "the log of the process is not complete");
     }
-    Ended { how, tail, bytes, truncated, log_error, survivors }
+    Ended { reason, tail, bytes, truncated, log_error, survivors }
 }
 
-fn not_run(how: How) -> Ended {
-    Ended { how, tail: String::new(), bytes: 0, truncated: false, log_error: None, survivors: Vec::new() }
+fn not_run(reason: ExitReason) -> Ended {
+    Ended { reason, tail: String::new(), bytes: 0, truncated: false, log_error: None, survivors: Vec::new() }
 }
 
-fn how_it_exited(status: ExitStatus) -> How {
+fn exit_reason(status: ExitStatus) -> ExitReason {
     match (status.code(), status.signal()) {
-        (Some(code), _) => How::Exit(code),
-        (None, Some(signal)) => How::Signal(signal),
-        (None, None) => How::NotStarted(format!("its exit status cannot be read: {status}")),
+        (Some(code), _) => ExitReason::Exit(code),
+        (None, Some(signal)) => ExitReason::Signal(signal),
+        (None, None) => ExitReason::NotStarted(format!("its exit status cannot be read: {status}")),
     }
 }
 
 /// That we end the job, and when patience ends.
 struct Ending {
-    how: How,
+    reason: ExitReason,
     kill_at: Instant,
 }
 
 /// Reads along until the first process has ended, and ends it when it takes too long or somebody asks.
-async fn follow(job: &Job, stop: &Stop, leader: &mut Leader, source: &mut Source<'_>) -> Option<Ending> {
+async fn supervise(job: &Job, stop: &Stop, leader: &mut Leader, pipes: &mut OutputPipes<'_>) -> Option<Ending> {
     let mut ending: Option<Ending> = None;
     let mut alarm = job.timeout.map(|timeout| Instant::now() + timeout);
     loop {
-        let silent = job.idle_timeout.filter(|_| ending.is_none()).map(|idle| source.heard + idle);
-        let how = tokio::select! {
+        let silent = job.idle_timeout.filter(|_| ending.is_none()).map(|idle| pipes.heard + idle);
+        let reason = tokio::select! {
             biased;
             () = leader.exited() => return ending,
-            () = stop.stopped(), if ending.is_none() => How::Stopped,
+            () = stop.stopped(), if ending.is_none() => ExitReason::Stopped,
             () = stop.hurried(ending.as_ref().map(|ending| ending.kill_at)), if ending.is_some() => {
-                hurry(&mut ending, &mut alarm, stop.kill_at());
+                kill_sooner(&mut ending, &mut alarm, stop.kill_at());
                 continue;
             }
             () = at(alarm) => match &ending {
-                None => How::TimedOut(job.timeout.unwrap_or_default()),
+                None => ExitReason::TimedOut(job.timeout.unwrap_or_default()),
                 Some(_) => {
                     leader.signal_group(Signal::KILL);
                     alarm = None;
                     continue;
                 }
             },
-            () = source.read() => continue,
+            () = pipes.read() => continue,
             // After the reading: what was printed in time counts, however late we come to it.
-            () = at(silent) => How::Idle(job.idle_timeout.unwrap_or_default()),
+            () = at(silent) => ExitReason::Idle(job.idle_timeout.unwrap_or_default()),
         };
         leader.signal_group(Signal::TERM);
         // One that is halted could not end otherwise.
@@ -300,12 +300,12 @@ async fn follow(job: &Job, stop: &Stop, leader: &mut Leader, source: &mut Source
         let kill_at = Instant::now() + job.grace.stopped;
         let kill_at = stop.kill_at().map_or(kill_at, |sooner| sooner.min(kill_at));
         alarm = Some(kill_at);
-        ending = Some(Ending { how, kill_at });
+        ending = Some(Ending { reason, kill_at });
     }
 }
 
 /// Kills a job that is being ended sooner than it was given time for; one that was killed already stays so.
-fn hurry(ending: &mut Option<Ending>, alarm: &mut Option<Instant>, kill_at: Option<Instant>) {
+fn kill_sooner(ending: &mut Option<Ending>, alarm: &mut Option<Instant>, kill_at: Option<Instant>) {
     if let (Some(ending), Some(kill_at)) = (ending, kill_at) {
         ending.kill_at = kill_at;
         *alarm = alarm.map(|_| kill_at);
@@ -320,7 +320,7 @@ async fn at(moment: Option<Instant>) {
 }
 
 /// Ends what is left after the first process, and gives the pids of those that could not be ended.
-async fn end_remains(leader: &Leader, kill_at: Instant, group_was_asked: bool, source: &mut Source<'_>) -> Vec<u32> {
+async fn end_survivors(leader: &Leader, kill_at: Instant, group_was_asked: bool, pipes: &mut OutputPipes<'_>) -> Vec<u32> {
     if !cfg!(target_os = "linux") {
         // Without a table of processes only the group can be reached.
         leader.signal_group(Signal::KILL);
@@ -331,7 +331,7 @@ async fn end_remains(leader: &Leader, kill_at: Instant, group_was_asked: bool, s
     let mut pause = Duration::from_millis(1);
     let mut kills = 0;
     loop {
-        let living = remains::of(&leader.running, &leader.lock);
+        let living = survivors::of(&leader.running, &leader.lock);
         let now = Instant::now();
         if living.is_empty() || (now >= give_up_at && kills >= KILLS) {
             return living.into_iter().map(|process| process.pid).collect();
@@ -353,7 +353,7 @@ async fn end_remains(leader: &Leader, kill_at: Instant, group_was_asked: bool, s
         while Instant::now() < next_look {
             tokio::select! {
                 () = sleep_until(next_look) => {}
-                () = source.read() => {}
+                () = pipes.read() => {}
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Orphans: processes of a job that outlived the Lockgate which started it.
 
-use super::adopted;
-use super::limit;
+use super::job_mark;
 use super::lock;
-use super::remains::{MARK, with_descendants};
+use super::reaper;
+use super::survivors::{MARK, with_descendants};
 use super::table::{self, Entry, FileId};
 use rustix::process::{Signal, test_kill_process_group};
 use std::collections::BTreeSet;
@@ -42,7 +42,7 @@ pub fn end_all_orphans(lock: &Path) -> io::Result<Orphans> {
 fn end(lock: &Path, all: bool) -> io::Result<Orphans> {
     let path = std::path::absolute(lock)?;
     let Some((leader, file)) = lock::read(&path)? else { return Ok(Orphans::default()) };
-    let began = Instant::now();
+    let started = Instant::now();
     let mut asked: BTreeSet<(u32, u64)> = BTreeSet::new();
     let mut pause = Duration::from_millis(1);
     let mut kills = 0;
@@ -52,15 +52,15 @@ fn end(lock: &Path, all: bool) -> io::Result<Orphans> {
         let group_is_empty = leader.and_then(table::raw).is_none_or(|leader| test_kill_process_group(leader).is_err());
         let living = if free && group_is_empty && !all { Vec::new() } else { find(leader, file, &path) };
         if free && living.is_empty() {
-            adopted::reap_adopted();
+            reaper::reap_adopted();
             let ended: Vec<u32> = asked.into_iter().map(|(pid, _)| pid).collect();
             if !ended.is_empty() {
                 tracing::info!(lock = %path.display(), pids = ?ended, "orphaned processes ended");
             }
             return Ok(Orphans { ended });
         }
-        let kill = began.elapsed() > GRACE;
-        if began.elapsed() > LIMIT && kills >= KILLS {
+        let kill = started.elapsed() > GRACE;
+        if started.elapsed() > LIMIT && kills >= KILLS {
             return Err(still_held(&path, &living));
         }
         kills += u32::from(kill);
@@ -76,17 +76,17 @@ fn end(lock: &Path, all: bool) -> io::Result<Orphans> {
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(50));
-        adopted::reap_adopted();
+        reaper::reap_adopted();
     }
 }
 
 fn find(leader: Option<u32>, lock: FileId, path: &Path) -> Vec<Entry> {
-    let (mark, limit) = (path.as_os_str(), limit::of_job(path));
+    let (mark, limit) = (path.as_os_str(), job_mark::of_job(path));
     let table = table::all();
-    let session = adopted::our_session();
+    let session = reaper::own_session();
     // In our own session there can only be a process that is just being started and has not yet let go of the descriptor.
     let is_marked = |entry: &&Entry| {
-        let is_of_job = || limit::has(entry.pid, limit) || table::has_variable(entry.pid, MARK, mark);
+        let is_of_job = || job_mark::has(entry.pid, limit) || table::has_variable(entry.pid, MARK, mark);
         entry.session != session && (table::holds_lock(entry.pid, lock) || is_of_job())
     };
     let mut members: BTreeSet<u32> = table.values().filter(is_marked).map(|entry| entry.pid).collect();

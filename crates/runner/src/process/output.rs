@@ -2,7 +2,7 @@
 
 use super::lines::Lines;
 use super::log::{Log, LogLimits};
-use super::ring::Ring;
+use super::ring_buffer::RingBuffer;
 use crate::secret::{Masker, Masks};
 use std::path::Path;
 use std::sync::Arc;
@@ -21,14 +21,14 @@ pub(super) struct Output<'a> {
     masker: Masker,
     log: Log,
     lines: Lines,
-    tail: Ring,
+    tail: RingBuffer,
     bytes: u64,
     on_line: &'a mut (dyn FnMut(&str) + Send),
-    apart: Option<Apart<'a>>,
+    apart: Option<SeparateOutput<'a>>,
 }
 
 /// The output that somebody reads on its own.
-struct Apart<'a> {
+struct SeparateOutput<'a> {
     masker: Masker,
     on_output: &'a mut OnOutput<'a>,
 }
@@ -49,9 +49,9 @@ impl<'a> Output<'a> {
         on_line: &'a mut (dyn FnMut(&str) + Send),
         on_output: Option<&'a mut OnOutput<'a>>,
     ) -> Self {
-        let (log, tail) = (Log::open(log, limits), Ring::new(TAIL_BYTES));
+        let (log, tail) = (Log::open(log, limits), RingBuffer::new(TAIL_BYTES));
         let masker = || Masker::new(masks.clone());
-        let apart = on_output.map(|on_output| Apart { masker: masker(), on_output });
+        let apart = on_output.map(|on_output| SeparateOutput { masker: masker(), on_output });
         Self { masker: masker(), masks, log, lines: Lines::default(), tail, bytes: 0, on_line, apart }
     }
 
@@ -64,13 +64,13 @@ impl<'a> Output<'a> {
     }
 
     /// Takes output that is read on its own. The log gets it as it is; people get the lines that its reader makes of it.
-    pub(super) fn take_apart(&mut self, piece: &[u8]) {
+    pub(super) fn take_separate(&mut self, piece: &[u8]) {
         let Some(apart) = &mut self.apart else { return self.take(piece) };
         self.bytes += piece.len() as u64;
         let masked = apart.masker.feed(piece);
         if !masked.is_empty() {
             self.log.write(&masked);
-            (apart.on_output)(&masked, &mut made_line(&self.masks, &mut self.tail, self.on_line));
+            (apart.on_output)(&masked, &mut reader_line(&self.masks, &mut self.tail, self.on_line));
         }
     }
 
@@ -78,7 +78,7 @@ impl<'a> Output<'a> {
         if let Some(apart) = &mut self.apart {
             let held = apart.masker.finish();
             self.log.write(&held);
-            let mut on_line = made_line(&self.masks, &mut self.tail, self.on_line);
+            let mut on_line = reader_line(&self.masks, &mut self.tail, self.on_line);
             if !held.is_empty() {
                 (apart.on_output)(&held, &mut on_line);
             }
@@ -95,7 +95,11 @@ impl<'a> Output<'a> {
 }
 
 /// Takes the lines that a reader makes. They are masked once more: what was escaped in the output need not be in them.
-fn made_line<'a>(masks: &'a Masks, tail: &'a mut Ring, on_line: &'a mut (dyn FnMut(&str) + Send)) -> impl FnMut(&str) + use<'a> {
+fn reader_line<'a>(
+    masks: &'a Masks,
+    tail: &'a mut RingBuffer,
+    on_line: &'a mut (dyn FnMut(&str) + Send),
+) -> impl FnMut(&str) + use<'a> {
     move |line| {
         let line = masks.mask_text(line);
         tail.push(line.as_bytes());

@@ -115,11 +115,11 @@ pub(super) fn command_line(shell: Option<&Shell>, command: &str, script: &Path) 
 
 /// The file of a command whose shell reads one.
 pub(super) fn script_file(lock: &Path) -> PathBuf {
-    beside(lock, "script")
+    job_file(lock, "script")
 }
 
 /// A file that belongs to a job, and goes when its lock does.
-pub(super) fn beside(lock: &Path, ending: &str) -> PathBuf {
+pub(super) fn job_file(lock: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(lock);
     name.push(".");
     name.push(ending);

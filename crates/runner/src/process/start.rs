@@ -1,11 +1,11 @@
 //! The start of a job: its session, its lock, its pipes.
 
 use super::error::StartError;
-use super::limit;
+use super::job_mark;
 use super::lock;
-use super::ours::{self, Ours, Running};
-use super::remains::MARK;
+use super::own_children::{self, OwnChild, Running};
 use super::shell;
+use super::survivors::MARK;
 use super::table::{self, FileId};
 use super::{Job, Stop};
 use rustix::process::{Signal, kill_process_group};
@@ -37,7 +37,7 @@ pub(super) struct Leader {
     pub(super) lock: PathBuf,
     reaped: bool,
     /// Dropped last, when the process is no longer in the table.
-    ours: Ours,
+    ours: OwnChild,
 }
 
 enum Refused {
@@ -46,7 +46,7 @@ enum Refused {
 }
 
 /// What a job prints.
-pub(super) struct Printing {
+pub(super) struct JobOutput {
     /// Its errors, and its output where that is not read on its own.
     pub(super) all: pipe::Receiver,
     /// Its output, where that is read on its own.
@@ -60,7 +60,7 @@ struct Writers {
 }
 
 /// Starts a job and gives its first process and what it prints, or says why not. Its output comes on its own when `apart`.
-pub(super) async fn start(job: &Job, apart: bool) -> Result<(Leader, Printing), StartError> {
+pub(super) async fn start(job: &Job, apart: bool) -> Result<(Leader, JobOutput), StartError> {
     let lock = std::path::absolute(&job.lock).map_err(|error| StartError::LockPath { path: job.lock.clone(), error })?;
     let mut tries = 0;
     loop {
@@ -68,14 +68,14 @@ pub(super) async fn start(job: &Job, apart: bool) -> Result<(Leader, Printing), 
         let (all, all_writer) = new_pipe()?;
         let (output, output_writer) = if apart { Some(new_pipe()?).unzip() } else { (None, None) };
         let writers = Writers { all: all_writer, output: output_writer };
-        let spawned = ours::spawn_job(|| spawn(job, &lock, writers), lock.clone().into_os_string());
+        let spawned = own_children::spawn_job(|| spawn(job, &lock, writers), lock.clone().into_os_string());
         match spawned {
             Ok((child, ours, running)) => {
                 let exit = Exit::of(&child);
                 let mut leader = Leader { child, exit: Exit::Unknown, running, lock, reaped: false, ours };
                 leader.exit = exit.map_err(StartError::Watch)?;
                 let reader = |pipe: OwnedFd| pipe::Receiver::from_owned_fd(pipe).map_err(StartError::Output);
-                return Ok((leader, Printing { all: reader(all)?, output: output.map(reader).transpose()? }));
+                return Ok((leader, JobOutput { all: reader(all)?, output: output.map(reader).transpose()? }));
             }
             Err(Refused::Failed(why)) => return Err(why),
             Err(Refused::LockHeld) if tries < TRIES => {
@@ -129,7 +129,7 @@ fn spawn(job: &Job, lock_path: &Path, writers: Writers) -> Result<(Child, FileId
         command.env_remove(name);
     }
     command.envs(job.env.iter().map(|(name, value)| (name, without_nul(value).into_owned()))).env(MARK, lock_path);
-    let (descriptor, limit) = (lock.as_raw_fd(), limit::of_job(lock_path));
+    let (descriptor, limit) = (lock.as_raw_fd(), job_mark::of_job(lock_path));
     // SAFETY: `enter_session` only makes system calls that are safe after a fork, and allocates nothing; the descriptor stays
     // open until `spawn` has come back, which is after exec.
     unsafe { command.pre_exec(move || lock::enter_session(descriptor, limit)) };
@@ -154,12 +154,12 @@ pub fn run_locked(
         let descriptor = lock.as_raw_fd();
         let input = input.map_or_else(Stdio::null, Stdio::from);
         command.env(MARK, &lock_path).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let limit = limit::of_job(&lock_path);
+        let limit = job_mark::of_job(&lock_path);
         // SAFETY: as for the first process of a job.
         unsafe { command.pre_exec(move || lock::enter_session(descriptor, limit)) };
         Ok::<_, io::Error>((command.spawn()?, file))
     };
-    let (child, ours, _) = ours::spawn_job(spawn, lock_path.clone().into_os_string())?;
+    let (child, ours, _) = own_children::spawn_job(spawn, lock_path.clone().into_os_string())?;
     let output = output_unless_stopped(child, &lock_path, stop);
     drop(ours);
     super::end_orphans(&lock_path)?;

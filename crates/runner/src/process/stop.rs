@@ -7,12 +7,12 @@ use tokio::time::Instant;
 /// Asks jobs to end. Clones are one and the same handle.
 #[derive(Clone, Debug)]
 pub struct Stop {
-    asked: Arc<watch::Sender<Asked>>,
+    asked: Arc<watch::Sender<StopRequest>>,
 }
 
 /// What jobs were asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Asked {
+enum StopRequest {
     #[default]
     Nothing,
     /// To end in order.
@@ -36,8 +36,8 @@ impl Stop {
     /// Asks the jobs that hold a clone of this to end, now and from now on.
     pub fn stop(&self) {
         self.asked.send_modify(|asked| {
-            if *asked == Asked::Nothing {
-                *asked = Asked::End;
+            if *asked == StopRequest::Nothing {
+                *asked = StopRequest::End;
             }
         });
     }
@@ -46,8 +46,8 @@ impl Stop {
     pub fn stop_by(&self, kill_at: Instant) {
         self.asked.send_modify(|asked| {
             *asked = match *asked {
-                Asked::EndBy(earlier) => Asked::EndBy(earlier.min(kill_at)),
-                Asked::Nothing | Asked::End => Asked::EndBy(kill_at),
+                StopRequest::EndBy(earlier) => StopRequest::EndBy(earlier.min(kill_at)),
+                StopRequest::Nothing | StopRequest::End => StopRequest::EndBy(kill_at),
             }
         });
     }
@@ -55,32 +55,32 @@ impl Stop {
     /// When whatever is left is to be killed, if somebody said so.
     pub fn kill_at(&self) -> Option<Instant> {
         match *self.asked.borrow() {
-            Asked::EndBy(kill_at) => Some(kill_at),
-            Asked::Nothing | Asked::End => None,
+            StopRequest::EndBy(kill_at) => Some(kill_at),
+            StopRequest::Nothing | StopRequest::End => None,
         }
     }
 
     /// Waits until somebody says when to kill, or says an earlier time than this one.
     pub async fn hurried(&self, than: Option<Instant>) {
-        let earlier = |asked: &Asked| match (*asked, than) {
-            (Asked::EndBy(kill_at), Some(than)) => kill_at < than,
-            (Asked::EndBy(_), None) => true,
-            (Asked::Nothing | Asked::End, _) => false,
+        let earlier = |asked: &StopRequest| match (*asked, than) {
+            (StopRequest::EndBy(kill_at), Some(than)) => kill_at < than,
+            (StopRequest::EndBy(_), None) => true,
+            (StopRequest::Nothing | StopRequest::End, _) => false,
         };
         self.until(earlier).await;
     }
 
     /// Whether somebody asked.
     pub fn is_stopped(&self) -> bool {
-        *self.asked.borrow() != Asked::Nothing
+        *self.asked.borrow() != StopRequest::Nothing
     }
 
     /// Waits until somebody asks.
     pub async fn stopped(&self) {
-        self.until(|asked| *asked != Asked::Nothing).await;
+        self.until(|asked| *asked != StopRequest::Nothing).await;
     }
 
-    async fn until(&self, is_met: impl FnMut(&Asked) -> bool) {
+    async fn until(&self, is_met: impl FnMut(&StopRequest) -> bool) {
         if self.asked.subscribe().wait_for(is_met).await.is_err() {
             // The sender lives as long as `self`, so waiting can only end because somebody asked.
             std::future::pending().await

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_name_with_spaces_and_parentheses_does_not_confuse() {
+    fn a_program_name_with_spaces_and_parentheses_is_parsed() {
         let stat = b"42 (a) Z (b)) S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 777 9 9\n";
         let entry = parse(42, stat).unwrap();
         assert_eq!(entry, Entry { pid: 42, parent: 7, group: 8, session: 9, start: 777, dead: false });

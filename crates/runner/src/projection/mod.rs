@@ -8,7 +8,7 @@ mod state_file;
 pub(crate) use state_file::is_own;
 pub use state_file::{DEFAULT_FOLDER, StateFile, StateFileError, archive, is_there, runs_of};
 
-use crate::world::World;
+use crate::runtime::Runtime;
 use lockgate_engine::run::Run;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,13 +28,13 @@ pub(crate) struct Projector {
 #[derive(Clone, Debug, Default)]
 struct Done {
     version: u64,
-    trouble: Option<String>,
+    failure: Option<String>,
     /// Where something was put that stood in the way.
     aside: Vec<PathBuf>,
 }
 
 impl Projector {
-    fn begin() -> Self {
+    fn start() -> Self {
         let (offered, mut wanted) = watch::channel(None::<Arc<StateFile>>);
         let (tell, done) = watch::channel(Done::default());
         let writing = async move {
@@ -52,10 +52,10 @@ impl Projector {
                     done.version = version;
                     match written {
                         Ok(aside) => {
-                            done.trouble = None;
+                            done.failure = None;
                             done.aside.extend(aside);
                         }
-                        Err(error) => done.trouble = Some(error.to_string()),
+                        Err(error) => done.failure = Some(error.to_string()),
                     }
                 });
             }
@@ -65,9 +65,9 @@ impl Projector {
     }
 
     /// Offers what a run says now; nothing is waited for.
-    pub(crate) fn offer(projector: &mut Option<Self>, world: &World, run: &Run) {
-        let Some(file) = world.perform.project(run) else { return };
-        let projector = projector.get_or_insert_with(Self::begin);
+    pub(crate) fn offer(projector: &mut Option<Self>, runtime: &Runtime, run: &Run) {
+        let Some(file) = runtime.perform.project(run) else { return };
+        let projector = projector.get_or_insert_with(Self::start);
         projector.last = file.version();
         projector.offered.send_replace(Some(Arc::new(file)));
     }
@@ -79,7 +79,7 @@ impl Projector {
             Ok(done) => {
                 let untold = done.aside[self.told..].to_vec();
                 self.told = done.aside.len();
-                (done.trouble.clone(), untold)
+                (done.failure.clone(), untold)
             }
             Err(_) => (Some("whoever writes it has ended".to_owned()), Vec::new()),
         }
@@ -87,8 +87,8 @@ impl Projector {
 }
 
 /// Writes what a run says now, and waits for it; gives where something was put that stood in the way. Whoever drives the run does so by itself.
-pub async fn bring_up(world: &World, run: &Run) -> Result<Option<PathBuf>, StateFileError> {
-    match world.perform.project(run) {
+pub async fn refresh_files(runtime: &Runtime, run: &Run) -> Result<Option<PathBuf>, StateFileError> {
+    match runtime.perform.project(run) {
         Some(file) => file.write().await,
         None => Ok(None),
     }

@@ -25,7 +25,7 @@ pub const DEFAULT_FOLDER: &str = ".claude/skills/build-pipeline/checkpoints";
 const ARCHIVE: &str = "archive";
 
 /// Larger than any state file.
-const MOST_BYTES: u64 = 16_000_000;
+const MAX_BYTES: u64 = 16_000_000;
 
 /// Why a state file could not be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -216,7 +216,7 @@ fn write(
     let (folder, name) = place(root, path)?;
     let text = read(&full).map_err(io)?;
     let is_foreign = text.as_deref().is_some_and(|text| Before::of_text(text).is_none() && !text.trim().is_empty());
-    let aside = if is_foreign { Some(put_aside(&folder, &name).map_err(io)?) } else { None };
+    let aside = if is_foreign { Some(moved_aside(&folder, &name).map_err(io)?) } else { None };
     let wanted = wanted(before(text.as_deref(), original).as_ref())
         .map_err(|source| StateFileError::Transition { path: full.clone(), source })?;
     if text.as_deref() != Some(wanted.as_str()) {
@@ -227,7 +227,7 @@ fn write(
 }
 
 /// Whatever stands there is no state file, and is kept for whoever wrote it, beside what was kept before.
-fn put_aside(folder: &Dir, name: &Path) -> io::Result<PathBuf> {
+fn moved_aside(folder: &Dir, name: &Path) -> io::Result<PathBuf> {
     let first = format!("{}.unreadable", name.display());
     let others = (2_u32..).map(|number| format!("{first}-{number}"));
     let mut names = std::iter::once(first.clone()).chain(others).map(PathBuf::from);
@@ -272,8 +272,8 @@ fn read(path: &Path) -> io::Result<Option<String>> {
         Err(error) => return Err(error),
     }
     let mut bytes = Vec::new();
-    File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MOST_BYTES {
+    File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
         return Err(io::Error::other("it is larger than any state file"));
     }
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
@@ -287,7 +287,7 @@ struct Sequence {
 
 impl Sequence {
     fn take(root: &Root, run: &RunId) -> io::Result<Self> {
-        let folder = root.run_folder(run);
+        let folder = root.run_dir(run);
         std::fs::create_dir_all(&folder)?;
         let path = folder.join("state-file");
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;

@@ -2,8 +2,8 @@
 
 use super::{
     Call, Failed, Returned, ScriptError, WorkerCommand,
-    child::{Broken, Started, Worker, start},
     message::{CALL_LIMIT, read_answer, write_call},
+    worker_process::{Broken, Started, Worker, start},
 };
 use std::{
     collections::VecDeque,
@@ -66,11 +66,11 @@ impl Evaluator {
         loop {
             attempts += 1;
             let mut worker = self.worker().await?;
-            let delivery = worker.shelf.deliver(&call.stored);
-            let Some(frame) = write_call(call, &delivery) else {
+            let cache_update = worker.value_cache.update(&call.stored);
+            let Some(frame) = write_call(call, &cache_update) else {
                 return Err(ScriptError::Worker(format!("what the script is given exceeds {CALL_LIMIT} bytes")));
             };
-            let answer = match worker.exchange(&frame, patience(call.limits.time)).await {
+            let answer = match worker.exchange(&frame, kill_timeout(call.limits.time)).await {
                 Ok(frame) => read_answer(frame),
                 // It ended while it rested. Nothing was evaluated, so another may try.
                 Err(Broken::NotSent(_)) if attempts < ATTEMPTS => continue,
@@ -87,7 +87,7 @@ impl Evaluator {
     async fn worker(&self) -> Result<Worker, ScriptError> {
         let coming = {
             let mut pool = self.pool();
-            pool.welcome();
+            pool.collect_started();
             // The one that answered last: it is still awake.
             if let Some(worker) = pool.idle.pop_back() {
                 return Ok(worker);
@@ -107,7 +107,7 @@ impl Evaluator {
 
 impl Pool {
     /// Takes in the workers that were started ahead and have arrived.
-    fn welcome(&mut self) {
+    fn collect_started(&mut self) {
         while let Some(first) = self.coming.front_mut() {
             let arrived = match first.try_recv() {
                 Ok(started) => started
@@ -126,6 +126,6 @@ impl Pool {
 
 /// How long to wait for an answer before the worker is killed: twice the time, and never less than a tenth of a
 /// second more than the time, since a busy machine may take as long to get the answer across.
-fn patience(time: Duration) -> Duration {
+fn kill_timeout(time: Duration) -> Duration {
     time.saturating_mul(2).max(time.saturating_add(Duration::from_millis(100)))
 }

@@ -15,12 +15,12 @@
 //! Wherever a path is taken, an object with a `path` (a deliverable of the context) does as well.
 
 use super::{
-    FILE_LIMIT, Files, LOG_LINE_BYTES, LOG_LINES, PROMPT_LIMIT, THOUGHTS_MOST, Thought,
-    folder::{Folder, Outcome},
+    AgentReply, FILE_LIMIT, Files, LOG_LINE_BYTES, LOG_LINES, MAX_AGENT_QUERIES, PROMPT_LIMIT,
+    agent_queries::{AgentQueries, NoReply},
+    exception::{cut, plain, show},
     gaps::{coverage, gaps, has_todo},
-    plant::put,
-    thoughts::{Thoughts, Unanswered},
-    thrown::{cut, plain, show},
+    globals::put,
+    output_files::{Outcome, OutputFiles},
 };
 use rquickjs::{
     Ctx, Exception, Function, Object, Result, String as Text, Value,
@@ -33,32 +33,32 @@ use std::{
 };
 
 /// At most so many names of written files are told.
-const WROTE_MOST: usize = 10_000;
+const MAX_WRITTEN_NAMES: usize = 10_000;
 
 /// What the functions of one evaluation work with.
 #[derive(Default)]
-pub(super) struct Desk {
+pub(super) struct ScriptHost {
     deadline: Cell<Option<Instant>>,
     is_late: Cell<bool>,
-    folder: RefCell<Option<Folder>>,
+    folder: RefCell<Option<OutputFiles>>,
     /// What the agent is asked.
-    pub(super) thoughts: Thoughts,
+    pub(super) agent_queries: AgentQueries,
     log: RefCell<Vec<String>>,
     lines_left_out: Cell<usize>,
     wrote: RefCell<Vec<String>>,
 }
 
-impl Desk {
+impl ScriptHost {
     /// Begins the evaluation.
-    pub(super) fn begin(&self, deadline: Option<Instant>, files: Option<Files>, thoughts: Option<Vec<Thought>>) {
+    pub(super) fn start(&self, deadline: Option<Instant>, files: Option<Files>, agent_queries: Option<Vec<AgentReply>>) {
         self.deadline.set(deadline);
-        self.folder.replace(files.map(Folder::new));
-        self.thoughts.begin(thoughts);
+        self.folder.replace(files.map(OutputFiles::new));
+        self.agent_queries.start(agent_queries);
     }
 
     /// Whether the script may not go on, for lack of time or because the agent is to be asked first.
     pub(super) fn is_over(&self) -> bool {
-        self.thoughts.is_wanting() || self.is_out_of_time()
+        self.agent_queries.needs_reply() || self.is_out_of_time()
     }
 
     /// Whether the deadline has passed. Once it has, that is final.
@@ -80,8 +80,8 @@ impl Desk {
         (log, self.wrote.take())
     }
 
-    fn with_folder<T>(&self, ctx: &Ctx<'_>, function: &str, act: impl FnOnce(&Folder) -> Outcome<T>) -> Result<T> {
-        if self.thoughts.is_wanting() {
+    fn with_output_files<T>(&self, ctx: &Ctx<'_>, function: &str, act: impl FnOnce(&OutputFiles) -> Outcome<T>) -> Result<T> {
+        if self.agent_queries.needs_reply() {
             return Err(wait_for_the_agent(ctx));
         }
         let folder = self.folder.borrow();
@@ -92,7 +92,7 @@ impl Desk {
     }
 
     fn write_log(&self, values: Vec<Value<'_>>) {
-        if self.thoughts.is_wanting() {
+        if self.agent_queries.needs_reply() {
             return;
         }
         if self.log.borrow().len() >= LOG_LINES {
@@ -114,74 +114,74 @@ impl Desk {
 }
 
 /// Puts the functions into an engine.
-pub(super) fn install(ctx: &Ctx<'_>, desk: &Rc<Desk>) -> Result<()> {
+pub(super) fn install(ctx: &Ctx<'_>, host: &Rc<ScriptHost>) -> Result<()> {
     let globals = ctx.globals();
 
-    let at = Rc::clone(desk);
+    let at = Rc::clone(host);
     let read_file = move |ctx: Ctx<'_>, path: Opt<Value<'_>>| {
         let path = one_path(&ctx, "readFile", path.0)?;
-        at.with_folder(&ctx, "readFile", |folder| folder.read(&path))
+        at.with_output_files(&ctx, "readFile", |folder| folder.read(&path))
     };
     globals.set("readFile", Function::new(ctx.clone(), read_file)?.with_name("readFile")?)?;
 
-    globals.set("readFiles", Function::new(ctx.clone(), read_files(Rc::clone(desk)))?.with_name("readFiles")?)?;
+    globals.set("readFiles", Function::new(ctx.clone(), read_files(Rc::clone(host)))?.with_name("readFiles")?)?;
 
-    let at = Rc::clone(desk);
+    let at = Rc::clone(host);
     let write_file = move |ctx: Ctx<'_>, path: Opt<Value<'_>>, content: Opt<Value<'_>>| {
         let path = one_path(&ctx, "writeFile", path.0)?;
         let content = content_of(&ctx, content.0)?;
-        let name = at.with_folder(&ctx, "writeFile", |folder| folder.write(&path, &content))?;
+        let name = at.with_output_files(&ctx, "writeFile", |folder| folder.write(&path, &content))?;
         let mut wrote = at.wrote.borrow_mut();
-        if wrote.len() < WROTE_MOST && !wrote.contains(&name) {
+        if wrote.len() < MAX_WRITTEN_NAMES && !wrote.contains(&name) {
             wrote.push(name);
         }
         Result::Ok(())
     };
     globals.set("writeFile", Function::new(ctx.clone(), write_file)?.with_name("writeFile")?)?;
 
-    let at = Rc::clone(desk);
+    let at = Rc::clone(host);
     let files_exist = move |ctx: Ctx<'_>, given: Opt<Value<'_>>| {
         let paths = paths(&ctx, "files_exist", given.0)?;
-        at.with_folder(&ctx, "files_exist", |folder| all(&paths, |path| folder.exists(path)))
+        at.with_output_files(&ctx, "files_exist", |folder| all(&paths, |path| folder.exists(path)))
     };
     globals.set("files_exist", Function::new(ctx.clone(), files_exist)?.with_name("files_exist")?)?;
 
-    let at = Rc::clone(desk);
+    let at = Rc::clone(host);
     let contains_todos = move |ctx: Ctx<'_>, given: Opt<Value<'_>>| {
         let paths = paths(&ctx, "contains_todos", given.0)?;
-        at.with_folder(&ctx, "contains_todos", |folder| {
+        at.with_output_files(&ctx, "contains_todos", |folder| {
             let is_free = all(&paths, |path| folder.read(path).map(|text| !has_todo(&text)))?;
             Ok(!is_free)
         })
     };
     globals.set("contains_todos", Function::new(ctx.clone(), contains_todos)?.with_name("contains_todos")?)?;
 
-    globals.set("analyzeFiles", Function::new(ctx.clone(), analyze_files(Rc::clone(desk)))?.with_name("analyzeFiles")?)?;
+    globals.set("analyzeFiles", Function::new(ctx.clone(), analyze_files(Rc::clone(host)))?.with_name("analyzeFiles")?)?;
 
-    let at = Rc::clone(desk);
+    let at = Rc::clone(host);
     let identify_gaps = move |ctx: Ctx<'_>, given: Opt<Value<'_>>| {
         let paths = match given.0.filter(is_given) {
             Some(given) => Some(paths(&ctx, "identifyGaps", Some(given))?),
             None => None,
         };
-        at.with_folder(&ctx, "identifyGaps", |folder| gaps(folder, paths.as_deref().unwrap_or(folder.expected())))
+        at.with_output_files(&ctx, "identifyGaps", |folder| gaps(folder, paths.as_deref().unwrap_or(folder.expected())))
     };
     globals.set("identifyGaps", Function::new(ctx.clone(), identify_gaps)?.with_name("identifyGaps")?)?;
 
-    let at = Rc::clone(desk);
+    let at = Rc::clone(host);
     let think_hard = move |ctx: Ctx<'_>, prompt: Opt<Value<'_>>| {
         let prompt = prompt_of(&ctx, prompt.0)?;
-        at.thoughts.ask(prompt).map_err(|unanswered| match unanswered {
-            Unanswered::NotAvailable => Exception::throw_message(&ctx, "thinkHard is not available here"),
-            Unanswered::TooMany => {
-                Exception::throw_range(&ctx, &format!("thinkHard may be called {THOUGHTS_MOST} times in one script"))
+        at.agent_queries.ask(prompt).map_err(|unanswered| match unanswered {
+            NoReply::NotAvailable => Exception::throw_message(&ctx, "thinkHard is not available here"),
+            NoReply::TooMany => {
+                Exception::throw_range(&ctx, &format!("thinkHard may be called {MAX_AGENT_QUERIES} times in one script"))
             }
-            Unanswered::Wanted => wait_for_the_agent(&ctx),
+            NoReply::Wanted => wait_for_the_agent(&ctx),
         })
     };
     globals.set("thinkHard", Function::new(ctx.clone(), think_hard)?.with_name("thinkHard")?)?;
 
-    let at = Rc::clone(desk);
+    let at = Rc::clone(host);
     let log = Function::new(ctx.clone(), move |values: Rest<Value<'_>>| at.write_log(values.0))?;
     let log = log.with_name("log")?;
     let console = Object::new(ctx.clone())?;
@@ -209,11 +209,11 @@ fn prompt_of(ctx: &Ctx<'_>, value: Option<Value<'_>>) -> Result<String> {
 }
 
 /// A function of its own, because its result lives as long as the engine that it was called from.
-fn read_files(desk: Rc<Desk>) -> impl for<'js> Fn(Ctx<'js>, Opt<Value<'js>>) -> Result<Object<'js>> {
+fn read_files(host: Rc<ScriptHost>) -> impl for<'js> Fn(Ctx<'js>, Opt<Value<'js>>) -> Result<Object<'js>> {
     move |ctx, given| {
         let files = Object::new(ctx.clone())?;
         for path in paths(&ctx, "readFiles", given.0)? {
-            let text = desk.with_folder(&ctx, "readFiles", |folder| folder.read_if_present(&path))?;
+            let text = host.with_output_files(&ctx, "readFiles", |folder| folder.read_if_present(&path))?;
             let value = match text {
                 Some(text) => Text::from_str(ctx.clone(), &text)?.into_value(),
                 None => Value::new_null(ctx.clone()),
@@ -225,13 +225,14 @@ fn read_files(desk: Rc<Desk>) -> impl for<'js> Fn(Ctx<'js>, Opt<Value<'js>>) -> 
 }
 
 /// A function of its own for the same reason.
-fn analyze_files(desk: Rc<Desk>) -> impl for<'js> Fn(Ctx<'js>, Opt<Value<'js>>) -> Result<Object<'js>> {
+fn analyze_files(host: Rc<ScriptHost>) -> impl for<'js> Fn(Ctx<'js>, Opt<Value<'js>>) -> Result<Object<'js>> {
     move |ctx, given| {
         let dir = match given.0.filter(is_given) {
             Some(given) => one_path(&ctx, "analyzeFiles", Some(given))?,
             None => ".".into(),
         };
-        let (coverage, files) = desk.with_folder(&ctx, "analyzeFiles", |folder| Ok((coverage(folder)?, folder.list(&dir)?)))?;
+        let (coverage, files) =
+            host.with_output_files(&ctx, "analyzeFiles", |folder| Ok((coverage(folder)?, folder.list(&dir)?)))?;
         let analysis = Object::new(ctx)?;
         analysis.set("coverage", coverage)?;
         analysis.set("files", files)?;

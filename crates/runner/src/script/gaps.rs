@@ -1,9 +1,9 @@
 //! Which of the expected files are there, and what they lack.
 
-use super::folder::{Folder, Outcome, State};
+use super::output_files::{Outcome, OutputFiles, State};
 
 /// How much of what is expected is there and not empty, in percent: 100 when it is all, and only then.
-pub(super) fn coverage(folder: &Folder) -> Outcome<u32> {
+pub(super) fn coverage(folder: &OutputFiles) -> Outcome<u32> {
     let expected = folder.expected();
     let mut filled = 0;
     for path in expected {
@@ -17,7 +17,7 @@ pub(super) fn coverage(folder: &Folder) -> Outcome<u32> {
 }
 
 /// A line for each of these that is missing, empty or not done yet.
-pub(super) fn gaps(folder: &Folder, paths: &[String]) -> Outcome<Vec<String>> {
+pub(super) fn gaps(folder: &OutputFiles, paths: &[String]) -> Outcome<Vec<String>> {
     let mut gaps = Vec::new();
     for path in paths {
         match folder.state(path)? {
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markers_are_words() {
+    fn todo_markers_are_matched_as_whole_words() {
         for text in ["TODO", "x TODO: y", "// FIXME", "(TBD)", "XXX\n"] {
             assert!(has_todo(text), "{text}");
         }

@@ -1,9 +1,9 @@
 //! What the frames mean: a call on its way to a worker, an answer on its way back.
 
 use super::{
-    Call, Failed, Files, Form, Limits, Returned, ScriptError, Thought,
-    shelf::Delivery,
-    wire::{Malformed, Reader, Writer},
+    AgentReply, Call, Failed, Files, Form, Limits, Returned, ScriptError,
+    protocol::{Malformed, Reader, Writer},
+    value_cache::CacheUpdate,
 };
 use lockgate_engine::digest::Digest;
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt, time::Duration};
@@ -22,22 +22,22 @@ pub(super) struct Request<'a> {
     pub(super) globals: Vec<(&'a str, &'a str)>,
     /// Large values that are not needed any more.
     pub(super) forget: Vec<Digest>,
-    pub(super) stored: Vec<Planted<'a>>,
+    pub(super) stored: Vec<StoredGlobal<'a>>,
     pub(super) files: Option<Files>,
-    pub(super) thoughts: Option<Vec<Thought>>,
+    pub(super) agent_queries: Option<Vec<AgentReply>>,
     pub(super) limits: Limits,
 }
 
 /// A large value and its place; the text is there when the worker does not have it yet.
-pub(super) struct Planted<'a> {
+pub(super) struct StoredGlobal<'a> {
     pub(super) path: Vec<&'a str>,
     pub(super) digest: Digest,
     pub(super) json: Option<&'a str>,
 }
 
 /// The frame for a call, or nothing if it is too long.
-pub(super) fn write_call(call: &Call, delivery: &Delivery) -> Option<Vec<u8>> {
-    let sent = |index: usize| delivery.send.get(index).copied().unwrap_or(true);
+pub(super) fn write_call(call: &Call, cache_update: &CacheUpdate) -> Option<Vec<u8>> {
+    let sent = |index: usize| cache_update.send.get(index).copied().unwrap_or(true);
     let estimate = call.source.len()
         + call.globals.iter().map(|(name, json)| name.len() + json.len() + 8).sum::<usize>()
         + call.stored.iter().enumerate().map(|(i, part)| if sent(i) { part.json.len() } else { 0 } + 128).sum::<usize>()
@@ -56,8 +56,8 @@ pub(super) fn write_call(call: &Call, delivery: &Delivery) -> Option<Vec<u8>> {
         writer.bytes(name.as_bytes());
         writer.bytes(json.as_bytes());
     }
-    writer.count(delivery.forget.len());
-    for digest in &delivery.forget {
+    writer.count(cache_update.forget.len());
+    for digest in &cache_update.forget {
         writer.digest(digest);
     }
     writer.count(call.stored.len());
@@ -84,10 +84,10 @@ pub(super) fn write_call(call: &Call, delivery: &Delivery) -> Option<Vec<u8>> {
             writer.bytes(path.as_bytes());
         }
     }
-    writer.byte(u8::from(call.thoughts.is_some()));
-    if let Some(thoughts) = &call.thoughts {
-        writer.count(thoughts.len());
-        for thought in thoughts {
+    writer.byte(u8::from(call.agent_queries.is_some()));
+    if let Some(agent_queries) = &call.agent_queries {
+        writer.count(agent_queries.len());
+        for thought in agent_queries {
             writer.bytes(thought.prompt.as_bytes());
             writer.bytes(thought.text.as_bytes());
         }
@@ -115,7 +115,7 @@ pub(super) fn read_call(frame: &[u8]) -> Result<Request<'_>, Malformed> {
         let path = reader.list(Reader::text)?;
         let digest = reader.digest()?;
         let json = if reader.flag()? { Some(reader.text()?) } else { None };
-        Ok(Planted { path, digest, json })
+        Ok(StoredGlobal { path, digest, json })
     })?;
     let files = if reader.flag()? {
         let output_dir = OsStr::from_bytes(reader.bytes()?).into();
@@ -125,13 +125,13 @@ pub(super) fn read_call(frame: &[u8]) -> Result<Request<'_>, Malformed> {
     } else {
         None
     };
-    let thoughts = if reader.flag()? {
-        Some(reader.list(|reader| Ok(Thought { prompt: reader.text()?.to_owned(), text: reader.text()?.to_owned() }))?)
+    let agent_queries = if reader.flag()? {
+        Some(reader.list(|reader| Ok(AgentReply { prompt: reader.text()?.to_owned(), text: reader.text()?.to_owned() }))?)
     } else {
         None
     };
     reader.end()?;
-    Ok(Request { form, source, globals, forget, stored, files, thoughts, limits })
+    Ok(Request { form, source, globals, forget, stored, files, agent_queries, limits })
 }
 
 /// The frame for an answer.
@@ -182,7 +182,7 @@ fn write_error(writer: &mut Writer, error: &ScriptError) {
             writer.byte(8);
             writer.bytes(what.as_bytes());
         }
-        ScriptError::Wants { prompt } => {
+        ScriptError::NeedsAgent { prompt } => {
             writer.byte(9);
             writer.bytes(prompt.as_bytes());
         }
@@ -207,7 +207,7 @@ pub(super) fn read_answer(frame: &[u8]) -> Result<Result<Returned, Failed>, Malf
         6 => Err(ScriptError::NotJson(reader.text()?.to_owned())),
         7 => Err(ScriptError::TooLarge),
         8 => Err(ScriptError::Worker(reader.text()?.to_owned())),
-        9 => Err(ScriptError::Wants { prompt: reader.text()?.to_owned() }),
+        9 => Err(ScriptError::NeedsAgent { prompt: reader.text()?.to_owned() }),
         _ => return Err(Malformed),
     };
     let log = reader.list(|reader| Ok(reader.text()?.to_owned()))?;
@@ -222,10 +222,10 @@ pub(super) fn read_answer(frame: &[u8]) -> Result<Result<Returned, Failed>, Malf
 #[cfg(test)]
 mod tests {
     use super::{super::StoredPart, *};
-    use crate::script::wire::PREFIX;
+    use crate::script::protocol::PREFIX;
 
     #[test]
-    fn a_call_arrives_as_it_was_sent() {
+    fn a_call_round_trips() {
         let part = |text: &str| StoredPart {
             path: vec!["context".into(), "vars".into()],
             digest: Digest::of(text.as_bytes()),
@@ -241,11 +241,11 @@ mod tests {
                 feature: Some("login".into()),
                 expected: vec!["plan.md".into()],
             }),
-            thoughts: Some(vec![Thought { prompt: "why?".into(), text: "so".into() }]),
+            agent_queries: Some(vec![AgentReply { prompt: "why?".into(), text: "so".into() }]),
             limits: Limits::CONDITION,
         };
-        let delivery = Delivery { send: vec![true, false], forget: vec![Digest::ZERO] };
-        let frame = write_call(&call, &delivery).unwrap();
+        let cache_update = CacheUpdate { send: vec![true, false], forget: vec![Digest::ZERO] };
+        let frame = write_call(&call, &cache_update).unwrap();
         let request = read_call(&frame[PREFIX..]).unwrap();
         assert_eq!(request.form, Form::Expression);
         assert_eq!(request.source, "1 + 1");
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(request.stored[1].digest, Digest::of(b"[2]"));
         assert_eq!(request.stored[1].path, ["context", "vars"]);
         assert_eq!(request.files, call.files);
-        assert_eq!(request.thoughts, call.thoughts);
+        assert_eq!(request.agent_queries, call.agent_queries);
         assert_eq!(request.limits, call.limits);
         for end in PREFIX..frame.len() - 1 {
             assert!(read_call(&frame[PREFIX..end]).is_err());
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn every_answer_arrives_as_it_was_sent() {
+    fn every_reply_round_trips() {
         let errors = [
             ScriptError::Thrown { message: "Error: no".into(), line: Some(3), column: Some(7) },
             ScriptError::Thrown { message: "no".into(), line: None, column: None },
@@ -275,7 +275,7 @@ mod tests {
             ScriptError::NotJson("a function".into()),
             ScriptError::TooLarge,
             ScriptError::Worker("broken".into()),
-            ScriptError::Wants { prompt: "why?".into() },
+            ScriptError::NeedsAgent { prompt: "why?".into() },
         ];
         let (log, wrote) = (vec!["a".to_owned()], vec!["b".to_owned(), "c".to_owned()]);
         let mut answers: Vec<_> =

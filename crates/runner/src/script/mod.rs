@@ -8,31 +8,31 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `evaluator` | the pool of workers, one call from asking to answer |
-//! | `child` | one worker process as seen from here: start, exchange, end |
-//! | `shelf` | which large values a worker already has |
-//! | `wire`, `message` | bytes on the socket, and what they mean |
+//! | `worker_process` | one worker process as seen from here: start, exchange, end |
+//! | `value_cache` | which large values a worker already has |
+//! | `protocol`, `message` | bytes on the socket, and what they mean |
 //! | `worker` | the worker's side: serve calls until the socket closes |
 //! | `sandbox` | one engine: prepare, evaluate, settle, give the result as JSON |
-//! | `thrown` | what a script threw, in words, with its place |
-//! | `plant` | JSON values put into an engine |
+//! | `exception` | what a script threw, in words, with its place |
+//! | `globals` | JSON values put into an engine |
 //! | `functions` | what scripts may call: files, the log and the agent |
-//! | `thoughts` | what an agent was asked and said |
+//! | `agent_queries` | what an agent was asked and said |
 //! | `gaps` | which expected files are there, and what they lack |
-//! | `folder` | files of the output directory, and of nothing else |
+//! | `output_files` | files of the output directory, and of nothing else |
 
-mod child;
+mod agent_queries;
 mod evaluator;
-mod folder;
+mod exception;
 mod functions;
 mod gaps;
+mod globals;
 mod message;
-mod plant;
+mod output_files;
+mod protocol;
 mod sandbox;
-mod shelf;
-mod thoughts;
-mod thrown;
-mod wire;
+mod value_cache;
 mod worker;
+mod worker_process;
 
 use lockgate_engine::digest::Digest;
 use std::{ffi::OsString, fmt, path::PathBuf, sync::Arc, time::Duration};
@@ -51,7 +51,7 @@ pub const LOG_LINE_BYTES: usize = 2048;
 /// Files larger than this are neither read nor written by scripts.
 pub const FILE_LIMIT: usize = 16 << 20;
 /// An evaluation may ask the agent this often.
-pub const THOUGHTS_MOST: usize = 100;
+pub const MAX_AGENT_QUERIES: usize = 100;
 /// A prompt for the agent is no longer than this, in bytes.
 pub const PROMPT_LIMIT: usize = 1 << 20;
 
@@ -79,15 +79,15 @@ pub struct Call {
     /// Where files are read and written; without it the functions for files throw.
     pub files: Option<Files>,
     /// What the agent said when the script asked it before, in that order; without it `thinkHard` throws. The first
-    /// question that is not answered here ends the evaluation with [`ScriptError::Wants`].
-    pub thoughts: Option<Vec<Thought>>,
+    /// question that is not answered here ends the evaluation with [`ScriptError::NeedsAgent`].
+    pub agent_queries: Option<Vec<AgentReply>>,
     /// What the evaluation may use.
     pub limits: Limits,
 }
 
 /// A question to the agent, and what it said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Thought {
+pub struct AgentReply {
     /// What the script asked.
     pub prompt: String,
     /// What the agent said.
@@ -184,7 +184,7 @@ pub enum ScriptError {
     /// The value's JSON text is longer than [`RESULT_LIMIT`].
     TooLarge,
     /// Not a fault: it asks the agent, and goes on when it is evaluated again with the answer among its thoughts.
-    Wants {
+    NeedsAgent {
         /// What to ask.
         prompt: String,
     },
@@ -208,7 +208,7 @@ impl fmt::Display for ScriptError {
             Self::TooLarge => {
                 write!(f, "its value is larger than {RESULT_LIMIT} bytes of JSON; write large results to a file")
             }
-            Self::Wants { prompt: _ } => f.write_str("it waits for what the agent says"),
+            Self::NeedsAgent { prompt: _ } => f.write_str("it waits for what the agent says"),
             Self::Worker(what) => write!(f, "the script worker failed: {what}"),
         }
     }

@@ -2,10 +2,10 @@
 
 use super::{
     Failed, Form, RESULT_DEPTH, RESULT_LIMIT, Returned, ScriptError,
-    functions::{self, Desk},
+    exception::{self, FILE_NAME},
+    functions::{self, ScriptHost},
+    globals::{CachedValue, set_globals, set_stored},
     message::Request,
-    plant::{Seed, set_globals, set_stored},
-    thrown::{self, FILE_NAME},
 };
 use lockgate_engine::digest::Digest;
 use rquickjs::{Coerced, Context, Ctx, Error, Persistent, Promise, Runtime, Value, context::EvalOptions, promise::PromiseState};
@@ -16,9 +16,9 @@ use std::{
 };
 
 /// The largest stack that a call gets, whatever it asks for.
-const STACK_MOST: usize = 4 << 20;
+const MAX_STACK: usize = 4 << 20;
 /// Less stack than this would not get through the engine's own functions.
-const STACK_LEAST: usize = 64 << 10;
+const MIN_STACK: usize = 64 << 10;
 /// What describing an error may use beyond the call's memory, which may be used up.
 const MEMORY_TO_DESCRIBE: usize = 8 << 20;
 /// Names that could block the worker or share memory, taken out of every engine.
@@ -28,7 +28,7 @@ const REMOVED: [&str; 2] = ["Atomics", "SharedArrayBuffer"];
 pub(super) struct Sandbox {
     runtime: Runtime,
     context: Context,
-    desk: Rc<Desk>,
+    host: Rc<ScriptHost>,
 }
 
 /// Why an evaluation stopped: for a reason that is known, or by a value that was thrown and is still to be described.
@@ -53,38 +53,38 @@ impl Sandbox {
         let runtime = Runtime::new()?;
         // The full context: one without promises can abort the process.
         let context = Context::full(&runtime)?;
-        let desk = Rc::<Desk>::default();
-        let watch = Rc::clone(&desk);
+        let host = Rc::<ScriptHost>::default();
+        let watch = Rc::clone(&host);
         runtime.set_interrupt_handler(Some(Box::new(move || watch.is_over())));
         context.with(|ctx| {
             for name in REMOVED {
                 ctx.globals().remove(name)?;
             }
-            functions::install(&ctx, &desk)
+            functions::install(&ctx, &host)
         })?;
-        Ok(Self { runtime, context, desk })
+        Ok(Self { runtime, context, host })
     }
 
     /// Evaluates one call, the only one of this engine.
-    pub(super) fn evaluate(&self, request: Request<'_>, shelf: &HashMap<Digest, Seed>) -> Result<Returned, Failed> {
-        let Request { form, source, globals, forget: _, stored, files, thoughts, limits } = request;
-        self.desk.begin(Instant::now().checked_add(limits.time), files, thoughts);
+    pub(super) fn evaluate(&self, request: Request<'_>, value_cache: &HashMap<Digest, CachedValue>) -> Result<Returned, Failed> {
+        let Request { form, source, globals, forget: _, stored, files, agent_queries, limits } = request;
+        self.host.start(Instant::now().checked_add(limits.time), files, agent_queries);
         self.runtime.set_memory_limit(limits.memory);
-        self.runtime.set_max_stack_size(limits.stack.clamp(STACK_LEAST, STACK_MOST));
+        self.runtime.set_max_stack_size(limits.stack.clamp(MIN_STACK, MAX_STACK));
 
         let outcome = self.context.with(|ctx| {
             set_globals(&ctx, &globals).map_err(|error| self.stop(&ctx, error))?;
-            set_stored(&ctx, &stored, shelf).map_err(|error| self.stop(&ctx, error))?;
+            set_stored(&ctx, &stored, value_cache).map_err(|error| self.stop(&ctx, error))?;
             let settled = self.settle(&ctx, form, source)?;
             // The log takes what it can get from a value, also from one that was interrupted.
-            if self.desk.is_out_of_time() { Err(OUT_OF_TIME) } else { Ok(settled) }
+            if self.host.is_out_of_time() { Err(OUT_OF_TIME) } else { Ok(settled) }
         });
         // Whatever the script made of it, it has not gone on from where it asked.
-        let outcome = match self.desk.thoughts.wanted() {
-            Some(prompt) => Err(ScriptError::Wants { prompt }),
+        let outcome = match self.host.agent_queries.wanted() {
+            Some(prompt) => Err(ScriptError::NeedsAgent { prompt }),
             None => outcome.map_err(|stop| self.explain(stop, form, source, limits.time, limits.memory)),
         };
-        let (log, wrote) = self.desk.finish();
+        let (log, wrote) = self.host.finish();
         match outcome {
             Ok((truthy, json)) => Ok(Returned { json, truthy, log, wrote }),
             Err(error) => Err(Failed { error, log, wrote }),
@@ -99,7 +99,7 @@ impl Sandbox {
         let promise: Promise<'_> = ctx.eval_with_options(wrap(form, source), options).map_err(|error| self.stop(ctx, error))?;
         while promise.state() == PromiseState::Pending {
             // If it waits for the agent instead, that is told in the place of this.
-            if self.desk.is_over() {
+            if self.host.is_over() {
                 return Err(OUT_OF_TIME);
             }
             if !ctx.execute_pending_job() {
@@ -114,7 +114,7 @@ impl Sandbox {
         let json = self.json(ctx, value);
         match (form, json) {
             (_, Ok(json)) => Ok((truthy, json)),
-            (Form::Expression, Err(_)) if !self.desk.is_out_of_time() => Ok((truthy, "null".into())),
+            (Form::Expression, Err(_)) if !self.host.is_out_of_time() => Ok((truthy, "null".into())),
             (Form::Body | Form::Expression, Err(stop)) => Err(stop),
         }
     }
@@ -138,7 +138,7 @@ impl Sandbox {
             Ok(None) => return not_json("its toJSON gives nothing"),
             Err(error) => {
                 return Err(match self.stop(ctx, error) {
-                    Stop::Thrown(thrown) => match thrown::engine_says_not_json(ctx, &thrown) {
+                    Stop::Thrown(thrown) => match exception::engine_says_not_json(ctx, &thrown) {
                         Some(why) => Stop::Known(ScriptError::NotJson(why)),
                         None => Stop::Thrown(thrown),
                     },
@@ -157,7 +157,7 @@ impl Sandbox {
     }
 
     fn stop(&self, ctx: &Ctx<'_>, error: Error) -> Stop {
-        if self.desk.is_out_of_time() {
+        if self.host.is_out_of_time() {
             return OUT_OF_TIME;
         }
         match error {
@@ -175,12 +175,12 @@ impl Sandbox {
             Stop::Thrown(thrown) => {
                 self.runtime.set_memory_limit(memory.saturating_add(MEMORY_TO_DESCRIBE));
                 self.context.with(|ctx| match thrown.restore(&ctx) {
-                    Ok(value) => thrown::describe(value, prefix(form), source),
+                    Ok(value) => exception::describe(value, prefix(form), source),
                     Err(error) => ScriptError::Worker(error.to_string()),
                 })
             }
         };
-        if self.desk.is_out_of_time() || matches!(error, ScriptError::Timeout(_)) {
+        if self.host.is_out_of_time() || matches!(error, ScriptError::Timeout(_)) {
             return ScriptError::Timeout(time);
         }
         error
@@ -248,13 +248,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn depth_counts_brackets_outside_texts() {
+    fn depth_counts_brackets_outside_strings() {
         assert_eq!(depth("1"), 0);
         assert_eq!(depth(r#"{"a[[":["]\"[",{}]}"#), 3);
     }
 
     #[test]
-    fn only_half_characters_are_replaced() {
+    fn only_lone_surrogates_are_replaced() {
         let clean = |text: &str| without_lone_surrogates(text.to_owned());
         assert_eq!(clean(r#""\ud800x""#), r#""\ufffdx""#);
         assert_eq!(clean(r#""\\ud800""#), r#""\\ud800""#);

@@ -2,10 +2,10 @@
 
 use super::{
     Failed, Returned, ScriptError,
+    globals::CachedValue,
     message::{CALL_LIMIT, READY, Request, read_call, write_answer},
-    plant::Seed,
+    protocol::{PREFIX, Writer, frame_length},
     sandbox::Sandbox,
-    wire::{PREFIX, Writer, frame_length},
 };
 use lockgate_engine::digest::Digest;
 use rustix::{
@@ -27,7 +27,7 @@ const THREAD_STACK: usize = 16 << 20;
 /// All the memory that a worker can ever get, whatever goes wrong in it.
 const ADDRESS_SPACE: u64 = 8 << 30;
 /// How long the next call is looked for before it is waited for.
-const LOOK_FOR: Duration = Duration::from_micros(1000);
+const POLL_TIME: Duration = Duration::from_micros(1000);
 /// An evaluation that took no longer than this leaves little to clear away, which can be done after the answer. The next
 /// call would have to wait for more.
 const CLEARED_LATER: Duration = Duration::from_millis(2);
@@ -89,15 +89,15 @@ fn serve(mut socket: &UnixStream) -> io::Result<()> {
     ready.byte(READY);
     socket.write_all(&ready.finish(1).unwrap_or_default())?;
 
-    let mut shelf = HashMap::new();
+    let mut value_cache = HashMap::new();
     let mut buffer = vec![0; 64 << 10];
     loop {
-        look_at_once(socket);
+        poll_briefly(socket);
         let Some(frame) = receive(socket, &mut buffer)? else { return Ok(()) };
         let request = read_call(frame).map_err(|_| io::Error::from(ErrorKind::InvalidData))?;
-        let begin = Instant::now();
-        let answer = evaluate(&sandbox, request, &mut shelf);
-        let used = (begin.elapsed() <= CLEARED_LATER).then_some(sandbox);
+        let start = Instant::now();
+        let answer = evaluate(&sandbox, request, &mut value_cache);
+        let used = (start.elapsed() <= CLEARED_LATER).then_some(sandbox);
         let frame = write_answer(&answer).or_else(|| write_answer(&failed(ScriptError::TooLarge)));
         socket.write_all(&frame.unwrap_or_default())?;
         // Cleared away and made anew while the answer travels, so that the next call finds it ready.
@@ -112,18 +112,18 @@ fn serve(mut socket: &UnixStream) -> io::Result<()> {
 fn evaluate(
     sandbox: &Result<Sandbox, ScriptError>,
     request: Request<'_>,
-    shelf: &mut HashMap<Digest, Seed>,
+    value_cache: &mut HashMap<Digest, CachedValue>,
 ) -> Result<Returned, Failed> {
     for digest in &request.forget {
-        shelf.remove(digest);
+        value_cache.remove(digest);
     }
     for part in &request.stored {
         if let Some(json) = part.json {
-            shelf.insert(part.digest, Seed::new(json));
+            value_cache.insert(part.digest, CachedValue::new(json));
         }
     }
     match sandbox {
-        Ok(sandbox) => sandbox.evaluate(request, shelf),
+        Ok(sandbox) => sandbox.evaluate(request, value_cache),
         Err(error) => failed(error.clone()),
     }
 }
@@ -134,8 +134,8 @@ fn failed(error: ScriptError) -> Result<Returned, Failed> {
 
 /// Looks for the next call for a moment without going to sleep: in a run of short scripts it comes sooner than it takes to be woken.
 /// Whoever shares the processor goes first; it may be the one who calls.
-fn look_at_once(socket: &UnixStream) {
-    let until = Instant::now() + LOOK_FOR;
+fn poll_briefly(socket: &UnixStream) {
+    let until = Instant::now() + POLL_TIME;
     loop {
         match poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&Timespec::default())) {
             Ok(0) if Instant::now() < until => std::thread::yield_now(),

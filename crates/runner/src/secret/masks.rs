@@ -1,8 +1,8 @@
 //! Masking by value: every form in which a secret may appear is replaced by its name.
 
 use super::Secret;
-use super::forms::forms;
-use super::views::{Seen, View};
+use super::encodings::encodings;
+use super::escapes::{EscapeStyle, Unescaped};
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ impl Masks {
         let mut texts = found.texts.clone();
         for secret in secrets {
             let label: Arc<str> = format!("***{}***", secret.name).into();
-            for text in forms(&secret.value) {
+            for text in encodings(&secret.value) {
                 texts.entry(text).or_insert_with(|| label.clone());
             }
         }
@@ -88,7 +88,7 @@ impl Masks {
         if search.is_match(bytes) {
             return true;
         }
-        if !View::ALL.iter().filter_map(|view| view.mark()).any(|mark| bytes.contains(&mark)) {
+        if !EscapeStyle::ALL.iter().filter_map(|view| view.mark()).any(|mark| bytes.contains(&mark)) {
             return false;
         }
         let mut rest = bytes;
@@ -120,8 +120,9 @@ impl Finder {
     fn find(&self, bytes: &[u8], is_end: bool) -> Found {
         let mut found = Found { ranges: Vec::new(), certain: bytes.len() };
         let Some(search) = &self.search else { return found };
-        let shows_more = |view: &&View| view.mark().is_none_or(|mark| bytes.contains(&mark));
-        let views: Vec<Seen<'_>> = View::ALL.iter().filter(shows_more).map(|view| Seen::of(*view, bytes, is_end)).collect();
+        let shows_more = |view: &&EscapeStyle| view.mark().is_none_or(|mark| bytes.contains(&mark));
+        let views: Vec<Unescaped<'_>> =
+            EscapeStyle::ALL.iter().filter(shows_more).map(|view| Unescaped::of(*view, bytes, is_end)).collect();
         for seen in &views {
             let mut from = 0;
             while let Some(one) = search.find(Input::new(&seen.bytes).range(from..)) {
@@ -238,7 +239,7 @@ impl Masker {
 
 #[cfg(test)]
 mod tests {
-    use super::super::forms::standard_base64;
+    use super::super::encodings::standard_base64;
     use super::*;
 
     fn masks(secrets: &[(&str, &str)]) -> Arc<Masks> {
@@ -302,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_found_wherever_the_stream_was_cut() {
+    fn a_secret_is_masked_across_chunk_boundaries() {
         let masks = masks(&[("A", "abcdefgh"), ("B", "ghijkl"), ("C", "abcd"), ("D", "aaaa")]);
         let text = b"x abcdefgh y abcdefghijkl z abcdefg aaaaaaaaa abcabcd gh ghijk";
         let whole = "x ***A*** y ***A*** z ***C***efg ***D*** abc***C*** gh ghijk";
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_the_beginning_of_a_secret_is_given_at_once() {
+    fn bytes_that_cannot_start_a_secret_are_emitted_immediately() {
         let mut masker = Masker::new(masks(&[("A", "abcdefgh")]));
         assert_eq!(&*masker.feed(b"Password: "), b"Password: ");
         assert_eq!(&*masker.feed(b"crab"), b"cr");
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_grows_while_a_secret_repeats_for_ever() {
+    fn memory_is_bounded_while_a_secret_repeats_endlessly() {
         let mut masker = Masker::new(masks(&[("A", "aaaa")]));
         let mut given = 0;
         for _ in 0..100 {
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn an_escaped_secret_is_found_wherever_the_stream_was_cut() {
+    fn an_escaped_secret_is_masked_across_chunk_boundaries() {
         let masks = masks(&[("A", "pass/word"), ("B", "33-44-55")]);
         let text = br"x pass%2Fword y \u0070\u0061ss\/word z pass&#47;word 33-44%2D55 \\ 100% %41";
         let whole = r"x ***A*** y ***A*** z ***A*** ***B*** \\ 100% %41";
@@ -350,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_value_stays_masked_and_a_new_one_is_masked_in_a_stream_that_runs() {
+    fn earlier_values_stay_masked_and_new_ones_are_masked_in_a_running_stream() {
         let masks = masks(&[("TOKEN", "first-value")]);
         let mut masker = Masker::new(masks.clone());
         assert_eq!(&*masker.feed(b"first-value "), b"***TOKEN*** ");
@@ -359,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_in_a_large_file_is_found_across_its_pieces() {
+    fn a_secret_in_a_large_file_is_found_across_chunks() {
         let masks = masks(&[("A", "pass/word")]);
         for at in PIECE - 12..PIECE + 2 {
             let file = [vec![b'.'; at], b"pass%2fword".to_vec(), vec![b'.'; 10]].concat();

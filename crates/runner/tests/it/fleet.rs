@@ -1,6 +1,6 @@
 //! Which runs a fleet finds in a store that it shares with others, and what a panic in one of them does.
 
-use crate::nobody::Nobody;
+use crate::no_effects::NoEffects;
 use futures::future::BoxFuture;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{PhaseId, RunId, TaskId};
@@ -10,12 +10,12 @@ use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::Created;
 use lockgate_engine::run::index::TimerKind;
 use lockgate_engine::spec::workflow::{Phase, Task, Work, Workflow};
-use lockgate_runner::driver::{DriveError, Halt, Listener, Paused, begin_detached};
-use lockgate_runner::fleet::{Fleet, Until, Watcher};
+use lockgate_runner::driver::{DriveError, Halt, Listener, Paused, start_detached};
+use lockgate_runner::fleet::{Fleet, FleetLimits, Watcher};
+use lockgate_runner::runtime::OrphanError;
+use lockgate_runner::runtime::{Perform, Performed, Runtime, Stop, SystemClock};
 use lockgate_runner::start::Prepared;
-use lockgate_runner::world::OrphanError;
-use lockgate_runner::world::{Perform, Performed, Stop, SystemClock, World};
-use lockgate_store::conformance::{Scribe, timer_row};
+use lockgate_store::conformance::{HistoryWriter, timer_row};
 use lockgate_store::{MemoryStore, Store};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -51,7 +51,7 @@ async fn store_with(runs: impl Iterator<Item = String>) -> Arc<dyn Store> {
 async fn memory_with(runs: impl Iterator<Item = String>) -> MemoryStore {
     let store = MemoryStore::new();
     for run in runs {
-        let mut scribe = Scribe::new(&run);
+        let mut scribe = HistoryWriter::new(&run);
         let mut append = scribe.next("detached");
         let mut wants = timer_row(&scribe.run, "drive", 0);
         wants.kind = TimerKind::Drive.into();
@@ -63,37 +63,37 @@ async fn memory_with(runs: impl Iterator<Item = String>) -> MemoryStore {
 
 fn fleet(store: Arc<dyn Store>) -> (Fleet, Halt, Arc<Mutex<Vec<RunId>>>) {
     let (halt, tried) = (Halt::default(), Arc::new(Mutex::new(Vec::new())));
-    let world = World { store, perform: Arc::new(Nobody), clock: Arc::new(SystemClock) };
+    let runtime = Runtime { store, perform: Arc::new(NoEffects), clock: Arc::new(SystemClock) };
     let root = Root { tried: tried.clone(), halt: halt.clone() };
-    (Fleet::new(world, Box::new(root)), halt, tried)
+    (Fleet::new(runtime, Box::new(root)), halt, tried)
 }
 
 #[tokio::test]
-async fn a_run_behind_many_of_other_places_is_found_and_driven() {
+async fn a_run_behind_many_runs_of_other_roots_is_found_and_driven() {
     let others = (0..50).map(|number| format!("theirs{number:02}"));
     let (mut fleet, halt, tried) = fleet(store_with(others.chain(["ours".to_owned()])).await);
-    assert_eq!(fleet.is_wanted().await, Ok(true));
-    let until = Until { idle: Some(Duration::ZERO), at_once: 2 };
+    assert_eq!(fleet.has_work().await, Ok(true));
+    let until = FleetLimits { idle: Some(Duration::ZERO), max_runs: 2 };
     fleet.drive(until, &halt).await.unwrap();
     assert_eq!(*tried.lock().unwrap(), [RunId::new("ours")]);
 }
 
 #[tokio::test]
-async fn runs_of_other_places_are_nothing_to_wait_for() {
+async fn the_fleet_does_not_wait_for_runs_of_other_roots() {
     let others = (0..50).map(|number| format!("theirs{number:02}"));
     let (mut fleet, halt, tried) = fleet(store_with(others).await);
-    assert_eq!(fleet.is_wanted().await, Ok(false));
-    fleet.drive(Until { idle: Some(Duration::ZERO), at_once: 2 }, &halt).await.unwrap();
+    assert_eq!(fleet.has_work().await, Ok(false));
+    fleet.drive(FleetLimits { idle: Some(Duration::ZERO), max_runs: 2 }, &halt).await.unwrap();
     assert!(tried.lock().unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_another_process_drives_is_left_alone_until_it_is_released() {
+async fn a_run_driven_by_another_process_is_left_alone_until_released() {
     let store = memory_with(["ours".to_owned()].into_iter()).await;
     let (other, run) = (store.another_process(), RunId::new("ours"));
     let epoch = other.claim(&run).await.unwrap();
     let (mut fleet, halt, tried) = fleet(Arc::new(store.clone()));
-    assert_eq!(fleet.is_wanted().await, Ok(true), "its driver may be about to end");
+    assert_eq!(fleet.has_work().await, Ok(true), "its driver may be about to end");
     let released = async {
         // The fleet has asked for the next run several times by then.
         for _ in 0..3 {
@@ -102,7 +102,7 @@ async fn a_run_that_another_process_drives_is_left_alone_until_it_is_released() 
         }
         other.release(&run, epoch).await.unwrap();
     };
-    let driven = fleet.drive(Until { idle: Some(Duration::ZERO), at_once: 2 }, &halt);
+    let driven = fleet.drive(FleetLimits { idle: Some(Duration::ZERO), max_runs: 2 }, &halt);
     let (driven, ()) = futures::future::join(driven, released).await;
     driven.unwrap();
     assert_eq!(*tried.lock().unwrap(), [run]);
@@ -112,7 +112,7 @@ async fn a_run_that_another_process_drives_is_left_alone_until_it_is_released() 
 struct Panicking;
 
 impl Perform for Panicking {
-    fn begin(&self, run: &Run, effect: &Effect, _: Stop) -> BoxFuture<'static, Performed> {
+    fn start(&self, run: &Run, effect: &Effect, _: Stop) -> BoxFuture<'static, Performed> {
         let run = run.id.clone();
         assert_ne!(run.as_str(), "before", "on purpose");
         let Effect::Task { key, attempt } = effect.clone() else { panic!("no other effect is asked for") };
@@ -166,9 +166,9 @@ impl Watcher for Notes {
 }
 
 #[tokio::test]
-async fn a_panic_in_one_run_ends_that_run_alone_and_releases_it() {
+async fn a_panic_in_one_run_ends_only_that_run_and_releases_it() {
     let store = MemoryStore::new();
-    let world = World { store: Arc::new(store.clone()), perform: Arc::new(Panicking), clock: Arc::new(SystemClock) };
+    let runtime = Runtime { store: Arc::new(store.clone()), perform: Arc::new(Panicking), clock: Arc::new(SystemClock) };
     let runs = ["before", "fine", "within"];
     for run in runs {
         let task = Task::new(TaskId::new("t"), Work::Run("work".into()));
@@ -179,11 +179,11 @@ async fn a_panic_in_one_run_ends_that_run_alone_and_releases_it() {
         let values = vec![(created.definition, bytes)];
         let create = Create { created, presets: Vec::new() };
         let prepared = Prepared { create, workflow: Arc::new(workflow), values };
-        begin_detached(&world, Caller::driver(), prepared).await.unwrap();
+        start_detached(&runtime, Caller::driver(), prepared).await.unwrap();
     }
     let (halt, noted) = (Halt::default(), Arc::new(Mutex::new(Vec::new())));
     let notes = Notes { noted: noted.clone(), enough: runs.len(), halt: halt.clone() };
-    Fleet::new(world, Box::new(notes)).drive(Until { idle: None, at_once: 9 }, &halt).await.unwrap();
+    Fleet::new(runtime, Box::new(notes)).drive(FleetLimits { idle: None, max_runs: 9 }, &halt).await.unwrap();
     let mut noted = noted.lock().unwrap().clone();
     noted.sort();
     assert_eq!(noted, ["before panicked: true, again: true", "fine Ended", "within panicked: true, again: true"]);

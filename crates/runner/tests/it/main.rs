@@ -3,11 +3,11 @@
 mod agent;
 mod files;
 mod fleet;
-mod nobody;
+mod no_effects;
 mod process;
-mod projection;
-mod refused;
+mod refused_attempts;
 mod script;
 mod simulation;
+mod state_file;
 mod two_drivers;
 mod worktrees;

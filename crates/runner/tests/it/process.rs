@@ -1,10 +1,12 @@
 //! Jobs, with real processes.
 
-mod apart;
-mod left_behind;
+mod orphans;
+mod separate_output;
 mod shell;
 
-use lockgate_runner::process::{Ended, Grace, How, Job, LogLimits, Stop, become_subreaper, end_orphans, inside, run};
+use lockgate_runner::process::{
+    Ended, ExitReason, Grace, Job, LogLimits, Stop, become_subreaper, end_orphans, run, task_ancestry,
+};
 use lockgate_runner::secret::{Masks, Secret};
 use std::fs;
 use std::path::Path;
@@ -86,19 +88,19 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 fn a_job_ends_with_its_exit_code() {
     let _table = among_others();
     for code in [0, 1, 7, 255] {
-        assert_eq!(run_command(&format!("exit {code}")).0.how, How::Exit(code));
+        assert_eq!(run_command(&format!("exit {code}")).0.reason, ExitReason::Exit(code));
     }
 }
 
 #[test]
-fn a_job_that_dies_of_a_signal_says_which() {
+fn a_job_killed_by_a_signal_reports_it() {
     let _table = among_others();
-    assert_eq!(run_command("kill -KILL $$").0.how, How::Signal(9));
-    assert_eq!(run_command("kill -TERM $$").0.how, How::Signal(15));
+    assert_eq!(run_command("kill -KILL $$").0.reason, ExitReason::Signal(9));
+    assert_eq!(run_command("kill -TERM $$").0.reason, ExitReason::Signal(15));
 }
 
 #[test]
-fn output_and_errors_come_in_order_as_lines_and_in_the_log() {
+fn stdout_and_stderr_lines_arrive_in_order_and_are_logged() {
     let _table = among_others();
     let folder = TempDir::new().unwrap();
     let (ended, lines) = run_job(job(folder.path(), "echo one; echo two >&2; printf 'three\\r\\nfo\\377r'"));
@@ -109,14 +111,14 @@ fn output_and_errors_come_in_order_as_lines_and_in_the_log() {
 }
 
 #[test]
-fn a_job_reads_its_input_and_none_by_default() {
+fn a_job_reads_its_stdin_which_is_empty_by_default() {
     let _table = among_others();
     let folder = TempDir::new().unwrap();
     let large = "x".repeat(300_000);
     let (ended, lines) = run_job(Job { stdin: Some(format!("{large}\n").into_bytes()), ..job(folder.path(), "wc -c; exit 3") });
-    assert_eq!((ended.how, lines[0].trim()), (How::Exit(3), "300001"));
+    assert_eq!((ended.reason, lines[0].trim()), (ExitReason::Exit(3), "300001"));
     let unread = run_job(Job { stdin: Some(large.into_bytes()), ..job(folder.path(), "true") });
-    assert_eq!(unread.0.how, How::Exit(0));
+    assert_eq!(unread.0.reason, ExitReason::Exit(0));
     assert_eq!(run_command("cat; echo end").1, ["end"]);
 }
 
@@ -144,7 +146,7 @@ fn variables_are_set_and_removed() {
 fn a_job_leads_its_own_session_and_group_and_has_no_terminal() {
     let _table = among_others();
     let (ended, lines) = run_command("echo $$; cat /proc/$$/stat; if (: < /dev/tty) 2> /dev/null; then echo terminal; fi");
-    assert_eq!(ended.how, How::Exit(0));
+    assert_eq!(ended.reason, ExitReason::Exit(0));
     assert_eq!(lines.len(), 2, "{lines:?}");
     let fields: Vec<&str> = lines[1].rsplit(')').next().unwrap().split_whitespace().collect();
     let (group, session, terminal) = (fields[2], fields[3], fields[4]);
@@ -152,30 +154,30 @@ fn a_job_leads_its_own_session_and_group_and_has_no_terminal() {
 }
 
 #[test]
-fn what_cannot_start_says_why() {
+fn a_command_that_cannot_start_reports_the_reason() {
     let _table = among_others();
     let folder = TempDir::new().unwrap();
-    let how = run_job(Job { dir: folder.path().join("absent"), ..job(folder.path(), "true") }).0.how;
-    assert!(matches!(&how, How::NotStarted(why) if why.contains("absent is not there")), "{how:?}");
+    let reason = run_job(Job { dir: folder.path().join("absent"), ..job(folder.path(), "true") }).0.reason;
+    assert!(matches!(&reason, ExitReason::NotStarted(why) if why.contains("absent is not there")), "{reason:?}");
     let env = (0..40).map(|number| (format!("V{number}"), "x".repeat(100_000))).collect();
-    let how = run_job(Job { env, ..job(folder.path(), "true") }).0.how;
-    assert!(matches!(&how, How::NotStarted(why) if why.contains("too long")), "{how:?}");
+    let reason = run_job(Job { env, ..job(folder.path(), "true") }).0.reason;
+    assert!(matches!(&reason, ExitReason::NotStarted(why) if why.contains("too long")), "{reason:?}");
     // Neither has left the lock held.
-    assert_eq!(run_job(job(folder.path(), "true")).0.how, How::Exit(0));
+    assert_eq!(run_job(job(folder.path(), "true")).0.reason, ExitReason::Exit(0));
 }
 
 #[test]
-fn a_job_that_takes_too_long_is_ended_though_it_ignores_the_request() {
+fn a_job_past_its_timeout_is_killed_even_if_it_ignores_sigterm() {
     let _table = among_others();
     let folder = TempDir::new().unwrap();
     let timeout = Duration::from_millis(100);
     let (ended, _) = run_job(Job { timeout: Some(timeout), ..job(folder.path(), "trap '' TERM; while :; do sleep 0.05; done") });
-    assert_eq!((ended.how, ended.survivors), (How::TimedOut(timeout), vec![]));
-    assert_eq!(run_job(job(folder.path(), "true")).0.how, How::Exit(0), "the lock is free");
+    assert_eq!((ended.reason, ended.survivors), (ExitReason::TimedOut(timeout), vec![]));
+    assert_eq!(run_job(job(folder.path(), "true")).0.reason, ExitReason::Exit(0), "the lock is free");
 }
 
 #[test]
-fn a_stopped_job_is_ended_with_children_that_ignore_the_request() {
+fn a_stopped_job_is_killed_with_children_that_ignore_sigterm() {
     let _table = among_others();
     let folder = TempDir::new().unwrap();
     let stubborn =
@@ -184,12 +186,12 @@ fn a_stopped_job_is_ended_with_children_that_ignore_the_request() {
     let asked = stop.clone();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let ended = runtime.block_on(run(job(folder.path(), stubborn), stop, &mut |_| asked.stop()));
-    assert_eq!((ended.how, ended.survivors), (How::Stopped, vec![]));
+    assert_eq!((ended.reason, ended.survivors), (ExitReason::Stopped, vec![]));
     assert!(!lives(pid_in(folder.path(), "child")));
 }
 
 #[test]
-fn a_stopped_job_may_tidy_up_within_its_grace() {
+fn a_stopped_job_may_clean_up_within_its_grace_period() {
     let _table = among_others();
     let folder = TempDir::new().unwrap();
     let tidy = "sh -c 'trap \"echo tidied; exit 0\" TERM; echo ready; while :; do sleep 0.01; done'; echo never";
@@ -204,31 +206,31 @@ fn a_stopped_job_may_tidy_up_within_its_grace() {
             asked.stop();
         }
     }));
-    assert_eq!(ended.how, How::Stopped);
+    assert_eq!(ended.reason, ExitReason::Stopped);
     let has = |line: &str| lines.iter().any(|given| given == line);
     assert!(has("tidied") && !has("never"), "{lines:?}");
 }
 
 #[test]
-fn a_job_that_is_halted_can_be_stopped() {
+fn a_suspended_job_can_be_stopped() {
     let _table = among_others();
     let folder = TempDir::new().unwrap();
     let (ended, _) = run_job(Job { timeout: Some(Duration::from_millis(100)), ..job(folder.path(), "kill -STOP $$") });
-    assert_eq!(ended.how, How::TimedOut(Duration::from_millis(100)));
+    assert_eq!(ended.reason, ExitReason::TimedOut(Duration::from_millis(100)));
 }
 
 #[test]
-fn a_job_that_was_stopped_before_does_not_start() {
+fn a_job_stopped_before_its_start_does_not_start() {
     let _table = among_others();
     let folder = TempDir::new().unwrap();
     let stop = Stop::new();
     stop.stop();
-    assert_eq!(run_with(job(folder.path(), "touch started"), stop).0.how, How::Stopped);
+    assert_eq!(run_with(job(folder.path(), "touch started"), stop).0.reason, ExitReason::Stopped);
     assert!(!folder.path().join("started").exists());
 }
 
 #[test]
-fn secrets_are_masked_in_the_log_the_lines_and_the_tail_wherever_they_are_cut() {
+fn secrets_are_masked_in_log_lines_and_tail_across_chunk_boundaries() {
     let _table = among_others();
     let folder = TempDir::new().unwrap();
     let secret = Secret { name: "TOKEN".into(), value: "hunter2-hunter2".into() };
@@ -250,7 +252,7 @@ fn two_hundred_megabytes_stay_within_the_limits() {
     let secret = Secret { name: "TOKEN".into(), value: "hunter2-hunter2".into() };
     let masks = Arc::new(Masks::new([&secret]));
     let ended = runtime.block_on(run(Job { limits, masks, ..job(folder.path(), flood) }, Stop::new(), &mut |_| count += 1));
-    assert_eq!((ended.how, ended.bytes, ended.truncated), (How::Exit(0), 200_000_009, true));
+    assert_eq!((ended.reason, ended.bytes, ended.truncated), (ExitReason::Exit(0), 200_000_009, true));
     assert_eq!(count, 199_801 + 1);
     assert!(ended.tail.ends_with("the end") && ended.tail.len() <= 4096, "{}", ended.tail.len());
     let log = fs::read_to_string(folder.path().join("log")).unwrap();
@@ -267,16 +269,16 @@ fn a_tail_has_at_most_forty_lines() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_does_not_end_the_job() {
+fn a_full_disk_is_reported_and_does_not_stop_the_job() {
     let _table = among_others();
     let folder = TempDir::new().unwrap();
     let (ended, lines) = run_job(Job { log: "/dev/full".into(), ..job(folder.path(), "seq 1 100000; exit 5") });
-    assert_eq!((ended.how, lines.len()), (How::Exit(5), 100_000));
+    assert_eq!((ended.reason, lines.len()), (ExitReason::Exit(5), 100_000));
     assert!(ended.log_error.as_deref().is_some_and(|error| error.contains("No space left")), "{:?}", ended.log_error);
 }
 
 #[test]
-fn a_job_whose_lock_is_held_is_refused_and_the_lock_is_free_after_the_end() {
+fn a_job_whose_lock_is_held_is_refused_and_the_lock_is_released_afterwards() {
     let _table = among_others();
     let folder = TempDir::new().unwrap();
     let mut refused = None;
@@ -284,17 +286,17 @@ fn a_job_whose_lock_is_held_is_refused_and_the_lock_is_free_after_the_end() {
     let ended =
         runtime.block_on(run(job(folder.path(), "echo $$; while ! [ -e go ]; do sleep 0.01; done"), Stop::new(), &mut |line| {
             assert_eq!(line, fs::read_to_string(folder.path().join("lock")).unwrap().trim());
-            refused = std::thread::scope(|scope| scope.spawn(|| run_job(job(folder.path(), "true")).0.how).join().ok());
+            refused = std::thread::scope(|scope| scope.spawn(|| run_job(job(folder.path(), "true")).0.reason).join().ok());
             fs::write(folder.path().join("go"), "").unwrap();
         }));
-    assert_eq!(ended.how, How::Exit(0));
-    assert!(matches!(&refused, Some(How::NotStarted(why)) if why.contains("is locked")), "{refused:?}");
-    assert_eq!(run_job(job(folder.path(), "true")).0.how, How::Exit(0));
+    assert_eq!(ended.reason, ExitReason::Exit(0));
+    assert!(matches!(&refused, Some(ExitReason::NotStarted(why)) if why.contains("is locked")), "{refused:?}");
+    assert_eq!(run_job(job(folder.path(), "true")).0.reason, ExitReason::Exit(0));
     assert_eq!(end_orphans(&folder.path().join("lock")).unwrap().ended, Vec::<u32>::new());
 }
 
 #[test]
-fn many_jobs_at_once_all_end_as_they_should() {
+fn many_concurrent_jobs_all_end_correctly() {
     let _table = among_others();
     std::thread::scope(|scope| {
         for worker in 0..8 {
@@ -302,8 +304,8 @@ fn many_jobs_at_once_all_end_as_they_should() {
                 for round in 0..10 {
                     let (ended, lines) = run_command(&format!("echo {worker}.{round}; sleep 100 & exit {round}"));
                     assert_eq!(
-                        (ended.how, lines, ended.survivors),
-                        (How::Exit(round), vec![format!("{worker}.{round}")], vec![])
+                        (ended.reason, lines, ended.survivors),
+                        (ExitReason::Exit(round), vec![format!("{worker}.{round}")], vec![])
                     );
                 }
             });
@@ -312,9 +314,9 @@ fn many_jobs_at_once_all_end_as_they_should() {
 }
 
 #[test]
-fn a_job_sees_the_process_that_started_it_among_its_ancestors() {
+fn the_starting_process_is_an_ancestor_of_the_job() {
     let _table = among_others();
     let (_, lines) = run_command("cut -d ' ' -f 4 /proc/$$/stat");
     assert_eq!(lines, [std::process::id().to_string()]);
-    assert!(inside::start_ticks(std::process::id()).is_some());
+    assert!(task_ancestry::start_ticks(std::process::id()).is_some());
 }

@@ -1,8 +1,8 @@
 //! Scripts and conditions in their workers. The worker is this test program itself, started again.
 
+mod agent_queries;
 mod files;
 mod limits;
-mod thoughts;
 mod workers;
 
 use lockgate_engine::digest::Digest;
@@ -41,7 +41,7 @@ fn body(source: &str) -> Call {
         globals: Vec::new(),
         stored: Vec::new(),
         files: None,
-        thoughts: None,
+        agent_queries: None,
         limits: Limits { time: Duration::from_secs(20), memory: 32 << 20, stack: 256 << 10 },
     }
 }
@@ -68,7 +68,7 @@ fn thrown(message: &str, place: Option<(u32, u32)>) -> ScriptError {
 }
 
 #[tokio::test]
-async fn truth_is_as_in_javascript() {
+async fn truthiness_follows_javascript() {
     let evaluator = evaluator();
     let table = [
         ("true", true),
@@ -109,7 +109,7 @@ async fn truth_is_as_in_javascript() {
 }
 
 #[tokio::test]
-async fn a_body_returns_its_value_as_json() {
+async fn a_script_body_returns_its_value_as_json() {
     let evaluator = evaluator();
     let table = [
         ("return null", "null"),
@@ -135,7 +135,7 @@ async fn a_body_returns_its_value_as_json() {
 }
 
 #[tokio::test]
-async fn an_error_says_where_in_the_source_given() {
+async fn an_error_has_its_position_in_the_script() {
     let evaluator = evaluator();
     let table = [
         (body("foo()"), "ReferenceError: foo is not defined", Some((1, 1))),
@@ -161,14 +161,14 @@ async fn an_error_says_where_in_the_source_given() {
 }
 
 #[tokio::test]
-async fn a_failed_script_still_tells_what_it_logged() {
+async fn a_failed_script_keeps_its_log() {
     let failed = evaluator().evaluate(&body("log('before'); foo()")).await.unwrap_err();
     assert_eq!(failed.log, ["before"]);
     assert_eq!(failed.error, thrown("ReferenceError: foo is not defined", Some((1, 16))));
 }
 
 #[tokio::test]
-async fn globals_and_stored_values_are_at_their_places() {
+async fn globals_and_stored_values_are_available() {
     let evaluator = evaluator();
     let text = format!(r#"{{"list":[1,-2.5,12345678901,true,null,"é"],"__proto__":{{"x":1}},"long":"{}"}}"#, "y".repeat(2000));
     let part = |path: &[&str], text: &str| StoredPart {
@@ -199,7 +199,7 @@ async fn globals_and_stored_values_are_at_their_places() {
 }
 
 #[tokio::test]
-async fn what_a_script_changes_in_its_world_does_not_reach_the_next() {
+async fn scripts_do_not_share_global_state() {
     let evaluator = evaluator();
     let mut call = body(
         "const before = [typeof spoilt, ({}).spoilt, [].map.call([1], x => x)[0], context.n, typeof JSON.stringify, vars.list.length];
@@ -218,7 +218,7 @@ async fn what_a_script_changes_in_its_world_does_not_reach_the_next() {
 }
 
 #[tokio::test]
-async fn there_is_nothing_that_reaches_outside_or_blocks() {
+async fn scripts_have_no_io_and_no_blocking_functions() {
     let evaluator = evaluator();
     let absent = "Atomics SharedArrayBuffer WebAssembly setTimeout setInterval fetch XMLHttpRequest require process Deno
         std os print load read import_ Worker navigator gc scriptArgs __loadScript bjson";
@@ -234,7 +234,7 @@ async fn there_is_nothing_that_reaches_outside_or_blocks() {
 }
 
 #[tokio::test]
-async fn a_value_that_json_cannot_hold_is_refused() {
+async fn a_value_that_json_cannot_represent_is_refused() {
     let evaluator = evaluator();
     let deep = "let x = []; for (let i = 0; i < 101; i++) x = [x]; return x";
     for (source, why) in [
@@ -255,7 +255,7 @@ async fn a_value_that_json_cannot_hold_is_refused() {
 }
 
 #[tokio::test]
-async fn hostile_results_end_as_errors_of_the_script() {
+async fn hostile_results_are_script_errors() {
     let evaluator = evaluator();
     for (source, message) in [
         ("return {get a() { throw new Error('from getter') }}", "Error: from getter"),
@@ -277,7 +277,7 @@ async fn hostile_results_end_as_errors_of_the_script() {
 }
 
 #[tokio::test]
-async fn results_and_logs_have_limits() {
+async fn results_and_logs_are_limited() {
     let evaluator = evaluator();
     assert_eq!(fails(&evaluator, body(&format!("return 'x'.repeat({RESULT_LIMIT})"))).await, ScriptError::TooLarge);
     let fits = json(&evaluator, body(&format!("return 'x'.repeat({})", RESULT_LIMIT - 2))).await;
@@ -291,7 +291,7 @@ async fn results_and_logs_have_limits() {
 }
 
 #[tokio::test]
-async fn the_log_shows_values_as_people_write_them() {
+async fn logged_values_are_readable() {
     let source = "const self = {}; self.self = self;
         log('a', 1, true, null, undefined, {b: [2]}, 3n); console.log(new TypeError('no')); console.warn(self, () => 1, Symbol('s'));
         log({toJSON() { throw 1 }, toString() { throw 2 }}); log('\\ud800'); log()";

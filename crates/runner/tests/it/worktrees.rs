@@ -7,12 +7,12 @@ use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::Created;
 use lockgate_engine::spec::workflow::{Gate, Phase, Task, Work, Workflow, Worktree};
 use lockgate_runner::config::Config;
-use lockgate_runner::driver::begin_resting;
+use lockgate_runner::driver::start_parked;
 use lockgate_runner::perform::Performer;
 use lockgate_runner::process::Stop;
 use lockgate_runner::root::Root;
+use lockgate_runner::runtime::{Perform, Runtime, SystemClock};
 use lockgate_runner::start::Prepared;
-use lockgate_runner::world::{Perform, SystemClock, World};
 use lockgate_store::{MemoryStore, Store};
 use std::path::Path;
 use std::process::Command;
@@ -46,17 +46,17 @@ async fn a_gate_of_a_task_runs_in_the_worktree_of_that_task() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let evaluator = crate::script::evaluator();
     let performer = Arc::new(Performer::new(root, Config::default(), store.clone(), evaluator, Arc::new(|_, _, _| {})));
-    let world = World { store, perform: performer.clone(), clock: Arc::new(SystemClock) };
+    let runtime = Runtime { store, perform: performer.clone(), clock: Arc::new(SystemClock) };
     let bytes = workflow.to_bytes();
-    let driver = world.store.driver().clone();
+    let driver = runtime.store.driver().clone();
     let created = Created::new(run, Digest::of(&bytes), "out".into(), driver);
     let values = vec![(created.definition, bytes)];
     let prepared = Prepared { create: Create { created, presets: Vec::new() }, workflow: Arc::new(workflow), values };
-    let run = begin_resting(&world, Caller::driver(), prepared).await.unwrap();
+    let run = start_parked(&runtime, Caller::driver(), prepared).await.unwrap();
 
     for gate in ["of-task", "of-phase"] {
         let effect = Effect::Gate { phase: PhaseId::from("work"), iteration: 1, gate: GateId::from(gate), attempt: 1 };
-        let performed = performer.begin(&run, &effect, Stop::new()).await;
+        let performed = performer.start(&run, &effect, Stop::new()).await;
         let CommandKind::GateEnded { failure, .. } = performed.command else { panic!("{:?}", performed.command) };
         assert_eq!(failure, None, "{gate}");
     }

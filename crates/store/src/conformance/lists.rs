@@ -1,6 +1,6 @@
 //! Claims about lists, changes and scans.
 
-use super::{Backend, Scribe, hold_ids, hold_row, run_ids, run_row, timer_row};
+use super::{Backend, HistoryWriter, hold_ids, hold_row, run_ids, run_row, timer_row};
 use crate::store::{Append, HoldFilter, Orphan, Page, Store};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::HoldState;
@@ -10,8 +10,8 @@ use lockgate_engine::run::event::RunKind;
 use lockgate_engine::run::index::{HoldRow, RunRow};
 use lockgate_engine::time::Timestamp;
 
-pub(super) async fn begin(store: &dyn Store, run: &str, change: impl FnOnce(&mut Append)) -> Scribe {
-    let mut scribe = Scribe::new(run);
+pub(super) async fn start_run(store: &dyn Store, run: &str, change: impl FnOnce(&mut Append)) -> HistoryWriter {
+    let mut scribe = HistoryWriter::new(run);
     let mut append = scribe.next("one");
     change(&mut append);
     scribe.append(store, append).await.expect("the run is new");
@@ -23,7 +23,7 @@ pub async fn runs_are_listed_newest_first_in_pages(backend: &dyn Backend) {
     let store = backend.process();
     assert_eq!(store.runs(Page::ALL).await, Ok(Vec::new()));
     for run in ["bbbb", "aaaa", "dddd", "cccc"] {
-        begin(&*store, run, |_| ()).await;
+        start_run(&*store, run, |_| ()).await;
     }
     let all = store.runs(Page::ALL).await.unwrap();
     assert_eq!(run_ids(&all), ["cccc", "dddd", "aaaa", "bbbb"]);
@@ -39,7 +39,7 @@ pub async fn runs_are_listed_newest_first_in_pages(backend: &dyn Backend) {
 pub async fn runs_are_found_by_prefix_and_by_feature(backend: &dyn Backend) {
     let store = backend.process();
     for (run, feature) in [("abcd", Some("login")), ("abxx", None), ("b%_d", Some("logout")), ("abce", Some("login"))] {
-        begin(&*store, run, |append| append.index.run.as_mut().unwrap().feature = feature.map(str::to_owned)).await;
+        start_run(&*store, run, |append| append.index.run.as_mut().unwrap().feature = feature.map(str::to_owned)).await;
     }
     let found = async |prefix| run_ids(&store.find_runs(prefix).await.unwrap()).join(" ");
     assert_eq!(found("ab").await, "abce abxx abcd");
@@ -56,7 +56,7 @@ pub async fn runs_are_found_by_prefix_and_by_feature(backend: &dyn Backend) {
 /// A claim.
 pub async fn a_run_row_is_replaced_by_its_successor(backend: &dyn Backend) {
     let store = backend.process();
-    let mut scribe = begin(&*store, "aaaa", |_| ()).await;
+    let mut scribe = start_run(&*store, "aaaa", |_| ()).await;
     let changed = RunRow {
         kind: RunKind::Plan.into(),
         workflow: "other".to_owned(),
@@ -79,12 +79,12 @@ pub async fn a_run_row_is_replaced_by_its_successor(backend: &dyn Backend) {
 /// A claim.
 pub async fn open_holds_are_listed_longest_waiting_first_in_pages(backend: &dyn Backend) {
     let store = backend.process();
-    let mut one = begin(&*store, "aaaa", |append| {
+    let mut one = start_run(&*store, "aaaa", |append| {
         append.index.run.as_mut().unwrap().feature = Some("login".to_owned());
         append.index.holds = vec![hold_row(&append.run, "h1", 300), hold_row(&append.run, "h2", 100)];
     })
     .await;
-    begin(&*store, "bbbb", |append| {
+    start_run(&*store, "bbbb", |append| {
         append.index.holds = vec![hold_row(&append.run, "h3", 200), hold_row(&append.run, "h4", 100)]
     })
     .await;
@@ -110,8 +110,8 @@ pub async fn open_holds_are_listed_longest_waiting_first_in_pages(backend: &dyn 
 /// A claim.
 pub async fn holds_of_a_run_are_listed_in_order(backend: &dyn Backend) {
     let store = backend.process();
-    let mut one = begin(&*store, "aaaa", |append| append.index.holds = vec![hold_row(&append.run, "h2", 300)]).await;
-    begin(&*store, "bbbb", |append| append.index.holds = vec![hold_row(&append.run, "h3", 1)]).await;
+    let mut one = start_run(&*store, "aaaa", |append| append.index.holds = vec![hold_row(&append.run, "h2", 300)]).await;
+    start_run(&*store, "bbbb", |append| append.index.holds = vec![hold_row(&append.run, "h3", 1)]).await;
     let states = [HoldState::Open, HoldState::Checking, HoldState::Settled, HoldState::Void];
     for (number, state) in states.into_iter().enumerate() {
         let mut append = one.next("more");
@@ -132,7 +132,7 @@ pub async fn holds_are_found_by_prefix(backend: &dyn Backend) {
     let store = backend.process();
     // Two runs may make the same id by chance: both are found, and neither takes the other's row.
     for run in ["aaaa", "bbbb"] {
-        begin(&*store, run, |append| {
+        start_run(&*store, run, |append| {
             let own = format!("x{run}");
             append.index.holds = vec![hold_row(&append.run, "same", 1), hold_row(&append.run, &own, 2)];
         })
@@ -148,13 +148,13 @@ pub async fn holds_are_found_by_prefix(backend: &dyn Backend) {
 }
 
 /// A claim.
-pub async fn timers_come_due_in_order_and_go(backend: &dyn Backend) {
+pub async fn timers_come_due_in_order_and_are_removed(backend: &dyn Backend) {
     let store = backend.process();
-    let mut one = begin(&*store, "aaaa", |append| {
+    let mut one = start_run(&*store, "aaaa", |append| {
         append.index.timers = vec![timer_row(&append.run, "t1", 300), timer_row(&append.run, "t2", 100)];
     })
     .await;
-    begin(&*store, "bbbb", |append| append.index.timers = vec![timer_row(&append.run, "t1", 200)]).await;
+    start_run(&*store, "bbbb", |append| append.index.timers = vec![timer_row(&append.run, "t1", 200)]).await;
     let due = async |moment, limit| {
         let timers = store.timers(Timestamp::from_millis(moment), limit).await.unwrap();
         timers.iter().map(|timer| format!("{}/{}", timer.run, timer.timer)).collect::<Vec<_>>().join(" ")
@@ -164,7 +164,7 @@ pub async fn timers_come_due_in_order_and_go(backend: &dyn Backend) {
     assert_eq!(due(999, 9).await, "aaaa/t2 bbbb/t1 aaaa/t1");
     assert_eq!(due(999, 1).await, "aaaa/t2");
     let mut append = one.next("two");
-    append.index.timers_gone = vec![TimerId::new("t2"), TimerId::new("never")];
+    append.index.timers_removed = vec![TimerId::new("t2"), TimerId::new("never")];
     append.index.timers = vec![timer_row(&one.run, "t1", 50)];
     one.append(&*store, append).await.unwrap();
     assert_eq!(due(999, 9).await, "aaaa/t1 bbbb/t1");
@@ -174,7 +174,7 @@ pub async fn timers_come_due_in_order_and_go(backend: &dyn Backend) {
 /// A claim.
 pub async fn commits_of_any_process_are_changes(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
-    let mut scribe = begin(&*store, "aaaa", |_| ()).await;
+    let mut scribe = start_run(&*store, "aaaa", |_| ()).await;
     for writer in [&store, &other] {
         let marker = store.changes();
         assert_eq!(store.changes(), marker, "looking changes nothing");
@@ -201,15 +201,15 @@ pub async fn commits_of_any_process_are_changes(backend: &dyn Backend) {
 pub async fn everything_is_scanned_in_pages(backend: &dyn Backend) {
     let store = backend.process();
     let digest = Digest::of(b"value");
-    let mut one = begin(&*store, "bbbb", |append| {
+    let mut one = start_run(&*store, "bbbb", |append| {
         append.values = vec![(digest, b"value".to_vec())];
         append.index.refers_to = vec![digest];
         append.index.holds = vec![hold_row(&append.run, "h1", 1)];
         append.index.timers = vec![timer_row(&append.run, "t1", 1)];
-        append.fold = Some(b"state".to_vec());
+        append.materialized = Some(b"state".to_vec());
     })
     .await;
-    let two = begin(&*store, "aaaa", |_| ()).await;
+    let two = start_run(&*store, "aaaa", |_| ()).await;
     one.write(&*store, "two").await;
     one.epoch = Some(store.claim(&one.run).await.unwrap());
 
@@ -226,7 +226,10 @@ pub async fn everything_is_scanned_in_pages(backend: &dyn Backend) {
     assert_eq!(store.scan_runs(Some(runs[0].place), 9).await.unwrap(), runs[1..]);
     assert_eq!(runs[0].row, run_row(&one.run));
     assert_eq!((runs[0].driver.as_ref(), Some(runs[0].epoch)), (Some(store.driver()), one.epoch));
-    assert_eq!(runs[0].fold.as_ref().map(|fold| (fold.version, fold.state.as_slice())), Some((1, &b"state"[..])));
+    assert_eq!(
+        runs[0].materialized.as_ref().map(|materialized| (materialized.version, materialized.state.as_slice())),
+        Some((1, &b"state"[..]))
+    );
     assert_eq!(
         (runs[0].holds.as_slice(), runs[0].timers.as_slice()),
         (&[hold_row(&one.run, "h1", 1)][..], &[timer_row(&one.run, "t1", 1)][..])
@@ -245,7 +248,7 @@ pub async fn everything_is_scanned_in_pages(backend: &dyn Backend) {
 pub async fn orphans_are_found(backend: &dyn Backend) {
     let store = backend.process();
     let (lonely, missing) = (Digest::of(b"lonely"), Digest::of(b"missing"));
-    let scribe = begin(&*store, "aaaa", |append| {
+    let scribe = start_run(&*store, "aaaa", |append| {
         append.values = vec![(lonely, b"lonely".to_vec())];
         append.index.refers_to = vec![missing];
     })
@@ -256,9 +259,9 @@ pub async fn orphans_are_found(backend: &dyn Backend) {
 }
 
 /// A claim.
-pub async fn an_append_that_is_dropped_before_it_began_does_nothing(backend: &dyn Backend) {
+pub async fn an_append_dropped_before_it_started_does_nothing(backend: &dyn Backend) {
     let store = backend.process();
-    let mut scribe = begin(&*store, "aaaa", |_| ()).await;
+    let mut scribe = start_run(&*store, "aaaa", |_| ()).await;
     drop(store.append(scribe.next("dropped")));
     scribe.write(&*store, "two").await;
     assert_eq!(store.load(&scribe.run).await.unwrap().unwrap().head(), (2, scribe.hash));

@@ -1,21 +1,21 @@
 //! The claims that every backend is tested against: `lockgate_store::conformance_tests!(backend)` makes one test of each.
 
 mod lists;
+mod maintenance;
 mod ownership;
-mod upkeep;
 
 pub use lists::*;
+pub use maintenance::*;
 pub use ownership::*;
-pub use upkeep::*;
 
 use crate::error::{AppendError, ClaimError, StoreError};
-use crate::store::{Append, Fold, ListedHold, ListedRun, Page, Store};
+use crate::store::{Append, ListedHold, ListedRun, MaterializedState, Page, Store};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{HoldKind, HoldState};
 use lockgate_engine::id::{HoldId, RunId, TimerId};
 use lockgate_engine::run::Status;
-use lockgate_engine::run::commit::{Commit, Sealed};
 use lockgate_engine::run::event::{Entry, Event, RunKind};
+use lockgate_engine::run::hash_chain::{Commit, SealedCommit};
 use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow, TimerKind, TimerRow};
 use lockgate_engine::time::Timestamp;
 
@@ -27,7 +27,7 @@ pub trait Backend {
 
 /// Writes the history of one run.
 #[derive(Clone, Debug)]
-pub struct Scribe {
+pub struct HistoryWriter {
     /// The run.
     pub run: RunId,
     /// The version of the last commit.
@@ -38,14 +38,14 @@ pub struct Scribe {
     pub epoch: Option<u64>,
 }
 
-impl Scribe {
+impl HistoryWriter {
     /// Begins a run that does not exist yet.
     pub fn new(run: &str) -> Self {
         Self { run: RunId::new(run), version: 0, hash: Digest::ZERO, epoch: None }
     }
 
     /// The next commit, holding one event with this text.
-    pub fn seal(&self, text: &str) -> Sealed {
+    pub fn seal(&self, text: &str) -> SealedCommit {
         let event = Event::Failed { message: text.to_owned() };
         let entry = Entry { at: Timestamp::from_millis(1), actor: None, cause: None, event };
         Commit { first_seq: self.version + 1, entries: vec![entry] }.seal(&self.run, self.version + 1, self.hash)
@@ -62,7 +62,7 @@ impl Scribe {
             commit: self.seal(text),
             values: Vec::new(),
             index: IndexRows { run, ..IndexRows::default() },
-            fold: None,
+            materialized: None,
         }
     }
 
@@ -129,23 +129,23 @@ pub fn hold_ids(listed: &[ListedHold]) -> Vec<&str> {
 macro_rules! conformance_tests {
     ($backend:expr) => {
         $crate::conformance_tests! { $backend;
-            what_was_appended_is_loaded_in_order
+            commits_are_loaded_in_append_order
             a_version_is_taken_once
             a_gap_in_the_versions_is_a_conflict
             a_run_is_created_once
-            appending_to_no_run_says_so
-            misuse_is_told_and_changes_nothing
+            appending_to_an_unknown_run_is_an_error
+            misuse_is_reported_and_changes_nothing
             a_rejected_append_leaves_nothing_behind
-            the_fold_replaces_the_commits_before_it
+            the_materialized_state_replaces_the_commits_before_it
             commits_are_read_in_pages
             values_are_stored_once_and_read_by_digest
             a_new_run_can_be_claimed_as_it_is_created
             a_live_driver_keeps_its_run
             a_dead_driver_loses_its_run_and_is_fenced
             claiming_again_raises_the_epoch
-            whoever_only_answers_needs_no_epoch
+            answering_requires_no_epoch
             a_released_run_can_be_claimed_by_another_live_process
-            only_the_present_claim_can_be_released
+            only_the_current_claim_can_be_released
             a_commit_can_claim_its_run
             a_commit_that_cannot_claim_changes_nothing
             a_commit_takes_a_run_over_from_a_dead_driver
@@ -157,12 +157,12 @@ macro_rules! conformance_tests {
             open_holds_are_listed_longest_waiting_first_in_pages
             holds_of_a_run_are_listed_in_order
             holds_are_found_by_prefix
-            timers_come_due_in_order_and_go
+            timers_come_due_in_order_and_are_removed
             commits_of_any_process_are_changes
             everything_is_scanned_in_pages
             orphans_are_found
-            an_append_that_is_dropped_before_it_began_does_nothing
-            values_without_reference_are_removed_and_no_others
+            an_append_dropped_before_it_started_does_nothing
+            only_unreferenced_values_are_removed
             a_backup_holds_all_runs_and_overwrites_nothing
         }
     };
@@ -177,9 +177,9 @@ macro_rules! conformance_tests {
 }
 
 /// A claim.
-pub async fn what_was_appended_is_loaded_in_order(backend: &dyn Backend) {
+pub async fn commits_are_loaded_in_append_order(backend: &dyn Backend) {
     let store = backend.process();
-    let mut scribe = Scribe::new("aaaa");
+    let mut scribe = HistoryWriter::new("aaaa");
     let mut expected = Vec::new();
     for text in ["one", "two", "three"] {
         expected.push(scribe.seal(text));
@@ -187,7 +187,7 @@ pub async fn what_was_appended_is_loaded_in_order(backend: &dyn Backend) {
     }
     for store in [store, backend.process()] {
         let loaded = store.load(&scribe.run).await.unwrap().expect("the run is there");
-        assert_eq!((loaded.fold.clone(), loaded.before), (None, Digest::ZERO));
+        assert_eq!((loaded.materialized.clone(), loaded.before), (None, Digest::ZERO));
         assert_eq!(loaded.head(), (3, scribe.hash));
         assert_eq!(loaded.commits, expected);
         assert_eq!(store.load(&RunId::new("aaab")).await.unwrap(), None);
@@ -197,7 +197,7 @@ pub async fn what_was_appended_is_loaded_in_order(backend: &dyn Backend) {
 /// A claim.
 pub async fn a_version_is_taken_once(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
-    let mut scribe = Scribe::new("aaaa");
+    let mut scribe = HistoryWriter::new("aaaa");
     scribe.write(&*store, "one").await;
     let mut rival = scribe.clone();
     scribe.write(&*store, "two").await;
@@ -210,9 +210,9 @@ pub async fn a_version_is_taken_once(backend: &dyn Backend) {
 /// A claim.
 pub async fn a_gap_in_the_versions_is_a_conflict(backend: &dyn Backend) {
     let store = backend.process();
-    let mut scribe = Scribe::new("aaaa");
+    let mut scribe = HistoryWriter::new("aaaa");
     scribe.write(&*store, "one").await;
-    let ahead = Scribe { version: 2, ..scribe.clone() };
+    let ahead = HistoryWriter { version: 2, ..scribe.clone() };
     assert_eq!(store.append(ahead.next("three")).await, Err(AppendError::Conflict));
     assert_eq!(store.commits(&scribe.run, 0, 9).await.unwrap().len(), 1);
 }
@@ -220,16 +220,16 @@ pub async fn a_gap_in_the_versions_is_a_conflict(backend: &dyn Backend) {
 /// A claim.
 pub async fn a_run_is_created_once(backend: &dyn Backend) {
     let store = backend.process();
-    let mut scribe = Scribe::new("aaaa");
+    let mut scribe = HistoryWriter::new("aaaa");
     scribe.write(&*store, "one").await;
-    assert_eq!(backend.process().append(Scribe::new("aaaa").next("another")).await, Err(AppendError::Conflict));
+    assert_eq!(backend.process().append(HistoryWriter::new("aaaa").next("another")).await, Err(AppendError::Conflict));
     assert_eq!(store.load(&scribe.run).await.unwrap().unwrap().head(), (1, scribe.hash));
 }
 
 /// A claim.
-pub async fn appending_to_no_run_says_so(backend: &dyn Backend) {
+pub async fn appending_to_an_unknown_run_is_an_error(backend: &dyn Backend) {
     let store = backend.process();
-    let nobody = Scribe { version: 4, ..Scribe::new("aaaa") };
+    let nobody = HistoryWriter { version: 4, ..HistoryWriter::new("aaaa") };
     let missing = StoreError::NoRun(nobody.run.clone());
     assert_eq!(store.append(nobody.next("five")).await, Err(AppendError::Store(missing.clone())));
     assert_eq!(store.claim(&nobody.run).await, Err(ClaimError::Store(missing)));
@@ -238,9 +238,9 @@ pub async fn appending_to_no_run_says_so(backend: &dyn Backend) {
 }
 
 /// A claim.
-pub async fn misuse_is_told_and_changes_nothing(backend: &dyn Backend) {
+pub async fn misuse_is_reported_and_changes_nothing(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
-    let scribe = Scribe::new("aaaa");
+    let scribe = HistoryWriter::new("aaaa");
     let good = scribe.next("one");
     let mut wrong_version = good.clone();
     wrong_version.expected = 1;
@@ -260,25 +260,25 @@ pub async fn misuse_is_told_and_changes_nothing(backend: &dyn Backend) {
 /// A claim.
 pub async fn a_rejected_append_leaves_nothing_behind(backend: &dyn Backend) {
     let store = backend.process();
-    let mut scribe = Scribe::new("aaaa");
+    let mut scribe = HistoryWriter::new("aaaa");
     scribe.write(&*store, "one").await;
     let before = store.stored_run(&scribe.run).await.unwrap();
     let digest = Digest::of(b"value");
-    let full = |scribe: &Scribe| {
+    let full = |scribe: &HistoryWriter| {
         let mut append = scribe.next("full");
         append.values = vec![(digest, b"value".to_vec())];
         append.index = IndexRows {
             run: Some(RunRow { status: Status::Failed.into(), ..run_row(&scribe.run) }),
             holds: vec![hold_row(&scribe.run, "hold", 1)],
             timers: vec![timer_row(&scribe.run, "timer", 1)],
-            timers_gone: Vec::new(),
+            timers_removed: Vec::new(),
             refers_to: vec![digest],
         };
-        append.fold = Some(b"state".to_vec());
+        append.materialized = Some(b"state".to_vec());
         append
     };
-    let conflict = full(&Scribe { version: 7, ..scribe.clone() });
-    let fenced = full(&Scribe { epoch: Some(9), ..scribe.clone() });
+    let conflict = full(&HistoryWriter { version: 7, ..scribe.clone() });
+    let fenced = full(&HistoryWriter { epoch: Some(9), ..scribe.clone() });
     assert_eq!(store.append(conflict).await, Err(AppendError::Conflict));
     assert_eq!(store.append(fenced).await, Err(AppendError::Fenced));
     assert_eq!(store.stored_run(&scribe.run).await.unwrap(), before);
@@ -289,22 +289,22 @@ pub async fn a_rejected_append_leaves_nothing_behind(backend: &dyn Backend) {
 }
 
 /// A claim.
-pub async fn the_fold_replaces_the_commits_before_it(backend: &dyn Backend) {
+pub async fn the_materialized_state_replaces_the_commits_before_it(backend: &dyn Backend) {
     let store = backend.process();
-    let mut scribe = Scribe::new("aaaa");
+    let mut scribe = HistoryWriter::new("aaaa");
     scribe.write(&*store, "one").await;
     for text in ["two", "three"] {
-        let append = Append { fold: Some(text.as_bytes().to_vec()), ..scribe.next(text) };
+        let append = Append { materialized: Some(text.as_bytes().to_vec()), ..scribe.next(text) };
         scribe.append(&*store, append).await.unwrap();
         let loaded = store.load(&scribe.run).await.unwrap().unwrap();
-        assert_eq!(loaded.fold, Some(Fold { version: scribe.version, state: text.as_bytes().to_vec() }));
+        assert_eq!(loaded.materialized, Some(MaterializedState { version: scribe.version, state: text.as_bytes().to_vec() }));
         assert_eq!((loaded.head(), loaded.commits), ((scribe.version, scribe.hash), Vec::new()));
     }
     let folded = scribe.hash;
     let four = scribe.seal("four");
     scribe.write(&*store, "four").await;
     let loaded = store.load(&scribe.run).await.unwrap().unwrap();
-    assert_eq!(loaded.fold.as_ref().map(|fold| fold.version), Some(3));
+    assert_eq!(loaded.materialized.as_ref().map(|materialized| materialized.version), Some(3));
     assert_eq!((loaded.before, loaded.head()), (folded, (4, scribe.hash)));
     assert_eq!(loaded.commits, [four]);
 }
@@ -313,7 +313,7 @@ pub async fn the_fold_replaces_the_commits_before_it(backend: &dyn Backend) {
 pub async fn commits_are_read_in_pages(backend: &dyn Backend) {
     let store = backend.process();
     // Two histories side by side, so that a page could run over into the next one.
-    let (mut one, mut two) = (Scribe::new("aaaa"), Scribe::new("bbbb"));
+    let (mut one, mut two) = (HistoryWriter::new("aaaa"), HistoryWriter::new("bbbb"));
     for number in 0..5 {
         one.write(&*store, &format!("one {number}")).await;
         two.write(&*store, &format!("two {number}")).await;
@@ -335,7 +335,7 @@ pub async fn values_are_stored_once_and_read_by_digest(backend: &dyn Backend) {
     let large = vec![7; 300_000];
     let (small_digest, large_digest, nowhere) = (Digest::of(b""), Digest::of(&large), Digest::of(b"nowhere"));
     for run in ["aaaa", "bbbb"] {
-        let mut scribe = Scribe::new(run);
+        let mut scribe = HistoryWriter::new(run);
         let mut append = scribe.next("one");
         append.values = vec![(small_digest, Vec::new()), (large_digest, large.clone())];
         append.index.refers_to = vec![small_digest, large_digest, small_digest];
@@ -351,7 +351,7 @@ pub async fn values_are_stored_once_and_read_by_digest(backend: &dyn Backend) {
 /// A claim.
 pub async fn a_new_run_can_be_claimed_as_it_is_created(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
-    let mut scribe = Scribe::new("aaaa");
+    let mut scribe = HistoryWriter::new("aaaa");
     let append = Append { claim: Some(store.driver().clone()), ..scribe.next("one") };
     scribe.append(&*store, append).await.unwrap();
     scribe.epoch = Some(1);
@@ -365,7 +365,7 @@ pub async fn a_new_run_can_be_claimed_as_it_is_created(backend: &dyn Backend) {
 pub async fn a_live_driver_keeps_its_run(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
     assert_ne!(store.driver(), other.driver());
-    let mut scribe = Scribe::new("aaaa");
+    let mut scribe = HistoryWriter::new("aaaa");
     scribe.write(&*store, "one").await;
     assert_eq!(store.driver_of(&scribe.run).await, Ok(None));
     assert!(!store.runs(Page::ALL).await.unwrap()[0].driven);
@@ -384,7 +384,7 @@ pub async fn a_live_driver_keeps_its_run(backend: &dyn Backend) {
 /// A claim.
 pub async fn a_dead_driver_loses_its_run_and_is_fenced(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
-    let mut scribe = Scribe::new("aaaa");
+    let mut scribe = HistoryWriter::new("aaaa");
     scribe.write(&*store, "one").await;
     let first = store.claim(&scribe.run).await.unwrap();
     drop(store);
@@ -393,7 +393,7 @@ pub async fn a_dead_driver_loses_its_run_and_is_fenced(backend: &dyn Backend) {
     let second = other.claim(&scribe.run).await.unwrap();
     assert!(second > first);
     // What the dead one had sent comes too late, whoever brings it.
-    let late = Scribe { epoch: Some(first), ..scribe.clone() };
+    let late = HistoryWriter { epoch: Some(first), ..scribe.clone() };
     assert_eq!(backend.process().append(late.next("two")).await, Err(AppendError::Fenced));
     scribe.epoch = Some(second);
     scribe.write(&*other, "two").await;
@@ -402,7 +402,7 @@ pub async fn a_dead_driver_loses_its_run_and_is_fenced(backend: &dyn Backend) {
 /// A claim.
 pub async fn claiming_again_raises_the_epoch(backend: &dyn Backend) {
     let store = backend.process();
-    let mut scribe = Scribe::new("aaaa");
+    let mut scribe = HistoryWriter::new("aaaa");
     scribe.write(&*store, "one").await;
     let first = store.claim(&scribe.run).await.unwrap();
     let second = store.claim(&scribe.run).await.unwrap();
@@ -412,12 +412,12 @@ pub async fn claiming_again_raises_the_epoch(backend: &dyn Backend) {
 }
 
 /// A claim.
-pub async fn whoever_only_answers_needs_no_epoch(backend: &dyn Backend) {
+pub async fn answering_requires_no_epoch(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
-    let mut scribe = Scribe::new("aaaa");
+    let mut scribe = HistoryWriter::new("aaaa");
     scribe.write(&*store, "one").await;
     scribe.epoch = Some(store.claim(&scribe.run).await.unwrap());
-    let mut answerer = Scribe { epoch: None, ..scribe.clone() };
+    let mut answerer = HistoryWriter { epoch: None, ..scribe.clone() };
     answerer.write(&*other, "an answer").await;
     assert_eq!(scribe.append(&*store, scribe.next("two")).await, Err(AppendError::Conflict));
     let loaded = store.load(&scribe.run).await.unwrap().unwrap();

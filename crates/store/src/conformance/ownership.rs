@@ -1,19 +1,19 @@
 //! Claims of the suite about who drives a run: claiming with a commit, releasing, and taking the next run that wants a driver.
 
-use super::{Backend, Scribe, begin, timer_row};
+use super::{Backend, HistoryWriter, start_run, timer_row};
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::store::{Append, Page, Store};
 use lockgate_engine::id::{RunId, TimerId};
 use lockgate_engine::run::history::DRIVE_TIMER;
 use lockgate_engine::run::index::TimerKind;
 
-fn claiming(scribe: &Scribe, store: &dyn Store, text: &str) -> Append {
+fn claiming(scribe: &HistoryWriter, store: &dyn Store, text: &str) -> Append {
     Append { claim: Some(store.driver().clone()), epoch: None, ..scribe.next(text) }
 }
 
 /// Starts a run that wants a driver in the background.
-async fn begin_detached(store: &dyn Store, run: &str) -> Scribe {
-    begin(store, run, |append| {
+async fn start_detached(store: &dyn Store, run: &str) -> HistoryWriter {
+    start_run(store, run, |append| {
         let mut wants = timer_row(&append.run, DRIVE_TIMER, 0);
         (wants.timer, wants.kind) = (TimerId::new(DRIVE_TIMER), TimerKind::Drive.into());
         append.index.timers = vec![wants];
@@ -24,7 +24,7 @@ async fn begin_detached(store: &dyn Store, run: &str) -> Scribe {
 /// A claim.
 pub async fn a_released_run_can_be_claimed_by_another_live_process(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
-    let mut scribe = begin(&*store, "aaaa", |_| ()).await;
+    let mut scribe = start_run(&*store, "aaaa", |_| ()).await;
     let first = store.claim(&scribe.run).await.unwrap();
     assert!(matches!(other.claim(&scribe.run).await, Err(ClaimError::DrivenBy(_))));
     store.release(&scribe.run, first).await.unwrap();
@@ -41,9 +41,9 @@ pub async fn a_released_run_can_be_claimed_by_another_live_process(backend: &dyn
 }
 
 /// A claim.
-pub async fn only_the_present_claim_can_be_released(backend: &dyn Backend) {
+pub async fn only_the_current_claim_can_be_released(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
-    let scribe = begin(&*store, "aaaa", |_| ()).await;
+    let scribe = start_run(&*store, "aaaa", |_| ()).await;
     let first = store.claim(&scribe.run).await.unwrap();
     let second = store.claim(&scribe.run).await.unwrap();
     store.release(&scribe.run, first).await.unwrap();
@@ -58,7 +58,7 @@ pub async fn only_the_present_claim_can_be_released(backend: &dyn Backend) {
 /// A claim.
 pub async fn a_commit_can_claim_its_run(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
-    let mut scribe = begin(&*store, "aaaa", |_| ()).await;
+    let mut scribe = start_run(&*store, "aaaa", |_| ()).await;
     let first = store.claim(&scribe.run).await.unwrap();
     store.release(&scribe.run, first).await.unwrap();
     let append = claiming(&scribe, &*other, "two");
@@ -76,7 +76,7 @@ pub async fn a_commit_can_claim_its_run(backend: &dyn Backend) {
 /// A claim.
 pub async fn a_commit_that_cannot_claim_changes_nothing(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
-    let scribe = begin(&*store, "aaaa", |_| ()).await;
+    let scribe = start_run(&*store, "aaaa", |_| ()).await;
     let epoch = store.claim(&scribe.run).await.unwrap();
     let before = store.stored_run(&scribe.run).await.unwrap();
     let refused = other.append(claiming(&scribe, &*other, "two")).await;
@@ -84,7 +84,7 @@ pub async fn a_commit_that_cannot_claim_changes_nothing(backend: &dyn Backend) {
     store.release(&scribe.run, epoch).await.unwrap();
     let free = store.stored_run(&scribe.run).await.unwrap();
     assert_ne!(free, before);
-    let ahead = Scribe { version: 2, ..scribe.clone() };
+    let ahead = HistoryWriter { version: 2, ..scribe.clone() };
     assert_eq!(other.append(claiming(&ahead, &*other, "three")).await, Err(AppendError::Conflict));
     assert_eq!(store.stored_run(&scribe.run).await.unwrap(), free, "a conflict claims nothing");
     assert_eq!(store.commits(&scribe.run, 0, 9).await.unwrap().len(), 1);
@@ -95,7 +95,7 @@ pub async fn a_commit_that_cannot_claim_changes_nothing(backend: &dyn Backend) {
 /// A claim.
 pub async fn a_commit_takes_a_run_over_from_a_dead_driver(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
-    let mut scribe = begin(&*store, "aaaa", |_| ()).await;
+    let mut scribe = start_run(&*store, "aaaa", |_| ()).await;
     let first = store.claim(&scribe.run).await.unwrap();
     drop(store);
     let second = other.append(claiming(&scribe, &*other, "two")).await.unwrap();
@@ -109,9 +109,9 @@ pub async fn a_commit_takes_a_run_over_from_a_dead_driver(backend: &dyn Backend)
 pub async fn the_next_run_is_one_that_no_live_process_drives(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
     for run in ["aaaa", "bbbb", "cccc", "dddd"] {
-        begin_detached(&*store, run).await;
+        start_detached(&*store, run).await;
     }
-    begin(&*store, "attended", |_| ()).await;
+    start_run(&*store, "attended", |_| ()).await;
     let any = |_: &RunId| true;
     let not_b = |run: &RunId| run.as_str() != "bbbb";
     let (first, epoch) = store.claim_next(&not_b).await.unwrap().unwrap();
@@ -129,7 +129,7 @@ pub async fn the_next_run_is_one_that_no_live_process_drives(backend: &dyn Backe
 /// A claim.
 pub async fn a_release_and_the_end_of_a_driver_are_changes(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
-    let scribe = begin(&*store, "aaaa", |_| ()).await;
+    let scribe = start_run(&*store, "aaaa", |_| ()).await;
     let epoch = other.claim(&scribe.run).await.unwrap();
     let mut marker = store.changes_of(&scribe.run);
     other.release(&scribe.run, epoch).await.unwrap();

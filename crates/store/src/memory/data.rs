@@ -2,13 +2,13 @@
 
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::store::{
-    Append, Cursor, DriverInfo, Fold, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, StoredCommit, StoredRun,
-    StoredValue, Unreferred, refuse_misuse,
+    Append, Cursor, DriverInfo, HoldFilter, ListedHold, ListedRun, Loaded, MaterializedState, Orphan, Page, StoredCommit,
+    StoredRun, StoredValue, Unreferenced, refuse_misuse,
 };
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::HoldState;
 use lockgate_engine::id::{DriverId, RunId, TimerId};
-use lockgate_engine::run::commit::Sealed;
+use lockgate_engine::run::hash_chain::SealedCommit;
 use lockgate_engine::run::history::DRIVE_TIMER;
 use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
 use lockgate_engine::time::Timestamp;
@@ -28,8 +28,8 @@ struct Run {
     row: RunRow,
     driver: Option<DriverId>,
     epoch: u64,
-    commits: Vec<Sealed>,
-    fold: Option<Fold>,
+    commits: Vec<SealedCommit>,
+    materialized: Option<MaterializedState>,
     holds: Vec<HoldRow>,
     timers: BTreeMap<TimerId, TimerRow>,
     refers_to: BTreeSet<Digest>,
@@ -51,7 +51,7 @@ impl Data {
 
     pub(super) fn append(&mut self, append: Append, own: &DriverId) -> Result<Option<u64>, AppendError> {
         refuse_misuse(&append, own)?;
-        let Append { run, expected, epoch, claim, commit, values, index, fold } = append;
+        let Append { run, expected, epoch, claim, commit, values, index, materialized } = append;
         let place = match (self.places.get(&run), expected) {
             (Some(place), 1..) => {
                 let known = &self.runs[*place];
@@ -78,7 +78,7 @@ impl Data {
                     driver: None,
                     epoch: 0,
                     commits: Vec::new(),
-                    fold: None,
+                    materialized: None,
                     holds: Vec::new(),
                     timers: BTreeMap::new(),
                     refers_to: BTreeSet::new(),
@@ -90,8 +90,8 @@ impl Data {
             self.values.entry(digest).or_insert(bytes);
         }
         let known = &mut self.runs[place];
-        if let Some(state) = fold {
-            known.fold = Some(Fold { version: commit.version, state });
+        if let Some(state) = materialized {
+            known.materialized = Some(MaterializedState { version: commit.version, state });
         }
         known.commits.push(commit);
         known.take(index);
@@ -126,15 +126,19 @@ impl Data {
 
     pub(super) fn load(&self, run: &RunId) -> Result<Option<Loaded>, StoreError> {
         let Some((_, known)) = self.run(run) else { return Ok(None) };
-        let folded = known.fold.as_ref().map_or(0, |fold| fold.version);
-        let before = match folded.checked_sub(1) {
+        let state_version = known.materialized.as_ref().map_or(0, |materialized| materialized.version);
+        let before = match state_version.checked_sub(1) {
             None => Digest::ZERO,
             Some(last) => known.commits[usize::try_from(last).expect("the fold ends with a commit")].hash,
         };
-        Ok(Some(Loaded { fold: known.fold.clone(), before, commits: self.commits(run, folded, usize::MAX) }))
+        Ok(Some(Loaded {
+            materialized: known.materialized.clone(),
+            before,
+            commits: self.commits(run, state_version, usize::MAX),
+        }))
     }
 
-    pub(super) fn commits(&self, run: &RunId, after: u64, limit: usize) -> Vec<Sealed> {
+    pub(super) fn commits(&self, run: &RunId, after: u64, limit: usize) -> Vec<SealedCommit> {
         let Some((_, known)) = self.run(run) else { return Vec::new() };
         known.commits.iter().filter(|commit| commit.version > after).take(limit).cloned().collect()
     }
@@ -198,7 +202,7 @@ impl Data {
             row: known.row.clone(),
             driver: known.driver.clone(),
             epoch: known.epoch,
-            fold: known.fold.clone(),
+            materialized: known.materialized.clone(),
             holds: known.holds.clone(),
             timers: known.timers.values().cloned().collect(),
             refers_to: known.refers_to.iter().copied().collect(),
@@ -233,17 +237,17 @@ impl Data {
         wanted.take(limit).map(|(digest, bytes)| StoredValue { digest: *digest, bytes: bytes.clone() }).collect()
     }
 
-    pub(super) fn unreferred(&self) -> Unreferred {
+    pub(super) fn unreferenced(&self) -> Unreferenced {
         let referred = self.referred();
         let found = self.values.iter().filter(|(digest, _)| !referred.contains(digest));
-        found.fold(Unreferred::default(), |sum, (_, bytes)| Unreferred {
+        found.fold(Unreferenced::default(), |sum, (_, bytes)| Unreferenced {
             count: sum.count + 1,
             bytes: sum.bytes + bytes.len() as u64,
         })
     }
 
-    pub(super) fn remove_unreferred(&mut self) -> Unreferred {
-        let removed = self.unreferred();
+    pub(super) fn remove_unreferenced(&mut self) -> Unreferenced {
+        let removed = self.unreferenced();
         let referred: BTreeSet<Digest> = self.referred().into_iter().copied().collect();
         self.values.retain(|digest, _| referred.contains(digest));
         removed
@@ -255,8 +259,8 @@ impl Data {
 
     pub(super) fn orphans(&self) -> Vec<Orphan> {
         let referred = self.referred();
-        let unreferred = self.values.keys().filter(|digest| !referred.contains(digest));
-        let mut orphans: Vec<Orphan> = unreferred.map(|digest| Orphan::ValueWithoutReference(*digest)).collect();
+        let unreferenced = self.values.keys().filter(|digest| !referred.contains(digest));
+        let mut orphans: Vec<Orphan> = unreferenced.map(|digest| Orphan::ValueWithoutReference(*digest)).collect();
         for known in &self.runs {
             let missing = known.refers_to.iter().filter(|digest| !self.values.contains_key(digest));
             orphans.extend(missing.map(|digest| Orphan::ReferenceWithoutValue { run: known.row.run.clone(), digest: *digest }));
@@ -274,7 +278,7 @@ impl Run {
     }
 
     fn take(&mut self, index: IndexRows) {
-        let IndexRows { run, holds, timers, timers_gone, refers_to } = index;
+        let IndexRows { run, holds, timers, timers_removed, refers_to } = index;
         if let Some(row) = run {
             self.row = row;
         }
@@ -284,7 +288,7 @@ impl Run {
                 None => self.holds.push(row),
             }
         }
-        for timer in timers_gone {
+        for timer in timers_removed {
             self.timers.remove(&timer);
         }
         for row in timers {

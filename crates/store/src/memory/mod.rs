@@ -5,17 +5,17 @@
 
 mod data;
 
-use crate::backup::{Moment, copy_runs};
+use crate::backup::{ReadSnapshot, copy_runs};
+use crate::change_feed::ChangeFeed;
 use crate::error::{AppendError, ClaimError, StoreError};
-use crate::feed::Feed;
 use crate::store::{
     Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit, StoredRun,
-    StoredValue, Unreferred,
+    StoredValue, Unreferenced,
 };
 use data::Data;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, RunId};
-use lockgate_engine::run::commit::Sealed;
+use lockgate_engine::run::hash_chain::SealedCommit;
 use lockgate_engine::run::index::TimerRow;
 use lockgate_engine::time::Timestamp;
 use std::path::PathBuf;
@@ -50,7 +50,7 @@ struct Process {
 #[derive(Debug)]
 struct Shared {
     data: Mutex<Data>,
-    feed: Feed,
+    feed: ChangeFeed,
 }
 
 impl Shared {
@@ -75,7 +75,7 @@ impl Default for MemoryStore {
 impl MemoryStore {
     /// An empty store, and the first process that uses it.
     pub fn new() -> Self {
-        Self::process_of(Arc::new(Shared { data: Mutex::default(), feed: Feed::default() }))
+        Self::process_of(Arc::new(Shared { data: Mutex::default(), feed: ChangeFeed::default() }))
     }
 
     /// Another process that uses the same store.
@@ -141,11 +141,11 @@ impl MemoryStore {
 
 /// Gives way once.
 #[derive(Default)]
-struct GiveWay {
+struct YieldNow {
     given: bool,
 }
 
-impl std::future::Future for GiveWay {
+impl std::future::Future for YieldNow {
     type Output = ();
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         if std::mem::replace(&mut self.given, true) {
@@ -160,9 +160,9 @@ impl Store for MemoryStore {
     fn append(&self, append: Append) -> Future<'_, Result<Option<u64>, AppendError>> {
         Box::pin(async move {
             // A disk takes a while, before and after it has taken effect; whoever waits may be dropped in either.
-            GiveWay::default().await;
+            YieldNow::default().await;
             let appended = self.append_now(append);
-            GiveWay::default().await;
+            YieldNow::default().await;
             appended
         })
     }
@@ -171,7 +171,7 @@ impl Store for MemoryStore {
         Self::ready(self.data().load(run))
     }
 
-    fn commits(&self, run: &RunId, after: u64, limit: usize) -> Future<'_, Result<Vec<Sealed>, StoreError>> {
+    fn commits(&self, run: &RunId, after: u64, limit: usize) -> Future<'_, Result<Vec<SealedCommit>, StoreError>> {
         Self::ready(Ok(self.data().commits(run, after, limit)))
     }
 
@@ -284,13 +284,13 @@ impl Store for MemoryStore {
         Self::ready(Ok(Vec::new()))
     }
 
-    fn unreferred_values(&self) -> Future<'_, Result<Unreferred, StoreError>> {
-        Self::ready(Ok(self.data().unreferred()))
+    fn unreferenced_values(&self) -> Future<'_, Result<Unreferenced, StoreError>> {
+        Self::ready(Ok(self.data().unreferenced()))
     }
 
-    fn remove_unreferred_values(&self) -> Future<'_, Result<Unreferred, StoreError>> {
+    fn remove_unreferenced_values(&self) -> Future<'_, Result<Unreferenced, StoreError>> {
         Box::pin(async move {
-            let removed = self.data().remove_unreferred();
+            let removed = self.data().remove_unreferenced();
             self.process.shared.feed.all_changed();
             Ok(removed)
         })
@@ -302,12 +302,12 @@ impl Store for MemoryStore {
     }
 }
 
-impl Moment for Data {
+impl ReadSnapshot for Data {
     fn scan_runs(&self, after: Option<i64>, limit: usize) -> Future<'_, Result<Vec<StoredRun>, StoreError>> {
         Box::pin(std::future::ready(Ok(Data::scan_runs(self, after, limit))))
     }
 
-    fn commits<'a>(&'a self, run: &'a RunId, after: u64, limit: usize) -> Future<'a, Result<Vec<Sealed>, StoreError>> {
+    fn commits<'a>(&'a self, run: &'a RunId, after: u64, limit: usize) -> Future<'a, Result<Vec<SealedCommit>, StoreError>> {
         Box::pin(std::future::ready(Ok(Data::commits(self, run, after, limit))))
     }
 

@@ -6,8 +6,8 @@
 //! that came with it, and nobody but the next commit, which only one can insert, brings more.
 
 use super::columns::{Columns, Parts};
-use super::link::Session;
-use super::step::{self, Step};
+use super::connection::Session;
+use super::single_append::{self, SingleAppend};
 use crate::store::Append;
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -33,7 +33,7 @@ impl Appended {
 /// What appends one batch.
 pub(super) enum Statement<'a> {
     /// One append with nothing beside its commit.
-    Step(Step<'a>),
+    SingleAppend(SingleAppend<'a>),
     Batch {
         batch: &'a [&'a Append],
         columns: Box<Columns<'a>>,
@@ -45,9 +45,9 @@ impl<'a> Statement<'a> {
     /// Prepares the statement for a batch: at most one append to each run, ordered by the ids of the runs.
     pub(super) async fn prepare(session: &Session, batch: &'a [&'a Append]) -> Result<Self, Error> {
         if let [append] = batch
-            && step::is_one(append)
+            && single_append::is_one(append)
         {
-            return Ok(Self::Step(Step::prepare(session, append).await?));
+            return Ok(Self::SingleAppend(SingleAppend::prepare(session, append).await?));
         }
         Self::prepare_batch(session, batch).await
     }
@@ -63,7 +63,7 @@ impl<'a> Statement<'a> {
     /// Appends the batch, and gives what became of each.
     pub(super) async fn perform(&self, session: &Session) -> Result<Vec<Appended>, Error> {
         match self {
-            Self::Step(step) => Ok(vec![step.perform(session).await?]),
+            Self::SingleAppend(step) => Ok(vec![step.perform(session).await?]),
             Self::Batch { batch, columns, prepared } => {
                 outcomes(batch, &session.client.query(prepared, &columns.parameters()).await?)
             }
@@ -81,10 +81,10 @@ fn outcomes(batch: &[&Append], rows: &[Row]) -> Result<Vec<Appended>, Error> {
     let mut made = vec![false; batch.len()];
     let mut taken = HashSet::new();
     for row in rows {
-        let place = || row.try_get::<_, i64>(1).map(|number| usize::try_from(number - 1).unwrap_or(usize::MAX));
+        let position = || row.try_get::<_, i64>(1).map(|number| usize::try_from(number - 1).unwrap_or(usize::MAX));
         match row.try_get::<_, i64>(0)? {
-            0 => known[place()?] = Some((row.try_get(2)?, row.try_get(3)?)),
-            1 => made[place()?] = true,
+            0 => known[position()?] = Some((row.try_get(2)?, row.try_get(3)?)),
+            1 => made[position()?] = true,
             _ => drop(taken.insert(row.try_get::<_, i64>(2)?)),
         }
     }
@@ -120,7 +120,7 @@ fn statement(parts: Parts) -> String {
     } else {
         add(TAKEN, 0);
     }
-    if parts.changed || parts.values || parts.refers_to || parts.holds || parts.timers_gone || parts.timers || parts.folds {
+    if parts.changed || parts.values || parts.refers_to || parts.holds || parts.timers_removed || parts.timers || parts.states {
         add(if parts.created { ACCEPTED_OR_CREATED } else { ACCEPTED }, 0);
     }
     for (wanted, template, columns) in [
@@ -128,9 +128,9 @@ fn statement(parts: Parts) -> String {
         (parts.values, VALUES, 3),
         (parts.refers_to, REFERS_TO, 2),
         (parts.holds, HOLDS, 8),
-        (parts.timers_gone, TIMERS_GONE, 2),
+        (parts.timers_removed, TIMERS_GONE, 2),
         (parts.timers, TIMERS, 5),
-        (parts.folds, FOLDS, 2),
+        (parts.states, STATES, 2),
     ] {
         if wanted {
             add(template, columns);
@@ -245,7 +245,7 @@ const TIMERS: &str = "timed AS (
   ON CONFLICT (run_key, timer) DO UPDATE SET due = excluded.due, kind = excluded.kind, target = excluded.target
 )";
 
-const FOLDS: &str = "folded AS (
+const STATES: &str = "folded AS (
   INSERT INTO lockgate.folds(run_key, version, state)
   SELECT a.key, p.version, f.state FROM unnest($a::int8[], $b::bytea[]) AS f(number, state)
   JOIN accepted a ON a.number = f.number JOIN place p ON p.number = f.number

@@ -6,11 +6,11 @@
 //! is another one, the versions of the runs that are waited for tell which of them changed. The drivers that are alive are compared as often: the death of one
 //! changes nothing else in the database.
 
+use super::connection::{Connection, Session};
 use super::drivers::Drivers;
 use super::errors::explain;
-use super::link::{Link, Session};
+use crate::change_feed::ChangeFeed;
 use crate::error::StoreError;
-use crate::feed::Feed;
 use lockgate_engine::id::{DriverId, RunId};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,13 +23,13 @@ const CHECK: Duration = Duration::from_secs(1);
 /// How long a process waits after it notified others before it does so again.
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long the database may be out of reach before those who wait are told.
-const PATIENCE: Duration = Duration::from_secs(10);
+const UNREACHABLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How many bytes of names a notification takes; with more it is about all runs.
 const NAMES: usize = 7000;
 
 /// What other processes are to be told.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Untold {
+struct PendingNotice {
     /// Each with the version that it has now, where it has a new one.
     runs: BTreeMap<String, Option<u64>>,
     all: bool,
@@ -39,10 +39,10 @@ struct Untold {
 #[derive(Debug)]
 pub(super) struct Changes {
     own: DriverId,
-    feed: Feed,
+    feed: ChangeFeed,
     started: Notify,
-    untold: Mutex<Untold>,
-    tell: Notify,
+    pending_notice: Mutex<PendingNotice>,
+    notify_now: Notify,
 }
 
 /// What was seen when the database was last checked.
@@ -63,11 +63,17 @@ impl Checked {
 impl Changes {
     /// For the process with this driver.
     pub(super) fn new(own: DriverId) -> Self {
-        Self { own, feed: Feed::default(), started: Notify::new(), untold: Mutex::default(), tell: Notify::new() }
+        Self {
+            own,
+            feed: ChangeFeed::default(),
+            started: Notify::new(),
+            pending_notice: Mutex::default(),
+            notify_now: Notify::new(),
+        }
     }
 
-    fn untold(&self) -> MutexGuard<'_, Untold> {
-        self.untold.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending_notice(&self) -> MutexGuard<'_, PendingNotice> {
+        self.pending_notice.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A marker of the present state, as far as it was seen.
@@ -98,22 +104,22 @@ impl Changes {
     /// This process has committed to these runs, each with this version where it has a new one.
     pub(super) fn committed<'a>(&self, committed: impl Iterator<Item = (&'a RunId, Option<u64>)> + Clone) {
         {
-            let mut untold = self.untold();
+            let mut pending_notice = self.pending_notice();
             for (run, version) in committed.clone() {
                 // A claim that comes with a commit must wake even those who know that version.
-                let told = untold.runs.entry(run.as_str().to_owned()).or_insert(version);
+                let told = pending_notice.runs.entry(run.as_str().to_owned()).or_insert(version);
                 *told = told.zip(version).map(|(told, version)| told.max(version));
             }
         }
         self.feed.runs_changed(committed);
-        self.tell.notify_one();
+        self.notify_now.notify_one();
     }
 
     /// This process has changed something that belongs to no run in particular.
     pub(super) fn all_changed(&self) {
-        self.untold().all = true;
+        self.pending_notice().all = true;
         self.feed.all_changed();
-        self.tell.notify_one();
+        self.notify_now.notify_one();
     }
 
     /// A notification of another process, or of this one.
@@ -134,7 +140,7 @@ impl Changes {
     }
 
     /// Checks for changes of others while anyone waits for them.
-    pub(super) async fn check(self: Arc<Self>, link: Arc<Link>, mut checked: Checked) {
+    pub(super) async fn check(self: Arc<Self>, connection: Arc<Connection>, mut checked: Checked) {
         let mut failing: Option<Instant> = None;
         let mut is_first = true;
         loop {
@@ -142,7 +148,7 @@ impl Changes {
                 self.started.notified().await;
                 is_first = true;
             }
-            match self.listen_and_check(&link, &mut checked).await {
+            match self.listen_and_check(&connection, &mut checked).await {
                 Ok(()) => {
                     failing = None;
                     self.feed.set_failure(None);
@@ -153,7 +159,7 @@ impl Changes {
                 }
                 Err(error) => {
                     tracing::debug!(%error, "the database cannot be checked for changes");
-                    if failing.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+                    if failing.get_or_insert_with(Instant::now).elapsed() > UNREACHABLE_TIMEOUT {
                         self.feed.set_failure(Some(error));
                     }
                 }
@@ -162,24 +168,24 @@ impl Changes {
         }
     }
 
-    async fn listen_and_check(&self, link: &Link, checked: &mut Checked) -> Result<(), StoreError> {
-        let session = link.session().await?;
+    async fn listen_and_check(&self, connection: &Connection, checked: &mut Checked) -> Result<(), StoreError> {
+        let session = connection.session().await?;
         if !checked.listening.as_ref().is_some_and(|listening| Arc::ptr_eq(listening, &session)) {
-            session.client.batch_execute("LISTEN lockgate").await.map_err(|error| explain(&error, &link.place))?;
+            session.client.batch_execute("LISTEN lockgate").await.map_err(|error| explain(&error, &connection.address))?;
             checked.listening = Some(session);
         }
-        let now: String = link.list(SNAPSHOT, &[], |row| row.get(0)).await?.pop().unwrap_or_default();
+        let now: String = connection.list(SNAPSHOT, &[], |row| row.get(0)).await?.pop().unwrap_or_default();
         if now != checked.snapshot {
             let waited: Vec<String> = self.feed.waited_for().into_iter().map(|run| run.as_str().to_owned()).collect();
             let versions: Vec<(String, i64)> = match waited.is_empty() {
                 true => Vec::new(),
-                false => link.list(VERSIONS, &[&waited], |row| Ok((row.get(0)?, row.get(1)?))).await?,
+                false => connection.list(VERSIONS, &[&waited], |row| Ok((row.get(0)?, row.get(1)?))).await?,
             };
             checked.snapshot = now;
             let versions = versions.into_iter().map(|(run, version)| (RunId::new(run), u64::try_from(version).ok()));
             self.feed.compared(&versions.collect::<HashMap<RunId, Option<u64>>>());
         }
-        let alive = Drivers::all_alive(link).await?;
+        let alive = Drivers::all_alive(connection).await?;
         if !checked.alive.is_subset(&alive) {
             self.feed.all_changed();
         }
@@ -188,24 +194,24 @@ impl Changes {
     }
 
     /// Tells other processes of commits.
-    pub(super) async fn notify(self: Arc<Self>, link: Arc<Link>) {
+    pub(super) async fn notify(self: Arc<Self>, connection: Arc<Connection>) {
         loop {
-            self.tell.notified().await;
-            self.tell_others(&link).await;
+            self.notify_now.notified().await;
+            self.notify_others(&connection).await;
             tokio::time::sleep(PAUSE).await;
         }
     }
 
     /// Tells other processes of what they were not told yet. That this fails only makes them see it later.
-    pub(super) async fn tell_others(&self, link: &Link) {
-        let untold = std::mem::take(&mut *self.untold());
-        if untold == Untold::default() {
+    pub(super) async fn notify_others(&self, connection: &Connection) {
+        let pending_notice = std::mem::take(&mut *self.pending_notice());
+        if pending_notice == PendingNotice::default() {
             return;
         }
-        let payload = untold.payload(&self.own);
+        let payload = pending_notice.payload(&self.own);
         let told = async {
-            let session = link.session().await?;
-            session.query(NOTIFY, &[&payload]).await.map_err(|error| explain(&error, &link.place))
+            let session = connection.session().await?;
+            session.query(NOTIFY, &[&payload]).await.map_err(|error| explain(&error, &connection.address))
         };
         if let Err(error) = told.await {
             tracing::debug!(%error, "other processes are not notified; they see the change at their next check");
@@ -213,7 +219,7 @@ impl Changes {
     }
 }
 
-impl Untold {
+impl PendingNotice {
     /// Who tells it, and the runs that it is about, a line each with the version before it; nothing when it is about all.
     fn payload(&self, own: &DriverId) -> String {
         let mut payload = own.to_string();

@@ -1,6 +1,6 @@
 //! A batch of appends, column by column, as the statement takes it.
 
-use crate::number;
+use crate::column_codes;
 use crate::store::Append;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, RunId};
@@ -18,9 +18,9 @@ pub(super) struct Parts {
     pub(super) values: bool,
     pub(super) refers_to: bool,
     pub(super) holds: bool,
-    pub(super) timers_gone: bool,
+    pub(super) timers_removed: bool,
     pub(super) timers: bool,
-    pub(super) folds: bool,
+    pub(super) states: bool,
 }
 
 /// The columns. Each row has the number of its append, counted from 1.
@@ -37,9 +37,9 @@ pub(super) struct Columns<'a> {
     values: (Vec<i64>, Vec<&'a [u8]>, Vec<&'a [u8]>),
     refers_to: (Vec<i64>, Vec<&'a [u8]>),
     holds: Holds<'a>,
-    timers_gone: (Vec<i64>, Vec<&'a str>),
+    timers_removed: (Vec<i64>, Vec<&'a str>),
     timers: Timers<'a>,
-    folds: (Vec<i64>, Vec<&'a [u8]>),
+    states: (Vec<i64>, Vec<&'a [u8]>),
 }
 
 #[derive(Default)]
@@ -112,10 +112,10 @@ impl<'a> Columns<'a> {
         self.holds.add(number, &append.index.holds);
         // One statement cannot change a row twice: what would be removed and brought anew is only brought.
         let timers: BTreeMap<&str, &TimerRow> = append.index.timers.iter().map(|row| (row.timer.as_str(), row)).collect();
-        let gone: BTreeSet<&str> = append.index.timers_gone.iter().map(|timer| timer.as_str()).collect();
+        let gone: BTreeSet<&str> = append.index.timers_removed.iter().map(|timer| timer.as_str()).collect();
         for timer in gone.into_iter().filter(|timer| !timers.contains_key(timer)) {
-            self.timers_gone.0.push(number);
-            self.timers_gone.1.push(timer);
+            self.timers_removed.0.push(number);
+            self.timers_removed.1.push(timer);
         }
         for (timer, row) in timers {
             self.timers.number.push(number);
@@ -124,9 +124,9 @@ impl<'a> Columns<'a> {
             self.timers.kind.push(row.kind.as_str());
             self.timers.target.push(&row.target);
         }
-        if let Some(state) = &append.fold {
-            self.folds.0.push(number);
-            self.folds.1.push(state);
+        if let Some(state) = &append.materialized {
+            self.states.0.push(number);
+            self.states.1.push(state);
         }
     }
 
@@ -138,9 +138,9 @@ impl<'a> Columns<'a> {
             values: !self.values.0.is_empty(),
             refers_to: !self.refers_to.0.is_empty(),
             holds: !self.holds.number.is_empty(),
-            timers_gone: !self.timers_gone.0.is_empty(),
+            timers_removed: !self.timers_removed.0.is_empty(),
             timers: !self.timers.number.is_empty(),
-            folds: !self.folds.0.is_empty(),
+            states: !self.states.0.is_empty(),
         }
     }
 
@@ -170,15 +170,15 @@ impl<'a> Columns<'a> {
             let Holds { number, position, hold, kind, state, revision, since, shown } = &self.holds;
             all.extend([number as &(dyn ToSql + Sync), position, hold, kind, state, revision, since, shown]);
         }
-        if parts.timers_gone {
-            all.extend([&self.timers_gone.0 as &(dyn ToSql + Sync), &self.timers_gone.1]);
+        if parts.timers_removed {
+            all.extend([&self.timers_removed.0 as &(dyn ToSql + Sync), &self.timers_removed.1]);
         }
         if parts.timers {
             let Timers { number, timer, due, kind, target } = &self.timers;
             all.extend([number as &(dyn ToSql + Sync), timer, due, kind, target]);
         }
-        if parts.folds {
-            all.extend([&self.folds.0 as &(dyn ToSql + Sync), &self.folds.1]);
+        if parts.states {
+            all.extend([&self.states.0 as &(dyn ToSql + Sync), &self.states.1]);
         }
         all
     }
@@ -217,7 +217,7 @@ impl<'a> Holds<'a> {
             self.position.push(position);
             self.hold.push(hold.as_str());
             self.kind.push(kind.as_str());
-            self.state.push(number::of_hold_state(*state));
+            self.state.push(column_codes::of_hold_state(*state));
             self.revision.push(i64::from(*revision));
             self.since.push(since.as_millis());
             self.shown.push(shown);

@@ -10,8 +10,8 @@
 
 use super::append;
 use super::columns::signed;
+use super::connection::{Connection, Session};
 use super::errors::{corrupt, explain};
-use super::link::{Link, Session};
 use super::process;
 use crate::error::StoreError;
 use crate::lease::{Lease, machine_clock};
@@ -28,13 +28,13 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
 /// How long a driver is believed to be alive after its last heartbeat.
-const LEASE: Duration = Duration::from_secs(15);
+const LEASE_LENGTH: Duration = Duration::from_secs(15);
 /// How often a heartbeat is sent.
-const BEAT: Duration = Duration::from_secs(3);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(3);
 /// How long a heartbeat may take before it is sent again on another connection.
-const PATIENCE: Duration = Duration::from_secs(3);
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How soon a heartbeat that failed is sent again.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The columns that tell who a driver is.
 const INFO: &str = "d.driver, d.pid, d.host, (extract(epoch FROM d.since) * 1000)::int8, \
@@ -59,7 +59,7 @@ pub(super) struct Drivers {
     lease: Lease,
     alive: OnceCell<()>,
     /// The lease ends with this process: then no heartbeat follows any more.
-    beating: Mutex<bool>,
+    heartbeat_running: Mutex<bool>,
 }
 
 /// A heartbeat failed; the next one comes soon.
@@ -72,8 +72,8 @@ impl Drivers {
     pub(super) fn new() -> Self {
         let mut ids = IdSource::new(rand::random());
         let own = DriverId(format!("{}{}", ids.next_id(), ids.next_id()));
-        let lease = Lease::new(LEASE, machine_clock);
-        Self { own, lease, alive: OnceCell::new(), beating: Mutex::new(true) }
+        let lease = Lease::new(LEASE_LENGTH, machine_clock);
+        Self { own, lease, alive: OnceCell::new(), heartbeat_running: Mutex::new(true) }
     }
 
     /// How long this process may rely on what it claimed.
@@ -87,11 +87,11 @@ impl Drivers {
     }
 
     /// Makes this process's driver known as alive, before the first run is claimed for it, and keeps it so.
-    pub(super) async fn come_alive(self: &Arc<Self>, link: &Arc<Link>) -> Result<(), StoreError> {
+    pub(super) async fn register(self: &Arc<Self>, connection: &Arc<Connection>) -> Result<(), StoreError> {
         let begin = || async {
-            let session = link.session().await?;
-            self.beat(&session).await.map_err(|error| explain(&error, &link.place))?;
-            tokio::spawn(self.clone().keep_alive(link.clone()));
+            let session = connection.session().await?;
+            self.heartbeat(&session).await.map_err(|error| explain(&error, &connection.address))?;
+            tokio::spawn(self.clone().keep_alive(connection.clone()));
             // What those left behind who ended without a word is of no use to anybody after a day.
             let old = "DELETE FROM lockgate.drivers WHERE expires_at < clock_timestamp() - interval '1 day'";
             if let Err(error) = session.query(old, &[]).await {
@@ -102,33 +102,33 @@ impl Drivers {
         self.alive.get_or_try_init(begin).await.copied()
     }
 
-    async fn keep_alive(self: Arc<Self>, link: Arc<Link>) {
-        let mut pause = BEAT;
+    async fn keep_alive(self: Arc<Self>, connection: Arc<Connection>) {
+        let mut pause = HEARTBEAT_INTERVAL;
         loop {
             tokio::time::sleep(pause).await;
-            let beating = self.beating.lock().await;
-            if !*beating {
+            let heartbeat_running = self.heartbeat_running.lock().await;
+            if !*heartbeat_running {
                 return;
             }
-            pause = if self.beat_once(&link).await { BEAT } else { AGAIN };
+            pause = if self.heartbeat_once(&connection).await { HEARTBEAT_INTERVAL } else { RETRY_DELAY };
         }
     }
 
     /// Sends a heartbeat; a connection on which it does not arrive in time is given up.
-    async fn beat_once(&self, link: &Link) -> bool {
-        let session = match tokio::time::timeout(PATIENCE, link.session()).await {
+    async fn heartbeat_once(&self, connection: &Connection) -> bool {
+        let session = match tokio::time::timeout(HEARTBEAT_TIMEOUT, connection.session()).await {
             Ok(Ok(session)) => session,
             Ok(Err(error)) => return not_renewed(&error),
             Err(late) => return not_renewed(&late),
         };
-        match tokio::time::timeout(PATIENCE, self.beat(&session)).await {
+        match tokio::time::timeout(HEARTBEAT_TIMEOUT, self.heartbeat(&session)).await {
             Ok(Ok(())) => {
                 tracing::trace!("lease renewed");
                 true
             }
             Ok(Err(error)) => not_renewed(&error),
             Err(late) => {
-                if tokio::time::timeout(PATIENCE, link.lose(&session)).await.is_err() {
+                if tokio::time::timeout(HEARTBEAT_TIMEOUT, connection.lose(&session)).await.is_err() {
                     tracing::debug!("the lost connection is still in use");
                 }
                 not_renewed(&late)
@@ -136,23 +136,23 @@ impl Drivers {
         }
     }
 
-    async fn beat(&self, session: &Session) -> Result<(), Error> {
+    async fn heartbeat(&self, session: &Session) -> Result<(), Error> {
         let text = "INSERT INTO lockgate.drivers(driver, pid, host, process, address, since, expires_at) \
             VALUES($1, $2, $3, $5, inet_client_addr(), clock_timestamp(), clock_timestamp() + $4 * interval '1 second') \
             ON CONFLICT (driver) DO UPDATE SET expires_at = excluded.expires_at";
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let pid = i64::from(std::process::id());
         let sent = self.lease.now();
-        session.query(text, &[&self.own.as_str(), &pid, &host, &LEASE.as_secs_f64(), &process::own()]).await?;
+        session.query(text, &[&self.own.as_str(), &pid, &host, &LEASE_LENGTH.as_secs_f64(), &process::own()]).await?;
         self.lease.renewed(sent);
         Ok(())
     }
 
     /// Ends the lease, so that others need not wait for it to expire.
-    pub(super) async fn end(&self, link: &Link) {
-        *self.beating.lock().await = false;
+    pub(super) async fn end(&self, connection: &Connection) {
+        *self.heartbeat_running.lock().await = false;
         if self.alive.initialized()
-            && let Ok(session) = link.session().await
+            && let Ok(session) = connection.session().await
         {
             match end_lease(&session, &self.own).await {
                 Ok(_) => tracing::debug!("lease ended"),
@@ -229,14 +229,14 @@ impl Drivers {
     }
 
     /// Runs in the background that could continue and that no other live process drives.
-    pub(super) async fn undriven(&self, link: &Link, limit: usize) -> Result<Vec<RunId>, StoreError> {
+    pub(super) async fn undriven(&self, connection: &Connection, limit: usize) -> Result<Vec<RunId>, StoreError> {
         let text = format!(
             "SELECT r.run, r.driver, CASE WHEN d.expires_at > clock_timestamp() THEN d.driver END, {PROCESS} \
              FROM lockgate.timers t JOIN lockgate.runs r ON r.key = t.run_key LEFT JOIN lockgate.drivers d ON d.driver = r.driver \
              WHERE t.due <= 0 AND t.kind = $1 AND (d.driver IS NULL OR r.driver = $2 OR d.expires_at <= clock_timestamp() OR {PROCESS} IS NOT NULL) \
              ORDER BY t.due, t.run_key"
         );
-        let rows = link.read(&text, &[&DRIVE_TIMER, &self.own.as_str()]).await?;
+        let rows = connection.read(&text, &[&DRIVE_TIMER, &self.own.as_str()]).await?;
         let mut free = Vec::new();
         // Many runs are those of few processes, and each is looked for once.
         let mut ended: HashMap<DriverId, bool> = HashMap::new();
@@ -244,9 +244,10 @@ impl Drivers {
             if free.len() >= limit {
                 break;
             }
-            let run = RunId(row.try_get(0).map_err(|error| corrupt(&link.place, &error.to_string()))?);
-            let read =
-                |column| row.try_get::<_, Option<String>>(column).map_err(|error| corrupt(&link.place, &error.to_string()));
+            let run = RunId(row.try_get(0).map_err(|error| corrupt(&connection.address, &error.to_string()))?);
+            let read = |column| {
+                row.try_get::<_, Option<String>>(column).map_err(|error| corrupt(&connection.address, &error.to_string()))
+            };
             let (driver, lives, process) = (read(1)?.map(DriverId), read(2)?.is_some(), read(3)?);
             let is_free = match driver {
                 Some(driver) if lives && driver != self.own => {
@@ -262,30 +263,30 @@ impl Drivers {
     }
 
     /// Who drives the run, if that process is alive.
-    pub(super) async fn of_run(link: &Link, run: &RunId) -> Result<Option<DriverInfo>, StoreError> {
+    pub(super) async fn of_run(connection: &Connection, run: &RunId) -> Result<Option<DriverInfo>, StoreError> {
         let text = format!(
             "SELECT {INFO}, {PROCESS} FROM lockgate.runs r JOIN lockgate.drivers d ON d.driver = r.driver \
              WHERE r.run = $1 AND d.expires_at > clock_timestamp()"
         );
-        let rows = link.read(&text, &[&run.as_str()]).await?;
+        let rows = connection.read(&text, &[&run.as_str()]).await?;
         let read = |row: &Row| {
             let left = row.try_get::<_, Option<&str>>(5)?.is_some_and(process::has_ended);
             Ok(if left { None } else { Some(info(row, 0)?) })
         };
         let info = rows.first().map(read).transpose().map(Option::flatten);
-        info.map_err(|error: Error| corrupt(&link.place, &error.to_string()))
+        info.map_err(|error: Error| corrupt(&connection.address, &error.to_string()))
     }
 
     /// All drivers that are alive, as far as this process can know.
-    pub(super) async fn all_alive(link: &Link) -> Result<BTreeSet<DriverId>, StoreError> {
+    pub(super) async fn all_alive(connection: &Connection) -> Result<BTreeSet<DriverId>, StoreError> {
         let text = format!("SELECT d.driver, {PROCESS} FROM lockgate.drivers d WHERE d.expires_at > clock_timestamp()");
-        let rows = link.read(&text, &[]).await?;
+        let rows = connection.read(&text, &[]).await?;
         let read = |row: &Row| {
             let left = row.try_get::<_, Option<&str>>(1)?.is_some_and(process::has_ended);
             Ok(if left { None } else { Some(DriverId(row.try_get(0)?)) })
         };
         let alive: Result<Vec<Option<DriverId>>, Error> = rows.iter().map(read).collect();
-        Ok(alive.map_err(|error| corrupt(&link.place, &error.to_string()))?.into_iter().flatten().collect())
+        Ok(alive.map_err(|error| corrupt(&connection.address, &error.to_string()))?.into_iter().flatten().collect())
     }
 }
 

@@ -1,6 +1,6 @@
 //! What PostgreSQL and the network say, in the words of the store.
 
-use super::place::Place;
+use super::address::Address;
 use super::tls;
 use crate::error::StoreError;
 use std::error::Error as _;
@@ -20,30 +20,33 @@ pub(super) fn is_refused(error: &Error) -> bool {
 }
 
 /// Says in the words of the store what went wrong.
-pub(super) fn explain(error: &Error, place: &Place) -> StoreError {
+pub(super) fn explain(error: &Error, address: &Address) -> StoreError {
     match error.as_db_error() {
-        Some(refusal) => explain_refusal(refusal, place),
+        Some(refusal) => explain_refusal(refusal, address),
         None => {
             if let Some(told) = error.source().and_then(tls::explain) {
-                return StoreError::Io(format!("{} {told}", place.name));
+                return StoreError::Io(format!("{} {told}", address.name));
             }
             let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-            StoreError::Io(format!("{} cannot be reached: {cause}; is the server running, and is its address right?", place.name))
+            StoreError::Io(format!(
+                "{} cannot be reached: {cause}; is the server running, and is its address right?",
+                address.name
+            ))
         }
     }
 }
 
 /// Says that the server has no TLS where the address asks for it.
-pub(super) fn without_tls(place: &Place) -> StoreError {
+pub(super) fn without_tls(address: &Address) -> StoreError {
     StoreError::Io(format!(
         "{} has no TLS, and its address asks for it; switch it on there, or write sslmode=disable in the address if nobody else is on the \
          network between",
-        place.name
+        address.name
     ))
 }
 
-fn explain_refusal(error: &DbError, place: &Place) -> StoreError {
-    let (name, message) = (&place.name, error.message());
+fn explain_refusal(error: &DbError, address: &Address) -> StoreError {
+    let (name, message) = (&address.name, error.message());
     let path = || PathBuf::from(name);
     match *error.code() {
         SqlState::DISK_FULL => StoreError::Full(path()),
@@ -53,8 +56,8 @@ fn explain_refusal(error: &DbError, place: &Place) -> StoreError {
         | SqlState::INDEX_CORRUPTED
         | SqlState::UNDEFINED_TABLE
         | SqlState::UNDEFINED_COLUMN
-        | SqlState::DATATYPE_MISMATCH => corrupt(place, message),
-        SqlState::INVALID_AUTHORIZATION_SPECIFICATION if place.in_the_clear() => StoreError::Io(format!(
+        | SqlState::DATATYPE_MISMATCH => corrupt(address, message),
+        SqlState::INVALID_AUTHORIZATION_SPECIFICATION if address.in_the_clear() => StoreError::Io(format!(
             "{name} refuses the user without TLS: {message}; take sslmode=disable out of its address, or check the user"
         )),
         SqlState::INVALID_PASSWORD | SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
@@ -72,6 +75,6 @@ fn explain_refusal(error: &DbError, place: &Place) -> StoreError {
 }
 
 /// Says that the database does not hold what was written.
-pub(super) fn corrupt(place: &Place, detail: &str) -> StoreError {
-    StoreError::Corrupt(format!("{} is damaged or not one of Lockgate: {detail}", place.name))
+pub(super) fn corrupt(address: &Address, detail: &str) -> StoreError {
+    StoreError::Corrupt(format!("{} is damaged or not one of Lockgate: {detail}", address.name))
 }

@@ -1,11 +1,11 @@
 //! Reading lists: runs, holds and timers.
 
+use super::connection::Connection;
 use super::drivers::PROCESS;
-use super::link::Link;
 use super::process::has_ended;
 use super::reader::{Cells, RowError, hold_state};
+use crate::column_codes::row_limit;
 use crate::error::StoreError;
-use crate::number::row_limit;
 use crate::store::{Cursor, HoldFilter, ListedHold, ListedRun, Page};
 use lockgate_engine::id::{HoldId, RunId, TimerId};
 use lockgate_engine::run::index::{HoldRow, RunRow, TimerRow};
@@ -17,20 +17,24 @@ use tokio_postgres::types::ToSql;
 pub(super) const RUN_COLUMNS: &str =
     "r.key, r.run, r.kind, r.workflow, r.feature, r.status, r.phase, r.created_at, r.changed_at, r.parent";
 
-pub(super) async fn runs(link: &Link, page: Page) -> Result<Vec<ListedRun>, StoreError> {
+pub(super) async fn runs(connection: &Connection, page: Page) -> Result<Vec<ListedRun>, StoreError> {
     let before = page.after.map_or(i64::MAX, |cursor| cursor.key);
-    list_runs(link, "r.key < $1 ORDER BY r.key DESC LIMIT $2", &[&before, &row_limit(page.limit)]).await
+    list_runs(connection, "r.key < $1 ORDER BY r.key DESC LIMIT $2", &[&before, &row_limit(page.limit)]).await
 }
 
-pub(super) async fn find_runs(link: &Link, prefix: &str) -> Result<Vec<ListedRun>, StoreError> {
-    list_runs(link, "r.run >= $1 AND r.run < $2 ORDER BY r.key DESC", &[&prefix, &past(prefix)]).await
+pub(super) async fn find_runs(connection: &Connection, prefix: &str) -> Result<Vec<ListedRun>, StoreError> {
+    list_runs(connection, "r.run >= $1 AND r.run < $2 ORDER BY r.key DESC", &[&prefix, &past(prefix)]).await
 }
 
-pub(super) async fn runs_of_feature(link: &Link, feature: &str) -> Result<Vec<ListedRun>, StoreError> {
-    list_runs(link, "r.feature = $1 ORDER BY r.key DESC", &[&feature]).await
+pub(super) async fn runs_of_feature(connection: &Connection, feature: &str) -> Result<Vec<ListedRun>, StoreError> {
+    list_runs(connection, "r.feature = $1 ORDER BY r.key DESC", &[&feature]).await
 }
 
-async fn list_runs(link: &Link, which: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<ListedRun>, StoreError> {
+async fn list_runs(
+    connection: &Connection,
+    which: &str,
+    parameters: &[&(dyn ToSql + Sync)],
+) -> Result<Vec<ListedRun>, StoreError> {
     let text = format!(
         "SELECT {RUN_COLUMNS}, d.driver, {PROCESS} FROM lockgate.runs r \
          LEFT JOIN lockgate.drivers d ON d.driver = r.driver AND d.expires_at > clock_timestamp() WHERE {which}"
@@ -45,7 +49,7 @@ async fn list_runs(link: &Link, which: &str, parameters: &[&(dyn ToSql + Sync)])
         };
         Ok(ListedRun { row: run_row(row)?, driven, cursor: Cursor { since: 0, key: row.get(0)? } })
     };
-    link.list(&text, parameters, listed).await
+    connection.list(&text, parameters, listed).await
 }
 
 /// Reads a run's row from the columns after its key.
@@ -63,7 +67,7 @@ pub(super) fn run_row(row: Cells<'_>) -> Result<RunRow, RowError> {
     })
 }
 
-pub(super) async fn holds(link: &Link, filter: &HoldFilter, page: Page) -> Result<Vec<ListedHold>, StoreError> {
+pub(super) async fn holds(connection: &Connection, filter: &HoldFilter, page: Page) -> Result<Vec<ListedHold>, StoreError> {
     let limit = row_limit(page.limit);
     match filter {
         HoldFilter::Open => {
@@ -71,20 +75,25 @@ pub(super) async fn holds(link: &Link, filter: &HoldFilter, page: Page) -> Resul
             let (run_key, number) = parts_of_key(key);
             let which =
                 "h.state = 0 AND (h.since, h.run_key, h.number) > ($1, $2, $3) ORDER BY h.since, h.run_key, h.number LIMIT $4";
-            list_holds(link, which, &[&since, &run_key, &number, &limit]).await
+            list_holds(connection, which, &[&since, &run_key, &number, &limit]).await
         }
         HoldFilter::OfRun(run) => {
             let after = page.after.map_or(-1, |cursor| parts_of_key(cursor.key).1);
-            list_holds(link, "r.run = $1 AND h.number > $2 ORDER BY h.number LIMIT $3", &[&run.as_str(), &after, &limit]).await
+            list_holds(connection, "r.run = $1 AND h.number > $2 ORDER BY h.number LIMIT $3", &[&run.as_str(), &after, &limit])
+                .await
         }
     }
 }
 
-pub(super) async fn find_holds(link: &Link, prefix: &str) -> Result<Vec<ListedHold>, StoreError> {
-    list_holds(link, "h.hold >= $1 AND h.hold < $2 ORDER BY h.hold, h.run_key", &[&prefix, &past(prefix)]).await
+pub(super) async fn find_holds(connection: &Connection, prefix: &str) -> Result<Vec<ListedHold>, StoreError> {
+    list_holds(connection, "h.hold >= $1 AND h.hold < $2 ORDER BY h.hold, h.run_key", &[&prefix, &past(prefix)]).await
 }
 
-async fn list_holds(link: &Link, which: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<ListedHold>, StoreError> {
+async fn list_holds(
+    connection: &Connection,
+    which: &str,
+    parameters: &[&(dyn ToSql + Sync)],
+) -> Result<Vec<ListedHold>, StoreError> {
     let text = format!(
         "SELECT h.run_key, h.number, h.hold, r.run, h.kind, h.state, h.revision, h.since, h.shown, r.workflow, r.feature \
          FROM lockgate.holds h JOIN lockgate.runs r ON r.key = h.run_key WHERE {which}"
@@ -106,10 +115,10 @@ async fn list_holds(link: &Link, which: &str, parameters: &[&(dyn ToSql + Sync)]
             cursor: Cursor { since, key: key_of_parts(row.get(0)?, row.get(1)?) },
         })
     };
-    link.list(&text, parameters, listed).await
+    connection.list(&text, parameters, listed).await
 }
 
-pub(super) async fn timers(link: &Link, due_before: Timestamp, limit: usize) -> Result<Vec<TimerRow>, StoreError> {
+pub(super) async fn timers(connection: &Connection, due_before: Timestamp, limit: usize) -> Result<Vec<TimerRow>, StoreError> {
     let text = "SELECT t.timer, r.run, t.due, t.kind, t.target FROM lockgate.timers t JOIN lockgate.runs r ON r.key = t.run_key \
         WHERE t.due <= $1 ORDER BY t.due, t.run_key, t.timer LIMIT $2";
     let timer = |row: Cells<'_>| {
@@ -121,7 +130,7 @@ pub(super) async fn timers(link: &Link, due_before: Timestamp, limit: usize) -> 
             target: row.get(4)?,
         })
     };
-    link.list(text, &[&due_before.as_millis(), &row_limit(limit)], timer).await
+    connection.list(text, &[&due_before.as_millis(), &row_limit(limit)], timer).await
 }
 
 /// Reads a revision.

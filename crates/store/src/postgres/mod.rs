@@ -5,26 +5,27 @@
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | `place`, `tls`, `link` | where the database is, and connections to it, encrypted, that are made anew when they are lost |
+//! | `address`, `tls`, `connection` | where the database is, and connections to it, encrypted, that are made anew when they are lost |
 //! | `schema` | the tables, and the steps between their formats |
 //! | `writer` | takes what waits, and makes one transaction of it |
 //! | `writers` | a writer beside the caller, and one on the store's own thread |
 //! | `append`, `columns` | the statement that takes a batch of appends |
-//! | `step` | those for a lone append that brings only its commit |
+//! | `single_append` | those for a lone append that brings only its commit |
 //! | `reader`, `lists`, `scan` | read histories, lists, and everything |
-//! | `upkeep` | copies of all runs; the end of values that nobody refers to |
+//! | `maintenance` | copies of all runs; the end of values that nobody refers to |
 //! | `drivers`, `process` | who drives, and who is alive |
 //! | `changes` | who waits for others' commits is told of them |
 //! | `errors` | what PostgreSQL and the network say, in the words of the store |
 
+mod address;
 mod append;
 mod changes;
 mod columns;
+mod connection;
 mod drivers;
 mod errors;
-mod link;
 mod lists;
-mod place;
+mod maintenance;
 mod process;
 mod reader;
 mod scan;
@@ -32,10 +33,9 @@ mod schema;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod server;
-mod step;
+mod single_append;
 mod thread;
 mod tls;
-mod upkeep;
 mod writer;
 mod writers;
 
@@ -43,22 +43,22 @@ use crate::error::{AppendError, ClaimError, StoreError};
 use crate::lease::Lease;
 use crate::store::{
     Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit, StoredRun,
-    StoredValue, Unreferred, refuse_misuse,
+    StoredValue, Unreferenced, refuse_misuse,
 };
+use address::Address;
 use changes::{Changes, Checked};
+use connection::Connection;
 use drivers::Drivers;
-use link::Link;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, RunId};
-use lockgate_engine::run::commit::Sealed;
+use lockgate_engine::run::hash_chain::SealedCommit;
 use lockgate_engine::run::index::TimerRow;
 use lockgate_engine::time::Timestamp;
-use place::Place;
 use std::path::PathBuf;
 use std::sync::Arc;
 use thread::Thread;
 use writer::Writer;
-use writers::{Single, Writers};
+use writers::{CallerRuntime, Writers};
 
 /// One process's hold on a store in a PostgreSQL database.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ pub struct PostgresStore {
 #[derive(Debug)]
 struct StoreParts {
     /// Reads, sends heartbeats, and listens.
-    link: Arc<Link>,
+    connection: Arc<Connection>,
     writers: Writers,
     drivers: Arc<Drivers>,
     changes: Arc<Changes>,
@@ -79,25 +79,25 @@ struct StoreParts {
 
 impl StoreParts {
     /// Connects, makes the tables where they are missing, and begins what goes on for as long as the store is open.
-    async fn open(place: Place, opener: Option<Single>) -> Result<Arc<Self>, StoreError> {
+    async fn open(address: Address, opener: Option<CallerRuntime>) -> Result<Arc<Self>, StoreError> {
         let drivers = Arc::new(Drivers::new());
         let changes = Arc::new(Changes::new(drivers.own().clone()));
-        let link = Arc::new(Link::new(place.clone(), "").hearing(changes.clone()));
-        let session = link.session().await?;
-        schema::prepare(&session, &place).await?;
-        let snapshot = link.list(changes::SNAPSHOT, &[], |row| row.get(0)).await?.pop().unwrap_or_default();
-        let writer = || Writer::new(Link::new(place.clone(), writer::SETTINGS), drivers.clone(), changes.clone());
+        let connection = Arc::new(Connection::new(address.clone(), "").hearing(changes.clone()));
+        let session = connection.session().await?;
+        schema::prepare(&session, &address).await?;
+        let snapshot = connection.list(changes::SNAPSHOT, &[], |row| row.get(0)).await?.pop().unwrap_or_default();
+        let writer = || Writer::new(Connection::new(address.clone(), writer::SETTINGS), drivers.clone(), changes.clone());
         let writers = Writers::begin(writer, opener);
-        tokio::spawn(changes.clone().notify(link.clone()));
-        tokio::spawn(changes.clone().check(link.clone(), Checked::new(snapshot)));
-        Ok(Arc::new(Self { link, writers, drivers, changes }))
+        tokio::spawn(changes.clone().notify(connection.clone()));
+        tokio::spawn(changes.clone().check(connection.clone(), Checked::new(snapshot)));
+        Ok(Arc::new(Self { connection, writers, drivers, changes }))
     }
 
     /// Ends what others see of this process.
     async fn close(&self) {
-        self.changes.tell_others(&self.link).await;
-        self.drivers.end(&self.link).await;
-        self.link.close().await;
+        self.changes.notify_others(&self.connection).await;
+        self.drivers.end(&self.connection).await;
+        self.connection.close().await;
         self.writers.close().await;
     }
 }
@@ -105,9 +105,9 @@ impl StoreParts {
 impl PostgresStore {
     /// Connects to the database at this address (`postgresql://USER:PASSWORD@HOST:PORT/DATABASE`), and makes the tables where they are missing.
     pub fn connect(url: &str) -> Result<Self, StoreError> {
-        let place = Place::new(url)?;
+        let address = Address::new(url)?;
         let (thread, parts) =
-            Thread::start(StoreParts::open(place, Single::present()), |parts| async move { parts.close().await })?;
+            Thread::start(StoreParts::open(address, CallerRuntime::present()), |parts| async move { parts.close().await })?;
         Ok(Self { thread, parts })
     }
 
@@ -120,9 +120,9 @@ impl PostgresStore {
         Box::pin(async move { self.thread.perform(work(self.parts.clone())).await })
     }
 
-    async fn come_alive(&self) -> Result<(), StoreError> {
+    async fn register(&self) -> Result<(), StoreError> {
         let parts = self.parts.clone();
-        self.thread.perform(async move { parts.drivers.come_alive(&parts.link).await }).await
+        self.thread.perform(async move { parts.drivers.register(&parts.connection).await }).await
     }
 }
 
@@ -131,7 +131,7 @@ impl Store for PostgresStore {
         Box::pin(async move {
             refuse_misuse(&append, self.driver())?;
             if append.claim.is_some() {
-                self.come_alive().await?;
+                self.register().await?;
             }
             self.parts.writers.append(append).await
         })
@@ -139,23 +139,23 @@ impl Store for PostgresStore {
 
     fn load(&self, run: &RunId) -> Future<'_, Result<Option<Loaded>, StoreError>> {
         let run = run.clone();
-        self.ask(move |parts| async move { reader::load(&parts.link, &run).await })
+        self.ask(move |parts| async move { reader::load(&parts.connection, &run).await })
     }
 
-    fn commits(&self, run: &RunId, after: u64, limit: usize) -> Future<'_, Result<Vec<Sealed>, StoreError>> {
+    fn commits(&self, run: &RunId, after: u64, limit: usize) -> Future<'_, Result<Vec<SealedCommit>, StoreError>> {
         let run = run.clone();
-        self.ask(move |parts| async move { reader::commits(&parts.link, &run, after, limit).await })
+        self.ask(move |parts| async move { reader::commits(&parts.connection, &run, after, limit).await })
     }
 
     fn values(&self, digests: &[Digest]) -> Future<'_, Result<Vec<Option<Vec<u8>>>, StoreError>> {
         let digests = digests.to_vec();
-        self.ask(move |parts| async move { reader::values(&parts.link, &digests).await })
+        self.ask(move |parts| async move { reader::values(&parts.connection, &digests).await })
     }
 
     fn claim(&self, run: &RunId) -> Future<'_, Result<u64, ClaimError>> {
         let run = run.clone();
         Box::pin(async move {
-            self.come_alive().await?;
+            self.register().await?;
             self.parts.writers.claim(run).await
         })
     }
@@ -166,12 +166,12 @@ impl Store for PostgresStore {
     }
 
     fn undriven(&self, limit: usize) -> Future<'_, Result<Vec<RunId>, StoreError>> {
-        self.ask(move |parts| async move { parts.drivers.undriven(&parts.link, limit).await })
+        self.ask(move |parts| async move { parts.drivers.undriven(&parts.connection, limit).await })
     }
 
     fn claim_first<'a>(&'a self, runs: &'a [RunId]) -> Future<'a, Result<Option<(RunId, u64)>, StoreError>> {
         Box::pin(async move {
-            self.come_alive().await?;
+            self.register().await?;
             self.parts.writers.claim_first(runs.iter().map(|run| run.as_str().to_owned()).collect()).await
         })
     }
@@ -186,34 +186,34 @@ impl Store for PostgresStore {
 
     fn driver_of(&self, run: &RunId) -> Future<'_, Result<Option<DriverInfo>, StoreError>> {
         let run = run.clone();
-        self.ask(move |parts| async move { Drivers::of_run(&parts.link, &run).await })
+        self.ask(move |parts| async move { Drivers::of_run(&parts.connection, &run).await })
     }
 
     fn runs(&self, page: Page) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
-        self.ask(move |parts| async move { lists::runs(&parts.link, page).await })
+        self.ask(move |parts| async move { lists::runs(&parts.connection, page).await })
     }
 
     fn find_runs(&self, prefix: &str) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
         let prefix = prefix.to_owned();
-        self.ask(move |parts| async move { lists::find_runs(&parts.link, &prefix).await })
+        self.ask(move |parts| async move { lists::find_runs(&parts.connection, &prefix).await })
     }
 
     fn runs_of_feature(&self, feature: &str) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
         let feature = feature.to_owned();
-        self.ask(move |parts| async move { lists::runs_of_feature(&parts.link, &feature).await })
+        self.ask(move |parts| async move { lists::runs_of_feature(&parts.connection, &feature).await })
     }
 
     fn holds(&self, filter: HoldFilter, page: Page) -> Future<'_, Result<Vec<ListedHold>, StoreError>> {
-        self.ask(move |parts| async move { lists::holds(&parts.link, &filter, page).await })
+        self.ask(move |parts| async move { lists::holds(&parts.connection, &filter, page).await })
     }
 
     fn find_holds(&self, prefix: &str) -> Future<'_, Result<Vec<ListedHold>, StoreError>> {
         let prefix = prefix.to_owned();
-        self.ask(move |parts| async move { lists::find_holds(&parts.link, &prefix).await })
+        self.ask(move |parts| async move { lists::find_holds(&parts.connection, &prefix).await })
     }
 
     fn timers(&self, due_before: Timestamp, limit: usize) -> Future<'_, Result<Vec<TimerRow>, StoreError>> {
-        self.ask(move |parts| async move { lists::timers(&parts.link, due_before, limit).await })
+        self.ask(move |parts| async move { lists::timers(&parts.connection, due_before, limit).await })
     }
 
     fn changes(&self) -> u64 {
@@ -234,23 +234,23 @@ impl Store for PostgresStore {
 
     fn stored_run(&self, run: &RunId) -> Future<'_, Result<Option<StoredRun>, StoreError>> {
         let run = run.clone();
-        self.ask(move |parts| async move { scan::stored_run(&parts.link, &run).await })
+        self.ask(move |parts| async move { scan::stored_run(&parts.connection, &run).await })
     }
 
     fn scan_runs(&self, after: Option<i64>, limit: usize) -> Future<'_, Result<Vec<StoredRun>, StoreError>> {
-        self.ask(move |parts| async move { scan::runs(&parts.link, after, limit).await })
+        self.ask(move |parts| async move { scan::runs(&parts.connection, after, limit).await })
     }
 
     fn scan_commits(&self, after: Option<i64>, limit: usize) -> Future<'_, Result<Vec<StoredCommit>, StoreError>> {
-        self.ask(move |parts| async move { scan::commits(&parts.link, after, limit).await })
+        self.ask(move |parts| async move { scan::commits(&parts.connection, after, limit).await })
     }
 
     fn scan_values(&self, after: Option<Digest>, limit: usize) -> Future<'_, Result<Vec<StoredValue>, StoreError>> {
-        self.ask(move |parts| async move { scan::values(&parts.link, after, limit).await })
+        self.ask(move |parts| async move { scan::values(&parts.connection, after, limit).await })
     }
 
     fn orphans(&self) -> Future<'_, Result<Vec<Orphan>, StoreError>> {
-        self.ask(move |parts| async move { scan::orphans(&parts.link).await })
+        self.ask(move |parts| async move { scan::orphans(&parts.connection).await })
     }
 
     /// The files of a PostgreSQL database are its server's to check.
@@ -258,19 +258,19 @@ impl Store for PostgresStore {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    fn unreferred_values(&self) -> Future<'_, Result<Unreferred, StoreError>> {
-        self.ask(move |parts| async move { upkeep::unreferred(&parts.link).await })
+    fn unreferenced_values(&self) -> Future<'_, Result<Unreferenced, StoreError>> {
+        self.ask(move |parts| async move { maintenance::unreferenced(&parts.connection).await })
     }
 
-    fn remove_unreferred_values(&self) -> Future<'_, Result<Unreferred, StoreError>> {
+    fn remove_unreferenced_values(&self) -> Future<'_, Result<Unreferenced, StoreError>> {
         self.ask(move |parts| async move {
-            let removed = upkeep::remove_unreferred(&parts.link.place).await?;
+            let removed = maintenance::remove_unreferenced(&parts.connection.address).await?;
             parts.changes.all_changed();
             Ok(removed)
         })
     }
 
     fn back_up(&self, file: PathBuf) -> Future<'_, Result<(), StoreError>> {
-        self.ask(move |parts| async move { upkeep::back_up(&parts.link.place, &file).await })
+        self.ask(move |parts| async move { maintenance::back_up(&parts.connection.address, &file).await })
     }
 }

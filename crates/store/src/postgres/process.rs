@@ -15,7 +15,7 @@ pub(super) fn own() -> Option<String> {
     if fs::read_link("/proc/self").ok()? != Path::new(&pid.to_string()) {
         return None;
     }
-    Some(format!("{} {pid} {}", sight()?, Look::at(pid)?.began))
+    Some(format!("{} {pid} {}", host_identity()?, ProcessStat::at(pid)?.began))
 }
 
 /// Whether it is certain that the process of this name has ended.
@@ -23,37 +23,37 @@ pub(super) fn has_ended(name: &str) -> bool {
     let Some(own) = own() else { return false };
     let parts = |name: &str| {
         let (rest, began) = name.rsplit_once(' ')?;
-        let (sight, pid) = rest.rsplit_once(' ')?;
-        Some((sight.to_owned(), pid.parse::<i32>().ok()?, began.to_owned()))
+        let (host_identity, pid) = rest.rsplit_once(' ')?;
+        Some((host_identity.to_owned(), pid.parse::<i32>().ok()?, began.to_owned()))
     };
-    let (Some((sight, pid, began)), Some((here, ..))) = (parts(name), parts(&own)) else { return false };
-    if sight != here {
+    let (Some((host_identity, pid, began)), Some((here, ..))) = (parts(name), parts(&own)) else { return false };
+    if host_identity != here {
         return false;
     }
     let Some(process) = Pid::from_raw(pid) else { return false };
     match test_kill_process(process) {
         Err(Errno::SRCH) => true,
         // What is there may be another one by now; what may not be looked at is taken for the one that was meant.
-        Ok(()) | Err(_) => Look::at(pid).is_some_and(|look| look.began != began || look.ended),
+        Ok(()) | Err(_) => ProcessStat::at(pid).is_some_and(|look| look.began != began || look.ended),
     }
 }
 
 /// Which machine since when, and which of its processes are seen.
-fn sight() -> Option<String> {
+fn host_identity() -> Option<String> {
     let began = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let seen = fs::read_link("/proc/self/ns/pid").ok()?;
     Some(format!("{} {}", began.trim(), seen.display()))
 }
 
 /// What the table of processes says of one.
-struct Look {
+struct ProcessStat {
     /// When it began, in ticks since the machine did.
     began: String,
     /// Only its parent has not taken note of its end yet.
     ended: bool,
 }
 
-impl Look {
+impl ProcessStat {
     fn at(pid: i32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // The second field is a name in brackets that may hold anything.
@@ -76,11 +76,11 @@ mod tests {
 
     fn name_of(child: &Child) -> String {
         let pid = i32::try_from(child.id()).unwrap();
-        format!("{} {pid} {}", sight().unwrap(), Look::at(pid).unwrap().began)
+        format!("{} {pid} {}", host_identity().unwrap(), ProcessStat::at(pid).unwrap().began)
     }
 
     #[test]
-    fn a_process_has_ended_when_it_was_killed_and_also_before_its_parent_takes_note() {
+    fn a_killed_process_counts_as_ended_even_before_it_is_reaped() {
         let mut child = sleeper();
         let name = name_of(&child);
         assert!(!has_ended(&name) && !has_ended(&own().unwrap()));
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn another_process_of_the_same_number_is_not_the_one_that_was_meant() {
+    fn a_reused_pid_is_not_the_same_process() {
         let mut child = sleeper();
         let name = name_of(&child);
         let (rest, _) = name.rsplit_once(' ').unwrap();
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn of_processes_elsewhere_nothing_is_known() {
+    fn processes_on_other_hosts_are_unknown() {
         let own = own().unwrap();
         let (boot, rest) = own.split_once(' ').unwrap();
         assert!(!has_ended(&format!("{boot} pid:[1] 999999999 1")), "a container beside this one");

@@ -1,19 +1,19 @@
 //! Reading: histories and values. Each is one statement, and so sees the database as it was at one moment.
 
 use super::columns::signed;
+use super::connection::Connection;
 use super::errors::corrupt;
-use super::link::Link;
+use crate::column_codes::{self, row_limit};
 use crate::error::StoreError;
-use crate::number::{self, row_limit};
-use crate::store::{Fold, Loaded};
+use crate::store::{Loaded, MaterializedState};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::HoldState;
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::commit::Sealed;
+use lockgate_engine::run::hash_chain::SealedCommit;
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, ToSql};
 
-impl Link {
+impl Connection {
     /// Reads rows, each of which must be as this store writes them.
     pub(super) async fn list<T>(
         &self,
@@ -23,7 +23,7 @@ impl Link {
     ) -> Result<Vec<T>, StoreError> {
         let rows = self.read(text, parameters).await?;
         let read = rows.iter().map(|row| read(Cells(row))).collect::<Result<Vec<T>, RowError>>();
-        read.map_err(|error| corrupt(&self.place, &error.to_string()))
+        read.map_err(|error| corrupt(&self.address, &error.to_string()))
     }
 }
 
@@ -74,47 +74,56 @@ pub(super) fn digest(bytes: &[u8]) -> Result<Digest, RowError> {
     bytes.try_into().map(Digest).map_err(|_| RowError::NotADigest(bytes.len()))
 }
 
-pub(super) async fn load(link: &Link, run: &RunId) -> Result<Option<Loaded>, StoreError> {
+pub(super) async fn load(connection: &Connection, run: &RunId) -> Result<Option<Loaded>, StoreError> {
     let text = "WITH folded AS ( \
            SELECT r.key, f.version, f.state FROM lockgate.runs r LEFT JOIN lockgate.folds f ON f.run_key = r.key WHERE r.run = $1 \
          ) SELECT 0::int8, f.version, b.hash, f.state FROM folded f \
            LEFT JOIN lockgate.commits b ON b.run_key = f.key AND b.version = f.version \
          UNION ALL SELECT 1, c.version, c.hash, c.payload FROM folded f \
            JOIN lockgate.commits c ON c.run_key = f.key AND c.version > coalesce(f.version, 0) ORDER BY 1, 2";
-    let rows = link.read(text, &[&run.as_str()]).await?;
+    let rows = connection.read(text, &[&run.as_str()]).await?;
     let Some((first, rest)) = rows.split_first() else { return Ok(None) };
     let read = || -> Result<Loaded, RowError> {
         let first = Cells(first);
         let commits = rest.iter().map(|row| sealed(Cells(row), 1)).collect::<Result<_, _>>()?;
         if first.get::<Option<i64>>(1)?.is_none() {
-            return Ok(Loaded { fold: None, before: Digest::ZERO, commits });
+            return Ok(Loaded { materialized: None, before: Digest::ZERO, commits });
         }
         if first.get::<Option<&[u8]>>(2)?.is_none() {
             return Err(RowError::CommitMissing(run.clone()));
         }
-        Ok(Loaded { fold: Some(Fold { version: first.count(1)?, state: first.get(3)? }), before: first.digest(2)?, commits })
+        Ok(Loaded {
+            materialized: Some(MaterializedState { version: first.count(1)?, state: first.get(3)? }),
+            before: first.digest(2)?,
+            commits,
+        })
     };
-    read().map(Some).map_err(|error| corrupt(&link.place, &error.to_string()))
+    read().map(Some).map_err(|error| corrupt(&connection.address, &error.to_string()))
 }
 
-pub(super) async fn commits(link: &Link, run: &RunId, after: u64, limit: usize) -> Result<Vec<Sealed>, StoreError> {
+pub(super) async fn commits(
+    connection: &Connection,
+    run: &RunId,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<SealedCommit>, StoreError> {
     let text = "SELECT c.version, c.hash, c.payload FROM lockgate.runs r JOIN lockgate.commits c ON c.run_key = r.key \
         WHERE r.run = $1 AND c.version > $2 ORDER BY c.version LIMIT $3";
-    link.list(text, &[&run.as_str(), &signed(after), &row_limit(limit)], |row| sealed(row, 0)).await
+    connection.list(text, &[&run.as_str(), &signed(after), &row_limit(limit)], |row| sealed(row, 0)).await
 }
 
 /// Reads a commit from the columns version, hash and payload.
-pub(super) fn sealed(row: Cells<'_>, first: usize) -> Result<Sealed, RowError> {
-    Ok(Sealed { version: row.count(first)?, hash: row.digest(first + 1)?, payload: row.get(first + 2)? })
+pub(super) fn sealed(row: Cells<'_>, first: usize) -> Result<SealedCommit, RowError> {
+    Ok(SealedCommit { version: row.count(first)?, hash: row.digest(first + 1)?, payload: row.get(first + 2)? })
 }
 
-pub(super) async fn values(link: &Link, digests: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+pub(super) async fn values(connection: &Connection, digests: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
     let wanted: Vec<&[u8]> = digests.iter().map(|digest| &digest.0[..]).collect();
     let text = "SELECT digest, bytes FROM lockgate.stored_values WHERE digest = ANY($1::bytea[])";
-    let found = link.list(text, &[&wanted], |row| Ok((row.digest(0)?, row.get::<Vec<u8>>(1)?))).await?;
+    let found = connection.list(text, &[&wanted], |row| Ok((row.digest(0)?, row.get::<Vec<u8>>(1)?))).await?;
     for (digest, bytes) in &found {
         if Digest::of(bytes) != *digest {
-            return Err(corrupt(&link.place, &format!("the stored value {digest} is not what was written")));
+            return Err(corrupt(&connection.address, &format!("the stored value {digest} is not what was written")));
         }
     }
     let value = |wanted| found.iter().find(|(digest, _)| digest == wanted).map(|(_, bytes)| bytes.clone());
@@ -123,5 +132,5 @@ pub(super) async fn values(link: &Link, digests: &[Digest]) -> Result<Vec<Option
 
 /// Reads the state of a hold.
 pub(super) fn hold_state(number: i64) -> Result<HoldState, RowError> {
-    number::hold_state(number).ok_or(RowError::NoHoldState(number))
+    column_codes::hold_state(number).ok_or(RowError::NoHoldState(number))
 }

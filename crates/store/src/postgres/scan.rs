@@ -1,11 +1,11 @@
 //! Reading everything, for verification.
 
-use super::link::Link;
+use super::connection::Connection;
 use super::lists::{RUN_COLUMNS, key_of_parts, parts_of_key, revision, run_row};
 use super::reader::{Cells, RowError, digest, hold_state, sealed};
+use crate::column_codes::row_limit;
 use crate::error::StoreError;
-use crate::number::row_limit;
-use crate::store::{Fold, Orphan, StoredCommit, StoredRun, StoredValue};
+use crate::store::{MaterializedState, Orphan, StoredCommit, StoredRun, StoredValue};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, HoldId, RunId, TimerId};
 use lockgate_engine::run::index::{HoldRow, TimerRow};
@@ -24,27 +24,31 @@ const BESIDE: &str = "LEFT JOIN lockgate.folds f ON f.run_key = r.key \
     CROSS JOIN LATERAL (SELECT coalesce(array_agg(digest ORDER BY digest), '{}') AS digest \
       FROM lockgate.value_refs WHERE run_key = r.key) v";
 
-pub(super) async fn stored_run(link: &Link, run: &RunId) -> Result<Option<StoredRun>, StoreError> {
-    Ok(stored_runs(link, "r.run = $1", &[&run.as_str()]).await?.pop())
+pub(super) async fn stored_run(connection: &Connection, run: &RunId) -> Result<Option<StoredRun>, StoreError> {
+    Ok(stored_runs(connection, "r.run = $1", &[&run.as_str()]).await?.pop())
 }
 
-pub(super) async fn runs(link: &Link, after: Option<i64>, limit: usize) -> Result<Vec<StoredRun>, StoreError> {
+pub(super) async fn runs(connection: &Connection, after: Option<i64>, limit: usize) -> Result<Vec<StoredRun>, StoreError> {
     let after = after.unwrap_or(i64::MIN);
-    stored_runs(link, "r.key > $1 ORDER BY r.key LIMIT $2", &[&after, &row_limit(limit)]).await
+    stored_runs(connection, "r.key > $1 ORDER BY r.key LIMIT $2", &[&after, &row_limit(limit)]).await
 }
 
-async fn stored_runs(link: &Link, which: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<StoredRun>, StoreError> {
+async fn stored_runs(
+    connection: &Connection,
+    which: &str,
+    parameters: &[&(dyn ToSql + Sync)],
+) -> Result<Vec<StoredRun>, StoreError> {
     let text = format!(
         "SELECT {RUN_COLUMNS}, r.driver, r.epoch, f.version, f.state, h.hold, h.kind, h.state, h.revision, h.since, h.shown, \
          t.timer, t.due, t.kind, t.target, v.digest FROM lockgate.runs r {BESIDE} WHERE {which}"
     );
-    link.list(&text, parameters, stored).await
+    connection.list(&text, parameters, stored).await
 }
 
 fn stored(row: Cells<'_>) -> Result<StoredRun, RowError> {
     let own = run_row(row)?;
-    let fold = match row.get::<Option<i64>>(12)? {
-        Some(_) => Some(Fold { version: row.count(12)?, state: row.get(13)? }),
+    let materialized = match row.get::<Option<i64>>(12)? {
+        Some(_) => Some(MaterializedState { version: row.count(12)?, state: row.get(13)? }),
         None => None,
     };
     let digests: Vec<&[u8]> = row.get(24)?;
@@ -52,7 +56,7 @@ fn stored(row: Cells<'_>) -> Result<StoredRun, RowError> {
         place: row.get(0)?,
         driver: row.get::<Option<String>>(10)?.map(DriverId),
         epoch: row.count(11)?,
-        fold,
+        materialized,
         holds: holds(row, &own.run)?,
         timers: timers(row, &own.run)?,
         refers_to: digests.into_iter().map(digest).collect::<Result<_, _>>()?,
@@ -104,7 +108,7 @@ fn timers(row: Cells<'_>, run: &RunId) -> Result<Vec<TimerRow>, RowError> {
         .collect())
 }
 
-pub(super) async fn commits(link: &Link, after: Option<i64>, limit: usize) -> Result<Vec<StoredCommit>, StoreError> {
+pub(super) async fn commits(connection: &Connection, after: Option<i64>, limit: usize) -> Result<Vec<StoredCommit>, StoreError> {
     let (run_key, version) = after.map_or((i64::MIN, i64::MIN), parts_of_key);
     let text = "SELECT c.run_key, c.version, c.hash, c.payload, r.run FROM lockgate.commits c \
         LEFT JOIN lockgate.runs r ON r.key = c.run_key \
@@ -116,17 +120,19 @@ pub(super) async fn commits(link: &Link, after: Option<i64>, limit: usize) -> Re
             commit: sealed(row, 1)?,
         })
     };
-    link.list(text, &[&run_key, &version, &row_limit(limit)], stored).await
+    connection.list(text, &[&run_key, &version, &row_limit(limit)], stored).await
 }
 
-pub(super) async fn values(link: &Link, after: Option<Digest>, limit: usize) -> Result<Vec<StoredValue>, StoreError> {
+pub(super) async fn values(connection: &Connection, after: Option<Digest>, limit: usize) -> Result<Vec<StoredValue>, StoreError> {
     // Every value comes after the empty one.
     let after: &[u8] = after.as_ref().map_or(&[], |digest| &digest.0);
     let text = "SELECT digest, bytes FROM lockgate.stored_values WHERE digest > $1 ORDER BY digest LIMIT $2";
-    link.list(text, &[&after, &row_limit(limit)], |row| Ok(StoredValue { digest: row.digest(0)?, bytes: row.get(1)? })).await
+    connection
+        .list(text, &[&after, &row_limit(limit)], |row| Ok(StoredValue { digest: row.digest(0)?, bytes: row.get(1)? }))
+        .await
 }
 
-pub(super) async fn orphans(link: &Link) -> Result<Vec<Orphan>, StoreError> {
+pub(super) async fn orphans(connection: &Connection) -> Result<Vec<Orphan>, StoreError> {
     let mut text = String::from(
         "SELECT 0::int8, NULL::text, s.digest, NULL::int8 FROM lockgate.stored_values s \
            WHERE NOT EXISTS (SELECT 1 FROM lockgate.value_refs v WHERE v.digest = s.digest) \
@@ -144,7 +150,7 @@ pub(super) async fn orphans(link: &Link) -> Result<Vec<Orphan>, StoreError> {
         1 => Ok(Orphan::ReferenceWithoutValue { run: RunId(row.get(1)?), digest: row.digest(2)? }),
         _ => Ok(Orphan::RowsWithoutRun { table: row.get(1)?, place: row.get(3)? }),
     };
-    let mut orphans = link.list(&text, &[], orphan).await?;
+    let mut orphans = connection.list(&text, &[], orphan).await?;
     orphans.sort();
     Ok(orphans)
 }

@@ -3,9 +3,9 @@
 //! Everything lies in the schema `lockgate`. Ids are compared byte by byte (`COLLATE "C"`), whatever language the database speaks.
 //! A row that belongs to a run is keyed by the run's number; a commit's key is its version, and its conflict is the comparison of versions.
 
+use super::address::Address;
+use super::connection::Session;
 use super::errors::{explain, is_worth_retrying};
-use super::link::Session;
-use super::place::Place;
 use crate::error::StoreError;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(super) const FORMAT: i64 = STEPS.len() as i64;
 const STEPS: &[&str] = &[FORMAT_1];
 
 /// How often it is tried to make the tables while others make them, too.
-const TRIES: u32 = 100;
+const MAX_ATTEMPTS: u32 = 100;
 
 const FORMAT_1: &str = r#"
 CREATE TABLE lockgate.runs(
@@ -47,8 +47,8 @@ CREATE TABLE lockgate.drivers(
 "#;
 
 /// Sees to it that the tables are there in the format of this release.
-pub(super) async fn prepare(session: &Session, place: &Place) -> Result<(), StoreError> {
-    if format(session).await.map_err(|error| explain(&error, place))? == Some(FORMAT) {
+pub(super) async fn prepare(session: &Session, address: &Address) -> Result<(), StoreError> {
+    if format(session).await.map_err(|error| explain(&error, address))? == Some(FORMAT) {
         return Ok(());
     }
     let mut tries = 0;
@@ -56,7 +56,7 @@ pub(super) async fn prepare(session: &Session, place: &Place) -> Result<(), Stor
         match migrate(session).await {
             Ok(FORMAT) => return Ok(()),
             Ok(found) => {
-                let path = PathBuf::from(place.name.clone());
+                let path = PathBuf::from(address.name.clone());
                 return Err(StoreError::Newer { path, found, supported: FORMAT });
             }
             Err(error) => {
@@ -64,8 +64,8 @@ pub(super) async fn prepare(session: &Session, place: &Place) -> Result<(), Stor
                     tracing::debug!(%error, "the failed transaction is not rolled back; the next attempt reports why");
                 }
                 tries += 1;
-                if tries == TRIES || !(is_worth_retrying(&error) || others_make_them(error.code())) {
-                    return Err(explain(&error, place));
+                if tries == MAX_ATTEMPTS || !(is_worth_retrying(&error) || others_make_them(error.code())) {
+                    return Err(explain(&error, address));
                 }
                 tokio::time::sleep(Duration::from_millis(rand::random_range(5..50))).await;
             }

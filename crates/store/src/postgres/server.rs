@@ -12,7 +12,7 @@ use std::sync::{OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Long enough for a server to begin, on a machine that does much else.
-const PATIENCE: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 const USER: &str = "lockgate";
 
 /// Waits for the end of its standard input, which is the end of whoever began it however that ended; then ends the server and removes its folder.
@@ -187,7 +187,7 @@ impl Server {
         loop {
             match self.query("postgres", "SELECT 1") {
                 Ok(()) => return Ok(()),
-                Err(error) if begun.elapsed() > PATIENCE => {
+                Err(error) if begun.elapsed() > START_TIMEOUT => {
                     let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
                     return Err(ServerError::NotStarted { error: Box::new(error), log });
                 }

@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
 /// How long the end of a store may take; then the server is gone, and the rest ends by itself.
-const ENDING: Duration = Duration::from_secs(3);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A thread with a runtime of its own.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Thread {
                         if is_wanted && ended.await.is_err() {
                             tracing::debug!("the store was dropped without being closed");
                         }
-                        if tokio::time::timeout(ENDING, close(made)).await.is_err() {
+                        if tokio::time::timeout(CLOSE_TIMEOUT, close(made)).await.is_err() {
                             tracing::warn!("the database did not answer in time to close the store; its lease expires");
                         }
                     }

@@ -4,9 +4,9 @@
 
 use super::append::{self, Appended};
 use super::changes::Changes;
+use super::connection::{Connection, Session};
 use super::drivers::{Claimed, Drivers, end_lease};
 use super::errors::{explain, is_refused, is_worth_retrying};
-use super::link::{Link, Session};
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::store::Append;
 use lockgate_engine::id::RunId;
@@ -22,9 +22,9 @@ pub(super) const SETTINGS: &str =
     "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;";
 
 /// How many appends share a transaction at most: joins inside the statement grow with the square of it.
-const MOST: usize = 64;
+const MAX_BATCH: usize = 64;
 /// How often a transaction is tried that others got into the way of.
-const TRIES: u32 = 30;
+const MAX_ATTEMPTS: u32 = 30;
 
 /// What somebody waits for.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ enum Turn {
 struct Queue {
     requests: Vec<Request>,
     /// Who serves instead, once nobody serves here any more.
-    heir: Option<Arc<Writer>>,
+    successor: Option<Arc<Writer>>,
 }
 
 /// Takes requests and sees that they are committed.
@@ -68,14 +68,14 @@ struct Queue {
 pub(super) struct Writer {
     queue: Mutex<Queue>,
     wake: Notify,
-    link: Link,
+    connection: Connection,
     drivers: Arc<Drivers>,
     changes: Arc<Changes>,
 }
 
 impl Writer {
-    pub(super) fn new(link: Link, drivers: Arc<Drivers>, changes: Arc<Changes>) -> Self {
-        Self { queue: Mutex::default(), wake: Notify::new(), link, drivers, changes }
+    pub(super) fn new(connection: Connection, drivers: Arc<Drivers>, changes: Arc<Changes>) -> Self {
+        Self { queue: Mutex::default(), wake: Notify::new(), connection, drivers, changes }
     }
 
     pub(super) async fn append(&self, append: Append) -> Result<Option<u64>, AppendError> {
@@ -104,8 +104,8 @@ impl Writer {
 
     fn submit(&self, request: Request) {
         let mut queue = self.queue();
-        match &queue.heir {
-            Some(heir) => heir.submit(request),
+        match &queue.successor {
+            Some(successor) => successor.submit(request),
             None => queue.requests.push(request),
         }
         self.wake.notify_one();
@@ -117,11 +117,11 @@ impl Writer {
 
     /// Serves requests until the runtime ends that this is on; then they are the heir's, save for those that were taken up: of them
     /// nobody knows what became.
-    pub(super) async fn serve_until_ended(self: Arc<Self>, heir: Arc<Self>) {
-        let _bequest = Bequest { from: self.clone(), heir };
+    pub(super) async fn serve_until_ended(self: Arc<Self>, successor: Arc<Self>) {
+        let _bequest = Handoff { from: self.clone(), successor };
         self.wake.notified().await;
         // Nothing is taken up yet: a runtime that has no network ends this here, and nothing is lost.
-        if let Err(error) = self.link.session().await {
+        if let Err(error) = self.connection.session().await {
             tracing::debug!(%error, "no connection yet; the request that waits is told");
         }
         self.serve().await;
@@ -166,7 +166,7 @@ impl Writer {
         let (mut batch, mut rest, mut runs) = (Vec::new(), Vec::new(), HashSet::new());
         for request in waiting.drain(..) {
             match request {
-                Request::Append(next) if !next.claims() && batch.len() < MOST && runs.insert(next.append.run.clone()) => {
+                Request::Append(next) if !next.claims() && batch.len() < MAX_BATCH && runs.insert(next.append.run.clone()) => {
                     batch.push(next)
                 }
                 other => rest.push(other),
@@ -220,14 +220,14 @@ impl Writer {
         let appends: Vec<&Append> = batch.iter().map(|waiting| &*waiting.append).collect();
         let mut tries = 0;
         loop {
-            let session = self.link.session().await.map_err(Failure::Lost)?;
+            let session = self.connection.session().await.map_err(Failure::Lost)?;
             // What is lost before it is sent can be sent again.
             let statement = match append::Statement::prepare(&session, &appends).await {
                 Ok(statement) => statement,
                 Err(error) => {
                     let lost = !is_refused(&error);
                     if lost {
-                        self.link.lose(&session).await;
+                        self.connection.lose(&session).await;
                     }
                     self.pause(&error, &mut tries, lost).await?;
                     continue;
@@ -236,8 +236,8 @@ impl Writer {
             match statement.perform(&session).await {
                 Ok(appended) => return Ok(appended),
                 Err(error) if !is_refused(&error) => {
-                    self.link.lose(&session).await;
-                    let detail = explain(&error, &self.link.place).to_string();
+                    self.connection.lose(&session).await;
+                    let detail = explain(&error, &self.connection.address).to_string();
                     return Err(Failure::Lost(StoreError::OutcomeUnknown(detail)));
                 }
                 Err(error) => self.pause(&error, &mut tries, false).await?,
@@ -248,8 +248,8 @@ impl Writer {
     /// Waits a moment if it is worth trying again.
     async fn pause(&self, error: &Error, tries: &mut u32, again: bool) -> Result<(), Failure> {
         *tries += 1;
-        if *tries >= TRIES || !(again || is_worth_retrying(error)) {
-            return Err(Failure::Refused(explain(error, &self.link.place)));
+        if *tries >= MAX_ATTEMPTS || !(again || is_worth_retrying(error)) {
+            return Err(Failure::Refused(explain(error, &self.connection.address)));
         }
         tokio::time::sleep(Duration::from_millis(rand::random_range(1..=20 * u64::from((*tries).min(10))))).await;
         Ok(())
@@ -258,7 +258,7 @@ impl Writer {
     async fn claim_now(&self, run: &RunId) -> Result<u64, ClaimError> {
         let mut tries = 0;
         loop {
-            let session = self.link.session().await?;
+            let session = self.connection.session().await?;
             match self.drivers.claim(&session, run).await {
                 Ok(Claimed::Epoch(epoch)) => {
                     self.changes.committed([(run, None)].into_iter());
@@ -281,7 +281,7 @@ impl Writer {
     async fn append_claiming(&self, append: &Append) -> Result<Option<u64>, AppendError> {
         let mut tries = 0;
         loop {
-            let session = self.link.session().await?;
+            let session = self.connection.session().await?;
             match self.drivers.claim_with(&session, append).await {
                 Ok((Claimed::Epoch(epoch), true)) => {
                     self.changes.committed([(&append.run, Some(append.commit.version))].into_iter());
@@ -295,8 +295,8 @@ impl Writer {
                 Ok((Claimed::DrivenBy(info), _)) => return Err(AppendError::DrivenBy(info)),
                 Ok((Claimed::NoRun, _)) => return Err(StoreError::NoRun(append.run.clone()).into()),
                 Err(error) if !is_refused(&error) => {
-                    self.link.lose(&session).await;
-                    return Err(StoreError::OutcomeUnknown(explain(&error, &self.link.place).to_string()).into());
+                    self.connection.lose(&session).await;
+                    return Err(StoreError::OutcomeUnknown(explain(&error, &self.connection.address).to_string()).into());
                 }
                 Err(error) => self.try_again(&session, &error, &mut tries).await?,
             }
@@ -306,7 +306,7 @@ impl Writer {
     async fn claim_first_now(&self, runs: &[String]) -> Result<Option<(RunId, u64)>, StoreError> {
         let mut tries = 0;
         loop {
-            let session = self.link.session().await?;
+            let session = self.connection.session().await?;
             match self.drivers.claim_first(&session, runs).await {
                 Ok(Some((run, epoch))) => {
                     self.changes.committed([(&run, None)].into_iter());
@@ -334,7 +334,7 @@ impl Writer {
     async fn release_now(&self, run: &RunId, epoch: u64) -> Result<(), StoreError> {
         let mut tries = 0;
         loop {
-            let session = self.link.session().await?;
+            let session = self.connection.session().await?;
             match self.drivers.release(&session, run, epoch).await {
                 Ok(true) => {
                     self.changes.committed([(run, None)].into_iter());
@@ -350,7 +350,7 @@ impl Writer {
     async fn try_again(&self, session: &Arc<Session>, error: &Error, tries: &mut u32) -> Result<(), StoreError> {
         let lost = !is_refused(error);
         if lost {
-            self.link.lose(session).await;
+            self.connection.lose(session).await;
         }
         match self.pause(error, tries, lost).await {
             Ok(()) => Ok(()),
@@ -360,21 +360,21 @@ impl Writer {
 
     /// Gives the connection up.
     pub(super) async fn close(&self) {
-        self.link.close().await;
+        self.connection.close().await;
     }
 }
 
 /// Leaves what waits to another writer when it goes.
-struct Bequest {
+struct Handoff {
     from: Arc<Writer>,
-    heir: Arc<Writer>,
+    successor: Arc<Writer>,
 }
 
-impl Drop for Bequest {
+impl Drop for Handoff {
     fn drop(&mut self) {
         let mut queue = self.from.queue();
-        queue.requests.drain(..).for_each(|request| self.heir.submit(request));
-        queue.heir = Some(self.heir.clone());
+        queue.requests.drain(..).for_each(|request| self.successor.submit(request));
+        queue.successor = Some(self.successor.clone());
     }
 }
 

@@ -16,12 +16,12 @@ use tokio::task::AbortHandle;
 
 /// A runtime with a single thread, and that thread.
 #[derive(Debug)]
-pub(super) struct Single {
+pub(super) struct CallerRuntime {
     runtime: Handle,
     thread: ThreadId,
 }
 
-impl Single {
+impl CallerRuntime {
     /// The one that this is called on, if it is on one.
     pub(super) fn present() -> Option<Self> {
         let runtime = Handle::try_current().ok().filter(|runtime| runtime.runtime_flavor() == RuntimeFlavor::CurrentThread)?;
@@ -31,14 +31,14 @@ impl Single {
 
 /// A writer on a runtime of somebody else.
 #[derive(Debug)]
-struct Beside {
+struct CallerWriter {
     runtime: Id,
     thread: ThreadId,
     writer: Arc<Writer>,
     task: AbortHandle,
 }
 
-impl Beside {
+impl CallerWriter {
     /// Whether this is called from there. A thread that only lends itself to the runtime's blocking work does not keep it going.
     fn is_here(&self) -> bool {
         std::thread::current().id() == self.thread && Handle::try_current().is_ok_and(|present| present.id() == self.runtime)
@@ -49,24 +49,27 @@ impl Beside {
 #[derive(Debug)]
 pub(super) struct Writers {
     own: Arc<Writer>,
-    beside: Option<Beside>,
+    caller_writer: Option<CallerWriter>,
 }
 
 impl Writers {
     /// Begins a writer here, and one beside who opens the store where there can be one. They connect when they are needed.
-    pub(super) fn begin(writer: impl Fn() -> Writer, opener: Option<Single>) -> Self {
+    pub(super) fn begin(writer: impl Fn() -> Writer, opener: Option<CallerRuntime>) -> Self {
         let own = Arc::new(writer());
         tokio::spawn(own.clone().serve());
-        let beside = opener.map(|Single { runtime, thread }| {
+        let caller_writer = opener.map(|CallerRuntime { runtime, thread }| {
             let writer = Arc::new(writer());
             let task = runtime.spawn(writer.clone().serve_until_ended(own.clone())).abort_handle();
-            Beside { runtime: runtime.id(), thread, writer, task }
+            CallerWriter { runtime: runtime.id(), thread, writer, task }
         });
-        Self { own, beside }
+        Self { own, caller_writer }
     }
 
     fn present(&self) -> &Writer {
-        self.beside.as_ref().filter(|beside| beside.is_here()).map_or(&self.own, |beside| &beside.writer)
+        self.caller_writer
+            .as_ref()
+            .filter(|caller_writer| caller_writer.is_here())
+            .map_or(&self.own, |caller_writer| &caller_writer.writer)
     }
 
     pub(super) async fn append(&self, append: Append) -> Result<Option<u64>, AppendError> {
@@ -87,8 +90,8 @@ impl Writers {
 
     /// Gives the connections up; that of a runtime of somebody else ends when it goes on, or with it.
     pub(super) async fn close(&self) {
-        if let Some(beside) = &self.beside {
-            beside.task.abort();
+        if let Some(caller_writer) = &self.caller_writer {
+            caller_writer.task.abort();
         }
         self.own.close().await;
     }

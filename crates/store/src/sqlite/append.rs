@@ -1,8 +1,8 @@
 //! What happens inside a transaction of the writer: appends and claims, each taken or rejected as a whole.
 
 use super::drivers::Drivers;
+use crate::column_codes;
 use crate::error::StoreError;
-use crate::number;
 use crate::store::{Append, DriverInfo};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, RunId};
@@ -134,7 +134,7 @@ pub(super) fn append(
     remembered.keep(&append.run, run_key, append.commit.version);
     insert_values(connection, remembered, run_key, append)?;
     write_index(connection, run_key, &append.index)?;
-    if let Some(state) = &append.fold {
+    if let Some(state) = &append.materialized {
         connection
             .prepare_cached("INSERT INTO folds(key, version, state) VALUES(?1, ?2, ?3) ON CONFLICT(key) DO UPDATE SET version = ?2, state = ?3")?
             .execute(params![run_key, append.commit.version, state])?;
@@ -244,7 +244,7 @@ fn write_index(connection: &Connection, run_key: i64, index: &IndexRows) -> rusq
     for row in &index.holds {
         write_hold(connection, run_key, row)?;
     }
-    for timer in &index.timers_gone {
+    for timer in &index.timers_removed {
         let mut statement = connection.prepare_cached("DELETE FROM timers WHERE run_key = ?1 AND timer = ?2")?;
         statement.execute(params![run_key, timer.as_str()])?;
     }
@@ -259,8 +259,16 @@ fn write_index(connection: &Connection, run_key: i64, index: &IndexRows) -> rusq
 fn write_hold(connection: &Connection, run_key: i64, row: &HoldRow) -> rusqlite::Result<()> {
     let HoldRow { hold, run: _, kind, state, revision, since, shown } = row;
     let (first, last) = (run_key << 32, run_key << 32 | i64::from(u32::MAX));
-    let fields =
-        params![first, last, hold.as_str(), kind.as_str(), number::of_hold_state(*state), revision, since.as_millis(), shown];
+    let fields = params![
+        first,
+        last,
+        hold.as_str(),
+        kind.as_str(),
+        column_codes::of_hold_state(*state),
+        revision,
+        since.as_millis(),
+        shown
+    ];
     let updated = connection
         .prepare_cached("UPDATE holds SET kind = ?4, state = ?5, revision = ?6, since = ?7, shown = ?8 WHERE hold = ?3 AND key BETWEEN ?1 AND ?2")?
         .execute(fields)?;

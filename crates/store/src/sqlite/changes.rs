@@ -6,13 +6,13 @@
 //! the thread also compares SQLite's own count of commits once a second. It finds out that a driver died in the same two ways.
 
 use super::drivers::Drivers;
+use super::file_events::{FileChanges, FileEvents, Interrupt};
+use super::file_identity::FileIdentity;
 use super::head::{Head, HeadFile, RecordBytes};
-use super::notices::{Interrupt, Noticed, Notices};
-use super::open::Place;
-use super::presence::Presence;
+use super::open::Location;
 use super::reader::{Reader, run_key};
+use crate::change_feed::ChangeFeed;
 use crate::error::StoreError;
-use crate::feed::Feed;
 use crate::store::Append;
 use lockgate_engine::id::{DriverId, RunId};
 use std::collections::{BTreeSet, HashMap};
@@ -43,11 +43,11 @@ struct Known {
 /// The changes of a store, seen from one process.
 #[derive(Debug)]
 pub(super) struct Changes {
-    feed: Feed,
-    place: Place,
+    feed: ChangeFeed,
+    location: Location,
     reader: Arc<Reader>,
     drivers: Arc<Drivers>,
-    presence: Arc<Presence>,
+    file_identity: Arc<FileIdentity>,
     head: HeadFile,
     known: Mutex<Known>,
     /// The numbers of runs that had a waiter; the head says whose a record is, so an old number does no harm.
@@ -61,16 +61,16 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    pub(super) fn new(place: Place, reader: Arc<Reader>, drivers: Arc<Drivers>, presence: Arc<Presence>) -> Self {
-        let head = HeadFile::new(&place);
+    pub(super) fn new(location: Location, reader: Arc<Reader>, drivers: Arc<Drivers>, file_identity: Arc<FileIdentity>) -> Self {
+        let head = HeadFile::new(&location);
         // What cannot be read now is read, and reported, when someone waits for a change of it.
         let known = Known { last: head.first(), overwritten: false, data_version: reader.data_version().unwrap_or(u64::MAX) };
         Self {
-            feed: Feed::default(),
-            place,
+            feed: ChangeFeed::default(),
+            location,
             reader,
             drivers,
-            presence,
+            file_identity,
             head,
             known: Mutex::new(known),
             keys: Mutex::default(),
@@ -89,7 +89,7 @@ impl Changes {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn feed(&self) -> &Feed {
+    pub(super) fn feed(&self) -> &ChangeFeed {
         &self.feed
     }
 
@@ -193,7 +193,7 @@ impl Changes {
     }
 
     fn check_all(&self, alive: &mut BTreeSet<DriverId>) -> Result<(), StoreError> {
-        self.presence.check()?;
+        self.file_identity.check()?;
         self.check_head();
         self.check_database()?;
         self.check_drivers(alive);
@@ -201,17 +201,19 @@ impl Changes {
     }
 
     fn watch(&self, interrupt: &Interrupt) {
-        let mut notices = match self.place.settings.watch_files {
-            true => Notices::of(&self.place, self.head.path()).map_err(|error| format!("files cannot be watched ({error})")),
+        let mut file_events = match self.location.settings.watch_files {
+            true => {
+                FileEvents::of(&self.location, self.head.path()).map_err(|error| format!("files cannot be watched ({error})"))
+            }
             false => Err("files are not watched".to_owned()),
         };
-        if let Err(why) = &notices {
+        if let Err(why) = &file_events {
             let warning = format!("{why}, so the database is polled for changes of other processes");
             tracing::warn!("{warning}");
             self.warning.get_or_init(|| warning);
         }
         let mut alive = BTreeSet::new();
-        let every = if notices.is_ok() { CHECK } else { POLL };
+        let every = if file_events.is_ok() { CHECK } else { POLL };
         let mut checked: Option<Instant> = None;
         while !self.closed.load(Ordering::Acquire) {
             let due = checked.is_none_or(|checked| checked.elapsed() >= every);
@@ -225,8 +227,8 @@ impl Changes {
                 checked = None;
                 continue;
             }
-            let noticed = notices.as_mut().map(Notices::take).unwrap_or_default();
-            if due || noticed.lost {
+            let file_changes = file_events.as_mut().map(FileEvents::take).unwrap_or_default();
+            if due || file_changes.lost {
                 let is_first = checked.replace(Instant::now()).is_none();
                 let failed = self.check_all(&mut alive).err();
                 if let Some(error) = &failed {
@@ -239,24 +241,24 @@ impl Changes {
                     self.feed.all_changed();
                 }
             }
-            self.act_on(noticed, &mut alive);
-            if noticed != Noticed::default() {
+            self.act_on(file_changes, &mut alive);
+            if file_changes != FileChanges::default() {
                 std::thread::sleep(PAUSE);
             }
             let rest = checked.map_or(every, |checked| every.saturating_sub(checked.elapsed()));
-            interrupt.wait(notices.as_ref().ok(), Some(rest));
+            interrupt.wait(file_events.as_ref().ok(), Some(rest));
         }
     }
 
-    fn act_on(&self, noticed: Noticed, alive: &mut BTreeSet<DriverId>) {
-        if noticed.head {
+    fn act_on(&self, file_changes: FileChanges, alive: &mut BTreeSet<DriverId>) {
+        if file_changes.head {
             self.check_head();
         }
         // A claim of this process has woken those it is about. That one of another process came in the same millisecond is found within a second.
-        if noticed.claims && !self.own_claims.swap(false, Ordering::SeqCst) {
+        if file_changes.claims && !self.own_claims.swap(false, Ordering::SeqCst) {
             self.feed.all_changed();
         }
-        if noticed.drivers {
+        if file_changes.drivers {
             // The system closes a file before it ends its lock.
             std::thread::sleep(PAUSE);
             self.check_drivers(alive);

@@ -1,14 +1,14 @@
 //! Makes one transaction of a batch of requests, on the connection that writes.
 
 use super::append::{self, Appended, Broken, Claimed, Remembered};
-use super::bound::Bound;
 use super::changes::Changes;
 use super::drivers::Drivers;
 use super::errors::{explain, is_busy};
+use super::file_identity::FileIdentity;
 use super::head::Head;
-use super::log::Log;
-use super::open::Place;
-use super::presence::Presence;
+use super::open::Location;
+use super::scan_guard::ScanGuard;
+use super::wal::WriteAheadLog;
 use super::writer::Request;
 use crate::error::StoreError;
 use rusqlite::hooks::Wal;
@@ -20,31 +20,36 @@ use std::time::{Duration, Instant};
 /// The connection that writes, and what it needs.
 #[derive(Debug)]
 pub(super) struct Committer {
-    place: Place,
+    location: Location,
     drivers: Arc<Drivers>,
     changes: Arc<Changes>,
     /// Opened when it is needed first, and again after it failed to roll back.
     connection: Option<Connection>,
     /// Whether the connection waits for the disk with each commit, as it does when it is opened.
     durable: bool,
-    bound: Bound,
+    scan_guard: ScanGuard,
     remembered: Remembered,
-    log: Log,
+    log: WriteAheadLog,
     head: Head,
-    presence: Arc<Presence>,
+    file_identity: Arc<FileIdentity>,
 }
 
 impl Committer {
-    pub(super) fn new(place: Place, drivers: Arc<Drivers>, changes: Arc<Changes>, presence: Arc<Presence>) -> Self {
-        let (log, head) = (Log::new(&place.folder), Head::new(&place));
-        let (bound, remembered) = (Bound::default(), Remembered::default());
-        Self { place, drivers, changes, connection: None, durable: true, bound, remembered, log, head, presence }
+    pub(super) fn new(
+        location: Location,
+        drivers: Arc<Drivers>,
+        changes: Arc<Changes>,
+        file_identity: Arc<FileIdentity>,
+    ) -> Self {
+        let (log, head) = (WriteAheadLog::new(&location.folder), Head::new(&location));
+        let (scan_guard, remembered) = (ScanGuard::default(), Remembered::default());
+        Self { location, drivers, changes, connection: None, durable: true, scan_guard, remembered, log, head, file_identity }
     }
 
     /// Makes the batch durable, each request with what became of it; or fails, and then nothing of it is recorded unless the error says so.
     /// False when another process has the lock and `patient` is not set.
     pub(super) fn commit(&mut self, batch: &mut [Request], patient: bool) -> Result<bool, StoreError> {
-        self.presence.check_sometimes()?;
+        self.file_identity.check_sometimes()?;
         if self.connection.is_none() {
             self.connection = Some(self.connect()?);
             self.log.reopened();
@@ -88,13 +93,13 @@ impl Committer {
     }
 
     fn connect(&self) -> Result<Connection, StoreError> {
-        let failed = |error| explain(error, None, &self.place.database);
-        let mut connection = self.place.connect(&self.bound)?;
-        // Locks are waited for in `begin`, and the log is emptied in `empty_log`.
+        let failed = |error| explain(error, None, &self.location.database);
+        let mut connection = self.location.connect(&self.scan_guard)?;
+        // Locks are waited for in `begin`, and the log is emptied in `checkpoint_wal`.
         connection
             .execute_batch("PRAGMA synchronous = FULL; PRAGMA busy_timeout = 0; PRAGMA wal_autocheckpoint = 0;")
             .map_err(failed)?;
-        if let Some(pages) = self.place.settings.max_pages {
+        if let Some(pages) = self.location.settings.max_pages {
             connection.execute_batch(&format!("PRAGMA max_page_count = {pages};")).map_err(failed)?;
         }
         let log_pages = self.log.pages();
@@ -110,14 +115,14 @@ impl Committer {
     fn set_durable(&mut self, connection: &Connection, durable: bool) -> Result<(), StoreError> {
         if self.durable != durable {
             let level = if durable { "PRAGMA synchronous = FULL" } else { "PRAGMA synchronous = NORMAL" };
-            connection.execute_batch(level).map_err(|error| explain(error, Some(connection), &self.place.database))?;
+            connection.execute_batch(level).map_err(|error| explain(error, Some(connection), &self.location.database))?;
             self.durable = durable;
         }
         Ok(())
     }
 
     fn transact(&mut self, connection: &Connection, batch: &mut [Request], patient: bool) -> Result<bool, StoreError> {
-        let database = self.place.database.clone();
+        let database = self.location.database.clone();
         let failed = |error| explain(error, Some(connection), &database);
         if !self.begin(connection, patient)? {
             return Ok(false);
@@ -125,7 +130,7 @@ impl Committer {
         self.log.make_room(connection);
         self.remembered.begin();
         for request in batch.iter_mut() {
-            self.bound.begin();
+            self.scan_guard.begin();
             self.perform(connection, request).map_err(|broken| match broken {
                 Broken::Sqlite(error) => failed(error),
                 Broken::Store(error) => error,
@@ -152,12 +157,12 @@ impl Committer {
                 Err(error) if is_busy(&error) && !patient => return Ok(false),
                 Err(error) if is_busy(&error) => {
                     let now = Instant::now();
-                    if now >= *deadline.get_or_insert(now + self.place.settings.lock_wait) {
-                        return Err(explain(error, Some(connection), &self.place.database));
+                    if now >= *deadline.get_or_insert(now + self.location.settings.lock_wait) {
+                        return Err(explain(error, Some(connection), &self.location.database));
                     }
                     std::thread::sleep(Duration::from_micros(rand::random_range(50..1000)));
                 }
-                Err(error) => return Err(explain(error, Some(connection), &self.place.database)),
+                Err(error) => return Err(explain(error, Some(connection), &self.location.database)),
             }
         }
     }
@@ -176,12 +181,12 @@ impl Committer {
     }
 
     /// Whether there is so much in the write-ahead log that it is time to empty it.
-    pub(super) fn log_is_long(&mut self) -> bool {
+    pub(super) fn wal_is_long(&mut self) -> bool {
         self.log.is_long()
     }
 
     /// Brings what is in the write-ahead log to its place. That this fails loses nothing; it is tried again later.
-    pub(super) fn empty_log(&mut self) {
+    pub(super) fn checkpoint_wal(&mut self) {
         if let Some(connection) = &self.connection {
             match connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
                 Ok(()) => tracing::trace!("write-ahead log emptied"),

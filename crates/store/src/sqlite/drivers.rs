@@ -56,17 +56,17 @@ impl Drivers {
     }
 
     /// Makes this process's driver known as alive, before the first run is claimed for it.
-    pub(super) fn come_alive(&self) -> Result<(), StoreError> {
+    pub(super) fn register(&self) -> Result<(), StoreError> {
         let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         if lock.is_none() {
-            *lock = Some(self.make_lock().map_err(|error| explain_system(&error, &self.folder))?);
+            *lock = Some(self.create_lock().map_err(|error| explain_system(&error, &self.folder))?);
             drop(lock);
             self.remove_dead();
         }
         Ok(())
     }
 
-    fn make_lock(&self) -> io::Result<Lock> {
+    fn create_lock(&self) -> io::Result<Lock> {
         fs::create_dir_all(&self.folder)?;
         let content = Content { pid: std::process::id(), host: host(), started: now(), start_ticks: start_ticks() };
         let unnamed = self.folder.join(format!("{}.new", self.own));

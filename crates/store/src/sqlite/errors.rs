@@ -73,7 +73,7 @@ pub(super) fn corrupt(path: &Path, detail: &str) -> StoreError {
 fn cannot_open(path: &Path, message: &str) -> StoreError {
     let folder = path.parent().unwrap_or(path);
     match path.try_exists() {
-        Ok(false) => StoreError::NotThere(path.to_owned()),
+        Ok(false) => StoreError::NotFound(path.to_owned()),
         // Beside the database, SQLite makes two files of its own.
         Ok(true) if rustix::fs::accessat(CWD, folder, Access::WRITE_OK, AtFlags::EACCESS).is_err() => {
             StoreError::ReadOnly(folder.to_owned())

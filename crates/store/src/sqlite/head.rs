@@ -7,7 +7,7 @@
 
 use super::append::commit_key;
 use super::errors::explain_system;
-use super::open::Place;
+use super::open::Location;
 use super::reader::Reader;
 use crate::error::StoreError;
 use crate::store::{Append, Missing};
@@ -75,8 +75,8 @@ pub(super) struct Head {
 }
 
 impl Head {
-    pub(super) fn new(place: &Place) -> Self {
-        Self { path: path(place), file: None }
+    pub(super) fn new(location: &Location) -> Self {
+        Self { path: path(location), file: None }
     }
 
     /// Writes down that these commits are durable, each with the number of its run; gives the record of the last one. That this fails makes the head claim
@@ -132,8 +132,8 @@ fn log_failure(written: io::Result<()>) {
 pub(super) struct HeadFile(PathBuf);
 
 impl HeadFile {
-    pub(super) fn new(place: &Place) -> Self {
-        Self(path(place))
+    pub(super) fn new(location: &Location) -> Self {
+        Self(path(location))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -153,32 +153,32 @@ impl HeadFile {
 }
 
 /// Empties the head: a backup was put in the place of the database, or a person has accepted the loss. The file stays, because another process may have it open.
-pub(super) fn forget(place: &Place) -> Result<(), StoreError> {
-    match File::options().write(true).open(path(place)).and_then(|file| file.set_len(0)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(explain_system(&error, &path(place))),
+pub(super) fn forget(location: &Location) -> Result<(), StoreError> {
+    match File::options().write(true).open(path(location)).and_then(|file| file.set_len(0)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(explain_system(&error, &path(location))),
         Ok(()) | Err(_) => Ok(()),
     }
 }
 
 /// What is missing, where the last commit of all is: a log that lost its end lost that one first. Cheap, because it is done whenever a store is opened.
-pub(super) fn missing_at_the_end(place: &Place, reader: &Reader) -> Result<Vec<Missing>, StoreError> {
+pub(super) fn missing_at_the_end(location: &Location, reader: &Reader) -> Result<Vec<Missing>, StoreError> {
     // The head first: what it claims is in the database then, whatever others commit meanwhile.
-    let Ok(file) = File::open(path(place)) else { return Ok(Vec::new()) };
+    let Ok(file) = File::open(path(location)) else { return Ok(Vec::new()) };
     // Where the first record is damaged, those of the runs may be whole.
-    let Some(last) = read_at(&file, 0) else { return missing(place, reader) };
+    let Some(last) = read_at(&file, 0) else { return missing(location, reader) };
     // What cannot be read is told by whoever reads it.
     match reader.read(|view| is_there(view, &last)).unwrap_or(true) {
         true => Ok(Vec::new()),
-        false => missing(place, reader),
+        false => missing(location, reader),
     }
 }
 
 /// What is missing, run by run.
-pub(super) fn missing(place: &Place, reader: &Reader) -> Result<Vec<Missing>, StoreError> {
-    let mut records: Vec<Record> = match fs::read(path(place)) {
+pub(super) fn missing(location: &Location, reader: &Reader) -> Result<Vec<Missing>, StoreError> {
+    let mut records: Vec<Record> = match fs::read(path(location)) {
         Ok(bytes) => bytes.chunks(RECORD).filter_map(Record::from_bytes).collect(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(explain_system(&error, &path(place))),
+        Err(error) => return Err(explain_system(&error, &path(location))),
     };
     // The last one of all is that of a run, too.
     records.sort_by(|one, two| (one.run_key, two.version).cmp(&(two.run_key, one.version)));
@@ -222,8 +222,8 @@ fn bytes_at(file: &File, offset: u64) -> Option<RecordBytes> {
     Some(bytes)
 }
 
-fn path(place: &Place) -> PathBuf {
-    let mut name = place.database.as_os_str().to_owned();
+fn path(location: &Location) -> PathBuf {
+    let mut name = location.database.as_os_str().to_owned();
     name.push("-head");
     PathBuf::from(name)
 }
@@ -233,15 +233,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_read_as_it_was_written_or_not_at_all() {
+    fn a_record_round_trips_or_is_rejected() {
         let record = Record { run: RunId::new("4mx81tzc"), run_key: 7, version: 12, hash: Digest::of(b"x") };
         let bytes = record.to_bytes().unwrap();
         let read = Record::from_bytes(&bytes).unwrap();
         assert_eq!((read.run, read.run_key, read.version), (record.run.clone(), 7, 12));
-        for place in 0..RECORD {
+        for location in 0..RECORD {
             let mut torn = bytes;
-            torn[place] ^= 1;
-            assert_eq!(Record::from_bytes(&torn), None, "byte {place}");
+            torn[location] ^= 1;
+            assert_eq!(Record::from_bytes(&torn), None, "byte {location}");
         }
         assert_eq!(Record::from_bytes(&[0; RECORD]), None);
         assert!(Record { run: RunId::new("x".repeat(32)), ..record.clone() }.to_bytes().is_none());

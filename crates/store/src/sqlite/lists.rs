@@ -1,10 +1,10 @@
 //! Reading lists: runs, holds and timers.
 
-use super::bound::Rising;
 use super::drivers::Drivers;
 use super::reader::{Reader, hold_state, rows_of, run_key};
+use super::scan_guard::AscendingKeys;
+use crate::column_codes::row_limit;
 use crate::error::StoreError;
-use crate::number::row_limit;
 use crate::store::{Cursor, HoldFilter, ListedHold, ListedRun, Page};
 use lockgate_engine::id::{DriverId, HoldId, RunId, TimerId};
 use lockgate_engine::run::history::DRIVE_TIMER;
@@ -38,7 +38,7 @@ fn list_runs(
     parameters: &[&dyn ToSql],
 ) -> Result<Vec<ListedRun>, StoreError> {
     let rows = reader.read(|view| {
-        let mut falling = Rising::past(before.map(Reverse));
+        let mut falling = AscendingKeys::past(before.map(Reverse));
         view.prepare_cached(&format!("SELECT {RUN_COLUMNS} FROM runs WHERE {which}"))?
             .query_map(parameters, |row| {
                 let key: i64 = row.get(0)?;
@@ -99,7 +99,7 @@ pub(super) fn holds(reader: &Reader, filter: &HoldFilter, page: Page) -> Result<
         HoldFilter::Open => {
             let Cursor { since, key } = page.after.unwrap_or(Cursor { since: i64::MIN, key: i64::MIN });
             let which = "h.state = 0 AND (h.since, h.key) > (?1, ?2) ORDER BY h.since, h.key LIMIT ?3";
-            let mut rising = Rising::past(page.after);
+            let mut rising = AscendingKeys::past(page.after);
             list_holds(view, |cursor| rising.take(cursor), which, params![since, key, limit])
         }
         HoldFilter::OfRun(run) => {
@@ -107,7 +107,7 @@ pub(super) fn holds(reader: &Reader, filter: &HoldFilter, page: Page) -> Result<
             let [from, before] = rows_of(run_key);
             let after = page.after.map_or(from.saturating_sub(1), |cursor| cursor.key);
             let which = "h.key > ?1 AND h.key < ?2 ORDER BY h.key LIMIT ?3";
-            let mut rising = Rising::past(Some(after));
+            let mut rising = AscendingKeys::past(Some(after));
             list_holds(view, |cursor| rising.take(cursor.key), which, params![after, before, limit])
         }
     })

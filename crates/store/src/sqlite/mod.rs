@@ -3,37 +3,37 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | `open` | makes and opens the database file |
-//! | `unwritable` | reads it where nothing can be written |
+//! | `read_only` | reads it where nothing can be written |
 //! | `schema` | the tables, and the steps between their formats |
 //! | `writer`, `committer` | take what waits, and make one transaction of it |
-//! | `log` | when the write-ahead log is emptied, and room made ahead of it |
+//! | `wal` | when the write-ahead log is emptied, and room made ahead of it |
 //! | `head` | which commits were acknowledged last, outside the database |
-//! | `changes`, `notices` | who waits for changes of others learns of them, through one thread per process |
-//! | `presence` | whether the database is still where it was opened |
+//! | `changes`, `file_events` | who waits for changes of others learns of them, through one thread per process |
+//! | `file_identity` | whether the database is still where it was opened |
 //! | `append` | what happens inside such a transaction |
-//! | `bound` | an end to all reading, also of a damaged database |
+//! | `scan_guard` | an end to all reading, also of a damaged database |
 //! | `reader`, `lists`, `scan` | read histories, lists, and everything |
-//! | `upkeep` | copies of the database; the end of values that nobody refers to |
+//! | `maintenance` | copies of the database; the end of values that nobody refers to |
 //! | `drivers` | who drives, and who is alive |
 //! | `errors` | what SQLite and the operating system say, in the words of the store |
 
 mod append;
-mod bound;
 mod changes;
 mod committer;
 mod drivers;
 mod errors;
+mod file_events;
+mod file_identity;
 mod head;
 mod lists;
-mod log;
-mod notices;
+mod maintenance;
 mod open;
-mod presence;
+mod read_only;
 mod reader;
 mod scan;
+mod scan_guard;
 mod schema;
-mod unwritable;
-mod upkeep;
+mod wal;
 mod writer;
 
 pub use open::Settings;
@@ -41,18 +41,18 @@ pub use open::Settings;
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::store::{
     Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Missing, Orphan, Page, Store, StoredCommit, StoredRun,
-    StoredValue, Unreferred, refuse_misuse,
+    StoredValue, Unreferenced, refuse_misuse,
 };
 use changes::{Changes, Watcher};
 use committer::Committer;
 use drivers::Drivers;
+use file_identity::FileIdentity;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, RunId};
-use lockgate_engine::run::commit::Sealed;
+use lockgate_engine::run::hash_chain::SealedCommit;
 use lockgate_engine::run::index::TimerRow;
 use lockgate_engine::time::Timestamp;
-use open::Place;
-use presence::Presence;
+use open::Location;
 use reader::Reader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -66,9 +66,9 @@ pub struct SqliteStore {
     watcher: Watcher,
     changes: Arc<Changes>,
     reader: Arc<Reader>,
-    place: Place,
+    location: Location,
     drivers: Arc<Drivers>,
-    presence: Arc<Presence>,
+    file_identity: Arc<FileIdentity>,
     missing: Vec<Missing>,
 }
 
@@ -80,20 +80,20 @@ impl SqliteStore {
 
     /// Opens the store in this folder, or says that there is none.
     pub fn open_existing(folder: &Path) -> Result<Self, StoreError> {
-        Self::at(Place::new(folder, Settings::default()), false)
+        Self::at(Location::new(folder, Settings::default()), false)
     }
 
     /// Opens the store in this folder for reading, also where nothing can be written, or says that there is none. Whether
     /// what is asked to be written nevertheless can be turns out then.
-    pub fn open_to_read(folder: &Path) -> Result<Self, StoreError> {
-        Self::at(Place::new(folder, Settings::default()), true)
+    pub fn open_read_only(folder: &Path) -> Result<Self, StoreError> {
+        Self::at(Location::new(folder, Settings::default()), true)
     }
 
     /// Opens the store in this folder, and makes both where they are missing, with settings of one's own.
     pub fn open_with(folder: &Path, settings: Settings) -> Result<Self, StoreError> {
-        let place = Place::new(folder, settings);
-        place.create()?;
-        Self::at(place, false)
+        let location = Location::new(folder, settings);
+        location.create()?;
+        Self::at(location, false)
     }
 
     /// What was found to be missing when the store was opened. Only one that was opened for reading can lack anything.
@@ -103,7 +103,7 @@ impl SqliteStore {
 
     /// Takes the store in this folder as it is, whatever was recorded in it before: a person has accepted the loss.
     pub fn accept_missing(folder: &Path) -> Result<(), StoreError> {
-        head::forget(&Place::new(folder, Settings::default()))
+        head::forget(&Location::new(folder, Settings::default()))
     }
 
     /// The processes that drive runs of the store in this folder, whatever has become of the database itself.
@@ -111,18 +111,18 @@ impl SqliteStore {
         Ok(Drivers::new(folder).all_alive()?.into_values().collect())
     }
 
-    fn at(place: Place, only_to_read: bool) -> Result<Self, StoreError> {
-        let reader = Arc::new(Reader::open(place.clone(), only_to_read)?);
-        let missing = head::missing_at_the_end(&place, &reader)?;
-        if !missing.is_empty() && !only_to_read {
-            return Err(StoreError::CommitsMissing { path: place.database, missing });
+    fn at(location: Location, read_only: bool) -> Result<Self, StoreError> {
+        let reader = Arc::new(Reader::open(location.clone(), read_only)?);
+        let missing = head::missing_at_the_end(&location, &reader)?;
+        if !missing.is_empty() && !read_only {
+            return Err(StoreError::CommitsMissing { path: location.database, missing });
         }
-        tracing::debug!(path = %place.database.display(), only_to_read, "database opened");
-        let presence = Arc::new(Presence::of(place.database.clone()));
-        let drivers = Arc::new(Drivers::new(&place.folder));
-        let changes = Arc::new(Changes::new(place.clone(), reader.clone(), drivers.clone(), presence.clone()));
-        let writer = Writer::new(Committer::new(place.clone(), drivers.clone(), changes.clone(), presence.clone()));
-        Ok(Self { writer, watcher: Watcher::new(changes.clone()), changes, reader, place, drivers, presence, missing })
+        tracing::debug!(path = %location.database.display(), read_only, "database opened");
+        let file_identity = Arc::new(FileIdentity::of(location.database.clone()));
+        let drivers = Arc::new(Drivers::new(&location.folder));
+        let changes = Arc::new(Changes::new(location.clone(), reader.clone(), drivers.clone(), file_identity.clone()));
+        let writer = Writer::new(Committer::new(location.clone(), drivers.clone(), changes.clone(), file_identity.clone()));
+        Ok(Self { writer, watcher: Watcher::new(changes.clone()), changes, reader, location, drivers, file_identity, missing })
     }
 }
 
@@ -131,7 +131,7 @@ impl Store for SqliteStore {
         Box::pin(async move {
             refuse_misuse(&append, self.drivers.own())?;
             if append.claim.is_some() {
-                self.drivers.come_alive()?;
+                self.drivers.register()?;
             }
             self.writer.append(append).await
         })
@@ -142,7 +142,7 @@ impl Store for SqliteStore {
         Box::pin(async move { self.reader.load(&run) })
     }
 
-    fn commits(&self, run: &RunId, after: u64, limit: usize) -> Future<'_, Result<Vec<Sealed>, StoreError>> {
+    fn commits(&self, run: &RunId, after: u64, limit: usize) -> Future<'_, Result<Vec<SealedCommit>, StoreError>> {
         let run = run.clone();
         Box::pin(async move { self.reader.commits(&run, after, limit) })
     }
@@ -155,7 +155,7 @@ impl Store for SqliteStore {
     fn claim(&self, run: &RunId) -> Future<'_, Result<u64, ClaimError>> {
         let run = run.clone();
         Box::pin(async move {
-            self.drivers.come_alive()?;
+            self.drivers.register()?;
             self.writer.claim(vec![run]).await.map(|(_, epoch)| epoch)
         })
     }
@@ -171,7 +171,7 @@ impl Store for SqliteStore {
 
     fn claim_first<'a>(&'a self, runs: &'a [RunId]) -> Future<'a, Result<Option<(RunId, u64)>, StoreError>> {
         Box::pin(async move {
-            self.drivers.come_alive()?;
+            self.drivers.register()?;
             match self.writer.claim(runs.to_vec()).await {
                 Ok(claimed) => Ok(Some(claimed)),
                 Err(ClaimError::DrivenBy(_) | ClaimError::Store(StoreError::NoRun(_))) => Ok(None),
@@ -267,26 +267,26 @@ impl Store for SqliteStore {
     }
 
     fn missing_commits(&self) -> Future<'_, Result<Vec<Missing>, StoreError>> {
-        Box::pin(async move { head::missing(&self.place, &self.reader) })
+        Box::pin(async move { head::missing(&self.location, &self.reader) })
     }
 
     fn still_there(&self) -> Result<(), StoreError> {
-        self.presence.check()
+        self.file_identity.check()
     }
 
-    fn unreferred_values(&self) -> Future<'_, Result<Unreferred, StoreError>> {
-        Box::pin(async move { upkeep::unreferred(&self.reader) })
+    fn unreferenced_values(&self) -> Future<'_, Result<Unreferenced, StoreError>> {
+        Box::pin(async move { maintenance::unreferenced(&self.reader) })
     }
 
-    fn remove_unreferred_values(&self) -> Future<'_, Result<Unreferred, StoreError>> {
+    fn remove_unreferenced_values(&self) -> Future<'_, Result<Unreferenced, StoreError>> {
         Box::pin(async move {
-            let removed = upkeep::remove_unreferred(&self.place)?;
+            let removed = maintenance::remove_unreferenced(&self.location)?;
             self.changes.all_changed();
             Ok(removed)
         })
     }
 
     fn back_up(&self, file: PathBuf) -> Future<'_, Result<(), StoreError>> {
-        Box::pin(async move { upkeep::back_up(&self.place, &file) })
+        Box::pin(async move { maintenance::back_up(&self.location, &file) })
     }
 }

@@ -1,9 +1,9 @@
 //! Making and opening the database file.
 
-use super::bound::Bound;
 use super::errors::{corrupt, explain, explain_system, is_busy};
+use super::read_only::{self, Source};
+use super::scan_guard::ScanGuard;
 use super::schema::{APPLICATION_ID, FORMAT, STEPS, migrate};
-use super::unwritable::{self, Source};
 use crate::error::StoreError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -36,13 +36,13 @@ impl Default for Settings {
 
 /// Where a store is, and how it behaves.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct Location {
     pub(super) folder: PathBuf,
     pub(super) database: PathBuf,
     pub(super) settings: Settings,
 }
 
-impl Place {
+impl Location {
     pub(super) fn new(folder: &Path, settings: Settings) -> Self {
         Self { folder: folder.to_owned(), database: folder.join("lockgate.db"), settings }
     }
@@ -71,7 +71,7 @@ impl Place {
         let failed = |error| explain(error, None, &self.database);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(fresh, flags).map_err(|error| match explain(error, None, fresh) {
-            StoreError::NotThere(_) => StoreError::ReadOnly(self.folder.clone()),
+            StoreError::NotFound(_) => StoreError::ReadOnly(self.folder.clone()),
             other => other,
         })?;
         connection.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY;").map_err(failed)?;
@@ -89,8 +89,8 @@ impl Place {
     }
 
     /// Opens the database, checks that it is one of ours, and takes it to the present format.
-    pub(super) fn open(&self, bound: &Bound) -> Result<Connection, StoreError> {
-        let mut connection = self.connect(bound)?;
+    pub(super) fn open(&self, scan_guard: &ScanGuard) -> Result<Connection, StoreError> {
+        let mut connection = self.connect(scan_guard)?;
         let deadline = Instant::now() + self.settings.lock_wait;
         loop {
             let found = match self.check(&mut connection) {
@@ -110,12 +110,12 @@ impl Place {
         }
     }
 
-    /// Opens the database as [`Place::open`] does; where nothing can be written, so that it can be read at least.
-    pub(super) fn open_to_read(&self, bound: &Bound) -> Result<Source, StoreError> {
-        match self.open(bound) {
+    /// Opens the database as [`Location::open`] does; where nothing can be written, so that it can be read at least.
+    pub(super) fn open_read_only(&self, scan_guard: &ScanGuard) -> Result<Source, StoreError> {
+        match self.open(scan_guard) {
             Ok(connection) => Ok(Source::with_locks(connection)),
             Err(error @ (StoreError::Full(_) | StoreError::ReadOnly(_) | StoreError::Io(_))) => {
-                unwritable::open(self, bound).ok_or(error)
+                read_only::open(self, scan_guard).ok_or(error)
             }
             Err(error) => Err(error),
         }
@@ -142,11 +142,11 @@ impl Place {
     }
 
     /// Opens the database, which was checked before.
-    pub(super) fn connect(&self, bound: &Bound) -> Result<Connection, StoreError> {
+    pub(super) fn connect(&self, scan_guard: &ScanGuard) -> Result<Connection, StoreError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let failed = |error| explain(error, None, &self.database);
         let mut connection = Connection::open_with_flags(&self.database, flags).map_err(failed)?;
-        self.prepare(&mut connection, bound).map_err(failed)?;
+        self.prepare(&mut connection, scan_guard).map_err(failed)?;
         // SQLite opens what it may not write without a word. (Trying with a descriptor of our own is no way: closing it would end the
         // locks that other connections of this process hold on the file.)
         if connection.is_readonly("main").map_err(failed)? {
@@ -156,9 +156,9 @@ impl Place {
     }
 
     /// Sets on a connection what all of them have.
-    pub(super) fn prepare(&self, connection: &mut Connection, bound: &Bound) -> rusqlite::Result<()> {
+    pub(super) fn prepare(&self, connection: &mut Connection, scan_guard: &ScanGuard) -> rusqlite::Result<()> {
         connection.busy_timeout(self.settings.lock_wait)?;
-        bound.set(connection, &self.database)?;
+        scan_guard.set(connection, &self.database)?;
         connection.set_prepared_statement_cache_capacity(64);
         connection.pragma_update(None, "cache_size", -CACHE_KILOBYTES)?;
         // Else a statement whose limit is a parameter would be prepared anew each time.

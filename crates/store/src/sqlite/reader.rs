@@ -1,88 +1,89 @@
 //! Reading: histories and values, on a connection of its own that never waits for the writer.
 
 use super::append::commit_key;
-use super::bound::{Bound, Rising};
 use super::errors::{corrupt, explain};
-use super::open::Place;
-use super::unwritable::Source;
+use super::open::Location;
+use super::read_only::Source;
+use super::scan_guard::{AscendingKeys, ScanGuard};
+use crate::column_codes::{self, row_limit};
 use crate::error::StoreError;
-use crate::number::{self, row_limit};
-use crate::store::{Fold, Loaded};
+use crate::store::{Loaded, MaterializedState};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::HoldState;
 use lockgate_engine::id::{DriverId, RunId};
-use lockgate_engine::run::commit::Sealed;
+use lockgate_engine::run::hash_chain::SealedCommit;
 use rusqlite::types::{FromSqlError, Type};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How often something is read again that others changed meanwhile, where nothing can be locked.
-const TRIES: u32 = 10;
+const MAX_ATTEMPTS: u32 = 10;
 
 /// The connection that reads.
 #[derive(Debug)]
 pub(super) struct Reader {
     source: Mutex<Source>,
-    bound: Bound,
-    place: Place,
+    scan_guard: ScanGuard,
+    location: Location,
 }
 
 impl Reader {
     /// Opens the database; also where it cannot be written if it is for nothing but reading.
-    pub(super) fn open(place: Place, only_to_read: bool) -> Result<Self, StoreError> {
-        let bound = Bound::default();
-        let source = if only_to_read { place.open_to_read(&bound)? } else { Source::with_locks(place.open(&bound)?) };
-        Ok(Self { source: Mutex::new(source), bound, place })
+    pub(super) fn open(location: Location, read_only: bool) -> Result<Self, StoreError> {
+        let scan_guard = ScanGuard::default();
+        let source =
+            if read_only { location.open_read_only(&scan_guard)? } else { Source::with_locks(location.open(&scan_guard)?) };
+        Ok(Self { source: Mutex::new(source), scan_guard, location })
     }
 
     /// The connection, opened anew where it takes no locks and the files are no longer those that it was opened for.
     fn source(&self) -> Result<MutexGuard<'_, Source>, StoreError> {
         let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
-        if !source.is_up_to_date(&self.place) {
-            *source = self.place.open_to_read(&self.bound)?;
+        if !source.is_up_to_date(&self.location) {
+            *source = self.location.open_read_only(&self.scan_guard)?;
         }
         Ok(source)
     }
 
     /// Reads with one view of the database, whatever is committed meanwhile, and no more than it can hold.
     pub(super) fn read<T>(&self, query: impl Fn(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let source = self.source()?;
-            self.bound.begin();
+            self.scan_guard.begin();
             let result = source.unchecked_transaction().and_then(|view| query(&view));
-            if source.is_up_to_date(&self.place) {
-                return result.map_err(|error| explain(error, Some(&source), &self.place.database));
+            if source.is_up_to_date(&self.location) {
+                return result.map_err(|error| explain(error, Some(&source), &self.location.database));
             }
         }
-        Err(StoreError::Locked(self.place.database.clone()))
+        Err(StoreError::Locked(self.location.database.clone()))
     }
 
     pub(super) fn load(&self, run: &RunId) -> Result<Option<Loaded>, StoreError> {
         let found = self.read(|view| {
             let Some(run_key) = run_key(view, run)? else { return Ok(None) };
-            let fold = fold(view, run_key)?;
-            let folded = fold.as_ref().map_or(0, |fold| fold.version);
-            let before: Option<[u8; 32]> = match folded {
+            let materialized = materialized(view, run_key)?;
+            let state_version = materialized.as_ref().map_or(0, |materialized| materialized.version);
+            let before: Option<[u8; 32]> = match state_version {
                 0 => Some(Digest::ZERO.0),
                 1.. => view
                     .prepare_cached("SELECT hash FROM commits WHERE key = ?1")?
-                    .query_row([commit_key(run_key, folded)], |row| row.get(0))
+                    .query_row([commit_key(run_key, state_version)], |row| row.get(0))
                     .optional()?,
             };
-            Ok(Some((fold, before, commits(view, run_key, folded, usize::MAX)?)))
+            Ok(Some((materialized, before, commits(view, run_key, state_version, usize::MAX)?)))
         })?;
-        let Some((fold, before, commits)) = found else { return Ok(None) };
+        let Some((materialized, before, commits)) = found else { return Ok(None) };
         let Some(before) = before else {
             return Err(corrupt(
-                &self.place.database,
+                &self.location.database,
                 &format!("the commit that the folded state of run {run} ends with is missing"),
             ));
         };
-        Ok(Some(Loaded { fold, before: Digest(before), commits }))
+        Ok(Some(Loaded { materialized, before: Digest(before), commits }))
     }
 
-    pub(super) fn commits(&self, run: &RunId, after: u64, limit: usize) -> Result<Vec<Sealed>, StoreError> {
+    pub(super) fn commits(&self, run: &RunId, after: u64, limit: usize) -> Result<Vec<SealedCommit>, StoreError> {
         self.read(|view| match run_key(view, run)? {
             Some(run_key) => commits(view, run_key, after, limit),
             None => Ok(Vec::new()),
@@ -99,7 +100,7 @@ impl Reader {
         })?;
         for (digest, bytes) in digests.iter().zip(&values) {
             if bytes.as_ref().is_some_and(|bytes| Digest::of(bytes) != *digest) {
-                return Err(corrupt(&self.place.database, &format!("the stored value {digest} is not what was written")));
+                return Err(corrupt(&self.location.database, &format!("the stored value {digest} is not what was written")));
             }
         }
         Ok(values)
@@ -128,7 +129,7 @@ impl Reader {
             return Ok(hasher.finish());
         }
         let version = source.prepare_cached("PRAGMA data_version").and_then(|mut query| query.query_row([], |row| row.get(0)));
-        version.map_err(|error| explain(error, Some(&source), &self.place.database))
+        version.map_err(|error| explain(error, Some(&source), &self.location.database))
     }
 }
 
@@ -143,16 +144,18 @@ pub(super) fn rows_of(run_key: i64) -> [i64; 2] {
     [run_key << 32, run_key.wrapping_add(1) << 32]
 }
 
-pub(super) fn fold(view: &Connection, run_key: i64) -> rusqlite::Result<Option<Fold>> {
+pub(super) fn materialized(view: &Connection, run_key: i64) -> rusqlite::Result<Option<MaterializedState>> {
     let mut statement = view.prepare_cached("SELECT version, state FROM folds WHERE key = ?1")?;
-    statement.query_row([run_key], |row| Ok(Fold { version: u64::from(row.get::<_, u32>(0)?), state: row.get(1)? })).optional()
+    statement
+        .query_row([run_key], |row| Ok(MaterializedState { version: u64::from(row.get::<_, u32>(0)?), state: row.get(1)? }))
+        .optional()
 }
 
-fn commits(view: &Connection, run_key: i64, after: u64, limit: usize) -> rusqlite::Result<Vec<Sealed>> {
+fn commits(view: &Connection, run_key: i64, after: u64, limit: usize) -> rusqlite::Result<Vec<SealedCommit>> {
     // Past the last version that can be, there is nothing.
     let after = after.min(u64::from(u32::MAX));
     let from = commit_key(run_key, after);
-    let mut rising = Rising::past(Some(from));
+    let mut rising = AscendingKeys::past(Some(from));
     view.prepare_cached("SELECT key, hash, payload FROM commits WHERE key > ?1 AND key <= ?2 ORDER BY key LIMIT ?3")?
         .query_map(params![from, commit_key(run_key, u64::from(u32::MAX)), row_limit(limit)], |row| {
             rising.take(row.get::<_, i64>(0)?)?;
@@ -162,15 +165,15 @@ fn commits(view: &Connection, run_key: i64, after: u64, limit: usize) -> rusqlit
 }
 
 /// Reads a commit from the columns key, hash and payload.
-pub(super) fn sealed(row: &Row<'_>) -> rusqlite::Result<Sealed> {
+pub(super) fn sealed(row: &Row<'_>) -> rusqlite::Result<SealedCommit> {
     let key: i64 = row.get(0)?;
     // The version is the lower half of the key, whatever the upper half is.
-    Ok(Sealed { version: key.cast_unsigned() & u64::from(u32::MAX), hash: Digest(row.get(1)?), payload: row.get(2)? })
+    Ok(SealedCommit { version: key.cast_unsigned() & u64::from(u32::MAX), hash: Digest(row.get(1)?), payload: row.get(2)? })
 }
 
 /// Reads the state of a hold.
 pub(super) fn hold_state(row: &Row<'_>, column: usize) -> rusqlite::Result<HoldState> {
     let number = row.get(column)?;
     let unknown = || rusqlite::Error::FromSqlConversionFailure(column, Type::Integer, Box::new(FromSqlError::OutOfRange(number)));
-    number::hold_state(number).ok_or_else(unknown)
+    column_codes::hold_state(number).ok_or_else(unknown)
 }

@@ -1,11 +1,11 @@
 //! Reading everything, for verification.
 
-use super::bound::Rising;
 use super::lists::{list_timers, run_row};
-use super::reader::{Reader, fold, hold_state, rows_of, run_key, sealed};
+use super::reader::{Reader, hold_state, materialized, rows_of, run_key, sealed};
+use super::scan_guard::AscendingKeys;
 use super::schema;
+use crate::column_codes::row_limit;
 use crate::error::StoreError;
-use crate::number::row_limit;
 use crate::store::{Orphan, StoredCommit, StoredRun, StoredValue};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, HoldId, RunId};
@@ -29,7 +29,7 @@ pub(super) fn runs(reader: &Reader, after: Option<i64>, limit: usize) -> Result<
 }
 
 fn stored_runs(view: &Connection, after: Option<i64>, which: &str, parameters: impl Params) -> rusqlite::Result<Vec<StoredRun>> {
-    let mut rising = Rising::past(after);
+    let mut rising = AscendingKeys::past(after);
     let mut statement = view.prepare_cached(&format!("{STORED_RUN} {which}"))?;
     let rows = statement.query_map(parameters, |row| {
         let place = row.get(0)?;
@@ -39,7 +39,7 @@ fn stored_runs(view: &Connection, after: Option<i64>, which: &str, parameters: i
             row: run_row(row)?,
             driver: row.get::<_, Option<String>>(10)?.map(DriverId),
             epoch: row.get(11)?,
-            fold: fold(view, place)?,
+            materialized: materialized(view, place)?,
             holds: Vec::new(),
             timers: list_timers(view, "t.run_key = ?1 ORDER BY t.timer", [place])?,
             refers_to: refers_to(view, place)?,
@@ -78,7 +78,7 @@ fn next(after: Option<i64>) -> Option<i64> {
 pub(super) fn commits(reader: &Reader, after: Option<i64>, limit: usize) -> Result<Vec<StoredCommit>, StoreError> {
     let Some(from) = next(after) else { return Ok(Vec::new()) };
     reader.read(|view| {
-        let mut rising = Rising::past(after);
+        let mut rising = AscendingKeys::past(after);
         view.prepare_cached(
             "SELECT c.key, c.hash, c.payload, r.run FROM commits c LEFT JOIN runs r ON r.key = c.key >> 32 \
              WHERE c.key >= ?1 ORDER BY c.key LIMIT ?2",
@@ -96,7 +96,7 @@ pub(super) fn values(reader: &Reader, after: Option<Digest>, limit: usize) -> Re
     // Every blob comes after the empty one.
     let from: &[u8] = after.as_ref().map_or(&[], |digest| &digest.0);
     reader.read(|view| {
-        let mut rising = Rising::past(after);
+        let mut rising = AscendingKeys::past(after);
         view.prepare_cached("SELECT digest, bytes FROM stored_values WHERE digest > ?1 ORDER BY digest LIMIT ?2")?
             .query_map(params![from, row_limit(limit)], |row| {
                 let digest = Digest(row.get(0)?);
@@ -110,8 +110,8 @@ pub(super) fn values(reader: &Reader, after: Option<Digest>, limit: usize) -> Re
 pub(super) fn orphans(reader: &Reader) -> Result<Vec<Orphan>, StoreError> {
     reader.read(|view| {
         let mut orphans = Vec::new();
-        let mut unreferred = view.prepare("SELECT digest FROM stored_values EXCEPT SELECT digest FROM value_refs")?;
-        for digest in unreferred.query_map([], |row| row.get(0))? {
+        let mut unreferenced = view.prepare("SELECT digest FROM stored_values EXCEPT SELECT digest FROM value_refs")?;
+        for digest in unreferenced.query_map([], |row| row.get(0))? {
             orphans.push(Orphan::ValueWithoutReference(Digest(digest?)));
         }
         let mut missing = view.prepare(

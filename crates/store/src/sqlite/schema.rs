@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_steps_that_are_missing_are_taken_once() {
+    fn missing_migrations_are_applied_once() {
         let mut connection = Connection::open_in_memory().unwrap();
         migrate(&mut connection, STEPS).unwrap();
         assert_eq!(version(&connection), FORMAT);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_defined_in_another_way_is_named() {
+    fn differing_schema_definitions_are_named() {
         let mut connection = Connection::open_in_memory().unwrap();
         migrate(&mut connection, STEPS).unwrap();
         assert_eq!(changed(&connection).unwrap(), Vec::<String>::new());
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_fails_leaves_the_database_as_it_was() {
+    fn a_failed_migration_leaves_the_database_unchanged() {
         let mut connection = Connection::open_in_memory().unwrap();
         migrate(&mut connection, STEPS).unwrap();
         let broken = [STEPS, &["ALTER TABLE runs ADD COLUMN colour TEXT; DROP TABLE nothing;"]].concat();

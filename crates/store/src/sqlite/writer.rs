@@ -95,8 +95,9 @@ impl Writer {
 
     pub(super) async fn append(&self, append: Append) -> Result<Option<u64>, AppendError> {
         let (reply, result) = oneshot::channel();
-        let large =
-            append.values.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() + append.fold.as_ref().map_or(0, Vec::len) > LARGE;
+        let large = append.values.iter().map(|(_, bytes)| bytes.len()).sum::<usize>()
+            + append.materialized.as_ref().map_or(0, Vec::len)
+            > LARGE;
         self.submit(Request::Append(Box::new(append), Appended::NoRun, reply), large).await;
         result.await.unwrap_or_else(|_| Err(stopped().into()))
     }
@@ -139,7 +140,7 @@ impl Writer {
             // Whoever has it looks for what waits after having let go of it, so this request is not forgotten.
             Err(TryLockError::WouldBlock) => return,
         };
-        let done = self.shared.serve(&mut committer, false) && !committer.log_is_long();
+        let done = self.shared.serve(&mut committer, false) && !committer.wal_is_long();
         drop(committer);
         if !done || !self.shared.waiting().is_empty() {
             self.wake_helper();
@@ -195,8 +196,8 @@ impl Helper {
                 loop {
                     let mut committer = shared.committer.lock().unwrap_or_else(PoisonError::into_inner);
                     shared.serve(&mut committer, true);
-                    if committer.log_is_long() {
-                        committer.empty_log();
+                    if committer.wal_is_long() {
+                        committer.checkpoint_wal();
                     }
                     drop(committer);
                     if shared.waiting().is_empty() {

@@ -7,7 +7,7 @@ use lockgate_engine::run::history::DRIVE_TIMER;
 use lockgate_engine::run::index::RunRow;
 use lockgate_engine::run::index::TimerKind;
 use lockgate_engine::time::Timestamp;
-use lockgate_store::conformance::{Scribe, hold_row, run_row, timer_row};
+use lockgate_store::conformance::{HistoryWriter, hold_row, run_row, timer_row};
 use lockgate_store::postgres::server::server;
 use lockgate_store::{
     Append, AppendError, ClaimError, HoldFilter, MemoryStore, Page, PostgresStore, SqliteStore, Store, StoredRun,
@@ -60,7 +60,7 @@ enum Step {
 
 struct Generator {
     random: StdRng,
-    heads: Vec<Scribe>,
+    heads: Vec<HistoryWriter>,
 }
 
 impl Generator {
@@ -109,7 +109,7 @@ impl Generator {
         }
         for _ in 0..random.random_range(0..3) {
             append.index.timers.push(timer_row(&run, &format!("t{}", random.random_range(0..9)), random.random_range(0..100)));
-            append.index.timers_gone.push(TimerId(format!("t{}", random.random_range(0..9))));
+            append.index.timers_removed.push(TimerId(format!("t{}", random.random_range(0..9))));
         }
         if random.random_bool(0.3) {
             let mut wants = timer_row(&run, DRIVE_TIMER, 0);
@@ -123,7 +123,7 @@ impl Generator {
                 append.values.push((Digest::of(&bytes), bytes));
             }
         }
-        append.fold = random.random_bool(0.2).then(|| vec![random.random(); 10]);
+        append.materialized = random.random_bool(0.2).then(|| vec![random.random(); 10]);
     }
 }
 
@@ -188,7 +188,7 @@ async fn compare(seed: u64, steps: usize, folder: &Path, url: &str) {
         Side::new(Box::new(move || Box::new(SqliteStore::open(&path).unwrap()))),
         Side::new(Box::new(move || Box::new(PostgresStore::connect(&url).unwrap()))),
     ];
-    let heads = (0..6).map(|number| Scribe::new(&format!("r{number}"))).collect();
+    let heads = (0..6).map(|number| HistoryWriter::new(&format!("r{number}"))).collect();
     let mut generator = Generator { random: StdRng::seed_from_u64(seed), heads };
     for number in 0..steps {
         let step = generator.step();
@@ -208,7 +208,7 @@ async fn compare(seed: u64, steps: usize, folder: &Path, url: &str) {
 }
 
 #[tokio::test]
-async fn all_backends_answer_the_same_to_random_requests() {
+async fn all_backends_give_the_same_results_for_random_requests() {
     let url = server().database();
     for seed in 0..20 {
         server().perform(&url, "DROP SCHEMA IF EXISTS lockgate CASCADE");

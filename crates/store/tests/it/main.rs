@@ -1,13 +1,13 @@
 //! Tests of the store, on every backend.
 
-mod changes;
+mod change_feed;
 mod conformance;
-mod damage;
+mod corruption;
 mod differential;
-mod faults;
-mod head;
+mod disk_errors;
+mod lost_commits;
+mod memory_faults;
 mod postgres;
 mod processes;
+mod read_only;
 mod tls;
-mod troubles;
-mod unwritable;

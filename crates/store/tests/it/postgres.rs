@@ -2,7 +2,7 @@
 
 use crate::processes::block_on;
 use lockgate_engine::id::RunId;
-use lockgate_store::conformance::{Scribe, run_row};
+use lockgate_store::conformance::{HistoryWriter, run_row};
 use lockgate_store::postgres::server::server;
 use lockgate_store::{Append, AppendError, ClaimError, Page, PostgresStore, Store, StoreError, verify_store};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn cut(url: &str) {
 async fn a_driver_whose_lease_expired_loses_its_run_and_is_fenced() {
     let url = server().database();
     let (store, other) = (connect(&url), connect(&url));
-    let mut scribe = Scribe::new("aaaa");
+    let mut scribe = HistoryWriter::new("aaaa");
     let append = Append { claim: Some(store.driver().clone()), ..scribe.next("one") };
     scribe.append(&store, append).await.unwrap();
     let Err(ClaimError::DrivenBy(info)) = other.claim(&scribe.run).await else { panic!("it is driven") };
@@ -37,15 +37,15 @@ async fn a_driver_whose_lease_expired_loses_its_run_and_is_fenced() {
 }
 
 #[tokio::test]
-async fn a_driver_whose_process_has_ended_on_this_machine_loses_its_run_at_once() {
+async fn a_driver_whose_local_process_ended_loses_its_run_immediately() {
     let url = server().database();
     let (store, other) = (connect(&url), connect(&url));
-    let mut scribe = Scribe::new("aaaa");
+    let mut scribe = HistoryWriter::new("aaaa");
     let append = Append { claim: Some(store.driver().clone()), ..scribe.next("one") };
     scribe.append(&store, append).await.unwrap();
     let Err(ClaimError::DrivenBy(info)) = other.claim(&scribe.run).await else { panic!("it is driven") };
-    let told = ClaimError::DrivenBy(info.clone()).to_string();
-    assert!(info.until.is_some_and(|until| told.contains(&format!("alive until {until} unless"))), "{told}");
+    let reported = ClaimError::DrivenBy(info.clone()).to_string();
+    assert!(info.until.is_some_and(|until| reported.contains(&format!("alive until {until} unless"))), "{reported}");
 
     // A process that no machine has, first on another machine: of that one nothing is known.
     let dead = "UPDATE lockgate.drivers SET process = regexp_replace(process, '[0-9]+ [0-9]+$', '999999999 1')";
@@ -66,10 +66,10 @@ async fn a_driver_whose_process_has_ended_on_this_machine_loses_its_run_at_once(
 }
 
 #[tokio::test]
-async fn a_driver_that_comes_back_in_time_has_lost_nothing() {
+async fn a_driver_that_returns_before_its_lease_expires_keeps_its_run() {
     let url = server().database();
     let store = connect(&url);
-    let mut scribe = Scribe::new("aaaa");
+    let mut scribe = HistoryWriter::new("aaaa");
     let append = Append { claim: Some(store.driver().clone()), ..scribe.next("one") };
     scribe.append(&store, append).await.unwrap();
     server().perform(&url, "UPDATE lockgate.drivers SET expires_at = clock_timestamp()");
@@ -78,14 +78,14 @@ async fn a_driver_that_comes_back_in_time_has_lost_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn appends_that_come_together_are_all_answered() {
+async fn concurrent_appends_each_get_their_own_result() {
     let url = server().database();
     let stores = [Arc::new(connect(&url)), Arc::new(connect(&url))];
     let tasks: Vec<_> = (0..64)
         .map(|number| {
             let stores = stores.clone();
             tokio::spawn(async move {
-                let mut scribe = Scribe::new(&format!("run{number}"));
+                let mut scribe = HistoryWriter::new(&format!("run{number}"));
                 for round in 0..5 {
                     // Two of them for one version, by one process or by two: one is taken, and only the other is rejected.
                     let (first, second) = (&stores[number % 2], &stores[(number + round) % 2]);
@@ -108,10 +108,10 @@ async fn appends_that_come_together_are_all_answered() {
 }
 
 #[tokio::test]
-async fn what_the_database_cannot_keep_is_only_its_callers_loss() {
+async fn an_append_that_the_database_rejects_does_not_affect_others_in_its_batch() {
     let store = connect(&server().database());
     let appends = (0..8).map(|number| {
-        let scribe = Scribe::new(&format!("run{number}"));
+        let scribe = HistoryWriter::new(&format!("run{number}"));
         let mut append = scribe.next("one");
         if number == 3 {
             append.index.run.as_mut().unwrap().workflow = "not \0 text".to_owned();
@@ -129,14 +129,14 @@ async fn what_the_database_cannot_keep_is_only_its_callers_loss() {
 }
 
 #[test]
-fn many_processes_can_begin_a_store_at_once() {
+fn many_processes_can_create_a_store_concurrently() {
     let url = server().database();
     std::thread::scope(|scope| {
         for number in 0..8 {
             let url = &url;
             scope.spawn(move || {
                 let store = connect(url);
-                let append = store.append(Scribe::new(&format!("run{number}")).next("one"));
+                let append = store.append(HistoryWriter::new(&format!("run{number}")).next("one"));
                 block_on(append).unwrap();
             });
         }
@@ -146,10 +146,10 @@ fn many_processes_can_begin_a_store_at_once() {
 }
 
 #[test]
-fn a_store_serves_others_while_the_runtime_that_opened_it_rests_and_after_it_ended() {
+fn a_store_works_while_its_runtime_is_blocked_and_after_it_ended() {
     let url = server().database();
     let opener = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let mut scribe = Scribe::new("aaaa");
+    let mut scribe = HistoryWriter::new("aaaa");
     let store = opener.block_on(async {
         let store = connect(&url);
         let append = Append { claim: Some(store.driver().clone()), ..scribe.next("one") };
@@ -178,11 +178,11 @@ fn a_store_serves_others_while_the_runtime_that_opened_it_rests_and_after_it_end
 }
 
 #[test]
-fn a_runtime_without_network_can_open_a_store_and_append() {
+fn a_runtime_without_io_can_open_a_store_and_append() {
     let url = server().database();
     block_on(async {
         let store = connect(&url);
-        let mut scribe = Scribe::new("aaaa");
+        let mut scribe = HistoryWriter::new("aaaa");
         for text in ["one", "two"] {
             scribe.write(&store, text).await;
         }
@@ -190,10 +190,10 @@ fn a_runtime_without_network_can_open_a_store_and_append() {
 }
 
 #[tokio::test]
-async fn a_lost_connection_is_made_anew() {
+async fn a_lost_connection_is_reestablished() {
     let url = server().database();
     let store = connect(&url);
-    let mut scribe = Scribe::new("aaaa");
+    let mut scribe = HistoryWriter::new("aaaa");
     scribe.write(&store, "one").await;
     for _ in 0..3 {
         cut(&url);
@@ -212,10 +212,10 @@ async fn a_lost_connection_is_made_anew() {
 }
 
 #[tokio::test]
-async fn a_commit_wakes_only_those_who_wait_for_its_run() {
+async fn a_commit_wakes_only_waiters_of_its_run() {
     let url = server().database();
     let (store, other) = (Arc::new(connect(&url)), connect(&url));
-    let (mut waited, mut busy) = (Scribe::new("aaaa"), Scribe::new("bbbb"));
+    let (mut waited, mut busy) = (HistoryWriter::new("aaaa"), HistoryWriter::new("bbbb"));
     waited.write(&other, "one").await;
     busy.write(&other, "one").await;
     let (woken, mut wakes) = tokio::sync::watch::channel(0);
@@ -240,10 +240,10 @@ async fn a_commit_wakes_only_those_who_wait_for_its_run() {
 }
 
 #[tokio::test]
-async fn a_commit_that_nobody_told_of_is_seen_all_the_same() {
+async fn a_commit_without_a_notification_is_still_seen() {
     let url = server().database();
     let store = connect(&url);
-    let mut scribe = Scribe::new("aaaa");
+    let mut scribe = HistoryWriter::new("aaaa");
     scribe.write(&store, "one").await;
     let mut marker = store.changes();
     for _ in 0..3 {
@@ -266,11 +266,11 @@ async fn a_newer_format_is_refused() {
 }
 
 #[tokio::test]
-async fn what_was_changed_in_the_tables_is_found() {
+async fn modified_tables_are_found() {
     let url = server().database();
     let store = connect(&url);
     for run in ["aaaa", "bbbb"] {
-        let mut scribe = Scribe::new(run);
+        let mut scribe = HistoryWriter::new(run);
         for text in ["one", "two", "three"] {
             scribe.write(&store, text).await;
         }
@@ -289,9 +289,9 @@ async fn what_was_changed_in_the_tables_is_found() {
 }
 
 #[tokio::test]
-async fn a_run_in_any_writing_is_kept_and_found() {
+async fn non_ascii_run_ids_and_features_are_stored_and_found() {
     let store = connect(&server().database());
-    let mut scribe = Scribe::new("läuft🦀");
+    let mut scribe = HistoryWriter::new("läuft🦀");
     let mut append = scribe.next("one");
     append.index.run.as_mut().unwrap().feature = Some("日本語 'quoted' \\".to_owned());
     scribe.append(&store, append).await.unwrap();
@@ -303,7 +303,7 @@ async fn a_run_in_any_writing_is_kept_and_found() {
 
 /// A run is driven while somebody puts an older copy of the tables in their place.
 #[tokio::test]
-async fn a_step_after_one_that_is_there_no_more_is_a_conflict() {
+async fn an_append_after_a_deleted_commit_is_a_conflict() {
     for taken_back in [
         "DELETE FROM lockgate.commits WHERE version = 4",
         "UPDATE lockgate.runs SET run = 'bbbb'",
@@ -311,7 +311,7 @@ async fn a_step_after_one_that_is_there_no_more_is_a_conflict() {
     ] {
         let url = server().database();
         let store = connect(&url);
-        let mut scribe = Scribe::new("aaaa");
+        let mut scribe = HistoryWriter::new("aaaa");
         for text in ["one", "two", "three", "four"] {
             scribe.write(&store, text).await;
         }

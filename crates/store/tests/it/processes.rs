@@ -1,7 +1,7 @@
 //! Several processes, handles and threads on one store, and processes that end without saying so.
 
 use lockgate_engine::id::RunId;
-use lockgate_store::conformance::Scribe;
+use lockgate_store::conformance::HistoryWriter;
 use lockgate_store::{Append, AppendError, ClaimError, Page, SqliteStore, Store, verify_store};
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub(crate) fn in_a_process(shell: &str, test: &str, folder: &Path) -> std::proce
 }
 
 /// The folder that a test in a process of its own was given.
-pub(crate) fn given_folder() -> Option<PathBuf> {
+pub(crate) fn given_directory() -> Option<PathBuf> {
     std::env::var_os("LOCKGATE_TEST_FOLDER").map(PathBuf::from)
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 fn race(store: &SqliteStore, run: &str, own: usize) -> usize {
     block_on(async {
         let mut conflicts = 0;
-        let mut scribe = Scribe::new(run);
+        let mut scribe = HistoryWriter::new(run);
         for number in 0..own {
             loop {
                 if let Some(loaded) = store.load(&scribe.run).await.unwrap() {
@@ -50,7 +50,7 @@ fn race(store: &SqliteStore, run: &str, own: usize) -> usize {
 }
 
 #[test]
-fn two_handles_on_one_folder_lose_nothing() {
+fn two_handles_on_one_directory_lose_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let stores: Vec<SqliteStore> = (0..2).map(|_| SqliteStore::open(folder.path()).unwrap()).collect();
     std::thread::scope(|scope| {
@@ -68,14 +68,14 @@ fn two_handles_on_one_folder_lose_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn appends_that_come_together_are_all_answered() {
+async fn concurrent_appends_each_get_their_own_result() {
     let folder = tempfile::tempdir().unwrap();
     let store = std::sync::Arc::new(SqliteStore::open(folder.path()).unwrap());
     let tasks: Vec<_> = (0..64)
         .map(|number| {
             let store = store.clone();
             tokio::spawn(async move {
-                let mut scribe = Scribe::new(&format!("run{number}"));
+                let mut scribe = HistoryWriter::new(&format!("run{number}"));
                 for _ in 0..10 {
                     // Two of them for one version: one is taken, and only the other is rejected.
                     let (one, two) = tokio::join!(store.append(scribe.next("one")), store.append(scribe.next("one")));
@@ -97,7 +97,7 @@ async fn appends_that_come_together_are_all_answered() {
 }
 
 #[test]
-fn many_processes_can_begin_a_store_at_once() {
+fn many_processes_can_create_a_store_concurrently() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/.lockgate");
     std::thread::scope(|scope| {
@@ -115,7 +115,7 @@ fn many_processes_can_begin_a_store_at_once() {
 }
 
 #[test]
-fn what_was_appended_is_there_though_nobody_closed_the_store() {
+fn appended_commits_survive_without_closing_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(folder.path()).unwrap();
     assert_eq!(race(&store, "aaaa", 20), 0);
@@ -127,15 +127,15 @@ fn what_was_appended_is_there_though_nobody_closed_the_store() {
 }
 
 #[test]
-fn a_process_that_dies_leaves_its_runs_to_others() {
-    if let Some(folder) = given_folder() {
+fn runs_of_a_dead_process_can_be_claimed() {
+    if let Some(folder) = given_directory() {
         let store = SqliteStore::open(&folder).unwrap();
-        let scribe = Scribe::new("aaaa");
+        let scribe = HistoryWriter::new("aaaa");
         block_on(store.append(Append { claim: Some(store.driver().clone()), ..scribe.next("one") })).unwrap();
         std::process::abort();
     }
     let folder = tempfile::tempdir().unwrap();
-    let died = in_a_process("", "processes::a_process_that_dies_leaves_its_runs_to_others", folder.path());
+    let died = in_a_process("", "processes::runs_of_a_dead_process_can_be_claimed", folder.path());
     assert!(!died.status.success());
     let locks = || std::fs::read_dir(folder.path().join("drivers")).unwrap().count();
     assert_eq!(locks(), 1, "it had come alive");
@@ -148,7 +148,7 @@ fn a_process_that_dies_leaves_its_runs_to_others() {
 }
 
 #[test]
-fn a_lock_file_tells_who_drives_and_goes_with_the_store() {
+fn a_lock_file_names_the_driver_and_is_removed_with_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let (store, other) = (SqliteStore::open(folder.path()).unwrap(), SqliteStore::open(folder.path()).unwrap());
     race(&store, "aaaa", 1);
@@ -167,11 +167,11 @@ fn a_lock_file_tells_who_drives_and_goes_with_the_store() {
 }
 
 #[test]
-fn an_append_that_is_given_up_while_it_waits_is_not_begun() {
+fn an_append_dropped_while_waiting_is_not_started() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(folder.path()).unwrap();
     race(&store, "aaaa", 1);
-    let mut scribe = Scribe::new("aaaa");
+    let mut scribe = HistoryWriter::new("aaaa");
     (scribe.version, scribe.hash) = block_on(store.load(&scribe.run)).unwrap().unwrap().head();
     let mut given_up = store.append(scribe.next("given up"));
     assert_eq!(given_up.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending);
@@ -180,13 +180,13 @@ fn an_append_that_is_given_up_while_it_waits_is_not_begun() {
 }
 
 #[test]
-fn the_log_does_not_grow_without_bound() {
+fn the_log_size_is_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(folder.path()).unwrap();
     block_on(async {
-        let mut scribe = Scribe::new("aaaa");
+        let mut scribe = HistoryWriter::new("aaaa");
         for number in 0..300 {
-            let append = Append { fold: Some(vec![number as u8; 60_000]), ..scribe.next("more") };
+            let append = Append { materialized: Some(vec![number as u8; 60_000]), ..scribe.next("more") };
             scribe.append(&store, append).await.unwrap();
         }
     });
@@ -196,9 +196,9 @@ fn the_log_does_not_grow_without_bound() {
 
 /// Two processes make room in turn, and a third finds all that they wrote behind it or before it.
 #[test]
-fn room_that_is_made_ahead_of_the_log_is_no_part_of_it() {
+fn preallocated_log_space_is_not_part_of_the_log() {
     let (folder, left) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let writers = ["aaaa", "bbbb"].map(|run| (SqliteStore::open(folder.path()).unwrap(), Scribe::new(run)));
+    let writers = ["aaaa", "bbbb"].map(|run| (SqliteStore::open(folder.path()).unwrap(), HistoryWriter::new(run)));
     let writers = block_on(async {
         let mut writers = writers;
         for number in 0..300 {

@@ -1,21 +1,21 @@
 //! Whether the programs of the agents that the settings name can be started.
 
 use super::Check;
-use lockgate_runner::agent::Configured;
+use lockgate_runner::agent::AgentSources;
 use lockgate_runner::config::Config;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// One finding for each agent of the settings.
 pub(super) fn checks(config: &Config, root: &Path) -> Vec<Check> {
-    let configured = Configured { project: config.agents.clone(), ..Configured::default() };
+    let configured = AgentSources { project: config.agents.clone(), ..AgentSources::default() };
     config.agents.keys().map(|name| check(&configured, name, root)).collect()
 }
 
-fn check(configured: &Configured, name: &str, root: &Path) -> Check {
-    let chosen = match configured.choose(Some(name)) {
+fn check(configured: &AgentSources, name: &str, root: &Path) -> Check {
+    let chosen = match configured.select(Some(name)) {
         Ok(chosen) => chosen,
-        Err(why) => return Check::wrong("agent", format!("agent {name:?}: {why}"), "mend it under `agents` in the settings"),
+        Err(why) => return Check::failed("agent", format!("agent {name:?}: {why}"), "mend it under `agents` in the settings"),
     };
     let program = match (&chosen.setting.command, chosen.preset) {
         (Some(command), _) => command.split_whitespace().next().unwrap_or_default().to_owned(),
@@ -23,10 +23,10 @@ fn check(configured: &Configured, name: &str, root: &Path) -> Check {
         (None, None) => String::new(),
     };
     if can_start(&program, root) {
-        return Check::fine("agent", format!("agent {name:?} is `{program}`"));
+        return Check::ok("agent", format!("agent {name:?} is `{program}`"));
     }
-    let mend = "install it, see that PATH leads to it, or name another program under `agents` in the settings";
-    Check::wrong("agent", format!("agent {name:?}: `{program}` is not found"), mend)
+    let fix = "install it, see that PATH leads to it, or name another program under `agents` in the settings";
+    Check::failed("agent", format!("agent {name:?}: `{program}` is not found"), fix)
 }
 
 /// Whether a shell that starts in the root finds the program; its builtins count too.

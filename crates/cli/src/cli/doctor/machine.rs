@@ -3,7 +3,7 @@
 use super::Check;
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::process::default_shell;
-use lockgate_runner::world::{Clock, SystemClock};
+use lockgate_runner::runtime::{Clock, SystemClock};
 use std::process::{Command, ExitStatus, Stdio};
 
 /// When this was written. No good clock shows an earlier moment.
@@ -56,24 +56,24 @@ fn shell() -> Check {
     let shell = default_shell();
     let options = shell.options.iter().map(String::as_str).chain(["-c", "echo works"]).collect::<Vec<_>>();
     match first_line(&shell.path.to_string_lossy(), &options) {
-        Ok(line) if line == "works" => Check::fine("shell", format!("commands run with `{}`", shell.text())),
-        Ok(line) => Check::wrong("shell", format!("`{} -c 'echo works'` prints {line:?}", shell.text()), help),
-        Err(why) => Check::wrong("shell", why.to_string(), help),
+        Ok(line) if line == "works" => Check::ok("shell", format!("commands run with `{}`", shell.text())),
+        Ok(line) => Check::failed("shell", format!("`{} -c 'echo works'` prints {line:?}", shell.text()), help),
+        Err(why) => Check::failed("shell", why.to_string(), help),
     }
 }
 
 fn git() -> Check {
     match first_line("git", &["--version"]) {
-        Ok(version) => Check::fine("git", version),
+        Ok(version) => Check::ok("git", version),
         Err(why) => {
-            Check::wrong("git", why.to_string(), "install git and see that PATH leads to it; tasks that use it fail without it")
+            Check::failed("git", why.to_string(), "install git and see that PATH leads to it; tasks that use it fail without it")
         }
     }
 }
 
 fn processes() -> Check {
     if !cfg!(target_os = "linux") {
-        return Check::absent(
+        return Check::missing(
             "processes",
             "this system has no table of processes that Lockgate can read",
             "what tasks leave running in the background after a crash is not found here; end it yourself",
@@ -81,8 +81,8 @@ fn processes() -> Check {
     }
     let me = std::process::id();
     match std::fs::read(format!("/proc/{me}/stat")) {
-        Ok(_) => Check::fine("processes", "the table of processes can be read"),
-        Err(error) => Check::wrong(
+        Ok(_) => Check::ok("processes", "the table of processes can be read"),
+        Err(error) => Check::failed(
             "processes",
             format!("/proc cannot be read: {error}"),
             "mount /proc; without it, what a dead Lockgate left running is not found",
@@ -92,13 +92,13 @@ fn processes() -> Check {
 
 fn clock(now: Timestamp) -> Check {
     if now < LONG_AGO {
-        return Check::wrong(
+        return Check::failed(
             "clock",
             format!("the clock shows {now}"),
             "set the clock, or let the machine set it from the network",
         );
     }
-    Check::fine("clock", now.to_string())
+    Check::ok("clock", now.to_string())
 }
 
 #[cfg(test)]
@@ -108,12 +108,12 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_never_set_is_found() {
-        assert_eq!(clock(Timestamp::from_millis(5)).state, State::Wrong);
-        assert_eq!(clock(LONG_AGO).state, State::Fine);
+        assert_eq!(clock(Timestamp::from_millis(5)).state, State::Failed);
+        assert_eq!(clock(LONG_AGO).state, State::Ok);
     }
 
     #[test]
-    fn a_program_that_is_missing_or_fails_is_told() {
+    fn a_missing_or_failing_program_is_reported() {
         let missing = first_line("lockgate-no-such-program", &[]).unwrap_err();
         assert_eq!(missing.to_string(), "`lockgate-no-such-program` is not found");
         let failed = first_line("sh", &["-c", "exit 3"]).unwrap_err();

@@ -2,14 +2,14 @@
 
 use super::Check;
 use crate::open;
-use lockgate::leftovers;
+use lockgate::garbage;
 use lockgate_engine::run::Status;
 use lockgate_engine::time::Timestamp;
 use lockgate_engine::words::counted;
 use lockgate_runner::config::Config;
-use lockgate_runner::files::size_text;
+use lockgate_runner::files::format_size;
 use lockgate_runner::root::Root;
-use lockgate_runner::world::{Clock, SystemClock};
+use lockgate_runner::runtime::{Clock, SystemClock};
 use lockgate_store::{ListedRun, Page, PostgresStore, SqliteStore, Store, StoreError};
 use rustix::fs::statvfs;
 use std::process::{Command, Stdio};
@@ -27,8 +27,8 @@ const SLACK: Duration = Duration::from_secs(60);
 pub(super) async fn checks(root: &Root) -> Vec<Check> {
     if !root.folder().is_dir() {
         let found = format!("there is no {}", root.folder().display());
-        let mend = "is this the right folder? `lockgate init` makes a project in the current one";
-        return vec![Check::wrong("project", found, mend)];
+        let fix = "is this the right folder? `lockgate init` makes a project in the current one";
+        return vec![Check::failed("project", found, fix)];
     }
     let mut checks = vec![folder(root), room(root), settings(root)];
     checks.extend(Config::read(&root.config_file()).iter().flat_map(|config| super::agents::checks(config, root.dir())));
@@ -45,13 +45,13 @@ fn folder(root: &Root) -> Check {
     lockgate_store::cleanup::remove_file(&probe);
     let folder = root.folder().display().to_string();
     match written {
-        Err(error) => Check::wrong("project", format!("{folder} cannot be written: {error}"), "make it writable for you"),
-        Ok(_) if on_network(root) => Check::wrong(
+        Err(error) => Check::failed("project", format!("{folder} cannot be written: {error}"), "make it writable for you"),
+        Ok(_) if on_network(root) => Check::failed(
             "project",
             format!("{folder} lies on a network file system"),
             "locks and databases are not safe there: move the project to a local disk",
         ),
-        Ok(_) => Check::fine("project", folder),
+        Ok(_) => Check::ok("project", folder),
     }
 }
 
@@ -70,21 +70,21 @@ fn on_network(_: &Root) -> bool {
 
 fn room(root: &Root) -> Check {
     match statvfs(root.folder()) {
-        Err(error) => Check::wrong("disk", format!("how much room is left cannot be found: {error}"), "look at the disk"),
+        Err(error) => Check::failed("disk", format!("how much room is left cannot be found: {error}"), "look at the disk"),
         Ok(disk) => {
             let left = disk.f_bavail.saturating_mul(disk.f_frsize);
             // A file system that does not count its files says that it can have none.
             let no_names = disk.f_files > 0 && disk.f_favail < 1000;
             if left < LITTLE_ROOM {
-                Check::wrong("disk", format!("only {} are left", size_text(left)), "free some space; `lockgate gc` may help")
+                Check::failed("disk", format!("only {} are left", format_size(left)), "free some space; `lockgate gc` may help")
             } else if no_names {
-                Check::wrong(
+                Check::failed(
                     "disk",
                     format!("there is room for only {}", counted(disk.f_favail, "more file")),
                     "remove files that you no longer need",
                 )
             } else {
-                Check::fine("disk", format!("{} are left", size_text(left)))
+                Check::ok("disk", format!("{} are left", format_size(left)))
             }
         }
     }
@@ -93,9 +93,9 @@ fn room(root: &Root) -> Check {
 fn settings(root: &Root) -> Check {
     let path = root.config_file();
     match Config::read(&path) {
-        Err(error) => Check::wrong("settings", error.to_string(), error.help.unwrap_or_else(|| "correct it there".to_owned())),
-        Ok(_) if path.exists() => Check::fine("settings", path.display().to_string()),
-        Ok(_) => Check::fine("settings", "there is no config.yaml, so everything has its default"),
+        Err(error) => Check::failed("settings", error.to_string(), error.help.unwrap_or_else(|| "correct it there".to_owned())),
+        Ok(_) if path.exists() => Check::ok("settings", path.display().to_string()),
+        Ok(_) => Check::ok("settings", "there is no config.yaml, so everything has its default"),
     }
 }
 
@@ -107,7 +107,7 @@ fn committed_state(root: &Root) -> Option<Check> {
     let listed = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut state = listed.lines().filter(|path| !path.ends_with("/config.yaml") && !path.ends_with("/.gitignore"));
     let first = state.next()?;
-    Some(Check::wrong(
+    Some(Check::failed(
         "git state",
         format!("{first} is under version control; a checkout would take runs back in time"),
         "git rm -r --cached .lockgate && git add .lockgate/config.yaml .lockgate/.gitignore",
@@ -124,12 +124,12 @@ async fn database(root: &Root) -> Vec<Check> {
     };
     let store = match opened {
         Ok(store) => store,
-        Err(StoreError::NotThere(_)) => {
-            return vec![Check::absent("database", "there is none yet", "`lockgate run FILE` makes it")];
+        Err(StoreError::NotFound(_)) => {
+            return vec![Check::missing("database", "there is none yet", "`lockgate run FILE` makes it")];
         }
         Err(error) if elsewhere.is_some() => {
-            let mend = "start the server, or correct `database` in .lockgate/config.yaml or LOCKGATE_DATABASE_URL";
-            return vec![Check::wrong("database", error.to_string(), mend)];
+            let fix = "start the server, or correct `database` in .lockgate/config.yaml or LOCKGATE_DATABASE_URL";
+            return vec![Check::failed("database", error.to_string(), fix)];
         }
         Err(error) => return vec![unusable(&error)],
     };
@@ -139,13 +139,13 @@ async fn database(root: &Root) -> Vec<Check> {
         Err(error) => return vec![unusable(&error)],
     };
     if let Some(first) = damage.first() {
-        let mend = "keep a copy of it, then `lockgate restore BACKUP --force`; `lockgate verify` says what is lost";
-        return vec![Check::wrong("database", format!("it is damaged: {first}"), mend)];
+        let fix = "keep a copy of it, then `lockgate restore BACKUP --force`; `lockgate verify` says what is lost";
+        return vec![Check::failed("database", format!("it is damaged: {first}"), fix)];
     }
     let size = || root.database_file().metadata().map(|metadata| metadata.len()).unwrap_or(0);
-    let place = if elsewhere.is_some() { "in PostgreSQL".to_owned() } else { size_text(size()) };
+    let place = if elsewhere.is_some() { "in PostgreSQL".to_owned() } else { format_size(size()) };
     let told = format!("{}, {place}", counted(runs.len(), "run"));
-    let mut checks = vec![Check::fine("database", told)];
+    let mut checks = vec![Check::ok("database", told)];
     checks.extend(clock_went_back(&runs, SystemClock.now()));
     checks.push(interrupted(&runs));
     checks.push(left_running(root, &runs));
@@ -153,23 +153,23 @@ async fn database(root: &Root) -> Vec<Check> {
 }
 
 fn unusable(error: &StoreError) -> Check {
-    Check::wrong("database", error.to_string(), "`lockgate restore BACKUP --force` puts back a backup and keeps what is there")
+    Check::failed("database", error.to_string(), "`lockgate restore BACKUP --force` puts back a backup and keeps what is there")
 }
 
 fn clock_went_back(runs: &[ListedRun], now: Timestamp) -> Option<Check> {
     let newest = runs.iter().map(|run| run.row.changed_at).max().filter(|newest| newest.since(now) > SLACK)?;
     let found = format!("the clock shows {now}, but something was written at {newest}");
-    Some(Check::wrong("clock", found, "set the clock; until then, waits and deadlines come late"))
+    Some(Check::failed("clock", found, "set the clock; until then, waits and deadlines come late"))
 }
 
 fn interrupted(runs: &[ListedRun]) -> Check {
     let stopped: Vec<&ListedRun> = runs.iter().filter(|run| run.row.status.is(Status::Running) && !run.driven).collect();
     let driven = runs.iter().filter(|run| run.driven).count();
     let Some(first) = stopped.first() else {
-        return Check::fine("drivers", format!("{} driven, none was interrupted", are(driven, "run")));
+        return Check::ok("drivers", format!("{} driven, none was interrupted", are(driven, "run")));
     };
     let found = format!("{} interrupted: {}", were(stopped.len(), "run"), named(&stopped));
-    Check::wrong("drivers", found, format!("`lockgate resume {}` goes on where it stopped", first.row.run))
+    Check::failed("drivers", found, format!("`lockgate resume {}` goes on where it stopped", first.row.run))
 }
 
 fn are(count: usize, word: &str) -> String {
@@ -190,27 +190,27 @@ fn named(runs: &[&ListedRun]) -> String {
 fn left_running(root: &Root, runs: &[ListedRun]) -> Check {
     let mut left = Vec::new();
     for run in runs.iter().filter(|run| !run.driven) {
-        left.extend(leftovers::held_locks(root, &run.row.run).into_iter().map(|(_, pid)| (run, pid)));
+        left.extend(garbage::held_locks(root, &run.row.run).into_iter().map(|(_, pid)| (run, pid)));
     }
-    let Some((first, _)) = left.first() else { return Check::fine("orphans", "nothing that a task started was left running") };
+    let Some((first, _)) = left.first() else { return Check::ok("orphans", "nothing that a task started was left running") };
     let told: Vec<String> = left.iter().take(NAMED).map(|(run, pid)| format!("process {pid} of run {}", run.row.run)).collect();
     let found = format!("{} left running: {}", were(left.len(), "task"), told.join(", "));
-    let mend = match first.row.status.known().is_some_and(Status::is_unfinished) {
+    let fix = match first.row.status.known().is_some_and(Status::is_unfinished) {
         true => format!("`lockgate resume {}` ends it before it goes on", first.row.run),
         false => "look at it, and end it by its pid if it is not wanted".to_owned(),
     };
-    Check::wrong("orphans", found, mend)
+    Check::failed("orphans", found, fix)
 }
 
 fn garbage(root: &Root) -> Option<Check> {
-    let found = leftovers::find(root, &[], &[], std::time::SystemTime::now()).ok()?;
-    let bytes: u64 = found.leftovers.iter().map(|leftover| leftover.bytes).sum();
-    if found.leftovers.is_empty() {
+    let found = garbage::find(root, &[], &[], std::time::SystemTime::now()).ok()?;
+    let bytes: u64 = found.garbage.iter().map(|item| item.bytes).sum();
+    if found.garbage.is_empty() {
         return None;
     }
-    Some(Check::wrong(
-        "leftovers",
-        format!("{} of dead processes, {}", found.leftovers.len(), size_text(bytes)),
+    Some(Check::failed(
+        "garbage",
+        format!("{} of dead processes, {}", found.garbage.len(), format_size(bytes)),
         "`lockgate gc` removes them; they do no harm",
     ))
 }

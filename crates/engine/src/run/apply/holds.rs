@@ -1,8 +1,7 @@
 //! Folding what becomes of questions.
 
-use super::Misfit;
-use crate::datum::Datum;
-use crate::hold::{Action, Answer, Due, Hold, HoldKind, HoldState, Remind, Scope, ShownFile, Topic};
+use super::ApplyError;
+use crate::hold::{Action, Answer, Due, Hold, HoldKind, HoldState, PresentedFile, Remind, Scope, Topic};
 use crate::id::{HoldId, TaskKey, TimerId};
 use crate::run::command::Channel;
 use crate::run::event::{AttemptReason, HoldOpened};
@@ -10,18 +9,19 @@ use crate::run::handover::{CompletedTask, Handover};
 use crate::run::index::TimerKind;
 use crate::run::phase::Response;
 use crate::run::state::{Decision, NewTimer, Run, Superseded, TaskState, skip_list_of};
+use crate::stored_value::StoredValue;
 use crate::time::Timestamp;
 
 impl Run {
-    pub(super) fn hold_opened(&mut self, opened: &HoldOpened, at: Timestamp) -> Result<(), Misfit> {
+    pub(super) fn hold_opened(&mut self, opened: &HoldOpened, at: Timestamp) -> Result<(), ApplyError> {
         self.refer_to_files(&opened.files);
         match &opened.scope {
             Scope::Run => {}
-            Scope::Phase { .. } => self.phase_under_way()?.checkpoint.hold = Some(opened.hold.clone()),
+            Scope::Phase { .. } => self.current_phase_mut()?.checkpoint.hold = Some(opened.hold.clone()),
             Scope::Tasks(keys) => {
-                let phase = self.phase_under_way()?;
+                let phase = self.current_phase_mut()?;
                 for key in keys {
-                    let index = phase.find(key).ok_or_else(|| Misfit(format!("there is no task {}", key.address())))?;
+                    let index = phase.find(key).ok_or_else(|| ApplyError(format!("there is no task {}", key.address())))?;
                     phase.tasks[index].hold = Some(opened.hold.clone());
                 }
                 match opened.kind {
@@ -35,7 +35,7 @@ impl Run {
                     HoldKind::Interrupted | HoldKind::Failed | HoldKind::Gaps => {}
                 }
             }
-            Scope::Gaps { .. } => self.phase_under_way()?.gap.hold = Some(opened.hold.clone()),
+            Scope::Gaps { .. } => self.current_phase_mut()?.gap.hold = Some(opened.hold.clone()),
             Scope::Gate { gate, .. } => self.gate(gate.as_str(), |gate| {
                 gate.hold = Some(opened.hold.clone());
                 gate.state.clone()
@@ -61,39 +61,39 @@ impl Run {
             terms: opened.terms.clone(),
             previous: opened.previous.clone(),
         };
-        self.wait_for_moments(&hold);
+        self.add_timers(&hold);
         self.holds.insert(opened.hold.clone(), hold);
         Ok(())
     }
 
-    pub(super) fn close(&mut self, hold: &HoldId, state: HoldState) -> Result<Hold, Misfit> {
-        let mut hold = self.holds.remove(hold).ok_or_else(|| Misfit(format!("there is no open hold {hold}")))?;
+    pub(super) fn close(&mut self, hold: &HoldId, state: HoldState) -> Result<Hold, ApplyError> {
+        let mut hold = self.holds.remove(hold).ok_or_else(|| ApplyError(format!("there is no open hold {hold}")))?;
         hold.state = state;
-        self.no_moments(&hold);
+        self.remove_timers(&hold);
         self.touched.closed.push(hold.clone());
         Ok(hold)
     }
 
-    fn refer_to_files(&mut self, files: &[ShownFile]) {
+    fn refer_to_files(&mut self, files: &[PresentedFile]) {
         let kept = files.iter().filter(|file| file.not_kept.is_none());
         self.touched.refers_to.extend(kept.filter_map(|file| file.seen.digest()));
     }
 
     fn preset_used(&mut self, hold: &HoldId) {
         let Some(hold) = self.holds.get(hold) else { return };
-        if let Some(index) = self.presets.iter().position(|given| hold.is_meant_by(&given.preset.selector)) {
+        if let Some(index) = self.presets.iter().position(|given| hold.is_selected_by(&given.preset.selector)) {
             self.presets.remove(index);
         }
     }
 
-    pub(super) fn answered(&mut self, hold: &HoldId, answer: Answer) -> Result<(), Misfit> {
+    pub(super) fn answered(&mut self, hold: &HoldId, answer: Answer) -> Result<(), ApplyError> {
         if answer.actor.channel == Channel::Preset {
             self.preset_used(hold);
         }
         if let Some(kind) = self.hold(hold)?.kind.policy() {
             match answer.actor.channel {
-                Channel::Policy => self.automatic_in_a_row.add(kind),
-                Channel::Prompt | Channel::Command | Channel::Program | Channel::Preset => self.automatic_in_a_row.reset(kind),
+                Channel::Policy => self.consecutive_automatic.add(kind),
+                Channel::Prompt | Channel::Command | Channel::Program | Channel::Preset => self.consecutive_automatic.reset(kind),
                 Channel::Driver | Channel::Default | Channel::Deadline => {}
             }
         }
@@ -102,7 +102,7 @@ impl Run {
         hold.state = HoldState::Checking;
         hold.terms.checked = false;
         let hold = hold.clone();
-        self.no_moments(&hold);
+        self.remove_timers(&hold);
         self.touched.holds.push(hold.id);
         Ok(())
     }
@@ -110,11 +110,11 @@ impl Run {
     pub(super) fn hold_reopened(
         &mut self,
         (hold, revision): (&HoldId, u32),
-        files: &[ShownFile],
+        files: &[PresentedFile],
         differences: &[String],
         (deadline, remind): (Option<&Due>, Option<&Remind>),
         at: Timestamp,
-    ) -> Result<(), Misfit> {
+    ) -> Result<(), ApplyError> {
         self.refer_to_files(files);
         let condition = self.current.as_ref().and_then(|phase| phase.checkpoint.condition_note());
         let hold = self.hold(hold)?;
@@ -129,16 +129,16 @@ impl Run {
         hold.terms.deadline = deadline.cloned().or(hold.terms.deadline.take());
         hold.terms.remind = remind.cloned().or(hold.terms.remind.take());
         let hold = hold.clone();
-        self.wait_for_moments(&hold);
+        self.add_timers(&hold);
         self.touched.holds.push(hold.id);
         Ok(())
     }
 
-    pub(super) fn hold_settled(&mut self, hold: &HoldId, at: Timestamp) -> Result<(), Misfit> {
+    pub(super) fn hold_settled(&mut self, hold: &HoldId, at: Timestamp) -> Result<(), ApplyError> {
         let hold = self.close(hold, HoldState::Settled)?;
         match hold.chosen().map(|choice| &choice.action) {
             Some(Action::Rerun) => self.again(&hold, at)?,
-            Some(Action::RaiseBudget(_)) => self.let_go(&hold.id, at)?,
+            Some(Action::RaiseBudget(_)) => self.release_tasks(&hold.id, at)?,
             Some(Action::Continue | Action::Redo(_) | Action::Fail) => self.no_longer_asked(&hold.id),
             Some(Action::RepeatPhase(_) | Action::SkipPhases(_) | Action::Abort | Action::CountAsDone) | None => {}
         }
@@ -162,7 +162,7 @@ impl Run {
     }
 
     /// What an agent has done so far is kept with what those before it had done.
-    pub(super) fn handed_over(&mut self, key: &TaskKey, handover: &Handover, at: Timestamp) -> Result<(), Misfit> {
+    pub(super) fn handed_over(&mut self, key: &TaskKey, handover: &Handover, at: Timestamp) -> Result<(), ApplyError> {
         self.task(key, at, |task| {
             let exchange = task.exchange_mut();
             let mut all = handover.clone();
@@ -177,34 +177,34 @@ impl Run {
         })
     }
 
-    pub(super) fn deadline_passed(&mut self, hold: &HoldId) -> Result<(), Misfit> {
+    pub(super) fn deadline_passed(&mut self, hold: &HoldId) -> Result<(), ApplyError> {
         let hold = self.hold(hold)?;
-        let Some(due) = &mut hold.terms.deadline else { return Err(Misfit(format!("hold {} has no deadline", hold.id))) };
+        let Some(due) = &mut hold.terms.deadline else { return Err(ApplyError(format!("hold {} has no deadline", hold.id))) };
         due.over = true;
         let (timer, id) = (due.timer.clone(), hold.id.clone());
-        self.touched.timers_gone.push(timer);
+        self.touched.timers_removed.push(timer);
         self.touched.holds.push(id);
         Ok(())
     }
 
-    pub(super) fn reminded(&mut self, hold: &HoldId, number: u32, timer: &TimerId, next: Timestamp) -> Result<(), Misfit> {
+    pub(super) fn reminded(&mut self, hold: &HoldId, number: u32, timer: &TimerId, next: Timestamp) -> Result<(), ApplyError> {
         let hold = self.hold(hold)?;
-        let Some(remind) = &mut hold.terms.remind else { return Err(Misfit(format!("hold {} has no reminders", hold.id))) };
+        let Some(remind) = &mut hold.terms.remind else { return Err(ApplyError(format!("hold {} has no reminders", hold.id))) };
         let before = std::mem::replace(&mut remind.timer, timer.clone());
         remind.at = next;
         remind.sent = number;
         let hold = hold.clone();
-        self.touched.timers_gone.push(before);
-        self.wait_for_moments(&hold);
+        self.touched.timers_removed.push(before);
+        self.add_timers(&hold);
         Ok(())
     }
 
     /// A person changed what was answered without one: what was said since no longer counts.
-    pub(super) fn answer_changed(&mut self, hold: &HoldId, answer: Answer) -> Result<(), Misfit> {
+    pub(super) fn answer_changed(&mut self, hold: &HoldId, answer: Answer) -> Result<(), ApplyError> {
         let at = self.decisions.iter().position(|decision| decision.hold == *hold && !decision.void);
-        let at = at.ok_or_else(|| Misfit(format!("hold {hold} was never answered")))?;
+        let at = at.ok_or_else(|| ApplyError(format!("hold {hold} was never answered")))?;
         let changeable = self.decisions[at].changeable.clone();
-        let mut changed = *changeable.ok_or_else(|| Misfit(format!("the answer to hold {hold} stands")))?;
+        let mut changed = *changeable.ok_or_else(|| ApplyError(format!("the answer to hold {hold} stands")))?;
         for decision in self.decisions[at..].iter_mut().filter(|decision| !decision.void) {
             decision.void = true;
             decision.superseded = Some(Superseded { by: hold.clone(), at: answer.at });
@@ -214,7 +214,7 @@ impl Run {
             && let Some(key) = keys.first().cloned()
         {
             let result = said(&changed, &answer);
-            self.gave(&key, Some(&result), &[], answer.at);
+            self.record_result(&key, Some(&result), &[], answer.at);
         }
         changed.answers = vec![answer];
         self.decisions.extend(decision(&changed));
@@ -222,24 +222,24 @@ impl Run {
     }
 
     /// The moments that an open question waits for.
-    fn wait_for_moments(&mut self, hold: &Hold) {
+    fn add_timers(&mut self, hold: &Hold) {
         let target = hold.id.to_string();
         if let Some(due) = hold.terms.deadline.as_ref().filter(|due| !due.over) {
             let timer = due.timer.clone();
-            self.touched.timers_gone.retain(|gone| *gone != timer);
+            self.touched.timers_removed.retain(|gone| *gone != timer);
             self.touched.timers.push(NewTimer { timer, due: due.at, kind: TimerKind::Deadline, target: target.clone() });
         }
         if let Some(remind) = &hold.terms.remind {
             let timer = remind.timer.clone();
-            self.touched.timers_gone.retain(|gone| *gone != timer);
+            self.touched.timers_removed.retain(|gone| *gone != timer);
             self.touched.timers.push(NewTimer { timer, due: remind.at, kind: TimerKind::Remind, target });
         }
     }
 
-    fn no_moments(&mut self, hold: &Hold) {
+    fn remove_timers(&mut self, hold: &Hold) {
         let deadline = hold.terms.deadline.as_ref().filter(|due| !due.over).map(|due| due.timer.clone());
         let remind = hold.terms.remind.as_ref().map(|remind| remind.timer.clone());
-        self.touched.timers_gone.extend(deadline.into_iter().chain(remind));
+        self.touched.timers_removed.extend(deadline.into_iter().chain(remind));
     }
 
     /// What a question was about can be asked about anew.
@@ -255,7 +255,7 @@ impl Run {
     }
 
     /// What a hold was about is asked for again; it starts when its turn comes.
-    fn again(&mut self, hold: &Hold, at: Timestamp) -> Result<(), Misfit> {
+    fn again(&mut self, hold: &Hold, at: Timestamp) -> Result<(), ApplyError> {
         let by_agent =
             hold.kind == HoldKind::Handover || matches!(hold.asked.as_ref().map(|asked| &asked.topic), Some(Topic::Handover(_)));
         let reason = match (by_agent, hold.kind == HoldKind::Authentication) {
@@ -283,12 +283,12 @@ impl Run {
                     TaskState::Waiting
                 })
             }),
-            Scope::Gate { gate, .. } => self.gate_again(gate.as_str()),
+            Scope::Gate { gate, .. } => self.reset_gate(gate.as_str()),
         }
     }
 
-    pub(super) fn hold(&mut self, hold: &HoldId) -> Result<&mut Hold, Misfit> {
-        self.holds.get_mut(hold).ok_or_else(|| Misfit(format!("there is no open hold {hold}")))
+    pub(super) fn hold(&mut self, hold: &HoldId) -> Result<&mut Hold, ApplyError> {
+        self.holds.get_mut(hold).ok_or_else(|| ApplyError(format!("there is no open hold {hold}")))
     }
 }
 
@@ -296,11 +296,11 @@ impl Run {
 fn response(hold: &Hold) -> Option<Response> {
     let (answer, choice) = (hold.answers.last()?, hold.chosen()?);
     let words = answer.feedback.as_deref().map(str::trim).filter(|words| !words.is_empty());
-    let issues = choice.needs_words && hold.kind == HoldKind::Verify;
+    let issues = choice.requires_feedback && hold.kind == HoldKind::Verify;
     // The agent may have given its option a name only: the id alone, which we made from it, would tell it nothing.
-    let is_decision = hold.kind == HoldKind::Decision && !choice.needs_words && choice.label != choice.id.as_str();
+    let is_decision = hold.kind == HoldKind::Decision && !choice.requires_feedback && choice.label != choice.id.as_str();
     let chosen = if is_decision { format!("{}: {}", choice.id, choice.label) } else { choice.id.to_string() };
-    let text = match (words, choice.needs_words) {
+    let text = match (words, choice.requires_feedback) {
         (Some(words), true) => words.to_owned(),
         (Some(words), false) => format!("{chosen} ({words})"),
         (None, _) => chosen,
@@ -309,13 +309,13 @@ fn response(hold: &Hold) -> Option<Response> {
 }
 
 /// What an answer to a task's question is to tasks after it.
-pub(in crate::run) fn said(hold: &Hold, answer: &Answer) -> Datum {
+pub(in crate::run) fn said(hold: &Hold, answer: &Answer) -> StoredValue {
     let choice = hold.choice(&answer.option);
     let mut said = serde_json::json!({"option": answer.option, "label": choice.map(|choice| &choice.label)});
     if let Some(feedback) = answer.feedback.as_ref().filter(|feedback| !feedback.is_empty()) {
         said["feedback"] = feedback.as_str().into();
     }
-    Datum::Inline(said.to_string())
+    StoredValue::Inline(said.to_string())
 }
 
 fn decision(hold: &Hold) -> Option<Decision> {
@@ -334,7 +334,7 @@ fn decision(hold: &Hold) -> Option<Decision> {
     };
     Some(Decision {
         hold: hold.id.clone(),
-        checkpoint: hold.kind.is_put(),
+        checkpoint: hold.kind.is_declared(),
         phase: hold.scope.phase().cloned(),
         option: choice.id.clone(),
         label: choice.label.clone(),

@@ -1,6 +1,6 @@
 //! Folding what is done again because a person found issues, and questions that no longer matter.
 
-use super::Misfit;
+use super::ApplyError;
 use crate::hold::HoldState;
 use crate::id::{HoldId, TaskId, TaskKey};
 use crate::run::event::{AttemptReason, PlannedTask};
@@ -19,7 +19,7 @@ pub(super) struct Redo<'e> {
 
 impl Run {
     /// Work is done again with what a person found, then what was built on it, and then the question is asked again.
-    pub(super) fn redo_asked(&mut self, redo: &Redo<'_>, at: Timestamp) -> Result<(), Misfit> {
+    pub(super) fn rework_requested(&mut self, redo: &Redo<'_>, at: Timestamp) -> Result<(), ApplyError> {
         self.task(redo.by, at, |task| {
             task.hold = None;
             task.next_reason = AttemptReason::Feedback;
@@ -28,7 +28,7 @@ impl Run {
             exchange.after = redo.after.to_vec();
             match &task.state {
                 // Other issues make its list again, and it is asked again only if it is still in it.
-                left_out @ TaskState::LeftOut { .. } => left_out.clone(),
+                omitted @ TaskState::Omitted { .. } => omitted.clone(),
                 _ => TaskState::Waiting,
             }
         })?;
@@ -36,15 +36,15 @@ impl Run {
         redo.stale.iter().try_for_each(|key| self.stale(key, redo.issues, at))?;
         let ids = |keys: &[TaskKey]| keys.iter().map(|key| key.task.clone()).collect::<Vec<TaskId>>();
         let workflow = self.workflow.clone();
-        let phase = self.phase_under_way()?;
-        let declared = workflow.phases.get(phase.position).ok_or_else(|| Misfit("no such phase".into()))?;
+        let phase = self.current_phase_mut()?;
+        let declared = workflow.phases.get(phase.position).ok_or_else(|| ApplyError("no such phase".into()))?;
         phase.await_rework(declared, redo.by, &ids(redo.keys), &ids(redo.stale));
         phase.look_up(declared);
         Ok(())
     }
 
     /// A list is made again. The agents that a script named are done again one by one, and the task itself waits for them.
-    fn again_with_issues(&mut self, key: &TaskKey, issues: &str, at: Timestamp) -> Result<(), Misfit> {
+    fn again_with_issues(&mut self, key: &TaskKey, issues: &str, at: Timestamp) -> Result<(), ApplyError> {
         let children = self.taken_back(key)?;
         let again = |task: &mut TaskRun| {
             task.again(Some(issues));
@@ -53,33 +53,33 @@ impl Run {
         if self.declared(key).is_some_and(|task| task.for_each.is_some()) {
             self.list_again(&children, Some(issues), at)?;
         } else if !children.is_empty() {
-            self.task(key, at, |_| TaskState::Spread)?;
+            self.task(key, at, |_| TaskState::FannedOut)?;
             return children.iter().try_for_each(|child| self.task(child, at, again));
         }
         self.task(key, at, again)
     }
 
     /// What a task became waits until its list has been made again, and runs only if it is still in it.
-    fn list_again(&mut self, children: &[TaskKey], issues: Option<&str>, at: Timestamp) -> Result<(), Misfit> {
+    fn list_again(&mut self, children: &[TaskKey], issues: Option<&str>, at: Timestamp) -> Result<(), ApplyError> {
         children.iter().try_for_each(|child| {
             self.task(child, at, |task| {
                 task.again(issues);
-                TaskState::LeftOut { reason: "its list is computed again".to_owned(), failed: false }
+                TaskState::Omitted { reason: "its list is computed again".to_owned(), failed: false }
             })
         })
     }
 
     /// A task becomes several. What it became before and is no longer in its list is left out.
-    pub(super) fn spread(&mut self, key: &TaskKey, tasks: &[PlannedTask], at: Timestamp) -> Result<(), Misfit> {
-        self.task(key, at, |_| TaskState::Spread)?;
-        self.phase_under_way()?.drop_items(key);
+    pub(super) fn fan_out(&mut self, key: &TaskKey, tasks: &[PlannedTask], at: Timestamp) -> Result<(), ApplyError> {
+        self.task(key, at, |_| TaskState::FannedOut)?;
+        self.current_phase_mut()?.drop_items(key);
         // An earlier execution's results are not this one's.
         drop(self.item_outputs.get_mut(key.phase.as_str()).and_then(|known| known.remove(key.task.as_str())));
         self.plan(tasks)
     }
 
     /// A task was built on what is done again. What it became depends on that too, so its list is made again.
-    fn stale(&mut self, key: &TaskKey, issues: &str, at: Timestamp) -> Result<(), Misfit> {
+    fn stale(&mut self, key: &TaskKey, issues: &str, at: Timestamp) -> Result<(), ApplyError> {
         let asks = self.declared(key).is_some_and(|task| task.checkpoint().is_some());
         let issues = Some(issues).filter(|_| !asks);
         let children = self.taken_back(key)?;
@@ -91,23 +91,23 @@ impl Run {
     }
 
     /// What a task became; its gates look again at what it will have done.
-    fn taken_back(&mut self, key: &TaskKey) -> Result<Vec<TaskKey>, Misfit> {
-        let phase = self.phase_under_way()?;
-        let index = phase.find(key).ok_or_else(|| Misfit(format!("there is no task {}", key.address())))?;
+    fn taken_back(&mut self, key: &TaskKey) -> Result<Vec<TaskKey>, ApplyError> {
+        let phase = self.current_phase_mut()?;
+        let index = phase.find(key).ok_or_else(|| ApplyError(format!("there is no task {}", key.address())))?;
         phase.gates_again(index);
         Ok(phase.children(index).into_iter().map(|child| phase.key(child)).collect())
     }
 
     /// A task starts or was dealt with, so that it no longer waits for what is done again.
-    pub(super) fn awaits_nothing(&mut self, key: &TaskKey) -> Result<(), Misfit> {
-        let phase = self.phase_under_way()?;
-        let index = phase.find(key).ok_or_else(|| Misfit(format!("there is no task {}", key.address())))?;
-        phase.awaits_nothing(index);
+    pub(super) fn clear_awaited(&mut self, key: &TaskKey) -> Result<(), ApplyError> {
+        let phase = self.current_phase_mut()?;
+        let index = phase.find(key).ok_or_else(|| ApplyError(format!("there is no task {}", key.address())))?;
+        phase.clear_awaited(index);
         Ok(())
     }
 
     /// A question no longer matters. What waited for its answer goes on, and asks again where it still has to.
-    pub(super) fn voided(&mut self, hold: &HoldId, reason: &str, at: Timestamp) -> Result<(), Misfit> {
+    pub(super) fn voided(&mut self, hold: &HoldId, reason: &str, at: Timestamp) -> Result<(), ApplyError> {
         let hold = self.close(hold, HoldState::Void)?;
         self.voided.push(VoidedHold { hold: hold.id.clone(), scope: hold.scope.clone(), reason: reason.to_owned(), at });
         let waiting: Vec<TaskKey> = self.current.iter().flat_map(|phase| phase.asked_about(&hold.id)).collect();

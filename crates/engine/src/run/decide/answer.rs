@@ -1,12 +1,12 @@
 //! Opening checkpoints, answering holds, and looking again before an answer takes effect.
 
 use super::void_others;
-use crate::hold::{Due, Hold, HoldState, Remind, Scope, ShownFile, Terms};
+use crate::hold::{Due, Hold, HoldState, PresentedFile, Remind, Scope, Terms};
 use crate::id::{HoldId, IdSource, PhaseId, TaskKey, TimerId};
-use crate::run::command::{Channel, Envelope, Showing};
+use crate::run::advance;
+use crate::run::command::{Channel, Envelope, Presentation};
 use crate::run::event::{Event, Failure};
-use crate::run::follow;
-use crate::run::refusal::{self, Refusal, settled_before};
+use crate::run::refusal::{self, Refusal, already_settled};
 use crate::run::state::{Decision, End, Run};
 use crate::spec::workflow::OnDeadline;
 use crate::time::Timestamp;
@@ -15,19 +15,19 @@ use crate::time::Timestamp;
 pub(super) fn shown(
     run: &Run,
     (phase, iteration): (&PhaseId, u32),
-    showing: &Showing,
+    presentation: &Presentation,
     at: Timestamp,
     ids: &mut IdSource,
 ) -> Vec<Event> {
     let Some(current) = &run.current else { return Vec::new() };
     let declared = &run.workflow.phases[current.position];
-    let expected = current.id == *phase && current.iteration == iteration && follow::must_show(current, declared);
+    let expected = current.id == *phase && current.iteration == iteration && advance::must_show(current, declared);
     let (true, Some(checkpoint), None, false) = (expected, &declared.checkpoint, &run.end, run.stopping) else {
         return Vec::new();
     };
-    let notes = current.checkpoint.condition_note().into_iter().chain(showing.notes.iter().cloned()).collect();
-    let showing = Showing { notes, ..showing.clone() };
-    vec![follow::ask(run, Scope::Phase { phase: phase.clone(), iteration }, checkpoint, &showing, at, ids)]
+    let notes = current.checkpoint.condition_note().into_iter().chain(presentation.notes.iter().cloned()).collect();
+    let presentation = Presentation { notes, ..presentation.clone() };
+    vec![advance::ask(run, Scope::Phase { phase: phase.clone(), iteration }, checkpoint, &presentation, at, ids)]
 }
 
 /// An answer: recorded when it is a person's, names what was seen, and is the first.
@@ -41,7 +41,7 @@ pub(super) fn answer(
 ) -> Result<Vec<Event>, Refusal> {
     envelope.caller.may_decide("answer a hold")?;
     let Some(hold) = run.holds.get(id) else { return Err(gone(run, id, option, feedback.as_deref())) };
-    let choice = hold.option(option).ok_or_else(|| Refusal::NoSuchOption {
+    let choice = hold.option(option).ok_or_else(|| Refusal::OptionNotFound {
         hold: id.clone(),
         revision: Some(hold.revision),
         given: option.to_owned(),
@@ -58,12 +58,12 @@ pub(super) fn answer(
             return Err(Refusal::StaleRevision { hold: id.clone(), given, current: hold.revision });
         }
         None if !hold.files.is_empty() && envelope.caller.actor().channel != Channel::Prompt => {
-            return Err(Refusal::RevisionNeeded { hold: id.clone(), current: hold.revision });
+            return Err(Refusal::RevisionRequired { hold: id.clone(), current: hold.revision });
         }
         Some(_) | None => {}
     }
-    if choice.needs_words && feedback.as_deref().is_none_or(|words| words.trim().is_empty()) {
-        return Err(Refusal::WordsNeeded { hold: id.clone(), label: choice.label.clone() });
+    if choice.requires_feedback && feedback.as_deref().is_none_or(|words| words.trim().is_empty()) {
+        return Err(Refusal::FeedbackRequired { hold: id.clone(), label: choice.label.clone() });
     }
     Ok(vec![Event::Answered { hold: id.clone(), option: choice.id.clone(), feedback, revision: hold.revision }])
 }
@@ -75,13 +75,13 @@ fn answered_before(hold: &crate::hold::Hold, choice: &crate::hold::Choice, feedb
         return Refusal::AlreadyAnswered { by, at };
     }
     let label = hold.choice(&recorded.option).map(|known| known.label.clone());
-    Refusal::AnswerConflicts { recorded: label.unwrap_or_default(), given: choice.label.clone(), by, at }
+    Refusal::AnswerConflict { recorded: label.unwrap_or_default(), given: choice.label.clone(), by, at }
 }
 
 fn gone(run: &Run, id: &HoldId, option: &str, feedback: Option<&str>) -> Refusal {
     let decision: Option<&Decision> = run.decisions.iter().rev().find(|decision| decision.hold == *id);
     match (decision, &run.end) {
-        (Some(decision), _) if !decision.void => settled_before(decision, option, feedback),
+        (Some(decision), _) if !decision.void => already_settled(decision, option, feedback),
         // What was taken back with the run is told with its end.
         (None, Some(End::Aborted | End::Cancelled)) => Refusal::RunEnded { hold: id.clone() },
         (Some(_) | None, _) => refusal::gone(run, id),
@@ -92,7 +92,7 @@ fn gone(run: &Run, id: &HoldId, option: &str, feedback: Option<&str>) -> Refusal
 pub(super) fn rechecked(
     run: &Run,
     (id, revision): (&HoldId, u32),
-    files: &[ShownFile],
+    files: &[PresentedFile],
     differences: &[String],
     at: Timestamp,
     ids: &mut IdSource,
@@ -101,9 +101,10 @@ pub(super) fn rechecked(
     if hold.state != HoldState::Checking || hold.revision != revision || run.end.is_some() || run.stopping {
         return Vec::new();
     }
-    let unchanged = hold.files.len() == files.len() && hold.files.iter().zip(files).all(|(then, now)| now.is_as(then));
+    let unchanged =
+        hold.files.len() == files.len() && hold.files.iter().zip(files).all(|(then, now)| now.is_unchanged_from(then));
     if unchanged {
-        return follow::settle(run, hold, at, ids);
+        return advance::settle(run, hold, at, ids);
     }
     vec![reopened(hold, files, differences.to_vec(), false, at, ids)]
 }
@@ -111,7 +112,7 @@ pub(super) fn rechecked(
 /// The next revision of a hold. No one has seen it yet, so it gets as much time as the revision before it had.
 fn reopened(
     hold: &Hold,
-    files: &[ShownFile],
+    files: &[PresentedFile],
     differences: Vec<String>,
     by_check: bool,
     at: Timestamp,

@@ -3,8 +3,8 @@
 use crate::digest::Digest;
 use crate::hold::{Hold, HoldState, Scope, Topic};
 use crate::id::TaskKey;
+use crate::run::advance;
 use crate::run::event::{Event, FrozenFile};
-use crate::run::follow;
 use crate::run::phase::PhaseRun;
 use crate::run::refusal::Refusal;
 use crate::run::state::{End, Run};
@@ -40,7 +40,7 @@ fn lost_questions(run: &Run, workflow: &Workflow) -> Result<Vec<Event>, Refusal>
     let Some(new) = workflow.phase(phase.id.as_str()) else { return Ok(Vec::new()) };
     let change = Change { phase, old: &run.workflow.phases[phase.position], new };
     let mut lost = Vec::new();
-    for hold in run.holds.values().filter(|hold| !follow::takes_effect_at_once(hold)) {
+    for hold in run.holds.values().filter(|hold| !advance::takes_effect_at_once(hold)) {
         match (hold.state, change.reason(hold)) {
             (HoldState::Open, Some(reason)) => lost.push(Event::HoldVoided { hold: hold.id.clone(), reason }),
             (HoldState::Checking, Some(_)) => return Err(Refusal::AnswerUnchecked { hold: hold.id.clone() }),
@@ -88,7 +88,7 @@ impl Change<'_> {
     /// Whether a question of the definition is put in other words, or no longer put.
     fn other_question(&self, hold: &Hold, keys: &[TaskKey]) -> Option<String> {
         let by_agent = matches!(hold.asked.as_ref().map(|asked| &asked.topic), Some(Topic::Handover(_)));
-        if !hold.kind.is_put() || by_agent {
+        if !hold.kind.is_declared() || by_agent {
             return None;
         }
         let asks = |phase: &Phase| keys.first().and_then(|key| phase.task(key.task.as_str())?.checkpoint().cloned());

@@ -1,14 +1,14 @@
 //! Whether the work of a phase is whole, what agents think of it, and what is made in the end.
 
-use super::{spread, work};
-use crate::datum::Datum;
+use super::{fan_out, outcomes};
 use crate::id::{IdSource, PhaseId};
 use crate::run::agent::AgentReport;
 use crate::run::command::GapsFound;
-use crate::run::event::{Event, Failure, GapsChecked, OutputFile, Thinker};
+use crate::run::event::{Event, Failure, GapsChecked, OutputFile, Requester};
 use crate::run::phase::PhaseRun;
 use crate::run::state::{GapState, Run};
 use crate::spec::workflow::{GapAction, GapCheck};
+use crate::stored_value::StoredValue;
 use crate::time::Timestamp;
 
 /// A gap check was made: its result is recorded with what follows from it.
@@ -29,9 +29,9 @@ pub(super) fn checked(run: &Run, (phase, iteration): (&PhaseId, u32), round: u32
         agents: Vec::new(),
     };
     match found {
-        GapsFound::Thinks(prompt) => {
-            let thinker = Thinker::Gaps { phase: phase.clone(), iteration };
-            return vec![Event::ThinkingBegan { thinker, prompt: prompt.clone() }];
+        GapsFound::QueriesAgent(prompt) => {
+            let requester = Requester::Gaps { phase: phase.clone(), iteration };
+            return vec![Event::AgentQueryStarted { requester, prompt: prompt.clone() }];
         }
         GapsFound::Whole { status, message } => {
             record.status = status.clone();
@@ -47,7 +47,7 @@ pub(super) fn checked(run: &Run, (phase, iteration): (&PhaseId, u32), round: u32
             record.status = status.clone();
             record.gaps = gaps.clone();
             record.message = message.clone().or_else(|| check.message.clone());
-            record.agents = spread::planned(&run.workflow, current, agents, None);
+            record.agents = fan_out::planned(&run.workflow, current, agents, None);
             settle(run, current, check, action.unwrap_or(check.on_failure), &mut record);
         }
     }
@@ -63,7 +63,7 @@ fn settle(run: &Run, phase: &PhaseRun, check: &GapCheck, action: GapAction, reco
             let ids = std::iter::once(task.id.to_string()).chain((2..).map(|number| format!("{}-{number}", task.id)));
             let mut task = task.clone();
             task.id = crate::id::TaskId::new(ids.into_iter().find(|id| !taken(id)).unwrap_or_default());
-            spread::plan(task, None)
+            fan_out::plan(task, None)
         };
         record.agents = check.additional.iter().map(numbered).collect();
     }
@@ -79,25 +79,25 @@ fn settle(run: &Run, phase: &PhaseRun, check: &GapCheck, action: GapAction, reco
 }
 
 /// An agent was asked what it thinks, for a script that waits for it.
-pub(super) fn thought(
+pub(super) fn agent_query_answered(
     run: &Run,
-    thinker: &Thinker,
-    text: &Result<Datum, Failure>,
+    requester: &Requester,
+    text: &Result<StoredValue, Failure>,
     agent: Option<Box<AgentReport>>,
     at: Timestamp,
     ids: &mut IdSource,
 ) -> Vec<Event> {
     let Some(phase) = &run.current else { return Vec::new() };
-    if phase.wonders(thinker).is_none() {
+    if phase.open_query(requester).is_none() {
         return Vec::new();
     }
-    match (text, thinker) {
-        (Ok(text), _) => vec![Event::Thought { thinker: thinker.clone(), text: text.clone(), agent }],
-        (Err(failure), Thinker::Task(key)) => match phase.find(key) {
-            Some(index) => work::failed(run, index, failure, agent, at, ids),
+    match (text, requester) {
+        (Ok(text), _) => vec![Event::AgentQueryAnswered { requester: requester.clone(), text: text.clone(), agent }],
+        (Err(failure), Requester::Task(key)) => match phase.find(key) {
+            Some(index) => outcomes::failed(run, index, failure, agent, at, ids),
             None => Vec::new(),
         },
-        (Err(failure), Thinker::Gaps { phase, iteration }) => {
+        (Err(failure), Requester::Gaps { phase, iteration }) => {
             checked(run, (phase, *iteration), run.gap_rounds + 1, &GapsFound::Error(failure.message.clone()))
         }
     }

@@ -1,24 +1,24 @@
 //! What a command means for a run: the events that follow from it, or a refusal.
 
 mod answer;
-mod change;
+mod answer_change;
 mod definition;
-mod end;
+mod fan_out;
 mod gaps;
-mod people;
+mod lifecycle;
+mod outcomes;
+mod overrides;
 mod pipeline;
-mod spread;
-mod work;
 
-pub(in crate::run) use change::change_answer;
-pub use change::{Consequences, consequences};
-pub(in crate::run) use end::void_others;
-pub(in crate::run) use work::failed;
+pub(in crate::run) use answer_change::change_answer;
+pub use answer_change::{Consequences, consequences};
+pub(in crate::run) use lifecycle::void_others;
+pub(in crate::run) use outcomes::failed;
 
 use crate::id::IdSource;
+use crate::run::advance::{self, Step};
 use crate::run::command::{Actor, Channel, Command, CommandKind, Create, Envelope};
 use crate::run::event::{Entry, Event, RefusedAttempt};
-use crate::run::follow::{self, Step};
 use crate::run::refusal::Refusal;
 use crate::run::state::{Run, keeps_refused_attempt};
 use crate::spec::workflow::Workflow;
@@ -34,7 +34,7 @@ pub fn create(envelope: &Envelope, create: &Create, workflow: Arc<Workflow>) -> 
     let mut run = Run::begin(&created, workflow, envelope.at);
     let mut entries = vec![entry(envelope, Event::Created(Box::new(created)))];
     if !create.presets.is_empty() {
-        let given = entry(envelope, Event::PresetsGiven { presets: create.presets.clone() });
+        let given = entry(envelope, Event::AnswersPreset { presets: create.presets.clone() });
         apply(&mut run, &given);
         entries.push(given);
     }
@@ -44,7 +44,7 @@ pub fn create(envelope: &Envelope, create: &Create, workflow: Arc<Workflow>) -> 
         entries.push(entry);
     }
     if envelope.driving {
-        follow(&mut run, envelope, &mut entries);
+        advance(&mut run, envelope, &mut entries);
     }
     Ok((run, entries))
 }
@@ -72,7 +72,7 @@ pub fn handle(run: &mut Run, command: &Command) -> Result<Vec<Entry>, Refusal> {
         entries.push(entry);
     }
     if envelope.driving {
-        follow(run, envelope, &mut entries);
+        advance(run, envelope, &mut entries);
     }
     Ok(entries)
 }
@@ -97,13 +97,13 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
     let ended = |run: &Run| run.end.is_some();
     let envelope = &command.envelope;
     match &command.kind {
-        CommandKind::TakeOver { driver, detached } => end::take_over(run, driver, *detached, envelope),
+        CommandKind::TakeOver { driver, detached } => lifecycle::take_over(run, driver, *detached, envelope),
         CommandKind::TaskEnded { .. }
         | CommandKind::GateEnded { .. }
         | CommandKind::SessionNamed { .. }
         | CommandKind::WhenEvaluated { .. }
         | CommandKind::GapsChecked { .. }
-        | CommandKind::Thought { .. }
+        | CommandKind::AgentQueryAnswered { .. }
         | CommandKind::Finalized { .. }
             if ended(run) || run.stopping =>
         {
@@ -111,20 +111,20 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
         }
         CommandKind::TaskEnded { key, attempt, outcome, agent, commit } => {
             let mut ids = IdSource::new(envelope.seed);
-            let mut events = work::task_ended(run, (key, *attempt), outcome, agent.clone(), envelope.at, &mut ids);
+            let mut events = outcomes::task_ended(run, (key, *attempt), outcome, agent.clone(), envelope.at, &mut ids);
             if let (Some(Event::TaskFinished { commit: kept, .. }), Some(_)) = (events.first_mut(), commit) {
                 *kept = commit.clone();
             }
             Ok(events)
         }
         CommandKind::SessionNamed { key, attempt, session, dir } => {
-            Ok(work::session_named(run, (key, *attempt), session, dir.as_deref()))
+            Ok(outcomes::session_named(run, (key, *attempt), session, dir.as_deref()))
         }
-        CommandKind::WhenEvaluated { key, outcome } => Ok(spread::when_evaluated(run, key, outcome)),
+        CommandKind::WhenEvaluated { key, outcome } => Ok(fan_out::when_evaluated(run, key, outcome)),
         CommandKind::GapsChecked { phase, iteration, round, found } => Ok(gaps::checked(run, (phase, *iteration), *round, found)),
-        CommandKind::Thought { thinker, text, agent } => {
+        CommandKind::AgentQueryAnswered { requester, text, agent } => {
             let mut ids = IdSource::new(envelope.seed);
-            Ok(gaps::thought(run, thinker, text, agent.clone(), envelope.at, &mut ids))
+            Ok(gaps::agent_query_answered(run, requester, text, agent.clone(), envelope.at, &mut ids))
         }
         CommandKind::Finalized { made } => Ok(gaps::finalized(run, made)),
         CommandKind::AcceptDefinition { definition, workflow, files } => {
@@ -137,7 +137,7 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
             Ok(changed.then(|| Event::AgentChanged { agent: agent.clone() }).into_iter().collect())
         }
         CommandKind::GateEnded { phase, iteration, gate, attempt, failure } => {
-            Ok(work::gate_ended(run, (phase, *iteration), gate, *attempt, failure.as_ref()))
+            Ok(outcomes::gate_ended(run, (phase, *iteration), gate, *attempt, failure.as_ref()))
         }
         CommandKind::ConditionEvaluated { phase, iteration, outcome } => {
             let expected = run.current.as_ref().is_some_and(|current| {
@@ -159,45 +159,45 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
             Ok(answer::checked(run, (hold, *revision), failure.as_ref(), envelope.at, &mut ids))
         }
         CommandKind::TimerDue { timer } => Ok(answer::timer_due(run, timer, envelope.at, &mut IdSource::new(envelope.seed))),
-        CommandKind::Look => Ok(Vec::new()),
+        CommandKind::Advance => Ok(Vec::new()),
         CommandKind::ChangeAnswer(change) => change_answer(run, envelope, change),
         CommandKind::Answer { hold, revision, option, feedback } => {
             answer::answer(run, envelope, hold, *revision, option, feedback.clone())
         }
-        CommandKind::GivePresets { presets } => {
+        CommandKind::PresetAnswers { presets } => {
             envelope.caller.may_decide("answer in advance")?;
-            Ok(vec![Event::PresetsGiven { presets: presets.clone() }])
+            Ok(vec![Event::AnswersPreset { presets: presets.clone() }])
         }
-        CommandKind::Interrupt { signal } => Ok(end::interrupt(run, signal, envelope)),
+        CommandKind::Interrupt { signal } => Ok(lifecycle::interrupt(run, signal, envelope)),
         CommandKind::Cancel { reason } => {
             envelope.caller.may_decide("cancel a run")?;
-            end::cancel(run, reason.clone())
+            lifecycle::cancel(run, reason.clone())
         }
-        CommandKind::RetryTask { step, cut_off } => people::retry(run, envelope, step, *cut_off),
-        CommandKind::SkipTask { step, reason, cut_off } => people::skip(run, envelope, step, reason, *cut_off),
+        CommandKind::RetryTask { step, cut_off } => overrides::retry(run, envelope, step, *cut_off),
+        CommandKind::SkipTask { step, reason, cut_off } => overrides::skip(run, envelope, step, reason, *cut_off),
         CommandKind::RecordRefusal(refused) => {
             let number = refused.number.max(run.refused_attempts.saturating_add(1));
             let kept = keeps_refused_attempt(run.refused_attempts, number);
             let refused = kept.then(|| RefusedAttempt { number, ..refused.clone() });
             Ok(refused.map(Event::AttemptRefused).into_iter().collect())
         }
-        CommandKind::Pipeline(wish) => pipeline::wish(run, envelope, wish),
+        CommandKind::Pipeline(pipeline_command) => pipeline::pipeline_command(run, envelope, pipeline_command),
     }
 }
 
-fn follow(run: &mut Run, envelope: &Envelope, entries: &mut Vec<Entry>) {
-    follow_with(run, envelope, entries, follow::next);
+fn advance(run: &mut Run, envelope: &Envelope, entries: &mut Vec<Entry>) {
+    advance_with(run, envelope, entries, advance::next);
 }
 
 /// Recorded answers take effect under the definition that they were given to, whether or not a process drives the run.
 fn apply_answers(run: &mut Run, envelope: &Envelope, entries: &mut Vec<Entry>) {
-    follow_with(run, envelope, entries, |run, at, ids| {
-        follow::recorded(run, at, ids).into_iter().flatten().map(Step::from).collect()
+    advance_with(run, envelope, entries, |run, at, ids| {
+        advance::recorded(run, at, ids).into_iter().flatten().map(Step::from).collect()
     });
 }
 
 /// Applies steps until there are none.
-fn follow_with(
+fn advance_with(
     run: &mut Run,
     envelope: &Envelope,
     entries: &mut Vec<Entry>,

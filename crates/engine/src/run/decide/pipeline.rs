@@ -3,7 +3,7 @@
 use super::void_others;
 use crate::run::command::Envelope;
 use crate::run::event::Event;
-use crate::run::pipeline::{Lifecycle, PipelineFact, PipelineWish, REVIEWS, Review, Verdict};
+use crate::run::pipeline::{Lifecycle, MAX_REVIEWS, PipelineCommand, PipelineEvent, Review, Verdict};
 use crate::run::refusal::Refusal;
 use crate::run::state::{End, Run};
 
@@ -23,23 +23,27 @@ pub(super) fn as_imported(run: &Run) -> Option<Event> {
     }
 }
 
-pub(super) fn wish(run: &Run, envelope: &Envelope, wish: &PipelineWish) -> Result<Vec<Event>, Refusal> {
-    let known = run.pipeline.as_ref().ok_or(Refusal::NoPipeline)?;
-    match wish {
-        PipelineWish::Review(review) => file_review(run, envelope, review),
-        PipelineWish::Note(notes) if notes.is_empty() => Ok(Vec::new()),
-        PipelineWish::Note(notes) => Ok(vec![fact(PipelineFact::Noted(notes.clone()))]),
-        PipelineWish::ArtifactsFound { key, .. } if !known.unlooked.contains(key) => Ok(Vec::new()),
-        PipelineWish::ArtifactsFound { key, paths, missing } => {
+pub(super) fn pipeline_command(
+    run: &Run,
+    envelope: &Envelope,
+    pipeline_command: &PipelineCommand,
+) -> Result<Vec<Event>, Refusal> {
+    let known = run.pipeline.as_ref().ok_or(Refusal::NotAPipeline)?;
+    match pipeline_command {
+        PipelineCommand::Review(review) => file_review(run, envelope, review),
+        PipelineCommand::Note(notes) if notes.is_empty() => Ok(Vec::new()),
+        PipelineCommand::Note(notes) => Ok(vec![pipeline_event(PipelineEvent::Noted(notes.clone()))]),
+        PipelineCommand::ArtifactsFound { key, .. } if !known.artifacts_unchecked.contains(key) => Ok(Vec::new()),
+        PipelineCommand::ArtifactsFound { key, paths, missing } => {
             let (key, paths, missing) = (key.clone(), paths.clone(), missing.clone());
-            Ok(vec![fact(PipelineFact::ArtifactsFound { key, paths, missing })])
+            Ok(vec![pipeline_event(PipelineEvent::ArtifactsFound { key, paths, missing })])
         }
-        PipelineWish::Restart => restart(run, envelope),
+        PipelineCommand::Restart => restart(run, envelope),
     }
 }
 
-fn fact(fact: PipelineFact) -> Event {
-    Event::Pipeline(Box::new(fact))
+fn pipeline_event(pipeline_event: PipelineEvent) -> Event {
+    Event::Pipeline(Box::new(pipeline_event))
 }
 
 /// A review counts until the first phase begins. Two may be filed; after that a person decides, and only a verdict that forbids is
@@ -68,16 +72,16 @@ fn file_review(run: &Run, envelope: &Envelope, review: &Review) -> Result<Vec<Ev
             }
         }
         Verdict::Ship | Verdict::ShipWithGates | Verdict::DoNotShip => {
-            if let Some(filed) = filed.filter(|filed| filed.verdict.lets_begin() && review.verdict.lets_begin()) {
+            if let Some(filed) = filed.filter(|filed| filed.verdict.allows_start() && review.verdict.allows_start()) {
                 return Err(Refusal::ReviewStands { verdict: filed.verdict.word() });
             }
             // A verdict that forbids can always be filed over one that allows: it takes nothing from a person.
-            let forbids = review.verdict == Verdict::DoNotShip && filed.is_some_and(|filed| filed.verdict.lets_begin());
-            if attempts >= REVIEWS && !forbids {
+            let forbids = review.verdict == Verdict::DoNotShip && filed.is_some_and(|filed| filed.verdict.allows_start());
+            if attempts >= MAX_REVIEWS && !forbids {
                 return Err(Refusal::ReviewsSpent { attempts });
             }
             review.override_reason = None;
-            review.attempt = (attempts + 1).min(REVIEWS);
+            review.attempt = (attempts + 1).min(MAX_REVIEWS);
         }
     }
     if review.verdict == Verdict::ShipWithGates && review.gates.is_empty() {
@@ -97,9 +101,9 @@ fn file_review(run: &Run, envelope: &Envelope, review: &Review) -> Result<Vec<Ev
         }
     }
     review.gates = gates;
-    let (p0, p1, lets_begin) = (review.p0, review.p1, review.verdict.lets_begin());
-    let mut events = vec![fact(PipelineFact::Reviewed(review))];
-    if !lets_begin {
+    let (p0, p1, allows_start) = (review.p0, review.p1, review.verdict.allows_start());
+    let mut events = vec![pipeline_event(PipelineEvent::Reviewed(review))];
+    if !allows_start {
         events.push(Event::Failed { message: format!("the review says do_not_ship: {p0} P0 and {p1} P1 findings") });
     }
     Ok(events)
@@ -115,6 +119,6 @@ fn restart(run: &Run, envelope: &Envelope) -> Result<Vec<Event>, Refusal> {
     let mut events = void_others(run, None, "the phase runs again");
     let (from, target) = (phase.id.clone(), phase.id.clone());
     let (carry, restores) = (Vec::new(), Vec::new());
-    events.push(Event::PhaseRepeated { from, target, feedback: None, by_itself: false, gaps: false, carry, restores });
+    events.push(Event::PhaseRepeated { from, target, feedback: None, by_failure: false, gaps: false, carry, restores });
     Ok(events)
 }

@@ -73,7 +73,7 @@ impl PhaseRun {
         if let Some(task) = task {
             let now = self.ending(task);
             if before != now {
-                self.tell_others(task, before, now);
+                self.notify_dependents(task, before, now);
             }
         }
     }

@@ -57,7 +57,7 @@ impl PhaseRun {
     /// The list of a task was made again: until they are found in it, its former items are left out. The lookup is made anew after this.
     pub(in crate::run) fn drop_items(&mut self, key: &TaskKey) {
         for index in self.find(key).map(|parent| self.children(parent)).unwrap_or_default() {
-            self.tasks[index].state = TaskState::LeftOut { reason: "it is no longer in the list".to_owned(), failed: false };
+            self.tasks[index].state = TaskState::Omitted { reason: "it is no longer in the list".to_owned(), failed: false };
         }
     }
 
@@ -101,7 +101,7 @@ impl PhaseRun {
     }
 
     /// A task starts or was dealt with, so that it no longer waits for what is done again.
-    pub(in crate::run) fn awaits_nothing(&mut self, index: usize) {
+    pub(in crate::run) fn clear_awaited(&mut self, index: usize) {
         let Some(exchange) = &mut self.tasks[index].exchange else { return };
         exchange.skipped = false;
         if std::mem::take(&mut exchange.after).is_empty() {
@@ -112,7 +112,7 @@ impl PhaseRun {
     }
 
     /// Nothing waits for what, since the definition was changed, comes after it.
-    pub(super) fn drop_circles(&mut self) {
+    pub(super) fn drop_cycles(&mut self) {
         for index in 0..self.tasks.len() {
             if self.tasks[index].exchange.as_ref().is_none_or(|exchange| exchange.after.is_empty()) {
                 continue;

@@ -1,16 +1,16 @@
 //! The stored form of a phase's tasks. There may be very many, and what few of them have must not cost all of them.
 
 use super::{Exchange, TaskRun};
-use crate::datum::Datum;
 use crate::id::{HoldId, TaskId};
 use crate::run::agent::AgentReport;
 use crate::run::event::{AttemptReason, SessionStart};
 use crate::run::state::TaskState;
 use crate::spec::workflow::Task;
+use crate::stored_value::StoredValue;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// A task as it is stored; fields only ever grow at the end of [`Seldom`].
+/// A task as it is stored; fields only ever grow at the end of [`RareFields`].
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredTaskRun {
     task: TaskId,
@@ -20,20 +20,20 @@ pub(super) struct StoredTaskRun {
     next_reason: AttemptReason,
     since: Option<Timestamp>,
     #[serde(default)]
-    seldom: Option<Box<Seldom>>,
+    rare_fields: Option<Box<RareFields>>,
 }
 
 /// What few tasks have.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
-struct Seldom {
+struct RareFields {
     item: Option<String>,
     hold: Option<HoldId>,
-    value: Option<Datum>,
+    value: Option<StoredValue>,
     spec: Option<Box<Task>>,
     parent: Option<TaskId>,
     admitted: bool,
     rounds: u32,
-    previous: Option<Datum>,
+    previous: Option<StoredValue>,
     session: Option<SessionStart>,
     agent: Option<Box<AgentReport>>,
     exchange: Option<Box<Exchange>>,
@@ -43,17 +43,17 @@ impl From<TaskRun> for StoredTaskRun {
     fn from(run: TaskRun) -> Self {
         let TaskRun { task, state, attempts, failures, next_reason, since, .. } = run;
         let TaskRun { item, hold, value, spec, parent, admitted, rounds, previous, session, agent, exchange, .. } = run;
-        let seldom = Seldom { item, hold, value, spec, parent, admitted, rounds, previous, session, agent, exchange };
-        let seldom = (seldom != Seldom::default()).then(|| Box::new(seldom));
-        Self { task, state, attempts, failures, next_reason, since, seldom }
+        let rare_fields = RareFields { item, hold, value, spec, parent, admitted, rounds, previous, session, agent, exchange };
+        let rare_fields = (rare_fields != RareFields::default()).then(|| Box::new(rare_fields));
+        Self { task, state, attempts, failures, next_reason, since, rare_fields }
     }
 }
 
 impl From<StoredTaskRun> for TaskRun {
     fn from(stored: StoredTaskRun) -> Self {
-        let StoredTaskRun { task, state, attempts, failures, next_reason, since, seldom } = stored;
-        let Seldom { item, hold, value, spec, parent, admitted, rounds, previous, session, agent, exchange } =
-            seldom.map(|seldom| *seldom).unwrap_or_default();
+        let StoredTaskRun { task, state, attempts, failures, next_reason, since, rare_fields } = stored;
+        let RareFields { item, hold, value, spec, parent, admitted, rounds, previous, session, agent, exchange } =
+            rare_fields.map(|rare_fields| *rare_fields).unwrap_or_default();
         Self {
             task,
             item,

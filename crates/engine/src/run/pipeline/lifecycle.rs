@@ -71,7 +71,7 @@ mod tests {
     use super::Lifecycle::{self, *};
 
     #[test]
-    fn what_may_follow_is_what_the_source_says() {
+    fn transitions_match_the_reference_state_machine() {
         let pairs = Lifecycle::ALL.into_iter().flat_map(|one| Lifecycle::ALL.into_iter().map(move |other| (one, other)));
         let allowed: Vec<_> = pairs.filter(|(one, other)| one.next().contains(other)).collect();
         let expected = [
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_follows_completion_and_nothing_leads_back_to_the_beginning() {
+    fn completion_is_final_and_nothing_returns_to_the_initial_state() {
         for status in Lifecycle::ALL {
             assert_eq!(Complete.leads_to(status), status == Complete);
             assert_eq!(status.leads_to(Initialized), status == Initialized);

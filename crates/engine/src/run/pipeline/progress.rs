@@ -155,14 +155,14 @@ fn place(run: &Run, known: &PipelineRun, position: usize, workstream: &TaskId) -
         .map(|gate| &phase.gates[gate].state)
         .collect();
     let at_work = match &phase.tasks[index].state {
-        TaskState::Running | TaskState::Backoff { .. } | TaskState::Spread => true,
+        TaskState::Running | TaskState::Backoff { .. } | TaskState::FannedOut => true,
         TaskState::Waiting
         | TaskState::Interrupted
         | TaskState::Failed(_)
         | TaskState::Done
         | TaskState::Skipped
         | TaskState::Held
-        | TaskState::LeftOut { .. }
+        | TaskState::Omitted { .. }
         | TaskState::Tolerated(_) => own.iter().any(|gate| **gate == GateState::Running),
     };
     let done =
@@ -258,7 +258,7 @@ fn gates(run: &Run, pipeline: &Pipeline, known: &PipelineRun) -> (Vec<String>, V
 
 /// What failed, and the workstream that it belongs to; none for a gate of the phase.
 fn failed(phase: &PhaseRun) -> Option<(Option<usize>, &Failure)> {
-    let tasks = phase.troubled().filter_map(|index| Some((Some(index), phase.tasks[index].state.failure()?)));
+    let tasks = phase.failed_or_interrupted().filter_map(|index| Some((Some(index), phase.tasks[index].state.failure()?)));
     let gates = phase.gates.iter().enumerate();
     let gates = gates.filter_map(|(index, gate)| Some((phase.gated_task(index), gate.state.failure()?)));
     tasks.chain(gates).next()

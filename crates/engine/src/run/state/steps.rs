@@ -1,9 +1,9 @@
 //! Where the parts of a phase stand: its tasks, gates, gap check and checkpoint.
 
-use crate::datum::Datum;
 use crate::id::{GateId, HoldId, TimerId};
-use crate::run::event::{ConditionOutcome, Failure, Thinker};
+use crate::run::event::{ConditionOutcome, Failure, Requester};
 use crate::spec::workflow::GapAction;
+use crate::stored_value::StoredValue;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -31,11 +31,11 @@ pub enum TaskState {
     /// It counts as done.
     Skipped,
     /// It became several tasks, and is done when they are.
-    Spread,
+    FannedOut,
     /// It waits for the answer to a question: its own, or one about a budget or a login.
     Held,
     /// It is not done, and the run goes on without it.
-    LeftOut {
+    Omitted {
         /// Why.
         reason: String,
         /// Whether that is because something that it needs failed.
@@ -56,9 +56,9 @@ impl TaskState {
             | Self::Interrupted
             | Self::Done
             | Self::Skipped
-            | Self::Spread
+            | Self::FannedOut
             | Self::Held
-            | Self::LeftOut { .. }
+            | Self::Omitted { .. }
             | Self::Tolerated(_) => None,
         }
     }
@@ -73,9 +73,9 @@ impl TaskState {
             | Self::Failed(_)
             | Self::Done
             | Self::Skipped
-            | Self::Spread
+            | Self::FannedOut
             | Self::Held
-            | Self::LeftOut { .. }
+            | Self::Omitted { .. }
             | Self::Tolerated(_) => None,
         }
     }
@@ -90,9 +90,9 @@ impl TaskState {
             Self::Failed(_) => StepStatus::Failed,
             Self::Done => StepStatus::Done,
             Self::Skipped => StepStatus::Skipped,
-            Self::Spread => StepStatus::Spread,
+            Self::FannedOut => StepStatus::FannedOut,
             Self::Held => StepStatus::Held,
-            Self::LeftOut { .. } => StepStatus::LeftOut,
+            Self::Omitted { .. } => StepStatus::Omitted,
             Self::Tolerated(_) => StepStatus::Tolerated,
         }
     }
@@ -117,11 +117,11 @@ pub enum StepStatus {
     /// A person skipped it.
     Skipped,
     /// It runs once for each item of its list.
-    Spread,
+    FannedOut,
     /// It waits for rework that an answer asked for.
     Held,
     /// Its condition left it out.
-    LeftOut,
+    Omitted,
     /// It failed, and the phase continues without it.
     Tolerated,
     /// It was ended because another one failed.
@@ -147,9 +147,9 @@ impl StepStatus {
             Self::Failed => "failed",
             Self::Done => "done",
             Self::Skipped => "skipped",
-            Self::Spread => "spread",
-            Self::Held => "held",
-            Self::LeftOut => "left_out",
+            Self::FannedOut => "fanned_out",
+            Self::Held => "blocked",
+            Self::Omitted => "omitted",
             Self::Tolerated => "tolerated",
             Self::Stopped => "stopped",
             Self::Repeated => "repeated",
@@ -191,19 +191,19 @@ pub enum GapState {
         /// What follows.
         action: GapAction,
         /// What is missing, and what the check said.
-        told: Vec<String>,
+        notes: Vec<String>,
     },
 }
 
 /// What an agent said to a script that asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Thought {
+pub struct AgentQuery {
     /// Whose script asked.
-    pub thinker: Thinker,
+    pub requester: Requester,
     /// What was asked, as a JSON text.
-    pub prompt: Datum,
+    pub prompt: StoredValue,
     /// What was said, as a JSON text; nothing yet when absent.
-    pub text: Option<Datum>,
+    pub text: Option<StoredValue>,
 }
 
 /// Where a gate stands.

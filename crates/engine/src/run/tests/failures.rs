@@ -12,57 +12,57 @@ fn with(change: impl FnOnce(&mut Task)) -> Workflow {
 
 #[test]
 fn a_failed_task_fails_the_run_after_the_others_have_finished() {
-    let mut bench = Bench::new(with(|_| {}));
-    bench.fail("one/a");
-    assert_eq!(bench.run.status(), Status::Running, "b is still under way");
-    bench.work();
-    assert_eq!(bench.run.status(), Status::Failed);
-    assert_eq!(bench.started(), ["one/a", "one/b"], "c needs a");
+    let mut harness = Harness::new(with(|_| {}));
+    harness.fail("one/a");
+    assert_eq!(harness.run.status(), Status::Running, "b is still under way");
+    harness.work();
+    assert_eq!(harness.run.status(), Status::Failed);
+    assert_eq!(harness.started(), ["one/a", "one/b"], "c needs a");
 }
 
 #[test]
-fn with_fail_fast_the_others_are_ended() {
+fn fail_fast_stops_the_other_tasks() {
     let mut definition = with(|_| {});
     definition.phases[0].fail_fast = true;
-    let mut bench = Bench::new(definition);
-    bench.fail("one/a");
-    assert_eq!(bench.run.status(), Status::Failed);
-    assert!(bench.run.pending().is_empty(), "what is under way and not pending is ended");
+    let mut harness = Harness::new(definition);
+    harness.fail("one/a");
+    assert_eq!(harness.run.status(), Status::Failed);
+    assert!(harness.run.pending().is_empty(), "what is under way and not pending is ended");
 }
 
 #[test]
-fn resuming_a_failed_run_tries_only_what_failed() {
-    let mut bench = Bench::new(with(|_| {}));
-    bench.fail("one/a");
-    bench.work();
-    bench.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
-    bench.work();
-    assert_eq!(bench.run.status(), Status::Complete);
-    assert_eq!(bench.started(), ["one/a", "one/b", "one/a", "one/c"]);
+fn resuming_a_failed_run_retries_only_failed_tasks() {
+    let mut harness = Harness::new(with(|_| {}));
+    harness.fail("one/a");
+    harness.work();
+    harness.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    harness.work();
+    assert_eq!(harness.run.status(), Status::Complete);
+    assert_eq!(harness.started(), ["one/a", "one/b", "one/a", "one/c"]);
 }
 
 #[test]
-fn a_retry_waits_for_its_moment_and_doubles_the_wait() {
+fn a_retry_waits_for_its_timer_and_doubles_the_backoff() {
     let retry = Retry { attempts: 3, backoff: Duration::from_secs(10) };
-    let mut bench = Bench::new(with(|task| task.retry = retry));
-    let wait = |bench: &mut Bench| {
-        let events = bench.fail("one/a");
+    let mut harness = Harness::new(with(|task| task.retry = retry));
+    let wait = |harness: &mut Harness| {
+        let events = harness.fail("one/a");
         let due = events.iter().find_map(|event| match event {
             Event::RetryScheduled { due, .. } => Some(*due),
             _ => None,
         });
-        due.map(|due| due.as_millis() - bench.now)
+        due.map(|due| due.as_millis() - harness.now)
     };
-    assert_eq!(wait(&mut bench), Some(10_000));
-    bench.outcome(CommandKind::Look);
-    assert_eq!(bench.started().len(), 2, "too early: a and b only");
-    bench.wake("a");
-    assert_eq!(bench.started().last().unwrap(), "one/a");
-    assert_eq!(wait(&mut bench), Some(20_000));
-    bench.wake("a");
-    assert_eq!(wait(&mut bench), None, "three tries in all");
-    bench.work();
-    assert_eq!(bench.run.status(), Status::Failed);
+    assert_eq!(wait(&mut harness), Some(10_000));
+    harness.outcome(CommandKind::Advance);
+    assert_eq!(harness.started().len(), 2, "too early: a and b only");
+    harness.wake("a");
+    assert_eq!(harness.started().last().unwrap(), "one/a");
+    assert_eq!(wait(&mut harness), Some(20_000));
+    harness.wake("a");
+    assert_eq!(wait(&mut harness), None, "three tries in all");
+    harness.work();
+    assert_eq!(harness.run.status(), Status::Failed);
 }
 
 fn with_retry(attempts: u32) -> Workflow {
@@ -70,35 +70,35 @@ fn with_retry(attempts: u32) -> Workflow {
 }
 
 #[test]
-fn a_backoff_that_ends_while_there_is_no_room_waits_for_room() {
+fn a_task_whose_backoff_ended_waits_for_a_parallel_slot() {
     let mut definition = with_retry(2);
     definition.max_parallel = Some(1);
-    let mut bench = Bench::new(definition);
-    bench.fail("one/a");
-    assert_eq!(bench.started(), ["one/a", "one/b"]);
-    assert_eq!(bench.wake("a"), [Event::RetryDue { key: key("one", 1, "a") }]);
-    assert!(!bench.run.pending().iter().any(|effect| matches!(effect, Effect::Wake { .. })), "nothing is left to wait for");
-    bench.work();
-    assert_eq!(bench.started(), ["one/a", "one/b", "one/a", "one/c"]);
-    assert_eq!(bench.run.status(), Status::Complete);
+    let mut harness = Harness::new(definition);
+    harness.fail("one/a");
+    assert_eq!(harness.started(), ["one/a", "one/b"]);
+    assert_eq!(harness.wake("a"), [Event::RetryDue { key: key("one", 1, "a") }]);
+    assert!(!harness.run.pending().iter().any(|effect| matches!(effect, Effect::Wake { .. })), "nothing is left to wait for");
+    harness.work();
+    assert_eq!(harness.started(), ["one/a", "one/b", "one/a", "one/c"]);
+    assert_eq!(harness.run.status(), Status::Complete);
 }
 
 #[test]
-fn a_backoff_of_an_item_that_ends_while_its_list_has_no_room_waits_for_room() {
+fn an_item_whose_backoff_ended_waits_for_a_slot_of_its_fan_out() {
     let mut each = task("each", &[]);
     each.retry = Retry { attempts: 2, backoff: Duration::from_secs(10) };
-    each.for_each = Some(ForEach { over: Over::List(Vec::new()), max_parallel: Some(1) });
-    let mut bench = Bench::new(workflow(vec![phase("one", vec![each])]));
-    let item = |name: &str| crate::run::command::Item { key: name.into(), value: Datum::Inline(format!("\"{name}\"")) };
+    each.for_each = Some(ForEach { over: ItemSource::List(Vec::new()), max_parallel: Some(1) });
+    let mut harness = Harness::new(workflow(vec![phase("one", vec![each])]));
+    let item = |name: &str| crate::run::command::Item { key: name.into(), value: StoredValue::Inline(format!("\"{name}\"")) };
     let outcome = TaskOutcome::Items(vec![item("x"), item("y")]);
-    bench.outcome(CommandKind::TaskEnded { key: key("one", 1, "each"), attempt: 1, outcome, agent: None, commit: None });
-    bench.fail("one/each[x]");
-    assert_eq!(bench.started(), ["one/each", "one/each[x]", "one/each[y]"]);
-    bench.wake("each");
-    assert_eq!(bench.started().len(), 3);
-    bench.work();
-    assert_eq!(bench.started()[3..], ["one/each[x]"]);
-    assert_eq!(bench.run.status(), Status::Complete);
+    harness.outcome(CommandKind::TaskEnded { key: key("one", 1, "each"), attempt: 1, outcome, agent: None, commit: None });
+    harness.fail("one/each[x]");
+    assert_eq!(harness.started(), ["one/each", "one/each[x]", "one/each[y]"]);
+    harness.wake("each");
+    assert_eq!(harness.started().len(), 3);
+    harness.work();
+    assert_eq!(harness.started()[3..], ["one/each[x]"]);
+    assert_eq!(harness.run.status(), Status::Complete);
 }
 
 #[test]
@@ -106,18 +106,18 @@ fn a_backoff_that_ends_while_the_phase_drains_starts_nothing_and_resuming_retrie
     let tasks = vec![task("a", &[]), task("b", &[]), task("slow", &[])];
     let mut definition = workflow(vec![phase("one", tasks)]);
     definition.phases[0].tasks[0].retry = Retry { attempts: 2, backoff: Duration::from_secs(10) };
-    let mut bench = Bench::new(definition);
-    bench.fail("one/a");
-    bench.fail("one/b");
-    assert_eq!(bench.run.status(), Status::Running, "slow is still running");
-    bench.wake("a");
-    bench.work();
-    assert_eq!(bench.run.status(), Status::Failed);
-    assert_eq!(bench.started(), ["one/a", "one/b", "one/slow"]);
-    bench.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
-    assert_eq!(bench.started()[3..], ["one/a", "one/b"], "nothing waits for a backoff that is over");
-    bench.work();
-    assert_eq!(bench.run.status(), Status::Complete);
+    let mut harness = Harness::new(definition);
+    harness.fail("one/a");
+    harness.fail("one/b");
+    assert_eq!(harness.run.status(), Status::Running, "slow is still running");
+    harness.wake("a");
+    harness.work();
+    assert_eq!(harness.run.status(), Status::Failed);
+    assert_eq!(harness.started(), ["one/a", "one/b", "one/slow"]);
+    harness.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    assert_eq!(harness.started()[3..], ["one/a", "one/b"], "nothing waits for a backoff that is over");
+    harness.work();
+    assert_eq!(harness.run.status(), Status::Complete);
 }
 
 #[test]
@@ -125,84 +125,84 @@ fn a_run_that_fails_during_a_backoff_continues_it_when_resumed() {
     let tasks = vec![task("a", &[]), task("b", &[])];
     let mut definition = workflow(vec![phase("one", tasks)]);
     definition.phases[0].tasks[0].retry = Retry { attempts: 2, backoff: Duration::from_secs(10) };
-    let mut bench = Bench::new(definition);
-    bench.fail("one/a");
-    bench.fail("one/b");
-    assert_eq!(bench.run.status(), Status::Failed, "the backoff of a does not keep a failed run alive");
-    bench.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
-    assert_eq!(bench.started()[2..], ["one/b"]);
-    bench.wake("a");
-    assert_eq!(bench.started()[3..], ["one/a"]);
-    bench.work();
-    assert_eq!(bench.run.status(), Status::Complete);
+    let mut harness = Harness::new(definition);
+    harness.fail("one/a");
+    harness.fail("one/b");
+    assert_eq!(harness.run.status(), Status::Failed, "the backoff of a does not keep a failed run alive");
+    harness.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    assert_eq!(harness.started()[2..], ["one/b"]);
+    harness.wake("a");
+    assert_eq!(harness.started()[3..], ["one/a"]);
+    harness.work();
+    assert_eq!(harness.run.status(), Status::Complete);
 }
 
 #[test]
-fn a_backoff_ends_although_the_wall_clock_was_set_back() {
-    let mut bench = Bench::new(with_retry(2));
-    bench.fail("one/a");
-    let wake = bench.run.pending().into_iter().find_map(|effect| match effect {
+fn a_backoff_ends_even_if_the_wall_clock_was_set_back() {
+    let mut harness = Harness::new(with_retry(2));
+    harness.fail("one/a");
+    let wake = harness.run.pending().into_iter().find_map(|effect| match effect {
         Effect::Wake { timer, longest, .. } => Some((timer, longest)),
         _ => None,
     });
     let (timer, longest) = wake.expect("the backoff is waited for");
     assert_eq!(longest, Some(Duration::from_secs(10)));
-    bench.now -= 3_600_000;
-    bench.outcome(CommandKind::TimerDue { timer });
-    assert_eq!(bench.started().last().unwrap(), "one/a");
+    harness.now -= 3_600_000;
+    harness.outcome(CommandKind::TimerDue { timer });
+    assert_eq!(harness.started().last().unwrap(), "one/a");
 }
 
 #[test]
 fn a_task_that_leaves_its_backoff_leaves_no_timer_behind() {
-    let mut bench = Bench::new(with_retry(2));
-    bench.fail("one/a");
-    bench.run.seal(Vec::new());
-    bench.wake("a");
-    let (_, _, rows) = bench.run.seal(Vec::new());
-    assert_eq!(rows.timers_gone.len(), 1);
+    let mut harness = Harness::new(with_retry(2));
+    harness.fail("one/a");
+    harness.run.seal(Vec::new());
+    harness.wake("a");
+    let (_, _, rows) = harness.run.seal(Vec::new());
+    assert_eq!(rows.timers_removed.len(), 1);
 }
 
 #[test]
-fn on_fail_ask_lets_a_person_decide_while_others_go_on() {
-    let mut bench = Bench::new(with(|task| task.on_fail = OnFail::Ask));
-    bench.fail("one/a");
-    assert_eq!(bench.run.status(), Status::Running, "b runs on");
-    bench.work();
-    assert_eq!(bench.run.status(), Status::Waiting);
-    assert!(bench.hold().notes[0].contains("it broke"));
-    bench.answer("Run again", None);
-    bench.fail("one/a");
-    bench.answer("Count as done", None);
-    bench.work();
-    assert_eq!(bench.run.status(), Status::Complete);
-    assert!(bench.has(|event| matches!(event, Event::TaskSkipped { .. })));
-    assert_eq!(bench.run.full_context(&|_| None)["checkpoints"], serde_json::json!([]), "that was no checkpoint");
+fn on_fail_ask_lets_a_person_decide_while_other_tasks_continue() {
+    let mut harness = Harness::new(with(|task| task.on_fail = OnFail::Ask));
+    harness.fail("one/a");
+    assert_eq!(harness.run.status(), Status::Running, "b runs on");
+    harness.work();
+    assert_eq!(harness.run.status(), Status::Waiting);
+    assert!(harness.hold().notes[0].contains("it broke"));
+    harness.answer("Run again", None);
+    harness.fail("one/a");
+    harness.answer("Count as done", None);
+    harness.work();
+    assert_eq!(harness.run.status(), Status::Complete);
+    assert!(harness.has(|event| matches!(event, Event::TaskSkipped { .. })));
+    assert_eq!(harness.run.full_context(&|_| None)["checkpoints"], serde_json::json!([]), "that was no checkpoint");
 }
 
 #[test]
-fn on_fail_repeat_runs_the_phase_again_a_few_times_then_asks() {
-    let mut bench = Bench::new(with(|task| task.on_fail = OnFail::Repeat));
+fn on_fail_repeat_repeats_the_phase_up_to_its_limit_then_asks() {
+    let mut harness = Harness::new(with(|task| task.on_fail = OnFail::Repeat));
     for iteration in 1..=3 {
-        assert_eq!(bench.run.iteration_counts["one"], iteration);
-        bench.fail("one/a");
-        bench.perform(&bench.run.pending()[0].clone());
+        assert_eq!(harness.run.iteration_counts["one"], iteration);
+        harness.fail("one/a");
+        harness.perform(&harness.run.pending()[0].clone());
     }
-    let phase = bench.run.current.as_ref().unwrap();
+    let phase = harness.run.current.as_ref().unwrap();
     assert!(phase.feedback.as_deref().unwrap().contains("it broke"), "the failure is told to the repeated tasks");
-    bench.fail("one/a");
-    bench.work();
-    assert_eq!(bench.run.status(), Status::Waiting);
-    bench.answer("Abort", None);
-    assert_eq!(bench.run.status(), Status::Aborted);
+    harness.fail("one/a");
+    harness.work();
+    assert_eq!(harness.run.status(), Status::Waiting);
+    harness.answer("Abort", None);
+    assert_eq!(harness.run.status(), Status::Aborted);
 }
 
 #[test]
-fn a_failed_gate_fails_the_run_and_only_it_runs_again() {
+fn a_failed_gate_fails_the_run_and_only_that_gate_reruns() {
     let mut definition = workflow(vec![phase("one", vec![task("a", &[])])]);
     definition.phases[0].gates = vec![gate("lint"), gate("test")];
-    let mut bench = Bench::new(definition);
-    bench.perform(&bench.run.pending()[0].clone());
-    bench.perform(&bench.run.pending()[0].clone());
+    let mut harness = Harness::new(definition);
+    harness.perform(&harness.run.pending()[0].clone());
+    harness.perform(&harness.run.pending()[0].clone());
     let ended = |attempt: u32, failure| CommandKind::GateEnded {
         phase: PhaseId::from("one"),
         iteration: 1,
@@ -210,18 +210,18 @@ fn a_failed_gate_fails_the_run_and_only_it_runs_again() {
         attempt,
         failure,
     };
-    bench.outcome(ended(1, Some(broken())));
-    assert_eq!(bench.run.status(), Status::Failed);
-    bench.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
-    let pending = bench.run.pending();
+    harness.outcome(ended(1, Some(broken())));
+    assert_eq!(harness.run.status(), Status::Failed);
+    harness.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    let pending = harness.run.pending();
     assert!(matches!(&pending[..], [Effect::Gate { gate, attempt: 2, .. }] if gate.as_str() == "test"), "{pending:?}");
-    bench.outcome(ended(2, None));
-    assert_eq!(bench.run.status(), Status::Complete);
+    harness.outcome(ended(2, None));
+    assert_eq!(harness.run.status(), Status::Complete);
 }
 
 #[test]
-fn an_outcome_of_an_attempt_that_is_over_changes_nothing() {
-    let mut bench = Bench::new(with(|_| {}));
+fn an_outcome_of_an_ended_attempt_changes_nothing() {
+    let mut harness = Harness::new(with(|_| {}));
     let late = CommandKind::TaskEnded {
         key: key("one", 1, "a"),
         attempt: 1,
@@ -229,8 +229,8 @@ fn an_outcome_of_an_attempt_that_is_over_changes_nothing() {
         agent: None,
         commit: None,
     };
-    assert!(!bench.outcome(late.clone()).is_empty());
-    assert!(bench.outcome(late).is_empty());
+    assert!(!harness.outcome(late.clone()).is_empty());
+    assert!(harness.outcome(late).is_empty());
     let other = CommandKind::TaskEnded {
         key: key("one", 7, "a"),
         attempt: 1,
@@ -238,103 +238,103 @@ fn an_outcome_of_an_attempt_that_is_over_changes_nothing() {
         agent: None,
         commit: None,
     };
-    assert!(bench.outcome(other).is_empty());
+    assert!(harness.outcome(other).is_empty());
 }
 
 #[test]
-fn cancelling_ends_the_run_for_good() {
-    let mut bench = Bench::new(with(|_| {}));
-    bench.tell(person(), CommandKind::Cancel { reason: Some("enough".into()) }, false).unwrap();
-    assert_eq!(bench.run.status(), Status::Cancelled);
-    assert!(bench.run.pending().is_empty());
-    let again = bench.tell(person(), CommandKind::Cancel { reason: None }, false);
+fn cancelling_ends_the_run_permanently() {
+    let mut harness = Harness::new(with(|_| {}));
+    harness.tell(person(), CommandKind::Cancel { reason: Some("enough".into()) }, false).unwrap();
+    assert_eq!(harness.run.status(), Status::Cancelled);
+    assert!(harness.run.pending().is_empty());
+    let again = harness.tell(person(), CommandKind::Cancel { reason: None }, false);
     assert!(matches!(again, Err(Refusal::Ended { status: Status::Cancelled })));
     let resumed =
-        bench.tell(Actor::driver(), CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false }, true);
+        harness.tell(Actor::driver(), CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false }, true);
     assert!(matches!(resumed, Err(Refusal::Ended { .. })));
 }
 
 #[test]
-fn what_fail_fast_ended_is_no_failure_of_its_own() {
+fn tasks_stopped_by_fail_fast_do_not_count_as_failed() {
     let mut definition = with(|task| task.on_fail = OnFail::Repeat);
     definition.phases[0].fail_fast = true;
     definition.phases[0].tasks[1].on_fail = OnFail::Ask;
-    let mut bench = Bench::new(definition);
-    bench.fail("one/a");
-    assert!(bench.run.holds.is_empty(), "nobody is asked about b");
-    assert_eq!(bench.run.iteration_counts["one"], 2, "the phase runs again, as a says");
+    let mut harness = Harness::new(definition);
+    harness.fail("one/a");
+    assert!(harness.run.holds.is_empty(), "nobody is asked about b");
+    assert_eq!(harness.run.iteration_counts["one"], 2, "the phase runs again, as a says");
 
     let mut definition = with(|_| {});
     definition.phases[0].fail_fast = true;
     definition.phases[0].tasks[1].on_fail = OnFail::Ask;
-    let mut bench = Bench::new(definition);
-    bench.fail("one/a");
-    assert_eq!(bench.run.status(), Status::Failed);
-    bench.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
-    bench.work();
-    assert_eq!(bench.run.status(), Status::Complete);
-    assert_eq!(bench.started(), ["one/a", "one/b", "one/a", "one/b", "one/c"]);
+    let mut harness = Harness::new(definition);
+    harness.fail("one/a");
+    assert_eq!(harness.run.status(), Status::Failed);
+    harness.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    harness.work();
+    assert_eq!(harness.run.status(), Status::Complete);
+    assert_eq!(harness.started(), ["one/a", "one/b", "one/a", "one/b", "one/c"]);
 }
 
 #[test]
-fn what_waits_for_its_next_try_takes_no_place() {
+fn a_task_in_backoff_takes_no_parallel_slot() {
     let mut definition = workflow(vec![phase("one", vec![task("a", &[]), task("b", &[]), task("c", &[])])]);
     definition.max_parallel = Some(1);
     definition.phases[0].tasks[0].retry = Retry { attempts: 2, backoff: Duration::from_secs(60) };
-    let mut bench = Bench::new(definition);
-    bench.fail("one/a");
-    assert_eq!(bench.started(), ["one/a", "one/b"]);
-    bench.now += 100_000;
-    bench.perform(&bench.run.pending().into_iter().find(|effect| matches!(effect, Effect::Task { .. })).unwrap());
-    assert_eq!(bench.started(), ["one/a", "one/b", "one/a"], "it is due, and one may run");
+    let mut harness = Harness::new(definition);
+    harness.fail("one/a");
+    assert_eq!(harness.started(), ["one/a", "one/b"]);
+    harness.now += 100_000;
+    harness.perform(&harness.run.pending().into_iter().find(|effect| matches!(effect, Effect::Task { .. })).unwrap());
+    assert_eq!(harness.started(), ["one/a", "one/b", "one/a"], "it is due, and one may run");
 }
 
 #[test]
-fn asking_for_more_than_may_run_at_once_keeps_to_the_limit() {
+fn rerunning_interrupted_tasks_respects_max_parallel() {
     let asking = |id: &str| Task { on_interrupt: OnInterrupt::Ask, ..task(id, &[]) };
     let mut definition = workflow(vec![phase("one", vec![asking("a"), asking("b")])]);
     definition.max_parallel = Some(2);
-    let mut bench = Bench::new(definition);
-    bench.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
-    Arc::make_mut(&mut bench.run.workflow).max_parallel = Some(1);
-    bench.answer("rerun", None);
-    assert_eq!(bench.run.pending().len(), 1);
-    bench.work();
-    assert_eq!(bench.run.status(), Status::Complete);
+    let mut harness = Harness::new(definition);
+    harness.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+    Arc::make_mut(&mut harness.run.workflow).max_parallel = Some(1);
+    harness.answer("rerun", None);
+    assert_eq!(harness.run.pending().len(), 1);
+    harness.work();
+    assert_eq!(harness.run.status(), Status::Complete);
 }
 
 #[test]
 fn no_timer_is_left_when_a_run_ends() {
     let retry = Retry { attempts: 2, backoff: Duration::from_secs(60) };
-    let mut bench = Bench::new(with(|task| task.retry = retry));
-    bench.fail("one/a");
-    let (_, _, rows) = bench.run.seal(bench.entries.clone());
+    let mut harness = Harness::new(with(|task| task.retry = retry));
+    harness.fail("one/a");
+    let (_, _, rows) = harness.run.seal(harness.entries.clone());
     assert_eq!(rows.timers.len(), 1);
-    bench.tell(person(), CommandKind::Cancel { reason: None }, false).unwrap();
-    let last = vec![bench.entries.last().unwrap().clone()];
-    let (_, _, rows) = bench.run.seal(last);
-    assert_eq!(rows.timers_gone.len(), 1);
+    harness.tell(person(), CommandKind::Cancel { reason: None }, false).unwrap();
+    let last = vec![harness.entries.last().unwrap().clone()];
+    let (_, _, rows) = harness.run.seal(last);
+    assert_eq!(rows.timers_removed.len(), 1);
 }
 
 #[test]
-fn a_result_of_an_earlier_execution_is_not_this_ones() {
+fn a_result_of_an_earlier_execution_is_not_reused() {
     let mut first = phase("one", vec![task("a", &[])]);
     first.checkpoint = checkpoint(vec![choice("Redo", Action::RepeatPhase(PhaseId::from("one")))]);
-    let mut bench = Bench::new(workflow(vec![first]));
+    let mut harness = Harness::new(workflow(vec![first]));
     let finished = |iteration, result: Option<&str>| CommandKind::TaskEnded {
         key: key("one", iteration, "a"),
         attempt: 1,
         outcome: TaskOutcome::Finished {
-            result: result.map(|text| crate::datum::Datum::Inline(text.into())),
+            result: result.map(|text| crate::stored_value::StoredValue::Inline(text.into())),
             outputs: Vec::new(),
         },
         agent: None,
         commit: None,
     };
-    bench.outcome(finished(1, Some("7")));
-    assert_eq!(bench.run.full_context(&|_| None)["outputs"]["one"]["a"], 7);
-    bench.work();
-    bench.answer("Redo", None);
-    bench.outcome(finished(2, None));
-    assert_eq!(bench.run.full_context(&|_| None)["outputs"]["one"].get("a"), None);
+    harness.outcome(finished(1, Some("7")));
+    assert_eq!(harness.run.full_context(&|_| None)["outputs"]["one"]["a"], 7);
+    harness.work();
+    harness.answer("Redo", None);
+    harness.outcome(finished(2, None));
+    assert_eq!(harness.run.full_context(&|_| None)["outputs"]["one"].get("a"), None);
 }

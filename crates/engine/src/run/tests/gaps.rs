@@ -5,7 +5,7 @@ use crate::hold::HoldKind;
 use crate::run::Status;
 use crate::run::agent::{AgentReport, Usage};
 use crate::run::budget::BudgetScope;
-use crate::run::event::Thinker;
+use crate::run::event::Requester;
 
 fn checked_phase(on_failure: GapAction, additional: Vec<Task>) -> Workflow {
     let check = GapCheck { criteria: Vec::new(), script: None, on_failure, additional, max_iterations: 5, message: None };
@@ -25,39 +25,39 @@ fn found(phase: &str, iteration: u32, round: u32, found: GapsFound) -> CommandKi
     CommandKind::GapsChecked { phase: PhaseId::from(phase), iteration, round, found }
 }
 
-fn next_round(bench: &mut Bench, result: GapsFound) {
-    while !matches!(bench.run.pending()[0], Effect::Gaps { .. }) {
-        bench.perform(&bench.run.pending()[0].clone());
+fn next_round(harness: &mut Harness, result: GapsFound) {
+    while !matches!(harness.run.pending()[0], Effect::Gaps { .. }) {
+        harness.perform(&harness.run.pending()[0].clone());
     }
-    let Effect::Gaps { iteration, round, .. } = bench.run.pending()[0] else { unreachable!() };
-    bench.outcome(found("one", iteration, round, result));
+    let Effect::Gaps { iteration, round, .. } = harness.run.pending()[0] else { unreachable!() };
+    harness.outcome(found("one", iteration, round, result));
 }
 
 #[test]
-fn a_gap_check_counts_only_for_the_work_it_was_made_for() {
+fn a_gap_check_counts_only_for_the_execution_it_checked() {
     let mut definition = checked_phase(GapAction::Retry, Vec::new());
     definition.phases[0].checkpoint = checkpoint(vec![choice("Continue", Action::Continue)]);
-    let mut bench = Bench::new(definition);
-    assert_eq!(bench.outcome(found("one", 1, 1, whole())), [], "the task has not ended");
-    bench.perform(&bench.effect_of("one/a"));
-    assert_eq!(bench.outcome(found("two", 1, 1, whole())), [], "another phase");
-    assert_eq!(bench.outcome(found("one", 2, 1, whole())), [], "another execution");
-    assert_eq!(bench.outcome(found("one", 1, 2, whole())), [], "another round");
-    assert_eq!(bench.outcome(found("one", 1, 1, whole())).len(), 1);
-    assert_eq!(bench.outcome(found("one", 1, 1, incomplete())), [], "the work is complete already");
-    assert_eq!(bench.run.gap_checks.len(), 1);
+    let mut harness = Harness::new(definition);
+    assert_eq!(harness.outcome(found("one", 1, 1, whole())), [], "the task has not ended");
+    harness.perform(&harness.effect_of("one/a"));
+    assert_eq!(harness.outcome(found("two", 1, 1, whole())), [], "another phase");
+    assert_eq!(harness.outcome(found("one", 2, 1, whole())), [], "another execution");
+    assert_eq!(harness.outcome(found("one", 1, 2, whole())), [], "another round");
+    assert_eq!(harness.outcome(found("one", 1, 1, whole())).len(), 1);
+    assert_eq!(harness.outcome(found("one", 1, 1, incomplete())), [], "the work is complete already");
+    assert_eq!(harness.run.gap_checks.len(), 1);
 }
 
 #[test]
-fn the_agents_that_a_gap_check_declares_are_called_in_each_round_under_other_names() {
-    let mut bench = Bench::new(checked_phase(GapAction::SpawnAdditional, vec![task("helper", &[]), task("a", &[])]));
-    next_round(&mut bench, incomplete());
-    assert_eq!(bench.started(), ["one/a", "one/helper", "one/a-2"]);
-    next_round(&mut bench, incomplete());
-    assert_eq!(bench.started()[3..], ["one/helper-2", "one/a-3"]);
-    bench.work();
-    assert_eq!(bench.run.status(), Status::Complete);
-    let mut again = Bench::new(checked_phase(GapAction::Retry, vec![task("helper", &[])]));
+fn agents_declared_by_a_gap_check_get_a_new_id_in_each_round() {
+    let mut harness = Harness::new(checked_phase(GapAction::SpawnAdditional, vec![task("helper", &[]), task("a", &[])]));
+    next_round(&mut harness, incomplete());
+    assert_eq!(harness.started(), ["one/a", "one/helper", "one/a-2"]);
+    next_round(&mut harness, incomplete());
+    assert_eq!(harness.started()[3..], ["one/helper-2", "one/a-3"]);
+    harness.work();
+    assert_eq!(harness.run.status(), Status::Complete);
+    let mut again = Harness::new(checked_phase(GapAction::Retry, vec![task("helper", &[])]));
     next_round(&mut again, incomplete());
     assert_eq!(again.started(), ["one/a", "one/a"], "no one is called where the phase runs again");
 }
@@ -68,35 +68,38 @@ fn report() -> Option<Box<AgentReport>> {
 }
 
 #[test]
-fn what_an_agent_uses_to_answer_a_script_counts_for_its_budgets() {
-    let mut bench = Bench::new(checked_phase(GapAction::Retry, Vec::new()));
-    let ask = || Datum::Inline("\"what is missing?\"".into());
-    let (key, outcome) = (key("one", 1, "a"), TaskOutcome::Thinks(ask()));
-    bench.outcome(CommandKind::TaskEnded { key: key.clone(), attempt: 1, outcome, agent: None, commit: None });
-    let thought =
-        |thinker: Thinker| CommandKind::Thought { thinker, text: Ok(Datum::Inline("\"nothing\"".into())), agent: report() };
-    bench.outcome(thought(Thinker::Task(key)));
-    next_round(&mut bench, GapsFound::Thinks(ask()));
-    let thinker = Thinker::Gaps { phase: PhaseId::from("one"), iteration: 1 };
-    assert_eq!(bench.run.pending(), [Effect::Think { thinker: thinker.clone(), number: 1 }]);
-    bench.outcome(thought(thinker));
-    let cost = |scope: BudgetScope| bench.run.spent(&scope).cost_micros;
+fn usage_of_agent_queries_counts_towards_budgets() {
+    let mut harness = Harness::new(checked_phase(GapAction::Retry, Vec::new()));
+    let ask = || StoredValue::Inline("\"what is missing?\"".into());
+    let (key, outcome) = (key("one", 1, "a"), TaskOutcome::QueriesAgent(ask()));
+    harness.outcome(CommandKind::TaskEnded { key: key.clone(), attempt: 1, outcome, agent: None, commit: None });
+    let agent_query_answered = |requester: Requester| CommandKind::AgentQueryAnswered {
+        requester,
+        text: Ok(StoredValue::Inline("\"nothing\"".into())),
+        agent: report(),
+    };
+    harness.outcome(agent_query_answered(Requester::Task(key)));
+    next_round(&mut harness, GapsFound::QueriesAgent(ask()));
+    let requester = Requester::Gaps { phase: PhaseId::from("one"), iteration: 1 };
+    assert_eq!(harness.run.pending(), [Effect::QueryAgent { requester: requester.clone(), number: 1 }]);
+    harness.outcome(agent_query_answered(requester));
+    let cost = |scope: BudgetScope| harness.run.spent(&scope).cost_micros;
     let task = |name: &str| BudgetScope::Task(PhaseId::from("one"), TaskId::from(name));
     assert_eq!(cost(BudgetScope::Run), 14);
     assert_eq!((cost(task("a")), cost(task(crate::hold::GAP_CHECK))), (7, 7));
-    bench.work();
-    assert_eq!(bench.run.status(), Status::Complete);
+    harness.work();
+    assert_eq!(harness.run.status(), Status::Complete);
 }
 
 #[test]
-fn a_person_decides_where_the_agent_behind_a_gap_check_fails() {
-    let mut bench = Bench::new(checked_phase(GapAction::Retry, Vec::new()));
-    next_round(&mut bench, GapsFound::Thinks(Datum::Inline("\"what is missing?\"".into())));
-    let thinker = Thinker::Gaps { phase: PhaseId::from("one"), iteration: 1 };
-    bench.outcome(CommandKind::Thought { thinker, text: Err(broken()), agent: None });
-    assert_eq!((bench.hold().kind, bench.run.status()), (HoldKind::Gaps, Status::Waiting));
-    assert_eq!(bench.run.gap_checks[0].status, "error");
-    bench.answer("Continue anyway", None);
-    bench.work();
-    assert_eq!(bench.run.status(), Status::Complete);
+fn a_person_decides_when_the_agent_query_of_a_gap_check_fails() {
+    let mut harness = Harness::new(checked_phase(GapAction::Retry, Vec::new()));
+    next_round(&mut harness, GapsFound::QueriesAgent(StoredValue::Inline("\"what is missing?\"".into())));
+    let requester = Requester::Gaps { phase: PhaseId::from("one"), iteration: 1 };
+    harness.outcome(CommandKind::AgentQueryAnswered { requester, text: Err(broken()), agent: None });
+    assert_eq!((harness.hold().kind, harness.run.status()), (HoldKind::Gaps, Status::Waiting));
+    assert_eq!(harness.run.gap_checks[0].status, "error");
+    harness.answer("Continue anyway", None);
+    harness.work();
+    assert_eq!(harness.run.status(), Status::Complete);
 }

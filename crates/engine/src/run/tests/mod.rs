@@ -1,54 +1,54 @@
 //! The rules of a run, each as a claim, on workflows made by hand.
 
 mod agents;
+mod answer_change_consequences;
+mod answer_changes;
 mod answers;
 mod automatic_answers;
 mod budgets;
-mod change_consequences;
-mod changes;
 mod conditions;
 mod context;
 mod definition_changes;
 mod definitions;
 mod fail_fast;
 mod failures;
+mod fan_out;
 mod finalization;
 mod forks;
 mod gaps;
 mod gate_retries;
 mod gates;
 mod handovers;
-mod hold_rows;
+mod hold_index;
 mod late_outcomes;
 mod lookup;
+mod overrides;
 mod pending_reads;
-mod people;
 mod phases;
 mod pipeline_reviews;
 mod pipelines;
 mod policy;
 mod questions;
+mod rechecks;
 mod recovery;
 mod rework;
 mod rework_details;
-mod second_look;
 mod sessions;
-mod spread;
-mod stored;
+mod stored_history;
 
-use crate::datum::Datum;
 use crate::digest::Digest;
 use crate::hold::{Action, Choice, Hold};
 use crate::id::{DriverId, GateId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey};
 use crate::run::command::{
-    Actor, AnswerChange, Caller, Channel, Command, CommandKind, Create, Credential, Envelope, GapsFound, Showing, TaskOutcome,
-    TerminalRule,
+    Actor, AnswerChange, Caller, Channel, Command, CommandKind, Create, Credential, Envelope, GapsFound, Presentation,
+    TaskOutcome, TerminalRule,
 };
 use crate::run::effect::Effect;
-use crate::run::event::{ConditionOutcome, Created, Entry, Event, Failure, FailureKind, Origin, OutputFile, Preset};
-use crate::run::pipeline::PipelineWish;
+use crate::run::event::{ConditionOutcome, Created, Entry, Event, Failure, FailureKind, Origin, OutputFile, PresetAnswer};
+use crate::run::pipeline::PipelineCommand;
 use crate::run::{Refusal, Run, create, fire_deadlines, handle};
 use crate::spec::workflow::*;
+use crate::stored_value::StoredValue;
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -102,18 +102,18 @@ pub(super) fn person() -> Actor {
 }
 
 /// A run under test: commands go in at rising moments, and everything that happened is kept.
-pub(super) struct Bench {
+pub(super) struct Harness {
     pub(super) run: Run,
     pub(super) entries: Vec<Entry>,
     pub(super) now: i64,
 }
 
-impl Bench {
+impl Harness {
     pub(super) fn new(workflow: Workflow) -> Self {
         Self::with_presets(workflow, Vec::new())
     }
 
-    pub(super) fn with_presets(workflow: Workflow, presets: Vec<Preset>) -> Self {
+    pub(super) fn with_presets(workflow: Workflow, presets: Vec<PresetAnswer>) -> Self {
         let created = Created {
             feature: Some("login".into()),
             flags: vec!["backend".into()],
@@ -150,9 +150,11 @@ impl Bench {
             Effect::Task { key, attempt } => {
                 let question = self.run.declared(&key).and_then(|task| task.checkpoint()?.question.clone());
                 let outcome = match question {
-                    Some(question) => {
-                        TaskOutcome::Asks(Box::new(Showing { question: Some(question), automatic: true, ..Showing::default() }))
-                    }
+                    Some(question) => TaskOutcome::Asks(Box::new(Presentation {
+                        question: Some(question),
+                        automatic: true,
+                        ..Presentation::default()
+                    })),
                     None => TaskOutcome::Finished { result: None, outputs: Vec::new() },
                 };
                 CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None }
@@ -166,7 +168,7 @@ impl Bench {
             Effect::Show { phase, iteration } => {
                 let checkpoint = self.run.workflow.phase(phase.as_str()).and_then(|phase| phase.checkpoint.as_ref());
                 let question = checkpoint.and_then(|checkpoint| checkpoint.question.clone());
-                let shown = Showing { prompt: "Go on?".into(), question, ..Default::default() };
+                let shown = Presentation { prompt: "Go on?".into(), question, ..Default::default() };
                 CommandKind::Shown { phase, iteration, shown: Box::new(shown) }
             }
             Effect::Recheck { hold, revision } => {
@@ -179,15 +181,15 @@ impl Bench {
                 let found = GapsFound::Whole { status: "complete".into(), message: None };
                 CommandKind::GapsChecked { phase, iteration, round, found }
             }
-            Effect::Think { thinker, .. } => {
-                CommandKind::Thought { thinker, text: Ok(Datum::Inline("\"thought\"".into())), agent: None }
+            Effect::QueryAgent { requester, .. } => {
+                CommandKind::AgentQueryAnswered { requester, text: Ok(StoredValue::Inline("\"thought\"".into())), agent: None }
             }
             Effect::Finalize => {
                 let file = OutputFile { path: "final.md".into(), digest: Digest::of(b"x"), bytes: 1, stored: false };
                 CommandKind::Finalized { made: Ok(file) }
             }
             Effect::Artifacts { key } => {
-                CommandKind::Pipeline(Box::new(PipelineWish::ArtifactsFound { key, paths: Vec::new(), missing: Vec::new() }))
+                CommandKind::Pipeline(Box::new(PipelineCommand::ArtifactsFound { key, paths: Vec::new(), missing: Vec::new() }))
             }
             Effect::Wake { timer, due, .. } => {
                 self.now = self.now.max(due.as_millis());

@@ -22,55 +22,55 @@ fn two_phases() -> Workflow {
 #[test]
 fn tasks_start_when_their_needs_are_done_and_not_before() {
     let tasks = vec![task("a", &[]), task("b", &["a"]), task("c", &["a"]), task("d", &["b", "c"])];
-    let mut bench = Bench::new(workflow(vec![phase("one", tasks)]));
-    assert_eq!(bench.started(), ["one/a"]);
-    bench.perform(&bench.run.pending()[0].clone());
-    assert_eq!(bench.started(), ["one/a", "one/b", "one/c"]);
-    bench.perform(&bench.run.pending()[0].clone());
-    assert_eq!(bench.started().len(), 3, "d needs c too");
-    bench.work();
-    assert_eq!(bench.started().last().unwrap(), "one/d");
-    assert_eq!(bench.run.status(), Status::Complete);
+    let mut harness = Harness::new(workflow(vec![phase("one", tasks)]));
+    assert_eq!(harness.started(), ["one/a"]);
+    harness.perform(&harness.run.pending()[0].clone());
+    assert_eq!(harness.started(), ["one/a", "one/b", "one/c"]);
+    harness.perform(&harness.run.pending()[0].clone());
+    assert_eq!(harness.started().len(), 3, "d needs c too");
+    harness.work();
+    assert_eq!(harness.started().last().unwrap(), "one/d");
+    assert_eq!(harness.run.status(), Status::Complete);
 }
 
 #[test]
-fn no_more_tasks_run_at_once_than_max_parallel_allows() {
+fn max_parallel_limits_concurrent_tasks() {
     let mut definition = workflow(vec![phase("one", (0..5).map(|n| task(&format!("t{n}"), &[])).collect())]);
     definition.max_parallel = Some(2);
-    let mut bench = Bench::new(definition);
-    while bench.run.status() == Status::Running {
-        assert!(bench.run.pending().len() <= 2);
-        bench.perform(&bench.run.pending()[0].clone());
+    let mut harness = Harness::new(definition);
+    while harness.run.status() == Status::Running {
+        assert!(harness.run.pending().len() <= 2);
+        harness.perform(&harness.run.pending()[0].clone());
     }
-    assert_eq!(bench.started().len(), 5);
+    assert_eq!(harness.started().len(), 5);
 }
 
 #[test]
-fn a_skipped_phase_is_passed_over_and_repeating_it_takes_it_off_the_list() {
-    let mut bench = Bench::new(two_phases());
-    bench.work();
-    bench.answer("Skip", Some("not needed"));
-    bench.work();
-    assert_eq!(bench.started(), ["plan/draft", "ship/send"]);
-    let context = bench.run.full_context(&|_| None);
+fn a_skipped_phase_does_not_run_and_repeating_it_removes_it_from_the_skip_list() {
+    let mut harness = Harness::new(two_phases());
+    harness.work();
+    harness.answer("Skip", Some("not needed"));
+    harness.work();
+    assert_eq!(harness.started(), ["plan/draft", "ship/send"]);
+    let context = harness.run.full_context(&|_| None);
     assert_eq!(context["skip_phases"], serde_json::json!(["build"]));
     assert_eq!(context["checkpoints"][0]["skipped"], serde_json::json!(["build"]));
-    bench.answer("Build after all", None);
-    bench.work();
-    assert_eq!(bench.started()[2..], ["build/make", "ship/send"]);
-    assert!(bench.run.skip_list.is_empty());
+    harness.answer("Build after all", None);
+    harness.work();
+    assert_eq!(harness.started()[2..], ["build/make", "ship/send"]);
+    assert!(harness.run.skip_list.is_empty());
 }
 
 #[test]
-fn a_repeat_counts_up_and_brings_its_feedback() {
-    let mut bench = Bench::new(two_phases());
-    bench.work();
-    bench.answer("Redo", Some("shorter"));
-    let phase = bench.run.current.as_ref().unwrap();
+fn a_repeat_increments_the_iteration_and_carries_feedback() {
+    let mut harness = Harness::new(two_phases());
+    harness.work();
+    harness.answer("Redo", Some("shorter"));
+    let phase = harness.run.current.as_ref().unwrap();
     assert_eq!((phase.iteration, phase.feedback.as_deref()), (2, Some("shorter")));
-    let view = bench.run.phase_view(&bench.run.workflow.phases[0]);
+    let view = harness.run.phase_view(&harness.run.workflow.phases[0]);
     assert_eq!(view["feedback"], "shorter");
-    let context = bench.run.full_context(&|_| None);
+    let context = harness.run.full_context(&|_| None);
     assert_eq!(context["phases"]["iteration_counts"]["plan"], 2);
     let record = &context["checkpoints"][0];
     assert_eq!((&record["decision"], &record["target"]), (&"repeat_phase".into(), &"plan".into()));
@@ -79,75 +79,75 @@ fn a_repeat_counts_up_and_brings_its_feedback() {
 }
 
 #[test]
-fn abort_ends_the_run_and_nothing_follows() {
-    let mut bench = Bench::new(two_phases());
-    bench.work();
-    bench.answer("Abort", None);
-    assert_eq!(bench.run.status(), Status::Aborted);
-    assert!(bench.run.pending().is_empty());
-    assert_eq!(bench.started(), ["plan/draft"]);
+fn abort_ends_the_run_and_starts_nothing() {
+    let mut harness = Harness::new(two_phases());
+    harness.work();
+    harness.answer("Abort", None);
+    assert_eq!(harness.run.status(), Status::Aborted);
+    assert!(harness.run.pending().is_empty());
+    assert_eq!(harness.started(), ["plan/draft"]);
 }
 
 #[test]
-fn a_checkpoint_whose_condition_is_false_is_passed_over() {
+fn a_checkpoint_with_a_false_condition_is_skipped() {
     let mut definition = two_phases();
     definition.phases[0].checkpoint.as_mut().unwrap().condition = condition();
-    let mut bench = Bench::new(definition);
-    bench.perform(&bench.run.pending()[0].clone());
+    let mut harness = Harness::new(definition);
+    harness.perform(&harness.run.pending()[0].clone());
     let outcome = ConditionOutcome::False;
-    bench.outcome(CommandKind::ConditionEvaluated { phase: PhaseId::from("plan"), iteration: 1, outcome });
-    assert!(bench.run.holds.is_empty());
-    assert_eq!(bench.started().last().unwrap(), "build/make");
+    harness.outcome(CommandKind::ConditionEvaluated { phase: PhaseId::from("plan"), iteration: 1, outcome });
+    assert!(harness.run.holds.is_empty());
+    assert_eq!(harness.started().last().unwrap(), "build/make");
 }
 
 #[test]
-fn a_checkpoint_that_is_to_be_passed_over_is_not_shown_before_it_is() {
+fn a_late_presentation_does_not_open_a_checkpoint_with_a_false_condition() {
     let mut definition = two_phases();
     definition.phases[0].checkpoint.as_mut().unwrap().condition = condition();
-    let mut bench = Bench::new(definition);
-    bench.perform(&bench.run.pending()[0].clone());
+    let mut harness = Harness::new(definition);
+    harness.perform(&harness.run.pending()[0].clone());
     let (phase, outcome) = (PhaseId::from("plan"), ConditionOutcome::False);
     let evaluated = CommandKind::ConditionEvaluated { phase: phase.clone(), iteration: 1, outcome };
-    bench.tell(Actor::driver(), evaluated, false).unwrap();
-    assert_eq!(bench.run.pending(), []);
+    harness.tell(Actor::driver(), evaluated, false).unwrap();
+    assert_eq!(harness.run.pending(), []);
     let shown = CommandKind::Shown { phase, iteration: 1, shown: Box::default() };
-    assert_eq!(bench.tell(Actor::driver(), shown, false), Ok(Vec::new()));
-    bench.outcome(CommandKind::Look);
-    assert!(bench.run.holds.is_empty());
-    assert_eq!(bench.started().last().unwrap(), "build/make");
+    assert_eq!(harness.tell(Actor::driver(), shown, false), Ok(Vec::new()));
+    harness.outcome(CommandKind::Advance);
+    assert!(harness.run.holds.is_empty());
+    assert_eq!(harness.started().last().unwrap(), "build/make");
 }
 
 #[test]
 fn a_condition_that_errors_shows_the_checkpoint_with_the_error() {
     let mut definition = two_phases();
     definition.phases[0].checkpoint.as_mut().unwrap().condition = condition();
-    let mut bench = Bench::new(definition.clone());
-    bench.perform(&bench.run.pending()[0].clone());
+    let mut harness = Harness::new(definition.clone());
+    harness.perform(&harness.run.pending()[0].clone());
     let body = || CommandKind::ConditionEvaluated {
         phase: PhaseId::from("plan"),
         iteration: 1,
         outcome: ConditionOutcome::Error("x is not defined".into()),
     };
-    bench.outcome(body());
-    bench.work();
-    assert!(bench.hold().notes[0].contains("x is not defined"));
-    assert!(bench.run.warnings[0].contains("x is not defined"));
+    harness.outcome(body());
+    harness.work();
+    assert!(harness.hold().notes[0].contains("x is not defined"));
+    assert!(harness.run.warnings[0].contains("x is not defined"));
 
     definition.phases[0].checkpoint.as_mut().unwrap().on_condition_error = OnConditionError::Skip;
-    let mut bench = Bench::new(definition);
-    bench.perform(&bench.run.pending()[0].clone());
-    bench.outcome(body());
-    assert!(bench.run.holds.is_empty(), "skip passes the checkpoint over");
-    assert!(bench.run.warnings[0].contains("x is not defined"), "and says so");
+    let mut harness = Harness::new(definition);
+    harness.perform(&harness.run.pending()[0].clone());
+    harness.outcome(body());
+    assert!(harness.run.holds.is_empty(), "skip passes the checkpoint over");
+    assert!(harness.run.warnings[0].contains("x is not defined"), "and says so");
 }
 
 #[test]
 fn gates_run_in_order_after_the_tasks_and_before_the_checkpoint() {
     let mut definition = two_phases();
     definition.phases[0].gates = vec![gate("lint"), gate("test")];
-    let mut bench = Bench::new(definition);
-    bench.work();
-    let gates: Vec<String> = bench
+    let mut harness = Harness::new(definition);
+    harness.work();
+    let gates: Vec<String> = harness
         .entries
         .iter()
         .filter_map(|entry| match &entry.event {
@@ -161,26 +161,26 @@ fn gates_run_in_order_after_the_tasks_and_before_the_checkpoint() {
 }
 
 #[test]
-fn the_record_of_a_decision_comes_in_the_order_of_the_source() {
+fn a_decision_record_has_the_key_order_of_the_reference_format() {
     let mut definition = two_phases();
     definition.phases[0].checkpoint.as_mut().unwrap().condition = condition();
-    let mut bench = Bench::new(definition);
-    bench.work();
-    bench.answer("Continue", Some(""));
-    let place = |test: &dyn Fn(&Event) -> bool| bench.entries.iter().position(|entry| test(&entry.event)).unwrap();
+    let mut harness = Harness::new(definition);
+    harness.work();
+    harness.answer("Continue", Some(""));
+    let place = |test: &dyn Fn(&Event) -> bool| harness.entries.iter().position(|entry| test(&entry.event)).unwrap();
     let evaluated = place(&|event| matches!(event, Event::ConditionEvaluated { .. }));
     let opened = place(&|event| matches!(event, Event::HoldOpened(_)));
     let answered = place(&|event| matches!(event, Event::Answered { .. }));
     let completed = place(&|event| matches!(event, Event::PhaseCompleted { .. }));
     assert!(evaluated < opened && opened < answered && answered < completed);
-    let context = bench.run.full_context(&|_| None);
+    let context = harness.run.full_context(&|_| None);
     assert_eq!(context["checkpoints"][0]["feedback"], "", "feedback may be empty");
 }
 
 #[test]
-fn the_context_has_the_parts_that_the_source_names() {
-    let bench = Bench::new(two_phases());
-    let context = bench.run.full_context(&|_| None);
+fn the_context_has_the_parts_of_the_reference_format() {
+    let harness = Harness::new(two_phases());
+    let context = harness.run.full_context(&|_| None);
     assert_eq!(context["workflow"]["execution_mode"], "strict");
     assert_eq!(context["feature"], serde_json::json!({"name": "login", "flags": ["backend"]}));
     assert_eq!(context["phases"]["current"], "plan");

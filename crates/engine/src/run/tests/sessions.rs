@@ -17,9 +17,9 @@ fn report(session: &str) -> AgentReport {
     AgentReport { agent: "coder".into(), session: Some(session.into()), usage: USED, asks: 1, ..AgentReport::default() }
 }
 
-fn end(bench: &mut Bench, address: &str, outcome: TaskOutcome, report: AgentReport) {
-    let Effect::Task { key, attempt } = bench.effect_of(address) else { panic!("no task runs") };
-    bench.outcome(CommandKind::TaskEnded { key, attempt, outcome, agent: Some(Box::new(report)), commit: None });
+fn end(harness: &mut Harness, address: &str, outcome: TaskOutcome, report: AgentReport) {
+    let Effect::Task { key, attempt } = harness.effect_of(address) else { panic!("no task runs") };
+    harness.outcome(CommandKind::TaskEnded { key, attempt, outcome, agent: Some(Box::new(report)), commit: None });
 }
 
 fn well() -> TaskOutcome {
@@ -27,8 +27,8 @@ fn well() -> TaskOutcome {
 }
 
 /// The sessions of all attempts: the id where an earlier one is resumed.
-fn sessions(bench: &Bench) -> Vec<Option<String>> {
-    let started = bench.entries.iter().filter_map(|entry| match &entry.event {
+fn sessions(harness: &Harness) -> Vec<Option<String>> {
+    let started = harness.entries.iter().filter_map(|entry| match &entry.event {
         Event::TaskStarted { session: Some(session), .. } => Some(session.resume.then(|| session.id.clone())),
         _ => None,
     });
@@ -36,50 +36,50 @@ fn sessions(bench: &Bench) -> Vec<Option<String>> {
 }
 
 #[test]
-fn an_attempt_that_its_budget_cut_off_resumes_its_session_and_a_failed_one_does_not() {
+fn an_attempt_stopped_by_its_budget_resumes_its_session_and_a_failed_one_does_not() {
     let retry = Retry { attempts: 2, ..Retry::default() };
     let budget = Budget { max_time: Some(std::time::Duration::from_millis(1000)), ..Budget::default() };
     let first = Task { budget, ..agent_task("a", &[], Session::Fresh) };
     let second = Task { retry, ..agent_task("b", &["a"], Session::Fresh) };
-    let mut bench = Bench::new(workflow(vec![phase("one", vec![first, second])]));
+    let mut harness = Harness::new(workflow(vec![phase("one", vec![first, second])]));
     let cut = Failure { kind: FailureKind::Budget, message: "too long".into(), tail: String::new() };
-    end(&mut bench, "one/a", TaskOutcome::Failed(cut), report("cut-off"));
-    bench.answer("go-on", None);
-    end(&mut bench, "one/a", well(), report("cut-off"));
-    end(&mut bench, "one/b", TaskOutcome::Failed(broken()), report("failed"));
-    bench.work();
-    assert_eq!(bench.run.status(), Status::Complete);
-    assert_eq!(sessions(&bench), [None, Some("cut-off".into()), None, None]);
+    end(&mut harness, "one/a", TaskOutcome::Failed(cut), report("cut-off"));
+    harness.answer("go-on", None);
+    end(&mut harness, "one/a", well(), report("cut-off"));
+    end(&mut harness, "one/b", TaskOutcome::Failed(broken()), report("failed"));
+    harness.work();
+    assert_eq!(harness.run.status(), Status::Complete);
+    assert_eq!(sessions(&harness), [None, Some("cut-off".into()), None, None]);
 }
 
 #[test]
-fn a_resumed_session_keeps_what_is_known_of_it() {
+fn a_resumed_session_keeps_its_recorded_usage() {
     let tasks = vec![agent_task("z", &[], Session::Fresh), agent_task("a", &["z"], Session::Same)];
-    let mut bench = Bench::new(workflow(vec![phase("one", tasks)]));
-    let asked = bench.run.sessions.by_task["one/z"].id.clone();
-    assert_eq!(bench.run.session_known(&asked), None, "the agent has not confirmed it");
+    let mut harness = Harness::new(workflow(vec![phase("one", tasks)]));
+    let asked = harness.run.sessions.by_task["one/z"].id.clone();
+    assert_eq!(harness.run.session_known(&asked), None, "the agent has not confirmed it");
     let first = AgentReport { dir: Some("web".into()), session_usage: Some(USED), ..report("named-by-it") };
-    end(&mut bench, "one/z", well(), first);
-    assert_eq!(bench.run.session_known("another"), None);
-    let known = &bench.run.sessions.by_task["one/a"];
+    end(&mut harness, "one/z", well(), first);
+    assert_eq!(harness.run.session_known("another"), None);
+    let known = &harness.run.sessions.by_task["one/a"];
     assert_eq!((known.id.as_str(), known.dir.as_deref(), known.usage), ("named-by-it", Some("web"), Some(USED)));
-    assert_eq!(bench.run.session_known("named-by-it"), Some(known));
+    assert_eq!(harness.run.session_known("named-by-it"), Some(known));
 }
 
 #[test]
-fn each_item_of_a_list_has_a_session_and_the_list_itself_has_none() {
-    let each = Some(ForEach { over: Over::List(Vec::new()), max_parallel: None });
-    let mut bench =
-        Bench::new(workflow(vec![phase("one", vec![Task { for_each: each, ..agent_task("e", &[], Session::Fresh) }])]));
-    assert!(sessions(&bench).is_empty());
-    let item = |name: &str| crate::run::command::Item { key: name.into(), value: Datum::Inline("1".into()) };
+fn each_fan_out_item_has_a_session_and_the_fan_out_has_none() {
+    let each = Some(ForEach { over: ItemSource::List(Vec::new()), max_parallel: None });
+    let mut harness =
+        Harness::new(workflow(vec![phase("one", vec![Task { for_each: each, ..agent_task("e", &[], Session::Fresh) }])]));
+    assert!(sessions(&harness).is_empty());
+    let item = |name: &str| crate::run::command::Item { key: name.into(), value: StoredValue::Inline("1".into()) };
     let outcome = TaskOutcome::Items(vec![item("x"), item("y")]);
-    bench.outcome(CommandKind::TaskEnded { key: key("one", 1, "e"), attempt: 1, outcome, agent: None, commit: None });
-    assert_eq!(sessions(&bench), [None, None]);
+    harness.outcome(CommandKind::TaskEnded { key: key("one", 1, "e"), attempt: 1, outcome, agent: None, commit: None });
+    assert_eq!(sessions(&harness), [None, None]);
 }
 
 #[test]
-fn a_task_that_meets_a_used_up_budget_later_waits_for_the_same_answer() {
+fn a_task_that_reaches_an_exhausted_budget_later_waits_for_the_same_answer() {
     let asks = Task { on_fail: OnFail::Ask, ..task("asks", &[]) };
     let tasks = vec![
         asks,
@@ -89,13 +89,13 @@ fn a_task_that_meets_a_used_up_budget_later_waits_for_the_same_answer() {
         agent_task("c", &["slow"], Session::Fresh),
     ];
     let budget = Budget { max_cost_micros: Some(10), ..Budget::default() };
-    let mut bench = Bench::new(Workflow { budget, ..workflow(vec![phase("one", tasks)]) });
-    bench.fail("one/asks");
-    end(&mut bench, "one/a", well(), report("s"));
-    let kinds = |bench: &Bench| bench.run.open_holds().iter().map(|hold| hold.kind).collect::<Vec<_>>();
-    assert_eq!(kinds(&bench), [HoldKind::Failed, HoldKind::Budget], "no other question stands in for that about the budget");
-    bench.perform(&bench.effect_of("one/slow"));
-    assert_eq!(kinds(&bench).len(), 2, "it is asked once");
-    bench.answer_task("one/b", "go-on", None);
-    assert_eq!(bench.started()[3..], ["one/b", "one/c"]);
+    let mut harness = Harness::new(Workflow { budget, ..workflow(vec![phase("one", tasks)]) });
+    harness.fail("one/asks");
+    end(&mut harness, "one/a", well(), report("s"));
+    let kinds = |harness: &Harness| harness.run.open_holds().iter().map(|hold| hold.kind).collect::<Vec<_>>();
+    assert_eq!(kinds(&harness), [HoldKind::Failed, HoldKind::Budget], "no other question stands in for that about the budget");
+    harness.perform(&harness.effect_of("one/slow"));
+    assert_eq!(kinds(&harness).len(), 2, "it is asked once");
+    harness.answer_task("one/b", "go-on", None);
+    assert_eq!(harness.started()[3..], ["one/b", "one/c"]);
 }

@@ -3,8 +3,8 @@
 use super::Checker;
 use super::fields::{Fields, Format, Key, Rule, Shape, words};
 use super::references::AgentDemand;
-use crate::spec::beside;
 use crate::spec::code::ProblemCode;
+use crate::spec::includes;
 use crate::spec::problem::shown;
 use crate::spec::scalar;
 use crate::spec::syntax::{Content, Node};
@@ -89,7 +89,7 @@ impl Checker<'_, '_> {
                 self.filled(node, "`prompt`");
                 self.template(node, "`prompt`", Roots::Task).map(Prompt::Text)
             }
-            None => fields.get("agent").zip(agent.as_deref()).and_then(|(node, agent)| self.prompt_beside(agent, node)),
+            None => fields.get("agent").zip(agent.as_deref()).and_then(|(node, agent)| self.included_prompt(agent, node)),
         };
         // The type of a subagent that has a document of its own is declared by that.
         if let (Some(node), Some(agent), None | Some(Prompt::Text(_))) = (fields.get("agent"), &agent, &prompt) {
@@ -120,13 +120,13 @@ impl Checker<'_, '_> {
     }
 
     /// What a subagent of a type is told, where a document beside the file says so.
-    pub(super) fn prompt_beside(&mut self, kind: &str, node: &Node<'_>) -> Option<Prompt> {
-        match beside::prompt(self.beside, kind) {
+    pub(super) fn included_prompt(&mut self, kind: &str, node: &Node<'_>) -> Option<Prompt> {
+        match includes::prompt(self.includes, kind) {
             Ok(text) => {
                 let text = text?;
                 for fault in crate::template::mustache::check_document(&text) {
                     let message = format!("the prompt of `{}` cannot be filled in: {}", shown(kind), fault.message);
-                    self.error(ProblemCode::BadTemplate, &node.span, message).maybe_help(fault.help);
+                    self.error(ProblemCode::InvalidTemplate, &node.span, message).maybe_help(fault.help);
                 }
                 Some(Prompt::Document(text))
             }
@@ -158,8 +158,8 @@ impl Checker<'_, '_> {
             self.wrong_kind(node, "`output_schema`", "a JSON Schema, which is a map").help("write `{ type: object, … }`");
             return None;
         }
-        if let Some(fault) = self.beside.schema_fault(&value) {
-            self.error(ProblemCode::WrongValue, &node.span, format!("`output_schema` is no JSON Schema: {fault}"));
+        if let Some(fault) = self.includes.schema_fault(&value) {
+            self.error(ProblemCode::InvalidValue, &node.span, format!("`output_schema` is no JSON Schema: {fault}"));
             return None;
         }
         Some(value)
@@ -168,10 +168,10 @@ impl Checker<'_, '_> {
     /// The name of a program that is known.
     fn preset(&mut self, node: &Node<'_>) -> Option<String> {
         let name = self.filled(node, "`preset`")?.trim().to_owned();
-        let known = self.beside.presets();
+        let known = self.includes.presets();
         if !known.is_empty() && !known.contains(&name) {
             let message = format!("there is no preset `{}`", shown(&name));
-            self.none_of(ProblemCode::WrongValue, &node.span, message, &name, known.iter().map(String::as_str));
+            self.none_of(ProblemCode::InvalidValue, &node.span, message, &name, known.iter().map(String::as_str));
         }
         self.program_of(&name, node);
         Some(name)
@@ -179,7 +179,7 @@ impl Checker<'_, '_> {
 
     /// Warns where the program of a preset is not there: it may be on another machine, where the run begins.
     fn program_of(&mut self, preset: &str, node: &Node<'_>) {
-        if let Some(program) = self.beside.missing_program(preset) {
+        if let Some(program) = self.includes.missing_program(preset) {
             let message = format!("`{}` is not installed, which the preset `{}` starts", shown(&program), shown(preset));
             self.report
                 .warning(ProblemCode::MissingProgram, &node.span, message)
@@ -245,7 +245,7 @@ impl Checker<'_, '_> {
         let mut refused = Vec::new();
         let number = scalar::to_json(node, &mut refused).as_f64().filter(|number| *number > 0.0 && *number <= 1e12);
         if number.is_none() {
-            self.error(ProblemCode::WrongValue, &node.span, format!("{what} must be a number above zero"))
+            self.error(ProblemCode::InvalidValue, &node.span, format!("{what} must be a number above zero"))
                 .help("write it without quotes and units");
         }
         number

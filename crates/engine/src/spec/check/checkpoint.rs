@@ -1,8 +1,8 @@
 //! Checkpoints: where a person decides.
 
 use super::Checker;
-use super::choice::{OPTION, Order, default_choices};
 use super::fields::{Format, Key, Shape, words};
+use super::options::{OPTION, Order, default_choices};
 use super::question::{
     ACTION, ACTION_ABOUT, BLOCKING_ABOUT, DEADLINE_ABOUT, DECISION, DECISION_ABOUT, DEFAULT_ABOUT, ON_DEADLINE_ABOUT,
     ON_DEADLINE_SHAPES, QUESTIONS, REMIND_ABOUT, SIGNAL_ABOUT, VERIFY, VERIFY_ABOUT, options as question_options,
@@ -24,7 +24,7 @@ pub(super) static CHECKPOINT: Format = Format {
     known: &[
         Key::optional(
             "approval_required",
-            Shape::Truth,
+            Shape::Boolean,
             "`true` alone asks \"Continue with next phase?\"; `false` alone is no checkpoint.",
         ),
         Key::valued("condition", Shape::Text, "A JavaScript expression; the checkpoint is shown if it is true."),
@@ -36,13 +36,13 @@ pub(super) static CHECKPOINT: Format = Format {
         .default("show"),
         Key::optional("prompt", Shape::Text, "The question; a template.").default(DEFAULT_PROMPT),
         Key::optional("show_files", Shape::Texts, "Files and folders that the decision is about, in the output directory or under the root; templates."),
-        Key::optional("with_feedback", Shape::Truth, "Whether the options ask for feedback unless they say otherwise.").default("false"),
+        Key::optional("with_feedback", Shape::Boolean, "Whether the options ask for feedback unless they say otherwise.").default("false"),
         Key::optional("options", Shape::List(&OPTION, 1), "What may be answered; Continue and Abort when absent."),
         Key::valued("verify", Shape::Map(&VERIFY), VERIFY_ABOUT),
         Key::valued("decision", Shape::Map(&DECISION), DECISION_ABOUT),
         Key::valued("action", Shape::Map(&ACTION), ACTION_ABOUT),
         Key::optional("resume_signal", Shape::Filled, SIGNAL_ABOUT),
-        Key::optional("blocking", Shape::Truth, BLOCKING_ABOUT).default("true"),
+        Key::optional("blocking", Shape::Boolean, BLOCKING_ABOUT).default("true"),
         Key::optional("default", Shape::Filled, DEFAULT_ABOUT),
         Key::optional("deadline", Shape::Duration, DEADLINE_ABOUT),
         Key::optional("remind", Shape::Duration, REMIND_ABOUT),
@@ -64,14 +64,14 @@ impl Checker<'_, '_> {
             return None;
         }
         let fields = self.fields(node, &CHECKPOINT)?;
-        let approval_required = fields.get("approval_required").and_then(|node| self.truth(node, "`approval_required`"));
+        let approval_required = fields.get("approval_required").and_then(|node| self.boolean(node, "`approval_required`"));
         let condition = fields.get("condition").and_then(|node| self.condition(node));
         let on_condition_error =
             fields.get("on_condition_error").and_then(|node| self.word(node, "`on_condition_error`", &ON_CONDITION_ERROR));
         let prompt = fields.get("prompt").and_then(|node| self.template(node, "`prompt`", Roots::Checkpoint));
         let show_files = fields.get("show_files").map(|node| self.paths(node, "the file to show", Roots::Checkpoint));
         let show_files = show_files.unwrap_or_default();
-        let with_feedback = fields.get("with_feedback").and_then(|node| self.truth(node, "`with_feedback`")).unwrap_or(false);
+        let with_feedback = fields.get("with_feedback").and_then(|node| self.boolean(node, "`with_feedback`")).unwrap_or(false);
         let options = fields.get("options").map(|node| self.choices(node, with_feedback, order));
 
         if let Some(span) = fields.key("condition")
@@ -119,7 +119,7 @@ impl Checker<'_, '_> {
             if says_something || approval_required.is_none() {
                 let message = "this checkpoint never asks anybody";
                 self.report
-                    .warning(ProblemCode::NoCheckpoint, &fields.span, message)
+                    .warning(ProblemCode::DisabledCheckpoint, &fields.span, message)
                     .help("write `approval_required: true`, or give it a `prompt`");
             }
             return None;

@@ -54,7 +54,7 @@ pub(in crate::spec) enum Shape {
     /// A name that may stand in addresses, file names and commands.
     Id,
     /// True or false.
-    Truth,
+    Boolean,
     /// Only true.
     True,
     /// A whole number between two others.

@@ -3,8 +3,8 @@
 use super::Checker;
 use super::fields::{Fields, Format, Key, Shape};
 use super::subagent::SUBAGENT_LIST;
-use crate::spec::beside;
 use crate::spec::code::ProblemCode;
+use crate::spec::includes;
 use crate::spec::problem::shown;
 use crate::spec::syntax::Node;
 use crate::spec::workflow::{Criterion, Finalization, GapAction, GapCheck};
@@ -16,7 +16,7 @@ const ACTIONS: [(&str, GapAction); 4] = {
     [(retry.word(), retry), (spawn.word(), spawn), (escalate.word(), escalate), (abort.word(), abort)]
 };
 
-const MOST_ITERATIONS: u32 = 1_000;
+const MAX_ITERATIONS: u32 = 1_000;
 
 /// After so many checks that found gaps a person is asked.
 const ITERATIONS: u32 = 3;
@@ -26,7 +26,7 @@ pub(super) static GAP_CHECK: Format = Format {
     name: "gap_check",
     what: "`gap_check`",
     known: &[
-        Key::optional("enabled", Shape::Truth, "`false` is as if it were not there.").default("true"),
+        Key::optional("enabled", Shape::Boolean, "`false` is as if it were not there.").default("true"),
         Key::optional("criteria", Shape::List(&CRITERION, 0), "Conditions that must all hold."),
         Key::optional(
             "script",
@@ -40,7 +40,7 @@ pub(super) static GAP_CHECK: Format = Format {
         ),
         Key::optional(
             "max_iterations",
-            Shape::Count(1, MOST_ITERATIONS),
+            Shape::Count(1, MAX_ITERATIONS),
             "After so many checks that found gaps a person is asked: run the phase again, continue anyway, abort.",
         )
         .default("3"),
@@ -102,7 +102,7 @@ impl Checker<'_, '_> {
     /// The gap check of a phase, unless it is switched off.
     pub(super) fn gap_check(&mut self, phase: &Fields<'_, '_>, taken: &mut BTreeSet<String>) -> Option<GapCheck> {
         let fields = phase.get("gap_check").and_then(|node| self.fields(node, &GAP_CHECK))?;
-        let enabled = fields.get("enabled").and_then(|node| self.truth(node, "`enabled`")).unwrap_or(true);
+        let enabled = fields.get("enabled").and_then(|node| self.boolean(node, "`enabled`")).unwrap_or(true);
         let nodes = fields.get("criteria").and_then(|node| self.list(node, "`criteria`")).unwrap_or_default();
         let criteria = nodes.iter().filter_map(|node| self.criterion(node)).collect();
         let script = fields.get("script").and_then(|node| self.script(node, "`script`"));
@@ -115,7 +115,7 @@ impl Checker<'_, '_> {
             }
             message = on_failure.get("message").and_then(|node| self.text(node, "`message`")).map(str::to_owned);
         }
-        let limit = fields.get("max_iterations").and_then(|node| self.count(node, "`max_iterations`", 1..=MOST_ITERATIONS));
+        let limit = fields.get("max_iterations").and_then(|node| self.count(node, "`max_iterations`", 1..=MAX_ITERATIONS));
         if enabled && nodes.is_empty() && fields.get("script").is_none() {
             let nothing = "this gap check looks at nothing, so it finds no gaps";
             self.report.warning(ProblemCode::MissingKey, &fields.span, nothing).help("give it `criteria` or a `script`");
@@ -154,22 +154,22 @@ impl Checker<'_, '_> {
         fields.get("description").map(|node| self.text(node, "`description`"));
         let node = fields.require(self, "template")?;
         let text = self.filled(node, "`template`")?.to_owned();
-        let template = if is_path(&text) { self.template_beside(text.trim(), node)? } else { text };
+        let template = if is_path(&text) { self.included_template(text.trim(), node)? } else { text };
         for fault in mustache::check_document(&template) {
             let message = format!("the template cannot be filled in: {}", fault.message);
-            self.error(ProblemCode::BadTemplate, &node.span, message).maybe_help(fault.help);
+            self.error(ProblemCode::InvalidTemplate, &node.span, message).maybe_help(fault.help);
         }
         Some(Finalization { template, output: output? })
     }
 
-    fn template_beside(&mut self, path: &str, node: &Node<'_>) -> Option<String> {
-        let found = self.beside.read(path);
+    fn included_template(&mut self, path: &str, node: &Node<'_>) -> Option<String> {
+        let found = self.includes.read(path);
         let message = match found {
             Ok(Some(text)) => return Some(text),
             Ok(None) => format!("there is no template `{}` beside this file or its folder", shown(path)),
             Err(why) => format!("the template `{}` cannot be read: {why}", shown(path)),
         };
-        let help = beside::meant(self.beside, path);
+        let help = includes::meant(self.includes, path);
         self.error(ProblemCode::MissingFile, &node.span, message).maybe_help(help);
         None
     }

@@ -5,11 +5,12 @@
 
 mod agent;
 mod checkpoint;
-mod choice;
+mod fan_out;
 mod fields;
 mod gap;
 mod gate;
 mod needs;
+mod options;
 mod phase;
 mod policy;
 mod process;
@@ -18,18 +19,17 @@ mod references;
 mod reuse;
 mod script;
 mod secret;
-mod spread;
 mod subagent;
 mod task;
 mod text;
 mod workflow;
 
-use super::beside::Beside;
 use super::code::ProblemCode;
+use super::includes::Includes;
 use super::problem::{Draft, Report, shown};
 use super::syntax::{Content, Node, Scalar};
 use super::workflow::{AgentSetting, SecretSource, Shell};
-use super::{place, scalar, suggest};
+use super::{scalar, source_position, suggest};
 use crate::time::parse_duration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -38,9 +38,9 @@ use std::time::Duration;
 #[cfg(test)]
 pub(super) use agent::AGENT_KEYS;
 pub use checkpoint::DEFAULT_PROMPT;
-pub use choice::default_choices;
 pub(super) use fields::{Format, Key, Presence, Rule, Shape};
 pub use needs::{cycle_text, cycles};
+pub use options::default_choices;
 pub use policy::verify_last;
 #[cfg(test)]
 pub(super) use question::WAIT_KEYS;
@@ -61,7 +61,7 @@ pub struct Checker<'s, 'r> {
     /// The variables that are named and not declared; each is told once.
     undeclared_vars: BTreeSet<String>,
     /// The files beside this one.
-    beside: &'r mut dyn Beside,
+    includes: &'r mut dyn Includes,
     /// How many workflows use each other above this one.
     depth: u32,
     /// Agents and secrets of workflows that this one uses.
@@ -82,7 +82,7 @@ pub struct Checker<'s, 'r> {
 
 impl<'s, 'r> Checker<'s, 'r> {
     /// Checks a file. `depth` says how many workflows use each other above it.
-    pub fn new(source: &'s str, report: &'r mut Report, beside: &'r mut dyn Beside, depth: u32) -> Self {
+    pub fn new(source: &'s str, report: &'r mut Report, includes: &'r mut dyn Includes, depth: u32) -> Self {
         let lines = source.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1).collect();
         Self {
             source,
@@ -90,7 +90,7 @@ impl<'s, 'r> Checker<'s, 'r> {
             lines,
             declared_vars: None,
             undeclared_vars: BTreeSet::new(),
-            beside,
+            includes,
             depth,
             used_agents: BTreeMap::new(),
             used_secrets: BTreeMap::new(),
@@ -137,7 +137,7 @@ impl Checker<'_, '_> {
     /// Where a part of a scalar stands in the file. Finding that takes as long as the scalar is, so it is only done for
     /// problems that are told.
     fn part_of(&self, node: &Node<'_>, part: &Range<usize>) -> Range<usize> {
-        if self.report.is_full() { node.span.clone() } else { place::in_file(self.source, node, part) }
+        if self.report.is_full() { node.span.clone() } else { source_position::in_file(self.source, node, part) }
     }
 
     /// Warns of a variable that nothing declares, once. It may be given when a run begins, so that is no error.
@@ -173,7 +173,7 @@ impl Checker<'_, '_> {
 
     /// Reports a value of another kind than expected.
     pub fn wrong_kind(&mut self, node: &Node<'_>, what: &str, expected: &str) -> &mut Draft {
-        self.error(ProblemCode::WrongKind, &node.span, format!("{what} must be {expected}, not {}", node.kind()))
+        self.error(ProblemCode::WrongType, &node.span, format!("{what} must be {expected}, not {}", node.kind()))
     }
 
     fn scalar<'n, 'a>(&mut self, node: &'n Node<'a>, what: &str, expected: &str) -> Option<&'n Scalar<'a>> {
@@ -206,15 +206,15 @@ impl Checker<'_, '_> {
         Some(text)
     }
 
-    pub(crate) fn truth(&mut self, node: &Node<'_>, what: &str) -> Option<bool> {
+    pub(crate) fn boolean(&mut self, node: &Node<'_>, what: &str) -> Option<bool> {
         let scalar = self.scalar(node, what, "true or false")?;
-        let truth = scalar.truth();
-        if truth.is_none() {
-            let help = scalar::truth_help(&scalar.text);
+        let boolean = scalar.boolean();
+        if boolean.is_none() {
+            let help = scalar::boolean_help(&scalar.text);
             let message = format!("{what} must be true or false, not `{}`", shown(&scalar.text));
-            self.error(ProblemCode::WrongValue, &node.span, message).help(help);
+            self.error(ProblemCode::InvalidValue, &node.span, message).help(help);
         }
-        truth
+        boolean
     }
 
     /// A whole number in a range.
@@ -223,7 +223,11 @@ impl Checker<'_, '_> {
         let scalar = self.scalar(node, what, &expected)?;
         let count = scalar.count().and_then(|count| u32::try_from(count).ok()).filter(|count| allowed.contains(count));
         if count.is_none() {
-            self.error(ProblemCode::WrongValue, &node.span, format!("{what} must be {expected}, not `{}`", shown(&scalar.text)));
+            self.error(
+                ProblemCode::InvalidValue,
+                &node.span,
+                format!("{what} must be {expected}, not `{}`", shown(&scalar.text)),
+            );
         }
         count
     }
@@ -234,7 +238,7 @@ impl Checker<'_, '_> {
             Ok(duration) => Some(duration),
             Err(_) => {
                 let message = format!("{what} must be a duration, not `{}`", shown(text));
-                self.error(ProblemCode::BadDuration, &node.span, message).help(scalar::duration_help(text));
+                self.error(ProblemCode::InvalidDuration, &node.span, message).help(scalar::duration_help(text));
                 None
             }
         }
@@ -243,7 +247,7 @@ impl Checker<'_, '_> {
     fn timeout(&mut self, node: &Node<'_>, what: &str) -> Option<Duration> {
         let timeout = self.duration(node, what)?;
         if timeout.is_zero() {
-            self.error(ProblemCode::BadDuration, &node.span, format!("{what} is zero")).help("leave it out for no limit");
+            self.error(ProblemCode::InvalidDuration, &node.span, format!("{what} is zero")).help("leave it out for no limit");
             return None;
         }
         Some(timeout)
@@ -257,7 +261,7 @@ impl Checker<'_, '_> {
         }
         let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
         let message = format!("{what} must be one of {}, not `{}`", names.join(", "), shown(text));
-        self.unknown(ProblemCode::WrongValue, &node.span, message, text, names.iter().copied());
+        self.unknown(ProblemCode::InvalidValue, &node.span, message, text, names.iter().copied());
         None
     }
 
@@ -287,7 +291,7 @@ impl Checker<'_, '_> {
 
     /// The name of the file, where it has one.
     pub fn file_name(&self) -> Option<String> {
-        self.beside.file_name()
+        self.includes.file_name()
     }
 
     /// Whether a name may stand in addresses, file names and commands; if not, that is told.
@@ -298,11 +302,11 @@ impl Checker<'_, '_> {
         if !good_start || !text.chars().all(allowed) {
             let message = format!("{what} cannot be `{}`", shown(text));
             let help = "use letters, digits, `-`, `_` and `.`, beginning with a letter, a digit or `_`";
-            self.error(ProblemCode::BadId, span, message).help(help);
+            self.error(ProblemCode::InvalidId, span, message).help(help);
             return false;
         }
         if text.len() > LONGEST {
-            self.error(ProblemCode::BadId, span, format!("{what} is longer than {LONGEST} characters"));
+            self.error(ProblemCode::InvalidId, span, format!("{what} is longer than {LONGEST} characters"));
             return false;
         }
         true

@@ -51,7 +51,7 @@ impl Checker<'_, '_> {
             let told = cycle_text(names.iter().map(|id| id.as_str()));
             let span = tasks[first].needs.map_or(&tasks[first].id.span, |node| &node.span);
             let message = format!("these tasks need each other: {told}");
-            self.error(ProblemCode::NeedsCycle, span, message).help("remove one of these needs");
+            self.error(ProblemCode::DependencyCycle, span, message).help("remove one of these needs");
         }
     }
 }
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_circle_is_found_once() {
+    fn every_dependency_cycle_is_reported_once() {
         assert_eq!(cycles(&[vec![], vec![0], vec![0, 1]]), Vec::<Vec<usize>>::new());
         assert_eq!(cycles(&[vec![0]]), [vec![0]]);
         assert_eq!(cycles(&[vec![1], vec![0], vec![3], vec![2, 1]]), [vec![0, 1], vec![2, 3]]);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_chain_is_no_trouble() {
+    fn a_long_dependency_chain_does_not_overflow_the_stack() {
         let chain: Vec<Vec<usize>> =
             (0..50_000).map(|position| if position == 0 { vec![] } else { vec![position - 1] }).collect();
         assert_eq!(cycles(&chain).len(), 0);

@@ -3,10 +3,10 @@
 use super::Checker;
 use super::agent::{BUDGET, BUDGET_ABOUT};
 use super::checkpoint::CHECKPOINT;
-use super::choice::Order;
 use super::fields::{Fields, Format, Key, Rule, Shape, words};
 use super::gap::GAP_CHECK;
 use super::gate::GATE;
+use super::options::Order;
 use super::subagent::{SUBAGENT_LIST, SUBAGENTS_SHAPES, Subagents, adaptive_task};
 use super::task::{RawTask, TASK};
 use super::workflow::MODES;
@@ -49,7 +49,7 @@ pub(super) static PHASE: Format = Format {
         Key::optional("with", Shape::Values, "With `use`: values for that workflow's `inputs` and `vars`."),
         Key::optional(
             "fail_fast",
-            Shape::Truth,
+            Shape::Boolean,
             "Whether the first failure ends the tasks under way; otherwise they may finish.",
         )
         .default("false"),
@@ -140,7 +140,7 @@ impl Checker<'_, '_> {
         let (skills, budget) = (self.names(fields, "skills"), self.budget(fields));
         let gates = self.gates(fields, &tasks);
         let checkpoint = fields.get("checkpoint").and_then(|node| self.checkpoint(node, order));
-        let fail_fast = fields.get("fail_fast").and_then(|node| self.truth(node, "`fail_fast`")).unwrap_or(false);
+        let fail_fast = fields.get("fail_fast").and_then(|node| self.boolean(node, "`fail_fast`")).unwrap_or(false);
         if ["tasks", "subagents", "gates", "checkpoint", "main_agent", "use"].iter().all(|key| fields.get(key).is_none()) {
             let help = "give it `tasks`, `subagents`, `gates`, a `main_agent` or a `checkpoint`";
             self.report.warning(ProblemCode::EmptyPhase, &fields.span, "this phase does nothing").help(help);

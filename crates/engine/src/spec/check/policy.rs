@@ -12,7 +12,7 @@ const COLLECT: [(&str, bool); 2] = [("no", false), ("phase", true)];
 const PLAIN: [(&str, bool); 2] = [("ask", false), ("auto", true)];
 
 /// The most automatic answers in a row that can be asked for.
-const MOST_IN_A_ROW: u32 = 1000;
+const MAX_CONSECUTIVE: u32 = 1000;
 
 pub(super) const POLICY_ABOUT: &str = "Which questions may be answered without a person. What only a person can do, and logins, never are. Each such answer is marked and can be changed.";
 
@@ -46,7 +46,7 @@ static AUTOMATIC: Format = Format {
     what: "when a question is answered without a person",
     known: &[
         Key::optional("when", Shape::Text, "A JavaScript expression; only where it is true."),
-        Key::optional("at_most", Shape::Count(1, MOST_IN_A_ROW), "At most so often in a row; then a person is asked."),
+        Key::optional("max_consecutive", Shape::Count(1, MAX_CONSECUTIVE), "At most so often in a row; then a person is asked."),
     ],
     later: &[],
     rule: None,
@@ -62,7 +62,7 @@ impl Checker<'_, '_> {
         if let Content::Map(entries) = &*node.content {
             for entry in entries.iter().filter(|entry| POLICY.later.contains(&&*entry.key)) {
                 let message = format!("`{}` is never answered without a person", entry.key);
-                self.error(ProblemCode::WrongValue, &entry.key_span, message)
+                self.error(ProblemCode::InvalidValue, &entry.key_span, message)
                     .help("the kinds that can be are `checkpoint`, `verify` and `decision`");
             }
             if entries.iter().any(|entry| POLICY.later.contains(&&*entry.key)) {
@@ -91,7 +91,7 @@ impl Checker<'_, '_> {
                 early.iter().map(|id| format!("{}/{id}", phase.id)).collect::<Vec<_>>().join(", ")
             );
             self.report
-                .warning(ProblemCode::AskedLater, span, message)
+                .warning(ProblemCode::VerifiedTooLate, span, message)
                 .help("put what must wait for the verification into a later phase");
         }
     }
@@ -103,18 +103,19 @@ impl Checker<'_, '_> {
         }
         let fields = self.fields(node, &AUTOMATIC)?;
         let when = fields.get("when").and_then(|node| self.expression(node, "`when`"));
-        let at_most = fields.get("at_most").and_then(|node| self.count(node, "`at_most`", 1..=MOST_IN_A_ROW));
+        let max_consecutive =
+            fields.get("max_consecutive").and_then(|node| self.count(node, "`max_consecutive`", 1..=MAX_CONSECUTIVE));
         // What could not be read must not count as no condition at all.
         if fields.get("when").is_some() && when.is_none() {
             return None;
         }
-        Some(Automatic { when, at_most })
+        Some(Automatic { when, max_consecutive })
     }
 }
 
 /// Whether a task is a verification that may be asked for later. One that only a person answers stays where it is.
 fn is_verify(task: &Task) -> bool {
-    let checkpoint = task.checkpoint().filter(|checkpoint| !checkpoint.waits.only_person);
+    let checkpoint = task.checkpoint().filter(|checkpoint| !checkpoint.waits.person_only);
     matches!(checkpoint.and_then(|checkpoint| checkpoint.question.as_ref()), Some(Question::Verify(_)))
 }
 

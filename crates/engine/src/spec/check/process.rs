@@ -36,7 +36,7 @@ impl Checker<'_, '_> {
         match Shell::parse(text) {
             Ok(shell) => Some(shell),
             Err((message, help)) => {
-                self.error(ProblemCode::WrongValue, &node.span, message).help(help);
+                self.error(ProblemCode::InvalidValue, &node.span, message).help(help);
                 None
             }
         }
@@ -56,18 +56,18 @@ impl Checker<'_, '_> {
             let key: &str = &entry.key;
             if !is_variable(key) {
                 let message = format!("an environment variable cannot be called `{}`", shown(key));
-                self.error(ProblemCode::EnvName, &entry.key_span, message)
+                self.error(ProblemCode::InvalidEnvName, &entry.key_span, message)
                     .help("use letters, digits and `_`, not beginning with a digit");
                 continue;
             }
             if is_ours(key) {
                 let message = format!("`{}` would replace a variable of Lockgate's own", shown(key));
-                self.error(ProblemCode::EnvName, &entry.key_span, message).help(NOT_OURS);
+                self.error(ProblemCode::InvalidEnvName, &entry.key_span, message).help(NOT_OURS);
                 continue;
             }
             if entry.value.is_null() {
                 let message = format!("`{key}` has no value");
-                self.error(ProblemCode::MissingValue, &entry.key_span, message).help("write `''` for an empty one");
+                self.error(ProblemCode::MissingEnvValue, &entry.key_span, message).help("write `''` for an empty one");
                 continue;
             }
             if let Some(value) = self.template(&entry.value, &format!("`{key}`"), Roots::Task) {
@@ -104,7 +104,7 @@ impl Checker<'_, '_> {
         } else {
             return true;
         };
-        self.error(ProblemCode::SecretName, span, format!("a secret cannot be called `{}`", shown(name))).help(help);
+        self.error(ProblemCode::InvalidSecretName, span, format!("a secret cannot be called `{}`", shown(name))).help(help);
         false
     }
 }

@@ -7,8 +7,8 @@ use crate::id::{OptionId, PhaseId, TaskId};
 use crate::spec::code::ProblemCode;
 use crate::spec::problem::shown;
 use crate::spec::syntax::{Content, Node};
-use crate::spec::workflow::question::{Action, DEFAULT_ROUNDS, Decision, REPEATS_BY_ITSELF, Verify, Way};
-use crate::spec::workflow::{Check, Checkpoint, Deadline, OnConditionError, OnDeadline, Question, Task, Waits, Work};
+use crate::spec::workflow::question::{Action, DEFAULT_ROUNDS, Decision, DecisionOption, MAX_AUTOMATIC_REPEATS, Verify};
+use crate::spec::workflow::{Check, Checkpoint, Deadline, OnConditionError, OnDeadline, Question, Task, WaitSettings, Work};
 use crate::template::Roots;
 use std::ops::Range;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(super) const QUESTIONS: [&str; 3] = ["verify", "decision", "action"];
 pub(in crate::spec) const WAIT_KEYS: [&str; 6] = ["blocking", "default", "deadline", "remind", "on_deadline", "resume_signal"];
 
 /// The most often that work is done again because of issues.
-const MOST_ROUNDS: u32 = 100;
+const MAX_ROUNDS: u32 = 100;
 
 /// People are not reminded more often than this.
 const LEAST_REMIND: Duration = Duration::from_secs(1);
@@ -47,7 +47,7 @@ pub(super) static VERIFY: Format = Format {
             Shape::Texts,
             "Tasks of the same phase that are done again with the issues at hand; those that it needs when absent. At the end of a phase, the whole phase is done again.",
         ),
-        Key::optional("rounds", Shape::Count(1, MOST_ROUNDS), "How often they are done again; then the run fails.").default("3"),
+        Key::optional("rounds", Shape::Count(1, MAX_ROUNDS), "How often they are done again; then the run fails.").default("3"),
     ],
     later: &["url", "command"],
     rule: None,
@@ -59,14 +59,14 @@ pub(super) static DECISION: Format = Format {
     known: &[
         Key::required("question", Shape::Filled, "What is to be decided; a template."),
         Key::optional("context", Shape::Text, "Why it matters; a template."),
-        Key::required("options", Shape::List(&WAY, 1), "The ways there are."),
+        Key::required("options", Shape::List(&DECISION_OPTION, 1), "The ways there are."),
     ],
     later: &["multiple"],
     rule: None,
 };
 
-static WAY: Format = Format {
-    name: "way",
+static DECISION_OPTION: Format = Format {
+    name: "decision_option",
     what: "an option of a decision",
     known: &[
         Key::required("id", Shape::Id, "What an answer names."),
@@ -160,15 +160,14 @@ impl Checker<'_, '_> {
         if built.is_none() && fields.key("built").is_none() {
             let message = "nothing is said to be built that a person could verify";
             self.report
-                .warning(ProblemCode::NothingBuilt, &fields.span, message)
+                .warning(ProblemCode::NothingToVerify, &fields.span, message)
                 .help("say in `built` what was done, so that whoever answers knows what they approve");
         }
         let steps = fields.get("steps").map(|node| self.one_or_more(node)).unwrap_or_default();
         let steps = steps.iter().filter_map(|node| self.template(node, "`steps`", roots)).collect();
         let redo = fields.get("redo").map(|node| self.one_or_more(node)).unwrap_or_default();
         let redo = redo.iter().filter_map(|node| self.text(node, "`redo`").map(TaskId::from)).collect();
-        let rounds =
-            fields.get("rounds").and_then(|node| self.count(node, "`rounds`", 1..=MOST_ROUNDS)).unwrap_or(DEFAULT_ROUNDS);
+        let rounds = fields.get("rounds").and_then(|node| self.count(node, "`rounds`", 1..=MAX_ROUNDS)).unwrap_or(DEFAULT_ROUNDS);
         Some(Verify { built: built.unwrap_or_default(), steps, redo, rounds })
     }
 
@@ -181,9 +180,9 @@ impl Checker<'_, '_> {
         if items.is_empty() {
             self.error(ProblemCode::EmptyValue, &node.span, "`options` is empty").help("name at least one way to go");
         }
-        let mut options: Vec<Way> = Vec::new();
+        let mut options: Vec<DecisionOption> = Vec::new();
         for item in items {
-            let Some(way) = self.fields(item, &WAY) else { continue };
+            let Some(way) = self.fields(item, &DECISION_OPTION) else { continue };
             let id_node = way.require(self, "id");
             let id = id_node.and_then(|node| self.id(node, "the id of an option")).map(OptionId::from);
             let name = way.get("name").and_then(|node| self.filled(node, "`name`")).map(str::to_owned);
@@ -197,7 +196,7 @@ impl Checker<'_, '_> {
                 continue;
             }
             let name = name.unwrap_or_else(|| id.to_string());
-            options.push(Way { id, name, pros, cons });
+            options.push(DecisionOption { id, name, pros, cons });
         }
         Some(Decision { question: question?, context, options })
     }
@@ -251,16 +250,16 @@ impl Checker<'_, '_> {
         let signal = self.filled(node, "`resume_signal`")?;
         if !is_signal(signal) {
             let message = format!("`{}` cannot mean yes: it is empty, a number, or another answer", shown(signal));
-            self.error(ProblemCode::WrongValue, &node.span, message).help("agree on a word of its own, such as `ship it`");
+            self.error(ProblemCode::InvalidValue, &node.span, message).help("agree on a word of its own, such as `ship it`");
             return None;
         }
         Some(signal.to_owned())
     }
 
     /// How a checkpoint waits for its answer.
-    pub(super) fn waits(&mut self, fields: &Fields<'_, '_>, options: &[Choice], question: Option<&Question>) -> Waits {
+    pub(super) fn waits(&mut self, fields: &Fields<'_, '_>, options: &[Choice], question: Option<&Question>) -> WaitSettings {
         let person_only = matches!(question, Some(Question::Action(_)));
-        let blocking = fields.get("blocking").and_then(|node| self.truth(node, "`blocking`")).unwrap_or(true);
+        let blocking = fields.get("blocking").and_then(|node| self.boolean(node, "`blocking`")).unwrap_or(true);
         let named = fields.get("default").and_then(|node| self.one_of(node, "`default`", options));
         if let Some(span) = fields.key("default").filter(|_| blocking && person_only) {
             let message = "only a person can say that this was done, so `default` is never used";
@@ -285,7 +284,7 @@ impl Checker<'_, '_> {
             self.error(ProblemCode::MissingKey, span, "`on_deadline` without `deadline`").help("add `deadline: 2h`");
         }
         let deadline = after.map(|after| Deadline { after, then: then.unwrap_or(OnDeadline::Escalate(None)) });
-        Waits { default, deadline, remind, only_person: false, proposed: named }
+        WaitSettings { default, deadline, remind, person_only: false, proposed: named }
     }
 
     /// What runs a phase again without a person does so a few times only.
@@ -293,9 +292,9 @@ impl Checker<'_, '_> {
         let chosen = options.iter().find(|choice| Some(&choice.id) == option);
         if chosen.is_some_and(|choice| choice.action.repeats()) {
             let message = format!(
-                "this answer runs a phase again without a person; after {REPEATS_BY_ITSELF} times in a row, a person is asked"
+                "this answer runs a phase again without a person; after {MAX_AUTOMATIC_REPEATS} times in a row, a person is asked"
             );
-            self.report.warning(ProblemCode::RepeatingDefault, &node.span, message).help("name an option that continues");
+            self.report.warning(ProblemCode::AutomaticRepeat, &node.span, message).help("name an option that continues");
         }
     }
 
@@ -304,7 +303,7 @@ impl Checker<'_, '_> {
         let given = self.timeout(node, what)?;
         if given < least || given > LONGEST {
             let message = format!("{what} must lie between {} s and ten years", least.as_secs());
-            self.error(ProblemCode::BadDuration, &node.span, message).help("write it as `30m`, `2h` or `7d`");
+            self.error(ProblemCode::InvalidDuration, &node.span, message).help("write it as `30m`, `2h` or `7d`");
             return None;
         }
         Some(given)
@@ -319,7 +318,7 @@ impl Checker<'_, '_> {
         if let Some(node) = fields.get("answer") {
             if person_only {
                 let message = "only a person can say that this was done";
-                self.error(ProblemCode::WrongValue, &node.span, message).help("use `escalate` or `abort`");
+                self.error(ProblemCode::InvalidValue, &node.span, message).help("use `escalate` or `abort`");
                 return None;
             }
             return self.one_of(node, "`answer`", options).map(OnDeadline::Answer);
@@ -330,8 +329,8 @@ impl Checker<'_, '_> {
                 .map(|whom| OnDeadline::Escalate(Some(whom.to_owned()).filter(|whom| whom != "true")));
         }
         if let Some(node) = fields.get("abort") {
-            if !self.truth(node, "`abort`")? {
-                self.error(ProblemCode::WrongValue, &node.span, "`abort` can only be true").help("use `escalate` instead");
+            if !self.boolean(node, "`abort`")? {
+                self.error(ProblemCode::InvalidValue, &node.span, "`abort` can only be true").help("use `escalate` instead");
                 return None;
             }
             return Some(OnDeadline::Abort);
@@ -343,17 +342,17 @@ impl Checker<'_, '_> {
 
     fn one_of(&mut self, node: &Node<'_>, what: &str, options: &[Choice]) -> Option<OptionId> {
         let named = self.text(node, what)?;
-        if let Some(choice) = options.iter().find(|choice| choice.is_meant_by(named)) {
-            if choice.needs_words {
+        if let Some(choice) = options.iter().find(|choice| choice.is_selected_by(named)) {
+            if choice.requires_feedback {
                 let message = format!("`{}` needs a person's words, and nobody would say them", shown(named));
-                self.error(ProblemCode::WrongValue, &node.span, message).help("name another option");
+                self.error(ProblemCode::InvalidValue, &node.span, message).help("name another option");
                 return None;
             }
             return Some(choice.id.clone());
         }
         let message = format!("{what} names `{}`, which is no option here", shown(named));
         let known = options.iter().map(|choice| choice.id.as_str());
-        self.none_of(ProblemCode::WrongValue, &node.span, message, named, known);
+        self.none_of(ProblemCode::InvalidValue, &node.span, message, named, known);
         None
     }
 
@@ -367,7 +366,7 @@ impl Checker<'_, '_> {
                     Some(task) if task.checkpoint().is_none() => again.push(name.clone()),
                     Some(_) => {
                         let message = format!("`{}` is a question, which cannot be done again", shown(name.as_str()));
-                        self.error(ProblemCode::WrongValue, &spans[index], message).help("name tasks that do something");
+                        self.error(ProblemCode::InvalidValue, &spans[index], message).help("name tasks that do something");
                     }
                     None => {
                         let message = format!("task `{}` is not defined in this phase", shown(name.as_str()));
@@ -442,7 +441,7 @@ pub fn options(question: &Question, issues: &Effect, signal: Option<&str>) -> Ve
 }
 
 /// A checkpoint that asks a question.
-pub fn question_checkpoint(question: Question, options: Vec<Choice>, show_files: Vec<String>, waits: Waits) -> Checkpoint {
+pub fn question_checkpoint(question: Question, options: Vec<Choice>, show_files: Vec<String>, waits: WaitSettings) -> Checkpoint {
     let prompt = match &question {
         Question::Verify(verify) if verify.built.is_empty() => "Does it work as it should?".to_owned(),
         Question::Verify(verify) => format!("Does this work as it should? {}", verify.built),

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// So many outputs are told with their place in the text; others with that of the whole text.
-const MOST_PLACED: usize = 200;
+const MAX_PLACED: usize = 200;
 
 /// A place in the file that names the output of a task.
 pub(super) struct OutputRead {
@@ -59,7 +59,7 @@ impl Checker<'_, '_> {
                 (Reference::Item, Here { in_list: Some(false), .. }) => {
                     let span = self.part_of(node, &part);
                     let message = "`item` means nothing here: this is not done for each item of a list";
-                    self.error(ProblemCode::BadTemplate, &span, message).help("give the task a list with `for_each`");
+                    self.error(ProblemCode::InvalidTemplate, &span, message).help("give the task a list with `for_each`");
                 }
                 (Reference::Output { .. } | Reference::Item, _) => {}
             }
@@ -72,7 +72,7 @@ impl Checker<'_, '_> {
         if self.outputs_known.contains(&key) {
             return;
         }
-        let span = if self.outputs_known.len() < MOST_PLACED { self.part_of(node, &part) } else { read.span };
+        let span = if self.outputs_known.len() < MAX_PLACED { self.part_of(node, &part) } else { read.span };
         self.outputs_known.insert(key);
         self.outputs_read.push(OutputRead { span, ..read });
     }
@@ -145,7 +145,7 @@ impl Checker<'_, '_> {
         if reads.is_empty() || self.depth > 0 {
             return;
         }
-        let configured = self.beside.agents();
+        let configured = self.includes.agents();
         let known = || agents.keys().chain(&configured).map(String::as_str);
         for read in reads {
             if read.name == DEFAULT_AGENT || known().any(|name| name == read.name) {
@@ -164,7 +164,7 @@ impl Checker<'_, '_> {
         let demands = std::mem::take(&mut self.agent_demands);
         let mut known = BTreeMap::new();
         for AgentDemand { agent, session, allow, deny } in demands.into_iter().filter(|_| self.depth == 0) {
-            let limits = known.entry(agent).or_insert_with_key(|agent| self.beside.agent_limits(agents, agent.as_deref()));
+            let limits = known.entry(agent).or_insert_with_key(|agent| self.includes.agent_limits(agents, agent.as_deref()));
             let Some(limits) = limits else { continue };
             let what = shown(&limits.what);
             if let Some((session, span)) = session.filter(|_| !limits.resumes) {

@@ -9,12 +9,12 @@ use crate::spec::code::ProblemCode;
 use crate::spec::problem::{Severity, shown};
 use crate::spec::syntax::{Content, Node};
 use crate::spec::workflow::{Budget, Mode, Phase, Policy, Workflow, Worktree};
-use crate::spec::{beside, read_used, scalar};
+use crate::spec::{includes, read_used, scalar};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How deep workflows may use each other.
-const DEEPEST: u32 = 8;
+const MAX_USE_DEPTH: u32 = 8;
 
 impl Checker<'_, '_> {
     /// The phases of the workflow that a phase uses, each with that phase's id before its own.
@@ -47,15 +47,15 @@ impl Checker<'_, '_> {
     }
 
     fn used_workflow(&mut self, node: &Node<'_>, path: &str) -> Option<Workflow> {
-        if self.depth >= DEEPEST {
-            let message = format!("workflows use each other more than {DEEPEST} deep");
+        if self.depth >= MAX_USE_DEPTH {
+            let message = format!("workflows use each other more than {MAX_USE_DEPTH} deep");
             self.error(ProblemCode::TooDeep, &node.span, message).help("does this file use itself?");
             return None;
         }
-        let source = match self.beside.read(path) {
+        let source = match self.includes.read(path) {
             Ok(Some(source)) => source,
             Ok(None) => {
-                let help = beside::meant(self.beside, path);
+                let help = includes::meant(self.includes, path);
                 let message = format!("there is no workflow `{}` beside this file or its folder", shown(path));
                 self.error(ProblemCode::MissingFile, &node.span, message).maybe_help(help);
                 return None;
@@ -65,7 +65,7 @@ impl Checker<'_, '_> {
                 return None;
             }
         };
-        let read = read_used(&source, self.beside, self.depth + 1);
+        let read = read_used(&source, self.includes, self.depth + 1);
         if read.workflow.is_none() {
             let first = read.problems.iter().find(|problem| problem.severity == Severity::Error);
             let told =
@@ -125,7 +125,9 @@ impl Checker<'_, '_> {
             match used.inputs.get(&name) {
                 Some(input) => match input.kind.read(&value) {
                     Ok(value) => drop(vars.insert(name, value)),
-                    Err(why) => drop(self.error(ProblemCode::WrongValue, &entry.value.span, format!("`{}` {why}", shown(&name)))),
+                    Err(why) => {
+                        drop(self.error(ProblemCode::InvalidValue, &entry.value.span, format!("`{}` {why}", shown(&name))))
+                    }
                 },
                 None if vars.contains_key(&name) => drop(vars.insert(name, value)),
                 None => {

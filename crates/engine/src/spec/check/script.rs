@@ -1,9 +1,9 @@
 //! JavaScript in a workflow file, with the places of its errors in that file.
 
 use super::Checker;
+use crate::spec::context_reads::Found;
 use crate::spec::javascript::{self, Fault};
-use crate::spec::place;
-use crate::spec::reads::Found;
+use crate::spec::source_position;
 use crate::spec::syntax::Node;
 use crate::spec::workflow::Script;
 
@@ -33,8 +33,8 @@ impl Checker<'_, '_> {
                 for (name, span) in vars {
                     self.read_var(&name, node, &span);
                 }
-                let (foothold, before) = place::foothold(self.source, node);
-                let line = self.line_at(foothold).saturating_sub(u32::try_from(before).unwrap_or(u32::MAX));
+                let (first_text_byte, before) = source_position::first_text_byte(self.source, node);
+                let line = self.line_at(first_text_byte).saturating_sub(u32::try_from(before).unwrap_or(u32::MAX));
                 Some(Script { source: source.to_owned(), reads, line })
             }
             Err(faults) => {

@@ -66,7 +66,7 @@ impl Checker<'_, '_> {
                 let text = self.text(variable, "`env`")?;
                 if !is_variable(text) {
                     let message = format!("an environment variable cannot be called `{}`", shown(text));
-                    self.error(ProblemCode::EnvName, &variable.span, message);
+                    self.error(ProblemCode::InvalidEnvName, &variable.span, message);
                     return None;
                 }
                 Some(SecretSource::Env(text.to_owned()))

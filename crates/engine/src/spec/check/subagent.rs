@@ -3,8 +3,8 @@
 use super::Checker;
 use super::fields::{Fields, Format, Key, Shape};
 use crate::id::TaskId;
-use crate::spec::beside;
 use crate::spec::code::ProblemCode;
+use crate::spec::includes;
 use crate::spec::problem::shown;
 use crate::spec::scalar;
 use crate::spec::subagent::{Subagent, free_id};
@@ -121,7 +121,7 @@ impl Checker<'_, '_> {
         if let Work::Agent(work) = &mut task.work
             && work.prompt == Prompt::Phase
         {
-            work.prompt = self.prompt_beside(&agent.kind, node).unwrap_or_default();
+            work.prompt = self.included_prompt(&agent.kind, node).unwrap_or_default();
             if work.prompt == Prompt::Phase {
                 self.warn_of_misspelt(&agent.kind, node);
             }
@@ -131,7 +131,7 @@ impl Checker<'_, '_> {
 
     /// A type without a prompt that is nearly one with a prompt is probably misspelt.
     fn warn_of_misspelt(&mut self, kind: &str, node: &Node<'_>) {
-        let kinds = beside::kinds(self.beside);
+        let kinds = includes::kinds(self.includes);
         if let Some(meant) = suggest::misspelt(kind, kinds.iter().map(String::as_str)) {
             let message = format!("there is no prompt for the subagent `{}`, so it is told what the phase is for", shown(kind));
             let help = format!("did you mean `{}`?", shown(meant));
@@ -156,7 +156,7 @@ impl Checker<'_, '_> {
         }
         for span in refused {
             let message = format!("`{}` is not a number that JSON can hold", shown(self.source.get(span.clone()).unwrap_or("")));
-            self.error(ProblemCode::WrongValue, &span, message).help("write it in quotes, as text");
+            self.error(ProblemCode::InvalidValue, &span, message).help("write it in quotes, as text");
         }
         // A timeout may be written as a number by mistake; what is no duration was told.
         config.retain(|key, value| key != "timeout" || value.as_str().is_some_and(|text| parse_duration(text).is_ok()));

@@ -2,17 +2,17 @@
 
 use super::Checker;
 use super::agent::{AGENT_KEYS, BUDGET, BUDGET_ABOUT, MOST_ASKS, SESSIONS, TOOLS};
+use super::fan_out::{COMMIT_SHAPES, FOR_EACH_SHAPES, JOINS, UNTIL_SHAPES};
 use super::fields::{Fields, Format, Key, Rule, Shape, words};
 use super::process::{ON_FAIL, ON_FAIL_ABOUT, SHELL_ABOUT};
 use super::question::{
     ACTION, ACTION_ABOUT, BLOCKING_ABOUT, DEADLINE_ABOUT, DECISION, DECISION_ABOUT, DEFAULT_ABOUT, ON_DEADLINE_ABOUT,
     ON_DEADLINE_SHAPES, QUESTIONS, REMIND_ABOUT, SIGNAL_ABOUT, VERIFY, VERIFY_ABOUT, WAIT_KEYS,
 };
-use super::spread::{COMMIT_SHAPES, FOR_EACH_SHAPES, JOINS, UNTIL_SHAPES};
 use crate::id::TaskId;
 use crate::spec::code::ProblemCode;
 use crate::spec::syntax::{Content, Node};
-use crate::spec::workflow::{Holds, OnInterrupt, Retry, Task, Work};
+use crate::spec::workflow::{OnInterrupt, Retry, Task, UntilCondition, Work};
 use crate::template::Roots;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const ON_INTERRUPT: [(&str, OnInterrupt); 3] =
     [("rerun", OnInterrupt::Rerun), ("ask", OnInterrupt::Ask), ("fail", OnInterrupt::Fail)];
 
 /// The most tries that a task may have.
-const MOST_ATTEMPTS: u32 = 1000;
+const MAX_ATTEMPTS: u32 = 1000;
 
 /// A task.
 pub(super) static TASK: Format = Format {
@@ -43,7 +43,7 @@ pub(super) static TASK: Format = Format {
         Key::valued("action", Shape::Map(&ACTION), ACTION_ABOUT),
         Key::optional("show_files", Shape::Texts, "For questions: files and folders that the answer is about; templates."),
         Key::optional("resume_signal", Shape::Filled, SIGNAL_ABOUT),
-        Key::optional("blocking", Shape::Truth, BLOCKING_ABOUT).default("true"),
+        Key::optional("blocking", Shape::Boolean, BLOCKING_ABOUT).default("true"),
         Key::optional("default", Shape::Filled, DEFAULT_ABOUT),
         Key::optional("deadline", Shape::Duration, DEADLINE_ABOUT),
         Key::optional("remind", Shape::Duration, REMIND_ABOUT),
@@ -64,14 +64,14 @@ pub(super) static TASK: Format = Format {
         Key::optional("join", Shape::Words(&words(&JOINS)), "When it may start: `all` it needs are done; `any` of them is; all have ended, however they did.").default("all"),
         Key::optional("for_each", Shape::AnyOf(&FOR_EACH_SHAPES), "Does the task once for each item of a list, as `{{item}}`: a list, the name of one in `vars`, or a map that says more."),
         Key::optional("until", Shape::AnyOf(&UNTIL_SHAPES), "Does the task again until this holds: a JavaScript expression, or a map that says more."),
-        Key::optional("continue_on_error", Shape::Truth, "Whether the run goes on when the task has failed for good.").default("false"),
+        Key::optional("continue_on_error", Shape::Boolean, "Whether the run goes on when the task has failed for good.").default("false"),
         Key::optional("budget", Shape::Map(&BUDGET), BUDGET_ABOUT),
-        Key::optional("worktree", Shape::Truth, "Whether it works in a git worktree and on a branch of its own.").default("false"),
+        Key::optional("worktree", Shape::Boolean, "Whether it works in a git worktree and on a branch of its own.").default("false"),
         Key::optional("commit", Shape::AnyOf(&COMMIT_SHAPES), "Whether to commit its changes with git when it is done: `true`, or a map with options.").default("false"),
         Key::optional("timeout", Shape::Duration, "How long one attempt may take: `30s`, `5m`, `1h 30m` or `PT30M`."),
         Key::optional(
             "retry",
-            Shape::CountOrMap(1, MOST_ATTEMPTS, &RETRY),
+            Shape::CountOrMap(1, MAX_ATTEMPTS, &RETRY),
             "How often a failing task is tried: a number of tries, or `{ attempts: 3, backoff: 10s }`.",
         )
         .default("1"),
@@ -103,7 +103,7 @@ static RETRY: Format = Format {
     name: "retry",
     what: "`retry`",
     known: &[
-        Key::required("attempts", Shape::Count(1, MOST_ATTEMPTS), "Tries in all, the first included."),
+        Key::required("attempts", Shape::Count(1, MAX_ATTEMPTS), "Tries in all, the first included."),
         Key::optional("backoff", Shape::Duration, "How long to wait before the second try; doubled before each further one."),
     ],
     later: &["max_backoff", "jitter"],
@@ -163,7 +163,7 @@ impl Checker<'_, '_> {
             until,
             continue_on_error: fields
                 .get("continue_on_error")
-                .is_some_and(|node| self.truth(node, "`continue_on_error`") == Some(true)),
+                .is_some_and(|node| self.boolean(node, "`continue_on_error`") == Some(true)),
             budget: self.budget(fields),
             worktree: self.worktree(fields),
             commit: self.commit(fields),
@@ -178,7 +178,7 @@ impl Checker<'_, '_> {
 
     /// Tells of a `shell` that no command of the task runs with.
     fn only_for_commands(&mut self, fields: &Fields<'_, '_>, task: &Task) {
-        let checked_by_command = task.until.as_ref().is_some_and(|until| matches!(until.holds, Holds::Run(_)));
+        let checked_by_command = task.until.as_ref().is_some_and(|until| matches!(until.holds, UntilCondition::Run(_)));
         if let Some(span) = fields.key("shell").filter(|_| !matches!(task.work, Work::Run(_)) && !checked_by_command) {
             let message = "`shell` is for commands, and this task has none";
             self.error(ProblemCode::UnusedKey, span, message).help("remove it; the phase or the workflow can have one");
@@ -275,8 +275,8 @@ impl Checker<'_, '_> {
             }
             "verify" | "decision" | "action" => None,
             _ => {
-                if !self.truth(node, "`pass`")? {
-                    self.error(ProblemCode::WrongValue, &node.span, "`pass` can only be true")
+                if !self.boolean(node, "`pass`")? {
+                    self.error(ProblemCode::InvalidValue, &node.span, "`pass` can only be true")
                         .help("leave it out and use `run` or `script`");
                     return None;
                 }
@@ -287,11 +287,11 @@ impl Checker<'_, '_> {
 
     fn retry(&mut self, node: &Node<'_>) -> Option<Retry> {
         if let Content::Scalar(_) = &*node.content {
-            let attempts = self.count(node, "`retry`", 1..=MOST_ATTEMPTS)?;
+            let attempts = self.count(node, "`retry`", 1..=MAX_ATTEMPTS)?;
             return Some(Retry { attempts, backoff: Duration::ZERO });
         }
         let fields = self.fields(node, &RETRY)?;
-        let attempts = fields.require(self, "attempts").and_then(|node| self.count(node, "`attempts`", 1..=MOST_ATTEMPTS));
+        let attempts = fields.require(self, "attempts").and_then(|node| self.count(node, "`attempts`", 1..=MAX_ATTEMPTS));
         let backoff = match fields.get("backoff") {
             Some(node) => self.duration(node, "`backoff`"),
             None => Some(Duration::ZERO),

@@ -23,7 +23,7 @@ impl Checker<'_, '_> {
         for near in template::near_misses(text) {
             let span = self.part_of(node, &near.span);
             let message = format!("`{}` is left in the command as it is", shown(&text[near.span]));
-            self.report.warning(ProblemCode::BadTemplate, &span, message).help(format!("did you mean `{}`?", near.meant));
+            self.report.warning(ProblemCode::InvalidTemplate, &span, message).help(format!("did you mean `{}`?", near.meant));
         }
         Some(text.to_owned())
     }
@@ -34,7 +34,7 @@ impl Checker<'_, '_> {
         for (path, span) in template::tags(text) {
             let span = self.part_of(node, &span);
             let message = format!("the value of `{path}` cannot be quoted for `{}`", shown(shell.text()));
-            self.error(ProblemCode::BadTemplate, &span, message)
+            self.error(ProblemCode::InvalidTemplate, &span, message)
                 .help(format!("give the value a name under `env`, such as VALUE: \"{{{{{path}}}}}\", and read that variable"));
         }
     }
@@ -60,7 +60,7 @@ impl Checker<'_, '_> {
     fn check_template(&mut self, node: &Node<'_>, text: &str, escape: Escape, roots: Roots) {
         for fault in template::faults(text, escape, roots) {
             let span = self.part_of(node, &fault.span);
-            self.error(ProblemCode::BadTemplate, &span, fault.message).maybe_help(fault.help);
+            self.error(ProblemCode::InvalidTemplate, &span, fault.message).maybe_help(fault.help);
         }
         for (name, span) in template::vars(text, escape) {
             self.read_var(&name, node, &span);
@@ -81,7 +81,7 @@ impl Checker<'_, '_> {
             return Some(text.to_owned());
         };
         let message = format!("{what} `{}` {reason}", shown(text));
-        self.error(ProblemCode::PathOutside, &node.span, message).help("write a relative path without `..`");
+        self.error(ProblemCode::PathTraversal, &node.span, message).help("write a relative path without `..`");
         None
     }
 

@@ -2,18 +2,18 @@
 
 use super::Checker;
 use super::agent::{AGENT_SHAPES, BUDGET, BUDGET_ABOUT};
-use super::choice::Order;
+use super::fan_out::INPUT;
 use super::fields::{Fields, Format, Key, Shape, words};
 use super::gap::FINALIZATION;
+use super::options::Order;
 use super::phase::{Found, PHASE};
 use super::policy::{POLICY, POLICY_ABOUT, verify_last};
 use super::references::Here;
 use super::reuse::mean_used;
 use super::secret::SOURCE;
-use super::spread::INPUT;
 use crate::id::PhaseId;
-use crate::spec::beside::{self, Beside};
 use crate::spec::code::ProblemCode;
+use crate::spec::includes::{self, Includes};
 use crate::spec::problem::{Report, shown};
 use crate::spec::scalar;
 use crate::spec::syntax::{Content, Node};
@@ -27,7 +27,7 @@ pub(super) const MODES: [(&str, Mode); 3] = {
     [(strict.word(), strict), (loose.word(), loose), (adaptive.word(), adaptive)]
 };
 
-const MOST_PARALLEL: u32 = 100_000;
+const MAX_PARALLEL: u32 = 100_000;
 
 /// The top level.
 pub(in crate::spec) static WORKFLOW: Format = Format {
@@ -58,11 +58,11 @@ pub(in crate::spec) static WORKFLOW: Format = Format {
             Shape::Secrets(&SOURCE),
             "Where secrets come from: `NAME: { env: VARIABLE }`, `NAME: { command: … }`, or a list of names; one that is not listed is an environment variable of its name.",
         ),
-        Key::optional("max_parallel", Shape::Count(1, MOST_PARALLEL), "How many tasks may run at once; no limit when absent."),
+        Key::optional("max_parallel", Shape::Count(1, MAX_PARALLEL), "How many tasks may run at once; no limit when absent."),
         Key::optional("inputs", Shape::MapOf(&INPUT_SHAPE), "Values that a run is given when it begins, with `--var NAME=VALUE`; they become `vars`."),
         Key::optional("agents", Shape::MapOf(&AGENT_SHAPE), "How agents are started, by the names under which tasks ask for them; `default` works where no other is named."),
         Key::optional("budget", Shape::Map(&BUDGET), BUDGET_ABOUT),
-        Key::optional("worktree", Shape::Truth, "Whether each run works in a git worktree and on a branch of its own.").default("false"),
+        Key::optional("worktree", Shape::Boolean, "Whether each run works in a git worktree and on a branch of its own.").default("false"),
         Key::optional("shell", Shape::Shell, "The shell of all commands, where the task or gate and its phase do not say which; as the settings say when absent, else `bash`, or `sh` on a machine without bash."),
         Key::optional("policy", Shape::Map(&POLICY), POLICY_ABOUT),
         Key::required("phases", Shape::List(&PHASE, 1), "The phases, in order."),
@@ -101,10 +101,10 @@ pub(in crate::spec) fn workflow(
     source: &str,
     root: &Node<'_>,
     report: &mut Report,
-    beside: &mut dyn Beside,
+    includes: &mut dyn Includes,
     depth: u32,
 ) -> Option<Workflow> {
-    let mut checker = Checker::new(source, report, beside, depth);
+    let mut checker = Checker::new(source, report, includes, depth);
     if root.is_null() {
         let help = "a workflow needs at least `name` and `phases`";
         checker.error(ProblemCode::EmptyValue, &(0..0), "the file holds nothing").help(help);
@@ -128,7 +128,7 @@ pub(in crate::spec) fn workflow(
     let vars = checker.vars(&fields, &inputs);
     let output_dir = fields.get("output_dir").and_then(|node| checker.path(node, "`output_dir`", Roots::OutputDir));
     let secrets = checker.secrets(&fields);
-    let max_parallel = fields.get("max_parallel").and_then(|node| checker.count(node, "`max_parallel`", 1..=MOST_PARALLEL));
+    let max_parallel = fields.get("max_parallel").and_then(|node| checker.count(node, "`max_parallel`", 1..=MAX_PARALLEL));
     let (mut agents, budget, worktree) = (checker.agents(&fields), checker.budget(&fields), checker.worktree(&fields));
     let policy = checker.policy(&fields);
     let (shell, mut phases) = checker.with_shell(&fields, |checker| checker.phases(&fields, execution_mode));
@@ -192,8 +192,8 @@ impl Checker<'_, '_> {
         if !phases.iter().any(names_agents) {
             return BTreeMap::new();
         }
-        let kinds = beside::kinds(self.beside);
-        let told = kinds.into_iter().filter_map(|kind| Some((beside::prompt(self.beside, &kind).ok()??, kind)));
+        let kinds = includes::kinds(self.includes);
+        let told = kinds.into_iter().filter_map(|kind| Some((includes::prompt(self.includes, &kind).ok()??, kind)));
         told.map(|(text, kind)| (kind, text)).collect()
     }
 
@@ -211,7 +211,7 @@ impl Checker<'_, '_> {
         }
         for span in refused {
             let message = format!("`{}` is not a number that JSON can hold", shown(self.source.get(span.clone()).unwrap_or("")));
-            self.error(ProblemCode::WrongValue, &span, message).help("write it in quotes, as text");
+            self.error(ProblemCode::InvalidValue, &span, message).help("write it in quotes, as text");
         }
         vars
     }

@@ -1,7 +1,7 @@
 use super::*;
-use crate::spec::beside::{Beside, BesideError};
+use crate::spec::includes::{IncludeError, Includes};
 use crate::spec::problem::{Report, Severity};
-use crate::spec::{read_beside, scalar, syntax};
+use crate::spec::{read_with_includes, scalar, syntax};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn value(text: &str) -> Value {
@@ -31,7 +31,7 @@ fn formats() -> BTreeMap<&'static str, &'static Format> {
             Shape::Text
             | Shape::Filled
             | Shape::Id
-            | Shape::Truth
+            | Shape::Boolean
             | Shape::True
             | Shape::Count(..)
             | Shape::Duration
@@ -83,7 +83,7 @@ fn file_around(format: &str, lines: &[String]) -> String {
         "until" => phase(&format!("tasks: [{{ id: t, pass: true, until: {flow} }}]")),
         "verify" => phase(&format!("tasks: [{{ id: first, pass: true }}, {{ id: t, verify: {flow} }}]")),
         "decision" => phase(&format!("tasks: [{{ id: t, decision: {flow} }}]")),
-        "way" => phase(&format!("tasks: [{{ id: t, decision: {{ question: q, options: [{flow}] }} }}]")),
+        "decision_option" => phase(&format!("tasks: [{{ id: t, decision: {{ question: q, options: [{flow}] }} }}]")),
         "action" => phase(&format!("tasks: [{{ id: t, action: {flow} }}]")),
         "check" => phase(&format!("tasks: [{{ id: t, action: {{ needed: n, check: {flow} }} }}]")),
         "on_deadline" => phase(&format!("tasks: [{{ id: t, verify: {{ built: b }}, deadline: 2h, on_deadline: {flow} }}]")),
@@ -108,7 +108,7 @@ fn samples(key: &Key) -> (Vec<String>, Vec<String>) {
         Shape::Text => (all(&["text", "1", "1.50", "true"]), all(&["[text]", "{}"])),
         Shape::Filled => (all(&["text", "1", "true"]), all(&["[text]", "{}", "' '"])),
         Shape::Id => (all(&["one", "1", "_a.b-c"]), all(&["[one]", "{}", "'a b'", "'-a'", "''"])),
-        Shape::Truth => (all(&["true", "false"]), all(&["yes", "'true'", "1", "[]"])),
+        Shape::Boolean => (all(&["true", "false"]), all(&["yes", "'true'", "1", "[]"])),
         Shape::True => (all(&["true"]), all(&["false", "yes", "[]"])),
         Shape::Count(least, most) => {
             (vec![least.to_string(), most.to_string()], vec![(least - 1).to_string(), (most + 1).to_string(), "x".into()])
@@ -138,7 +138,7 @@ fn samples(key: &Key) -> (Vec<String>, Vec<String>) {
             (all(&["escalate", "abort", "{ abort: true }", "{ escalate: ann }"]), all(&["{}", "[]", "later"]))
         }
         Shape::AnyOf(_) if matches!(key.name, "checkpoint" | "verify" | "decision") => {
-            (all(&["ask", "auto", "{ at_most: 3 }"]), all(&["always", "[]"]))
+            (all(&["ask", "auto", "{ max_consecutive: 3 }"]), all(&["always", "[]"]))
         }
         Shape::AnyOf(_) => (all(&["[a]", "[{ type: a }]", "{ always: [a] }"]), all(&["text", "[{}]"])),
         Shape::ListOf(_) => (all(&["[a]", "[{ type: a }]", "[]"]), all(&["text", "[{}]"])),
@@ -157,7 +157,7 @@ fn samples(key: &Key) -> (Vec<String>, Vec<String>) {
 }
 
 /// The other keys that a map needs beside this one.
-fn beside(format: &Format, name: &str) -> Vec<String> {
+fn includes(format: &Format, name: &str) -> Vec<String> {
     let with = |lines: &[&str]| -> Vec<String> {
         let other = |line: &&&str| line.split(':').next() != Some(name);
         lines.iter().filter(other).map(|line| (*line).to_owned()).collect()
@@ -179,7 +179,7 @@ fn beside(format: &Format, name: &str) -> Vec<String> {
         }
         "verify" => Vec::new(),
         "decision" => with(&["question: q", "options: [{ id: a }]"]),
-        "way" => with(&["id: a"]),
+        "decision_option" => with(&["id: a"]),
         "action" => with(&["needed: n", "check: make"]),
         "check" => with(&["run: make"]),
         "on_deadline" | "policy" | "automatic" => Vec::new(),
@@ -223,8 +223,8 @@ fn beside(format: &Format, name: &str) -> Vec<String> {
 /// A folder where every name is that of a small workflow.
 struct SmallWorkflows;
 
-impl Beside for SmallWorkflows {
-    fn read(&mut self, _: &str) -> Result<Option<String>, BesideError> {
+impl Includes for SmallWorkflows {
+    fn read(&mut self, _: &str) -> Result<Option<String>, IncludeError> {
         Ok(Some("name: small\nvars: { a: 1, 'b c': 2 }\nphases: [{ id: p }]\n".into()))
     }
 
@@ -234,7 +234,7 @@ impl Beside for SmallWorkflows {
 }
 
 fn errors(text: &str) -> Vec<String> {
-    let problems = read_beside(text, &mut SmallWorkflows).problems.into_iter();
+    let problems = read_with_includes(text, &mut SmallWorkflows).problems.into_iter();
     problems.filter(|problem| problem.severity == Severity::Error).map(|problem| problem.message).collect()
 }
 
@@ -260,21 +260,21 @@ fn the_schema_has_exactly_the_keys_that_the_checks_know() {
 }
 
 #[test]
-fn every_value_that_the_checks_take_is_valid_and_what_is_not_valid_they_refuse() {
+fn the_schema_and_the_checks_accept_the_same_values() {
     let validator = validator();
     let mut tried = 0;
     for (name, format) in formats() {
         for key in format.known {
             let (good, bad) = samples(key);
             for (sample, fits) in good.iter().map(|sample| (sample, true)).chain(bad.iter().map(|sample| (sample, false))) {
-                let mut lines = beside(format, key.name);
+                let mut lines = includes(format, key.name);
                 lines.push(format!("{}: {sample}", key.name));
                 let text = file_around(name, &lines);
                 let told = errors(&text);
                 // An option's or secret's other key is what is missing then, whichever of the two is left out.
-                let left_out =
+                let omitted =
                     sample.is_empty() && matches!((name, key.name), ("secret" | "on_deadline", _) | ("option", "on_select"));
-                if left_out {
+                if omitted {
                     continue;
                 }
                 assert_eq!(told.is_empty(), fits, "the checks about {name}.{}: {told:?}\n{text}", key.name);
@@ -287,11 +287,11 @@ fn every_value_that_the_checks_take_is_valid_and_what_is_not_valid_they_refuse()
 }
 
 #[test]
-fn keys_that_nobody_knows_and_keys_of_later_releases_are_refused_by_both() {
+fn the_schema_and_the_checks_refuse_unknown_keys_and_keys_of_later_releases() {
     let validator = validator();
     for (name, format) in formats() {
         for unknown in format.later.iter().copied().chain(["nonsense"]) {
-            let mut lines = beside(format, "");
+            let mut lines = includes(format, "");
             lines.push(format!("{unknown}: 1"));
             let text = file_around(name, &lines);
             assert!(!errors(&text).is_empty(), "{text}");
@@ -301,7 +301,7 @@ fn keys_that_nobody_knows_and_keys_of_later_releases_are_refused_by_both() {
 }
 
 #[test]
-fn what_holds_between_keys_holds_in_both() {
+fn the_schema_and_the_checks_enforce_the_same_key_dependencies() {
     let validator = validator();
     for (name, line, fits) in [
         ("task", "id: t", false),
@@ -340,7 +340,7 @@ fn every_example_is_valid() {
 }
 
 #[test]
-fn the_schema_is_one_itself() {
+fn the_schema_is_a_valid_json_schema() {
     assert!(jsonschema::meta::is_valid(&schema()));
     assert_eq!(schema()["$schema"], "https://json-schema.org/draft/2020-12/schema");
 }

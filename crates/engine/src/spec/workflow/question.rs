@@ -10,7 +10,7 @@ use std::time::Duration;
 pub const DEFAULT_ROUNDS: u32 = 3;
 
 /// How often a phase is repeated without a person, because of failures or by an automatic answer, before a person is asked.
-pub const REPEATS_BY_ITSELF: u32 = 3;
+pub const MAX_AUTOMATIC_REPEATS: u32 = 3;
 
 /// What a checkpoint asks: all texts are templates in a definition, and filled in where it is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ impl Question {
                 options: decision
                     .options
                     .iter()
-                    .map(|way| Way {
+                    .map(|way| DecisionOption {
                         pros: way.pros.as_deref().map(&mut *change),
                         cons: way.cons.as_deref().map(&mut *change),
                         ..way.clone()
@@ -86,12 +86,12 @@ pub struct Decision {
     /// Why it matters.
     pub context: Option<String>,
     /// The ways there are.
-    pub options: Vec<Way>,
+    pub options: Vec<DecisionOption>,
 }
 
 /// A way to go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Way {
+pub struct DecisionOption {
     /// What an answer names.
     pub id: OptionId,
     /// What people call it.
@@ -136,7 +136,7 @@ impl Check {
 
 /// How a checkpoint waits for its answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Waits {
+pub struct WaitSettings {
     /// The answer with which the run goes on at once; a person may change it later. The run waits when absent.
     pub default: Option<OptionId>,
     /// How long it waits at most, and what happens then.
@@ -145,7 +145,7 @@ pub struct Waits {
     pub remind: Option<Duration>,
     /// Whether nothing but a person's answer counts: no policy, no default, no answer in advance.
     #[serde(default)]
-    pub only_person: bool,
+    pub person_only: bool,
     /// The answer that policy gives where it may; the first that goes on when absent.
     #[serde(default)]
     pub proposed: Option<OptionId>,
@@ -213,5 +213,5 @@ pub struct Automatic {
     /// Only where this is true.
     pub when: Option<Script>,
     /// At most so often in a row; without end when absent.
-    pub at_most: Option<u32>,
+    pub max_consecutive: Option<u32>,
 }

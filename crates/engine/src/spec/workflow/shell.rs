@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_is_a_known_word_or_a_command_with_a_script_file() {
+    fn a_shell_is_a_known_name_or_a_command_with_a_script_file() {
         assert_eq!(Shell::parse("bash"), Ok(Shell::Bash));
         assert_eq!(Shell::parse(" sh "), Ok(Shell::Sh));
         let python = Shell::parse("python3 -u {0}").expect("a template");

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A task as it is stored; fields only ever grow at the end of [`Seldom`].
+/// A task as it is stored; fields only ever grow at the end of [`RareFields`].
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredTask {
     id: TaskId,
@@ -22,12 +22,12 @@ pub(super) struct StoredTask {
     secrets: Vec<String>,
     dir: Option<String>,
     #[serde(default)]
-    seldom: Option<Box<Seldom>>,
+    rare_fields: Option<Box<RareFields>>,
 }
 
 /// What few tasks say.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
-struct Seldom {
+struct RareFields {
     when: Option<Script>,
     join: Join,
     for_each: Option<ForEach>,
@@ -44,18 +44,18 @@ impl From<Task> for StoredTask {
     fn from(task: Task) -> Self {
         let Task { id, name, needs, work, timeout, retry, on_interrupt, on_fail, outputs, env, secrets, dir, .. } = task;
         let Task { when, join, for_each, until, continue_on_error, budget, worktree, commit, shell, .. } = task;
-        let seldom = Seldom { when, join, for_each, until, continue_on_error, budget, worktree, commit, shell };
-        let seldom = (seldom != Seldom::default()).then(|| Box::new(seldom));
-        Self { id, name, needs, work, timeout, retry, on_interrupt, on_fail, outputs, env, secrets, dir, seldom }
+        let rare_fields = RareFields { when, join, for_each, until, continue_on_error, budget, worktree, commit, shell };
+        let rare_fields = (rare_fields != RareFields::default()).then(|| Box::new(rare_fields));
+        Self { id, name, needs, work, timeout, retry, on_interrupt, on_fail, outputs, env, secrets, dir, rare_fields }
     }
 }
 
 impl From<StoredTask> for Task {
     fn from(stored: StoredTask) -> Self {
-        let StoredTask { id, name, needs, work, timeout, retry, on_interrupt, on_fail, outputs, env, secrets, dir, seldom } =
+        let StoredTask { id, name, needs, work, timeout, retry, on_interrupt, on_fail, outputs, env, secrets, dir, rare_fields } =
             stored;
-        let Seldom { when, join, for_each, until, continue_on_error, budget, worktree, commit, shell } =
-            seldom.map(|seldom| *seldom).unwrap_or_default();
+        let RareFields { when, join, for_each, until, continue_on_error, budget, worktree, commit, shell } =
+            rare_fields.map(|rare_fields| *rare_fields).unwrap_or_default();
         Self {
             id,
             name,

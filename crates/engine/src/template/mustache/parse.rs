@@ -2,7 +2,7 @@
 
 use super::super::path::Path;
 use super::super::{TemplateError, not_closed};
-use super::DEEPEST_NESTING;
+use super::MAX_NESTING;
 use crate::spec::shown;
 use serde_json::Value;
 use std::ops::Range;
@@ -196,8 +196,8 @@ impl<'t> Parser<'t> {
     }
 
     fn open_frame(&mut self, kind: Option<Kind>, name: &'t str, span: Range<usize>, is_chained: bool) -> Option<()> {
-        if self.open.len() == DEEPEST_NESTING {
-            let message = format!("sections are nested more than {DEEPEST_NESTING} deep");
+        if self.open.len() == MAX_NESTING {
+            let message = format!("sections are nested more than {MAX_NESTING} deep");
             // The others are not closed only because nothing is read any more.
             self.open.clear();
             self.faults.push(TemplateError { message, span, help: Some("close sections where they end".into()) });

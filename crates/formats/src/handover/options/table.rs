@@ -2,7 +2,7 @@
 
 use super::Found;
 use super::label::{Label, Side, bare, is_id, label};
-use crate::completed::{cells, is_rule};
+use crate::completed_tasks::{cells, is_rule};
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

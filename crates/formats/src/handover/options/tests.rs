@@ -1,14 +1,14 @@
 use super::*;
-use lockgate_engine::hold::{Asked, Topic};
+use lockgate_engine::hold::{HoldQuestion, Topic};
 use lockgate_engine::spec::workflow::Question;
 use lockgate_engine::spec::workflow::question::Decision;
 use proptest::prelude::*;
 
-fn way(id: &str, name: &str, pros: Option<&str>, cons: Option<&str>) -> Way {
-    Way { id: OptionId::from(id), name: name.into(), pros: pros.map(str::to_owned), cons: cons.map(str::to_owned) }
+fn way(id: &str, name: &str, pros: Option<&str>, cons: Option<&str>) -> DecisionOption {
+    DecisionOption { id: OptionId::from(id), name: name.into(), pros: pros.map(str::to_owned), cons: cons.map(str::to_owned) }
 }
 
-fn databases() -> [Way; 2] {
+fn databases() -> [DecisionOption; 2] {
     [
         way("sqlite", "SQLite", Some("simple"), Some("one machine")),
         way("postgres", "PostgreSQL", Some("scales"), Some("a server")),
@@ -24,7 +24,7 @@ fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn options_are_read_from_a_table() {
+fn options_are_parsed_from_a_table() {
     let table = "**Decision needed:** Which database?\n\n**Context:**\nIt stays.\n\n**Options:**\n\n\
                  | ID | Option | Pros | Cons |\n|----|--------|------|------|\n| `sqlite` | SQLite | simple | one machine |\n\
                  | postgres | **PostgreSQL** | scales | a server |\n\nRecommendation: sqlite";
@@ -43,7 +43,7 @@ fn options_are_read_from_a_table() {
 }
 
 #[test]
-fn options_are_read_from_lists() {
+fn options_are_parsed_from_lists() {
     let source = "Decision needed: Which?\n\nOptions:\n1. sqlite: SQLite\n   Pros: simple\n   Cons: one machine\n\n\
                   2. postgres: PostgreSQL\n   Pros: scales\n   Cons: a server\n\n---\nYOUR ACTION: Select: option-id\n---";
     assert_eq!(read(source, ""), databases());
@@ -68,7 +68,7 @@ fn options_are_read_from_lists() {
 }
 
 #[test]
-fn options_are_read_from_prose() {
+fn options_are_parsed_from_prose() {
     let expected = pairs(&[("option-a", "use SQLite"), ("option-b", "run PostgreSQL")]);
     assert_eq!(names("I can go two ways. Option A: use SQLite. It is simple. Option B: run PostgreSQL, or"), expected);
     assert_eq!(names("We could (a) keep the table, or (b) split it."), pairs(&[("a", "keep the table"), ("b", "split it")]));
@@ -88,7 +88,7 @@ fn options_are_read_from_prose() {
 }
 
 #[test]
-fn options_are_read_from_what_is_awaited() {
+fn options_are_parsed_from_the_awaited_input() {
     let ids = |awaiting: &str| read("Which?", awaiting).iter().map(|way| way.id.to_string()).collect::<Vec<_>>();
     assert_eq!(ids("Select: [option-a | option-b | ...]"), ["option-a", "option-b"]);
     assert_eq!(ids("\nOne of: red, blue\n\nAnswer with: lockgate answer x OPTION"), ["red", "blue"]);
@@ -102,7 +102,7 @@ fn options_are_read_from_what_is_awaited() {
 }
 
 #[test]
-fn text_that_lists_no_options_offers_none() {
+fn text_without_options_gives_no_options() {
     for details in [
         "Which colour do you like?",
         "I looked at this:\n1. Open the page\n2. Look at it",
@@ -116,7 +116,7 @@ fn text_that_lists_no_options_offers_none() {
 }
 
 #[test]
-fn every_option_has_an_id_of_its_own() {
+fn every_option_has_a_unique_id() {
     let ids = |details: &str| names(details).into_iter().map(|(id, _)| id).collect::<Vec<_>>();
     assert_eq!(ids("Options:\n1. red: Red\n2. RED: Other\n3. 1: One\n4. ***\n5. red: Red"), ["red", "RED-2", "option-1"]);
     let many: String = (0..50).map(|number| format!("- o{number}: x\n")).collect();
@@ -132,11 +132,13 @@ fn words() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 1..5).prop_map(|pieces| format!("x{}", pieces.concat()).trim().to_owned())
 }
 
-fn any_ways() -> impl Strategy<Value = Vec<Way>> {
+fn any_ways() -> impl Strategy<Value = Vec<DecisionOption>> {
     let way = (words(), prop::option::of(words()), prop::option::of(words()));
     prop::collection::vec(way, 1..6).prop_map(|ways| {
         let numbered = ways.into_iter().enumerate();
-        numbered.map(|(index, (name, pros, cons))| Way { id: OptionId::new(format!("way-{index}")), name, pros, cons }).collect()
+        numbered
+            .map(|(index, (name, pros, cons))| DecisionOption { id: OptionId::new(format!("way-{index}")), name, pros, cons })
+            .collect()
     })
 }
 
@@ -144,10 +146,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn options_that_lockgate_prints_read_back_as_they_were(options in any_ways()) {
+    fn options_printed_by_lockgate_round_trip(options in any_ways()) {
         let decision = Decision { question: "Which?".into(), context: None, options: options.clone() };
         let topic = Topic::Question(Question::Decision(decision));
-        let asked = Asked { task: "Deploy".into(), done: 2, total: 8, topic, signal: None };
+        let asked = HoldQuestion { task: "Deploy".into(), done: 2, total: 8, topic, signal: None };
         prop_assert_eq!(read(&asked.details(), &asked.awaiting()), options, "{}", asked.details());
     }
 

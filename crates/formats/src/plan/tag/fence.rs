@@ -113,7 +113,7 @@ impl<'a> Scan<'a> {
             if let Some(name) = self.left_open(text, &mut shown) {
                 let message = format!("this code fence is still open where `</{name}>` stands; it is read as ending there");
                 report
-                    .warning(ProblemCode::OpenFence, &lines[first], message)
+                    .warning(ProblemCode::UnclosedFence, &lines[first], message)
                     .help("close it with a line that holds nothing but the same marks");
                 self.fences.push(Fence { language, whole: start..line.start, body: body..line.start });
                 return index;

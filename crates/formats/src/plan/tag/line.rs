@@ -44,7 +44,7 @@ impl<'a> Scan<'a> {
                     None => {
                         report
                             .warning(
-                                ProblemCode::OpenTag,
+                                ProblemCode::UnclosedTag,
                                 &(found..found + 4),
                                 "this comment is never closed, so it is read as text",
                             )

@@ -1,7 +1,7 @@
 //! How a task is checked: what is run, and what is prose.
 
 use super::super::layout::Part;
-use super::super::words::unindented;
+use super::super::text::unindented;
 use super::super::{Verify, VerifyCommand};
 use super::{Reader, append};
 use lockgate_engine::spec::code::ProblemCode;
@@ -23,7 +23,7 @@ impl Reader<'_, '_> {
             if close.is_none() {
                 self.report
                     .warning(
-                        ProblemCode::OpenTag,
+                        ProblemCode::UnclosedTag,
                         &(tag.start..tag.end),
                         "`<automated>` is not closed; it is read as ending with its line",
                     )
@@ -76,7 +76,7 @@ impl Reader<'_, '_> {
             let offset = self.source[from..].find("&amp;").unwrap_or(at);
             self.report
                 .warning(
-                    ProblemCode::WrongValue,
+                    ProblemCode::InvalidValue,
                     &(from + offset..from + offset + 5),
                     "`&amp;` stands in a command, which runs as it is written",
                 )

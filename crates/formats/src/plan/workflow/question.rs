@@ -6,8 +6,8 @@ use lockgate_engine::hold::Action as Effect;
 use lockgate_engine::id::OptionId;
 use lockgate_engine::spec::code::ProblemCode;
 use lockgate_engine::spec::reader::{Report, question_checkpoint, question_options};
-use lockgate_engine::spec::workflow::question::{Action, DEFAULT_ROUNDS, Decision, Verify, Way};
-use lockgate_engine::spec::workflow::{Check, Checkpoint, Question, Waits};
+use lockgate_engine::spec::workflow::question::{Action, DEFAULT_ROUNDS, Decision, DecisionOption, Verify};
+use lockgate_engine::spec::workflow::{Check, Checkpoint, Question, WaitSettings};
 use lockgate_engine::template::escaped;
 
 /// The checkpoint that a task asks for; `owed` is what else a person finds out at a verification.
@@ -25,22 +25,22 @@ pub(super) fn checkpoint(source: &str, task: &PlanTask, owed: Vec<String>, repor
     let mut options = question_options(&question, &Effect::Redo(Vec::new()), signal);
     if task.kind == PlanTaskKind::Decision && task.options.is_empty() {
         // Nothing can be chosen, so a person says it in words.
-        options.iter_mut().for_each(|choice| (choice.with_feedback, choice.needs_words) = (true, true));
+        options.iter_mut().for_each(|choice| (choice.with_feedback, choice.requires_feedback) = (true, true));
     }
-    let first = options.first().filter(|choice| !choice.needs_words).map(|choice| choice.id.clone());
+    let first = options.first().filter(|choice| !choice.requires_feedback).map(|choice| choice.id.clone());
     let default = match (task.gate, task.kind) {
         (PlanGate::Blocking | PlanGate::BlockingHuman, _) => None,
         (PlanGate::NonBlocking, PlanTaskKind::Action) => {
             let message = "only a person can do what is needed here, so it waits for a person";
             report
-                .warning(ProblemCode::WrongValue, &line_span(source, task.place.line), message)
+                .warning(ProblemCode::InvalidValue, &line_span(source, task.place.line), message)
                 .help("write `gate=\"blocking\"`");
             None
         }
         (PlanGate::NonBlocking, PlanTaskKind::Auto | PlanTaskKind::Verify | PlanTaskKind::Decision) => first,
     };
-    let only_person = task.gate == PlanGate::BlockingHuman;
-    question_checkpoint(question, options, Vec::new(), Waits { default, only_person, ..Waits::default() })
+    let person_only = task.gate == PlanGate::BlockingHuman;
+    question_checkpoint(question, options, Vec::new(), WaitSettings { default, person_only, ..WaitSettings::default() })
 }
 
 /// The option that ends the run before a task that cannot be undone.
@@ -48,7 +48,7 @@ const ABORT: &str = "abort";
 
 /// Whether to start a task that cannot be undone: only a person decides.
 pub(super) fn before_one_way(task: &PlanTask, why: &str) -> Checkpoint {
-    let way = |id: &str, name: &str| Way { id: OptionId::from(id), name: name.to_owned(), pros: None, cons: None };
+    let way = |id: &str, name: &str| DecisionOption { id: OptionId::from(id), name: name.to_owned(), pros: None, cons: None };
     let context = [why, &task.precondition, &task.action].into_iter().filter(|text| !text.is_empty());
     let context = context.collect::<Vec<_>>().join("\n\n");
     let decision = Decision {
@@ -59,7 +59,7 @@ pub(super) fn before_one_way(task: &PlanTask, why: &str) -> Checkpoint {
     let question = Question::Decision(decision);
     let mut options = question_options(&question, &Effect::Redo(Vec::new()), None);
     options.iter_mut().filter(|choice| choice.id.as_str() == ABORT).for_each(|choice| choice.action = Effect::Abort);
-    question_checkpoint(question, options, Vec::new(), Waits { only_person: true, ..Waits::default() })
+    question_checkpoint(question, options, Vec::new(), WaitSettings { person_only: true, ..WaitSettings::default() })
 }
 
 /// What a person looks at after a task of an agent that must not go on without one.
@@ -72,7 +72,7 @@ fn verify(source: &str, task: &PlanTask, owed: Vec<String>, report: &mut Report)
     if built.is_none() {
         let message = "nothing is said to be built that a person could verify";
         report
-            .warning(ProblemCode::NothingBuilt, &line_span(source, task.place.line), message)
+            .warning(ProblemCode::NothingToVerify, &line_span(source, task.place.line), message)
             .help("say in `<what-built>` what was done, so that whoever answers knows what they approve");
     }
     let mut steps = numbered(&task.steps);
@@ -92,16 +92,16 @@ fn decision(task: &PlanTask) -> Decision {
     let context = [&task.context, &task.action, &task.text].into_iter().filter(|text| !text.is_empty());
     let context: Vec<&str> = context.map(String::as_str).collect();
     let question = told(&task.decision).unwrap_or_else(|| task.name.clone());
-    let mut options: Vec<Way> = task.options.iter().map(way).collect();
+    let mut options: Vec<DecisionOption> = task.options.iter().map(way).collect();
     if options.is_empty() {
-        options.push(Way { id: OptionId::from("decided"), name: "Decided".to_owned(), pros: None, cons: None });
+        options.push(DecisionOption { id: OptionId::from("decided"), name: "Decided".to_owned(), pros: None, cons: None });
     }
     Decision { question: escaped(&question), context: told(&context.join("\n\n")).map(|text| escaped(&text)), options }
 }
 
-fn way(option: &PlanOption) -> Way {
+fn way(option: &PlanOption) -> DecisionOption {
     let pros: Vec<&str> = [&option.pros, &option.text].into_iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
-    Way {
+    DecisionOption {
         id: OptionId::new(option.id.clone()),
         name: option.name.clone(),
         pros: told(&pros.join("\n")).map(|text| escaped(&text)),

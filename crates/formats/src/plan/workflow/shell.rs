@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_shortens_is_told_from_what_looks_for_something() {
+    fn truncating_pipes_are_distinguished_from_searching_ones() {
         for command in [
             "make 2>&1 | tail -20",
             "a | head -5 && b |& tee log",
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "only a shell can tell what it makes of a command")]
-    fn a_command_fails_when_what_stands_before_its_pipes_does() {
+    fn a_command_fails_if_the_command_before_its_pipe_fails() {
         for (command, succeeds) in [
             ("false | tail -1", false),
             ("printf '%s\\n' \"it's\" | tail -1", true),

@@ -7,7 +7,7 @@ use super::{CHECK_LIMIT, commits, line_span, must_haves, question, shell, told};
 use lockgate_engine::id::{PhaseId, TaskId};
 use lockgate_engine::spec::code::ProblemCode;
 use lockgate_engine::spec::reader::{Report, settle_redo};
-use lockgate_engine::spec::workflow::{AgentWork, Commit, Gate, Holds, Prompt, Task, Until, Work};
+use lockgate_engine::spec::workflow::{AgentWork, Commit, Gate, Prompt, Task, Until, UntilCondition, Work};
 
 /// How often an agent does a task whose checks do not succeed.
 const ROUNDS: u32 = 3;
@@ -126,7 +126,7 @@ fn tell_of_pipes(source: &str, task: &PlanTask, report: &mut Report) {
             Pipes::Endless(last) => (last, format!("this check succeeds whenever `{last}` does, whatever comes before the pipe")),
         };
         report
-            .warning(ProblemCode::WrongValue, &line_span(source, check.place.line), message)
+            .warning(ProblemCode::InvalidValue, &line_span(source, check.place.line), message)
             .help(format!("leave out `| {last}`, or check what is wanted by itself"));
     }
 }
@@ -158,7 +158,7 @@ fn agent(plan: &PlanFile, task: &PlanTask, id: &str, phase: &PhaseId, prefix: &s
     let until = shell::all_of(checks.iter().copied());
     Task {
         until: until.map(|run| Until {
-            holds: Holds::Run(run),
+            holds: UntilCondition::Run(run),
             limit: ROUNDS,
             timeout: Some(CHECK_LIMIT),
             checks: checks.iter().map(|check| (*check).to_owned()).collect(),

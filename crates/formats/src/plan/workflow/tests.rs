@@ -4,7 +4,7 @@ use super::*;
 use lockgate_engine::hold::Action as Effect;
 use lockgate_engine::id::TaskId;
 use lockgate_engine::spec::code::ProblemCode;
-use lockgate_engine::spec::workflow::{Holds, OnFail, Prompt, Task, Work};
+use lockgate_engine::spec::workflow::{OnFail, Prompt, Task, UntilCondition, Work};
 use serde_json::json;
 
 const PLAN: &str = r#"---
@@ -103,7 +103,7 @@ fn prompt(task: &Task) -> &str {
 
 fn check(task: &Task) -> &str {
     match task.until.as_ref().map(|until| &until.holds) {
-        Some(Holds::Run(command)) => command,
+        Some(UntilCondition::Run(command)) => command,
         other => panic!("{other:?}"),
     }
 }
@@ -113,7 +113,7 @@ fn filled(template: &str, values: &Value) -> String {
 }
 
 #[test]
-fn a_plan_is_a_phase_whose_tasks_follow_each_other() {
+fn a_plan_becomes_a_phase_with_sequential_tasks() {
     let (workflow, problems) = read(PLAN);
     let phase = &workflow.phases[0];
     assert_eq!((workflow.name.as_str(), phase.id.as_str(), workflow.phases.len()), ("08-login plan 08-01", "08-01", 1));
@@ -134,11 +134,11 @@ fn a_plan_is_a_phase_whose_tasks_follow_each_other() {
     assert_eq!(workflow.plans[0].summary.as_deref(), Some(".planning/phases/08-login/08-01-SUMMARY.md"));
     assert_eq!((workflow.plans[0].tasks.len(), workflow.plans[0].phase.as_str()), (6, "08-01"));
     let codes: Vec<&str> = problems.iter().map(|problem| problem.code.text()).collect();
-    assert_eq!(codes, ["wrong-value"], "{problems:?}");
+    assert_eq!(codes, ["invalid-value"], "{problems:?}");
 }
 
 #[test]
-fn an_agent_is_told_all_that_the_plan_says_about_its_task() {
+fn the_prompt_contains_everything_that_the_plan_says_about_the_task() {
     let (workflow, _) = read(PLAN);
     let told = filled(prompt(&workflow.phases[0].tasks[0]), &json!({}));
     for part in [
@@ -161,7 +161,7 @@ fn an_agent_is_told_all_that_the_plan_says_about_its_task() {
 }
 
 #[test]
-fn an_agent_is_told_what_was_decided_before_and_what_to_prepare() {
+fn the_prompt_contains_earlier_decisions_and_upcoming_checkpoints() {
     let (workflow, _) = read(PLAN);
     let template = prompt(&workflow.phases[0].tasks[2]);
     let told = filled(template, &json!({"outputs": {"08-01": {"task-2": {"option": "pg", "label": "PostgreSQL"}}}}));
@@ -171,7 +171,7 @@ fn an_agent_is_told_what_was_decided_before_and_what_to_prepare() {
 }
 
 #[test]
-fn commands_of_verify_are_checks_of_their_task_and_nothing_is_filled_in_to_them() {
+fn verify_commands_become_task_checks_without_template_expansion() {
     let (workflow, _) = read(PLAN);
     let tasks = &workflow.phases[0].tasks;
     assert_eq!(check(&tasks[0]), "test -e a && docker ps --format '{{.Names}}'");
@@ -184,7 +184,7 @@ fn commands_of_verify_are_checks_of_their_task_and_nothing_is_filled_in_to_them(
 }
 
 #[test]
-fn checkpoints_ask_what_the_plan_asks_and_issues_go_to_the_work_before() {
+fn checkpoints_ask_the_plan_question_and_issues_redo_the_preceding_work() {
     let (workflow, _) = read(PLAN);
     let checkpoint = |index: usize| workflow.phases[0].tasks[index].checkpoint().expect("a question");
     let decision = checkpoint(1);
@@ -206,7 +206,7 @@ fn checkpoints_ask_what_the_plan_asks_and_issues_go_to_the_work_before() {
 }
 
 #[test]
-fn what_nobody_was_asked_about_is_verified_at_the_end() {
+fn unverified_work_is_verified_at_the_end() {
     let (workflow, _) = read(PLAN);
     let end = workflow.phases[0].checkpoint.as_ref().expect("a checkpoint");
     let Some(Question::Verify(asked)) = &end.question else { panic!("{end:?}") };
@@ -223,7 +223,7 @@ fn what_nobody_was_asked_about_is_verified_at_the_end() {
 }
 
 #[test]
-fn what_can_be_looked_up_in_files_is_a_gate() {
+fn artifacts_and_links_of_a_plan_become_gates() {
     let (workflow, _) = read(PLAN);
     let gates = &workflow.phases[0].gates;
     assert_eq!(gates.iter().map(|gate| gate.id.as_str()).collect::<Vec<_>>(), ["artifact-1", "link-1"]);
@@ -244,11 +244,11 @@ fn folder(plans: &[(&str, &str)]) -> Read {
     let sources: Vec<(String, String)> =
         plans.iter().map(|(number, head)| (format!("08-{number}-PLAN.md"), plan(number, head, "x"))).collect();
     let texts: Vec<PlanText<'_>> = sources.iter().map(|(name, source)| PlanText { name, source, is_done: false }).collect();
-    read_folder("all", &texts)
+    read_directory("all", &texts)
 }
 
 #[test]
-fn plans_of_a_wave_run_side_by_side_unless_one_needs_another() {
+fn plans_of_a_wave_run_in_parallel_unless_one_depends_on_another() {
     let read = folder(&[
         ("03", "wave: 2\ndepends_on: [\"08-01\"]\n"),
         ("01", "wave: 1\n"),
@@ -282,7 +282,7 @@ fn plans_of_a_wave_run_side_by_side_unless_one_needs_another() {
 }
 
 #[test]
-fn plans_that_change_the_same_files_or_commit_follow_each_other() {
+fn plans_that_change_the_same_files_or_commit_run_sequentially() {
     let needs = |read: Read| {
         let workflow = read.workflow.unwrap_or_else(|| panic!("{:?}", read.problems));
         workflow.phases[0].tasks[2].needs.iter().map(|need| need.as_str().to_owned()).collect::<Vec<_>>()
@@ -296,7 +296,7 @@ fn plans_that_change_the_same_files_or_commit_follow_each_other() {
 }
 
 #[test]
-fn orders_that_cannot_be_kept_are_errors_with_their_places() {
+fn impossible_plan_orders_are_errors_with_positions() {
     let told = |read: Read| {
         assert!(read.workflow.is_none());
         let error = read.problems.into_iter().find(|problem| problem.severity == Severity::Error).expect("an error");
@@ -312,11 +312,11 @@ fn orders_that_cannot_be_kept_are_errors_with_their_places() {
     );
     let text = plan("01", "", "x");
     let same = ["a.md", "b.md"].map(|name| PlanText { name, source: &text, is_done: false });
-    assert_eq!(told(read_folder("all", &same)).2, "this is plan 08-01, and so is a.md");
+    assert_eq!(told(read_directory("all", &same)).2, "this is plan 08-01, and so is a.md");
 }
 
 #[test]
-fn what_a_plan_says_about_the_whole_reaches_people_and_agents() {
+fn plan_level_text_reaches_people_and_agents() {
     let whole = "<verification>All pages load</verification>\n<success_criteria>Nobody waits</success_criteria>\n\
                  <threat_model>Somebody guesses</threat_model>\n<output>";
     let source = PLAN.replace("<output>", whole).replace("wave: 1\n", "wave: 1\nrequirements: [AUTH-1]\n");
@@ -336,7 +336,7 @@ fn what_a_plan_says_about_the_whole_reaches_people_and_agents() {
 }
 
 #[test]
-fn what_is_misspelt_is_warned_of_and_a_verification_of_an_agent_is_a_check() {
+fn misspelt_elements_give_warnings_and_an_agent_verification_becomes_a_check() {
     let source = "---\nphase: 1\nplan: 2\nmust_have: {}\nmust_haves:\n  truth: [a]\n  artifacts:\n    - path: a\n      min_line: 3\n  \
                   key_links:\n    - from: a\n      patern: b\nmine: 1\n---\n<task type=\"auto\"><name>a</name><action>x</action>\n\
                   <verfy><automated>true</automated></verfy>\n<checks><automated>true</automated></checks>\n<notes>x</notes>\n\
@@ -392,7 +392,7 @@ human_verify_mode: mid-flight
 ";
 
 #[test]
-fn newer_elements_of_plans_are_understood() {
+fn newer_plan_elements_are_parsed() {
     let read = read_workflow(NEWER);
     assert!(read.problems.is_empty(), "{:?}", read.problems);
     let workflow = read.workflow.expect("a workflow");
@@ -403,8 +403,8 @@ fn newer_elements_of_plans_are_understood() {
         assert_eq!(after.needs, std::slice::from_ref(&before.id), "each waits for the one before");
     }
     assert_eq!(tasks[1].work, Work::Run("make test".into()), "its check runs once more");
-    let only_person = |index: usize| tasks[index].checkpoint().is_some_and(|checkpoint| checkpoint.waits.only_person);
-    assert!(only_person(2) && only_person(3) && only_person(5));
+    let person_only = |index: usize| tasks[index].checkpoint().is_some_and(|checkpoint| checkpoint.waits.person_only);
+    assert!(person_only(2) && person_only(3) && person_only(5));
     let looks = tasks[2].checkpoint().expect("a question");
     assert!(looks.options.iter().any(|choice| choice.action == Action::Redo(vec![TaskId::from("task-1")])), "{looks:?}");
     let Some(Question::Verify(verify)) = &looks.question else { panic!("{looks:?}") };
@@ -448,7 +448,7 @@ fn unknown_ratings_gates_and_modes_are_warnings_that_keep_a_person_in_the_loop()
 }
 
 #[test]
-fn verifications_wait_until_the_end_where_the_plan_says_so_but_not_those_for_a_person_only() {
+fn deferred_verifications_wait_until_the_end_except_those_only_for_a_person() {
     let checkpoint = |gate: &str| {
         format!(
             "<task type=\"checkpoint:human-verify\" {gate}><what-built>x</what-built><how-to-verify>look</how-to-verify></task>\n"
@@ -464,13 +464,13 @@ fn verifications_wait_until_the_end_where_the_plan_says_so_but_not_those_for_a_p
 }
 
 #[test]
-fn a_plan_that_is_done_is_left_out_and_what_depends_on_it_need_not_wait() {
+fn a_finished_plan_is_skipped_and_its_dependents_do_not_wait() {
     let (one, two) = (plan("01", "", "x"), plan("02", "depends_on: ['01']\n", "y"));
     let texts = [
         PlanText { name: "08-01-PLAN.md", source: &one, is_done: true },
         PlanText { name: "08-02-PLAN.md", source: &two, is_done: false },
     ];
-    let read = read_folder("plans", &texts);
+    let read = read_directory("plans", &texts);
     assert!(read.problems.iter().all(|problem| !problem.message.contains("does not hold")), "{:?}", read.problems);
     let workflow = read.workflow.expect("a workflow");
     assert_eq!(workflow.plans.len(), 1);

@@ -1,10 +1,10 @@
 //! The drawing as an SVG picture: phases from top to bottom, tasks from left to right in layers, readable on light and dark pages.
 
-mod place;
+mod layout;
 
-use super::fit;
+use super::truncate;
 use super::{CheckpointBox, Drawing, GateBox, Mark, PhaseBox, layers};
-use place::{Item, Picture, Placed};
+use layout::{Item, Picture, Placed};
 use unicode_width::UnicodeWidthStr;
 
 /// Around the whole picture.
@@ -48,7 +48,7 @@ text{font:13px system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-seri
 /// Writes it.
 pub fn write(drawing: &Drawing) -> String {
     let cards: Vec<Card> = drawing.phases.iter().map(|phase| card(drawing, phase)).collect();
-    let title = fit(&drawing.title, 100);
+    let title = truncate(&drawing.title, 100);
     let least = (title.width() as f64 * 9.5).max(LEAST);
     let width = cards.iter().map(|card| card.width).fold(least, f64::max);
     let mut body = String::new();
@@ -101,13 +101,13 @@ struct Card {
 fn card(drawing: &Drawing, phase: &PhaseBox) -> Card {
     let mut card = Card { body: String::new(), width: 0.0, height: 30.0 };
     let sign = phase.mark.map(|mark| format!("{} ", mark.sign())).unwrap_or_default();
-    let name = phase.name.as_deref().map(|name| format!("{DOT}{}", fit(name, 60))).unwrap_or_default();
+    let name = phase.name.as_deref().map(|name| format!("{DOT}{}", truncate(name, 60))).unwrap_or_default();
     let mut rest = name;
     if phase.iteration > 1 {
         rest.push_str(&format!("{DOT}execution {}", phase.iteration));
     }
     rest += &phase.mark.map(|mark| format!("{DOT}{}", mark.word())).unwrap_or_default();
-    let id = fit(&phase.id, LONGEST);
+    let id = truncate(&phase.id, LONGEST);
     card.body.push_str(&format!(
         "<text class=\"head\" y=\"24\">{}<tspan class=\"faint\">{}</tspan></text>\n",
         escaped(&format!("{sign}{id}")),
@@ -120,7 +120,7 @@ fn card(drawing: &Drawing, phase: &PhaseBox) -> Card {
     // Those of single tasks stand among the tasks.
     let gates: Vec<Item> = phase.gates.iter().filter(|gate| gate.task.is_none()).map(gate_item).collect();
     if !gates.is_empty() {
-        card.add(14.0, place::row(gates, true));
+        card.add(14.0, layout::row(gates, true));
     }
     if let Some(checkpoint) = &phase.checkpoint {
         checkpoint_panel(&mut card, drawing, checkpoint);
@@ -147,7 +147,7 @@ impl Card {
 fn item(label: &str, longest: usize, mark: Option<Mark>, kind: &'static str) -> Item {
     let sign = mark.map(|mark| format!("{} ", mark.sign())).unwrap_or_default();
     let told = mark.map(|mark| format!("{label}: {}", mark.word())).unwrap_or_else(|| label.to_owned());
-    let label = format!("{sign}{}", fit(label, longest));
+    let label = format!("{sign}{}", truncate(label, longest));
     Item {
         width: (label.width() as f64).mul_add(LETTER, 24.0),
         label,
@@ -178,11 +178,11 @@ fn tasks(phase: &PhaseBox) -> Picture {
     let needs = layers::reduced(&needs);
     let is_chain = needs.iter().enumerate().all(|(at, needs)| if at == 0 { needs.is_empty() } else { *needs == [at - 1] });
     if is_chain {
-        place::row(items, true)
+        layout::row(items, true)
     } else if needs.iter().all(Vec::is_empty) {
-        place::row(items, false)
+        layout::row(items, false)
     } else {
-        place::layered(items, &needs, &layers)
+        layout::layered(items, &needs, &layers)
     }
 }
 
@@ -206,9 +206,9 @@ fn checkpoint_panel(card: &mut Card, drawing: &Drawing, checkpoint: &CheckpointB
     let options = checkpoint.options.iter().map(|option| {
         let leads = drawing.words(&option.leads).map(|words| format!(" → {words}")).unwrap_or_default();
         let chosen = checkpoint.chosen.as_ref().is_some_and(|chosen| *chosen == option.label);
-        item(&format!("{}{leads}", fit(&option.label, LONGEST)), 2 * LONGEST, chosen.then_some(Mark::Done), "task")
+        item(&format!("{}{leads}", truncate(&option.label, LONGEST)), 2 * LONGEST, chosen.then_some(Mark::Done), "task")
     });
-    let mut row = place::row(options.collect(), false);
+    let mut row = layout::row(options.collect(), false);
     row.boxes.iter_mut().for_each(|placed| placed.x += 14.0);
     row.width += 28.0 - 2.0 * PADDING;
     inside.add(6.0, row);
@@ -225,7 +225,7 @@ fn checkpoint_panel(card: &mut Card, drawing: &Drawing, checkpoint: &CheckpointB
 fn lines(prompt: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in prompt.split(' ') {
-        let word = fit(word, PROMPT.0);
+        let word = truncate(word, PROMPT.0);
         let last = lines.len() - 1;
         if !lines[last].is_empty() && lines[last].width() + 1 + word.width() > PROMPT.0 {
             lines.push(word);

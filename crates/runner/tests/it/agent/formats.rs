@@ -3,8 +3,8 @@
 use super::{ASK, StandIn};
 use crate::process::among_others;
 use lockgate_engine::run::agent::Usage;
-use lockgate_runner::agent::{Ask, SessionAsk, preset_names};
-use lockgate_runner::process::How;
+use lockgate_runner::agent::{AgentRequest, SessionMode, preset_names};
+use lockgate_runner::process::ExitReason;
 use std::fs;
 
 /// A whole stream of a program with garbage in between, and one that says nothing about usage.
@@ -90,17 +90,17 @@ warning: something on the wrong side
 }
 
 #[test]
-fn every_program_is_understood_with_garbage_between_its_lines() {
+fn every_program_is_parsed_with_garbage_between_its_lines() {
     let _table = among_others();
     for name in preset_names() {
         let stand_in = StandIn::new(streams(name).0, "echo 'on the side' >&2");
         let called = stand_in.call(name, &ASK);
-        assert_eq!((&called.ended.how, &called.prompt[..]), (&How::Exit(0), &b"hello"[..]), "{name}");
-        let told = called.told;
-        assert_eq!((told.text.as_deref(), told.session.as_deref()), (Some("the answer"), Some("ses-1")), "{name}");
-        assert_eq!((told.garbage_lines, told.error, told.truncated), (1, None, false), "{name}");
+        assert_eq!((&called.ended.reason, &called.prompt[..]), (&ExitReason::Exit(0), &b"hello"[..]), "{name}");
+        let output = called.output;
+        assert_eq!((output.text.as_deref(), output.session.as_deref()), (Some("the answer"), Some("ses-1")), "{name}");
+        assert_eq!((output.garbage_lines, output.error, output.truncated), (1, None, false), "{name}");
         let cost_micros = matches!(name, "claude" | "opencode").then_some(250_000);
-        assert_eq!(told.usage, Usage { cost_micros, input_tokens: Some(10), output_tokens: Some(5) }, "{name}");
+        assert_eq!(output.usage, Usage { cost_micros, input_tokens: Some(10), output_tokens: Some(5) }, "{name}");
         assert!(called.lines.contains(&"on the side".to_owned()), "{name}: {:?}", called.lines);
         assert!(called.lines.iter().all(|line| !line.contains("\"type\"")), "{name}: {:?}", called.lines);
         let log = fs::read_to_string(stand_in.path().join("log")).unwrap();
@@ -109,38 +109,38 @@ fn every_program_is_understood_with_garbage_between_its_lines() {
 }
 
 #[test]
-fn usage_that_is_not_told_is_unknown_and_not_nothing() {
+fn unreported_usage_is_unknown_and_not_zero() {
     let _table = among_others();
     for name in preset_names() {
-        let told = StandIn::new(streams(name).1, "").call(name, &ASK).told;
-        assert_eq!((told.text.as_deref(), told.usage), (Some("the answer"), Usage::default()), "{name}");
+        let output = StandIn::new(streams(name).1, "").call(name, &ASK).output;
+        assert_eq!((output.text.as_deref(), output.usage), (Some("the answer"), Usage::default()), "{name}");
     }
 }
 
 #[test]
-fn a_session_is_given_and_gone_on_with() {
+fn a_session_is_reported_and_resumed() {
     let _table = among_others();
     for name in preset_names() {
         let stand_in = StandIn::new(streams(name).0, "");
         let has = |arguments: &[String], id: &str| arguments.iter().any(|argument| argument.ends_with(id));
         let first = stand_in.call(name, &ASK);
         assert_eq!(has(&first.arguments, "5a1e-new"), matches!(name, "claude" | "copilot" | "qwen"), "{name}");
-        let session = first.told.session.unwrap();
-        let again = Ask { session: SessionAsk::Resume { id: &session }, prompt: "go on", ..ASK };
+        let session = first.output.session.unwrap();
+        let again = AgentRequest { session: SessionMode::Resume { id: &session }, prompt: "go on", ..ASK };
         let second = stand_in.call(name, &again);
         assert!(has(&second.arguments, "ses-1"), "{name}: {:?}", second.arguments);
-        assert_eq!((&second.prompt[..], second.told.session.as_deref()), (&b"go on"[..], Some("ses-1")), "{name}");
+        assert_eq!((&second.prompt[..], second.output.session.as_deref()), (&b"go on"[..], Some("ses-1")), "{name}");
     }
 }
 
 #[test]
-fn the_arguments_come_as_they_are_meant() {
+fn arguments_are_passed_verbatim() {
     let _table = among_others();
     let stand_in = StandIn::new("", "");
     let own = "it's \"own\" $(touch ran) `touch ran` \\ * ~\nline";
     let setting = |name: &str| lockgate_runner::agent::Setting { args: vec![own.into()], ..stand_in.setting(Some(name)) };
     let tools = ["Bash(git log:*)".to_owned(), "Read".to_owned()];
-    let ask = Ask { model: Some("m $(touch ran)"), tools_allow: &tools, ..ASK };
+    let ask = AgentRequest { model: Some("m $(touch ran)"), tools_allow: &tools, ..ASK };
     let arguments = stand_in.call_with(&setting("claude"), &ask, |job| job).arguments;
     assert_eq!(
         arguments,
@@ -160,14 +160,14 @@ fn the_arguments_come_as_they_are_meant() {
     );
     let arguments = stand_in.call_with(&setting("copilot"), &ask, |job| job).arguments;
     assert!(arguments.contains(&"--allow-tool=Bash(git log:*)".to_owned()), "{arguments:?}");
-    let resumed = Ask { session: SessionAsk::Resume { id: "ses-1" }, ..ASK };
+    let resumed = AgentRequest { session: SessionMode::Resume { id: "ses-1" }, ..ASK };
     let arguments = stand_in.call_with(&setting("codex"), &resumed, |job| job).arguments;
     assert_eq!(arguments, ["exec", "--json", own, "resume", "ses-1", "-"]);
     assert!(!stand_in.path().join("ran").exists());
 }
 
 #[test]
-fn an_error_by_its_own_account_is_told() {
+fn an_error_reported_by_the_program_is_returned() {
     let _table = among_others();
     let failing = [
         ("claude", r#"{"type":"result","subtype":"error_during_execution","is_error":true,"errors":["no luck"]}"#),
@@ -181,7 +181,7 @@ fn an_error_by_its_own_account_is_told() {
     assert_eq!(failing.map(|(name, _)| name).to_vec(), preset_names());
     for (name, line) in failing {
         let called = StandIn::new(line, "exit 1").call(name, &ASK);
-        assert_eq!((called.ended.how, called.told.error.as_deref()), (How::Exit(1), Some("no luck")), "{name}");
-        assert_eq!((called.told.text, called.told.usage), (None, Usage::default()), "{name}");
+        assert_eq!((called.ended.reason, called.output.error.as_deref()), (ExitReason::Exit(1), Some("no luck")), "{name}");
+        assert_eq!((called.output.text, called.output.usage), (None, Usage::default()), "{name}");
     }
 }

@@ -5,15 +5,15 @@ mod hostile;
 mod plain;
 
 use crate::process::job;
-use lockgate_runner::agent::{Ask, Reader, SessionAsk, Setting, Told, call, preset};
-use lockgate_runner::process::{Ended, Job, Stop, run_reading};
+use lockgate_runner::agent::{AgentOutput, AgentRequest, Reader, SessionMode, Setting, call, preset};
+use lockgate_runner::process::{Ended, Job, Stop, run_with_output};
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
 /// What became of a call.
 struct Called {
-    told: Told,
+    output: AgentOutput,
     ended: Ended,
     /// What people saw.
     lines: Vec<String>,
@@ -23,10 +23,10 @@ struct Called {
     prompt: Vec<u8>,
 }
 
-const ASK: Ask<'static> = Ask {
+const ASK: AgentRequest<'static> = AgentRequest {
     prompt: "hello",
     model: None,
-    session: SessionAsk::Fresh { id: "5a1e-new" },
+    session: SessionMode::Fresh { id: "5a1e-new" },
     tools_allow: &[],
     tools_deny: &[],
     max_cost_micros: None,
@@ -57,24 +57,26 @@ impl StandIn {
         Setting { preset: name.map(str::to_owned), command: Some(command), ..Setting::default() }
     }
 
-    fn call(&self, name: &str, ask: &Ask<'_>) -> Called {
+    fn call(&self, name: &str, ask: &AgentRequest<'_>) -> Called {
         self.call_with(&self.setting(Some(name)), ask, |job| job)
     }
 
-    fn call_with(&self, setting: &Setting, ask: &Ask<'_>, change: impl Fn(Job) -> Job) -> Called {
+    fn call_with(&self, setting: &Setting, ask: &AgentRequest<'_>, change: impl Fn(Job) -> Job) -> Called {
         let preset = setting.preset.as_deref().map(|name| preset(name).unwrap());
         let invocation = call(setting, preset, ask).unwrap();
         let job = Job { stdin: invocation.stdin, ..change(job(self.path(), &invocation.command)) };
         let mut reader = Reader::new(preset);
         let mut lines = Vec::new();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let ended =
-            runtime.block_on(run_reading(job, Stop::new(), &mut |line| lines.push(line.to_owned()), &mut |bytes, on_line| {
-                reader.feed(bytes, on_line)
-            }));
+        let ended = runtime.block_on(run_with_output(
+            job,
+            Stop::new(),
+            &mut |line| lines.push(line.to_owned()),
+            &mut |bytes, on_line| reader.feed(bytes, on_line),
+        ));
         let arguments = fs::read_to_string(self.path().join("arguments")).unwrap_or_default();
         Called {
-            told: reader.finish(),
+            output: reader.finish(),
             ended,
             lines,
             arguments: arguments.split_terminator('\0').map(str::to_owned).collect(),

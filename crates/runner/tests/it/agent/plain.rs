@@ -2,18 +2,18 @@
 
 use super::{ASK, StandIn};
 use crate::process::among_others;
-use lockgate_runner::agent::{AgentError, Ask, PromptBy, Setting, call};
-use lockgate_runner::process::How;
+use lockgate_runner::agent::{AgentError, AgentRequest, PromptBy, Setting, call};
+use lockgate_runner::process::ExitReason;
 use std::fs;
 
 const PROMPT: &str = "it's a \"prompt\"\nwith $(touch ran) `touch ran` and \\ $HOME {prompt} ä\n";
 
 #[test]
-fn a_plain_program_gets_the_prompt_and_its_output_is_the_text() {
+fn a_plain_program_gets_the_prompt_and_its_output_is_the_reply() {
     let _table = among_others();
     let stand_in = StandIn::new("", "cat prompt; echo 'to the log' >&2");
-    let called = stand_in.call_with(&stand_in.setting(None), &Ask { prompt: PROMPT, ..ASK }, |job| job);
-    assert_eq!((called.ended.how, called.told.text.as_deref()), (How::Exit(0), Some(PROMPT)));
+    let called = stand_in.call_with(&stand_in.setting(None), &AgentRequest { prompt: PROMPT, ..ASK }, |job| job);
+    assert_eq!((called.ended.reason, called.output.text.as_deref()), (ExitReason::Exit(0), Some(PROMPT)));
     assert!(called.lines.contains(&"to the log".to_owned()) && called.lines.contains(&"it's a \"prompt\"".to_owned()));
     assert!(!stand_in.path().join("ran").exists());
 }
@@ -22,26 +22,26 @@ fn a_plain_program_gets_the_prompt_and_its_output_is_the_text() {
 fn a_prompt_can_be_an_argument_of_any_program() {
     let _table = among_others();
     let stand_in = StandIn::new("", "");
-    let ask = Ask { prompt: PROMPT, model: Some("big"), ..ASK };
+    let ask = AgentRequest { prompt: PROMPT, model: Some("big"), ..ASK };
     let args = vec!["--model={model}".to_owned(), "--message".to_owned(), "{prompt}".to_owned(), "--last".to_owned()];
     let setting = Setting { prompt_by: PromptBy::Argument, args, ..stand_in.setting(None) };
     let called = stand_in.call_with(&setting, &ask, |job| job);
     assert_eq!(called.arguments, ["--model=big", "--message", PROMPT, "--last"]);
     assert_eq!(called.prompt, b"");
     let setting = Setting { prompt_by: PromptBy::Argument, ..stand_in.setting(Some("opencode")) };
-    let called = stand_in.call_with(&setting, &Ask { prompt: PROMPT, ..ASK }, |job| job);
+    let called = stand_in.call_with(&setting, &AgentRequest { prompt: PROMPT, ..ASK }, |job| job);
     assert_eq!(called.arguments, ["run", "--format", "json", "--", PROMPT]);
     assert!(!stand_in.path().join("ran").exists());
 }
 
 #[test]
-fn a_prompt_can_come_in_a_file_that_is_gone_afterwards() {
+fn a_prompt_can_be_passed_in_a_temporary_file() {
     let _table = among_others();
     let temporary = tempfile::tempdir().unwrap();
     for end in ["exit 3", "kill -TERM $$", "trap '' TERM; sleep 1000"] {
         let stand_in = StandIn::new("", &format!("cp \"${{1#--file=}}\" seen; {end}"));
         let setting = Setting { prompt_by: PromptBy::File, args: vec!["--file={prompt}".into()], ..stand_in.setting(None) };
-        let called = stand_in.call_with(&setting, &Ask { prompt: PROMPT, ..ASK }, |job| lockgate_runner::process::Job {
+        let called = stand_in.call_with(&setting, &AgentRequest { prompt: PROMPT, ..ASK }, |job| lockgate_runner::process::Job {
             env: vec![("TMPDIR".into(), temporary.path().to_string_lossy().into_owned())],
             idle_timeout: Some(std::time::Duration::from_secs(1)),
             ..job
@@ -49,7 +49,7 @@ fn a_prompt_can_come_in_a_file_that_is_gone_afterwards() {
         assert_eq!(fs::read_to_string(stand_in.path().join("seen")).unwrap(), PROMPT);
         assert_eq!(called.prompt, b"", "the prompt is in the file alone");
         if end == "exit 3" {
-            assert_eq!(called.ended.how, How::Exit(3));
+            assert_eq!(called.ended.reason, ExitReason::Exit(3));
         }
         if !end.starts_with("trap") {
             assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0, "after {end}");
@@ -58,17 +58,17 @@ fn a_prompt_can_come_in_a_file_that_is_gone_afterwards() {
 }
 
 #[test]
-fn a_program_that_says_nothing_has_no_text() {
+fn a_silent_program_has_no_reply() {
     let _table = among_others();
     for name in [None, Some("claude")] {
         let stand_in = StandIn::new("", "");
         let called = stand_in.call_with(&stand_in.setting(name), &ASK, |job| job);
-        assert_eq!((called.ended.how, called.told.text, called.told.error), (How::Exit(0), None, None));
+        assert_eq!((called.ended.reason, called.output.text, called.output.error), (ExitReason::Exit(0), None, None));
     }
 }
 
 #[test]
-fn a_command_may_be_more_than_the_name_of_a_program() {
+fn a_command_may_include_arguments() {
     let _table = among_others();
     let stand_in = StandIn::new("", "");
     let command = stand_in.setting(None).command.unwrap();

@@ -5,7 +5,7 @@ use lockgate_engine::hold::Seen;
 use lockgate_runner::files::{collect_outputs, output_exists, read_output, write_output};
 
 #[test]
-fn paths_that_lead_out_are_refused_with_the_reason() {
+fn paths_that_escape_are_refused_with_the_reason() {
     let project = Project::new();
     let absolute = project.outside().join("secret.txt").display().to_string();
     let around = project.path("out/../../outside/secret.txt").display().to_string();
@@ -23,15 +23,15 @@ fn paths_that_lead_out_are_refused_with_the_reason() {
         let seen = project.seen(path);
         assert!(why(&seen).contains(reason), "{seen:?}");
         assert_eq!(seen.path, path);
-        assert!(collect_outputs(&project.places, &[path.to_owned()], 0, &no_secret).is_err(), "{path:?}");
-        assert!(read_output(&project.places, path, 100).is_err(), "{path:?}");
-        assert!(output_exists(&project.places, path).is_err(), "{path:?}");
-        assert!(write_output(&project.places, path, b"x").is_err(), "{path:?}");
+        assert!(collect_outputs(&project.run_dirs, &[path.to_owned()], 0, &no_secret).is_err(), "{path:?}");
+        assert!(read_output(&project.run_dirs, path, 100).is_err(), "{path:?}");
+        assert!(output_exists(&project.run_dirs, path).is_err(), "{path:?}");
+        assert!(write_output(&project.run_dirs, path, b"x").is_err(), "{path:?}");
     }
 }
 
 #[test]
-fn links_that_lead_out_are_not_followed() {
+fn symlinks_that_escape_are_not_followed() {
     let project = Project::new();
     project.link("../../outside/secret.txt", "out/file");
     project.link("../../outside", "out/folder");
@@ -44,47 +44,47 @@ fn links_that_lead_out_are_not_followed() {
         assert!(why(&seen).contains("a symbolic link leads out"), "{seen:?}");
     }
     for path in ["file", "folder/secret.txt", "absolute/secret.txt", "twice"] {
-        let missing = collect_outputs(&project.places, &[path.to_owned()], 100, &no_secret).unwrap_err();
+        let missing = collect_outputs(&project.run_dirs, &[path.to_owned()], 100, &no_secret).unwrap_err();
         assert!(missing.to_string().contains("a symbolic link leads out"), "{missing}");
-        assert!(read_output(&project.places, path, 100).is_err());
+        assert!(read_output(&project.run_dirs, path, 100).is_err());
     }
     for path in ["folder/new.txt", "absolute/new.txt", "folder/deeper/new.txt"] {
-        assert!(write_output(&project.places, path, b"x").is_err());
+        assert!(write_output(&project.run_dirs, path, b"x").is_err());
     }
     assert_eq!(std::fs::read_dir(project.outside()).unwrap().count(), 1, "nothing was written outside");
 }
 
 #[test]
-fn writing_over_a_link_replaces_the_link_and_spares_its_target() {
+fn writing_over_a_symlink_replaces_the_symlink_and_keeps_its_target() {
     let project = Project::new();
     project.link("../../outside/secret.txt", "out/file");
-    assert_eq!(write_output(&project.places, "file", b"new").unwrap(), "file");
+    assert_eq!(write_output(&project.run_dirs, "file", b"new").unwrap(), "file");
     assert_eq!(std::fs::read_to_string(project.outside().join("secret.txt")).unwrap(), "outside");
     assert_eq!(project.seen("file").seen, a_file("new"));
 }
 
 #[test]
-fn an_output_directory_that_was_replaced_by_a_link_is_not_followed() {
+fn an_output_directory_replaced_by_a_symlink_is_not_followed() {
     let project = Project::new();
     std::fs::remove_dir(project.path("out")).unwrap();
     project.link("../outside", "out");
     let seen = project.seen("out/secret.txt");
     assert!(why(&seen).contains("a symbolic link leads out"), "{seen:?}");
-    assert!(collect_outputs(&project.places, &["secret.txt".to_owned()], 0, &no_secret).is_err());
-    assert!(write_output(&project.places, "new.txt", b"x").is_err());
+    assert!(collect_outputs(&project.run_dirs, &["secret.txt".to_owned()], 0, &no_secret).is_err());
+    assert!(write_output(&project.run_dirs, "new.txt", b"x").is_err());
     assert_eq!(std::fs::read_dir(project.outside()).unwrap().count(), 1, "nothing was written outside");
 }
 
 #[test]
-fn an_output_directory_above_the_root_by_dots_is_not_used() {
+fn an_output_directory_that_escapes_by_dots_is_not_used() {
     let mut project = Project::new();
-    project.places.output_dir = "../outside".into();
+    project.run_dirs.output_dir = "../outside".into();
     assert!(why(&project.seen("secret.txt")).contains("the output directory cannot be used"));
-    assert!(write_output(&project.places, "new.txt", b"x").is_err());
+    assert!(write_output(&project.run_dirs, "new.txt", b"x").is_err());
 }
 
 #[test]
-fn links_that_stay_inside_are_followed() {
+fn symlinks_that_stay_inside_are_followed() {
     let project = Project::new();
     project.write("out/real/a.txt", "a");
     project.link("real", "out/alias");
@@ -94,15 +94,15 @@ fn links_that_stay_inside_are_followed() {
 }
 
 #[test]
-fn a_link_to_nothing_inside_is_absent() {
+fn a_dangling_symlink_inside_is_absent() {
     let project = Project::new();
     project.link("nothing", "out/dangling");
     assert_eq!(project.seen("dangling").seen, Seen::Absent);
-    assert!(!output_exists(&project.places, "dangling").unwrap());
+    assert!(!output_exists(&project.run_dirs, "dangling").unwrap());
 }
 
 #[test]
-fn links_in_a_circle_are_unreadable() {
+fn symlink_loops_are_unreadable() {
     let project = Project::new();
     project.link("two", "out/one");
     project.link("one", "out/two");
@@ -113,15 +113,15 @@ fn links_in_a_circle_are_unreadable() {
 }
 
 #[test]
-fn a_pipe_is_not_waited_for() {
+fn reading_a_pipe_does_not_block() {
     let project = Project::new();
     project.pipe("out/pipe");
     project.link("pipe", "out/alias");
     for path in ["pipe", "alias"] {
         assert_eq!(why(&project.seen(path)), "it is a named pipe, not a file");
-        let missing = collect_outputs(&project.places, &[path.to_owned()], 0, &no_secret).unwrap_err();
+        let missing = collect_outputs(&project.run_dirs, &[path.to_owned()], 0, &no_secret).unwrap_err();
         assert!(missing.to_string().contains("a named pipe"), "{missing}");
-        assert!(read_output(&project.places, path, 100).is_err());
+        assert!(read_output(&project.run_dirs, path, 100).is_err());
     }
 }
 
@@ -133,9 +133,9 @@ fn a_socket_is_unreadable() {
 }
 
 #[test]
-fn a_root_that_is_gone_makes_everything_unreadable() {
+fn a_missing_root_makes_everything_unreadable() {
     let mut project = Project::new();
-    project.places.root = project.path("gone");
+    project.run_dirs.root = project.path("gone");
     let seen = project.seen("a.txt");
     assert!(why(&seen).contains("cannot be opened"), "{seen:?}");
 }

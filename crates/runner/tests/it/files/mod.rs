@@ -1,21 +1,21 @@
 //! Claims about the files that a run shows, reads and leaves behind, on real folders.
 
 mod confinement;
-mod differences;
-mod folders;
+mod diff;
+mod directories;
 mod outputs;
-mod shown;
+mod show_files;
 
 use lockgate_engine::digest::Digest;
-use lockgate_engine::hold::{Seen, ShownFile};
-use lockgate_runner::files::{Caps, Observed, Places, observe};
+use lockgate_engine::hold::{PresentedFile, Seen};
+use lockgate_runner::files::{ObserveLimits, Observed, RunDirs, observe};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// A root with an output directory `out`, and a folder outside both.
 struct Project {
     folder: tempfile::TempDir,
-    places: Places,
+    run_dirs: RunDirs,
 }
 
 impl Project {
@@ -23,21 +23,21 @@ impl Project {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("root/out")).unwrap();
         std::fs::create_dir_all(folder.path().join("outside")).unwrap();
-        let places = Places { root: folder.path().join("root"), output_dir: PathBuf::from("out"), feature: None };
-        let project = Self { folder, places };
+        let run_dirs = RunDirs { root: folder.path().join("root"), output_dir: PathBuf::from("out"), feature: None };
+        let project = Self { folder, run_dirs };
         project.write("../outside/secret.txt", "outside");
         project
     }
 
     fn with_feature(feature: &str) -> Self {
         let mut project = Self::new();
-        project.places.feature = Some(feature.to_owned());
+        project.run_dirs.feature = Some(feature.to_owned());
         project
     }
 
     /// A path under the root.
     fn path(&self, path: &str) -> PathBuf {
-        self.places.root.join(path)
+        self.run_dirs.root.join(path)
     }
 
     fn outside(&self) -> PathBuf {
@@ -59,14 +59,14 @@ impl Project {
     }
 
     fn observe(&self, paths: &[&str]) -> Observed {
-        self.observe_with(paths, &Caps::default())
+        self.observe_with(paths, &ObserveLimits::default())
     }
 
-    fn observe_with(&self, paths: &[&str], caps: &Caps) -> Observed {
-        observe(&self.places, &owned(paths), caps, &no_secret)
+    fn observe_with(&self, paths: &[&str], caps: &ObserveLimits) -> Observed {
+        observe(&self.run_dirs, &owned(paths), caps, &no_secret)
     }
 
-    fn seen(&self, path: &str) -> ShownFile {
+    fn seen(&self, path: &str) -> PresentedFile {
         let mut files = self.observe(&[path]).files;
         assert_eq!(files.len(), 1);
         files.remove(0)
@@ -97,7 +97,7 @@ fn usual_mode() -> u32 {
 }
 
 /// Why something could not be read; it is a failure of the test when it could.
-fn why(file: &ShownFile) -> &str {
+fn why(file: &PresentedFile) -> &str {
     match &file.seen {
         Seen::Unreadable(why) => why,
         Seen::Absent | Seen::File { .. } | Seen::Directory { .. } => panic!("{file:?} was read"),

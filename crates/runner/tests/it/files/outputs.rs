@@ -8,7 +8,7 @@ use lockgate_runner::files::{
 use std::os::unix::fs::PermissionsExt;
 
 fn collect(project: &Project, declared: &[&str], keep: u64) -> Result<Outputs, MissingOutputs> {
-    collect_outputs(&project.places, &owned(declared), keep, &no_secret)
+    collect_outputs(&project.run_dirs, &owned(declared), keep, &no_secret)
 }
 
 fn paths(outputs: &Outputs) -> Vec<&str> {
@@ -16,7 +16,7 @@ fn paths(outputs: &Outputs) -> Vec<&str> {
 }
 
 #[test]
-fn declared_outputs_are_digested_and_stored_by_their_path_in_the_output_directory() {
+fn declared_outputs_are_digested_and_stored_by_relative_path() {
     let project = Project::new();
     project.write("out/report.md", "report");
     project.write("out/deep/er/plan.md", "plan");
@@ -28,7 +28,7 @@ fn declared_outputs_are_digested_and_stored_by_their_path_in_the_output_director
 }
 
 #[test]
-fn outputs_are_looked_for_in_the_output_directory_only() {
+fn outputs_are_searched_only_in_the_output_directory() {
     let project = Project::new();
     project.write("report.md", "in the root");
     assert!(collect(&project, &["report.md"], 100).is_err());
@@ -38,16 +38,16 @@ fn outputs_are_looked_for_in_the_output_directory_only() {
 }
 
 #[test]
-fn the_features_name_at_the_front_of_an_output_is_the_output_directory() {
+fn a_leading_feature_name_in_an_output_means_the_output_directory() {
     let project = Project::with_feature("login");
     project.write("out/plan.md", "plan");
     assert_eq!(paths(&collect(&project, &["login/plan.md"], 0).unwrap()), ["plan.md"]);
-    assert_eq!(write_output(&project.places, "login/more.md", b"more").unwrap(), "more.md");
-    assert!(output_exists(&project.places, "login/more.md").unwrap());
+    assert_eq!(write_output(&project.run_dirs, "login/more.md", b"more").unwrap(), "more.md");
+    assert!(output_exists(&project.run_dirs, "login/more.md").unwrap());
 }
 
 #[test]
-fn all_missing_outputs_are_told_at_once() {
+fn all_missing_outputs_are_reported_together() {
     let project = Project::new();
     project.write("out/there.md", "");
     std::fs::create_dir(project.path("out/empty")).unwrap();
@@ -66,7 +66,7 @@ fn all_missing_outputs_are_told_at_once() {
 }
 
 #[test]
-fn a_folder_means_all_regular_files_below_it() {
+fn a_directory_output_means_all_regular_files_below_it() {
     let project = Project::new();
     project.write("out/site/index.html", "1");
     project.write("out/site/css/a.css", "2");
@@ -88,38 +88,38 @@ fn bytes_are_stored_while_they_fit_and_without_secrets() {
     let stored: Vec<bool> = outputs.files.iter().map(|file| file.stored).collect();
     assert_eq!(stored, [true, false, true, true], "b does not fit beside a; d is the same as a");
     assert_eq!(outputs.values.len(), 2);
-    let outputs = collect_outputs(&project.places, &owned(&["a"]), 10, &|bytes| bytes == b"12345").unwrap();
+    let outputs = collect_outputs(&project.run_dirs, &owned(&["a"]), 10, &|bytes| bytes == b"12345").unwrap();
     assert!(!outputs.files[0].stored && outputs.values.is_empty());
 }
 
 #[test]
-fn an_output_directory_that_was_never_made_holds_nothing() {
+fn a_missing_output_directory_has_no_outputs() {
     let mut project = Project::new();
-    project.places.output_dir = "never".into();
+    project.run_dirs.output_dir = "never".into();
     assert!(collect(&project, &["a"], 10).is_err());
     assert_eq!(collect(&project, &[], 10).unwrap(), Outputs::default());
 }
 
 #[test]
-fn what_is_written_is_read_back_and_folders_are_made() {
+fn written_files_round_trip_and_directories_are_created() {
     let mut project = Project::new();
-    project.places.output_dir = "new/out".into();
-    assert_eq!(read_output(&project.places, "a/b.txt", 10).unwrap(), None);
-    write_output(&project.places, "a/b.txt", b"one").unwrap();
-    write_output(&project.places, "a/b.txt", b"two").unwrap();
-    assert_eq!(read_output(&project.places, "a/b.txt", 3).unwrap().as_deref(), Some(&b"two"[..]));
-    assert_eq!(read_output(&project.places, "a/b.txt", 2).unwrap_err().reason, FileError::TooLarge { most: 2 });
-    assert!(matches!(read_output(&project.places, "a", 10).unwrap_err().reason, FileError::NotAFile("a folder")));
-    assert!(matches!(write_output(&project.places, "a", b"").unwrap_err().reason, FileError::NotAFile("a folder")));
-    assert!(matches!(write_output(&project.places, ".", b"").unwrap_err().reason, FileError::OutputDirItself));
+    project.run_dirs.output_dir = "new/out".into();
+    assert_eq!(read_output(&project.run_dirs, "a/b.txt", 10).unwrap(), None);
+    write_output(&project.run_dirs, "a/b.txt", b"one").unwrap();
+    write_output(&project.run_dirs, "a/b.txt", b"two").unwrap();
+    assert_eq!(read_output(&project.run_dirs, "a/b.txt", 3).unwrap().as_deref(), Some(&b"two"[..]));
+    assert_eq!(read_output(&project.run_dirs, "a/b.txt", 2).unwrap_err().reason, FileError::TooLarge { most: 2 });
+    assert!(matches!(read_output(&project.run_dirs, "a", 10).unwrap_err().reason, FileError::NotAFile("a folder")));
+    assert!(matches!(write_output(&project.run_dirs, "a", b"").unwrap_err().reason, FileError::NotAFile("a folder")));
+    assert!(matches!(write_output(&project.run_dirs, ".", b"").unwrap_err().reason, FileError::OutputDirItself));
     assert_eq!(std::fs::read_dir(project.path("new/out/a")).unwrap().count(), 1, "no temporary file stays");
 }
 
 #[test]
-fn a_file_where_a_folder_is_needed_is_told() {
+fn a_file_in_place_of_a_directory_is_reported() {
     let project = Project::new();
     project.write("out/a", "file");
-    let refused = write_output(&project.places, "a/b.txt", b"x").unwrap_err();
+    let refused = write_output(&project.run_dirs, "a/b.txt", b"x").unwrap_err();
     assert!(refused.to_string().contains("\"a/b.txt\": it cannot be written"), "{refused}");
 }
 

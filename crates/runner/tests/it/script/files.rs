@@ -33,7 +33,7 @@ impl Place {
         self.root.path().join("out")
     }
 
-    fn beside(&self) -> PathBuf {
+    fn outside(&self) -> PathBuf {
         self.root.path().join("beside")
     }
 
@@ -57,9 +57,9 @@ impl Place {
         }
     }
 
-    fn nothing_happened_beside(&self) {
-        assert_eq!(names(&self.beside()), ["secret.txt"]);
-        assert_eq!(fs::read_to_string(self.beside().join("secret.txt")).unwrap(), "secret");
+    fn nothing_changed_outside(&self) {
+        assert_eq!(names(&self.outside()), ["secret.txt"]);
+        assert_eq!(fs::read_to_string(self.outside().join("secret.txt")).unwrap(), "secret");
     }
 }
 
@@ -86,7 +86,7 @@ async fn files_are_written_and_read() {
 }
 
 #[tokio::test]
-async fn files_are_asked_about() {
+async fn files_exist_and_contains_todos_inspect_files() {
     let place = Place::new();
     fs::write(place.out().join("done.md"), "all done").unwrap();
     fs::write(place.out().join("open.md"), "one TODO left").unwrap();
@@ -110,7 +110,7 @@ async fn files_are_asked_about() {
 }
 
 #[tokio::test]
-async fn what_a_phase_has_done_is_listed_and_measured() {
+async fn phase_outputs_are_listed_and_measured() {
     let place = Place::new();
     fs::create_dir_all(place.out().join("phase1/deep")).unwrap();
     fs::create_dir_all(place.out().join("bare/empty")).unwrap();
@@ -158,7 +158,7 @@ async fn what_a_phase_has_done_is_listed_and_measured() {
 }
 
 #[tokio::test]
-async fn gaps_are_what_is_missing_empty_or_not_done_yet() {
+async fn gaps_are_missing_empty_or_unfinished_files() {
     let place = Place::new();
     fs::create_dir_all(place.out().join("folder/deep")).unwrap();
     fs::create_dir(place.out().join("bare")).unwrap();
@@ -193,7 +193,7 @@ async fn gaps_are_what_is_missing_empty_or_not_done_yet() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_with_a_file_is_said_with_its_name() {
+async fn file_errors_name_the_file() {
     let place = Place::new();
     fs::create_dir(place.out().join("folder")).unwrap();
     fs::write(place.out().join("bytes"), b"a\xffb").unwrap();
@@ -230,7 +230,7 @@ async fn what_goes_wrong_with_a_file_is_said_with_its_name() {
 }
 
 #[tokio::test]
-async fn a_pipe_does_not_keep_the_script_waiting() {
+async fn a_pipe_does_not_block_the_script() {
     let place = Place::new();
     rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -244,7 +244,7 @@ async fn a_pipe_does_not_keep_the_script_waiting() {
 }
 
 #[tokio::test]
-async fn the_features_name_means_the_directory_unless_there_is_such_a_folder() {
+async fn the_feature_name_means_the_output_directory_unless_such_a_directory_exists() {
     let place = Place::new();
     assert_eq!(place.json("writeFile('login/plan.md', 'x'); return readFile('plan.md')").await, "\"x\"");
     assert_eq!(names(&place.out()), ["plan.md"]);
@@ -254,14 +254,14 @@ async fn the_features_name_means_the_directory_unless_there_is_such_a_folder() {
 }
 
 #[tokio::test]
-async fn an_absolute_path_inside_the_directory_is_accepted() {
+async fn an_absolute_path_inside_the_output_directory_is_accepted() {
     let place = Place::new();
     let path = place.out().join("a/plan.md");
     assert_eq!(place.json(&format!("writeFile({path:?}, 'x'); return readFile('a/plan.md')")).await, "\"x\"");
 }
 
 #[tokio::test]
-async fn a_missing_output_directory_is_made_by_the_first_writing() {
+async fn the_first_write_creates_the_output_directory() {
     let place = Place::new();
     fs::remove_dir(place.out()).unwrap();
     assert_eq!(place.json("return [files_exist('x'), readFiles(['x'])]").await, r#"[false,{"x":null}]"#);
@@ -271,15 +271,15 @@ async fn a_missing_output_directory_is_made_by_the_first_writing() {
 }
 
 #[tokio::test]
-async fn no_path_leads_out() {
+async fn no_path_escapes_the_output_directory() {
     let place = Place::new();
-    let (out, beside) = (place.out(), place.beside());
+    let (out, outside) = (place.out(), place.outside());
     symlink("../beside/secret.txt", out.join("file")).unwrap();
-    symlink(beside.join("secret.txt"), out.join("absolute")).unwrap();
+    symlink(outside.join("secret.txt"), out.join("absolute")).unwrap();
     symlink("../beside", out.join("folder")).unwrap();
     symlink("/", out.join("slash")).unwrap();
     symlink("folder", out.join("twice")).unwrap();
-    let secret = beside.join("secret.txt").display().to_string();
+    let secret = outside.join("secret.txt").display().to_string();
     let paths = [
         "../beside/secret.txt",
         "a/../../beside/secret.txt",
@@ -310,16 +310,16 @@ async fn no_path_leads_out() {
     }
     let above = format!("{}/../beside/secret.txt", out.display());
     assert!(place.error(&format!("return readFile({above:?})")).await.contains("leads out"));
-    place.nothing_happened_beside();
+    place.nothing_changed_outside();
 }
 
 #[tokio::test]
-async fn nothing_is_written_outside() {
+async fn nothing_is_written_outside_the_output_directory() {
     let place = Place::new();
-    let (out, beside) = (place.out(), place.beside());
+    let (out, outside) = (place.out(), place.outside());
     symlink("../beside", out.join("folder")).unwrap();
     symlink("../beside/new.txt", out.join("dangling-folder")).unwrap();
-    let new = beside.join("new.txt").display().to_string();
+    let new = outside.join("new.txt").display().to_string();
     for path in ["../beside/new.txt", new.as_str(), "folder/new.txt", "folder/sub/new.txt", "dangling-folder/new.txt"] {
         let error = place.error(&format!("writeFile({path:?}, 'x')")).await;
         assert!(error.contains("leads out of the output directory"), "{path}: {error}");
@@ -329,22 +329,22 @@ async fn nothing_is_written_outside() {
     symlink("../beside/new.txt", out.join("dangling")).unwrap();
     assert_eq!(place.json("writeFile('file', 'mine'); writeFile('dangling', 'mine'); return readFile('file')").await, "\"mine\"");
     assert!(fs::symlink_metadata(out.join("dangling")).unwrap().is_file());
-    place.nothing_happened_beside();
+    place.nothing_changed_outside();
     assert_eq!(names(&out), ["dangling", "dangling-folder", "file", "folder"]);
 }
 
 #[tokio::test]
-async fn a_link_swapped_in_while_writing_leads_nowhere() {
+async fn a_symlink_swapped_in_during_a_write_is_not_followed() {
     let place = Place::new();
     let stop = Arc::new(AtomicBool::new(false));
     let swapping = std::thread::spawn({
-        let (stop, sub, kept, beside) = (Arc::clone(&stop), place.out().join("sub"), place.out().join("kept"), place.beside());
+        let (stop, sub, kept, outside) = (Arc::clone(&stop), place.out().join("sub"), place.out().join("kept"), place.outside());
         move || {
             fs::create_dir(&sub).unwrap();
             while !stop.load(Ordering::Relaxed) {
                 // Each step may fail because the script made the folder anew in between; the next round mends it.
                 fs::rename(&sub, &kept).ok();
-                symlink(&beside, &sub).ok();
+                symlink(&outside, &sub).ok();
                 fs::remove_file(&sub).ok();
                 fs::rename(&kept, &sub).ok();
             }
@@ -361,11 +361,11 @@ async fn a_link_swapped_in_while_writing_leads_nowhere() {
     stop.store(true, Ordering::Relaxed);
     swapping.join().unwrap();
     outcome.unwrap();
-    place.nothing_happened_beside();
+    place.nothing_changed_outside();
 }
 
 #[tokio::test]
-async fn a_condition_without_files_has_none() {
+async fn a_condition_without_files_has_no_file_functions() {
     let evaluator = evaluator();
     for call in [
         "readFile('x')",

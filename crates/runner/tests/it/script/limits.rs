@@ -56,7 +56,7 @@ async fn regular_expressions_and_big_numbers_run_out_of_time() {
 
 /// None of these looks at the clock while it runs.
 #[tokio::test]
-async fn built_ins_that_ignore_interrupts_are_ended_by_killing_the_worker() {
+async fn built_ins_that_ignore_interrupts_are_stopped_by_killing_the_worker() {
     let sources = [
         "[].reverse.call({length: 2 ** 53 - 1})",
         "[].splice.call({length: 2 ** 53 - 1}, 0, 1)",
@@ -99,7 +99,7 @@ async fn memory_bombs_run_out_of_memory() {
 }
 
 #[tokio::test]
-async fn calling_too_deeply_is_an_error_and_no_crash() {
+async fn deep_recursion_is_an_error_and_not_a_crash() {
     let evaluator = evaluator();
     for source in [
         "const f = () => 1 + f(); return f()",
@@ -135,7 +135,7 @@ async fn calling_too_deeply_is_an_error_and_no_crash() {
 }
 
 #[tokio::test]
-async fn promises_that_never_settle_are_found_out_at_once() {
+async fn promises_that_never_settle_are_detected_immediately() {
     let evaluator = evaluator();
     for source in [
         "await new Promise(() => {})",

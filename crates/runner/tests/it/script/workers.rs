@@ -26,9 +26,9 @@ fn workers(mark: &str) -> Vec<Pid> {
 }
 
 async fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begin = Instant::now();
+    let start = Instant::now();
     while !holds() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "{what} did not come about");
+        assert!(start.elapsed() < Duration::from_secs(20), "{what} did not come about");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
@@ -42,7 +42,7 @@ fn endless(folder: &Path) -> Call {
 }
 
 #[tokio::test]
-async fn a_worker_killed_in_the_middle_of_a_call_is_an_error_and_is_replaced() {
+async fn a_worker_killed_during_a_call_is_an_error_and_is_replaced() {
     let folder = TempDir::new().unwrap();
     let evaluator = Evaluator::new(command("killed-within"));
     let kill = async {
@@ -59,7 +59,7 @@ async fn a_worker_killed_in_the_middle_of_a_call_is_an_error_and_is_replaced() {
 }
 
 #[tokio::test]
-async fn a_worker_that_ended_while_it_rested_is_replaced_unnoticed() {
+async fn an_idle_worker_that_exited_is_replaced_transparently() {
     let evaluator = Evaluator::new(command("killed-resting"));
     for expected in 1..5 {
         assert_eq!(json(&evaluator, body(&format!("return {expected}"))).await, expected.to_string());
@@ -71,7 +71,7 @@ async fn a_worker_that_ended_while_it_rested_is_replaced_unnoticed() {
 }
 
 #[tokio::test]
-async fn a_dropped_call_ends_its_worker_and_the_next_answer_is_right() {
+async fn a_dropped_call_stops_its_worker_and_the_next_reply_is_correct() {
     let folder = TempDir::new().unwrap();
     let evaluator = Evaluator::new(command("dropped"));
     for round in 0..3 {
@@ -91,7 +91,7 @@ async fn a_dropped_call_ends_its_worker_and_the_next_answer_is_right() {
 }
 
 #[tokio::test]
-async fn calls_dropped_at_any_moment_never_mix_up_answers() {
+async fn calls_dropped_at_any_time_never_mix_up_replies() {
     let evaluator = evaluator();
     json(&evaluator, body("return 0")).await;
     for round in 0..60_u64 {
@@ -102,7 +102,7 @@ async fn calls_dropped_at_any_moment_never_mix_up_answers() {
 }
 
 #[tokio::test]
-async fn dropping_the_evaluator_ends_its_workers() {
+async fn dropping_the_evaluator_stops_its_workers() {
     let evaluator = Evaluator::new(command("evaluator-dropped"));
     evaluator.warm();
     let calls = (0..4).map(|_| json(&evaluator, body("let n = 0; for (let i = 0; i < 1e5; i++) n += i; return 1")));
@@ -125,7 +125,7 @@ async fn parent_entry() {
 }
 
 #[tokio::test]
-async fn no_worker_outlives_its_parent_even_in_a_built_in_that_never_ends() {
+async fn no_worker_outlives_its_parent_even_in_an_endless_built_in() {
     let folder = TempDir::new().unwrap();
     let mut parent = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "script::workers::parent_entry"])
@@ -141,7 +141,7 @@ async fn no_worker_outlives_its_parent_even_in_a_built_in_that_never_ends() {
 }
 
 #[tokio::test]
-async fn many_calls_at_once_are_all_answered_by_few_workers() {
+async fn many_concurrent_calls_are_answered_by_few_workers() {
     let evaluator = Evaluator::new(command("many"));
     let text = format!("[{}]", (0..500).map(|n| n.to_string()).collect::<Vec<_>>().join(","));
     let calls = (0..200).map(|number| {
@@ -159,7 +159,7 @@ async fn many_calls_at_once_are_all_answered_by_few_workers() {
 }
 
 #[tokio::test]
-async fn a_call_with_megabytes_arrives() {
+async fn a_call_with_megabytes_is_answered() {
     let evaluator = evaluator();
     let big = format!("\"{}\"", "x".repeat(5 << 20));
     let mut call = body("return [big.length, stored.length]");

@@ -1,6 +1,6 @@
 //! Coverage: what occurred while plans were played, alone and in combination.
 
-use super::claims::{Moment, Watch};
+use super::invariants::{HistoryStep, Watch};
 use lockgate_engine::id::PhaseId;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::command::Channel;
@@ -154,11 +154,11 @@ fn pairs() -> impl Iterator<Item = (Fact, Fact)> {
 }
 
 /// What occurred in a history.
-pub(super) fn facts(history: &[Moment], watch: &Watch) -> BTreeSet<Fact> {
+pub(super) fn facts(history: &[HistoryStep], watch: &Watch) -> BTreeSet<Fact> {
     let mut facts = BTreeSet::new();
     let mut skipped = BTreeSet::new();
     facts.extend((watch.late > 0).then_some(Fact::LateAnswer));
-    for Moment { entries, had_failed, .. } in history {
+    for HistoryStep { entries, had_failed, .. } in history {
         for entry in entries {
             let channel = entry.actor.as_ref().map(|actor| actor.channel);
             facts.extend(of_event(&entry.event, channel));
@@ -191,11 +191,11 @@ fn of_event(event: &Event, channel: Option<Channel>) -> Vec<Fact> {
     match event {
         Event::RetryScheduled { .. } => vec![Fact::Backoff],
         Event::TaskStopped { .. } => vec![Fact::FailFast],
-        Event::RedoAsked { .. } => vec![Fact::Redo],
-        Event::PhaseRepeated { by_itself, carry, .. } => {
+        Event::ReworkRequested { .. } => vec![Fact::Redo],
+        Event::PhaseRepeated { by_failure, carry, .. } => {
             let redo = (!carry.is_empty()).then_some(Fact::Redo);
-            let by_itself = by_itself.then_some(Fact::RepeatedByItself);
-            std::iter::once(Fact::PhaseRepeated).chain(redo).chain(by_itself).collect()
+            let by_failure = by_failure.then_some(Fact::RepeatedByItself);
+            std::iter::once(Fact::PhaseRepeated).chain(redo).chain(by_failure).collect()
         }
         Event::AnswerChanged { .. } => vec![Fact::AnswerChanged],
         Event::Answered { .. } => match channel {
@@ -216,7 +216,7 @@ fn of_event(event: &Event, channel: Option<Channel>) -> Vec<Fact> {
         ],
         Event::Reminded { .. } => vec![Fact::Reminded],
         Event::FailureTolerated { .. } => vec![Fact::FailureTolerated],
-        Event::TaskLeftOut { failed, .. } => vec![if *failed { Fact::JoinOfFailed } else { Fact::WhenFalse }],
+        Event::TaskOmitted { failed, .. } => vec![if *failed { Fact::JoinOfFailed } else { Fact::WhenFalse }],
         Event::TaskRepeated { .. } => vec![Fact::UntilAgain],
         Event::TaskFailed { failure, .. } => match failure.kind {
             FailureKind::Until => vec![Fact::UntilGivenUp],
@@ -229,7 +229,7 @@ fn of_event(event: &Event, channel: Option<Channel>) -> Vec<Fact> {
         Event::GateFailed { .. } => vec![Fact::GateFailed],
         Event::GapsChecked(_) => vec![Fact::GapsFound],
         Event::TaskSkipped { .. } => vec![Fact::TaskSkippedByPerson],
-        Event::RetryAsked { .. } => vec![Fact::RetriedByPerson],
+        Event::RetryRequested { .. } => vec![Fact::RetriedByPerson],
         Event::Interrupted { .. } => vec![Fact::Interrupted],
         _ => Vec::new(),
     }
@@ -259,7 +259,7 @@ pub(super) fn of_state(entries: &[Entry], run: &Run) -> Vec<Fact> {
         facts.push(if drains { Fact::BackoffEndedWhileDraining } else { Fact::BackoffEndedWithoutRoom });
     }
     let declared = &run.workflow.phases[phase.position];
-    let bad = |state: &TaskState| matches!(state, TaskState::Tolerated(_) | TaskState::LeftOut { failed: true, .. });
+    let bad = |state: &TaskState| matches!(state, TaskState::Tolerated(_) | TaskState::Omitted { failed: true, .. });
     let joins = phase.running().filter_map(|index| phase.declared(declared, index)).any(|task| {
         let needs_bad = |task: &&lockgate_engine::run::phase::TaskRun| bad(&task.state);
         task.join != Join::All

@@ -1,6 +1,6 @@
 //! Liveness: every turn of the loop changes something or waits, and every process ends or waits within a bounded number of turns.
 
-use super::world::Outside;
+use super::runtime::Outside;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::Entry;
 use lockgate_engine::time::Timestamp;

@@ -5,13 +5,13 @@
 //! `LOCKGATE_PLANS` says how many plans (10,000 by default), `LOCKGATE_FIRST_SEED` from which seed on,
 //! `LOCKGATE_SEED` runs a single one, `LOCKGATE_SOAK_MINUTES` bounds the time.
 
-mod claims;
 mod coverage;
+mod execute;
+mod invariants;
 mod liveness;
 mod people;
 mod plan;
-mod play;
-mod world;
+mod runtime;
 
 use coverage::{Coverage, Fact};
 use lockgate_engine::time::Timestamp;
@@ -32,8 +32,8 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// What occurred when a plan was played, or the claim that broke.
-fn played(plan: &Plan) -> Result<BTreeSet<Fact>, String> {
-    let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| play::play(plan)));
+fn executed(plan: &Plan) -> Result<BTreeSet<Fact>, String> {
+    let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| execute::execute(plan)));
     outcome.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         Err(text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default())
@@ -44,7 +44,7 @@ fn played(plan: &Plan) -> Result<BTreeSet<Fact>, String> {
 fn shrunk(mut plan: Plan, mut claim: String) -> (Plan, String) {
     'smaller: loop {
         for candidate in plan.smaller() {
-            if let Err(still) = played(&candidate) {
+            if let Err(still) = executed(&candidate) {
                 (plan, claim) = (candidate, still);
                 continue 'smaller;
             }
@@ -59,7 +59,7 @@ fn play_all(seeds: impl Iterator<Item = u64> + Send, until: Option<Instant>) -> 
     let work = || {
         while broken.lock().unwrap().is_none() && until.is_none_or(|until| Instant::now() <= until) {
             let Some(seed) = seeds.lock().unwrap().next() else { return };
-            match played(&Plan::from_seed(seed)) {
+            match executed(&Plan::from_seed(seed)) {
                 Ok(facts) => coverage.lock().unwrap().add(&facts),
                 Err(claim) => drop(broken.lock().unwrap().get_or_insert((seed, claim))),
             }
@@ -72,7 +72,7 @@ fn play_all(seeds: impl Iterator<Item = u64> + Send, until: Option<Instant>) -> 
 
 #[test]
 #[expect(clippy::print_stdout, reason = "soak shows how much was done")]
-fn whatever_happens_the_claims_hold() {
+fn invariants_hold_in_random_simulations() {
     let single = number("LOCKGATE_SEED");
     let plans = number("LOCKGATE_PLANS").unwrap_or(10_000);
     let until = number("LOCKGATE_SOAK_MINUTES").map(|minutes| Instant::now() + Duration::from_secs(minutes * 60));
@@ -95,7 +95,7 @@ fn whatever_happens_the_claims_hold() {
 }
 
 #[test]
-fn a_plan_follows_from_its_seed() {
+fn a_plan_is_derived_from_its_seed() {
     assert_eq!(Plan::from_seed(7), Plan::from_seed(7));
     assert_ne!(Plan::from_seed(7), Plan::from_seed(8));
 }
@@ -103,7 +103,7 @@ fn a_plan_follows_from_its_seed() {
 /// The net can catch something: a moment that has come and is waited for again although nothing changed is found.
 #[test]
 #[should_panic(expected = "a turn changes nothing and does not wait")]
-fn a_turn_in_vain_is_found() {
+fn a_turn_without_progress_is_detected() {
     let (mut turns, due) = (liveness::Turns::default(), Timestamp::from_millis(0));
     for _ in 0..10 {
         turns.waits(due);
@@ -113,6 +113,6 @@ fn a_turn_in_vain_is_found() {
 
 /// The claims can fail: a history in which finished work runs again is found.
 #[test]
-fn a_broken_history_is_found() {
-    assert!(claims::self_test().is_err());
+fn a_broken_history_is_detected() {
+    assert!(invariants::self_test().is_err());
 }

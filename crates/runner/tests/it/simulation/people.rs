@@ -1,14 +1,14 @@
 //! What people do while a plan is played: they answer, too late now and then, change answers, skip and retry.
 
-use super::play::person;
-use super::world::Outside;
+use super::execute::person;
+use super::runtime::Outside;
 use lockgate_engine::hold::{Action, Choice, Hold};
 use lockgate_engine::id::StepKey;
 use lockgate_engine::run::command::{AnswerChange, CommandKind};
 use lockgate_engine::run::{Refusal, Run};
 use lockgate_engine::spec::workflow::OnDeadline;
 use lockgate_runner::driver::{DriveError, Driver, fire_due, submit};
-use lockgate_runner::world::World;
+use lockgate_runner::runtime::Runtime;
 use lockgate_store::{MemoryStore, Store};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -45,7 +45,7 @@ pub(super) async fn turn(driver: &mut Driver, outside: &Outside) -> Result<(), D
         return match random.random_range(0..3) {
             // Nothing watches the clock; whoever comes next finds that the deadline has passed.
             0 => Ok(()),
-            1 => fire_due(driver.world(), |_| true).await.map(drop),
+            1 => fire_due(driver.runtime(), |_| true).await.map(drop),
             _ => late(driver, outside, &hold).await,
         };
     }
@@ -53,7 +53,7 @@ pub(super) async fn turn(driver: &mut Driver, outside: &Outside) -> Result<(), D
         && let Some(remind) = &hold.terms.remind
     {
         outside.pass_until(remind.at);
-        fire_due(driver.world(), |_| true).await?;
+        fire_due(driver.runtime(), |_| true).await?;
     }
     answer(driver, outside, &hold, playful, &mut random).await
 }
@@ -95,15 +95,15 @@ async fn answer(
     }
     let choice = if playful { any(&hold.options, random) } else { onward(&hold.options) };
     let option = choice.id.to_string();
-    let feedback = (choice.needs_words || choice.with_feedback).then(|| "again".to_owned());
+    let feedback = (choice.requires_feedback || choice.with_feedback).then(|| "again".to_owned());
     let command = CommandKind::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option: option.clone(), feedback };
     let elsewhere = random.random_range(0..3) == 0;
     if elsewhere {
         // Somebody answers at another process; this one sees it when it looks, or collides with it.
         let another = outside.store.lock().unwrap().as_ref().map(MemoryStore::another_process);
         let store: Arc<dyn Store> = Arc::new(another.expect("a process lives"));
-        let world = World { store, ..driver.world().clone() };
-        if !answered(submit(&world, &driver.run().id, person(), command.clone()).await.map(drop))? {
+        let runtime = Runtime { store, ..driver.runtime().clone() };
+        if !answered(submit(&runtime, &driver.run().id, person(), command.clone()).await.map(drop))? {
             return Ok(());
         }
     }

@@ -1,7 +1,7 @@
 //! Playing a plan: both hosts drive the run whenever they can claim it, until it is complete.
 
-use super::hands::{Hands, HostClock};
 use super::lease_store::{LeaseStore, Server};
+use super::performer::{HostClock, SimulatedPerformer};
 use super::plan::{Plan, QUIET_AFTER, Span};
 use super::watch::{Watch, check_history};
 use lockgate_engine::digest::Digest;
@@ -10,7 +10,7 @@ use lockgate_engine::run::command::{Caller, Create};
 use lockgate_engine::run::event::Created;
 use lockgate_engine::run::{Run, Status};
 use lockgate_runner::driver::{DriveError, Driver, Halt, Parked, Paused};
-use lockgate_runner::world::World;
+use lockgate_runner::runtime::Runtime;
 use lockgate_store::{Store, StoreError, verify_run};
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -91,14 +91,18 @@ impl Host {
         for process in 0.. {
             let name = format!("host-{}-{process}", self.number);
             let store = Arc::new(LeaseStore::new(&self.server, name, planned, self.plan.leases));
-            let hands =
-                Hands { plan: self.plan.clone(), watch: self.watch.clone(), host: self.number, driver: store.driver().clone() };
+            let hands = SimulatedPerformer {
+                plan: self.plan.clone(),
+                watch: self.watch.clone(),
+                host: self.number,
+                driver: store.driver().clone(),
+            };
             let clock = HostClock { start: self.server.start, apart: planned.apart, seeds: self.seeds.clone() };
-            let world = World { store: store.clone(), perform: Arc::new(hands), clock: Arc::new(clock) };
+            let runtime = Runtime { store: store.clone(), perform: Arc::new(hands), clock: Arc::new(clock) };
             let lived = tokio::select! {
                 biased;
                 () = store.keep_alive() => Ok(false),
-                lived = self.live(world, &store) => lived,
+                lived = self.live(runtime, &store) => lived,
             };
             if lived? {
                 break;
@@ -108,7 +112,7 @@ impl Host {
     }
 
     /// One process. Gives whether the run is complete.
-    async fn live(&self, world: World, store: &LeaseStore) -> Result<bool, String> {
+    async fn live(&self, runtime: Runtime, store: &LeaseStore) -> Result<bool, String> {
         // No process claims a run before it has a lease.
         store.granted().await;
         let mut parked = None;
@@ -116,7 +120,7 @@ impl Host {
             if self.watch.broken().is_some() {
                 return Ok(true);
             }
-            match self.drive(world.clone(), &mut parked).await {
+            match self.drive(runtime.clone(), &mut parked).await {
                 Ok(Status::Complete) => return Ok(true),
                 Ok(Status::Running) if parked.is_some() => {}
                 Ok(status) => return Err(format!("the run completes, and is not {status:?}")),
@@ -134,13 +138,13 @@ impl Host {
     }
 
     /// Drives the run until it pauses; one that this host rests from is left in `parked`.
-    async fn drive(&self, world: World, parked: &mut Option<Parked>) -> Result<Status, DriveError> {
+    async fn drive(&self, runtime: Runtime, parked: &mut Option<Parked>) -> Result<Status, DriveError> {
         let run = RunId::from(RUN);
-        let known = world.store.load(&run).await?.is_some();
+        let known = runtime.store.load(&run).await?.is_some();
         let mut driver = match (parked.take(), known, self.number) {
-            (Some(parked), _, _) => parked.wake(world, Box::new(())).await?,
-            (None, true, _) => Driver::resume(world, &run, Caller::driver(), Box::new(())).await?,
-            (None, false, 0) => self.create(world, run).await?,
+            (Some(parked), _, _) => parked.wake(runtime, Box::new(())).await?,
+            (None, true, _) => Driver::resume(runtime, &run, Caller::driver(), Box::new(())).await?,
+            (None, false, 0) => self.create(runtime, run).await?,
             (None, false, _) => return Err(StoreError::NoRun(run).into()),
         };
         let halt = Halt::default();
@@ -172,12 +176,12 @@ impl Host {
         std::future::pending().await
     }
 
-    async fn create(&self, world: World, run: RunId) -> Result<Driver, DriveError> {
+    async fn create(&self, runtime: Runtime, run: RunId) -> Result<Driver, DriveError> {
         let workflow = self.plan.workflow();
         let bytes = workflow.to_bytes();
-        let created = Created::new(run, Digest::of(&bytes), "out".into(), world.store.driver().clone());
+        let created = Created::new(run, Digest::of(&bytes), "out".into(), runtime.store.driver().clone());
         let values = vec![(created.definition, bytes)];
         let create = Create { created, presets: Vec::new() };
-        Driver::create(world, Caller::driver(), create, Arc::new(workflow), values, Box::new(())).await
+        Driver::create(runtime, Caller::driver(), create, Arc::new(workflow), values, Box::new(())).await
     }
 }

@@ -3,12 +3,12 @@
 use super::plan::{Leases, PlannedHost};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, RunId};
-use lockgate_engine::run::commit::Sealed;
+use lockgate_engine::run::hash_chain::SealedCommit;
 use lockgate_engine::run::index::TimerRow;
 use lockgate_engine::time::Timestamp;
 use lockgate_store::{
     Append, AppendError, ClaimError, DriverInfo, Future, HoldFilter, Lease, ListedHold, ListedRun, Loaded, MemoryStore, Orphan,
-    Page, Store, StoreError, StoredCommit, StoredRun, StoredValue, Unreferred,
+    Page, Store, StoreError, StoredCommit, StoredRun, StoredValue, Unreferenced,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -166,7 +166,7 @@ impl Store for LeaseStore {
         self.ask(async move { self.server.disk.load(&run).await })
     }
 
-    fn commits(&self, run: &RunId, after: u64, limit: usize) -> Future<'_, Result<Vec<Sealed>, StoreError>> {
+    fn commits(&self, run: &RunId, after: u64, limit: usize) -> Future<'_, Result<Vec<SealedCommit>, StoreError>> {
         let run = run.clone();
         self.ask(async move { self.server.disk.commits(&run, after, limit).await })
     }
@@ -281,12 +281,12 @@ impl Store for LeaseStore {
         self.server.disk.damage()
     }
 
-    fn unreferred_values(&self) -> Future<'_, Result<Unreferred, StoreError>> {
-        self.server.disk.unreferred_values()
+    fn unreferenced_values(&self) -> Future<'_, Result<Unreferenced, StoreError>> {
+        self.server.disk.unreferenced_values()
     }
 
-    fn remove_unreferred_values(&self) -> Future<'_, Result<Unreferred, StoreError>> {
-        self.server.disk.remove_unreferred_values()
+    fn remove_unreferenced_values(&self) -> Future<'_, Result<Unreferenced, StoreError>> {
+        self.server.disk.remove_unreferenced_values()
     }
 
     fn back_up(&self, file: PathBuf) -> Future<'_, Result<(), StoreError>> {

@@ -4,9 +4,9 @@
 //! `LOCKGATE_PLANS` says how many plans (1,500 by default), `LOCKGATE_FIRST_SEED` from which seed on, `LOCKGATE_SEED` runs a single one,
 //! `LOCKGATE_SOAK_MINUTES` bounds the time.
 
-mod hands;
 mod host;
 mod lease_store;
+mod performer;
 mod plan;
 mod watch;
 
@@ -61,7 +61,7 @@ fn nothing_starts_under_a_lost_lease() {
 
 /// The claims can fail: hosts that do not look at their leases break them soon.
 #[test]
-fn hosts_that_ignore_their_leases_are_found() {
+fn hosts_that_ignore_their_leases_are_detected() {
     let mut ignoring = (0..200).map(|seed| Plan { leases: Leases::Ignored, ..Plan::from_seed(seed) });
     assert!(ignoring.any(|plan| broken(&plan).is_some()), "no plan breaks a claim");
 }

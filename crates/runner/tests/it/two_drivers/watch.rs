@@ -3,8 +3,8 @@
 use super::lease_store::Server;
 use super::plan::Plan;
 use lockgate_engine::id::{DriverId, RunId, TaskKey};
-use lockgate_engine::run::commit::Sealed;
 use lockgate_engine::run::event::Event;
+use lockgate_engine::run::hash_chain::SealedCommit;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -95,7 +95,7 @@ impl Watch {
 }
 
 /// Finished work never runs again, as the history tells it.
-pub(super) fn check_history(commits: &[Sealed]) -> Result<(), String> {
+pub(super) fn check_history(commits: &[SealedCommit]) -> Result<(), String> {
     let mut finished = BTreeSet::new();
     for entry in commits.iter().flat_map(|commit| commit.open().expect("it was written").entries) {
         match entry.event {

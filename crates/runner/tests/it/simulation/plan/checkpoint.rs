@@ -5,7 +5,7 @@ use super::task::script;
 use lockgate_engine::hold::{Action, Choice, verify_options};
 use lockgate_engine::id::{PhaseId, TaskId};
 use lockgate_engine::spec::workflow::question::Verify;
-use lockgate_engine::spec::workflow::{Checkpoint, Deadline, OnConditionError, OnDeadline, Question, Waits};
+use lockgate_engine::spec::workflow::{Checkpoint, Deadline, OnConditionError, OnDeadline, Question, WaitSettings};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use std::time::Duration;
@@ -62,8 +62,8 @@ impl PlannedWaits {
         }
     }
 
-    pub(super) fn declared(&self, options: &[Choice]) -> Waits {
-        let repeats = |choice: &&Choice| matches!(choice.action, Action::RepeatPhase(_)) && !choice.needs_words;
+    pub(super) fn declared(&self, options: &[Choice]) -> WaitSettings {
+        let repeats = |choice: &&Choice| matches!(choice.action, Action::RepeatPhase(_)) && !choice.requires_feedback;
         let skips = |choice: &&Choice| matches!(choice.action, Action::SkipPhases(_));
         let repeat = options.iter().find(repeats).filter(|_| self.repeats);
         let skip = options.iter().find(skips).filter(|_| self.skips);
@@ -73,11 +73,11 @@ impl PlannedWaits {
             PlannedDeadline::Escalate => OnDeadline::Escalate(None),
             PlannedDeadline::Abort => OnDeadline::Abort,
         };
-        Waits {
+        WaitSettings {
             default: answer.clone().filter(|_| self.default),
             deadline: self.deadline.map(|deadline| Deadline { after: Duration::from_secs(3), then: then(deadline) }),
             remind: self.remind.then_some(Duration::from_secs(2)),
-            ..Waits::default()
+            ..WaitSettings::default()
         }
     }
 }

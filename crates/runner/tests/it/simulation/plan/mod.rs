@@ -12,7 +12,7 @@ pub(super) use phase::PlannedPhase;
 pub(super) use task::PlannedTask;
 
 use lockgate_engine::id::TaskId;
-use lockgate_engine::run::event::Preset;
+use lockgate_engine::run::event::PresetAnswer;
 use lockgate_engine::spec::workflow::{Automatic, Policy, Workflow};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -84,10 +84,10 @@ impl Plan {
     }
 
     /// Answers in advance: at first a repeat, then going on.
-    pub(super) fn presets(&self) -> Vec<Preset> {
+    pub(super) fn presets(&self) -> Vec<PresetAnswer> {
         let phases =
             self.phases.iter().enumerate().filter(|(_, phase)| phase.checkpoint.as_ref().is_some_and(|asked| asked.preset));
-        let preset = |index: usize, option: &str| Preset {
+        let preset = |index: usize, option: &str| PresetAnswer {
             selector: format!("p{index}"),
             option: option.into(),
             feedback: Some("again".into()),
@@ -97,7 +97,7 @@ impl Plan {
 
     /// The definition that the run starts with.
     pub(super) fn workflow(&self) -> Workflow {
-        let rule = self.policy.map(|most| Automatic { when: None, at_most: Some(most) });
+        let rule = self.policy.map(|most| Automatic { when: None, max_consecutive: Some(most) });
         let phases = self.phases.iter().enumerate();
         Workflow {
             name: "simulated".into(),

@@ -4,10 +4,10 @@ use super::checkpoint::{PlannedDeadline, PlannedWaits};
 use super::{one_in, task_id};
 use lockgate_engine::hold::{Action, Choice, action_options, decision_options, verify_options};
 use lockgate_engine::id::{OptionId, TaskId};
-use lockgate_engine::spec::workflow::question::{Action as Deed, Check, Decision, Verify, Way};
+use lockgate_engine::spec::workflow::question::{Action as Deed, Check, Decision, DecisionOption, Verify};
 use lockgate_engine::spec::workflow::{
-    Checkpoint, ForEach, Holds, Join, OnConditionError, OnFail, OnInterrupt, Over, Question, Reads, Retry, Script, Task, Until,
-    Work,
+    Checkpoint, ForEach, ItemSource, Join, OnConditionError, OnFail, OnInterrupt, Question, Reads, Retry, Script, Task, Until,
+    UntilCondition, Work,
 };
 use rand::RngExt;
 use rand::rngs::SmallRng;
@@ -165,14 +165,14 @@ impl PlannedTask {
             on_interrupt: self.on_interrupt,
             on_fail: self.on_fail,
             for_each: (self.items > 0).then(|| ForEach {
-                over: Over::List((0..self.items).map(|item| json!(10_u32.pow(item))).collect()),
+                over: ItemSource::List((0..self.items).map(|item| json!(10_u32.pow(item))).collect()),
                 max_parallel: self.items_parallel,
             }),
             when: self.when.then(script),
             join: self.join,
             continue_on_error: self.continue_on_error,
             until: self.until.map(|(limit, _)| Until {
-                holds: Holds::Condition(script()),
+                holds: UntilCondition::Condition(script()),
                 limit,
                 timeout: None,
                 checks: Vec::new(),
@@ -212,7 +212,7 @@ impl PlannedQuestion {
                 (Question::Verify(verify), verify_options(Action::Redo(redo), None))
             }
             QuestionKind::Decision => {
-                let way = |id: &str| Way { id: OptionId::from(id), name: id.to_owned(), pros: None, cons: None };
+                let way = |id: &str| DecisionOption { id: OptionId::from(id), name: id.to_owned(), pros: None, cons: None };
                 let ways = vec![way("left"), way("right")];
                 let options: Vec<Choice> = decision_options(&ways);
                 (Question::Decision(Decision { question: "?".into(), context: None, options: ways }), options)

@@ -1,0 +1,120 @@
+//! Why a command could not do what was asked, as the program reports it.
+
+use crate::exit::Exit;
+use crate::print::{self, ERROR, HELP, styled};
+use anstyle::Style;
+use lockgate::Error;
+use lockgate::code::Code;
+use lockgate::sanitize;
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::Refusal;
+use lockgate_engine::run::hash_chain::CommitError;
+use lockgate_runner::config::ConfigError;
+use lockgate_runner::driver::DriveError;
+use lockgate_runner::load::LoadError;
+use lockgate_runner::projection::StateFileError;
+use lockgate_runner::root::RootError;
+use lockgate_store::StoreError;
+use serde::Serialize;
+
+/// Why a command failed, and whether that was reported already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CommandError {
+    error: Error,
+    reported: bool,
+}
+
+/// The same for programs.
+#[derive(Debug, Serialize)]
+pub(crate) struct CommandErrorView {
+    code: &'static str,
+    message: String,
+    help: Vec<String>,
+    exit: u8,
+}
+
+impl CommandError {
+    /// An error with this code and message.
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        Error::new(code, message).into()
+    }
+
+    /// Why something was refused in a run, with the commands that lead on from there.
+    pub(crate) fn refused_in(run: &RunId, refusal: Refusal) -> Self {
+        Error::refused_in(run, refusal).into()
+    }
+
+    /// The same, reported on stderr already.
+    #[must_use]
+    pub(crate) fn reported(mut self) -> Self {
+        self.reported = true;
+        self
+    }
+
+    /// Adds a suggestion.
+    #[must_use]
+    pub(crate) fn help(self, help: impl Into<String>) -> Self {
+        Self { error: self.error.help(help), reported: self.reported }
+    }
+
+    /// The same as an error of another kind, at a position of a file.
+    #[must_use]
+    pub(crate) fn placed(self, code: Code, place: &str) -> Self {
+        Self { error: self.error.placed(code, place), reported: self.reported }
+    }
+
+    /// How the program ends because of it.
+    pub(crate) fn exit(&self) -> Exit {
+        Exit::of_error(self.error.code())
+    }
+
+    /// Reports it on stderr, unless that was done already.
+    pub(crate) fn report(&self) {
+        if self.reported {
+            return;
+        }
+        let code = self.error.code().text();
+        let mut text = format!("{} {}\n", heading(ERROR, "error", code), sanitize::lines(self.error.message()));
+        for help in self.error.suggestions() {
+            let help = sanitize::lines(help);
+            let mut lines = help.lines();
+            text += &format!("{} {}\n", styled(HELP, "help:"), lines.next().unwrap_or_default());
+            text.extend(lines.map(|line| format!("      {line}\n")));
+        }
+        print::talk(&text);
+    }
+
+    /// The same for programs.
+    pub(crate) fn view(&self) -> CommandErrorView {
+        CommandErrorView {
+            code: self.error.code().text(),
+            message: self.error.message().to_owned(),
+            help: self.error.suggestions().to_vec(),
+            exit: self.exit().code(),
+        }
+    }
+}
+
+/// How a message begins: how bad it is, and the code that `lockgate explain` knows more about.
+pub(crate) fn heading(style: Style, word: &str, code: &str) -> String {
+    styled(style, format_args!("{word}[{code}]:"))
+}
+
+impl From<Error> for CommandError {
+    fn from(error: Error) -> Self {
+        Self { error, reported: false }
+    }
+}
+
+/// Lets `?` turn the errors of the lower crates into one that is reported.
+macro_rules! from_lower_crates {
+    ($($error:ty),* $(,)?) => {
+        $(impl From<$error> for CommandError {
+            fn from(error: $error) -> Self {
+                Error::from(error).into()
+            }
+        })*
+    };
+}
+
+from_lower_crates!(StoreError, CommitError, LoadError, RootError, ConfigError, StateFileError, DriveError, Refusal);

@@ -1,0 +1,203 @@
+//! What is printed with `--json` is what `docs/reference/json.schema.json` says, key by key: what is not documented fails.
+
+use crate::project::{Output, Project};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::LazyLock;
+
+static DOCUMENTED: LazyLock<Value> = LazyLock::new(|| {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/json.schema.json");
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+});
+
+/// Panics when a command that prints JSON prints anything but its documented shape, or that of an error.
+pub(crate) fn check(arguments: &[&str], output: &Output) {
+    let ours: Vec<&str> = arguments.iter().copied().take_while(|word| *word != "--").collect();
+    if !ours.contains(&"--json") || output.code.is_none() {
+        return;
+    }
+    let Some(shape) = ours.iter().find_map(|word| DOCUMENTED["properties"].get(*word)) else {
+        assert!(
+            output.stdout.is_empty() || output.stdout.starts_with("{\"error\":"),
+            "{arguments:?} is not documented: {output:?}"
+        );
+        return;
+    };
+    let by_lines = shape.get("x-lines").is_some();
+    let pieces: Vec<&str> = if by_lines { output.stdout.lines().collect() } else { vec![output.stdout.as_str()] };
+    for piece in pieces.into_iter().filter(|piece| !piece.is_empty()) {
+        let value: Value = serde_json::from_str(piece).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {output:?}"));
+        let error = &DOCUMENTED["$defs"]["error"];
+        let shape = if value.get("error").is_some_and(|error| error.get("exit").is_some()) { error } else { shape };
+        if let Err(problem) = fits(&value, shape, "") {
+            panic!("{arguments:?} prints what is not documented: {problem}: {value:#}");
+        }
+    }
+}
+
+/// Whether a value has a shape; else where it has not.
+fn fits(value: &Value, shape: &Value, place: &str) -> Result<(), String> {
+    if let Some(name) = shape["$ref"].as_str() {
+        let name = name.strip_prefix("#/$defs/").unwrap();
+        return fits(value, DOCUMENTED["$defs"].get(name).unwrap_or_else(|| panic!("no shape {name}")), place);
+    }
+    if let Some(either) = shape["anyOf"].as_array() {
+        let tried: Vec<Result<(), String>> = either.iter().map(|shape| fits(value, shape, place)).collect();
+        return if tried.iter().any(Result::is_ok) { Ok(()) } else { Err(format!("{tried:?}")) };
+    }
+    if let Some(words) = shape["enum"].as_array() {
+        return if words.contains(value) { Ok(()) } else { Err(format!("{place}: {value} is none of {words:?}")) };
+    }
+    let kinds: Vec<&str> = match &shape["type"] {
+        Value::String(kind) => vec![kind],
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+        _ => return Ok(()),
+    };
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_i64() || number.is_u64() => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    if !kinds.contains(&kind) {
+        return Err(format!("{place}: {value} is no {kinds:?}"));
+    }
+    if shape["format"] == "date-time" && !value.as_str().is_some_and(|text| text.len() == 24 && text.ends_with('Z')) {
+        return Err(format!("{place}: {value} is no moment"));
+    }
+    for (at, item) in value.as_array().into_iter().flatten().enumerate() {
+        fits(item, &shape["items"], &format!("{place}[{at}]"))?;
+    }
+    let Some(known) = shape["properties"].as_object() else { return Ok(()) };
+    let fields = value.as_object().unwrap();
+    if let Some(name) =
+        shape["required"].as_array().into_iter().flatten().find(|name| !fields.contains_key(name.as_str().unwrap()))
+    {
+        return Err(format!("{place} lacks {name}"));
+    }
+    for (name, value) in fields {
+        let shape = known.get(name).ok_or_else(|| format!("{place}.{name}"))?;
+        fits(value, shape, &format!("{place}.{name}"))?;
+    }
+    Ok(())
+}
+
+const FLOW: &str = "\
+name: shapes
+phases:
+  - id: work
+    tasks:
+      - { id: broken, run: 'echo working; test -e mended', on_fail: ask }
+      - { id: fine, run: 'echo fine > $LOCKGATE_OUTPUT_DIR/report.md', outputs: report.md }
+    gates: [{ id: gate, run: 'true' }]
+    checkpoint:
+      prompt: Good?
+      show_files: report.md
+";
+
+#[test]
+fn every_command_prints_its_documented_shape() {
+    // A backup is restored into a folder.
+    let project = Project::on_sqlite();
+    project.write("flow.yaml", FLOW);
+    let mut reported = BTreeSet::new();
+    let mut run = |code: i32, arguments: &[&str]| {
+        reported.insert(arguments[0].to_owned());
+        let output = project.run(arguments);
+        assert_eq!(output.code, Some(code), "{arguments:?}: {output:?}");
+        assert!(!output.stdout.is_empty(), "{arguments:?}: {output:?}");
+        output
+    };
+    run(0, &["init", "--json"]);
+    run(0, &["explain", "--json"]);
+    run(0, &["explain", "invalid-yaml", "--json"]);
+    run(3, &["run", "flow.yaml", "shape", "--json"]);
+    run(0, &["status", "shape", "--json"]);
+    run(0, &["summary", "shape", "--json"]);
+    run(0, &["worktrees", "--json"]);
+    run(0, &["why", "shape", "--json"]);
+    run(0, &["inbox", "--json"]);
+    run(0, &["runs", "--json"]);
+    run(0, &["log", "shape", "--json"]);
+    run(0, &["logs", "shape", "broken", "--json"]);
+    run(3, &["wait", "shape", "--json"]);
+    run(0, &["retry", "shape", "broken", "--json"]);
+    run(3, &["resume", "shape", "--json"]);
+    run(0, &["skip", "shape", "broken", "--reason", "later", "--json"]);
+    run(3, &["resume", "shape", "--json"]);
+    let hold = project.waiting_hold();
+    run(0, &["answer", &hold, "Continue", "--json"]);
+    run(0, &["answer", &hold, "Continue", "--resume", "--json"]);
+    run(4, &["resume", "shape", "--json"]);
+    run(0, &["log", &project.newest(), "--json"]);
+    run(0, &["graph", "flow.yaml", "--json"]);
+    run(0, &["graph", &project.newest(), "--json"]);
+    run(0, &["watch", &project.newest(), "--json"]);
+    project.write("bad.yaml", "name: bad\nphases: []\ntaks: 1\n");
+    run(4, &["validate", "flow.yaml", "bad.yaml", "missing.yaml", "--json"]);
+    project.write("PRD-001.json", "{}");
+    run(1, &["check", "PRD-001.json", "--json"]);
+    run(4, &["check", "PRD-001.json", "missing.json", "--json"]);
+    run(0, &["run", "flow.yaml", "--dry-run", "--json"]);
+    project.write("flow.test.yaml", "workflow: flow.yaml\ncases: [{ expect: { path: [other] } }]\n");
+    run(1, &["test", "flow.test.yaml", "--json"]);
+    run(4, &["test", "flow.test.yaml", "missing.yaml", "--json"]);
+    project.write("spec.md", crate::pipelines::SPEC);
+    run(3, &["run", "spec.md", "--json"]);
+    run(0, &["note", "PRD-009", "--cleanup", "swept", "--json"]);
+    project.write(
+        "PRD-050.json",
+        r#"{"prd": "PRD-050", "status": "paused", "completed_workstreams": ["WS1"], "pending_workstreams": []}"#,
+    );
+    run(0, &["import", "PRD-050.json", "--json"]);
+    project.write("reviewed.md", crate::pipelines::SPEC.replace("PRD-009", "PRD-010"));
+    run(3, &["run", "reviewed.md", "--review", "--json"]);
+    run(0, &["review", "PRD-010", "--verdict", "ship", "--p0", "0", "--p1", "0", "--json"]);
+    run(0, &["tick", "--json"]);
+    run(0, &["cancel", "PRD-010", "--reason", "another one came first", "--json"]);
+    run(0, &["status", "PRD-010", "--json"]);
+    run(0, &["summary", "PRD-010", "--json"]);
+    project.write(
+        "default.yaml",
+        "name: d\nphases: [{ id: a, checkpoint: { prompt: Good?, blocking: false } }, { id: b, checkpoint: { prompt: x } }]\n",
+    );
+    run(3, &["run", "default.yaml", "--json"]);
+    let answered = project.events(&project.newest(), "answered")[0]["hold"].as_str().unwrap().to_owned();
+    run(0, &["change", &answered, "Abort", "--yes", "--json"]);
+    // What is left inside a task waits for somebody who drives.
+    project.write(
+        "outer.yaml",
+        "name: o\nphases: [{ id: a, tasks: [{ id: t, run: '\"$LOCKGATE\" run failing.yaml --detach' }] }]\n",
+    );
+    project.write("failing.yaml", "name: f\nphases: [{ id: a, tasks: [{ id: t, run: exit 3 }] }]\n");
+    run(0, &["run", "outer.yaml", "--json"]);
+    run(0, &["worker", "--json"]);
+    run(0, &["verify", "--json"]);
+    run(0, &["verify", &project.newest(), "--json"]);
+    run(0, &["gc", "--dry-run", "--json"]);
+    run(0, &["gc", "--json"]);
+    run(0, &["backup", "copy.db", "--json"]);
+    run(0, &["restore", "copy.db", "--force", "--json"]);
+    let doctor = project.run(&["doctor", "--json"]);
+    assert!(doctor.stdout.starts_with('{'), "{doctor:?}");
+    reported.insert("doctor".to_owned());
+    let documented: BTreeSet<String> = DOCUMENTED["properties"].as_object().unwrap().keys().cloned().collect();
+    assert_eq!(reported, documented);
+}
+
+#[test]
+fn an_undocumented_key_does_not_match_the_schema() {
+    let shape = &DOCUMENTED["$defs"]["values"];
+    assert_eq!(fits(&serde_json::json!({"count": 1, "bytes": 2}), shape, ""), Ok(()));
+    for wrong in [
+        serde_json::json!({"count": 1, "bytes": 2, "more": 3}),
+        serde_json::json!({"count": 1}),
+        serde_json::json!({"count": "1", "bytes": 2}),
+    ] {
+        assert!(fits(&wrong, shape, "").is_err(), "{wrong}");
+    }
+}

@@ -1,0 +1,41 @@
+//! Which store the projects of the tests are in: SQLite, or with `LOCKGATE_TEST_STORE=postgresql` each in a database of its own on one server.
+//!
+//! `sqlite_only.txt` names the tests that are about the file of SQLite, with the reason of each. They use SQLite in any case, and
+//! `cargo xtask test` runs them there only and says how many there are.
+
+use lockgate_store::postgres::server::server;
+
+const SQLITE_ONLY: &str = include_str!("sqlite_only.txt");
+
+/// The names of tests that are about the file of SQLite, with the reason of each.
+fn sqlite_only() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SQLITE_ONLY.lines().map(|line| line.split_once(": ").unwrap_or_else(|| panic!("{line:?} lacks its reason")))
+}
+
+/// Whether the projects of the present test are on PostgreSQL.
+fn on_postgresql() -> bool {
+    let postgresql = match std::env::var("LOCKGATE_TEST_STORE").as_deref() {
+        Err(_) | Ok("sqlite") => false,
+        Ok("postgresql") => true,
+        Ok(other) => panic!("LOCKGATE_TEST_STORE is sqlite or postgresql, not {other:?}"),
+    };
+    let thread = std::thread::current();
+    postgresql && !sqlite_only().any(|(test, _)| thread.name() == Some(test))
+}
+
+/// The line of the settings that selects a new database of a project; nothing on SQLite.
+pub(crate) fn selecting_line() -> String {
+    if on_postgresql() { postgresql_line() } else { String::new() }
+}
+
+/// The line of the settings that selects a new database on PostgreSQL.
+pub(crate) fn postgresql_line() -> String {
+    format!("database: {}\n", server().database())
+}
+
+#[test]
+fn every_sqlite_only_test_has_a_reason() {
+    for (test, reason) in sqlite_only() {
+        assert!(test.contains("::") && reason.len() > 10, "{test}: {reason}");
+    }
+}

@@ -1,0 +1,259 @@
+//! What may be answered to a hold, and what each answer does.
+
+use crate::id::{OptionId, PhaseId, TaskId};
+use crate::run::budget::BudgetScope;
+use crate::run::handover::{Handover, HandoverKind};
+use crate::spec::workflow::question::DecisionOption;
+use serde::{Deserialize, Serialize};
+use std::sync::LazyLock;
+
+/// Something that may be answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// Unique in its hold; made from the label.
+    pub id: OptionId,
+    /// What people read.
+    pub label: String,
+    /// Whether feedback is asked for.
+    pub with_feedback: bool,
+    /// What choosing it does.
+    pub action: Action,
+    /// Further words that mean it.
+    #[serde(default)]
+    pub signals: Vec<String>,
+    /// Whether it means nothing without words of the person.
+    #[serde(default)]
+    pub requires_feedback: bool,
+    /// What speaks for it.
+    #[serde(default)]
+    pub pros: Option<String>,
+    /// What speaks against it.
+    #[serde(default)]
+    pub cons: Option<String>,
+    /// Where it repeats a phase that uses another workflow: all phases that came from that, so that none of them stays skipped.
+    #[serde(default)]
+    pub restores: Vec<PhaseId>,
+}
+
+/// What choosing an option does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// The run goes on.
+    Continue,
+    /// The run goes back to this phase.
+    RepeatPhase(PhaseId),
+    /// These later phases are passed over.
+    SkipPhases(Vec<PhaseId>),
+    /// The run ends here.
+    Abort,
+    /// What was cut off or failed runs again.
+    Rerun,
+    /// What was cut off or failed counts as done.
+    CountAsDone,
+    /// As much again may be used under this budget.
+    RaiseBudget(BudgetScope),
+    /// These tasks are done again, with what was said at hand; then it is asked again.
+    Redo(Vec<TaskId>),
+    /// What it is about has failed.
+    Fail,
+}
+
+impl Action {
+    /// The word for it in files and records.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Continue => "continue",
+            Self::RepeatPhase(_) => "repeat_phase",
+            Self::SkipPhases(_) => "skip_phases",
+            Self::Abort => "abort",
+            Self::Rerun => "rerun",
+            Self::CountAsDone => "count_as_done",
+            Self::RaiseBudget(_) => "raise_budget",
+            Self::Redo(_) => "redo",
+            Self::Fail => "fail",
+        }
+    }
+
+    /// Whether it lets the run go past what was shown, so that what was shown must still be so.
+    pub fn continues(&self) -> bool {
+        match self {
+            Self::Continue | Self::SkipPhases(_) | Self::CountAsDone => true,
+            Self::RepeatPhase(_) | Self::Abort | Self::Rerun | Self::RaiseBudget(_) | Self::Redo(_) | Self::Fail => false,
+        }
+    }
+
+    /// Whether a phase, or some of its tasks, run again.
+    pub fn repeats(&self) -> bool {
+        match self {
+            Self::RepeatPhase(_) | Self::Redo(_) => true,
+            Self::Continue
+            | Self::SkipPhases(_)
+            | Self::Abort
+            | Self::Rerun
+            | Self::CountAsDone
+            | Self::RaiseBudget(_)
+            | Self::Fail => false,
+        }
+    }
+}
+
+impl Choice {
+    /// Something that may be answered without further words.
+    pub fn plain(id: &str, label: &str, action: Action) -> Self {
+        Self {
+            id: OptionId::from(id),
+            label: label.to_owned(),
+            with_feedback: false,
+            action,
+            signals: Vec::new(),
+            requires_feedback: false,
+            pros: None,
+            cons: None,
+            restores: Vec::new(),
+        }
+    }
+
+    /// Whether this is its id, whatever the case and the quotes around it.
+    pub fn has_id(&self, named: &str) -> bool {
+        plain_words(self.id.as_str()) == plain_words(named)
+    }
+
+    /// Whether somebody means it: by its id, its label or another word for it, whatever the case and the quotes around it.
+    pub fn is_selected_by(&self, named: &str) -> bool {
+        let named = plain_words(named);
+        [self.id.as_str(), &self.label]
+            .into_iter()
+            .chain(self.signals.iter().map(String::as_str))
+            .any(|known| plain_words(known) == named)
+    }
+}
+
+/// Words without quotes and white space around them, in lower case.
+pub(crate) fn plain_words(words: &str) -> String {
+    words.trim().trim_matches(['"', '\'', '`', '“', '”']).trim().to_lowercase()
+}
+
+/// Ends the run, apart from what a question itself offers.
+pub(super) static STOP: LazyLock<Choice> =
+    LazyLock::new(|| Choice { signals: vec!["stop".to_owned()], ..Choice::plain("abort", "Stop the run", Action::Abort) });
+
+/// What may be answered where a person verifies: nothing but these two.
+pub fn verify_options(issues: Action, signal: Option<&str>) -> Vec<Choice> {
+    vec![
+        Choice {
+            signals: signal.map(str::to_owned).into_iter().collect(),
+            ..Choice::plain("approved", "Approve", Action::Continue)
+        },
+        Choice { with_feedback: true, requires_feedback: true, ..Choice::plain("issues", "Report issues", issues) },
+    ]
+}
+
+/// What may be answered where a person decides which way to go.
+pub fn decision_options(ways: &[DecisionOption]) -> Vec<Choice> {
+    ways.iter().map(|way| offered(way, Action::Continue)).collect()
+}
+
+fn offered(way: &DecisionOption, action: Action) -> Choice {
+    Choice { pros: way.pros.clone(), cons: way.cons.clone(), ..Choice::plain(way.id.as_str(), &way.name, action) }
+}
+
+/// What may be answered where a person does what no program can do.
+pub fn action_options(signal: Option<&str>) -> Vec<Choice> {
+    vec![Choice { signals: signal.map(str::to_owned).into_iter().collect(), ..Choice::plain("done", "Done", Action::Continue) }]
+}
+
+/// What may be answered where a login is missing.
+pub fn authentication_options() -> Vec<Choice> {
+    vec![
+        Choice::plain("done", "Done", Action::Rerun),
+        Choice::plain("failure", "It is another failure", Action::Fail),
+        Choice::plain("abort", "Abort", Action::Abort),
+    ]
+}
+
+/// What may be answered where an agent reached a checkpoint: what it asks for, and it goes on with the answer.
+pub fn handover_options(handover: &Handover) -> Vec<Choice> {
+    let in_words = |id: &str, label: &str| Choice {
+        with_feedback: true,
+        requires_feedback: true,
+        ..Choice::plain(id, label, Action::Rerun)
+    };
+    let mut options = match handover.kind {
+        HandoverKind::Verify => {
+            vec![Choice::plain("approved", "Approve", Action::Rerun), in_words("issues", "Report issues")]
+        }
+        HandoverKind::Decision => {
+            let ways = &handover.options;
+            let offered = ways.iter().enumerate().map(|(at, way)| of_agent(way, at, ways));
+            offered.chain([in_words("answer", "Answer in words")]).collect()
+        }
+        HandoverKind::Action => vec![Choice::plain("done", "Done", Action::Rerun)],
+    };
+    options.push(Choice::plain("abort", "Abort", Action::Abort));
+    options
+}
+
+/// An option of an agent. Whatever it is called, choosing it does nothing but answer the agent: a word that means one of our own
+/// options keeps that meaning, and the option of the agent gets another id and label.
+fn of_agent(way: &DecisionOption, at: usize, ways: &[DecisionOption]) -> Choice {
+    let ours = |words: &str| ["abort", "answer", "answer in words"].contains(&plain_words(words).as_str());
+    let mut choice = offered(way, Action::Rerun);
+    if ours(way.id.as_str()) {
+        let free = |id: &String| !ways.iter().any(|way| plain_words(way.id.as_str()) == *id);
+        let ids = [
+            format!("option-{}", plain_words(way.id.as_str())),
+            format!("option-{}", at + 1),
+            format!("agent-option-{}", at + 1),
+        ];
+        if let Some(id) = ids.into_iter().find(free) {
+            choice.id = OptionId::new(id);
+        }
+    }
+    if ours(&way.name) {
+        choice.label = format!("{} (option of the agent)", way.name);
+    }
+    choice
+}
+
+/// What may be answered where commits are missing that an agent named.
+pub fn commit_options() -> Vec<Choice> {
+    vec![Choice::plain("go-on", "Go on all the same", Action::Rerun), Choice::plain("abort", "Abort", Action::Abort)]
+}
+
+/// What may be answered where the work of a phase is not whole.
+pub fn gap_options(phase: &PhaseId) -> Vec<Choice> {
+    vec![
+        Choice { with_feedback: true, ..Choice::plain("retry", "Run the phase again", Action::RepeatPhase(phase.clone())) },
+        Choice::plain("continue", "Continue anyway", Action::CountAsDone),
+        Choice::plain("abort", "Abort", Action::Abort),
+    ]
+}
+
+/// What may be answered where a budget is used up.
+pub fn budget_options(scope: &BudgetScope) -> Vec<Choice> {
+    vec![
+        Choice::plain("go-on", "Go on with as much again", Action::RaiseBudget(scope.clone())),
+        Choice::plain("count-as-done", "Count as done", Action::CountAsDone),
+        Choice::plain("abort", "Abort", Action::Abort),
+    ]
+}
+
+/// What may be answered where a task or gate failed or was cut off.
+pub fn task_options() -> Vec<Choice> {
+    let choice = Choice::plain;
+    vec![
+        choice("rerun", "Run again", Action::Rerun),
+        choice("count-as-done", "Count as done", Action::CountAsDone),
+        choice("abort", "Abort", Action::Abort),
+    ]
+}
+
+/// What may be answered where a gate of a phase failed: what it found may be for those who did the work. Last, so that the others have the same
+/// numbers everywhere.
+pub fn gate_options(phase: &PhaseId) -> Vec<Choice> {
+    let mut options = task_options();
+    let repeat = Choice::plain("repeat", "Run the phase again with what it found", Action::RepeatPhase(phase.clone()));
+    options.push(Choice { with_feedback: true, ..repeat });
+    options
+}

@@ -1,0 +1,273 @@
+//! The events of a history as plain sentences, one each.
+
+use crate::phrases::{again, asker, first_line, used};
+use crate::{human_time, sanitize};
+use lockgate_engine::hold::{Choice, Due};
+use lockgate_engine::id::{HoldId, PhaseId, TaskKey};
+use lockgate_engine::run::event::{AttemptReason, ConditionOutcome, Entry, Event, Failure, HoldOpened};
+use lockgate_engine::run::pipeline::PipelineEvent;
+use lockgate_engine::spec::workflow::OnDeadline;
+use lockgate_engine::time::Timestamp;
+use lockgate_engine::words::counted;
+use std::collections::BTreeMap;
+
+/// How many names a sentence lists.
+const LISTED: usize = 8;
+
+/// Tells a history, event by event; remembers when things began and what the options were called.
+#[derive(Debug, Default)]
+pub struct Describer {
+    began: BTreeMap<String, Timestamp>,
+    options: BTreeMap<HoldId, Vec<Choice>>,
+}
+
+impl Describer {
+    /// The next event as one line, neutral already.
+    pub fn render(&mut self, entry: &Entry) -> String {
+        sanitize::line(&self.description(entry)).into_owned()
+    }
+
+    fn description(&mut self, entry: &Entry) -> String {
+        let at = entry.at;
+        match &entry.event {
+            Event::Created(created) => {
+                let about = created.feature.as_deref().map(|feature| format!(" about {feature:?}")).unwrap_or_default();
+                let from = created.files.first().map(|file| format!(" from {}", file.path)).unwrap_or_default();
+                format!("the run began{about}{from}")
+            }
+            Event::AnswersPreset { presets } => {
+                let given = presets.iter().map(|preset| format!("{}={}", preset.selector, preset.option));
+                format!("answers were given in advance: {}", listed(given))
+            }
+            Event::Resumed { .. } => "a process took the run over, and it goes on".to_owned(),
+            Event::Interrupted { signal } => format!("the process that drove the run was stopped ({signal})"),
+            Event::PhaseSkipped { phase } => format!("phase {phase} was passed over"),
+            Event::PhaseStarted { phase, iteration, feedback } => {
+                let again = if *iteration > 1 { format!(" (execution {iteration})") } else { String::new() };
+                format!("phase {phase} began{again}{}", with_feedback(feedback.as_deref()))
+            }
+            Event::TasksPlanned { phase, tasks, .. } => {
+                let names = tasks.iter().map(|task| match &task.item {
+                    None => task.task.to_string(),
+                    Some(item) => format!("{}[{item}]", task.task),
+                });
+                format!("phase {phase} has to do: {}", listed(names))
+            }
+            Event::TaskStarted { key, attempt, reason, .. } => self.started(key, at, *attempt, *reason),
+            Event::TaskFinished { key, outputs, agent, commit, .. } => {
+                let commit = commit.as_deref().map(|commit| format!(", committed as {commit}")).unwrap_or_default();
+                let left = outputs.iter().map(|output| output.path.clone());
+                let left = if outputs.is_empty() { String::new() } else { format!(", leaving {}", listed(left)) };
+                let used = agent.as_deref().map(used).unwrap_or_default();
+                format!("task {} finished in {}{used}{left}{commit}", key.address(), self.took(&key.address(), at))
+            }
+            Event::TaskRepeated { key, .. } => {
+                let took = self.took(&key.address(), at);
+                format!("task {} was done in {took}, and is done once more: its `until` does not hold yet", key.address())
+            }
+            Event::TaskFannedOut { key, tasks, .. } => {
+                let names = tasks.iter().map(|task| task.item.clone().unwrap_or_else(|| task.task.to_string()));
+                format!("task {} became {}: {}", key.address(), counted(tasks.len(), "task"), listed(names))
+            }
+            Event::TaskAdmitted { key } => format!("the condition of task {} is met", key.address()),
+            Event::TaskOmitted { key, reason, .. } => format!("task {} was left out: {reason}", key.address()),
+            Event::FailureTolerated { key } => format!("the run goes on without task {}, which failed", key.address()),
+            Event::AgentQueryStarted { requester, .. } => format!("the script of {} asks an agent", asker(requester)),
+            Event::AgentQueryAnswered { requester, agent, .. } => {
+                let used = agent.as_deref().map(used).unwrap_or_default();
+                format!("an agent answered the script of {}{used}", asker(requester))
+            }
+            Event::GapsChecked(checked) => match checked.action {
+                None => format!("the work of phase {} is whole", checked.phase),
+                Some(action) => {
+                    let told = listed(
+                        checked.message.iter().chain(&checked.gaps).map(|told| first_line(told)).collect::<Vec<_>>().into_iter(),
+                    );
+                    format!("the work of phase {} has gaps ({}): {told}", checked.phase, action.word())
+                }
+            },
+            Event::GapsWaived { phase, .. } => format!("the gaps of phase {phase} count as closed, because a person said so"),
+            Event::BudgetRaised { scope } => format!("the budget of {} was raised by as much again", scope.title()),
+            Event::TasksBlocked { keys, hold } => {
+                format!("{} wait for the answer to hold {hold}", listed(keys.iter().map(TaskKey::address)))
+            }
+            Event::Finalized { file } => format!("the finalization wrote {}", file.path),
+            Event::Pipeline(pipeline_event) => of_pipeline(pipeline_event),
+            Event::AgentChanged { agent } => format!("the agent is now {agent}, whatever else is configured"),
+            Event::DefinitionAccepted { files, .. } => {
+                format!("a changed definition was accepted: {}", listed(files.iter().map(|file| file.path.clone())))
+            }
+            Event::TaskFailed { key, failure, .. } => {
+                let address = key.address();
+                format!("task {address} failed after {}: {}", self.took(&address, at), why(failure))
+            }
+            Event::RetryScheduled { key, due, .. } => format!("task {} will be tried again at {due}", key.address()),
+            Event::RetryDue { key } => format!("the backoff of task {} is over", key.address()),
+            Event::SessionNamed { key, session, .. } => format!("the agent of task {} works in session {session}", key.address()),
+            Event::TaskInterrupted { key, .. } => format!("task {} was cut off", key.address()),
+            Event::TaskStopped { key, reason, .. } => format!("task {} was ended, because {reason}", key.address()),
+            Event::TaskSkipped { key, reason } => format!("task {} counts as done: {reason}", key.address()),
+            Event::GateStarted { phase, gate, attempt, .. } => {
+                let address = format!("{phase}/{gate}");
+                let again = if *attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
+                let description = format!("gate {address} started{again}");
+                self.began.insert(address, at);
+                description
+            }
+            Event::GatePassed { phase, gate, .. } => {
+                let address = format!("{phase}/{gate}");
+                format!("gate {address} passed in {}", self.took(&address, at))
+            }
+            Event::GateFailed { phase, gate, failure, .. } => {
+                let address = format!("{phase}/{gate}");
+                format!("gate {address} failed after {}: {}", self.took(&address, at), why(failure))
+            }
+            Event::GateWaived { phase, gate, reason, .. } => {
+                let reason = reason.as_deref().map(|reason| format!(": {}", first_line(reason))).unwrap_or_default();
+                let who = waived_by(entry);
+                format!("gate {phase}/{gate} counts as passed{who}{reason}")
+            }
+            Event::RetryRequested { key } => format!("another attempt of task {} was asked for", key.address()),
+            Event::GateRetryRequested { phase, gate, .. } => format!("another attempt of gate {phase}/{gate} was asked for"),
+            Event::ConditionEvaluated { phase, outcome, .. } => match outcome {
+                ConditionOutcome::True => format!("the condition of the checkpoint of phase {phase} is met"),
+                ConditionOutcome::False => format!("the condition of the checkpoint of phase {phase} is not met"),
+                ConditionOutcome::Error(error) => {
+                    format!("the condition of the checkpoint of phase {phase} failed: {}", first_line(error))
+                }
+            },
+            Event::HoldOpened(opened) => self.opened(opened),
+            Event::Answered { hold, option, feedback, revision } => {
+                let choices = self.options.get(hold).into_iter().flatten();
+                let label = choices.into_iter().find(|choice| choice.id == *option).map(|choice| choice.label.as_str());
+                let label = label.unwrap_or(option.as_str());
+                format!("hold {hold}@{revision} was answered {label:?}{}", with_feedback(feedback.as_deref()))
+            }
+            Event::HoldReopened { hold, revision, differences, by_check, deadline, .. } => {
+                let changed = listed(differences.iter().map(|difference| first_line(difference)));
+                let why = if *by_check { "its check failed" } else { "what was shown has changed" };
+                let until = until(deadline.as_deref());
+                format!("hold {hold}@{revision} was opened again, because {why}: {changed}{until}")
+            }
+            Event::HoldSettled { hold } => format!("the answer to hold {hold} took effect"),
+            Event::HoldVoided { hold, reason } => format!("hold {hold} no longer matters: {reason}"),
+            Event::AttemptRefused(refused) => format!("an attempt to {} was refused: {}", refused.what, refused.reason),
+            Event::PhaseCompleted { phase, .. } => format!("phase {phase} is complete"),
+            Event::PhaseRepeated { from, target, feedback, by_failure, gaps, .. } => {
+                let why = match (*gaps, *by_failure) {
+                    (true, _) => ", because its work has gaps",
+                    (false, true) => ", because it failed",
+                    (false, false) => "",
+                };
+                format!("the run goes back from phase {from} to phase {target}{why}{}", with_feedback(feedback.as_deref()))
+            }
+            Event::PhasesSkipListed { phases } => {
+                format!("phases to be passed over: {}", listed(phases.iter().map(PhaseId::to_string)))
+            }
+            Event::Failed { message } => format!("the run failed: {}", first_line(message)),
+            Event::Aborted { hold } => format!("the run was aborted at hold {hold}"),
+            Event::Cancelled { reason } => {
+                let reason = reason.as_deref().map(|reason| format!(": {}", first_line(reason))).unwrap_or_default();
+                format!("the run was cancelled{reason}")
+            }
+            Event::Completed => "the run is complete".to_owned(),
+            Event::HandedOver { key, handover, .. } => format!(
+                "the agent of task {} reached a checkpoint at its task {} ({}), {}/{} done",
+                key.address(),
+                handover.current.number,
+                first_line(&handover.current.name),
+                handover.done,
+                handover.total
+            ),
+            Event::CheckPassed { hold } => format!("the check of hold {hold} passed"),
+            Event::ReworkRequested { keys, issues, stale, .. } => {
+                let again: Vec<String> = keys.iter().chain(stale).map(TaskKey::address).collect();
+                let verb = if again.len() == 1 { "is" } else { "are" };
+                let names = listed(again.into_iter());
+                format!("issues were found, so {names} {verb} done again: {}", first_line(issues))
+            }
+            Event::DeadlinePassed { hold, then } => {
+                format!("nobody answered hold {hold} in time: {}", at_deadline(then))
+            }
+            Event::Reminded { hold, number, .. } => format!("reminder {number} of hold {hold}"),
+            Event::AnswerChanged { hold, option, feedback } => {
+                format!("the answer to hold {hold} was changed to {:?}{}", option.as_str(), with_feedback(feedback.as_deref()))
+            }
+        }
+    }
+
+    fn started(&mut self, key: &TaskKey, at: Timestamp, attempt: u32, reason: AttemptReason) -> String {
+        self.began.insert(key.address(), at);
+        format!("task {} started{}", key.address(), again(reason, attempt))
+    }
+
+    fn opened(&mut self, opened: &HoldOpened) -> String {
+        self.options.insert(opened.hold.clone(), opened.options.clone());
+        let place = opened.scope.phase().map(|phase| format!(" in phase {phase}")).unwrap_or_default();
+        let until = until(opened.terms.deadline.as_ref());
+        format!("hold {}@1 ({}{place}) asks: {}{until}", opened.hold, opened.kind.word(), first_line(&opened.prompt))
+    }
+
+    fn took(&mut self, address: &str, at: Timestamp) -> String {
+        self.began.remove(address).map_or_else(|| "an unknown time".to_owned(), |began| human_time::duration(at.since(began)))
+    }
+}
+
+/// Until when a hold waits, where it has a deadline, and what happens then.
+fn until(due: Option<&Due>) -> String {
+    due.map(|due| format!("; if no one answers by {}: {}", due.at, at_deadline(&due.then))).unwrap_or_default()
+}
+
+/// What happens when a deadline passes without an answer.
+pub fn at_deadline(then: &OnDeadline) -> String {
+    match then {
+        OnDeadline::Answer(option) => format!("answered with {:?}", option.as_str()),
+        OnDeadline::Escalate(Some(whom)) => format!("escalated to {whom}"),
+        OnDeadline::Escalate(None) => "escalated".to_owned(),
+        OnDeadline::Abort => "the run aborts".to_owned(),
+    }
+}
+
+/// Why a gate counts as passed, where a person said so; one that had passed before a run was imported counts by itself.
+fn waived_by(entry: &Entry) -> &'static str {
+    match (&entry.event, &entry.actor) {
+        (Event::GateWaived { reason: Some(_), .. }, None) => "",
+        (_, Some(_) | None) => ", because a person said so",
+    }
+}
+
+/// What happened to a pipeline, as a sentence.
+pub fn of_pipeline(pipeline_event: &PipelineEvent) -> String {
+    match pipeline_event {
+        PipelineEvent::Reviewed(review) => {
+            let (verdict, attempt) = (review.verdict.word(), review.attempt);
+            let why = review.override_reason.as_deref().map(|why| format!(": {}", first_line(why))).unwrap_or_default();
+            format!("the review says {verdict} (attempt {attempt}, {} P0, {} P1){why}", review.p0, review.p1)
+        }
+        PipelineEvent::Noted(notes) => {
+            let fixes = notes.key_fixes.iter().chain(&notes.eslint_fixes).map(|fix| format!("{}: {}", fix.file, fix.change));
+            let all: Vec<String> = fixes.chain(notes.cleanup_done.iter().cloned()).map(|note| first_line(&note)).collect();
+            format!("noted: {}", listed(all.into_iter()))
+        }
+        PipelineEvent::ArtifactsFound { key, paths, .. } if paths.is_empty() => format!("{} left no files behind", key.task),
+        PipelineEvent::ArtifactsFound { key, paths, .. } => format!("{} left {}", key.task, listed(paths.iter().cloned())),
+    }
+}
+
+fn why(failure: &Failure) -> String {
+    first_line(&failure.message)
+}
+
+fn with_feedback(feedback: Option<&str>) -> String {
+    let feedback = feedback.filter(|feedback| !feedback.is_empty());
+    feedback.map(|feedback| format!(", with feedback: {}", first_line(feedback))).unwrap_or_default()
+}
+
+fn listed(names: impl ExactSizeIterator<Item = String>) -> String {
+    let more = names.len().saturating_sub(LISTED);
+    let mut names: Vec<String> = names.take(LISTED).collect();
+    if more > 0 {
+        names.push(format!("and {more} more"));
+    }
+    names.join(", ")
+}

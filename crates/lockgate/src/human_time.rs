@@ -1,0 +1,56 @@
+//! Moments and durations as people read them.
+
+use lockgate_engine::time::Timestamp;
+use std::time::Duration;
+
+/// How long something took or waits, in the one or two units that matter.
+pub fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0 => format!("{} ms", duration.as_millis()),
+        1..60 => format!("{}.{} s", seconds, duration.subsec_millis() / 100),
+        60..3600 => format!("{}m {}s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{}h {}m", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{}d {}h", seconds / 86_400, seconds % 86_400 / 3600),
+    }
+}
+
+/// How long something has been going on, in whole seconds and so short that it fits into a narrow column.
+pub fn elapsed(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m {:02}s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{}h {:02}m", seconds / 3600, seconds % 3600 / 60),
+        86_400..8_640_000 => format!("{}d {:02}h", seconds / 86_400, seconds % 86_400 / 3600),
+        _ => format!("{}d", (seconds / 86_400).min(999_999)),
+    }
+}
+
+/// How long ago a moment was.
+pub fn ago(now: Timestamp, then: Timestamp) -> String {
+    let passed = now.since(then);
+    if passed.as_secs() == 0 { "just now".to_owned() } else { format!("{} ago", duration(Duration::from_secs(passed.as_secs()))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_printed_in_fitting_units() {
+        let told = |millis| duration(Duration::from_millis(millis));
+        assert_eq!(told(7), "7 ms");
+        assert_eq!(told(1_230), "1.2 s");
+        assert_eq!(told(61_000), "1m 1s");
+        assert_eq!(told(3_600_000), "1h 0m");
+        assert_eq!(told(90_000_000), "1d 1h");
+    }
+
+    #[test]
+    fn running_durations_are_printed_in_whole_seconds_and_a_narrow_column() {
+        let told = |seconds| elapsed(Duration::from_secs(seconds));
+        assert_eq!([told(0), told(59), told(61), told(3_660), told(90_000)], ["0s", "59s", "1m 01s", "1h 01m", "1d 01h"]);
+        assert!([59, 3_599, 86_399, 8_639_999, u64::MAX].into_iter().all(|seconds| told(seconds).len() <= 7));
+    }
+}

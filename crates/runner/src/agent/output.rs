@@ -1,0 +1,216 @@
+//! What the lines of an agent's output say, put together.
+
+use super::call::is_session_id;
+use super::path::{Paths, Pattern};
+use super::preset::Rule;
+use lockgate_engine::run::agent::Usage;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The longest text that is kept, in bytes.
+const LONGEST_TEXT: usize = 4 * 1024 * 1024;
+/// The longest error that is kept, in bytes.
+const LONGEST_ERROR: usize = 4096;
+/// The longest name of a model, a version or a tool, in bytes.
+const LONGEST_NAME: usize = 200;
+/// So many denied tools are kept.
+const MAX_DENIED: usize = 100;
+/// So many lines for people are made of one line of output.
+const MAX_LINES: usize = 40;
+/// The longest line for people, in bytes.
+const LONGEST_LINE: usize = 500;
+
+/// What an agent told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentOutput {
+    /// Its answer.
+    pub text: Option<String>,
+    /// The session, so that it can be gone on with.
+    pub session: Option<String>,
+    /// The model that did the work.
+    pub model: Option<String>,
+    /// The program's version.
+    pub version: Option<String>,
+    /// What was used, as far as it says.
+    pub usage: Usage,
+    /// What went wrong, by its own account.
+    pub error: Option<String>,
+    /// What says that nobody is logged in.
+    pub login: Option<String>,
+    /// Tools that it asked for and was not permitted.
+    pub denied: Vec<String>,
+    /// How many lines of its output were not understood.
+    pub garbage_lines: u64,
+    /// Whether something was too long to be kept whole.
+    pub truncated: bool,
+}
+
+/// Gathers what is told.
+#[derive(Debug, Default)]
+pub(super) struct OutputCollector {
+    pub(super) output: AgentOutput,
+    /// More of the text begins a new one.
+    begin: bool,
+    /// What lines said that tell all at once.
+    total: Usage,
+    /// What lines said that tell a part each; nothing when there was none.
+    parts: Option<Usage>,
+    /// How many lines with usage are still to come.
+    owed: u64,
+    /// Whether a line is still to come that says how all went.
+    end_owed: bool,
+}
+
+impl OutputCollector {
+    /// Nothing yet; whether a line is to come that says how all went.
+    pub(super) fn until_the_end(end_owed: bool) -> Self {
+        Self { end_owed, ..Self::default() }
+    }
+
+    /// Takes in a line, and gives people what is in it for them.
+    pub(super) fn take(&mut self, rules: &[Rule], line: &Value, on_progress: &mut dyn FnMut(&str)) {
+        let fits =
+            |wanted: &BTreeMap<Paths, Pattern>, value: &Value| wanted.iter().all(|(paths, pattern)| paths.fit(value, pattern));
+        for rule in rules.iter().filter(|rule| fits(&rule.when, line)) {
+            match &rule.each {
+                None => self.apply_rule(rule, line, on_progress),
+                Some(list) => {
+                    for member in list.members(line).iter().filter(|member| fits(&rule.members, member)) {
+                        self.apply_rule(rule, member, on_progress);
+                    }
+                }
+            }
+        }
+    }
+
+    fn apply_rule(&mut self, rule: &Rule, value: &Value, on_progress: &mut dyn FnMut(&str)) {
+        let text = |paths: &Option<Paths>| paths.as_ref().and_then(|paths| paths.text(value));
+        if let Some(text) = text(&rule.text) {
+            self.output.text = None;
+            self.more(&text);
+        }
+        if let Some(more) = text(&rule.more) {
+            if std::mem::take(&mut self.begin) {
+                self.output.text = None;
+            }
+            self.more(&more);
+        }
+        if let Some(text) = text(&rule.otherwise).filter(|_| self.output.text.is_none()) {
+            self.more(&text);
+        }
+        self.begin |= rule.begin;
+        if let Some(session) = text(&rule.session).filter(|session| is_session_id(session)) {
+            self.output.session = Some(session.into_owned());
+        }
+        let name = |paths: &Option<Paths>| text(paths).map(|name| cut(&name, LONGEST_NAME));
+        self.output.model = name(&rule.model).or(self.output.model.take());
+        self.output.version = name(&rule.version).or(self.output.version.take());
+        self.count(rule, value);
+        if rule.well {
+            (self.output.error, self.output.login) = (None, None);
+            self.end_owed = false;
+        }
+        if let Some(error) = text(&rule.error) {
+            self.output.error = Some(cut(&error, LONGEST_ERROR));
+        }
+        if let Some(login) = text(&rule.login) {
+            self.output.login = Some(cut(&login, LONGEST_ERROR));
+        }
+        let tool = text(&rule.denied).map(|text| cut(between(&text, rule), LONGEST_NAME));
+        if let Some(tool) = tool.filter(|tool| !self.output.denied.contains(tool)) {
+            if self.output.denied.len() < MAX_DENIED {
+                self.output.denied.push(tool);
+            } else {
+                self.output.truncated = true;
+            }
+        }
+        if let Some(progress) = rule.progress.as_ref().and_then(|line| line.fill(value)) {
+            show(&progress, on_progress);
+        }
+    }
+
+    fn count(&mut self, rule: &Rule, value: &Value) {
+        self.owed += u64::from(rule.owed);
+        if rule.input.is_empty() && rule.output.is_empty() && rule.cost.is_none() {
+            return;
+        }
+        self.owed = self.owed.saturating_sub(1);
+        let tokens = |counts: &[Paths]| {
+            let (first, others) = counts.split_first()?;
+            let others: f64 = others.iter().filter_map(|paths| paths.number(value)).sum();
+            Some(whole(first.number(value)? + others))
+        };
+        let cost = rule.cost.as_ref().and_then(|paths| paths.number(value));
+        let usage = Usage {
+            cost_micros: cost.map(|dollars| whole(dollars * 1_000_000.0)),
+            input_tokens: tokens(&rule.input),
+            output_tokens: tokens(&rule.output),
+        };
+        if rule.add {
+            self.parts = Some(self.parts.unwrap_or(Usage::NOTHING).plus(usage));
+        } else {
+            self.total = Usage {
+                cost_micros: usage.cost_micros.or(self.total.cost_micros),
+                input_tokens: usage.input_tokens.or(self.total.input_tokens),
+                output_tokens: usage.output_tokens.or(self.total.output_tokens),
+            };
+        }
+    }
+
+    fn more(&mut self, more: &str) {
+        let text = self.output.text.get_or_insert_default();
+        let room = LONGEST_TEXT - text.len();
+        let kept = &more[..more.floor_char_boundary(room)];
+        self.output.truncated |= kept.len() < more.len();
+        kept.split('\0').for_each(|between| text.push_str(between));
+    }
+
+    /// All that was told.
+    pub(super) fn finish(mut self) -> AgentOutput {
+        // An answer of blanks is none, and what was not told to its end is unknown.
+        self.output.text = self.output.text.filter(|text| !text.trim().is_empty());
+        let parts = self.parts.unwrap_or_default();
+        let usage = Usage {
+            cost_micros: self.total.cost_micros.or(parts.cost_micros),
+            input_tokens: self.total.input_tokens.or(parts.input_tokens),
+            output_tokens: self.total.output_tokens.or(parts.output_tokens),
+        };
+        self.output.usage = if self.owed > 0 { Usage::default() } else { usage };
+        // Half an answer is none; what says nothing at all is another matter.
+        if self.end_owed && self.output.error.is_none() && self.output.text.is_some() {
+            self.output.error = Some("its output ends before it says how it went".to_owned());
+        }
+        self.output
+    }
+}
+
+/// The part of a text that a rule takes for the name of a tool.
+fn between<'t>(text: &'t str, rule: &Rule) -> &'t str {
+    let after = rule.after.as_deref().and_then(|after| Some(text.split_once(after)?.1)).unwrap_or(text);
+    rule.before.as_deref().and_then(|before| Some(after.split_once(before)?.0)).unwrap_or(after)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "amounts are never negative, and too large ones stop at the limit"
+)]
+fn whole(amount: f64) -> u64 {
+    amount.round() as u64
+}
+
+/// Gives people a text of several lines, cut to what they can read.
+pub(super) fn show(text: &str, on_progress: &mut dyn FnMut(&str)) {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    lines.take(MAX_LINES).for_each(|line| on_progress(&cut(line, LONGEST_LINE)));
+}
+
+/// The beginning of a text, with a sign where something was left out.
+pub(super) fn cut(text: &str, longest: usize) -> String {
+    let kept = &text[..text.floor_char_boundary(longest)];
+    let mut kept = kept.replace('\0', "");
+    if text.len() > longest {
+        kept.push('…');
+    }
+    kept
+}

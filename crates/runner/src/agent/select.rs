@@ -1,0 +1,80 @@
+//! Which agent works: what the command line, the workflow and the settings say, in this order.
+
+use super::{AgentError, Preset, Setting, preset};
+use lockgate_engine::spec::workflow::DEFAULT_AGENT;
+use std::collections::BTreeMap;
+
+/// Where agents are configured.
+#[derive(Clone, Debug, Default)]
+pub struct AgentSources {
+    /// The command of the agent that works whatever else is configured.
+    pub instead: Option<String>,
+    /// What the workflow says, by name.
+    pub workflow: BTreeMap<String, Setting>,
+    /// What the project's settings say, by name.
+    pub project: BTreeMap<String, Setting>,
+}
+
+/// An agent that works.
+#[derive(Clone, Debug)]
+pub struct SelectedAgent {
+    /// The name under which it is configured, or its command.
+    pub name: String,
+    /// How it is started.
+    pub setting: Setting,
+    /// The program, where it is one that is known.
+    pub preset: Option<&'static Preset>,
+}
+
+impl AgentSources {
+    /// The agent that works where this one is asked for.
+    pub fn select(&self, wanted: Option<&str>) -> Result<SelectedAgent, AgentError> {
+        if let Some(command) = &self.instead {
+            let setting = Setting { command: Some(command.clone()), ..Setting::default() };
+            return chosen(command.clone(), setting);
+        }
+        for name in wanted.into_iter().chain([DEFAULT_AGENT]) {
+            if let Some(setting) = self.workflow.get(name).or_else(|| self.project.get(name)) {
+                return chosen(name.to_owned(), setting.clone());
+            }
+        }
+        let wanted = wanted.filter(|name| *name != DEFAULT_AGENT);
+        Err(AgentError::NotConfigured { wanted: wanted.map(str::to_owned) })
+    }
+}
+
+fn chosen(name: String, setting: Setting) -> Result<SelectedAgent, AgentError> {
+    // The bare name of a known program is that program.
+    let known = setting.command.as_deref().filter(|_| setting.preset.is_none()).and_then(|command| preset(command).ok());
+    if let Some(known) = known {
+        return Ok(SelectedAgent { name, setting: Setting { command: None, ..setting }, preset: Some(known) });
+    }
+    let preset = setting.preset.as_deref().map(preset).transpose()?;
+    Ok(SelectedAgent { name, setting, preset })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(command: &str) -> Setting {
+        Setting { command: Some(command.into()), ..Setting::default() }
+    }
+
+    #[test]
+    fn the_command_line_overrides_the_workflow_which_overrides_the_settings() {
+        let mut configured = AgentSources {
+            instead: None,
+            workflow: [("reviewer".to_owned(), command("a"))].into(),
+            project: [("reviewer".to_owned(), command("b")), ("default".to_owned(), command("claude"))].into(),
+        };
+        let name = |configured: &AgentSources, wanted| configured.select(wanted).map(|chosen| chosen.setting.command);
+        assert_eq!(name(&configured, Some("reviewer")), Ok(Some("a".into())));
+        let default = configured.select(Some("scout")).unwrap();
+        assert_eq!((default.name.as_str(), default.preset.map(|preset| preset.name.as_str())), ("default", Some("claude")));
+        configured.instead = Some("./stand-in".into());
+        assert_eq!(name(&configured, Some("reviewer")), Ok(Some("./stand-in".into())));
+        let output = AgentSources::default().select(Some("scout")).unwrap_err().to_string();
+        assert!(output.contains("for `scout`") && output.contains("--agent"), "{output}");
+    }
+}

@@ -1,0 +1,120 @@
+//! Who is at the command line: a person at a terminal, or something that a task started.
+
+use crate::process::job_mark;
+use crate::process::task_ancestry::{Ancestor, ancestors, has_terminal};
+use crate::root::Root;
+use lockgate_engine::run::command::{Actor, Channel, Credential};
+use serde::Deserialize;
+use std::path::PathBuf;
+
+/// Names the task that a process runs inside of; Lockgate sets it for everything that it starts.
+pub const TASK_VARIABLE: &str = "LOCKGATE_TASK";
+
+/// Whoever started this process, through this channel.
+pub fn cli_actor(root: &Root, channel: Channel) -> Actor {
+    actor(channel, inside_task(root, &ancestors(), is_lockgate))
+}
+
+/// A program that embeds Lockgate. It may have started itself again, so an ancestor that is the same program is not a driver for that
+/// reason alone.
+pub fn embedder_actor(root: &Root, channel: Channel) -> Actor {
+    actor(channel, inside_task(root, &ancestors(), is_named_lockgate))
+}
+
+/// The same for a process that Lockgate started by itself: whoever started Lockgate. Lockgate above this process is not a driver then.
+pub fn launcher_actor(root: &Root, channel: Channel) -> Actor {
+    let above = ancestors();
+    let above = match above.split_first() {
+        Some((parent, rest)) if is_lockgate(parent.pid) => rest,
+        Some(_) | None => &above,
+    };
+    actor(channel, inside_task(root, above, is_lockgate))
+}
+
+fn actor(channel: Channel, inside_task: Option<String>) -> Actor {
+    let credential = if inside_task.is_some() { Credential::Agent } else { Credential::Person };
+    let User { uid, name } = User::of_this_process();
+    Actor { credential, name, channel, terminal: has_terminal(), inside_task, uid: Some(uid) }
+}
+
+/// The task that this process runs inside of: by its environment, by the limit that everything started by a task has, or because a driver
+/// is among its ancestors, of this root or of another. A driver adopts what its tasks leave behind, so a double fork does not lead away from it. Where the ancestors cannot be
+/// seen, nobody can tell that this is not inside a task, and so it counts as inside.
+fn inside_task(root: &Root, ancestors: &[Ancestor], is_lockgate: fn(u32) -> bool) -> Option<String> {
+    if let Some(task) = std::env::var_os(TASK_VARIABLE) {
+        let phase = std::env::var("LOCKGATE_PHASE").map(|phase| phase + "/").unwrap_or_default();
+        return Some(format!("{phase}{}", task.to_string_lossy()));
+    }
+    if job_mark::is_inside_job() {
+        return Some("(unknown: this process has detached from it)".to_owned());
+    }
+    if cfg!(target_os = "linux") && ancestors.last().is_none_or(|last| last.pid != 1) {
+        return Some("that cannot be seen from here (/proc does not show where this process came from)".to_owned());
+    }
+    let drivers = drivers(root);
+    let is_driver = |ancestor: &&Ancestor| {
+        let of_this_root = drivers.iter().any(|driver| driver.pid == ancestor.pid && driver.start_ticks == ancestor.start_ticks);
+        of_this_root || is_lockgate(ancestor.pid)
+    };
+    ancestors.iter().find(is_driver).map(|driver| format!("of process {}", driver.pid))
+}
+
+/// Whether a process is Lockgate: the same program as this one, or one of its name.
+fn is_lockgate(pid: u32) -> bool {
+    let same = |program| std::env::current_exe().is_ok_and(|ours| ours == program);
+    std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(same) || is_named_lockgate(pid)
+}
+
+fn is_named_lockgate(pid: u32) -> bool {
+    let named = |program: PathBuf| program.file_name().is_some_and(|name| name == "lockgate");
+    std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(named)
+}
+
+#[derive(Deserialize)]
+struct DriverFile {
+    pid: u32,
+    start_ticks: u64,
+}
+
+fn drivers(root: &Root) -> Vec<DriverFile> {
+    let Ok(files) = std::fs::read_dir(root.folder().join("drivers")) else { return Vec::new() };
+    let texts = files.flatten().filter_map(|file| std::fs::read_to_string(file.path()).ok());
+    texts.filter_map(|text| serde_json::from_str(&text).ok()).collect()
+}
+
+/// The user of the operating system who started this process.
+struct User {
+    uid: u32,
+    name: String,
+}
+
+impl User {
+    /// The real user of this process. The environment is not asked: whoever starts a process writes its environment.
+    fn of_this_process() -> Self {
+        Self::of(rustix::process::getuid().as_raw())
+    }
+
+    /// A user by number. The name comes from the system's list of users, which may also be a directory service.
+    fn of(uid: u32) -> Self {
+        let known = nix::unistd::User::from_uid(nix::unistd::Uid::from_raw(uid)).ok().flatten();
+        let name = known.map(|user| user.name).filter(|name| !name.is_empty());
+        Self { uid, name: name.unwrap_or_else(|| format!("uid {uid}")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_name_comes_from_the_user_database() {
+        let user = User::of(0);
+        assert_eq!((user.uid, user.name.as_str()), (0, "root"));
+    }
+
+    #[test]
+    fn a_user_without_a_name_is_shown_by_number() {
+        let user = User::of(u32::MAX - 7);
+        assert_eq!((user.uid, user.name.as_str()), (u32::MAX - 7, "uid 4294967288"));
+    }
+}

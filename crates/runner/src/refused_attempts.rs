@@ -1,0 +1,57 @@
+//! Attempts to decide about a run that were refused: the first ones are events of the run, the others are counted.
+
+use crate::driver::{DriveError, submit};
+use crate::load::load;
+use crate::root::Root;
+use crate::runtime::Runtime;
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::command::{Actor, Caller, CommandKind, TerminalRule};
+use lockgate_engine::run::event::RefusedAttempt;
+use lockgate_engine::run::state::REFUSED_ATTEMPTS_KEPT;
+use std::fs::OpenOptions;
+use std::io::{self, Read, Seek, Write};
+
+/// What became of the record of a refused attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalRecord {
+    /// It is an event of the run, and this is its number.
+    AsEvent(u32),
+    /// It was counted with this number, without an event.
+    Counted(u32),
+    /// It was neither: so many are recorded already, and they cannot be counted here.
+    NotCounted,
+}
+
+/// Records a refused attempt in the history of a run. After the first hundred most of them are not events, so that the history cannot
+/// say how many there were: their number is kept in the run's folder.
+pub async fn record(
+    runtime: &Runtime,
+    root: &Root,
+    run: &RunId,
+    actor: Actor,
+    refused: RefusedAttempt,
+) -> Result<RefusalRecord, DriveError> {
+    let known = load(&*runtime.store, run).await?.refused_attempts;
+    let number = if known < REFUSED_ATTEMPTS_KEPT { Ok(known + 1) } else { count(root, run, known) };
+    let Ok(number) = number else { return Ok(RefusalRecord::NotCounted) };
+    let refused = RefusedAttempt { number, ..refused };
+    // Recording decides nothing, so the strict rule does for every project.
+    let caller = Caller::new(actor, TerminalRule::Required);
+    let now = submit(runtime, run, caller, CommandKind::RecordRefusal(refused)).await?;
+    Ok(if now.refused_attempts > known { RefusalRecord::AsEvent(now.refused_attempts) } else { RefusalRecord::Counted(number) })
+}
+
+/// The number of this attempt: one more than the last one that was counted or recorded.
+fn count(root: &Root, run: &RunId, known: u32) -> io::Result<u32> {
+    let path = root.run_dir(run).join("refused");
+    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    file.lock()?;
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    let number = text.trim().parse().unwrap_or(0).max(known).saturating_add(1);
+    file.rewind()?;
+    file.set_len(0)?;
+    write!(file, "{number}")?;
+    file.sync_data()?;
+    Ok(number)
+}

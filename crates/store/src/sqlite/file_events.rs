@@ -1,0 +1,122 @@
+//! What the operating system says about the files of a store: that the head was written, that files came or went, that a driver closed its lock file.
+
+use super::open::Location;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fd::OwnedFd;
+use rustix::fs::inotify::{CreateFlags, ReadFlags, WatchFlags};
+use rustix::fs::{Timespec, inotify};
+use rustix::io::{Errno, read, write};
+use std::mem::MaybeUninit;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What was noticed since the last time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct FileChanges {
+    /// The head was written, or is another file.
+    pub(super) head: bool,
+    /// A claim was made or released.
+    pub(super) claims: bool,
+    /// A driver may have come or gone.
+    pub(super) drivers: bool,
+    /// Notices were lost: anything may have happened.
+    pub(super) lost: bool,
+}
+
+/// A source of notices that another thread can interrupt.
+#[derive(Debug)]
+pub(super) struct FileEvents {
+    inotify: OwnedFd,
+    /// The watch on the head, where it exists.
+    head: Option<i32>,
+    drivers: Option<i32>,
+    head_path: PathBuf,
+    drivers_folder: PathBuf,
+}
+
+impl FileEvents {
+    /// Watches the files of a store; fails where the system has no such watches left.
+    pub(super) fn of(location: &Location, head: &Path) -> Result<Self, Errno> {
+        let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        let files =
+            WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::MOVED_FROM | WatchFlags::DELETE | WatchFlags::MOVE_SELF;
+        inotify::add_watch(&inotify, &location.folder, files)?;
+        let mut file_events = Self {
+            inotify,
+            head: None,
+            drivers: None,
+            head_path: head.to_owned(),
+            drivers_folder: location.folder.join("drivers"),
+        };
+        file_events.watch_again();
+        Ok(file_events)
+    }
+
+    /// Watches what did not exist before, or is another file now. Each comes with the first commit or claim, so that it may be missing is no failure.
+    fn watch_again(&mut self) {
+        // The times of the head are set when a claim changes, and nothing else sets them alone.
+        self.head = inotify::add_watch(&self.inotify, &self.head_path, WatchFlags::MODIFY | WatchFlags::ATTRIB).ok();
+        let ends = WatchFlags::CLOSE_WRITE | WatchFlags::DELETE | WatchFlags::MOVED_TO;
+        self.drivers = inotify::add_watch(&self.inotify, &self.drivers_folder, ends).ok();
+    }
+
+    /// Takes what was noticed, without waiting for more.
+    pub(super) fn take(&mut self) -> FileChanges {
+        let mut file_changes = FileChanges::default();
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut files = false;
+        let mut reader = inotify::Reader::new(&self.inotify, &mut buffer);
+        loop {
+            match reader.next() {
+                Ok(event) if event.events().contains(ReadFlags::QUEUE_OVERFLOW) => file_changes.lost = true,
+                Ok(event) if Some(event.wd()) == self.head => {
+                    file_changes.head |= event.events().contains(ReadFlags::MODIFY);
+                    file_changes.claims |= event.events().contains(ReadFlags::ATTRIB);
+                }
+                Ok(event) if Some(event.wd()) == self.drivers => file_changes.drivers = true,
+                Ok(_) => files = true,
+                Err(Errno::INTR) => {}
+                Err(_) => break,
+            }
+        }
+        if files || file_changes.lost {
+            self.watch_again();
+            (file_changes.head, file_changes.drivers) = (true, true);
+        }
+        file_changes
+    }
+}
+
+/// Interrupts a thread that waits for notices.
+#[derive(Debug)]
+pub(super) struct Interrupt(OwnedFd);
+
+impl Interrupt {
+    pub(super) fn new() -> Result<Self, Errno> {
+        Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+    }
+
+    pub(super) fn set(&self) {
+        if let Err(error) = write(&self.0, &1_u64.to_ne_bytes()) {
+            // A counter that cannot be raised further is set already.
+            tracing::trace!(%error, "the interruption is pending already");
+        }
+    }
+
+    /// Waits for a notice or the interruption, for at most this long; without notices, for the interruption alone.
+    pub(super) fn wait(&self, file_events: Option<&FileEvents>, longest: Option<Duration>) {
+        let timeout = longest.and_then(|longest| Timespec::try_from(longest).ok());
+        let own = PollFd::new(&self.0, PollFlags::IN);
+        let waited = match file_events {
+            Some(file_events) => poll(&mut [own, PollFd::new(&file_events.inotify, PollFlags::IN)], timeout.as_ref()),
+            None => poll(&mut [own], timeout.as_ref()),
+        };
+        if let Err(error) = waited {
+            tracing::trace!(%error, "the wait was cut short; the next check comes early");
+        }
+        match read(&self.0, &mut [0; 8]) {
+            Ok(_) | Err(Errno::AGAIN) => {}
+            Err(error) => tracing::debug!(%error, "the interruption could not be reset; the next check comes early"),
+        }
+    }
+}

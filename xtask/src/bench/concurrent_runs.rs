@@ -1,0 +1,121 @@
+//! Many runs in one process: each with a driver of its own, all on one store.
+
+use lockgate_engine::run::command::{Caller, Channel, CommandKind, TerminalRule};
+use lockgate_runner::config::Config;
+use lockgate_runner::driver::{Driver, Halt, Parked, Paused, start_detached};
+use lockgate_runner::perform::Performer;
+use lockgate_runner::person::cli_actor;
+use lockgate_runner::root::Root;
+use lockgate_runner::runtime::{Clock, Runtime, SystemClock};
+use lockgate_runner::script::{Evaluator, WorkerCommand};
+use lockgate_runner::start::{Frozen, Prepared, StartOptions, read_workflow};
+use lockgate_store::Store;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+
+/// The one that Lockgate's program has.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// A project whose runs are driven in this process.
+#[derive(Clone)]
+pub(crate) struct Harness {
+    root: Root,
+    runtime: Runtime,
+    frozen: Arc<Frozen>,
+    caller: Caller,
+}
+
+impl Harness {
+    /// Puts a workflow into a folder.
+    pub(crate) fn new(folder: &Path, store: Arc<dyn Store>, workflow: &str) -> Result<Self, String> {
+        let path = folder.join("workflow.yaml");
+        std::fs::write(&path, workflow).map_err(said)?;
+        let root = Root::at(folder);
+        root.prepare().map_err(said)?;
+        let mut file = read_workflow(&path).map_err(said)?;
+        let workflow = file.workflow.take().ok_or("the workflow has problems")?;
+        let frozen = Arc::new(Frozen::new(&root, &file, workflow));
+        // Nothing here needs a script.
+        let evaluator = Evaluator::new(WorkerCommand { program: "false".into(), args: Vec::new(), env: Vec::new() });
+        let performer = Performer::new(root.clone(), Config::default(), store.clone(), evaluator, Arc::new(|_, _, _| {}));
+        let runtime = Runtime { store, perform: Arc::new(performer), clock: Arc::new(SystemClock) };
+        let caller = Caller::new(cli_actor(&root, Channel::Command), TerminalRule::NotRequired);
+        Ok(Self { root, runtime, frozen, caller })
+    }
+
+    /// Begins so many runs, so many of them side by side, and drives them until they end or wait; gives how long that took, and what waits.
+    pub(crate) async fn drive(&self, runs: usize, concurrency: usize) -> Result<(Duration, Vec<Parked>), String> {
+        let began = Instant::now();
+        let mut under_way = JoinSet::new();
+        let mut waiting = Vec::new();
+        for _ in 0..runs {
+            if under_way.len() == concurrency {
+                waiting.extend(under_way.join_next().await.transpose().map_err(said)?.transpose()?.flatten());
+            }
+            let stage = self.clone();
+            under_way.spawn(async move { stage.one().await });
+        }
+        while let Some(done) = under_way.join_next().await {
+            waiting.extend(done.map_err(said)??);
+        }
+        Ok((began.elapsed(), waiting))
+    }
+
+    async fn one(&self) -> Result<Option<Parked>, String> {
+        let Prepared { create, workflow, values } = self.prepare()?;
+        let created = Driver::create(self.runtime.clone(), self.caller.clone(), create, workflow, values, Box::new(())).await;
+        let mut driver = created.map_err(said)?;
+        match driver.drive(&Halt::default()).await.map_err(said)? {
+            Paused::Ended => Ok(None),
+            Paused::Waiting => Ok(Some(driver.park().await)),
+            Paused::Interrupted => Err("a run was interrupted".to_owned()),
+        }
+    }
+
+    /// Answers a run that waits; gives how long it took until the next task had started.
+    pub(crate) async fn answer(&self, parked: &Parked) -> Result<Duration, String> {
+        let began = Instant::now();
+        let mut driver = parked.wake(self.runtime.clone(), Box::new(())).await.map_err(said)?;
+        let hold = driver.run().open_holds().first().map(|hold| hold.id.clone()).ok_or("a run that waits has no hold")?;
+        let answer = CommandKind::Answer { hold, revision: Some(1), option: "1".to_owned(), feedback: None };
+        driver.submit(self.caller.clone(), answer).await.map_err(said)?;
+        let took = began.elapsed();
+        match driver.drive(&Halt::default()).await.map_err(said)? {
+            Paused::Ended => Ok(took),
+            paused @ (Paused::Waiting | Paused::Interrupted) => Err(format!("an answered run was left {paused:?}")),
+        }
+    }
+
+    /// Leaves so many runs to the background.
+    pub(crate) async fn leave(&self, runs: usize) -> Result<(), String> {
+        let mut under_way = JoinSet::new();
+        for _ in 0..runs {
+            let stage = self.clone();
+            under_way.spawn(async move {
+                let prepared = stage.prepare()?;
+                stage.root.prepare_run(&prepared.create.created.run).map_err(said)?;
+                start_detached(&stage.runtime, stage.caller.clone(), prepared).await.map_err(said)
+            });
+        }
+        while let Some(done) = under_way.join_next().await {
+            done.map_err(said)??;
+        }
+        Ok(())
+    }
+
+    fn prepare(&self) -> Result<Prepared, String> {
+        self.frozen.prepare(&self.root, self.runtime.store.driver(), SystemClock.seed(), StartOptions::default())
+    }
+}
+
+/// A runtime as `lockgate worker` has it.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, String> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(said)
+}
+
+fn said(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}

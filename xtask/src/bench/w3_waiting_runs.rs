@@ -1,0 +1,225 @@
+//! W3: a thousand runs that wait for a person, answered one by one; and ten thousand that rest.
+
+use super::concurrent_runs::{Harness, runtime};
+use super::project::{Root, milliseconds, sequential_phase};
+use super::table::{Row, Target, Unit, median};
+use super::w2_concurrent_runs::raw;
+use super::{Bench, Workload, baseline};
+use lockgate_store::SqliteStore;
+use rusqlite::Connection;
+use serde_json::Value;
+use std::fmt::Write;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Runs that are answered in this process.
+const RUNS: usize = 1000;
+/// Answers to a run that another process drives.
+const ANSWERS: usize = 15;
+/// Runs that rest.
+const RESTING: usize = 10_000;
+/// Long enough for anything that is going to happen at all.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The workload.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    raw: Vec<f64>,
+    commit: Vec<f64>,
+    pauses: Vec<f64>,
+    answers: Vec<f64>,
+    across: Vec<f64>,
+    resting: Option<tempfile::TempDir>,
+    megabytes: Vec<f64>,
+    list_baseline: Vec<f64>,
+    list: Vec<f64>,
+}
+
+impl Workload for Waiting {
+    fn name(&self) -> &'static str {
+        "w3"
+    }
+
+    /// Lets ten thousand runs come to rest, and looks how large the process is that drove them there.
+    fn prepare(&mut self, bench: &Bench) -> Result<(), String> {
+        let Some(lockgate) = &bench.lockgate else { return Ok(()) };
+        let folder = bench.fresh()?;
+        let root = Root::make(lockgate, folder.path(), &workflow(1))?;
+        runtime()?.block_on(stage(folder.path(), 1)?.leave(RESTING))?;
+        let driver = WorkerProcess::start(&root)?;
+        let connection = Connection::open(root.database()).map_err(|error| error.to_string())?;
+        until("all runs rest", || {
+            let open = "SELECT count(*) FROM holds WHERE state = 0";
+            let open: i64 = connection.query_row(open, [], |row| row.get(0)).map_err(|error| error.to_string())?;
+            Ok(open == RESTING as i64)
+        })?;
+        self.megabytes.push(driver.megabytes()?);
+        drop(driver);
+        self.resting = Some(folder);
+        Ok(())
+    }
+
+    fn round(&mut self, bench: &Bench) -> Result<(), String> {
+        let raw = raw(bench)?;
+        self.raw.push(raw);
+        self.commit.push(1000.0 / raw);
+        let Some(lockgate) = &bench.lockgate else { return Ok(()) };
+
+        let folder = bench.fresh()?;
+        let stage = stage(folder.path(), 1)?;
+        let (took, answers) = runtime()?.block_on(async {
+            let (took, waiting) = stage.drive(RUNS, RUNS).await?;
+            let mut answers = Vec::new();
+            for parked in &waiting {
+                answers.push(stage.answer(parked).await?.as_secs_f64() * 1000.0);
+            }
+            Ok::<_, String>((took, answers))
+        })?;
+        if answers.len() != RUNS {
+            return Err(format!("W3: {} runs waited, not {RUNS}", answers.len()));
+        }
+        self.pauses.push(RUNS as f64 / took.as_secs_f64());
+        self.answers.extend(median(&answers));
+
+        self.across.extend(median(&across(lockgate, bench)?));
+        self.lists(lockgate)
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        let row = |what: &str, unit, raw: &[f64], baseline: &[f64], ours: &[f64], target| Row {
+            what: what.to_owned(),
+            unit,
+            raw: raw.to_vec(),
+            baseline: baseline.to_vec(),
+            ours: ours.to_vec(),
+            target,
+        };
+        let ms = Unit::Milliseconds;
+        vec![
+            row("W3 1,000 runs come to wait", Unit::StepsPerSecond, &self.raw, &[], &self.pauses, Target::OfRaw(3.0)),
+            row("W3 answer to the next start, in one process", ms, &self.commit, &[], &self.answers, Target::Raws(2.0)),
+            row("W3 answer to the next start, across processes", ms, &[], &[], &self.across, Target::AtMost(2.0)),
+            row(
+                "W3 10,000 runs at rest: the process that drives",
+                Unit::Megabytes,
+                &[],
+                &[],
+                &self.megabytes,
+                Target::AtMost(30.0),
+            ),
+            row("W3 10,000 runs at rest: inbox --json", ms, &[], &self.list_baseline, &self.list, Target::Baselines(5.0)),
+        ]
+    }
+}
+
+impl Waiting {
+    fn lists(&mut self, lockgate: &Path) -> Result<(), String> {
+        let Some(folder) = &self.resting else { return Ok(()) };
+        let root = Root::found(lockgate, folder.path());
+        for (mut command, samples) in [
+            (baseline::program("list", &root.database(), 500)?, &mut self.list_baseline),
+            (root.command(&["inbox", "--json"]), &mut self.list),
+        ] {
+            let began = Instant::now();
+            let status = command.stdout(Stdio::null()).status().map_err(|error| error.to_string())?;
+            samples.push(began.elapsed().as_secs_f64() * 1000.0);
+            if !status.success() {
+                return Err(format!("W3: listing what waits: {status}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// So many phases that each wait for a person, and one after them.
+fn workflow(checkpoints: usize) -> String {
+    let mut text = "name: waiting\nphases:\n".to_owned();
+    for number in 1..=checkpoints {
+        let phase = sequential_phase(&format!("p{number}"), 1, "pass: true");
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{phase}    checkpoint:\n      approval_required: true\n");
+    }
+    text + &sequential_phase("last", 1, "pass: true")
+}
+
+fn stage(folder: &Path, checkpoints: usize) -> Result<Harness, String> {
+    let store = SqliteStore::open(&folder.join(".lockgate")).map_err(|error| error.to_string())?;
+    Harness::new(folder, Arc::new(store), &workflow(checkpoints))
+}
+
+/// Answers a run that another process drives, again and again; gives how long each answer took to have an effect.
+fn across(lockgate: &Path, bench: &Bench) -> Result<Vec<f64>, String> {
+    let folder = bench.fresh()?;
+    let root = Root::make(lockgate, folder.path(), &workflow(ANSWERS))?;
+    runtime()?.block_on(stage(folder.path(), ANSWERS)?.leave(1))?;
+    let driver = WorkerProcess::start(&root)?;
+    for _ in 0..ANSWERS {
+        let mut hold = None;
+        until("the next question", || {
+            let inbox: Value = serde_json::from_str(&root.said(&["inbox", "--json"])?).map_err(|error| error.to_string())?;
+            hold = inbox[0]["id"].as_str().map(str::to_owned);
+            Ok(hold.is_some())
+        })?;
+        root.said(&["answer", &hold.unwrap_or_default(), "1"])?;
+    }
+    let run = root.newest_run()?;
+    until("the end of the run", || {
+        let status: Value = serde_json::from_str(&root.said(&["status", &run, "--json"])?).map_err(|error| error.to_string())?;
+        Ok(status["status"] == "complete")
+    })?;
+    drop(driver);
+    let (mut took, mut answered) = (Vec::new(), None);
+    for line in root.said(&["log", &run, "--json"])?.lines() {
+        let event: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        let at = event["at"].as_str().and_then(milliseconds);
+        match event["type"].as_str() {
+            Some("answered") => answered = at,
+            Some("task_started") => took.extend(answered.take().zip(at).map(|(answered, started)| (started - answered) as f64)),
+            _ => {}
+        }
+    }
+    if took.len() != ANSWERS {
+        return Err(format!("W3: {} answers had an effect, not {ANSWERS}", took.len()));
+    }
+    Ok(took)
+}
+
+/// A process that drives what was left to the background; ended when dropped.
+struct WorkerProcess {
+    child: Child,
+}
+
+impl WorkerProcess {
+    fn start(root: &Root) -> Result<Self, String> {
+        let child = root.command(&["worker", "--stay"]).spawn().map_err(|error| error.to_string())?;
+        Ok(Self { child })
+    }
+
+    /// How much memory it uses.
+    fn megabytes(&self) -> Result<f64, String> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).map_err(|error| error.to_string())?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("the process has ended")?;
+        let kilobytes: f64 = line.trim().trim_end_matches("kB").trim().parse().map_err(|_| format!("VmRSS: {line}"))?;
+        Ok(kilobytes / 1024.0)
+    }
+}
+
+impl Drop for WorkerProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn until(what: &str, mut so: impl FnMut() -> Result<bool, String>) -> Result<(), String> {
+    let began = Instant::now();
+    while !so()? {
+        if began.elapsed() > PATIENCE {
+            return Err(format!("{what} did not happen"));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}

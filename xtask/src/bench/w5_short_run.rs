@@ -1,0 +1,61 @@
+//! W5: a whole short run, from the start of the process to its end: three steps and one answer given in advance.
+
+use super::project::{Root, sequential_phase};
+use super::table::{Row, Target, Unit};
+use super::{Bench, Workload, baseline};
+use std::time::Instant;
+
+/// The workload.
+#[derive(Default)]
+pub(crate) struct StartToEnd {
+    baseline: Vec<f64>,
+    ours: Vec<f64>,
+}
+
+impl Workload for StartToEnd {
+    fn name(&self) -> &'static str {
+        "w5"
+    }
+
+    fn prepare(&mut self, _bench: &Bench) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn round(&mut self, bench: &Bench) -> Result<(), String> {
+        let folder = bench.fresh()?;
+        let mut command = baseline::program("short", &folder.path().join("baseline.db"), 0)?;
+        let began = Instant::now();
+        let status = command.status().map_err(|error| format!("cannot start baseline short: {error}"))?;
+        self.baseline.push(began.elapsed().as_secs_f64() * 1000.0);
+        if !status.success() {
+            return Err(format!("baseline short: {status}"));
+        }
+        let Some(lockgate) = &bench.lockgate else { return Ok(()) };
+        let folder = bench.fresh()?;
+        let root = Root::make(lockgate, folder.path(), &workflow())?;
+        let began = Instant::now();
+        root.said(&["run", "workflow.yaml", "--answer", "one=Continue"])?;
+        self.ours.push(began.elapsed().as_secs_f64() * 1000.0);
+        Ok(())
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        vec![Row {
+            what: "W5 three steps, one answer: process, start to end".to_owned(),
+            unit: Unit::Milliseconds,
+            raw: Vec::new(),
+            baseline: self.baseline.clone(),
+            ours: self.ours.clone(),
+            target: Target::Baselines(2.2),
+        }]
+    }
+}
+
+fn workflow() -> String {
+    let checkpoint = "    checkpoint:\n      approval_required: true\n";
+    format!(
+        "name: short\nphases:\n{}{checkpoint}{}",
+        sequential_phase("one", 2, "pass: true"),
+        sequential_phase("two", 1, "pass: true")
+    )
+}
