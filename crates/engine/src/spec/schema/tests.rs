@@ -143,7 +143,7 @@ fn samples(key: &Key) -> (Vec<String>, Vec<String>) {
         Shape::AnyOf(_) => (all(&["[a]", "[{ type: a }]", "{ always: [a] }"]), all(&["text", "[{}]"])),
         Shape::ListOf(_) => (all(&["[a]", "[{ type: a }]", "[]"]), all(&["text", "[{}]"])),
         Shape::MapOf(_) if key.name == "inputs" => {
-            (all(&["{ a: text }", "{ a: }", "{ a: { default: x } }"]), all(&["[]", "{ a: [] }"]))
+            (all(&["{ a: string }", "{ a: }", "{ a: { default: x } }"]), all(&["[]", "{ a: [] }"]))
         }
         Shape::MapOf(_) => (all(&["{ default: x }", "{ a: { command: x } }"]), all(&["[]", "{ a: [] }", "{ a: {} }"])),
     };
