@@ -66,6 +66,8 @@
 //! | [`error`], [`code`] | what can go wrong |
 //! | [`phrases`], [`human_time`], [`sanitize`] | wording that views share; text that cannot control a terminal |
 
+#![warn(missing_docs)]
+
 pub mod answer;
 pub mod cancel;
 pub mod code;
