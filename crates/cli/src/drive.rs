@@ -15,7 +15,7 @@ use lockgate_engine::run::Run;
 use lockgate_engine::run::event::FailureKind;
 use lockgate_engine::run::state::End;
 use lockgate_runner::driver::HoldTimer;
-use lockgate_runner::driver::{DriveError, Driver, Halt, Paused, fire_due, next_hold_timer};
+use lockgate_runner::driver::{DriveError, Driver, Halt, HaltReason, Paused, fire_due, next_hold_timer};
 use lockgate_runner::process::{become_subreaper, keep_reaping};
 use lockgate_runner::runtime::{Clock as _, Runtime, SystemClock};
 use lockgate_store::Store;
@@ -61,7 +61,7 @@ pub(crate) async fn drive(project: &Project, mut driver: Driver, halt: &Halt, js
         }
         Ok(Paused::Interrupted) => {
             print_stopped(driver.run());
-            Exit::by_signal(halt.signal())
+            Exit::halted(halt.reason())
         }
         Ok(Paused::Waiting) => match (error, over) {
             (Some(error), _) => return Err(error),
@@ -72,7 +72,7 @@ pub(crate) async fn drive(project: &Project, mut driver: Driver, halt: &Halt, js
             }
             (None, AskOutcome::Halted) => {
                 print_stopped(driver.run());
-                Exit::by_signal(halt.signal())
+                Exit::halted(halt.reason())
             }
         },
     };
@@ -147,7 +147,7 @@ async fn drive_asked(driver: &mut Driver, asking: &mut Asking<'_>, halt: &Halt) 
             paused = &mut driving => return paused,
             () = asking.ended() => {
                 if asking.over == AskOutcome::Interrupted {
-                    halt.halt("SIGINT");
+                    halt.halt(HaltReason::Interrupt);
                     live::ending();
                 }
             }

@@ -12,7 +12,7 @@ use lockgate_engine::id::RunId;
 use lockgate_engine::run::event::Entry;
 use lockgate_engine::run::{Run, Status};
 use lockgate_engine::time::Timestamp;
-use lockgate_runner::driver::{DriveError, Halt, Listener, Paused};
+use lockgate_runner::driver::{DriveError, Halt, HaltReason, Listener, Paused};
 use lockgate_runner::fleet::{Fleet, FleetLimits, Watcher};
 use lockgate_runner::notifications::{Kind, Notification, Reporter, StepOutcome};
 use lockgate_runner::root::{Root, Step};
@@ -102,7 +102,7 @@ impl Worker {
 
     /// Stops the worker. Tasks that are running are ended, and their runs are saved as interrupted.
     pub async fn stop(self) -> Result<(), Error> {
-        self.halt.halt("the worker was stopped");
+        self.halt.halt(HaltReason::Stopped);
         match self.task.await {
             Ok(driven) => driven,
             Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),

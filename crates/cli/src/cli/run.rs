@@ -11,7 +11,7 @@ use crate::{background, diagnostics, drive, inputs, print, signals};
 use lockgate::code::Code;
 use lockgate::dry_run::{self, DryRunInput, DryRunView};
 use lockgate::inputs::unknown_vars;
-use lockgate::start::{Checked, Start, invalid};
+use lockgate::start::{ANSWER_IN_ADVANCE, Checked, Start, invalid};
 use lockgate::{sanitize, workflow_file};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Channel;
@@ -71,7 +71,7 @@ impl Arguments {
             return Authority::Anyone;
         }
         let help = "nothing has begun; without --answer, --answers and --feedback the run begins and waits at its checkpoints";
-        Authority::Person(Decision::about_project("answer in advance").help(help))
+        Authority::Person(Decision::about_project(ANSWER_IN_ADVANCE).help(help))
     }
 }
 
@@ -141,7 +141,7 @@ async fn dry_run(root: Option<&Path>, checked: Checked, json: bool) -> Result<Ex
         false => drop(print::data(&crate::dry_run_text::reported(&done.result, &name, feature.as_deref()))),
     }
     Ok(match &done.result.truncated {
-        _ if halt.is_halted() => Exit::by_signal(halt.signal()),
+        _ if halt.is_halted() => Exit::halted(halt.reason()),
         Some(_) => Exit::Failed,
         None => Exit::of(done.result.status),
     })

@@ -83,7 +83,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         }
         files.push(FileView { file: name, error: error.as_ref().map(CommandError::view), cases });
         if halt.is_halted() {
-            return Ok(Exit::by_signal(halt.signal()));
+            return Ok(Exit::halted(halt.reason()));
         }
     }
     Ok(conclude(files, arguments.json))

@@ -80,7 +80,7 @@ async fn as_json(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Co
         }
         tokio::select! {
             changed = changes.next() => changed?,
-            () = halt.halted() => return Ok(Exit::by_signal(halt.signal())),
+            () = halt.halted() => return Ok(Exit::halted(halt.reason())),
         }
     }
 }
@@ -113,7 +113,7 @@ async fn as_lines(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, C
         rendered = now.is_interrupted();
         tokio::select! {
             changed = changes.next() => changed?,
-            () = halt.halted() => return Ok(Exit::by_signal(halt.signal())),
+            () = halt.halted() => return Ok(Exit::halted(halt.reason())),
         }
     }
 }
@@ -158,7 +158,7 @@ async fn as_tree(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Co
         };
         tokio::select! {
             biased;
-            () = halt.halted() => return Ok(Exit::by_signal(halt.signal())),
+            () = halt.halted() => return Ok(Exit::halted(halt.reason())),
             key = key => match key {
                 Some(Key::Character('q' | 'Q') | Key::Escape | Key::End) => return Ok(Exit::Done),
                 Some(Key::Interrupt) => return Ok(Exit::Interrupted),

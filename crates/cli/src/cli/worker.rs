@@ -11,7 +11,7 @@ use lockgate::code::Code;
 use lockgate::worker::Runs;
 use lockgate_engine::time::parse_duration;
 use lockgate_runner::config::MAX_CONCURRENT_RUNS;
-use lockgate_runner::driver::Halt;
+use lockgate_runner::driver::{Halt, HaltReason};
 use lockgate_runner::fleet::FleetLimits;
 use lockgate_runner::root::Root;
 use reporter::WorkerReporter;
@@ -102,7 +102,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     if moved.is_finished() {
         return Err(root_moved(&project.root));
     }
-    Ok(if halt.is_halted() { Exit::by_signal(halt.signal()) } else { Exit::Done })
+    Ok(if halt.is_halted() { Exit::halted(halt.reason()) } else { Exit::Done })
 }
 
 fn root_moved(root: &Root) -> CommandError {
@@ -117,5 +117,5 @@ async fn until_moved(root: Root, halt: Halt) {
     while identity() == first {
         tokio::time::sleep(ROOT_CHECK_INTERVAL).await;
     }
-    halt.halt("the root was moved");
+    halt.halt(HaltReason::RootMoved);
 }
