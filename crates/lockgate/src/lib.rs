@@ -56,6 +56,7 @@
 //! | [`workflow_file`], [`start`], [`inputs`], [`preset_answers`] | from a workflow file to a run |
 //! | [`worker`], [`resume`], [`wait`] | drive runs, continue them, wait for them |
 //! | [`answer`], [`step`], [`cancel`] | what people decide about a run |
+//! | [`authority`] | who may decide |
 //! | [`select`] | the run, hold or task that a name means |
 //! | [`run_status`], [`view`], [`summary`], [`graph`], [`describe`], [`notifications`] | what a run looks like and what happens to it |
 //! | [`pipeline`], [`plan_summaries`], [`handover`] | what pipelines, plans and agents' checkpoints add |
@@ -67,6 +68,7 @@
 //! | [`phrases`], [`human_time`], [`sanitize`] | wording that views share; text that cannot control a terminal |
 
 pub mod answer;
+pub mod authority;
 pub mod cancel;
 pub mod code;
 pub mod definition;

@@ -3,15 +3,10 @@
 use crate::code::Code;
 use crate::error::Error;
 use crate::script_worker::ScriptWorker;
-use lockgate_engine::id::{HoldId, RunId};
-use lockgate_engine::run::Refusal;
 use lockgate_engine::run::command::{Actor, Caller, Channel, TerminalRule};
-use lockgate_engine::run::event::RefusedAttempt;
-use lockgate_engine::run::state::REFUSED_ATTEMPTS_KEPT;
 use lockgate_runner::config::Config;
 use lockgate_runner::identity::{cli_actor, embedder_actor};
 use lockgate_runner::perform::{OnLine, Performer};
-use lockgate_runner::refused_attempts::{self, RefusalRecord};
 use lockgate_runner::root::Root;
 use lockgate_runner::runtime::{Runtime, SystemClock};
 use lockgate_store::{Missing, PostgresStore, SqliteStore, Store};
@@ -115,33 +110,6 @@ impl Project {
     pub fn person(&self, name: &str) -> Caller {
         let process = embedder_actor(&self.root, Channel::Program);
         Caller::new(Actor { name: name.to_owned(), uid: None, ..process }, TerminalRule::NotRequired)
-    }
-
-    /// Whether a caller may decide about a run. A refused attempt becomes an event of that run.
-    pub async fn may_decide(&self, caller: &Caller, run: &RunId, what: &str) -> Result<(), Error> {
-        match caller.may_decide(what) {
-            Ok(()) => Ok(()),
-            Err(refusal) => Err(self.refuse(caller.actor(), run, what, None, refusal).await),
-        }
-    }
-
-    /// A refusal as an error. An attempt by a caller who may not decide is recorded in the history of the run; other refusals are not.
-    pub async fn refuse(&self, actor: &Actor, run: &RunId, what: &str, hold: Option<&HoldId>, refusal: Refusal) -> Error {
-        if !refusal.concerns_caller() {
-            return refusal.into();
-        }
-        let attempt = RefusedAttempt::new(what, hold.cloned(), refusal.to_string());
-        let error = Error::from(refusal);
-        match refused_attempts::record(&self.runtime, &self.root, run, actor.clone(), attempt).await {
-            Ok(RefusalRecord::AsEvent(_)) => error.help(format!("this attempt is recorded in the history of run {run}")),
-            Ok(RefusalRecord::Counted(number)) => error.help(format!(
-                "this is refused attempt {number} on run {run}: it is counted; after {REFUSED_ATTEMPTS_KEPT} attempts the history records one at each doubling"
-            )),
-            Ok(RefusalRecord::NotCounted) => error.help(format!(
-                "this attempt is not recorded: the history of run {run} has {REFUSED_ATTEMPTS_KEPT} already, and this project has no folder of the run to count more in"
-            )),
-            Err(why) => error.help(format!("this attempt could not be recorded in the history: {why}")),
-        }
     }
 }
 

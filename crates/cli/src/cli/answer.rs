@@ -8,6 +8,7 @@ use crate::open::Project;
 use crate::prompt::{Confirmed, HoldPrompt};
 use crate::{background, print, prompt};
 use lockgate::answer::{Answer, Answered};
+use lockgate::resume::Resume;
 use lockgate::sanitize;
 use lockgate::select::{self, HoldName};
 use lockgate_engine::hold::HoldState;
@@ -96,7 +97,7 @@ async fn continue_run(project: &Project, run: &RunId, hold: &HoldId, json: bool)
         None => match resume::continue_run(
             project,
             run,
-            Vec::new(),
+            Resume::default(),
             resume::ResumeOptions { json, ..resume::ResumeOptions::default() },
         )
         .await?

@@ -7,6 +7,7 @@ use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::print;
+use lockgate::resume::Resume;
 use lockgate::sanitize;
 use lockgate::select::{self, StepName};
 use lockgate::step::{StepChange, StepChanged};
@@ -91,8 +92,13 @@ async fn continue_run(project: &Project, run: &RunId, json: bool) -> Result<Exit
         print::note(format_args!("run {run} is {status} already"));
         if status == Status::Complete { Exit::Done } else { Exit::Aborted }
     } else {
-        match resume::continue_run(project, run, Vec::new(), resume::ResumeOptions { json, ..resume::ResumeOptions::default() })
-            .await?
+        match resume::continue_run(
+            project,
+            run,
+            Resume::default(),
+            resume::ResumeOptions { json, ..resume::ResumeOptions::default() },
+        )
+        .await?
         {
             ResumeOutcome::Here(exit) => return Ok(exit),
             ResumeOutcome::Elsewhere(by) => print_driven(run, &by),

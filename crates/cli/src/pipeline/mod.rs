@@ -3,7 +3,7 @@
 mod resume;
 mod text;
 
-pub(crate) use resume::{PipelineResume, PipelineResumeFlags, aborted_at, continue_run};
+pub(crate) use resume::{PipelineResumeFlags, ask, report};
 pub(crate) use text::text;
 
 use crate::error::CommandError;

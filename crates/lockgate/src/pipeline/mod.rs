@@ -1,8 +1,10 @@
 //! Pipelines: how they start, and what they look like.
 
+mod resume;
 mod start;
 mod view;
 
+pub use resume::{PipelineResume, ResumeFlagRequired, Situation};
 pub use start::{ExistingRun, PipelineLock, reserve, with_settings};
 pub use view::{ErrorView, GateStatus, GateView, PipelinePhaseView, PipelineView, ReviewView, WorkstreamStatus, WorkstreamView};
 
