@@ -69,9 +69,8 @@ impl Project {
     /// Resumes a run that a worker of this or another process then drives.
     pub async fn resume(&self, run: &RunId, mut resume: Resume, choice: Option<Choice>, caller: Caller) -> Result<(), Error> {
         let state = load(self.store(), run).await?;
-        match self.resumable(&state, &resume, &caller).await? {
-            Some(pipeline) => pipeline.settle(&mut resume)?,
-            None => {}
+        if let Some(pipeline) = self.resumable(&state, &resume, &caller).await? {
+            pipeline.settle(&mut resume)?;
         }
         refuse_without_agent(&state, &self.config)?;
         let accepted = match definition::difference(self, &state).map(|difference| difference.settle(&state, choice)) {
@@ -216,7 +215,7 @@ pub fn refuse_without_agent(run: &Run, config: &Config) -> Result<(), Error> {
             if configured.select(work.agent.as_deref()).is_err() {
                 let message = format!("task {}/{} needs an agent, and no agent is chosen", phase.id, task.id);
                 return Err(Error::new(Code::AgentNotConfigured, message)
-                    .help("choose one in .lockgate/config.yaml, such as `agents: { default: claude }`, then resume, or resume with --agent COMMAND"));
+                    .help("choose one in .lockgate/config.yaml, such as `agents: { default: claude }`, then resume"));
             }
         }
     }

@@ -188,7 +188,8 @@ fn refuse_unfit(start: &Start, workflow: &Workflow) -> Result<(), Error> {
             Err(Error::new(Code::InvalidUsage, message).help("leave it out"))
         }
         (None, _) if start.replace || start.review => {
-            Err(Error::new(Code::InvalidUsage, "--new and --review are for pipelines, and this is none").help("leave them out"))
+            Err(Error::new(Code::InvalidUsage, "only a pipeline is replaced or waits for a review, and this is none")
+                .help("leave it out"))
         }
         (Some(_) | None, _) => Ok(()),
     }
@@ -200,7 +201,7 @@ fn refuse_commits_without_git(workflow: &Workflow, root: &Path) -> Result<(), Er
         return Ok(());
     }
     let message = format!("what tasks change is to be committed, and {} is not under git", root.display());
-    Err(Error::new(Code::GitError, message).help("run `git init` there, or leave out `commits: true` and --commits"))
+    Err(Error::new(Code::GitError, message).help("run `git init` there, or commit nothing: leave out `commits: true`"))
 }
 
 /// A run whose agents nobody has named would fail in its middle, so it does not begin.

@@ -88,7 +88,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     if let Some(agent) = arguments.agent.as_deref().map(str::trim).filter(|agent| !agent.is_empty()) {
         project.change_agent(&run, agent, caller).await?;
     }
-    refuse_without_agent(&load(project.store(), &run).await?, &project.config)?;
+    refuse_without_agent(&load(project.store(), &run).await?, project.config())?;
     let options = ResumeOptions { changed: arguments.changed, json: arguments.json };
     if arguments.detach {
         return leave(&project, &run, resume, options).await;
@@ -181,7 +181,7 @@ pub(super) async fn continue_run(
         Continues::With(accepted) => resume.accepted = accepted,
         Continues::Halted(exit) => return Ok(ResumeOutcome::Here(exit)),
     }
-    let progress = Box::new(Progress::new(options.json, project.config.notify));
+    let progress = Box::new(Progress::new(options.json, project.config().notify));
     match project.take_over(read, resume, caller, progress).await? {
         Resumed::Elsewhere(by) => Ok(ResumeOutcome::Elsewhere(by)),
         Resumed::Here { driver, nothing_to_rerun } => {
