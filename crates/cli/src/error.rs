@@ -111,7 +111,7 @@ const FLAGS: [(Code, &str); 7] = [
     (Code::ProjectNotFound, "name the project with --root DIR"),
     (Code::FeedbackRequired, "say it with --feedback TEXT"),
     (Code::ReasonRequired, "say why with --reason TEXT"),
-    (Code::AgentNotConfigured, "or name an agent with --agent COMMAND"),
+    (Code::AgentNotConfigured, "name an agent with --agent COMMAND"),
     (Code::AttemptNotFound, "name one with --iteration N --attempt N"),
     (Code::PipelineExists, "begin a new one with --new"),
     (Code::WorkWouldBeLost, "remove it all the same with --force"),

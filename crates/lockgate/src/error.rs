@@ -269,8 +269,9 @@ impl From<Refusal> for Error {
                 let help = format!("{}its options are\n{}", issues.unwrap_or_default(), options.join("\n"));
                 Self::new(Code::OptionNotFound, message).help(help)
             }
-            Refusal::FeedbackRequired { .. } => Self::new(Code::FeedbackRequired, message)
-                .help("say what is wrong; the work is done again with these words at hand"),
+            Refusal::FeedbackRequired { .. } => {
+                Self::new(Code::FeedbackRequired, message).help("the work is done again with these words at hand")
+            }
             Refusal::AnsweredByPerson { .. } => Self::new(Code::AnsweredByPerson, message)
                 .help("to go another way, repeat a phase at one of its checkpoints, or begin a new run"),
             Refusal::ChangeNeedsFork => Self::new(Code::RunEnded, message).help("begin a new run and give the answer in advance"),
@@ -284,7 +285,7 @@ impl From<Refusal> for Error {
             Refusal::NotStarted { .. } => Self::new(Code::NotStarted, message)
                 .help("it starts when what it needs is done; skipping it lets it count as done without running"),
             Refusal::RetryPending { .. } => Self::new(Code::RetryPending, message),
-            Refusal::ReasonRequired { .. } => Self::new(Code::ReasonRequired, message).help("say why; it is kept in the history"),
+            Refusal::ReasonRequired { .. } => Self::new(Code::ReasonRequired, message).help("the reason is kept in the history"),
             Refusal::AnswerUnchecked { .. } => Self::new(Code::DefinitionChanged, message),
             Refusal::PhaseVanished { .. } | Refusal::PhaseMoved { .. } => Self::new(Code::DefinitionChanged, message)
                 .help("go on with the definition as it was, or begin a new run of the changed one"),
